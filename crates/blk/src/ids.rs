@@ -1,0 +1,82 @@
+//! Small types that say what a number counts.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+
+/// A position on a device in 512-byte sectors, whatever the device's block size.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Sector(pub u64);
+
+/// Bytes in a [`Sector`].
+pub const SECTOR_BYTES: u64 = 512;
+
+impl Add<u32> for Sector {
+    type Output = Sector;
+    #[inline]
+    fn add(self, sectors: u32) -> Sector {
+        Sector(self.0 + u64::from(sectors))
+    }
+}
+
+impl Sub<Sector> for Sector {
+    type Output = u64;
+    /// The distance in sectors; `other` must not lie behind `self`.
+    #[inline]
+    fn sub(self, other: Sector) -> u64 {
+        self.0 - other.0
+    }
+}
+
+impl fmt::Debug for Sector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s{}", self.0)
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($int:ty)) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            /// As an index into a table.
+            #[inline]
+            #[must_use]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id! {
+    /// A CPU, which is also a software queue (*ctx*): there is one of each per possible CPU.
+    CpuId(u16)
+}
+id! {
+    /// A hardware queue (*hctx*) of one device.
+    HctxId(u16)
+}
+id! {
+    /// A request slot of one queue. The plain, copyable name of a request: it serves in indexes, it does not
+    /// own. Two requests that exist at the same time never have the same id.
+    RqId(u32)
+}
+id! {
+    /// An I/O context: normally one process. Priorities, think times and bfq's queues belong to it.
+    IoContextId(u32)
+}
+id! {
+    /// A cgroup; 0 is the root.
+    CgroupId(u32)
+}
+id! {
+    /// Whoever sleeps for a tag or a frozen queue, as its owner numbers it.
+    Waiter(u32)
+}
+
+impl CgroupId {
+    /// The root of the hierarchy.
+    pub const ROOT: CgroupId = CgroupId(0);
+}

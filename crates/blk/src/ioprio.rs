@@ -1,0 +1,91 @@
+//! I/O priorities: class, level and hint in the kernel's 16-bit encoding (`block-layer.md` 25).
+
+use std::fmt;
+
+/// An I/O priority in the kernel's encoding: class (3 bits, shift 13), hint (10 bits, shift 3), level (3 bits).
+/// The default value is *unset*.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct IoPriority(pub u16);
+
+/// The class of an [`IoPriority`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum PriorityClass {
+    /// Not set: the nice level decides, which makes it best-effort for almost everybody.
+    None = 0,
+    /// Real time.
+    RealTime = 1,
+    /// Best effort, the default of ordinary processes.
+    BestEffort = 2,
+    /// Only when nobody else wants the device.
+    Idle = 3,
+}
+
+impl IoPriority {
+    /// Not set.
+    pub const UNSET: IoPriority = IoPriority(0);
+    /// What an ordinary process has: best-effort 4, the level of nice 0.
+    pub const DEFAULT: IoPriority = IoPriority::new(PriorityClass::BestEffort, 4);
+
+    /// The priority of `class` and `level`; only the low three bits of `level` count.
+    #[must_use]
+    pub const fn new(class: PriorityClass, level: u8) -> IoPriority {
+        IoPriority((class as u16) << 13 | (level & 7) as u16)
+    }
+
+    /// The effective priority of a process that set none: best-effort at level (nice + 20) / 5.
+    /// `nice` is clamped to -20..=19.
+    #[must_use]
+    pub fn from_nice(nice: i8) -> IoPriority {
+        let nice = nice.clamp(-20, 19);
+        IoPriority::new(PriorityClass::BestEffort, ((nice + 20) / 5) as u8)
+    }
+
+    /// The class. The invalid values 4 to 7 count as none.
+    #[must_use]
+    pub const fn class(self) -> PriorityClass {
+        match self.0 >> 13 {
+            1 => PriorityClass::RealTime,
+            2 => PriorityClass::BestEffort,
+            3 => PriorityClass::Idle,
+            _ => PriorityClass::None,
+        }
+    }
+
+    /// The level, 0 (best) to 7. It has a meaning only in the classes real time and best effort.
+    #[must_use]
+    pub const fn level(self) -> u8 {
+        (self.0 & 7) as u8
+    }
+}
+
+impl fmt::Debug for IoPriority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let class = match self.class() {
+            PriorityClass::None => "none",
+            PriorityClass::RealTime => "rt",
+            PriorityClass::BestEffort => "be",
+            PriorityClass::Idle => "idle",
+        };
+        write!(f, "{class}/{}", self.level())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ioprio_encoding_is_the_kernels() {
+        assert_eq!(IoPriority::new(PriorityClass::RealTime, 0).0, 0x2000);
+        assert_eq!(IoPriority::new(PriorityClass::BestEffort, 4).0, 0x4004);
+        assert_eq!(IoPriority::new(PriorityClass::Idle, 0).0, 0x6000);
+        assert_eq!(IoPriority::UNSET.0, 0);
+    }
+
+    #[test]
+    fn an_unset_priority_follows_the_nice_level() {
+        let level = |nice| IoPriority::from_nice(nice).level();
+        assert_eq!((level(-20), level(0), level(4), level(5), level(19)), (0, 4, 4, 5, 7));
+    }
+}

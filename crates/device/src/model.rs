@@ -1,0 +1,103 @@
+//! What a device model is: it accepts commands and says when each completes.
+//!
+//! A model lives in virtual time and never asks for it: every call is told the time. It answers into a
+//! [`Schedule`], which whoever owns the clock empties after each call. No scheduler's name and no tunable of a
+//! scheduler ever reaches a model.
+
+use hoistway_blk::{Instant, Op, Sector, Status};
+
+/// A command as the driver sends it to the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// The driver's number for it, unique among the commands in flight and less than
+    /// `hw_queues * queue_depth`. It comes back in the [`Completion`].
+    pub tag: u32,
+    /// The hardware queue it was sent on, less than [`Shape::hw_queues`].
+    pub queue: u16,
+    /// What to do.
+    pub op: Op,
+    /// First sector (512 bytes).
+    pub sector: Sector,
+    /// Length in sectors; 0 for a flush.
+    pub sectors: u32,
+    /// Force unit access: a write completes only when it is on stable media.
+    pub fua: bool,
+}
+
+/// A device's answer to a command it cannot take now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// Try again later; nothing is promised about when (RESOURCE).
+    Busy,
+    /// A completion of this device will make room (DEV_RESOURCE).
+    UntilCompletion,
+}
+
+/// The end of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// When the host sees it.
+    pub at: Instant,
+    /// Which command.
+    pub tag: u32,
+    /// How it ended.
+    pub status: Status,
+}
+
+/// What a model wants to happen later. Times lie at or after the `now` of the call.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    /// Commands that end, each exactly once.
+    pub completions: Vec<Completion>,
+    /// Moments at which the model wants [`Device::wake`] to be called, each with a number of its own choice.
+    /// An alarm cannot be taken back: a model ignores the ones that it no longer needs.
+    pub alarms: Vec<(Instant, u32)>,
+}
+
+impl Schedule {
+    /// Ends command `tag` well at `at`.
+    #[inline]
+    pub fn complete(&mut self, at: Instant, tag: u32) {
+        self.completions.push(Completion { at, tag, status: Status::Ok });
+    }
+}
+
+/// The fixed properties of a device that the block layer needs to know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Size in sectors of 512 bytes.
+    pub capacity_sectors: u64,
+    /// Logical block size in bytes, a power of two.
+    pub logical_block_bytes: u32,
+    /// Physical block size in bytes, a power of two and at least the logical one.
+    pub physical_block_bytes: u32,
+    /// Hardware queues.
+    pub hw_queues: u16,
+    /// Commands that each hardware queue holds (driver tags).
+    pub queue_depth: u32,
+    /// Whether it is a rotating disk.
+    pub rotational: bool,
+    /// Whether it has a volatile write cache, so that flushes mean something.
+    pub write_cache: bool,
+    /// Whether it can do FUA writes.
+    pub fua: bool,
+    /// Largest transfer in sectors that the hardware takes (`max_hw_sectors`).
+    pub max_sectors: u32,
+    /// Largest number of physical segments of a command.
+    pub max_segments: u16,
+}
+
+/// A device model.
+pub trait Device: Send {
+    /// The properties that do not change.
+    fn shape(&self) -> &Shape;
+
+    /// Takes a command at `now`, or refuses it. Calls come in the order of time.
+    ///
+    /// # Errors
+    /// A [`Refusal`] if the command cannot be taken now; the driver will try again.
+    fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal>;
+
+    /// An alarm of this model has come.
+    fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule);
+}
