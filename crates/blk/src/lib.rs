@@ -1,11 +1,69 @@
 //! The Linux multi-queue block layer and its I/O schedulers as a pure state machine.
+//!
+//! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect).
+//! The same code runs in virtual time over device models and in real time over disks; the difference is the type
+//! parameter [`Sharing`].
+//!
+//! # The way of a request
+//! A [`Bio`] goes in through [`Queue::submit`]. It is split if it is longer than the [`Limits`] allow, merged into a
+//! request of the task's [`Plug`], of the scheduler or of its software queue if it fits, and otherwise given a
+//! [request](Rq), whose slot comes with a [tag](Tags). The request passes the plug, goes into the [`Elevator`] (or,
+//! without a scheduler, into a software queue of its [`HardwareQueue`], or past it), is drawn by a run of a hardware
+//! queue, gets a driver tag, and goes to the [`Driver`]. At its end, [`Queue::complete`], its bios end, the scheduler
+//! is told, and the tags are free for whoever waits.
+//!
+//! # Trying a scheduler of one's own
+//! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
 
 mod bio;
+mod driver;
+mod effects;
+mod elevator;
+mod hardware_queue;
+mod id_list;
 mod ids;
 mod ioprio;
+mod kernel;
+mod limits;
+mod merge;
+mod plug;
+mod probe;
+mod queue;
+mod request;
+mod schedulers;
+mod sharing;
+mod sorted_tree;
+mod split;
+mod tags;
 mod time;
+mod tunables;
 
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
+pub use driver::{Driver, Refusal, Rejected};
+pub use effects::{Effect, Effects, RESOURCE_DELAY};
+pub use elevator::{
+    Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, Needs, NoMerges, Place, PolicyCx, Reason,
+    Requests, Scheduler, Serialized,
+};
+pub use hardware_queue::{HardwareQueue, SoftwareQueue};
+pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, SECTOR_BYTES, Sector, Waiter};
 pub use ioprio::{IoPriority, PriorityClass};
+pub use kernel::{
+    AfterLeftovers, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, PlugOrder, PlugUse, ShallowRule,
+};
+pub use limits::Limits;
+pub use merge::{Edge, Merge, MergeRules};
+pub use plug::Plug;
+pub use probe::{Event, NoProbe, Probe};
+pub use queue::{
+    ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS,
+    Submission, Submitted,
+};
+pub use request::{Marks, Request, RequestPool, Rq};
+pub use schedulers::{MqDeadline, MqDeadlineConfig};
+pub use sharing::{Local, Lock, Sharing, Threads, Word};
+pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
+pub use tags::{Depth, Sleeper, TagBitmap, Tags, WaitQueues};
 pub use time::{Hz, Instant, Nanos, Now, Tick};
+pub use tunables::{Grammar, StoreError, Tunable, Unit};

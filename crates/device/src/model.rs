@@ -58,7 +58,13 @@ impl Schedule {
     /// Ends command `tag` well at `at`.
     #[inline]
     pub fn complete(&mut self, at: Instant, tag: u32) {
-        self.completions.push(Completion { at, tag, status: Status::Ok });
+        self.end(at, tag, Status::Ok);
+    }
+
+    /// Ends command `tag` at `at` with `status`.
+    #[inline]
+    pub fn end(&mut self, at: Instant, tag: u32, status: Status) {
+        self.completions.push(Completion { at, tag, status });
     }
 }
 
@@ -87,7 +93,19 @@ pub struct Shape {
     pub max_segments: u16,
 }
 
+impl Shape {
+    /// Whether the sectors of `command` exist. A flush has none and always fits.
+    #[inline]
+    #[must_use]
+    pub fn holds(&self, command: &Command) -> bool {
+        let sectors = u64::from(command.sectors);
+        sectors == 0 || command.sector.0.checked_add(sectors).is_some_and(|end| end <= self.capacity_sectors)
+    }
+}
+
 /// A device model.
+///
+/// A command beyond the end of the device is accepted and ends with [`Status::IoError`].
 pub trait Device: Send {
     /// The properties that do not change.
     fn shape(&self) -> &Shape;

@@ -1,1 +1,22 @@
-//! Placeholder.
+//! Rendering of results: takes a result document, returns text. Nothing is measured, chosen or printed here.
+
+mod colour;
+mod columns;
+mod comparison;
+mod layout;
+mod table;
+mod units;
+mod variants;
+
+use hoistway_results::ResultsDocument;
+
+pub use table::{Style, table};
+
+/// The document as JSON to be stored or read by other programs: indented, with a newline at the end.
+///
+/// [`ResultsDocument::from_json`] reads it back. Numbers that JSON does not know (NaN, infinity) become null.
+pub fn json(document: &ResultsDocument) -> String {
+    let mut text = serde_json::to_string_pretty(document).expect("a document's keys are all strings");
+    text.push('\n');
+    text
+}

@@ -1,1 +1,19 @@
-//! Placeholder.
+//! Results of hoistway's runs: data first, no clock, no I/O.
+//!
+//! What is measured of a process ([`ProcessResult`]) becomes fio's own JSON ([`fio`]), and with everything needed to
+//! repeat the run the result document ([`document`]) from which tables and plots are made.
+
+pub mod document;
+pub mod fio;
+pub mod histogram;
+pub mod measurement;
+pub mod ordered_map;
+mod rate;
+pub mod samples;
+pub mod stats;
+
+pub use document::ResultsDocument;
+pub use histogram::LatencyHistogram;
+pub use measurement::{BatchLevels, CpuUsage, DepthLevels, Direction, DirectionResult, ProcessResult, SyncResult};
+pub use ordered_map::OrderedMap;
+pub use samples::SampleStats;

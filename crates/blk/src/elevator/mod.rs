@@ -1,0 +1,294 @@
+//! What the block layer calls: a scheduler made safe for many CPUs.
+//!
+//! Policy and locking are two subjects. A [`Scheduler`] is a policy, a single-threaded state machine;
+//! [`Serialized`] puts one behind a lock. [`Elevator`] is the choice among them, an enum so that calls inline.
+
+mod finished;
+mod merge_index;
+mod reason;
+mod scheduler;
+mod serialized;
+
+pub use reason::Reason;
+pub use scheduler::{Allocation, Calls, Choice, Completions, Needs, Place, PolicyCx, Requests, Scheduler};
+pub use serialized::Serialized;
+
+use crate::bio::Bio;
+use crate::ids::{HctxId, RqId};
+use crate::merge::{Edge, MergeRules};
+use crate::request::{Request, Rq};
+use crate::schedulers::MqDeadline;
+use crate::sharing::Sharing;
+use crate::tags::Depth;
+use crate::time::Now;
+use crate::tunables::{StoreError, Tunable};
+
+/// How much merging is switched off (`queue/nomerges`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum NoMerges {
+    /// 0: nothing is.
+    #[default]
+    All,
+    /// 1: only the cheap tries are left: plug, software queue and the one-hit cache.
+    Cheap,
+    /// 2: no merging at all.
+    Nothing,
+}
+
+/// A policy of somebody's own, for [`Elevator::custom`].
+pub type BoxedScheduler = Box<dyn Scheduler + Send>;
+
+/// The scheduler of a queue, or none.
+pub enum Elevator<Sh: Sharing> {
+    /// No scheduler: requests wait in the software queues and the driver tags are the only limit.
+    None,
+    /// mq-deadline.
+    MqDeadline(Box<Serialized<MqDeadline, Sh>>),
+    /// Somebody's own policy.
+    Custom(Box<Serialized<BoxedScheduler, Sh>>),
+}
+
+macro_rules! with_scheduler {
+    ($self:expr, $scheduler:ident => $call:expr, none => $none:expr) => {
+        match $self {
+            Elevator::None => $none,
+            Elevator::MqDeadline($scheduler) => $call,
+            Elevator::Custom($scheduler) => $call,
+        }
+    };
+}
+
+impl<Sh: Sharing> Elevator<Sh> {
+    /// Puts mq-deadline behind a lock; it will be given request ids below `capacity`.
+    #[must_use]
+    pub fn mq_deadline(policy: MqDeadline, capacity: u32) -> Self {
+        Elevator::MqDeadline(Box::new(Serialized::new(policy, capacity)))
+    }
+
+    /// Puts a policy of one's own behind a lock.
+    #[must_use]
+    pub fn custom(policy: BoxedScheduler, capacity: u32) -> Self {
+        Elevator::Custom(Box::new(Serialized::new(policy, capacity)))
+    }
+
+    /// Whether there is no scheduler.
+    #[inline]
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        matches!(self, Elevator::None)
+    }
+
+    /// Its name, "none" without one.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        with_scheduler!(self, s => s.name(), none => "none")
+    }
+
+    /// Whether "run all" may run a single hardware queue.
+    #[must_use]
+    pub fn is_single_dispatch(&self) -> bool {
+        with_scheduler!(self, s => s.needs().single_dispatch, none => false)
+    }
+
+    /// The smallest shallow depth it will ask for.
+    #[must_use]
+    pub fn min_shallow(&self) -> Option<u32> {
+        with_scheduler!(self, s => s.needs().min_shallow, none => None)
+    }
+
+    /// Tries to merge a bio into a queued request; see [`Serialized::merge_bio`].
+    #[inline]
+    pub fn merge_bio(
+        &self,
+        now: Now,
+        rules: &MergeRules,
+        nomerges: NoMerges,
+        bio: &mut Option<Bio>,
+        freed: &mut Vec<Rq>,
+        calls: &mut Calls,
+    ) -> Option<Edge> {
+        with_scheduler!(self, s => s.merge_bio(now, rules, nomerges, bio, freed, calls), none => None)
+    }
+
+    /// Takes requests in; see [`Serialized::insert`].
+    #[inline]
+    pub fn insert(
+        &self,
+        now: Now,
+        rules: &MergeRules,
+        nomerges: NoMerges,
+        list: impl Iterator<Item = Rq>,
+        place: Place,
+        freed: &mut Vec<Rq>,
+        calls: &mut Calls,
+    ) {
+        with_scheduler!(self, s => s.insert(now, rules, nomerges, list, place, freed, calls), none => {
+            debug_assert!(false, "without a scheduler requests go to the software queues");
+        });
+    }
+
+    /// Asks for the next request for `hctx`.
+    #[inline]
+    pub fn dispatch(&self, now: Now, hctx: HctxId, calls: &mut Calls) -> (Option<Rq>, Reason) {
+        with_scheduler!(self, s => s.dispatch(now, hctx, calls), none => (None, Reason::Empty))
+    }
+
+    /// Whether dispatching is worth asking.
+    #[inline]
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        with_scheduler!(self, s => s.has_work(), none => false)
+    }
+
+    /// How many scheduler tags an allocation may use.
+    #[inline]
+    pub fn limit_depth(&self, now: Now, allocation: &Allocation, calls: &mut Calls) -> Depth {
+        with_scheduler!(self, s => s.limit_depth(now, allocation, calls), none => Depth::Full)
+    }
+
+    /// A request was allocated.
+    #[inline]
+    pub fn prepare(&self, now: Now, rq: &Request, calls: &mut Calls) {
+        with_scheduler!(self, s => s.prepare(now, rq, calls), none => {});
+    }
+
+    /// A request that was inserted has been released.
+    #[inline]
+    pub fn finish(&self, now: Now, id: RqId, calls: &mut Calls) {
+        with_scheduler!(self, s => s.finish(now, id, calls), none => {});
+    }
+
+    /// A request that was given out comes back.
+    pub fn requeued(&self, now: Now, id: RqId, calls: &mut Calls) {
+        with_scheduler!(self, s => s.requeued(now, id, calls), none => {});
+    }
+
+    /// Its timer has come.
+    pub fn timer(&self, now: Now, calls: &mut Calls) {
+        with_scheduler!(self, s => s.timer(now, calls), none => {});
+    }
+
+    /// `nr_requests` has changed.
+    pub fn depth_updated(&self, nr_requests: u32) {
+        with_scheduler!(self, s => s.depth_updated(nr_requests), none => {});
+    }
+
+    /// Its tunables.
+    #[must_use]
+    pub fn tunables(&self) -> &'static [Tunable] {
+        with_scheduler!(self, s => s.tunables(), none => &[])
+    }
+
+    /// A tunable's value.
+    ///
+    /// # Errors
+    /// If there is no such tunable.
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        with_scheduler!(self, s => s.tunable(name), none => Err(StoreError::Unknown))
+    }
+
+    /// Writes a tunable.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(&self, now: Now, name: &str, text: &str, calls: &mut Calls) -> Result<(), StoreError> {
+        with_scheduler!(self, s => s.set_tunable(now, name, text, calls), none => Err(StoreError::Unknown))
+    }
+}
+
+impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+    fn needs(&self) -> Needs {
+        (**self).needs()
+    }
+    fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
+        (**self).insert(cx, id, place);
+    }
+    fn dispatch(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId) -> Choice {
+        (**self).dispatch(cx, hctx)
+    }
+    fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        (**self).finish(cx, id);
+    }
+    fn has_work(&self) -> bool {
+        (**self).has_work()
+    }
+    fn bio_arrived(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
+        (**self).bio_arrived(cx, bio);
+    }
+    fn allow_merge(&mut self, cx: &mut PolicyCx<'_>, id: RqId, bio: &Bio) -> bool {
+        (**self).allow_merge(cx, id, bio)
+    }
+    fn front_candidate(&self, cx: &PolicyCx<'_>, bio: &Bio) -> Option<RqId> {
+        (**self).front_candidate(cx, bio)
+    }
+    fn previous(&self, id: RqId) -> Option<RqId> {
+        (**self).previous(id)
+    }
+    fn next(&self, id: RqId) -> Option<RqId> {
+        (**self).next(id)
+    }
+    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+        (**self).grown(cx, id, edge);
+    }
+    fn absorbed(&mut self, cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+        (**self).absorbed(cx, survivor, absorbed);
+    }
+    fn limit_depth(&mut self, cx: &mut PolicyCx<'_>, allocation: &Allocation) -> Option<u32> {
+        (**self).limit_depth(cx, allocation)
+    }
+    fn prepare(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
+        (**self).prepare(cx, rq);
+    }
+    fn requeued(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        (**self).requeued(cx, id);
+    }
+    fn started(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        (**self).started(cx, id);
+    }
+    fn timer(&mut self, cx: &mut PolicyCx<'_>) {
+        (**self).timer(cx);
+    }
+    fn depth_updated(&mut self, nr_requests: u32) {
+        (**self).depth_updated(nr_requests);
+    }
+    fn io_context_exited(&mut self, cx: &mut PolicyCx<'_>, io_context: crate::ids::IoContextId) {
+        (**self).io_context_exited(cx, io_context);
+    }
+    fn priority_changed(
+        &mut self,
+        cx: &mut PolicyCx<'_>,
+        io_context: crate::ids::IoContextId,
+        ioprio: crate::ioprio::IoPriority,
+    ) {
+        (**self).priority_changed(cx, io_context, ioprio);
+    }
+    fn weight_changed(&mut self, cx: &mut PolicyCx<'_>, cgroup: crate::ids::CgroupId, weight: u16) {
+        (**self).weight_changed(cx, cgroup, weight);
+    }
+    fn cgroup_changed(
+        &mut self,
+        cx: &mut PolicyCx<'_>,
+        io_context: crate::ids::IoContextId,
+        cgroup: crate::ids::CgroupId,
+    ) {
+        (**self).cgroup_changed(cx, io_context, cgroup);
+    }
+    fn tunables(&self) -> &'static [Tunable] {
+        (**self).tunables()
+    }
+    fn grammar(&self) -> crate::tunables::Grammar {
+        (**self).grammar()
+    }
+    fn tunable(&self, index: usize) -> i128 {
+        (**self).tunable(index)
+    }
+    fn set_tunable(&mut self, cx: &mut PolicyCx<'_>, index: usize, value: i128) {
+        (**self).set_tunable(cx, index, value);
+    }
+    fn adopt(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, id: RqId) {
+        (**self).adopt(cx, hctx, id);
+    }
+}

@@ -1,0 +1,308 @@
+//! The policy: what an I/O scheduler decides, as a single-threaded state machine.
+//!
+//! This is the trait that somebody implements to try an idea. Required are [`insert`](Scheduler::insert),
+//! [`dispatch`](Scheduler::dispatch), [`finish`](Scheduler::finish) and [`has_work`](Scheduler::has_work);
+//! everything else has a default. A policy knows nothing of locks, tags, hardware or threads: it is called by one
+//! caller at a time, told the time, and works on request *ids*; the requests themselves stay where
+//! [`Requests`] holds them.
+
+use crate::bio::{Bio, BioFlags, Op};
+use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
+use crate::ioprio::IoPriority;
+use crate::merge::Edge;
+use crate::request::{Request, Rq};
+use crate::time::{Instant, Now};
+use crate::tunables::{Grammar, Tunable};
+
+use super::reason::Reason;
+
+/// The requests that an elevator holds, by id.
+#[derive(Default)]
+pub struct Requests {
+    held: Vec<Option<Rq>>,
+}
+
+impl Requests {
+    /// Room for the ids below `capacity`.
+    #[must_use]
+    pub fn new(capacity: u32) -> Self {
+        Requests { held: (0..capacity).map(|_| None).collect() }
+    }
+
+    /// The request `id`.
+    ///
+    /// # Panics
+    /// If it is not held here.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, id: RqId) -> &Request {
+        self.held[id.index()].as_deref().expect("the request is held by this elevator")
+    }
+
+    /// The request `id`, to be changed.
+    ///
+    /// # Panics
+    /// If it is not held here.
+    #[inline]
+    pub fn get_mut(&mut self, id: RqId) -> &mut Request {
+        self.held[id.index()].as_deref_mut().expect("the request is held by this elevator")
+    }
+
+    /// Whether the request `id` is held here.
+    #[inline]
+    #[must_use]
+    pub fn holds(&self, id: RqId) -> bool {
+        self.held[id.index()].is_some()
+    }
+
+    /// Takes a request into custody.
+    #[inline]
+    pub fn hold(&mut self, rq: Rq) {
+        let id = rq.id();
+        let before = self.held[id.index()].replace(rq);
+        debug_assert!(before.is_none(), "a request has one place");
+    }
+
+    /// Gives a request out.
+    ///
+    /// # Panics
+    /// If it is not held here.
+    #[inline]
+    pub fn release(&mut self, id: RqId) -> Rq {
+        self.held[id.index()].take().expect("the request is held by this elevator")
+    }
+
+    /// Takes `second` out and hands both requests to `join`.
+    ///
+    /// # Panics
+    /// If one of them is not held here.
+    pub fn join(&mut self, first: RqId, second: RqId, join: impl FnOnce(&mut Request, &mut Rq)) -> Rq {
+        let mut absorbed = self.release(second);
+        join(self.get_mut(first), &mut absorbed);
+        absorbed
+    }
+}
+
+/// What a policy asks of its surroundings during a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Calls {
+    /// Set the policy's one timer to this moment; it replaces an earlier setting.
+    pub set_timer: Option<Instant>,
+    /// Switch the timer off. Ignored if `set_timer` is given too.
+    pub cancel_timer: bool,
+    /// Run the hardware queues soon: something has become ready without an insertion.
+    pub run_queues: bool,
+}
+
+/// What a policy sees of the world during a call.
+pub struct PolicyCx<'a> {
+    /// The time. Under a plug the nanosecond clock may stand still.
+    pub now: Now,
+    /// The requests that it holds.
+    pub requests: &'a Requests,
+    /// What it asks for.
+    pub calls: &'a mut Calls,
+}
+
+impl PolicyCx<'_> {
+    /// The request `id`, which the policy holds.
+    #[inline]
+    #[must_use]
+    pub fn rq(&self, id: RqId) -> &Request {
+        self.requests.get(id)
+    }
+}
+
+/// Where a request goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Among the others, by the policy's rules.
+    Sorted,
+    /// Before all others: a requeued request, or the rest of a flush sequence.
+    Head,
+}
+
+/// The answer to the question for the next request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The request, or nothing although there may be work.
+    pub rq: Option<RqId>,
+    /// Why this one, or why nothing.
+    pub reason: Reason,
+}
+
+/// How a policy learns that a request has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completions {
+    /// At once, under the policy's lock.
+    AtOnce,
+    /// With the next call, in any order: completion then takes no lock.
+    Deferred,
+}
+
+/// What a policy needs from its surroundings, asked once when it is attached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Needs {
+    /// How it learns of completions.
+    pub completions: Completions,
+    /// Whether [`Scheduler::bio_arrived`] and [`Scheduler::allow_merge`] must be called.
+    pub bios: bool,
+    /// Whether [`Scheduler::prepare`] must be called.
+    pub preparation: bool,
+    /// Whether the tag limit depends on more than the kind of I/O, so that [`Scheduler::limit_depth`] is asked for
+    /// every allocation, under the lock, instead of being published.
+    pub depth_by_context: bool,
+    /// The smallest shallow depth it will ask for, if it limits tags at all.
+    pub min_shallow: Option<u32>,
+    /// Whether "run all" may run a single hardware queue, because any of them is given any request.
+    pub single_dispatch: bool,
+}
+
+impl Default for Needs {
+    fn default() -> Self {
+        Needs {
+            completions: Completions::AtOnce,
+            bios: false,
+            preparation: false,
+            depth_by_context: false,
+            min_shallow: None,
+            single_dispatch: true,
+        }
+    }
+}
+
+/// What is known of an I/O when its tag is allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allocation {
+    /// The operation.
+    pub op: Op,
+    /// The flags.
+    pub flags: BioFlags,
+    /// Whose I/O it is.
+    pub io_context: IoContextId,
+    /// Its priority.
+    pub ioprio: IoPriority,
+    /// Its cgroup.
+    pub cgroup: CgroupId,
+}
+
+/// An I/O scheduler's policy. See the [module's words](self).
+pub trait Scheduler {
+    /// Its name, as in `queue/scheduler`.
+    fn name(&self) -> &'static str;
+
+    /// What it needs from its surroundings.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    // --- the required part ---
+
+    /// Takes the request `id`, which is already held.
+    fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place);
+
+    /// Chooses the next request for `hctx` and forgets it, or says why there is none. May give any hardware queue
+    /// any request.
+    fn dispatch(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId) -> Choice;
+
+    /// A request that was inserted has been released: it completed, or it was absorbed by another.
+    /// The request itself is no longer here.
+    fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId);
+
+    /// Whether [`dispatch`](Self::dispatch) is worth asking. May err towards yes.
+    fn has_work(&self) -> bool;
+
+    // --- merging ---
+
+    /// A bio has arrived and is about to look for a request to join.
+    fn bio_arrived(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) {}
+
+    /// Whether `bio` may join the request `id`.
+    fn allow_merge(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _bio: &Bio) -> bool {
+        true
+    }
+
+    /// A request that starts where `bio` ends, if the policy keeps an index by sector and wants front merges.
+    fn front_candidate(&self, _cx: &PolicyCx<'_>, _bio: &Bio) -> Option<RqId> {
+        None
+    }
+
+    /// The request before `id` in the policy's order by sector.
+    fn previous(&self, _id: RqId) -> Option<RqId> {
+        None
+    }
+
+    /// The request after `id` in the policy's order by sector.
+    fn next(&self, _id: RqId) -> Option<RqId> {
+        None
+    }
+
+    /// The request `id` has grown at `edge`: if that was the front its sector has changed.
+    fn grown(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _edge: Edge) {}
+
+    /// `survivor` is about to absorb the request `absorbed`, which was inserted and leaves the policy now. Both are
+    /// still held and unchanged. A [`finish`](Self::finish) of `absorbed` follows.
+    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
+
+    // --- the life of a request around the required part ---
+
+    /// How many scheduler tags an allocation may use, if not all.
+    fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, _allocation: &Allocation) -> Option<u32> {
+        None
+    }
+
+    /// A request was allocated; it is not inserted yet and may never be.
+    fn prepare(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
+
+    /// A request that was given out comes back; an insertion at the head follows.
+    fn requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
+
+    /// The driver has looked at a request that was given out (legacy queues only).
+    fn started(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
+
+    // --- everything else that can happen ---
+
+    /// The policy's timer has come.
+    fn timer(&mut self, _cx: &mut PolicyCx<'_>) {}
+
+    /// `nr_requests` has changed: tags per hardware queue, and bits in a word of the tag bitmap.
+    fn depth_updated(&mut self, _nr_requests: u32) {}
+
+    /// An I/O context, normally a process, has ended.
+    fn io_context_exited(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId) {}
+
+    /// An I/O context got another priority.
+    fn priority_changed(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId, _ioprio: IoPriority) {}
+
+    /// A cgroup got another weight.
+    fn weight_changed(&mut self, _cx: &mut PolicyCx<'_>, _cgroup: CgroupId, _weight: u16) {}
+
+    /// An I/O context moved to another cgroup.
+    fn cgroup_changed(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId, _cgroup: CgroupId) {}
+
+    // --- tunables ---
+
+    /// Its tunables, in the order of their files.
+    fn tunables(&self) -> &'static [Tunable] {
+        &[]
+    }
+
+    /// How writes to its tunables are read.
+    fn grammar(&self) -> Grammar {
+        Grammar::CInt32
+    }
+
+    /// The value of tunable `index` of [`tunables`](Self::tunables), as the file shows it.
+    fn tunable(&self, _index: usize) -> i128 {
+        0
+    }
+
+    /// Sets tunable `index` to a value within its range.
+    fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, _index: usize, _value: i128) {}
+
+    // --- conformance ---
+
+    /// Makes `id` the request that was chosen, as if [`dispatch`](Self::dispatch) had answered it: used to go on
+    /// after a recorded kernel decided differently.
+    fn adopt(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, id: RqId);
+}

@@ -1,0 +1,367 @@
+//! Hardware queues (*hctx*) and the software queues (*ctx*) that feed them: who is next when there is no
+//! scheduler, what the driver refused, and how busy it is (`block-layer.md` 10, 14, 15; `none.md`).
+
+use std::collections::VecDeque;
+
+use crate::bio::Bio;
+use crate::ids::{CpuId, HctxId};
+use crate::merge::{Edge, Merge, MergeRules};
+use crate::request::Rq;
+use crate::sharing::{Lock, Sharing, Word};
+
+/// How many requests of a software queue a bio is compared with, newest first.
+const MERGE_WINDOW: usize = 8;
+
+/// The requests that one CPU has queued and no scheduler holds.
+pub struct SoftwareQueue<Sh: Sharing> {
+    list: Sh::Lock<VecDeque<Rq>>,
+}
+
+impl<Sh: Sharing> Default for SoftwareQueue<Sh> {
+    fn default() -> Self {
+        SoftwareQueue { list: Sh::Lock::new(VecDeque::new()) }
+    }
+}
+
+impl<Sh: Sharing> SoftwareQueue<Sh> {
+    /// Tries to merge a bio into one of the newest requests. The first that fits by position decides.
+    pub fn merge(&self, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+        self.list.with(|list| {
+            for rq in list.iter_mut().rev().take(MERGE_WINDOW) {
+                match rules.merge(rq, bio) {
+                    Merge::No => {}
+                    Merge::Merged(edge) => return Some(edge),
+                    Merge::TooLong => return None,
+                }
+            }
+            None
+        })
+    }
+}
+
+/// One hardware queue.
+pub struct HardwareQueue<Sh: Sharing> {
+    id: HctxId,
+    /// Its CPUs in ascending order; a software queue's index here is its number in `pending`.
+    cpus: Vec<CpuId>,
+    queues: Vec<SoftwareQueue<Sh>>,
+    /// A bit for each software queue that may hold requests.
+    pending: Vec<Sh::Word>,
+    /// What the driver refused and what by-passes the scheduler. It always goes first.
+    dispatch: Sh::Lock<VecDeque<Rq>>,
+    /// Length of `dispatch`, to be read without its lock.
+    dispatch_len: Sh::Word,
+    /// The software queue to take from next when requests are taken one by one.
+    dispatch_from: Sh::Word,
+    busy: Sh::Word,
+    restart: Sh::Word,
+    stopped: Sh::Word,
+}
+
+impl<Sh: Sharing> HardwareQueue<Sh> {
+    /// An empty hardware queue that serves `cpus`, which are in ascending order.
+    #[must_use]
+    pub fn new(id: HctxId, cpus: Vec<CpuId>) -> Self {
+        let words = cpus.len().div_ceil(64).max(1);
+        HardwareQueue {
+            id,
+            queues: cpus.iter().map(|_| SoftwareQueue::default()).collect(),
+            cpus,
+            pending: (0..words).map(|_| Sh::Word::new(0)).collect(),
+            dispatch: Sh::Lock::new(VecDeque::new()),
+            dispatch_len: Sh::Word::new(0),
+            dispatch_from: Sh::Word::new(0),
+            busy: Sh::Word::new(0),
+            restart: Sh::Word::new(0),
+            stopped: Sh::Word::new(0),
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> HctxId {
+        self.id
+    }
+
+    /// Its CPUs, ascending.
+    #[must_use]
+    pub fn cpus(&self) -> &[CpuId] {
+        &self.cpus
+    }
+
+    fn index_of(&self, cpu: CpuId) -> usize {
+        self.cpus.binary_search(&cpu).unwrap_or(0)
+    }
+
+    // --- software queues ---
+
+    /// Tries to merge a bio into the software queue of `cpu`.
+    #[inline]
+    pub fn merge_into_software_queue(&self, cpu: CpuId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+        let index = self.index_of(cpu);
+        // A queue that looks empty is not worth its lock.
+        if self.is_pending(index) { self.queues[index].merge(rules, bio) } else { None }
+    }
+
+    /// Queues a request in its software queue.
+    pub fn insert(&self, rq: Rq, at_head: bool) {
+        let index = self.index_of(rq.ctx);
+        self.queues[index].list.with(|list| {
+            if at_head {
+                list.push_front(rq);
+            } else {
+                list.push_back(rq);
+            }
+            self.pending[index / 64].fetch_or(1 << (index % 64));
+        });
+    }
+
+    fn is_pending(&self, index: usize) -> bool {
+        self.pending[index / 64].load() & (1 << (index % 64)) != 0
+    }
+
+    /// Whether a software queue may hold something.
+    #[inline]
+    #[must_use]
+    pub fn has_queued(&self) -> bool {
+        self.pending.iter().any(|word| word.load() != 0)
+    }
+
+    /// Moves everything that is queued to `out`: software queues in ascending order, each in the order of arrival.
+    pub fn take_all(&self, out: &mut VecDeque<Rq>) {
+        for (index, queue) in self.queues.iter().enumerate() {
+            if self.is_pending(index) {
+                queue.list.with(|list| {
+                    self.pending[index / 64].fetch_and(!(1 << (index % 64)));
+                    out.extend(list.drain(..));
+                });
+            }
+        }
+    }
+
+    /// Takes one request from the first software queue that has any, beginning where the last call stopped.
+    pub fn take_next(&self) -> Option<Rq> {
+        let count = self.queues.len();
+        let from = self.dispatch_from.load() as usize;
+        for offset in 0..count {
+            let index = (from + offset) % count;
+            if !self.is_pending(index) {
+                continue;
+            }
+            let rq = self.queues[index].list.with(|list| {
+                let rq = list.pop_front();
+                if list.is_empty() {
+                    self.pending[index / 64].fetch_and(!(1 << (index % 64)));
+                }
+                rq
+            });
+            if rq.is_some() {
+                self.dispatch_from.store(((index + 1) % count) as u64);
+                return rq;
+            }
+        }
+        None
+    }
+
+    // --- the dispatch list ---
+
+    /// Whether something waits that goes before anything else.
+    #[inline]
+    #[must_use]
+    pub fn has_leftovers(&self) -> bool {
+        self.dispatch_len.load() != 0
+    }
+
+    /// Moves the dispatch list to the end of `out`.
+    pub fn take_leftovers(&self, out: &mut VecDeque<Rq>) {
+        if self.has_leftovers() {
+            self.dispatch.with(|list| {
+                out.extend(list.drain(..));
+                self.dispatch_len.store(0);
+            });
+        }
+    }
+
+    /// Adds requests to the dispatch list, in order, at its tail or its head.
+    pub fn put_leftovers(&self, requests: &mut VecDeque<Rq>, at_head: bool) {
+        self.dispatch.with(|list| {
+            if at_head {
+                for rq in requests.drain(..).rev() {
+                    list.push_front(rq);
+                }
+            } else {
+                list.extend(requests.drain(..));
+            }
+            self.dispatch_len.store(list.len() as u64);
+        });
+    }
+
+    /// Adds one request to the tail of the dispatch list.
+    pub fn put_leftover(&self, rq: Rq) {
+        self.dispatch.with(|list| {
+            list.push_back(rq);
+            self.dispatch_len.store(list.len() as u64);
+        });
+    }
+
+    // --- marks ---
+
+    /// The busy average: 0 if dispatching went well lately, else up to 9.
+    #[inline]
+    #[must_use]
+    pub fn busy(&self) -> u32 {
+        self.busy.load() as u32
+    }
+
+    /// Counts one list that was sent, or one direct issue.
+    #[inline]
+    pub fn update_busy(&self, was_busy: bool) {
+        let average = self.busy.load();
+        if average != 0 || was_busy {
+            self.busy.store((7 * average + if was_busy { 16 } else { 0 }) / 8);
+        }
+    }
+
+    /// Asks for a run at the next completion.
+    #[inline]
+    pub fn mark_restart(&self) {
+        self.restart.store(1);
+    }
+
+    /// Whether a restart is asked for.
+    #[inline]
+    #[must_use]
+    pub fn wants_restart(&self) -> bool {
+        self.restart.load() != 0
+    }
+
+    /// Takes the restart mark away; answers whether it was set.
+    #[inline]
+    pub fn take_restart(&self) -> bool {
+        self.restart.load() != 0 && self.restart.swap(0) != 0
+    }
+
+    /// Whether the driver asked not to be called.
+    #[inline]
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load() != 0
+    }
+
+    /// The driver asks not to be called, or to be called again.
+    pub fn set_stopped(&self, stopped: bool) {
+        self.stopped.store(u64::from(stopped));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::Op;
+    use crate::ids::{RqId, Sector};
+    use crate::kernel::Kernel;
+    use crate::limits::Limits;
+    use crate::request::RequestPool;
+    use crate::sharing::Local;
+    use crate::time::Instant;
+
+    struct Bench {
+        pool: RequestPool<Local>,
+        hctx: HardwareQueue<Local>,
+        next: u32,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let cpus = (0..3).map(CpuId).collect();
+            Bench { pool: RequestPool::new(32), hctx: HardwareQueue::new(HctxId(0), cpus), next: 0 }
+        }
+
+        fn insert(&mut self, cpu: u16, sector: u64) {
+            let mut rq = self.pool.take(RqId(self.next));
+            self.next += 1;
+            rq.found(Bio::new(Op::Write, Sector(sector), 8), Instant::ZERO);
+            rq.ctx = CpuId(cpu);
+            self.hctx.insert(rq, false);
+        }
+
+        fn arrivals(&mut self) {
+            // A on c2, B on c0, C on c1, D on c0, E on c2 in this order of time.
+            for (cpu, name) in [(2, b'A'), (0, b'B'), (1, b'C'), (0, b'D'), (2, b'E')] {
+                self.insert(cpu, u64::from(name) * 1000);
+            }
+        }
+
+        fn merges(&self, cpu: u16, sector: u64) -> bool {
+            let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default());
+            let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
+            self.hctx.merge_into_software_queue(CpuId(cpu), &rules, &mut bio).is_some()
+        }
+    }
+
+    fn names(requests: &VecDeque<Rq>) -> String {
+        requests.iter().map(|rq| char::from((rq.sector.0 / 1000) as u8)).collect()
+    }
+
+    #[test]
+    fn none_example_2_a_flush_takes_software_queues_in_ascending_order() {
+        let mut bench = Bench::new();
+        bench.arrivals();
+        let mut out = VecDeque::new();
+        bench.hctx.take_all(&mut out);
+        assert_eq!(names(&out), "BDCAE");
+        assert!(!bench.hctx.has_queued());
+    }
+
+    #[test]
+    fn none_example_3_one_by_one_goes_round_and_its_position_persists() {
+        let mut bench = Bench::new();
+        bench.arrivals();
+        bench.hctx.dispatch_from.store(1);
+        let out: VecDeque<Rq> = std::iter::from_fn(|| bench.hctx.take_next()).collect();
+        assert_eq!(names(&out), "CABED");
+        assert_eq!(bench.hctx.dispatch_from.load(), 1);
+    }
+
+    #[test]
+    fn none_example_5_a_bio_is_compared_with_the_eight_newest_requests_of_its_cpu() {
+        let mut bench = Bench::new();
+        for n in 0..10 {
+            bench.insert(0, n * 1000);
+        }
+        assert!(bench.merges(0, 9008), "the newest");
+        assert!(bench.merges(0, 2008), "the eighth");
+        assert!(!bench.merges(0, 1008), "the ninth");
+        assert!(!bench.merges(1, 9016), "another CPU's");
+    }
+
+    #[test]
+    fn dispatch_busy_rises_to_9_and_falls_to_0_by_integer_steps() {
+        let hctx: HardwareQueue<Local> = HardwareQueue::new(HctxId(0), vec![CpuId(0)]);
+        let step = |busy: bool| {
+            hctx.update_busy(busy);
+            hctx.busy()
+        };
+        assert_eq!([(); 9].map(|()| step(true)), [2, 3, 4, 5, 6, 7, 8, 9, 9]);
+        assert_eq!([(); 8].map(|()| step(false)), [7, 6, 5, 4, 3, 2, 1, 0]);
+        let mixed = [true, true, true, false, false, false, false, false].map(step);
+        assert_eq!(mixed, [2, 3, 4, 3, 2, 1, 0, 0]);
+    }
+
+    #[test]
+    fn leftovers_keep_their_order_at_either_end() {
+        let mut bench = Bench::new();
+        bench.arrivals();
+        let mut first = VecDeque::from([bench.hctx.take_next().unwrap(), bench.hctx.take_next().unwrap()]);
+        let mut second = VecDeque::from([bench.hctx.take_next().unwrap()]);
+        let mut third = VecDeque::from([bench.hctx.take_next().unwrap()]);
+        let expected = names(&third) + &names(&first) + &names(&second);
+        bench.hctx.put_leftovers(&mut first, false);
+        bench.hctx.put_leftovers(&mut second, false);
+        bench.hctx.put_leftovers(&mut third, true);
+        let mut out = VecDeque::new();
+        bench.hctx.take_leftovers(&mut out);
+        assert_eq!(names(&out), expected);
+        assert!(!bench.hctx.has_leftovers());
+    }
+}

@@ -1,0 +1,62 @@
+//! Queue limits: what one request may span (`block-layer.md` 4).
+
+use crate::bio::Op;
+use crate::ids::Sector;
+
+/// The limits of a queue, in sectors unless said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Logical block size in sectors.
+    pub logical_block: u32,
+    /// Physical block size in sectors.
+    pub physical_block: u32,
+    /// Largest read or write.
+    pub max_sectors: u32,
+    /// Largest number of physical segments of a request.
+    pub max_segments: u16,
+    /// No request crosses a multiple of it; 0 for none.
+    pub chunk_sectors: u32,
+    /// Largest discard; 0 if the device cannot discard.
+    pub max_discard_sectors: u32,
+    /// Largest write-zeroes; 0 if the device cannot.
+    pub max_write_zeroes_sectors: u32,
+}
+
+impl Limits {
+    /// Limits of a device that takes `max_hw_sectors` at once, under a kernel that cuts at `cap`.
+    #[must_use]
+    pub fn new(logical_block: u32, physical_block: u32, max_hw_sectors: u32, cap: u32, max_segments: u16) -> Self {
+        let max_sectors = max_hw_sectors.min(cap);
+        Limits {
+            logical_block,
+            physical_block,
+            max_sectors: max_sectors - max_sectors % logical_block.max(1),
+            max_segments,
+            chunk_sectors: 0,
+            max_discard_sectors: u32::MAX >> 9,
+            max_write_zeroes_sectors: 0,
+        }
+    }
+
+    /// Largest request of operation `op` that starts at `sector`.
+    #[inline]
+    #[must_use]
+    pub fn max_at(&self, op: Op, sector: Sector) -> u32 {
+        match op {
+            Op::Discard => self.max_discard_sectors,
+            Op::WriteZeroes => self.max_write_zeroes_sectors,
+            Op::Read | Op::Write | Op::Flush if self.chunk_sectors == 0 => self.max_sectors,
+            Op::Read | Op::Write | Op::Flush => {
+                let room = self.chunk_sectors - (sector.0 % u64::from(self.chunk_sectors)) as u32;
+                self.max_sectors.min(room)
+            }
+        }
+    }
+}
+
+impl Default for Limits {
+    /// 512-byte blocks, 1280 KiB, 128 segments.
+    fn default() -> Self {
+        Limits::new(1, 1, u32::MAX, 2560, 128)
+    }
+}

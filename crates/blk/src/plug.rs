@@ -1,0 +1,71 @@
+//! The plug: a task's promise that more I/O is coming. Its requests are allocated, but invisible to the scheduler,
+//! to other tasks and to the driver, until the plug is flushed (`block-layer.md` 8).
+
+use std::collections::VecDeque;
+
+use crate::bio::Bio;
+use crate::kernel::Generation;
+use crate::merge::{Edge, Merge, MergeRules};
+use crate::request::Rq;
+use crate::time::{Instant, Now};
+
+/// A newest request of so many sectors (128 KiB) flushes the plug before the next one.
+const FLUSH_SECTORS: u32 = 256;
+
+/// A task's plug for one queue.
+#[derive(Debug, Default)]
+pub struct Plug {
+    pub(crate) list: VecDeque<Rq>,
+    /// The time of the first allocation under the plug, for kernels whose clock stands still.
+    clock: Option<Instant>,
+}
+
+impl Plug {
+    /// An empty plug.
+    #[must_use]
+    pub fn new() -> Self {
+        Plug::default()
+    }
+
+    /// Number of requests in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The time as calls under this plug see it.
+    pub(crate) fn now(&mut self, generation: &Generation, now: Now) -> Now {
+        if !generation.plug_stops_clock {
+            return now;
+        }
+        Now { at: *self.clock.get_or_insert(now.at), ..now }
+    }
+
+    /// The plug has been flushed, or the task slept: the clock goes on.
+    pub(crate) fn forget_clock(&mut self) {
+        self.clock = None;
+    }
+
+    /// Tries to merge a bio into a plugged request, newest first.
+    pub(crate) fn merge(&mut self, generation: &Generation, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+        let depth = if generation.plug_merges_newest_only { 1 } else { usize::MAX };
+        for rq in self.list.iter_mut().rev().take(depth) {
+            if let Merge::Merged(edge) = rules.merge(rq, bio) {
+                return Some(edge);
+            }
+        }
+        None
+    }
+
+    /// Whether the plug must be flushed before another request is added.
+    pub(crate) fn is_full(&self, generation: &Generation, merging: bool) -> bool {
+        self.list.len() >= usize::from(generation.plug_limit)
+            || (merging && self.list.back().is_some_and(|newest| newest.sectors >= FLUSH_SECTORS))
+    }
+}

@@ -1,0 +1,65 @@
+//! Probes: what an observer sees of the way of a request. The events have the kernel's names and meaning
+//! (`block-layer.md` 28.2), so that a run can be compared with a recording event by event.
+//!
+//! A probe is a static parameter. With [`NoProbe`] the calls compile to nothing.
+
+use crate::bio::{Bio, Status};
+use crate::elevator::Reason;
+use crate::ids::{CpuId, HctxId};
+use crate::merge::Edge;
+use crate::request::Request;
+use crate::time::Now;
+
+/// Something that happened, with blktrace's letter.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// Q: a bio entered.
+    Queue(&'a Bio),
+    /// X: a bio was cut; this is the front part.
+    Split(&'a Bio),
+    /// G: a request was allocated.
+    GetRq(&'a Request),
+    /// P: the first request went into a plug.
+    Plug,
+    /// U: a plug was flushed.
+    Unplug {
+        /// Requests in it.
+        count: usize,
+        /// Whether the task asked for it; otherwise it was about to sleep.
+        explicit: bool,
+    },
+    /// M or F: a bio merged into a request.
+    Merge(Edge),
+    /// I: a request went into the scheduler or a software queue.
+    Insert(&'a Request),
+    /// The scheduler was asked: what it gave out, and why.
+    Dispatch {
+        /// For which hardware queue.
+        hctx: HctxId,
+        /// The request, or none.
+        rq: Option<&'a Request>,
+        /// Why this one, or why none.
+        reason: Reason,
+    },
+    /// D: a request was handed to the driver.
+    Issue(&'a Request),
+    /// R: the driver gave a request back.
+    Requeue(&'a Request),
+    /// C: a request ended.
+    Complete(&'a Request, Status),
+}
+
+/// An observer.
+pub trait Probe {
+    /// Something happened at `now` on `cpu`.
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>);
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProbe;
+
+impl Probe for NoProbe {
+    #[inline(always)]
+    fn event(&mut self, _: Now, _: CpuId, _: Event<'_>) {}
+}

@@ -1,0 +1,67 @@
+//! The end of a request: its bios end, the scheduler is told, tags become free, whoever waits goes on
+//! (`block-layer.md` 6.1, 14.4, 18).
+
+use super::{Cx, Queue};
+use crate::bio::Status;
+use crate::driver::Driver;
+use crate::effects::Effect;
+use crate::elevator::Calls;
+use crate::probe::{Event, Probe};
+use crate::request::{Marks, Rq};
+use crate::sharing::Sharing;
+use crate::tags::{Sleeper, Tags};
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// A request has ended. Its bios end *before* its tags are free.
+    #[inline]
+    pub fn complete<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
+        cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
+        for bio in rq.bios.drain(..) {
+            cx.effects.push(Effect::EndBio { bio, status });
+        }
+        self.release(cx, rq);
+    }
+
+    /// Frees requests that others have absorbed.
+    #[inline]
+    pub(super) fn free_absorbed<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut freed: Vec<Rq>) {
+        for rq in freed.drain(..) {
+            self.release(cx, rq);
+        }
+        cx.effects.give_freed(freed);
+    }
+
+    /// Tells the scheduler, frees the slot and its tags, and restarts the hardware queue if it asked for that.
+    #[inline]
+    fn release<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
+        if rq.marks.contains(Marks::INSERTED) {
+            let mut calls = Calls::default();
+            self.elevator.finish(cx.now, rq.id(), &mut calls);
+            cx.effects.push_calls(calls);
+        }
+        let hctx = rq.hctx;
+        let driver_tag = rq.driver_tag.take();
+        let slot_tag = self.tag_of_slot(&rq);
+        // The slot is back before the tag that names it can be given out again.
+        self.pool.put(rq);
+        if let Some(tag) = driver_tag {
+            self.free_tag(cx, &self.driver_tags[hctx.index()], tag);
+        }
+        if let Some(tags) = self.scheduler_tags.get(hctx.index()) {
+            self.free_tag(cx, tags, slot_tag);
+        }
+        if self.hctxs[hctx.index()].take_restart() {
+            self.run_async(cx, hctx);
+        }
+    }
+
+    /// Frees a tag and wakes whoever's turn has come.
+    #[inline]
+    pub(super) fn free_tag<D, P>(&self, cx: &mut Cx<'_, D, P>, tags: &Tags<Sh>, tag: u32) {
+        let (cpu, effects) = (cx.cpu, &mut *cx.effects);
+        tags.free(tag, cpu, |sleeper| match sleeper {
+            Sleeper::Submitter(waiter) => effects.push(Effect::Wake(waiter)),
+            Sleeper::Hctx(hctx) => effects.push(Effect::RunHctx { hctx, delay: crate::time::Nanos::ZERO }),
+        });
+    }
+}

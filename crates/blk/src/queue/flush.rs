@@ -1,0 +1,117 @@
+//! Flushing a plug: its requests become visible (`block-layer.md` 8.3 and 8.4).
+
+use std::collections::VecDeque;
+
+use super::run::HctxRun;
+use super::{Cx, Queue, Step};
+use crate::driver::Driver;
+use crate::kernel::{DirectIssue, PlugOrder};
+use crate::plug::Plug;
+use crate::probe::{Event, Probe};
+use crate::request::{Marks, Rq};
+use crate::sharing::Sharing;
+use crate::time::Now;
+
+/// The flush of a plug, in steps.
+#[derive(Debug)]
+pub struct PlugFlush {
+    list: VecDeque<Rq>,
+    explicit: bool,
+    /// The time as the plug saw it.
+    now: Now,
+    run: Option<HctxRun>,
+}
+
+impl PlugFlush {
+    /// A flush because the task is done, or because the plug is full.
+    pub(super) fn explicit<D: Driver, P: Probe, Sh: Sharing>(
+        queue: &Queue<Sh>,
+        cx: &mut Cx<'_, D, P>,
+        plug: &mut Plug,
+    ) -> Self {
+        let now = plug.now(queue.generation, cx.now);
+        let mut flush = PlugFlush::take(cx, plug, true, now);
+        if queue.generation.plug_order == PlugOrder::Sorted {
+            flush.list.make_contiguous().sort_by_key(|rq| (rq.ctx, rq.sector));
+        }
+        flush
+    }
+
+    /// A flush because the task is about to sleep.
+    pub(super) fn before_sleep<D: Driver, P: Probe>(cx: &mut Cx<'_, D, P>, plug: &mut Plug) -> Self {
+        let now = cx.now;
+        PlugFlush::take(cx, plug, false, now)
+    }
+
+    fn take<D: Driver, P: Probe>(cx: &mut Cx<'_, D, P>, plug: &mut Plug, explicit: bool, now: Now) -> Self {
+        if !plug.is_empty() {
+            cx.probe.event(cx.now, cx.cpu, Event::Unplug { count: plug.len(), explicit });
+        }
+        let mut list = cx.effects.take_list();
+        std::mem::swap(&mut list, &mut plug.list);
+        plug.forget_clock();
+        PlugFlush { list, explicit, now, run: None }
+    }
+
+    /// One step.
+    pub(super) fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
+        if let Some(run) = &mut self.run {
+            // What a plug's flush runs itself still sees the plug's clock.
+            let real = std::mem::replace(&mut cx.now, self.now);
+            let step = run.step(queue, cx);
+            cx.now = real;
+            if step == Step::Done {
+                self.run = None;
+            }
+            return Step::More;
+        }
+        let Some(first) = self.list.front() else {
+            cx.effects.give_list(std::mem::take(&mut self.list));
+            return Step::Done;
+        };
+        let (hctx, ctx) = (first.hctx, first.ctx);
+        let direct = self.explicit
+            && !first.marks.contains(Marks::USES_ELEVATOR)
+            && match queue.generation.direct_issue {
+                DirectIssue::Always => true,
+                DirectIssue::NotBusy => queue.hctxs[hctx.index()].busy() == 0,
+                DirectIssue::SyncManyQueues => false,
+            };
+        if direct {
+            let next = match queue.generation.plug_order {
+                PlugOrder::Lifo => self.list.pop_back(),
+                PlugOrder::Fifo | PlugOrder::Sorted => self.list.pop_front(),
+            };
+            if let Some(rq) = next {
+                self.run = queue.issue_directly(cx, rq);
+            }
+            return Step::More;
+        }
+        // One group: all requests of this hardware and software queue, in submission order, under one lock hold.
+        let mut group = cx.effects.take_list();
+        let mut rest = cx.effects.take_list();
+        for rq in self.list.drain(..) {
+            if (rq.hctx, rq.ctx) == (hctx, ctx) { group.push_back(rq) } else { rest.push_back(rq) }
+        }
+        std::mem::swap(&mut self.list, &mut rest);
+        cx.effects.give_list(rest);
+        let real = std::mem::replace(&mut cx.now, self.now);
+        queue.insert_list(cx, &mut group);
+        cx.now = real;
+        cx.effects.give_list(group);
+        if self.explicit {
+            self.run = Some(queue.hctx_run(hctx));
+        } else {
+            queue.run_async(cx, hctx);
+        }
+        Step::More
+    }
+}
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// Flushes a plug at the end of its section.
+    pub fn flush_plug<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug) {
+        let mut flush = PlugFlush::explicit(self, cx, plug);
+        while flush.step(self, cx) == Step::More {}
+    }
+}

@@ -1,0 +1,97 @@
+//! Insertion: a request goes to the scheduler or to its software queue, or past both straight to the driver
+//! (`block-layer.md` 13 and 16).
+
+use std::collections::VecDeque;
+
+use super::run::HctxRun;
+use super::{Cx, Queue};
+use crate::driver::{Driver, Refusal, Rejected};
+use crate::effects::Effect;
+use crate::elevator::{Calls, Place};
+use crate::ids::HctxId;
+use crate::probe::{Event, Probe};
+use crate::request::{Marks, Rq};
+use crate::sharing::Sharing;
+use crate::time::Nanos;
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// Inserts a request at the tail.
+    #[inline]
+    pub(super) fn insert_one<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq) {
+        cx.probe.event(cx.now, cx.cpu, Event::Insert(&rq));
+        if self.elevator.is_none() {
+            self.hctxs[rq.hctx.index()].insert(rq, false);
+        } else {
+            self.insert_into_elevator(cx, std::iter::once(rq), Place::Sorted);
+        }
+    }
+
+    /// Inserts requests of one software queue at the tail, in order.
+    pub(super) fn insert_list<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, list: &mut VecDeque<Rq>) {
+        for rq in list.iter() {
+            cx.probe.event(cx.now, cx.cpu, Event::Insert(rq));
+        }
+        if self.elevator.is_none() {
+            for rq in list.drain(..) {
+                self.hctxs[rq.hctx.index()].insert(rq, false);
+            }
+        } else {
+            self.insert_into_elevator(cx, list.drain(..), Place::Sorted);
+        }
+    }
+
+    /// Hands requests to the scheduler under one lock hold.
+    #[inline]
+    pub(super) fn insert_into_elevator<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        list: impl Iterator<Item = Rq>,
+        place: Place,
+    ) {
+        let mut freed = cx.effects.take_freed();
+        let mut calls = Calls::default();
+        self.elevator.insert(cx.now, &self.rules, self.nomerges, list, place, &mut freed, &mut calls);
+        cx.effects.push_calls(calls);
+        self.free_absorbed(cx, freed);
+    }
+
+    /// Hands a request without a scheduler straight to the driver. If that does not work out it is queued, and a run
+    /// of its hardware queue is answered that the caller steps through.
+    #[inline]
+    pub(super) fn issue_directly<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) -> Option<HctxRun> {
+        let hctx = &self.hctxs[rq.hctx.index()];
+        let id = rq.hctx;
+        if hctx.is_stopped() || self.is_quiesced() || !self.take_budget(cx, &mut rq) {
+            self.insert_one(cx, rq);
+            return Some(self.hctx_run(id));
+        }
+        rq.issued = cx.now.at;
+        rq.marks.clear(Marks::HAS_BUDGET);
+        cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
+        match cx.driver.queue_rq(cx.now, rq, true) {
+            Ok(()) => {
+                self.update_busy(hctx, false);
+                None
+            }
+            Err(Rejected { mut rq, why: Refusal::Busy | Refusal::UntilCompletion }) => {
+                cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
+                self.update_busy(hctx, true);
+                rq.marks.set(Marks::HAS_BUDGET);
+                self.return_budget(cx, &mut rq);
+                hctx.put_leftover(rq);
+                Some(self.hctx_run(id))
+            }
+            Err(Rejected { rq, why: Refusal::Failed(status) }) => {
+                self.update_busy(hctx, false);
+                self.complete(cx, rq, status);
+                None
+            }
+        }
+    }
+
+    /// Has a hardware queue run on a worker.
+    #[inline]
+    pub(super) fn run_async<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+        cx.effects.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });
+    }
+}

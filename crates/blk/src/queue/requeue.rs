@@ -1,0 +1,47 @@
+//! A driver gives back a request that it had started: it must be sent again (`block-layer.md` 19.1).
+
+use super::{Cx, Queue};
+use crate::driver::Driver;
+use crate::effects::Effect;
+use crate::elevator::{Calls, Place};
+use crate::probe::{Event, Probe};
+use crate::request::{Marks, Rq};
+use crate::sharing::{Lock, Sharing};
+use crate::time::Nanos;
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// Takes a started request back. It goes in again when [`kick_requeue`](Self::kick_requeue) is called, which an
+    /// effect asks for.
+    pub fn requeue<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
+        cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
+        self.release_driver_tag(cx, &mut rq);
+        if rq.marks.contains(Marks::INSERTED) {
+            let mut calls = Calls::default();
+            self.elevator.requeued(cx.now, rq.id(), &mut calls);
+            cx.effects.push_calls(calls);
+        }
+        self.requeued.with(|list| list.push(rq));
+        cx.effects.push(Effect::KickRequeue);
+    }
+
+    /// Puts requeued requests back in: those that the driver keeps data for straight into the dispatch list, the
+    /// others at the head of scheduler or software queue, one by one, so that several come out in reverse order.
+    pub fn kick_requeue<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
+        let requeued = self.requeued.with(std::mem::take);
+        for mut rq in requeued {
+            let hctx = &self.hctxs[rq.hctx.index()];
+            if rq.marks.contains(Marks::DONTPREP) {
+                hctx.put_leftover(rq);
+                continue;
+            }
+            cx.probe.event(cx.now, cx.cpu, Event::Insert(&rq));
+            if rq.marks.contains(Marks::USES_ELEVATOR) {
+                rq.marks.clear(Marks::STARTED);
+                self.insert_into_elevator(cx, std::iter::once(rq), Place::Head);
+            } else {
+                hctx.insert(rq, true);
+            }
+        }
+        cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
+    }
+}

@@ -1,0 +1,255 @@
+//! Running a hardware queue: left-overs first, then the scheduler or the software queues (`block-layer.md` 14, 15).
+
+use std::collections::VecDeque;
+
+use super::{Cx, Queue, Step};
+use crate::driver::Driver;
+use crate::effects::{Effect, RESOURCE_DELAY};
+use crate::elevator::Calls;
+use crate::ids::HctxId;
+use crate::kernel::{AfterLeftovers, Fetch};
+use crate::probe::{Event, Probe};
+use crate::request::Rq;
+use crate::sharing::Sharing;
+
+/// One run of a hardware queue, in steps.
+#[derive(Debug)]
+pub struct HctxRun {
+    hctx: HctxId,
+    stage: Stage,
+    /// What is about to be sent.
+    list: VecDeque<Rq>,
+    /// There were left-overs, and they have been sent.
+    careful: bool,
+    /// Requests were drawn and sent since the last look at the dispatch list.
+    restarted: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Look at the dispatch list.
+    Begin,
+    /// Send the left-overs.
+    SendLeftovers,
+    /// Begin a batch from the scheduler.
+    BeginBatch,
+    /// Draw another request of the batch; so many may still follow.
+    Draw(u32),
+    /// Send the batch.
+    SendBatch {
+        /// Drawing stopped because something came into the dispatch list.
+        again: bool,
+    },
+    /// Take everything from the software queues.
+    TakeAll,
+    /// Take one request from the software queues.
+    TakeOne,
+    Done,
+}
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// A run of a hardware queue, still to be stepped through.
+    #[inline]
+    pub(super) fn hctx_run(&self, hctx: HctxId) -> HctxRun {
+        HctxRun { hctx, stage: Stage::Begin, list: VecDeque::new(), careful: false, restarted: false }
+    }
+
+    /// Runs a hardware queue on this CPU.
+    #[inline]
+    pub fn run_hctx<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+        let mut run = self.hctx_run(hctx);
+        while run.step(self, cx) == Step::More {}
+    }
+
+    /// The hardware queues that a "run all" on this CPU runs: all of them, or with a single-dispatch scheduler the
+    /// CPU's own and those with left-overs (`block-layer.md` 17).
+    pub fn hctxs_of_run_all(&self, cpu: crate::ids::CpuId) -> impl Iterator<Item = HctxId> + '_ {
+        let own = self.hctx_of(cpu);
+        let one = self.generation.single_dispatch
+            && self.elevator.is_single_dispatch()
+            && !self.hctxs[own.index()].is_stopped();
+        self.hctxs
+            .iter()
+            .filter(move |hctx| !hctx.is_stopped() && (!one || hctx.id() == own || hctx.has_leftovers()))
+            .map(crate::hardware_queue::HardwareQueue::id)
+    }
+
+    /// Whether a run of the hardware queue would find anything.
+    #[inline]
+    #[must_use]
+    pub fn has_pending(&self, hctx: HctxId) -> bool {
+        let queue = &self.hctxs[hctx.index()];
+        queue.has_leftovers() || queue.has_queued() || self.elevator.has_work()
+    }
+}
+
+impl HctxRun {
+    /// One step.
+    #[inline]
+    pub(super) fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
+        self.stage = match self.stage {
+            Stage::Begin => self.begin(queue, cx),
+            Stage::SendLeftovers => {
+                let sent = queue.send(cx, self.hctx, &mut self.list).all_gone;
+                self.careful = true;
+                let go_on = match queue.generation.after_leftovers {
+                    AfterLeftovers::AskIfSent => sent,
+                    AfterLeftovers::AskIfStuck => !sent,
+                };
+                if go_on { Self::ask(queue, self.hctx, true) } else { Stage::Done }
+            }
+            Stage::BeginBatch => {
+                let busy = queue.hctxs[self.hctx.index()].busy() > 0;
+                let limit = match queue.generation.fetch {
+                    Fetch::One => 1,
+                    Fetch::Batch { .. } if busy => 1,
+                    Fetch::Batch { .. } => queue.slots_per_hctx,
+                };
+                Stage::Draw(limit)
+            }
+            Stage::Draw(left) => self.draw(queue, cx, left),
+            Stage::SendBatch { again } => {
+                let progress = self.send_batch(queue, cx);
+                match (progress, again) {
+                    (_, true) => self.again(queue, cx),
+                    (true, false) => Stage::BeginBatch,
+                    (false, false) => Stage::Done,
+                }
+            }
+            Stage::TakeAll => {
+                queue.hctxs[self.hctx.index()].take_all(&mut self.list);
+                if !self.list.is_empty() {
+                    queue.send(cx, self.hctx, &mut self.list);
+                }
+                Stage::Done
+            }
+            Stage::TakeOne => self.take_one(queue, cx),
+            Stage::Done => Stage::Done,
+        };
+        if self.stage == Stage::Done {
+            cx.effects.give_list(std::mem::take(&mut self.list));
+            return Step::Done;
+        }
+        Step::More
+    }
+
+    #[inline]
+    fn begin<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+        let hctx = &queue.hctxs[self.hctx.index()];
+        if queue.is_quiesced() || hctx.is_stopped() || !queue.has_pending(self.hctx) {
+            return Stage::Done;
+        }
+        if self.list.capacity() == 0 {
+            self.list = cx.effects.take_list();
+        }
+        hctx.take_leftovers(&mut self.list);
+        if self.list.is_empty() {
+            return Self::ask(queue, self.hctx, false);
+        }
+        hctx.mark_restart();
+        Stage::SendLeftovers
+    }
+
+    /// Where requests come from when there are no left-overs.
+    #[inline]
+    fn ask<Sh: Sharing>(queue: &Queue<Sh>, hctx: HctxId, careful: bool) -> Stage {
+        if !queue.elevator.is_none() {
+            Stage::BeginBatch
+        } else if careful || queue.hctxs[hctx.index()].busy() > 0 {
+            Stage::TakeOne
+        } else {
+            Stage::TakeAll
+        }
+    }
+
+    /// Something came into the dispatch list while requests were drawn: start over once, then leave it to a worker.
+    fn again<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+        if self.restarted {
+            queue.run_async(cx, self.hctx);
+            return Stage::Done;
+        }
+        self.restarted = true;
+        Stage::Begin
+    }
+
+    /// Draws one request from the scheduler into the batch.
+    #[inline]
+    fn draw<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>, left: u32) -> Stage {
+        let end = |list: &VecDeque<Rq>, again: bool| {
+            if list.is_empty() && !again { Stage::Done } else { Stage::SendBatch { again } }
+        };
+        if left == 0 || !queue.elevator.has_work() {
+            return end(&self.list, false);
+        }
+        if queue.hctxs[self.hctx.index()].has_leftovers() {
+            return end(&self.list, true);
+        }
+        if queue.generation.budget && !cx.driver.get_budget(self.hctx) {
+            return end(&self.list, false);
+        }
+        let mut calls = Calls::default();
+        let (rq, reason) = queue.elevator.dispatch(cx.now, self.hctx, &mut calls);
+        cx.effects.push_calls(calls);
+        cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: self.hctx, rq: rq.as_deref(), reason });
+        let Some(mut rq) = rq else {
+            if queue.generation.budget {
+                cx.driver.put_budget(self.hctx);
+                if self.list.is_empty() {
+                    // Holding the budget may have kept another hardware queue from it.
+                    cx.effects.push(Effect::RunAll { delay: RESOURCE_DELAY });
+                }
+            }
+            return end(&self.list, false);
+        };
+        queue.set_budget(&mut rq);
+        let tagged = queue.take_driver_tag(cx.cpu, &mut rq);
+        self.list.push_back(rq);
+        match queue.generation.fetch {
+            Fetch::Batch { stop_without_tag: true } if !tagged => end(&self.list, false),
+            _ => Stage::Draw(left - 1),
+        }
+    }
+
+    /// Sends the batch, each request to its own hardware queue. Answers whether all went.
+    #[inline]
+    fn send_batch<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> bool {
+        if self.list.is_empty() {
+            return false;
+        }
+        if self.list.iter().all(|rq| rq.hctx == self.hctx) {
+            return queue.send(cx, self.hctx, &mut self.list).all_gone;
+        }
+        self.list.make_contiguous().sort_by_key(|rq| rq.hctx);
+        let mut progress = true;
+        while let Some(first) = self.list.front() {
+            let hctx = first.hctx;
+            let mut group = cx.effects.take_list();
+            let members = self.list.iter().take_while(|rq| rq.hctx == hctx).count();
+            group.extend(self.list.drain(..members));
+            progress &= queue.send(cx, hctx, &mut group).all_gone;
+            cx.effects.give_list(group);
+        }
+        progress
+    }
+
+    /// Without a scheduler, one by one: the software queues take turns.
+    fn take_one<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+        let hctx = &queue.hctxs[self.hctx.index()];
+        if hctx.has_leftovers() {
+            return self.again(queue, cx);
+        }
+        if !hctx.has_queued() || (queue.generation.budget && !cx.driver.get_budget(self.hctx)) {
+            return Stage::Done;
+        }
+        let Some(mut rq) = hctx.take_next() else {
+            if queue.generation.budget {
+                cx.driver.put_budget(self.hctx);
+                cx.effects.push(Effect::RunAll { delay: RESOURCE_DELAY });
+            }
+            return Stage::Done;
+        };
+        queue.set_budget(&mut rq);
+        self.list.push_back(rq);
+        if queue.send(cx, self.hctx, &mut self.list).all_gone { Stage::TakeOne } else { Stage::Done }
+    }
+}

@@ -1,0 +1,179 @@
+//! Sending a list of requests to the driver, and what becomes of those that it does not take
+//! (`block-layer.md` 15.3).
+
+use std::collections::VecDeque;
+
+use super::{Cx, Queue};
+use crate::driver::{Driver, Refusal, Rejected};
+use crate::effects::{Effect, RESOURCE_DELAY};
+use crate::hardware_queue::HardwareQueue;
+use crate::ids::{CpuId, HctxId};
+use crate::probe::{Event, Probe};
+use crate::request::{Marks, Rq};
+use crate::sharing::Sharing;
+use crate::tags::Depth;
+use crate::time::Nanos;
+
+/// How a list fared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Sent {
+    /// Nothing is left over.
+    pub(super) all_gone: bool,
+}
+
+/// What kept a request from the driver.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// Something without a promise: the caller must try again by itself.
+    Resource,
+    /// Something that a completion brings back.
+    Completion,
+}
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// Sends `list`, whose requests all belong to `hctx`, in order. Empties it in any case.
+    #[inline]
+    pub(super) fn send<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        hctx: HctxId,
+        list: &mut VecDeque<Rq>,
+    ) -> Sent {
+        let (mut queued, mut missing) = (0u32, None);
+        while let Some(mut rq) = list.pop_front() {
+            if let Some(what) = self.lacks(cx, &mut rq) {
+                list.push_front(rq);
+                missing = Some(what);
+                break;
+            }
+            rq.issued = cx.now.at;
+            rq.marks.clear(Marks::HAS_BUDGET);
+            cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
+            match cx.driver.queue_rq(cx.now, rq, list.is_empty()) {
+                Ok(()) => queued += 1,
+                Err(Rejected { rq, why: Refusal::Failed(status) }) => self.complete(cx, rq, status),
+                Err(Rejected { mut rq, why }) => {
+                    cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
+                    if self.generation.budget {
+                        rq.marks.set(Marks::HAS_BUDGET);
+                    }
+                    self.release_driver_tag(cx, &mut rq);
+                    list.push_front(rq);
+                    missing = Some(if why == Refusal::Busy { Missing::Resource } else { Missing::Completion });
+                    break;
+                }
+            }
+        }
+        let queue = &self.hctxs[hctx.index()];
+        let all_gone = list.is_empty();
+        if !all_gone {
+            if queued > 0 {
+                cx.driver.commit(hctx);
+            }
+            self.leave_over(cx, queue, list, missing);
+        }
+        self.update_busy(queue, !all_gone);
+        Sent { all_gone }
+    }
+
+    /// Gets a request what it needs to be sent: budget and a driver tag. Answers what is missing.
+    #[inline]
+    fn lacks<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) -> Option<Missing> {
+        if !rq.marks.contains(Marks::HAS_BUDGET) && !self.take_budget(cx, rq) {
+            return Some(Missing::Resource);
+        }
+        if self.take_driver_tag(cx.cpu, rq) {
+            return None;
+        }
+        // Marked first, tried once more after: a completion in between either frees the tag in time or sees the mark.
+        self.hctxs[rq.hctx.index()].mark_restart();
+        if self.take_driver_tag(cx.cpu, rq) { None } else { Some(Missing::Completion) }
+    }
+
+    /// Puts what could not be sent into the dispatch list and sees to it that somebody tries again.
+    #[cold]
+    fn leave_over<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        hctx: &HardwareQueue<Sh>,
+        list: &mut VecDeque<Rq>,
+        missing: Option<Missing>,
+    ) {
+        for rq in list.iter_mut() {
+            self.return_budget(cx, rq);
+        }
+        hctx.put_leftovers(list, self.generation.leftovers_at_head);
+        let delay = if !hctx.wants_restart() {
+            // Nobody is going to restart the queue, or somebody just tried.
+            Some(Nanos::ZERO)
+        } else if missing == Some(Missing::Resource) {
+            Some(RESOURCE_DELAY)
+        } else {
+            None
+        };
+        if let Some(delay) = delay {
+            cx.effects.push(Effect::RunHctx { hctx: hctx.id(), delay });
+        }
+    }
+
+    // --- budget ---
+
+    /// Takes budget for a request.
+    #[inline]
+    pub(super) fn take_budget<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) -> bool {
+        if !self.generation.budget {
+            return true;
+        }
+        let granted = cx.driver.get_budget(rq.hctx);
+        if granted {
+            rq.marks.set(Marks::HAS_BUDGET);
+        }
+        granted
+    }
+
+    /// Notes that a request holds the budget that was taken before it was drawn.
+    #[inline]
+    pub(super) fn set_budget(&self, rq: &mut Rq) {
+        if self.generation.budget {
+            rq.marks.set(Marks::HAS_BUDGET);
+        }
+    }
+
+    /// Gives back the budget of a request that did not reach the driver.
+    #[inline]
+    pub(super) fn return_budget<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+        if rq.marks.contains(Marks::HAS_BUDGET) {
+            rq.marks.clear(Marks::HAS_BUDGET);
+            cx.driver.put_budget(rq.hctx);
+        }
+    }
+
+    // --- driver tags ---
+
+    /// Takes a driver tag for a request that may already have one.
+    #[inline]
+    pub(super) fn take_driver_tag(&self, cpu: CpuId, rq: &mut Rq) -> bool {
+        if rq.driver_tag.is_none() {
+            rq.driver_tag = self.driver_tags[rq.hctx.index()].try_take(cpu, Depth::Full);
+        }
+        rq.driver_tag.is_some()
+    }
+
+    /// Gives a driver tag back early, if the request has a scheduler tag to live on.
+    pub(super) fn release_driver_tag<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+        if self.scheduler_tags.is_empty() {
+            return;
+        }
+        if let Some(tag) = rq.driver_tag.take() {
+            self.free_tag(cx, &self.driver_tags[rq.hctx.index()], tag);
+        }
+    }
+
+    /// Counts a list that was sent, or a direct issue, if the kernel keeps count.
+    #[inline]
+    pub(super) fn update_busy(&self, hctx: &HardwareQueue<Sh>, busy: bool) {
+        if self.generation.busy_average {
+            hctx.update_busy(busy);
+        }
+    }
+}

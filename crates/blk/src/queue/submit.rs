@@ -1,0 +1,352 @@
+//! The way in: a bio is split, merged or given a request (`block-layer.md` 7).
+
+use super::flush::PlugFlush;
+use super::run::HctxRun;
+use super::{Cx, Queue, Step};
+use crate::bio::{Bio, BioFlags, Status};
+use crate::driver::Driver;
+use crate::effects::Effect;
+use crate::elevator::{Allocation, Calls, NoMerges};
+use crate::ids::{HctxId, Waiter};
+use crate::kernel::DirectIssue;
+use crate::merge;
+use crate::plug::Plug;
+use crate::probe::{Event, Probe};
+use crate::request::{Marks, Rq};
+use crate::sharing::Sharing;
+use crate::split;
+use crate::tags::{Depth, Sleeper};
+use crate::time::Now;
+
+/// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked.
+#[derive(Debug)]
+pub struct Submission {
+    stage: Stage,
+    /// The part that is under way.
+    bio: Option<Bio>,
+    /// What was cut off behind it.
+    remainder: Option<Bio>,
+    waiter: Waiter,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Split; announce.
+    Enter,
+    /// Look for a request to join.
+    Merge,
+    /// Take a tag.
+    Allocate,
+    /// Run the hardware queue, which may free a tag, and try again.
+    RunForTag(HctxRun),
+    /// Flush the plug before sleeping.
+    FlushToSleep(PlugFlush),
+    /// Join the sleepers and try once more.
+    Sleep,
+    /// Woken: forget the old place in line.
+    Woken,
+    /// Flush the full plug, then add the request to it.
+    FlushFull(PlugFlush, Rq),
+    /// Hand the request on, out of any plug.
+    Place(Rq),
+    /// Run the hardware queue that the request went to.
+    Run(HctxRun),
+    /// This part has gone.
+    Next,
+}
+
+/// Where a submission has got to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Submitted {
+    /// Every part is on its way.
+    Done,
+    /// It sleeps for a tag: an [`Effect::Wake`] with its waiter will come, then go on with it.
+    Parked,
+}
+
+impl Submission {
+    /// A bio to be submitted by `waiter`, who submits one bio at a time.
+    #[must_use]
+    pub fn new(bio: Bio, waiter: Waiter) -> Self {
+        Submission { stage: Stage::Enter, bio: Some(bio), remainder: None, waiter }
+    }
+}
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
+    #[inline]
+    pub fn submit<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        mut plug: Option<&mut Plug>,
+    ) -> Submitted {
+        loop {
+            match self.submit_step(cx, submission, plug.as_deref_mut()) {
+                SubmitStep::More => {}
+                SubmitStep::Parked => return Submitted::Parked,
+                SubmitStep::Done => return Submitted::Done,
+            }
+        }
+    }
+
+    /// One step of a submission.
+    #[inline]
+    fn submit_step<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        mut plug: Option<&mut Plug>,
+    ) -> SubmitStep {
+        let stage = std::mem::replace(&mut submission.stage, Stage::Next);
+        submission.stage = match stage {
+            Stage::Enter => self.enter(cx, submission),
+            Stage::Merge => self.try_merge(cx, submission, plug),
+            Stage::Allocate => match self.allocate(cx, submission, plug.as_deref_mut()) {
+                Some(rq) => self.add_to_plug_or_place(cx, rq, plug),
+                None if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) => {
+                    self.fail(cx, submission, Status::Again)
+                }
+                None => Stage::RunForTag(self.hctx_run(self.hctx_of(cx.cpu))),
+            },
+            Stage::RunForTag(mut run) => match run.step(self, cx) {
+                Step::More => Stage::RunForTag(run),
+                Step::Done => match self.allocate(cx, submission, plug.as_deref_mut()) {
+                    Some(rq) => self.add_to_plug_or_place(cx, rq, plug),
+                    None => match plug {
+                        Some(plug) if !plug.is_empty() => Stage::FlushToSleep(PlugFlush::before_sleep(cx, plug)),
+                        _ => Stage::Sleep,
+                    },
+                },
+            },
+            Stage::FlushToSleep(mut flush) => match flush.step(self, cx) {
+                Step::More => Stage::FlushToSleep(flush),
+                Step::Done => Stage::Sleep,
+            },
+            Stage::Sleep => {
+                let hctx = self.hctx_of(cx.cpu);
+                let sleeper = Sleeper::Submitter(submission.waiter);
+                self.allocation_tags(hctx).wait(sleeper);
+                match self.allocate(cx, submission, plug.as_deref_mut()) {
+                    Some(rq) => {
+                        self.allocation_tags(hctx).leave(sleeper);
+                        self.add_to_plug_or_place(cx, rq, plug)
+                    }
+                    None => {
+                        if let Some(plug) = plug {
+                            plug.forget_clock();
+                        }
+                        submission.stage = Stage::Woken;
+                        return SubmitStep::Parked;
+                    }
+                }
+            }
+            Stage::Woken => Stage::Allocate,
+            Stage::FlushFull(mut flush, rq) => match flush.step(self, cx) {
+                Step::More => Stage::FlushFull(flush, rq),
+                Step::Done => self.add_to_plug_or_place(cx, rq, plug),
+            },
+            Stage::Place(rq) => self.place(cx, rq),
+            Stage::Run(mut run) => match run.step(self, cx) {
+                Step::More => Stage::Run(run),
+                Step::Done => Stage::Next,
+            },
+            Stage::Next => match submission.remainder.take() {
+                Some(rest) => {
+                    submission.bio = Some(rest);
+                    Stage::Enter
+                }
+                None => return SubmitStep::Done,
+            },
+        };
+        // The common end costs no extra round.
+        if matches!(submission.stage, Stage::Next) && submission.remainder.is_none() {
+            return SubmitStep::Done;
+        }
+        SubmitStep::More
+    }
+
+    fn enter<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
+        let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
+        cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
+        let limits = &self.rules.limits;
+        if u64::from(bio.sectors) % u64::from(limits.logical_block.max(1)) != 0
+            || bio.sector.0 % u64::from(limits.logical_block.max(1)) != 0
+        {
+            return self.fail(cx, submission, Status::IoError);
+        }
+        if let Some(at) = split::split_point(bio, limits) {
+            if bio.flags.contains(BioFlags::NOWAIT) {
+                return self.fail(cx, submission, Status::Again);
+            }
+            let front = split::split(bio, at);
+            cx.probe.event(cx.now, cx.cpu, Event::Split(&front));
+            submission.remainder = submission.bio.replace(front);
+        }
+        match &submission.bio {
+            Some(bio) if self.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
+            _ => Stage::Allocate,
+        }
+    }
+
+    /// Ends a bio that cannot go on.
+    fn fail<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission, status: Status) -> Stage {
+        if let Some(bio) = submission.bio.take() {
+            cx.effects.push(Effect::EndBio { bio, status });
+        }
+        Stage::Next
+    }
+
+    fn try_merge<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        plug: Option<&mut Plug>,
+    ) -> Stage {
+        if let Some(plug) = plug
+            && let Some(edge) = plug.merge(self.generation, &self.rules, &mut submission.bio)
+        {
+            cx.probe.event(cx.now, cx.cpu, Event::Merge(edge));
+            return Stage::Next;
+        }
+        let merged = if self.elevator.is_none() {
+            let hctx = &self.hctxs[self.hctx_of(cx.cpu).index()];
+            hctx.merge_into_software_queue(cx.cpu, &self.rules, &mut submission.bio)
+        } else {
+            self.merge_into_elevator(cx, &mut submission.bio)
+        };
+        match merged {
+            Some(edge) => {
+                cx.probe.event(cx.now, cx.cpu, Event::Merge(edge));
+                Stage::Next
+            }
+            None => Stage::Allocate,
+        }
+    }
+
+    fn merge_into_elevator<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        bio: &mut Option<Bio>,
+    ) -> Option<merge::Edge> {
+        let mut freed = cx.effects.take_freed();
+        let mut calls = Calls::default();
+        let merged = self.elevator.merge_bio(cx.now, &self.rules, self.nomerges, bio, &mut freed, &mut calls);
+        cx.effects.push_calls(calls);
+        self.free_absorbed(cx, freed);
+        merged
+    }
+
+    /// The tags that allocation takes from.
+    fn allocation_tags(&self, hctx: HctxId) -> &crate::tags::Tags<Sh> {
+        self.scheduler_tags.get(hctx.index()).unwrap_or(&self.driver_tags[hctx.index()])
+    }
+
+    /// Takes a tag for the bio and makes a request of it; leaves the bio where it is if there is none.
+    #[inline]
+    fn allocate<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        plug: Option<&mut Plug>,
+    ) -> Option<Rq> {
+        let hctx = self.hctx_of(cx.cpu);
+        let bio = submission.bio.as_ref()?;
+        let uses_elevator = !self.elevator.is_none();
+        let depth = if uses_elevator {
+            let allocation = Allocation {
+                op: bio.op,
+                flags: bio.flags,
+                io_context: bio.io_context,
+                ioprio: bio.ioprio,
+                cgroup: bio.cgroup,
+            };
+            let mut calls = Calls::default();
+            let depth = self.elevator.limit_depth(cx.now, &allocation, &mut calls);
+            cx.effects.push_calls(calls);
+            depth
+        } else {
+            Depth::Full
+        };
+        let tag = self.allocation_tags(hctx).try_take(cx.cpu, depth)?;
+        let now = self.time_under(plug, cx.now);
+        let mut rq = self.pool.take(self.slot(hctx, tag));
+        rq.found(submission.bio.take()?, now.at);
+        rq.ctx = cx.cpu;
+        rq.hctx = hctx;
+        if uses_elevator {
+            rq.marks.set(Marks::USES_ELEVATOR);
+            let mut calls = Calls::default();
+            self.elevator.prepare(now, &rq, &mut calls);
+            cx.effects.push_calls(calls);
+        } else {
+            rq.driver_tag = Some(tag);
+        }
+        cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
+        Some(rq)
+    }
+
+    fn time_under(&self, plug: Option<&mut Plug>, now: Now) -> Now {
+        plug.map_or(now, |plug| plug.now(self.generation, now))
+    }
+
+    #[inline]
+    fn add_to_plug_or_place<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        rq: Rq,
+        plug: Option<&mut Plug>,
+    ) -> Stage {
+        let Some(plug) = plug else { return Stage::Place(rq) };
+        if plug.is_full(self.generation, self.nomerges != NoMerges::Nothing) {
+            return Stage::FlushFull(PlugFlush::explicit(self, cx, plug), rq);
+        }
+        if plug.is_empty() {
+            cx.probe.event(cx.now, cx.cpu, Event::Plug);
+        }
+        plug.list.push_back(rq);
+        Stage::Next
+    }
+
+    /// Hands on a request that is in no plug.
+    #[inline]
+    fn place<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq) -> Stage {
+        let hctx = rq.hctx;
+        let inline = self.generation.unplugged_runs_inline;
+        if inline {
+            // The submission opened a plug of its own and flushes it at once.
+            cx.probe.event(cx.now, cx.cpu, Event::Plug);
+            cx.probe.event(cx.now, cx.cpu, Event::Unplug { count: 1, explicit: true });
+        }
+        if !rq.marks.contains(Marks::USES_ELEVATOR) && self.may_issue_directly(&rq) {
+            return match self.issue_directly(cx, rq) {
+                Some(run) => Stage::Run(run),
+                None => Stage::Next,
+            };
+        }
+        self.insert_one(cx, rq);
+        if inline {
+            return Stage::Run(self.hctx_run(hctx));
+        }
+        self.run_async(cx, hctx);
+        Stage::Next
+    }
+
+    /// Whether an unplugged request without a scheduler may by-pass the software queues.
+    fn may_issue_directly(&self, rq: &Rq) -> bool {
+        let many_queues = self.hctxs.len() > 1 && rq.is_sync();
+        match self.generation.direct_issue {
+            DirectIssue::Always if self.generation.unplugged_runs_inline => true,
+            DirectIssue::SyncManyQueues => many_queues,
+            DirectIssue::NotBusy | DirectIssue::Always => many_queues || self.hctxs[rq.hctx.index()].busy() == 0,
+        }
+    }
+}
+
+/// What a step of a submission leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SubmitStep {
+    More,
+    Parked,
+    Done,
+}

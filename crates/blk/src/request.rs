@@ -1,0 +1,230 @@
+//! The request: what travels from a bio's allocation to its completion, and the pool that its slots live in.
+//!
+//! **Ownership is location.** A [`Rq`] is the ownership of one slot. It can be moved but not copied, so a
+//! request is in exactly one place (plug, software queue, elevator, dispatch list, driver, ...), can be neither
+//! queued nor completed twice, and whoever holds it may read and change it without a lock. Slots are made once,
+//! with the queue; nothing is allocated per I/O. A plain [`RqId`] names a slot in indexes.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use crate::bio::{Bio, BioFlags, Direction, Op, is_sync};
+use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, Sector};
+use crate::ioprio::IoPriority;
+use crate::sharing::{Lock, Sharing};
+use crate::time::Instant;
+
+/// A request's state. Extents are those of all its bios together.
+#[derive(Debug)]
+pub struct Request {
+    id: RqId,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// The operation.
+    pub op: Op,
+    /// Flags of the bio that founded it.
+    pub flags: BioFlags,
+    /// Physical segments, summed over its bios.
+    pub segments: u16,
+    /// Priority of the bio that founded it.
+    pub ioprio: IoPriority,
+    /// Lifetime hint of the data.
+    pub write_hint: u8,
+    /// What happened to it.
+    pub marks: Marks,
+    /// The software queue it was allocated on; it keeps it for life.
+    pub ctx: CpuId,
+    /// The hardware queue it was allocated for; it keeps it for life.
+    pub hctx: HctxId,
+    /// Its number at the driver, between dispatch and completion.
+    pub driver_tag: Option<u32>,
+    /// Whose I/O it is.
+    pub io_context: IoContextId,
+    /// The cgroup that it is charged to.
+    pub cgroup: CgroupId,
+    /// When it was allocated for its I/O.
+    pub start: Instant,
+    /// When the driver took it.
+    pub issued: Instant,
+    /// Its bios in the order of their sectors.
+    pub bios: Vec<Bio>,
+}
+
+/// What happened to a request: a set of bits.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Marks(u8);
+
+impl Marks {
+    /// Nothing yet.
+    pub const NONE: Marks = Marks(0);
+    /// An elevator manages it: the scheduler hooks apply.
+    pub const USES_ELEVATOR: Marks = Marks(1);
+    /// The elevator has given it out: no more merging.
+    pub const STARTED: Marks = Marks(2);
+    /// Holds a piece of the driver's budget.
+    pub const HAS_BUDGET: Marks = Marks(4);
+    /// The driver keeps data of its own for it: when requeued it skips the elevator.
+    pub const DONTPREP: Marks = Marks(8);
+    /// The elevator has taken it in, and must be told when it is released.
+    pub const INSERTED: Marks = Marks(16);
+
+    /// Whether all of `marks` are set.
+    #[inline]
+    #[must_use]
+    pub const fn contains(self, marks: Marks) -> bool {
+        self.0 & marks.0 == marks.0
+    }
+
+    /// Sets `marks`.
+    #[inline]
+    pub fn set(&mut self, marks: Marks) {
+        self.0 |= marks.0;
+    }
+
+    /// Clears `marks`.
+    #[inline]
+    pub fn clear(&mut self, marks: Marks) {
+        self.0 &= !marks.0;
+    }
+}
+
+impl Request {
+    /// The slot.
+    #[inline]
+    #[must_use]
+    pub fn id(&self) -> RqId {
+        self.id
+    }
+
+    /// The sector after its last one.
+    #[inline]
+    #[must_use]
+    pub fn end(&self) -> Sector {
+        self.sector + self.sectors
+    }
+
+    /// The data direction.
+    #[inline]
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        self.op.direction()
+    }
+
+    /// Whether somebody waits for it.
+    #[inline]
+    #[must_use]
+    pub fn is_sync(&self) -> bool {
+        is_sync(self.op, self.flags)
+    }
+
+    /// Makes the request anew from its founding bio.
+    pub fn found(&mut self, bio: Bio, start: Instant) {
+        debug_assert!(self.bios.is_empty(), "a slot is emptied before it is used again");
+        self.sector = bio.sector;
+        self.sectors = bio.sectors;
+        self.op = bio.op;
+        self.flags = bio.flags;
+        self.segments = bio.segments;
+        self.ioprio = bio.ioprio;
+        self.write_hint = bio.write_hint;
+        self.io_context = bio.io_context;
+        self.cgroup = bio.cgroup;
+        self.start = start;
+        self.issued = Instant::NEVER;
+        self.marks = Marks::NONE;
+        self.driver_tag = None;
+        self.bios.push(bio);
+    }
+}
+
+/// The ownership of a request. See the [module's words](self).
+#[must_use = "a request that is dropped never ends"]
+pub struct Rq(Box<Request>);
+
+impl Deref for Rq {
+    type Target = Request;
+    #[inline]
+    fn deref(&self) -> &Request {
+        &self.0
+    }
+}
+
+impl DerefMut for Rq {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Request {
+        &mut self.0
+    }
+}
+
+impl fmt::Debug for Rq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// All request slots of a queue. A slot is taken by whoever owns its tag.
+pub struct RequestPool<Sh: Sharing> {
+    slots: Vec<Sh::Lock<Option<Rq>>>,
+}
+
+impl<Sh: Sharing> RequestPool<Sh> {
+    /// A pool of `count` slots, numbered from 0.
+    #[must_use]
+    pub fn new(count: u32) -> Self {
+        let slot = |id| {
+            Sh::Lock::new(Some(Rq(Box::new(Request {
+                id: RqId(id),
+                sector: Sector(0),
+                sectors: 0,
+                op: Op::Read,
+                flags: BioFlags::NONE,
+                segments: 0,
+                ioprio: IoPriority::UNSET,
+                write_hint: 0,
+                marks: Marks::NONE,
+                ctx: CpuId(0),
+                hctx: HctxId(0),
+                driver_tag: None,
+                io_context: IoContextId(0),
+                cgroup: CgroupId::ROOT,
+                start: Instant::ZERO,
+                issued: Instant::NEVER,
+                bios: Vec::with_capacity(1),
+            }))))
+        };
+        RequestPool { slots: (0..count).map(slot).collect() }
+    }
+
+    /// Number of slots.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Takes the slot `id`, whose tag the caller has just been given.
+    ///
+    /// # Panics
+    /// If the slot is in use: then a tag was given out twice.
+    #[inline]
+    pub fn take(&self, id: RqId) -> Rq {
+        self.slots[id.index()].with(Option::take).expect("a tag has one owner, and so has its slot")
+    }
+
+    /// Puts a slot back. Its tag must be freed after that, not before.
+    #[inline]
+    pub fn put(&self, mut rq: Rq) {
+        rq.bios.clear();
+        self.slots[rq.id().index()].with(|slot| {
+            debug_assert!(slot.is_none(), "a slot comes back once");
+            *slot = Some(rq);
+        });
+    }
+
+    /// Number of slots that are out: for invariants in tests.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.with(|slot| slot.is_none())).count()
+    }
+}

@@ -1,0 +1,488 @@
+//! mq-deadline: sorted, expiry-bounded queues for a whole device.
+//!
+//! **Promises**: service in sweeps by sector; a request that is over its time starts the next batch of its
+//! direction; writes wait for at most `writes_starved` batches of reads; a lower priority class waits for the
+//! higher ones, but not longer than `prio_aging_expire`. **Costs**: O(log n) an insertion and a dispatch, one lock.
+//! **Rules**: `mq-deadline.md`; with generation A those of `deadline.md`.
+
+mod tunables;
+
+#[cfg(test)]
+mod tests;
+
+pub use tunables::MqDeadlineConfig;
+
+use crate::bio::{Bio, Direction, is_sync};
+use crate::elevator::{Allocation, Choice, Completions, Needs, Place, PolicyCx, Reason, Scheduler};
+use crate::id_list::{IdList, Links};
+use crate::ids::{HctxId, RqId};
+use crate::ioprio::PriorityClass;
+use crate::kernel::DeadlineGeneration;
+use crate::merge::Edge;
+use crate::request::Request;
+use crate::sorted_tree::{Nodes, SortedTree};
+use crate::tunables::{Grammar, Tunable};
+
+/// The three priority classes, best first: indexes into [`MqDeadline::classes`].
+const CLASSES: usize = 3;
+const BEST_EFFORT: usize = 1;
+
+/// The policy. Clone it to look ahead.
+#[derive(Clone)]
+pub struct MqDeadline {
+    config: MqDeadlineConfig,
+    /// Expiry given to reads and writes at insertion, ticks.
+    expire_ticks: [u64; 2],
+    /// Batches of reads that may start while writes wait; negative values compare as huge ones.
+    writes_starved: i32,
+    front_merges: bool,
+    /// Longest batch, requests.
+    fifo_batch: u32,
+    /// Scheduler tags for everything but sync reads.
+    async_depth: u32,
+    /// How long lower classes may be held back, ticks.
+    prio_aging_ticks: u64,
+
+    /// Direction of the running batch.
+    last_direction: Direction,
+    /// Requests given out in the running batch.
+    batching: u32,
+    /// Batches of reads that started while writes waited, since the last batch of writes.
+    starved: u32,
+    classes: [Class; CLASSES],
+    /// Head-inserted requests, newest first: one list for the device, or (B1 to C) one for each class.
+    heads: [IdList; CLASSES],
+    /// Requests that wait, in all classes and head lists.
+    waiting: u32,
+
+    entries: Vec<Entry>,
+    nodes: Nodes,
+    links: Links,
+}
+
+/// The requests of one priority class.
+#[derive(Clone, Default)]
+struct Class {
+    /// By start sector, for each direction.
+    sort: [SortedTree; 2],
+    /// By arrival, for each direction.
+    fifo: [IdList; 2],
+    /// C: start sector of the request given out last in each direction; the sweep goes on from there.
+    position: [u64; 2],
+    /// A, B: the request after the one given out last in each direction.
+    next: [Option<u32>; 2],
+    /// Requests that exist: inserted and not yet completed, in flight included.
+    queued: u32,
+}
+
+/// What is known of a request slot.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    /// When it is over its time, ticks.
+    expiry: u64,
+    class: u8,
+    direction: u8,
+    place: Whereabouts,
+    /// Counted in its class's `queued`: once in its life.
+    counted: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Whereabouts {
+    #[default]
+    Elsewhere,
+    Sorted,
+    Head,
+}
+
+impl MqDeadline {
+    /// A fresh scheduler with default tunables, for request ids below `capacity`.
+    #[must_use]
+    pub fn new(config: MqDeadlineConfig, capacity: u32) -> Self {
+        let capacity = capacity as usize;
+        let ticks = |ms| config.hz.ticks_from_millis(ms);
+        MqDeadline {
+            expire_ticks: [ticks(500), ticks(5000)],
+            writes_starved: 2,
+            front_merges: true,
+            fifo_batch: 16,
+            async_depth: config.default_async_depth(),
+            prio_aging_ticks: ticks(10_000),
+            last_direction: Direction::Write,
+            batching: 0,
+            starved: 0,
+            classes: Default::default(),
+            heads: Default::default(),
+            waiting: 0,
+            entries: vec![Entry::default(); capacity],
+            nodes: Nodes::new(capacity),
+            links: Links::new(capacity),
+            config,
+        }
+    }
+
+    fn class_of(&self, rq: &Request) -> usize {
+        if self.config.generation == DeadlineGeneration::A {
+            return BEST_EFFORT;
+        }
+        match rq.ioprio.class() {
+            PriorityClass::RealTime => 0,
+            PriorityClass::None | PriorityClass::BestEffort => BEST_EFFORT,
+            PriorityClass::Idle => 2,
+        }
+    }
+
+    /// Whether there is one head list for the device, which goes before classes and ageing.
+    fn has_one_head_list(&self) -> bool {
+        matches!(self.config.generation, DeadlineGeneration::A | DeadlineGeneration::CPrime)
+    }
+
+    fn head_list_of(&self, class: usize) -> usize {
+        if self.has_one_head_list() { 0 } else { class }
+    }
+
+    fn sweeps_by_position(&self) -> bool {
+        self.config.generation >= DeadlineGeneration::C
+    }
+
+    fn is_strict(&self) -> bool {
+        self.config.generation >= DeadlineGeneration::B2
+    }
+
+    // --- dispatch, top down ---
+
+    /// `mq-deadline.md` 6.1.
+    fn choose(&mut self, now: u64) -> (Option<u32>, Reason) {
+        if self.has_one_head_list()
+            && let Some(id) = self.heads[0].first()
+        {
+            self.give_head(id);
+            return (Some(id), Reason::HeadList);
+        }
+        if self.is_strict() && self.classes.iter().filter(|class| class.queued > 0).count() >= 2 {
+            let limit = now as i64 - self.prio_aging_ticks as i64;
+            for class in [BEST_EFFORT, 2] {
+                if let (Some(id), _) = self.choose_in_class(class, now, limit) {
+                    return (Some(id), Reason::Aged);
+                }
+            }
+        }
+        for class in 0..CLASSES {
+            let (chosen, reason) = self.choose_in_class(class, now, now as i64);
+            if chosen.is_some() {
+                return (chosen, reason);
+            }
+            if self.is_strict() && self.classes[class].queued > 0 {
+                return (None, Reason::HigherClassInFlight);
+            }
+        }
+        (None, Reason::Empty)
+    }
+
+    /// `mq-deadline.md` 6.2: the request of one class, if it was inserted at or before tick `limit`. What is
+    /// decided about direction and batch on the way stays decided even if the limit then forbids the request.
+    fn choose_in_class(&mut self, class: usize, now: u64, limit: i64) -> (Option<u32>, Reason) {
+        if !self.has_one_head_list()
+            && let Some(id) = self.heads[class].first()
+        {
+            if self.inserted_at(id) > limit {
+                return (None, Reason::Empty);
+            }
+            self.give_head(id);
+            return (Some(id), Reason::HeadList);
+        }
+        let (id, reason) = match self.continuation(class) {
+            Some(id) if self.batching < self.fifo_batch => (id, Reason::Batch),
+            _ => {
+                let Some(direction) = self.choose_direction(class) else { return (None, Reason::Empty) };
+                let start = self.start_of_batch(class, direction, now);
+                self.last_direction = direction;
+                self.batching = 0;
+                start
+            }
+        };
+        if self.inserted_at(id) > limit {
+            return (None, Reason::Empty);
+        }
+        self.batching = self.batching.saturating_add(1);
+        self.give(id);
+        (Some(id), reason)
+    }
+
+    /// The next request of the sweep in `direction`.
+    fn next_in_sweep(&self, class: usize, direction: Direction) -> Option<u32> {
+        let (class, d) = (&self.classes[class], direction.index());
+        if self.sweeps_by_position() {
+            class.sort[d].at_or_after(&self.nodes, class.position[d])
+        } else {
+            class.next[d]
+        }
+    }
+
+    /// The request that would continue the running batch.
+    fn continuation(&self, class: usize) -> Option<u32> {
+        if self.config.generation == DeadlineGeneration::A {
+            let next = &self.classes[class].next;
+            next[Direction::Write.index()].or(next[Direction::Read.index()])
+        } else {
+            self.next_in_sweep(class, self.last_direction)
+        }
+    }
+
+    /// The direction of a new batch. Counts the batches of reads that writes had to wait for.
+    fn choose_direction(&mut self, class: usize) -> Option<Direction> {
+        let [reads, writes] = Direction::BOTH.map(|d| !self.classes[class].fifo[d.index()].is_empty());
+        if reads {
+            if !writes {
+                return Some(Direction::Read);
+            }
+            let writes_starve = self.starved >= self.writes_starved as u32;
+            self.starved = self.starved.wrapping_add(1);
+            if !writes_starve {
+                return Some(Direction::Read);
+            }
+        } else if !writes {
+            return None;
+        }
+        self.starved = 0;
+        Some(Direction::Write)
+    }
+
+    /// Where a new batch begins; the direction has something.
+    fn start_of_batch(&self, class: usize, direction: Direction, now: u64) -> (u32, Reason) {
+        let oldest = self.classes[class].fifo[direction.index()].first().expect("the direction has requests");
+        match self.next_in_sweep(class, direction) {
+            _ if now >= self.entries[oldest as usize].expiry => (oldest, Reason::Expired),
+            Some(next) => (next, Reason::Resumed),
+            None => (oldest, Reason::Wrapped),
+        }
+    }
+
+    /// When a request was inserted, reckoned back from its expiry with the *present* tunable.
+    fn inserted_at(&self, id: u32) -> i64 {
+        let entry = &self.entries[id as usize];
+        entry.expiry as i64 - self.expire_ticks[usize::from(entry.direction)] as i64
+    }
+
+    /// Gives out the first request of a head list. Batch, direction and starvation stay as they are.
+    fn give_head(&mut self, id: u32) {
+        let entry = self.entries[id as usize];
+        let list = self.head_list_of(usize::from(entry.class));
+        self.heads[list].remove(&mut self.links, id);
+        // The key was set at insertion: the sector that the sweep goes on from.
+        self.classes[usize::from(entry.class)].position[usize::from(entry.direction)] = self.nodes.key(id);
+        self.entries[id as usize].place = Whereabouts::Elsewhere;
+        self.waiting -= 1;
+    }
+
+    /// Gives out a sorted request and lets the sweep of its direction go on behind it.
+    fn give(&mut self, id: u32) {
+        let Entry { class, direction, .. } = self.entries[id as usize];
+        let (d, sector) = (usize::from(direction), self.nodes.key(id));
+        let class = &mut self.classes[usize::from(class)];
+        if self.config.generation < DeadlineGeneration::C {
+            class.next[d] = class.sort[d].next(&self.nodes, id);
+        }
+        if self.config.generation == DeadlineGeneration::A {
+            class.next[1 - d] = None;
+        }
+        class.position[d] = sector;
+        self.leave(id);
+    }
+
+    /// Takes a request out of tree and fifo.
+    fn leave(&mut self, id: u32) {
+        let Entry { class, direction, .. } = self.entries[id as usize];
+        let d = usize::from(direction);
+        let class = &mut self.classes[usize::from(class)];
+        if class.next[d] == Some(id) {
+            class.next[d] = class.sort[d].next(&self.nodes, id);
+        }
+        class.sort[d].remove(&mut self.nodes, id);
+        class.fifo[d].remove(&mut self.links, id);
+        self.entries[id as usize].place = Whereabouts::Elsewhere;
+        self.waiting -= 1;
+    }
+}
+
+impl Scheduler for MqDeadline {
+    fn name(&self) -> &'static str {
+        "mq-deadline"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            completions: Completions::Deferred,
+            min_shallow: (self.config.generation != DeadlineGeneration::A).then_some(1),
+            ..Needs::default()
+        }
+    }
+
+    fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
+        let rq = cx.rq(id);
+        let (class, direction, sector) = (self.class_of(rq), rq.direction(), rq.sector.0);
+        let entry = &mut self.entries[id.index()];
+        entry.class = class as u8;
+        entry.direction = direction as u8;
+        if !entry.counted {
+            entry.counted = true;
+            self.classes[class].queued += 1;
+        }
+        self.waiting += 1;
+        match place {
+            Place::Head => {
+                entry.place = Whereabouts::Head;
+                entry.expiry = cx.now.tick.0;
+                self.nodes.set_key(id.0, sector);
+                let list = self.head_list_of(class);
+                self.heads[list].push_front(&mut self.links, id.0);
+            }
+            Place::Sorted => {
+                entry.place = Whereabouts::Sorted;
+                entry.expiry = cx.now.tick.0 + self.expire_ticks[direction.index()];
+                let class = &mut self.classes[class];
+                class.sort[direction.index()].insert(&mut self.nodes, id.0, sector);
+                class.fifo[direction.index()].push_back(&mut self.links, id.0);
+            }
+        }
+    }
+
+    fn dispatch(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
+        let (id, reason) = self.choose(cx.now.tick.0);
+        Choice { rq: id.map(RqId), reason }
+    }
+
+    fn finish(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
+        let entry = &mut self.entries[id.index()];
+        if entry.counted {
+            entry.counted = false;
+            self.classes[usize::from(entry.class)].queued -= 1;
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        self.waiting > 0
+    }
+
+    fn front_candidate(&self, cx: &PolicyCx<'_>, bio: &Bio) -> Option<RqId> {
+        if !self.front_merges {
+            return None;
+        }
+        let class = match (self.config.generation, bio.ioprio.class()) {
+            (DeadlineGeneration::A, _) | (_, PriorityClass::None | PriorityClass::BestEffort) => BEST_EFFORT,
+            (_, PriorityClass::RealTime) => 0,
+            (_, PriorityClass::Idle) => 2,
+        };
+        let tree = &self.classes[class].sort[bio.op.direction().index()];
+        let id = RqId(tree.find(&self.nodes, bio.end().0)?);
+        crate::merge::mergeable(cx.rq(id)).then_some(id)
+    }
+
+    fn previous(&self, id: RqId) -> Option<RqId> {
+        let entry = &self.entries[id.index()];
+        if entry.place != Whereabouts::Sorted {
+            return None;
+        }
+        let tree = &self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
+        tree.previous(&self.nodes, id.0).map(RqId)
+    }
+
+    fn next(&self, id: RqId) -> Option<RqId> {
+        let entry = &self.entries[id.index()];
+        if entry.place != Whereabouts::Sorted {
+            return None;
+        }
+        let tree = &self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
+        tree.next(&self.nodes, id.0).map(RqId)
+    }
+
+    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+        let entry = self.entries[id.index()];
+        if edge == Edge::Front && entry.place == Whereabouts::Sorted {
+            let tree = &mut self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
+            tree.remove(&mut self.nodes, id.0);
+            tree.insert(&mut self.nodes, id.0, cx.rq(id).sector.0);
+        }
+    }
+
+    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+        let [one, other] = [survivor, absorbed].map(|id| self.entries[id.index()]);
+        debug_assert!(one.place == Whereabouts::Sorted && other.place == Whereabouts::Sorted);
+        if other.expiry < one.expiry {
+            // The survivor takes over the earlier expiry and the place that goes with it.
+            let fifo = &mut self.classes[usize::from(one.class)].fifo[usize::from(one.direction)];
+            fifo.remove(&mut self.links, survivor.0);
+            fifo.insert_before(&mut self.links, absorbed.0, survivor.0);
+            self.entries[survivor.index()].expiry = other.expiry;
+        }
+        self.leave(absorbed.0);
+    }
+
+    fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, allocation: &Allocation) -> Option<u32> {
+        let sync_read = allocation.op.direction() == Direction::Read && is_sync(allocation.op, allocation.flags);
+        if sync_read { None } else { self.config.shallow_depth(self.async_depth) }
+    }
+
+    fn depth_updated(&mut self, nr_requests: u32) {
+        self.config.nr_requests = nr_requests;
+        self.async_depth = self.config.default_async_depth();
+    }
+
+    fn tunables(&self) -> &'static [Tunable] {
+        tunables::table(self.config.generation)
+    }
+
+    fn grammar(&self) -> Grammar {
+        if self.config.generation == DeadlineGeneration::A { Grammar::LeadingDecimal } else { Grammar::CInt32 }
+    }
+
+    fn tunable(&self, index: usize) -> i128 {
+        // The kernel prints milliseconds as a 32-bit int, into which the largest ones do not fit.
+        let millis = |ticks| i128::from(self.config.hz.millis_from_ticks(ticks) as i32);
+        match index {
+            0 => millis(self.expire_ticks[0]),
+            1 => millis(self.expire_ticks[1]),
+            2 => i128::from(self.writes_starved),
+            3 => i128::from(self.front_merges),
+            4 => i128::from(self.fifo_batch),
+            5 => i128::from(self.async_depth),
+            _ => millis(self.prio_aging_ticks),
+        }
+    }
+
+    fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, index: usize, value: i128) {
+        let ticks = || self.config.hz.ticks_from_millis(value as u64);
+        match index {
+            0 => self.expire_ticks[0] = ticks(),
+            1 => self.expire_ticks[1] = ticks(),
+            2 => self.writes_starved = value as i32,
+            3 => self.front_merges = value != 0,
+            4 => self.fifo_batch = value as u32,
+            5 => self.async_depth = value as u32,
+            _ => self.prio_aging_ticks = ticks(),
+        }
+    }
+
+    fn adopt(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
+        let entry = self.entries[id.index()];
+        match entry.place {
+            Whereabouts::Elsewhere => {}
+            Whereabouts::Head => self.give_head(id.0),
+            Whereabouts::Sorted => {
+                let direction = if entry.direction == 0 { Direction::Read } else { Direction::Write };
+                if direction != self.last_direction || self.batching >= self.fifo_batch {
+                    let fifo = &self.classes[usize::from(entry.class)].fifo;
+                    match direction {
+                        Direction::Write => self.starved = 0,
+                        Direction::Read if !fifo[1].is_empty() => self.starved = self.starved.wrapping_add(1),
+                        Direction::Read => {}
+                    }
+                    self.last_direction = direction;
+                    self.batching = 0;
+                }
+                self.batching = self.batching.saturating_add(1);
+                self.give(id.0);
+            }
+        }
+    }
+}

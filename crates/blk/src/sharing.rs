@@ -1,0 +1,167 @@
+//! Who shares a queue: one thread (the simulator) or many (real storage). The code of the block layer is the
+//! same; what differs is what a lock and a shared word are made of, and that is a type parameter.
+//!
+//! With [`Local`] a queue is not `Sync`, its locks are checked borrows and its words plain cells. With
+//! [`Threads`] they are mutexes and atomics. A test may bring a third kind (the model checker's).
+
+use std::cell::{Cell, RefCell};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A kind of sharing: the family of locks and words that a queue is built from.
+pub trait Sharing: Sized + 'static {
+    /// A lock around a value.
+    type Lock<T>: Lock<T>;
+    /// A word that several CPUs read and change.
+    type Word: Word;
+}
+
+/// Mutual exclusion around a value. Locks are not re-entrant and no path of the block layer holds two.
+pub trait Lock<T> {
+    /// An unlocked lock.
+    fn new(value: T) -> Self;
+    /// Waits for the lock and runs `body` under it.
+    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R;
+    /// Runs `body` under the lock if nobody holds it.
+    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R>;
+}
+
+/// A shared 64-bit word. All operations are sequentially consistent: the protocols that use them (hints,
+/// restart marks, waiter counts) need store-load ordering.
+pub trait Word {
+    /// A word with this value.
+    fn new(value: u64) -> Self;
+    /// Its value.
+    fn load(&self) -> u64;
+    /// Overwrites it.
+    fn store(&self, value: u64);
+    /// Sets bits; answers the value before.
+    fn fetch_or(&self, bits: u64) -> u64;
+    /// Keeps only the bits of `mask`; answers the value before.
+    fn fetch_and(&self, mask: u64) -> u64;
+    /// Adds, wrapping; answers the value before.
+    fn fetch_add(&self, n: u64) -> u64;
+    /// Subtracts, wrapping; answers the value before.
+    fn fetch_sub(&self, n: u64) -> u64;
+    /// Overwrites it; answers the value before.
+    fn swap(&self, value: u64) -> u64;
+}
+
+/// One thread drives the queue: virtual time.
+#[derive(Debug)]
+pub struct Local;
+
+/// Any number of threads drive the queue: real time.
+#[derive(Debug)]
+pub struct Threads;
+
+impl Sharing for Local {
+    type Lock<T> = RefCell<T>;
+    type Word = Cell<u64>;
+}
+
+impl Sharing for Threads {
+    type Lock<T> = Mutex<T>;
+    type Word = AtomicU64;
+}
+
+impl<T> Lock<T> for RefCell<T> {
+    fn new(value: T) -> Self {
+        RefCell::new(value)
+    }
+
+    #[inline]
+    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        body(&mut self.borrow_mut())
+    }
+
+    #[inline]
+    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.try_borrow_mut().ok().map(|mut value| body(&mut value))
+    }
+}
+
+impl<T> Lock<T> for Mutex<T> {
+    fn new(value: T) -> Self {
+        Mutex::new(value)
+    }
+
+    #[inline]
+    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        // A panic under the lock is a bug that has already been reported; the others go on.
+        body(&mut self.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    #[inline]
+    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.try_lock().ok().map(|mut value| body(&mut value))
+    }
+}
+
+impl Word for Cell<u64> {
+    fn new(value: u64) -> Self {
+        Cell::new(value)
+    }
+    #[inline]
+    fn load(&self) -> u64 {
+        self.get()
+    }
+    #[inline]
+    fn store(&self, value: u64) {
+        self.set(value);
+    }
+    #[inline]
+    fn fetch_or(&self, bits: u64) -> u64 {
+        self.replace(self.get() | bits)
+    }
+    #[inline]
+    fn fetch_and(&self, mask: u64) -> u64 {
+        self.replace(self.get() & mask)
+    }
+    #[inline]
+    fn fetch_add(&self, n: u64) -> u64 {
+        self.replace(self.get().wrapping_add(n))
+    }
+    #[inline]
+    fn fetch_sub(&self, n: u64) -> u64 {
+        self.replace(self.get().wrapping_sub(n))
+    }
+    #[inline]
+    fn swap(&self, value: u64) -> u64 {
+        self.replace(value)
+    }
+}
+
+impl Word for AtomicU64 {
+    fn new(value: u64) -> Self {
+        AtomicU64::new(value)
+    }
+    #[inline]
+    fn load(&self) -> u64 {
+        self.load(Ordering::SeqCst)
+    }
+    #[inline]
+    fn store(&self, value: u64) {
+        self.store(value, Ordering::SeqCst);
+    }
+    #[inline]
+    fn fetch_or(&self, bits: u64) -> u64 {
+        self.fetch_or(bits, Ordering::SeqCst)
+    }
+    #[inline]
+    fn fetch_and(&self, mask: u64) -> u64 {
+        self.fetch_and(mask, Ordering::SeqCst)
+    }
+    #[inline]
+    fn fetch_add(&self, n: u64) -> u64 {
+        self.fetch_add(n, Ordering::SeqCst)
+    }
+    #[inline]
+    fn fetch_sub(&self, n: u64) -> u64 {
+        self.fetch_sub(n, Ordering::SeqCst)
+    }
+    #[inline]
+    fn swap(&self, value: u64) -> u64 {
+        self.swap(value, Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,90 @@
+//! Splitting a bio that is longer than the queue allows (`block-layer.md` 5).
+//!
+//! The front part goes on, the remainder comes back through the whole path after it. Segments are counted, not
+//! placed: a part gets its share of the bio's segments by length.
+
+use crate::bio::{Bio, BioFlags, Op};
+use crate::limits::Limits;
+
+/// Where to cut `bio`: the length of the front part in sectors, or `None` if it fits as it is.
+#[must_use]
+pub fn split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
+    let max = match bio.op {
+        Op::Flush => return None,
+        Op::Discard | Op::WriteZeroes => limits.max_at(bio.op, bio.sector),
+        Op::Read | Op::Write => {
+            let max = limits.max_at(bio.op, bio.sector);
+            // The *end* of a part is aligned to physical blocks if that leaves anything.
+            let start = (bio.sector.0 % u64::from(limits.physical_block.max(1))) as u32;
+            let end = start + max - (start + max) % limits.physical_block.max(1);
+            if end > start { end - start } else { max - max % limits.logical_block.max(1) }
+        }
+    };
+    let by_segments = if bio.segments > limits.max_segments && matches!(bio.op, Op::Read | Op::Write) {
+        let share = u64::from(bio.sectors) * u64::from(limits.max_segments) / u64::from(bio.segments);
+        (share as u32) - (share as u32) % limits.logical_block.max(1)
+    } else {
+        u32::MAX
+    };
+    let cut = max.min(by_segments).max(limits.logical_block.max(1));
+    (bio.sectors > cut).then_some(cut)
+}
+
+/// Cuts `bio` after `sectors`: shortens it to the remainder and answers the front part, which never merges.
+#[must_use]
+pub fn split(bio: &mut Bio, sectors: u32) -> Bio {
+    debug_assert!(0 < sectors && sectors < bio.sectors);
+    let mut front = bio.clone();
+    let segments = (u64::from(bio.segments) * u64::from(sectors)).div_ceil(u64::from(bio.sectors)) as u16;
+    front.sectors = sectors;
+    front.segments = segments.max(1);
+    front.flags = front.flags.with(BioFlags::NOMERGE);
+    bio.sector = bio.sector + sectors;
+    bio.sectors -= sectors;
+    bio.segments = bio.segments.saturating_sub(segments).max(1);
+    front
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Sector;
+
+    fn parts(mut bio: Bio, limits: &Limits) -> Vec<(u64, u32, bool)> {
+        let mut out = Vec::new();
+        while let Some(at) = split_point(&bio, limits) {
+            let front = split(&mut bio, at);
+            out.push((front.sector.0, front.sectors, front.flags.contains(BioFlags::NOMERGE)));
+        }
+        out.push((bio.sector.0, bio.sectors, bio.flags.contains(BioFlags::NOMERGE)));
+        out
+    }
+
+    #[test]
+    fn a_300_kib_write_under_a_limit_of_128_kib_gives_128_128_and_44() {
+        let limits = Limits { max_sectors: 256, ..Limits::default() };
+        let bio = Bio::new(Op::Write, Sector(0), 600);
+        assert_eq!(parts(bio, &limits), [(0, 256, true), (256, 256, true), (512, 88, false)]);
+    }
+
+    #[test]
+    fn a_write_is_split_at_a_chunk_boundary() {
+        let limits = Limits { chunk_sectors: 128, ..Limits::default() };
+        let bio = Bio::new(Op::Write, Sector(100), 128);
+        assert_eq!(parts(bio, &limits), [(100, 28, true), (128, 100, false)]);
+    }
+
+    #[test]
+    fn the_end_of_a_part_is_aligned_to_the_physical_block() {
+        let limits = Limits { physical_block: 8, max_sectors: 20, ..Limits::default() };
+        let bio = Bio::new(Op::Write, Sector(3), 40);
+        assert_eq!(parts(bio, &limits)[0].1, 13);
+    }
+
+    #[test]
+    fn a_bio_of_too_many_segments_is_split() {
+        let limits = Limits { max_segments: 2, ..Limits::default() };
+        let bio = Bio { segments: 3, ..Bio::new(Op::Read, Sector(0), 24) };
+        assert_eq!(parts(bio, &limits), [(0, 16, true), (16, 8, false)]);
+    }
+}

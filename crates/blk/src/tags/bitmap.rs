@@ -1,0 +1,229 @@
+//! The tag bitmap: words of bits, a hint for each CPU, and the two rules of a shallow depth
+//! (`block-layer.md` 11.3 and 12).
+
+use crate::ids::CpuId;
+use crate::kernel::ShallowRule;
+use crate::sharing::{Sharing, Word};
+
+/// How much of a bitmap an allocation may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Depth {
+    /// All of it.
+    Full,
+    /// A shallow depth, to be read by the bitmap's [`ShallowRule`].
+    Shallow(u32),
+}
+
+/// A set of numbers below a depth, shared by CPUs without a lock.
+pub struct TagBitmap<Sh: Sharing> {
+    words: Vec<Sh::Word>,
+    hints: Vec<Sh::Word>,
+    depth: u32,
+    /// log2 of the bits in a word.
+    shift: u32,
+    rule: ShallowRule,
+}
+
+/// Largest word shift at most 6 for which at least four words exist; one word for fewer than four bits.
+fn word_shift(depth: u32) -> u32 {
+    let mut shift = 6;
+    if depth >= 4 {
+        while 4 << shift > depth {
+            shift -= 1;
+        }
+    }
+    shift
+}
+
+/// Bits in a word of a tag bitmap of this depth, the last word excepted.
+#[must_use]
+pub fn word_bits(depth: u32) -> u32 {
+    1 << word_shift(depth)
+}
+
+impl<Sh: Sharing> TagBitmap<Sh> {
+    /// `depth` free bits. CPU hints are spread over the map, as the kernel's random ones are on average.
+    #[must_use]
+    pub fn new(depth: u32, cpus: usize, rule: ShallowRule) -> Self {
+        let shift = word_shift(depth);
+        let words = depth.div_ceil(1 << shift);
+        let hint = |cpu: usize| Sh::Word::new((cpu as u64 * u64::from(depth)) / cpus.max(1) as u64);
+        TagBitmap {
+            words: (0..words).map(|_| Sh::Word::new(0)).collect(),
+            hints: (0..cpus.max(1)).map(hint).collect(),
+            depth,
+            shift,
+            rule,
+        }
+    }
+
+    /// Number of bits.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Number of bits in each word but the last.
+    #[must_use]
+    pub fn word_bits(&self) -> u32 {
+        1 << self.shift
+    }
+
+    /// Bits in word `index`.
+    #[inline]
+    fn bits_of_word(&self, index: u32) -> u32 {
+        (self.depth - (index << self.shift)).min(1 << self.shift)
+    }
+
+    /// How many bits of word `index` an allocation within `depth` may use.
+    #[inline]
+    fn usable_of_word(&self, index: u32, depth: Depth) -> u32 {
+        let bits = self.bits_of_word(index);
+        match (depth, self.rule) {
+            (Depth::Full, _) => bits,
+            (Depth::Shallow(shallow), ShallowRule::PerWord) => bits.min(shallow),
+            (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
+                let product = u64::from(bits) * u64::from(shallow.min(self.depth));
+                let depth = u64::from(self.depth);
+                let extra = product % depth >= u64::from(index + 1) * u64::from(bits);
+                (product / depth) as u32 + u32::from(extra)
+            }
+        }
+    }
+
+    /// Takes a free bit, if an allocation within `depth` may have one. Never waits.
+    #[inline]
+    pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
+        let hint_of = &self.hints[cpu.index() % self.hints.len()];
+        let hint = hint_of.load() as u32;
+        let words = self.words.len() as u32;
+        let mut index = hint >> self.shift;
+        let mut from = hint & (self.word_bits() - 1);
+        for _ in 0..=words {
+            if index >= words {
+                index = 0;
+            }
+            if let Some(bit) = self.take_in_word(index, from, depth) {
+                let tag = (index << self.shift) + bit;
+                if tag == hint {
+                    let next = tag + 1;
+                    hint_of.store(if next < self.depth { u64::from(next) } else { 0 });
+                }
+                return Some(tag);
+            }
+            // The first word is looked at again in the end, for the bits before the hint.
+            from = 0;
+            index += 1;
+        }
+        hint_of.store(0);
+        None
+    }
+
+    /// Takes a free bit of one word at or after bit `from`.
+    #[inline]
+    fn take_in_word(&self, index: u32, from: u32, depth: Depth) -> Option<u32> {
+        let usable = self.usable_of_word(index, depth);
+        if usable <= from {
+            return None;
+        }
+        let mask = (u64::MAX >> (64 - usable)) & (u64::MAX << from);
+        let word = &self.words[index as usize];
+        loop {
+            let free = !word.load() & mask;
+            if free == 0 {
+                return None;
+            }
+            let bit = free & free.wrapping_neg();
+            if word.fetch_or(bit) & bit == 0 {
+                return Some(bit.trailing_zeros());
+            }
+        }
+    }
+
+    /// Gives a bit back and lets `cpu` start its next search there.
+    #[inline]
+    pub fn free(&self, tag: u32, cpu: CpuId) {
+        let bit = 1 << (tag & (self.word_bits() - 1));
+        let before = self.words[(tag >> self.shift) as usize].fetch_and(!bit);
+        debug_assert!(before & bit != 0, "tag {tag} is freed once");
+        self.hints[cpu.index() % self.hints.len()].store(u64::from(tag));
+    }
+
+    /// Number of bits that are taken.
+    #[must_use]
+    pub fn in_use(&self) -> u32 {
+        self.words.iter().map(|word| word.load().count_ones()).sum()
+    }
+
+    /// How many sleepers are woken at once.
+    #[must_use]
+    pub fn wake_batch(&self, min_shallow: Option<u32>) -> u32 {
+        let usable = match min_shallow {
+            None => self.depth,
+            Some(min) => (0..self.words.len() as u32).map(|index| self.bits_of_word(index).min(min)).sum(),
+        };
+        (usable / 8).clamp(1, 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sharing::Local;
+    use proptest::prelude::*;
+
+    fn map(depth: u32, rule: ShallowRule) -> TagBitmap<Local> {
+        TagBitmap::new(depth, 1, rule)
+    }
+
+    fn count(map: &TagBitmap<Local>, depth: Depth) -> usize {
+        std::iter::from_fn(|| map.try_take(CpuId(0), depth)).count()
+    }
+
+    #[test]
+    fn bitmap_words_for_depths_31_32_64_128_256_1023() {
+        let bits = [31, 32, 64, 128, 256, 1023].map(|depth| map(depth, ShallowRule::PerWord).word_bits());
+        assert_eq!(bits, [4, 8, 16, 32, 64, 64]);
+        assert_eq!(map(3, ShallowRule::PerWord).words.len(), 1);
+    }
+
+    #[test]
+    fn wake_batch_is_an_eighth_of_the_depth_between_1_and_8() {
+        assert_eq!([8, 32, 64, 256].map(|depth| map(depth, ShallowRule::PerWord).wake_batch(None)), [1, 4, 8, 8]);
+        assert_eq!(map(256, ShallowRule::WholeMap).wake_batch(Some(1)), 1);
+    }
+
+    #[test]
+    fn a_shallow_depth_of_10_admits_40_of_256_by_word_and_10_by_map() {
+        assert_eq!(count(&map(256, ShallowRule::PerWord), Depth::Shallow(10)), 40);
+        assert_eq!(count(&map(256, ShallowRule::WholeMap), Depth::Shallow(10)), 10);
+    }
+
+    #[test]
+    fn the_whole_map_rule_spreads_a_shallow_depth_over_the_words() {
+        let map = map(112, ShallowRule::WholeMap);
+        let spread = |shallow| [0, 1, 2, 3].map(|word| map.usable_of_word(word, Depth::Shallow(shallow)));
+        assert_eq!(spread(1), [1, 0, 0, 0]);
+        assert_eq!(spread(2), [1, 1, 0, 0]);
+        assert_eq!(spread(5), [2, 1, 1, 1]);
+        assert_eq!(spread(16), [5, 5, 4, 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_tag_is_given_twice_and_every_tag_is_given(depth in 1u32..300, hint in 0u64..300) {
+            let map = map(depth, ShallowRule::WholeMap);
+            map.hints[0].store(hint % u64::from(depth));
+            let mut seen: Vec<u32> = std::iter::from_fn(|| map.try_take(CpuId(0), Depth::Full)).collect();
+            seen.sort_unstable();
+            prop_assert_eq!(seen, (0..depth).collect::<Vec<_>>());
+            prop_assert_eq!(map.in_use(), depth);
+        }
+
+        #[test]
+        fn a_whole_map_shallow_depth_admits_exactly_that_many(depth in 1u32..300, shallow in 1u32..300) {
+            let map = map(depth, ShallowRule::WholeMap);
+            prop_assert_eq!(count(&map, Depth::Shallow(shallow)) as u32, shallow.min(depth));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Tags: the numbered slots whose count bounds how many requests exist (scheduler tags) or are at the driver
+//! (driver tags), and the sleepers that wait for one.
+
+mod bitmap;
+mod wait;
+
+pub use bitmap::{Depth, TagBitmap, word_bits};
+pub use wait::{Sleeper, WaitQueues};
+
+use crate::ids::CpuId;
+use crate::kernel::ShallowRule;
+use crate::sharing::{Lock, Sharing, Word};
+
+/// One tag space with its sleepers.
+pub struct Tags<Sh: Sharing> {
+    bitmap: TagBitmap<Sh>,
+    /// Sleepers in all queues of `wait`: read without the lock before a freed tag bothers with them.
+    sleeping: Sh::Word,
+    wait: Sh::Lock<WaitQueues>,
+}
+
+impl<Sh: Sharing> Tags<Sh> {
+    /// `depth` free tags, with allocation hints for `cpus` CPUs.
+    ///
+    /// `min_shallow` is the smallest shallow depth that will be asked for, if a scheduler announced one: sleepers
+    /// are then woken in smaller batches, because fewer tags suffice to starve them.
+    #[must_use]
+    pub fn new(depth: u32, cpus: usize, rule: ShallowRule, min_shallow: Option<u32>) -> Self {
+        let bitmap = TagBitmap::new(depth, cpus, rule);
+        let batch = bitmap.wake_batch(min_shallow);
+        Tags { bitmap, sleeping: Sh::Word::new(0), wait: Sh::Lock::new(WaitQueues::new(batch)) }
+    }
+
+    /// Number of tags.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.bitmap.depth()
+    }
+
+    /// Number of tags that are taken: for statistics and invariants.
+    #[must_use]
+    pub fn in_use(&self) -> u32 {
+        self.bitmap.in_use()
+    }
+
+    /// Takes a free tag within `depth`, if there is one.
+    #[inline]
+    pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
+        self.bitmap.try_take(cpu, depth)
+    }
+
+    /// Gives `tag` back and calls `wake` for each sleeper whose turn has come.
+    #[inline]
+    pub fn free(&self, tag: u32, cpu: CpuId, wake: impl FnMut(Sleeper)) {
+        self.bitmap.free(tag, cpu);
+        if self.sleeping.load() > 0 {
+            self.wake(wake);
+        }
+    }
+
+    #[cold]
+    fn wake(&self, mut wake: impl FnMut(Sleeper)) {
+        self.wait.with(|wait| {
+            wait.freed(|sleeper| {
+                self.sleeping.fetch_sub(1);
+                wake(sleeper);
+            });
+        });
+    }
+
+    /// Puts a sleeper in line. It must try once more afterwards, since a tag may have been freed in between, and
+    /// [leave](Self::leave) if it got one.
+    pub fn wait(&self, sleeper: Sleeper) {
+        self.sleeping.fetch_add(1);
+        self.wait.with(|wait| wait.join(sleeper));
+    }
+
+    /// Takes a sleeper out of line; `false` if it has been woken meanwhile.
+    pub fn leave(&self, sleeper: Sleeper) -> bool {
+        let left = self.wait.with(|wait| wait.leave(sleeper));
+        if left {
+            self.sleeping.fetch_sub(1);
+        }
+        left
+    }
+
+    /// Number of sleepers.
+    #[must_use]
+    pub fn sleepers(&self) -> u64 {
+        self.sleeping.load()
+    }
+}

@@ -1,0 +1,193 @@
+//! Tunables, declared once: each scheduler gives a table, and the sysfs-style files, the command line, the help
+//! texts and the documentation all come from it.
+
+use std::fmt;
+
+/// What a tunable counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Milliseconds.
+    Millis,
+    /// Microseconds.
+    Micros,
+    /// Nanoseconds.
+    Nanos,
+    /// Sectors of 512 bytes.
+    Sectors,
+    /// KiB.
+    Kib,
+    /// Requests.
+    Requests,
+    /// Batches of reads.
+    Batches,
+    /// 0 or 1.
+    Switch,
+    /// A plain number.
+    Number,
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unit::Millis => "ms",
+            Unit::Micros => "us",
+            Unit::Nanos => "ns",
+            Unit::Sectors => "sectors",
+            Unit::Kib => "KiB",
+            Unit::Requests => "requests",
+            Unit::Batches => "read batches",
+            Unit::Switch => "0 or 1",
+            Unit::Number => "number",
+        })
+    }
+}
+
+/// How the text of a write is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grammar {
+    /// A whole integer in C notation (`0x` hex, leading `0` octal, sign), 32 bits signed.
+    CInt32,
+    /// The leading decimal number; what follows is ignored and no number counts as 0. 32 bits signed, wrapping.
+    LeadingDecimal,
+    /// Decimal digits only, 64 bits unsigned.
+    Decimal64,
+}
+
+/// One tunable of a scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tunable {
+    /// File name under `queue/iosched/`.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// Its default, as shown; see `default_note` when it depends on the queue.
+    pub default: i128,
+    /// How the default comes about, if it is not a constant.
+    pub default_note: Option<&'static str>,
+    /// Smallest value; smaller ones are raised to it.
+    pub min: i128,
+    /// Largest value; larger ones are lowered to it.
+    pub max: i128,
+    /// What it does, in a sentence or two.
+    pub doc: &'static str,
+}
+
+/// Why a write was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StoreError {
+    /// There is no such file (ENOENT).
+    Unknown,
+    /// The text is not a number of the expected form (EINVAL).
+    Invalid,
+    /// The number cannot be represented (ERANGE).
+    Range,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StoreError::Unknown => "no such tunable (ENOENT)",
+            StoreError::Invalid => "not a number (EINVAL)",
+            StoreError::Range => "number out of range (ERANGE)",
+        })
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl Tunable {
+    /// Reads the text of a write: the value, clamped silently into the tunable's range as the kernel does.
+    ///
+    /// # Errors
+    /// If the kernel refuses such a text.
+    pub fn parse(&self, grammar: Grammar, text: &str) -> Result<i128, StoreError> {
+        let value = match grammar {
+            Grammar::CInt32 => c_integer(text.strip_suffix('\n').unwrap_or(text))
+                .and_then(|value| i32::try_from(value).map(i128::from).map_err(|_| StoreError::Range))?,
+            Grammar::LeadingDecimal => leading_decimal(text),
+            Grammar::Decimal64 => {
+                let digits = text.strip_suffix('\n').unwrap_or(text);
+                if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return Err(StoreError::Invalid);
+                }
+                digits.parse::<u64>().map(i128::from).map_err(|_| StoreError::Range)?
+            }
+        };
+        Ok(value.clamp(self.min, self.max))
+    }
+}
+
+fn c_integer(text: &str) -> Result<i128, StoreError> {
+    let (negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (radix, digits) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, &digits[2..]),
+        [b'0', _, ..] => (8, &digits[1..]),
+        _ => (10, digits),
+    };
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return Err(StoreError::Invalid);
+    }
+    let value = i128::from_str_radix(digits, radix).map_err(|_| StoreError::Range)?;
+    Ok(if negative { -value } else { value })
+}
+
+fn leading_decimal(text: &str) -> i128 {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let mut value: i64 = 0;
+    for digit in digits.bytes().take_while(u8::is_ascii_digit) {
+        value = value.wrapping_mul(10).wrapping_add(i64::from(digit - b'0'));
+    }
+    i128::from(if negative { value.wrapping_neg() as i32 } else { value as i32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPIRE: Tunable = Tunable {
+        name: "x",
+        unit: Unit::Millis,
+        default: 500,
+        default_note: None,
+        min: 0,
+        max: i32::MAX as i128,
+        doc: "",
+    };
+
+    #[test]
+    fn c_integers_are_read_clamped_and_refused_as_on_6_18() {
+        let parse = |text| EXPIRE.parse(Grammar::CInt32, text);
+        assert_eq!(parse("0x10"), Ok(16));
+        assert_eq!(parse("010"), Ok(8));
+        assert_eq!(parse("+5\n"), Ok(5));
+        assert_eq!(parse("-7"), Ok(0), "clamped");
+        assert_eq!(parse("12abc"), Err(StoreError::Invalid));
+        assert_eq!(parse(""), Err(StoreError::Invalid));
+        assert_eq!(parse("2147483647"), Ok(2_147_483_647));
+        assert_eq!(parse("2147483648"), Err(StoreError::Range));
+    }
+
+    #[test]
+    fn before_5_14_the_leading_number_counts_and_garbage_is_0() {
+        let parse = |text| EXPIRE.parse(Grammar::LeadingDecimal, text).unwrap();
+        assert_eq!(["12abc", "abc", "-3", "7\n"].map(parse), [12, 0, 0, 7]);
+    }
+
+    #[test]
+    fn sixty_four_bit_decimals_take_digits_only() {
+        let wide = Tunable { max: u64::MAX as i128, ..EXPIRE };
+        let parse = |text| wide.parse(Grammar::Decimal64, text);
+        assert_eq!(parse("18446744073709551615\n"), Ok(u64::MAX as i128));
+        assert_eq!(parse("18446744073709551616"), Err(StoreError::Range));
+        for text in ["0x10", " 1", "-1", ""] {
+            assert_eq!(parse(text), Err(StoreError::Invalid));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Compares a parsed document with the schema.
+//!
+//! It walks the document of the TOML parser, which knows the place of every key, so that each error names its
+//! line. serde alone cannot: it reports a missing key without a line and a bad value without the key.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::Problem;
+use super::file::{Model, bytes_from_gb};
+use super::schema::{self, Key, Kind};
+
+/// A value with its place in the text.
+type Value<'a> = Spanned<DeValue<'a>>;
+
+/// Checks the whole text of a preset file.
+pub(super) fn document(text: &str) -> Result<(), Problem> {
+    let document = DeTable::parse(text).map_err(|e| Problem::from_toml(&e))?;
+    let table = document.get_ref();
+    // First which model it is: on that depends which sections there are.
+    let model = match table.get(schema::MODEL.name) {
+        Some(value) => {
+            check_value(value, schema::MODEL.kind, schema::MODEL.name)?;
+            value.get_ref().as_str().and_then(schema::model)
+        }
+        None => None,
+    };
+    let model = model.ok_or_else(|| missing(&(0..0), "", schema::MODEL))?;
+    check_keys(table, &(0..0), schema::file(model), "")?;
+    check_shape(table)?;
+    check_sources(table, model)
+}
+
+/// Checks that a section has all the keys that it must have, none that it must not, and values that can be.
+fn check_keys(table: &DeTable<'_>, place: &Range<usize>, keys: &[Key], section: &str) -> Result<(), Problem> {
+    for (name, value) in table {
+        let path = path(section, name.get_ref());
+        let Some(key) = keys.iter().find(|key| key.name == name.get_ref()) else {
+            let expected = format!("one of {}", schema::names(keys));
+            return Err(Problem::with_key(&name.span(), path, "is not a key that this model knows".into(), expected));
+        };
+        match (key.kind, value.get_ref()) {
+            // The place of a section is where its name stands.
+            (Kind::Section(inner), DeValue::Table(table)) => check_keys(table, &name.span(), inner, &path)?,
+            _ => check_value(value, key.kind, &path)?,
+        }
+    }
+    match keys.iter().find(|key| key.required && !table.contains_key(key.name)) {
+        Some(key) => Err(missing(place, section, key)),
+        None => Ok(()),
+    }
+}
+
+fn missing(place: &Range<usize>, section: &str, key: &Key) -> Problem {
+    Problem::with_key(place, path(section, key.name), "is missing".into(), key.kind.to_string())
+}
+
+/// Checks one value.
+fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), Problem> {
+    let right = match (kind, value.get_ref()) {
+        (Kind::Text, DeValue::String(text)) => !text.trim().is_empty(),
+        (Kind::Word(words), DeValue::String(word)) => words.contains(&word.as_ref()),
+        (Kind::Flag, DeValue::Boolean(_)) => true,
+        // NaN lies in no range.
+        (Kind::Number(least, most, _), number) => number_of(number).is_some_and(|n| (least..=most).contains(&n)),
+        (Kind::Whole(least, most, _), number) => whole_of(number).is_some_and(|n| (least..=most).contains(&n)),
+        (Kind::PowerOfTwo(least, most, _), number) => {
+            whole_of(number).is_some_and(|n| (least..=most).contains(&n) && n.is_power_of_two())
+        }
+        (Kind::Section(keys), DeValue::Table(table)) => return check_keys(table, &value.span(), keys, path),
+        (Kind::Sections(keys), DeValue::Array(entries)) => {
+            for (index, entry) in entries.iter().enumerate() {
+                check_value(entry, Kind::Section(keys), &format!("{path}[{index}]"))?;
+            }
+            true
+        }
+        (Kind::Sources, DeValue::Table(_)) => true,
+        _ => false,
+    };
+    if right {
+        return Ok(());
+    }
+    let problem = format!("is {}", shown(value.get_ref()));
+    Err(Problem::with_key(&value.span(), path.to_owned(), problem, kind.to_string()))
+}
+
+/// What concerns several keys of the shape. Each for itself has been checked.
+fn check_shape(table: &DeTable<'_>) -> Result<(), Problem> {
+    let value = |name| table.get("shape").and_then(|shape| shape.get_ref().as_table()?.get(name));
+    let (Some(capacity), Some(logical), Some(physical)) =
+        (value("capacity_gb"), value("logical_block_bytes"), value("physical_block_bytes"))
+    else {
+        return Ok(());
+    };
+    let logical_bytes = whole_of(logical.get_ref()).unwrap_or(1);
+    if whole_of(physical.get_ref()) < Some(logical_bytes) {
+        let problem = format!("is {}", shown(physical.get_ref()));
+        let expected = format!("at least `shape.logical_block_bytes`, which is {logical_bytes}");
+        return Err(Problem::with_key(&physical.span(), "shape.physical_block_bytes".into(), problem, expected));
+    }
+    let bytes = number_of(capacity.get_ref()).map_or(0, bytes_from_gb);
+    if bytes == 0 || !bytes.is_multiple_of(logical_bytes) {
+        let problem = format!("is {}, that is {bytes} bytes", shown(capacity.get_ref()));
+        let expected = format!("a whole number of logical blocks of {logical_bytes} bytes");
+        return Err(Problem::with_key(&capacity.span(), "shape.capacity_gb".into(), problem, expected));
+    }
+    Ok(())
+}
+
+/// A source must belong to a parameter, or it is a slip of the pen.
+fn check_sources(table: &DeTable<'_>, model: Model) -> Result<(), Problem> {
+    let calibration = table.get("calibration").and_then(|value| value.get_ref().as_table());
+    let Some(sources) = calibration.and_then(|table| table.get("sources")?.get_ref().as_table()) else {
+        return Ok(());
+    };
+    let parameters = schema::parameters(model);
+    for (name, value) in sources {
+        let path = path("calibration.sources", name.get_ref());
+        if !parameters.iter().any(|parameter| parameter == name.get_ref()) {
+            let problem = "is not the key of a parameter".into();
+            let expected = format!("one of these in quotes: {}", parameters.join(", "));
+            return Err(Problem::with_key(&name.span(), path, problem, expected));
+        }
+        check_value(value, Kind::Text, &path)?;
+    }
+    Ok(())
+}
+
+/// The key with its section. Control characters in it are escaped, and much of it is cut.
+fn path(section: &str, name: &str) -> String {
+    let name = short(name);
+    if section.is_empty() { name } else { format!("{section}.{name}") }
+}
+
+/// Any number.
+fn number_of(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        _ => whole_of(value).map(|n| n as f64),
+    }
+}
+
+/// A whole number that is written as one and is not negative.
+fn whole_of(value: &DeValue<'_>) -> Option<u64> {
+    let integer = value.as_integer()?;
+    u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+/// The value for a message.
+fn shown(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("the text \"{}\"", short(text)),
+        DeValue::Integer(integer) => short(&integer.to_string()),
+        DeValue::Float(float) => short(float.as_str()),
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a section".to_owned(),
+    }
+}
+
+/// At most 60 characters, on one line.
+fn short(text: &str) -> String {
+    const MOST: usize = 60;
+    let mut short: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MOST).is_some() {
+        short.push_str("...");
+    }
+    short
+}

@@ -1,0 +1,43 @@
+//! A preset in words, for people.
+
+use std::fmt::Write;
+
+use super::Preset;
+
+/// Several lines: what it is, what it is calibrated on, how far off it is, where each number comes from.
+pub(super) fn describe(preset: &Preset) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_description(preset, &mut text);
+    text
+}
+
+fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
+    let (shape, calibration) = (preset.shape(), &preset.calibration);
+    writeln!(out, "{}: {}", preset.name, preset.title)?;
+    writeln!(out, "  model: {}", preset.parameters.summary())?;
+    let flag = |is: bool, yes: &'static str, no: &'static str| if is { yes } else { no };
+    writeln!(
+        out,
+        "  shape: {} GB, blocks of {} B (physical {} B), {} hardware queue{} of {} commands, {}, {}, {}",
+        preset.shape.capacity_gb,
+        shape.logical_block_bytes,
+        shape.physical_block_bytes,
+        shape.hw_queues,
+        if shape.hw_queues == 1 { "" } else { "s" },
+        shape.queue_depth,
+        flag(shape.rotational, "rotating", "not rotating"),
+        flag(shape.write_cache, "volatile write cache", "no volatile write cache"),
+        flag(shape.fua, "FUA", "no FUA"),
+    )?;
+    writeln!(out, "  calibrated on: {}", calibration.on)?;
+    writeln!(out, "  valid for: {}", calibration.valid_range)?;
+    for residual in &calibration.residuals {
+        let (what, error) = (&residual.what, residual.error_percent());
+        writeln!(out, "  {what}: model {}, measured {} ({error:+.1} %)", residual.model, residual.measured)?;
+    }
+    for (key, source) in &calibration.sources {
+        writeln!(out, "  {key}: {source}")?;
+    }
+    Ok(())
+}

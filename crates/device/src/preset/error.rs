@@ -1,0 +1,80 @@
+//! What can be wrong with a preset, told so that it can be put right.
+
+use std::ops::Range;
+
+/// Why there is no preset.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PresetError {
+    /// The text is not TOML.
+    #[error("{file}:{line}: {problem}")]
+    Text {
+        /// Name of the file as the caller gave it.
+        file: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// What the parser says.
+        problem: String,
+    },
+    /// A key is missing, unknown, or has a value that cannot be.
+    #[error("{file}:{line}: `{key}` {problem}; expected {expected}")]
+    Key {
+        /// Name of the file as the caller gave it.
+        file: String,
+        /// Line, counted from 1: that of the key, or if it is missing, that of its section.
+        line: usize,
+        /// The key with its section, such as `ssd.flash_read_us`.
+        key: String,
+        /// What is wrong, as the rest of a sentence that begins with the key: "is missing", "is -1".
+        problem: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// No built-in preset has this name.
+    #[error("there is no built-in device `{name}`; expected one of {}, or a preset file", known.join(", "))]
+    NoSuchPreset {
+        /// The name that was asked for.
+        name: String,
+        /// The names that exist.
+        known: Vec<&'static str>,
+    },
+}
+
+/// What is wrong, and at which byte of the text.
+#[derive(Debug)]
+pub(super) struct Problem {
+    /// Byte offset in the text.
+    pub(super) at: usize,
+    /// The key with its section, if it is about one.
+    pub(super) key: Option<String>,
+    pub(super) problem: String,
+    pub(super) expected: String,
+}
+
+impl Problem {
+    /// A key with a wrong value, a key that should not be there, or one that should (then `span` is its section's).
+    pub(super) fn with_key(span: &Range<usize>, key: String, problem: String, expected: impl Into<String>) -> Problem {
+        Problem { at: span.start, key: Some(key), problem, expected: expected.into() }
+    }
+
+    /// What the TOML parser or serde found.
+    pub(super) fn from_toml(error: &toml::de::Error) -> Problem {
+        let at = error.span().map_or(0, |span| span.start);
+        Problem { at, key: None, problem: error.message().to_owned(), expected: String::new() }
+    }
+
+    /// The section of the model is not there. The check has seen to it that it is.
+    pub(super) fn without_section() -> Problem {
+        Problem { at: 0, key: None, problem: "the section of its model is missing".to_owned(), expected: String::new() }
+    }
+
+    /// The error with the line in place of the offset.
+    pub(super) fn in_text(self, text: &str, file_name: &str) -> PresetError {
+        let before = &text.as_bytes()[..self.at.min(text.len())];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let (file, problem) = (file_name.to_owned(), self.problem);
+        match self.key {
+            Some(key) => PresetError::Key { file, line, key, problem, expected: self.expected },
+            None => PresetError::Text { file, line, problem },
+        }
+    }
+}

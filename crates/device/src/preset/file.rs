@@ -1,0 +1,146 @@
+//! The preset file as data, exactly as it is written.
+
+use hoistway_blk::SECTOR_BYTES;
+use serde::{Deserialize, Serialize};
+
+use super::{Calibration, Parameters, Preset, PresetError};
+use crate::model::Shape;
+use crate::null::NullParameters;
+use crate::ssd::SsdParameters;
+
+/// A preset file: what to fill in and serialise in order to write one. Nothing in it is checked until it becomes
+/// a [`Preset`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PresetFile {
+    /// What it is called on a command line.
+    pub name: String,
+    /// What device it is, for people.
+    pub title: String,
+    /// Which model it is; the section of that name holds the model's parameters.
+    pub model: Model,
+    /// What the block layer needs to know.
+    pub shape: ShapeSection,
+    /// Parameters of [`Model::Null`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub null: Option<NullParameters>,
+    /// Parameters of [`Model::Ssd`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssd: Option<SsdParameters>,
+    /// Where the numbers come from.
+    pub calibration: Calibration,
+}
+
+/// The device models by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// [`Null`](crate::Null).
+    Null,
+    /// [`Ssd`](crate::Ssd).
+    Ssd,
+}
+
+/// The `[shape]` section: [`Shape`] in the units that people use.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShapeSection {
+    /// Size in gigabytes (10^9 bytes); must be a whole number of logical blocks.
+    pub capacity_gb: f64,
+    /// Logical block size, bytes.
+    pub logical_block_bytes: u32,
+    /// Physical block size, bytes.
+    pub physical_block_bytes: u32,
+    /// Hardware queues.
+    pub hw_queues: u16,
+    /// Commands that each hardware queue holds.
+    pub queue_depth: u32,
+    /// Whether it is a rotating disk.
+    pub rotational: bool,
+    /// Whether it has a volatile write cache.
+    pub write_cache: bool,
+    /// Whether it can do FUA writes.
+    pub fua: bool,
+    /// Largest transfer, sectors of 512 bytes.
+    pub max_sectors: u32,
+    /// Largest number of physical segments of a command.
+    pub max_segments: u16,
+}
+
+/// Bytes of so many gigabytes. Exact up to 9 million GB (2^53 bytes) if they are given to the byte.
+pub(super) fn bytes_from_gb(gb: f64) -> u64 {
+    (gb * 1e9).round() as u64
+}
+
+impl ShapeSection {
+    pub(super) fn to_shape(&self) -> Shape {
+        Shape {
+            capacity_sectors: bytes_from_gb(self.capacity_gb) / SECTOR_BYTES,
+            logical_block_bytes: self.logical_block_bytes,
+            physical_block_bytes: self.physical_block_bytes,
+            hw_queues: self.hw_queues,
+            queue_depth: self.queue_depth,
+            rotational: self.rotational,
+            write_cache: self.write_cache,
+            fua: self.fua,
+            max_sectors: self.max_sectors,
+            max_segments: self.max_segments,
+        }
+    }
+}
+
+impl PresetFile {
+    /// As TOML text.
+    ///
+    /// # Errors
+    /// If a number has no place in TOML.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string_pretty(self)
+    }
+
+    /// The preset of a file that has passed the checks, or nothing if the section of its model is not there.
+    pub(super) fn into_checked_preset(self) -> Option<Preset> {
+        let parameters = match self.model {
+            Model::Null => Parameters::Null(self.null?),
+            Model::Ssd => Parameters::Ssd(self.ssd?),
+        };
+        Some(Preset {
+            name: self.name,
+            title: self.title,
+            shape: self.shape,
+            parameters,
+            calibration: self.calibration,
+        })
+    }
+}
+
+/// Checks a file that a program has filled in. Lines in the error are those of [`PresetFile::to_toml`].
+impl TryFrom<PresetFile> for Preset {
+    type Error = PresetError;
+
+    fn try_from(file: PresetFile) -> Result<Preset, PresetError> {
+        let file_name = format!("preset {:?}", file.name);
+        match file.to_toml() {
+            Ok(text) => Preset::from_toml(&text, &file_name),
+            Err(e) => Err(PresetError::Text { file: file_name, line: 1, problem: e.to_string() }),
+        }
+    }
+}
+
+impl From<Preset> for PresetFile {
+    fn from(preset: Preset) -> PresetFile {
+        let (model, null, ssd) = match preset.parameters {
+            Parameters::Null(parameters) => (Model::Null, Some(parameters), None),
+            Parameters::Ssd(parameters) => (Model::Ssd, None, Some(parameters)),
+        };
+        PresetFile {
+            name: preset.name,
+            title: preset.title,
+            model,
+            shape: preset.shape,
+            null,
+            ssd,
+            calibration: preset.calibration,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Garbage-collection debt: why a drive that is written at random pauses now and then.
+//!
+//! Each page that is written at random leaves one to clean up; background work cleans at a steady rate. While
+//! writes come faster than that, the debt grows; above a threshold the drive stops, cleans up, and owes nothing.
+//! So pauses follow the load: a saturated drive has one every few seconds, a throttled one none. The published
+//! SATA SSD table (habr) needs both (pauses at fixed times can satisfy only one of its rows).
+//!
+//! A write that continues a recent one belongs to a sequential stream; it overwrites whole erase blocks and
+//! leaves nothing to clean up. That is an assumption: no source at hand tests it.
+
+use hoistway_blk::{Instant, Nanos, Sector};
+use serde::{Deserialize, Serialize};
+
+use crate::random::{Random, UniformTime, from_ms};
+
+/// When garbage collection stops the drive: the `[ssd.gc]` section of a preset. A page has 4 KiB.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GarbageCollection {
+    /// Pages that background work cleans up a second.
+    pub background_pages_per_s: f64,
+    /// Pages of debt above which the drive stops.
+    pub threshold_pages: f64,
+    /// How long it stops at most, ms.
+    pub stall_ms: f64,
+    /// Each stop is shorter by a uniformly drawn part of up to this much, percent.
+    pub stall_shortening_percent: f64,
+}
+
+/// Sectors in a page.
+const PAGE_SECTORS: u32 = 8;
+
+/// Sequential streams that are told apart: the longest pattern of interleaved streams that is recognised.
+const STREAMS: usize = 8;
+
+/// The state of the debt. It is counted in the time that background work needs for it, because then it falls by
+/// one picosecond a picosecond, without a division.
+#[derive(Clone, Debug)]
+pub(super) struct Debt {
+    /// Debt, ps of background work.
+    owed_ps: u64,
+    /// When `owed_ps` was right.
+    counted_at: Instant,
+    /// Debt above which the drive stops, ps of background work.
+    threshold_ps: u64,
+    /// Background work for one page, ps.
+    page_ps: u64,
+    /// How long the drive stops.
+    stall: UniformTime,
+    /// The sectors after the last [`STREAMS`] writes, to recognise streams.
+    stream_ends: [Sector; STREAMS],
+    /// Which of them is replaced next.
+    oldest_stream: usize,
+}
+
+impl Debt {
+    pub(super) fn new(parameters: &GarbageCollection) -> Debt {
+        let page_ps = 1e12 / parameters.background_pages_per_s;
+        Debt {
+            owed_ps: 0,
+            counted_at: Instant::ZERO,
+            threshold_ps: (parameters.threshold_pages * page_ps).round() as u64,
+            page_ps: page_ps.round() as u64,
+            stall: UniformTime::shortened(from_ms(parameters.stall_ms), parameters.stall_shortening_percent),
+            // No write starts there: it would have to end beyond the largest device.
+            stream_ends: [Sector(u64::MAX); STREAMS],
+            oldest_stream: 0,
+        }
+    }
+
+    /// Counts a write that leaves the stage at `at`, and answers how long the drive stops after it: mostly not
+    /// at all.
+    #[inline]
+    pub(super) fn written(&mut self, at: Instant, sector: Sector, sectors: u32, random: &mut Random) -> Nanos {
+        if self.continues_a_stream(sector, sectors) {
+            return Nanos::ZERO;
+        }
+        let cleaned_ps = at.since(self.counted_at).0.saturating_mul(1000);
+        let new_ps = u64::from(sectors.div_ceil(PAGE_SECTORS)).saturating_mul(self.page_ps);
+        self.owed_ps = self.owed_ps.saturating_sub(cleaned_ps).saturating_add(new_ps);
+        self.counted_at = at;
+        if self.owed_ps <= self.threshold_ps {
+            return Nanos::ZERO;
+        }
+        self.owed_ps = 0;
+        self.stall.draw(random)
+    }
+
+    /// Whether the write begins where a recent one ended. Remembers where this one ends.
+    #[inline]
+    fn continues_a_stream(&mut self, sector: Sector, sectors: u32) -> bool {
+        let end = sector + sectors;
+        for stream_end in &mut self.stream_ends {
+            if *stream_end == sector {
+                *stream_end = end;
+                return true;
+            }
+        }
+        self.stream_ends[self.oldest_stream] = end;
+        self.oldest_stream = (self.oldest_stream + 1) % STREAMS;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Debt 10 pages, 1000 cleaned a second, stops of exactly 5 ms.
+    fn debt() -> Debt {
+        Debt::new(&GarbageCollection {
+            background_pages_per_s: 1000.0,
+            threshold_pages: 10.0,
+            stall_ms: 5.0,
+            stall_shortening_percent: 0.0,
+        })
+    }
+
+    /// Which of `writes` writes of 4 KiB at random places, one every `every_us`, are followed by a stop.
+    fn stops(writes: u64, every_us: u64) -> Vec<u64> {
+        let (mut debt, mut random) = (debt(), Random::from_seed(1));
+        (1..=writes)
+            .filter(|n| debt.written(Instant(n * every_us * 1000), Sector(n * 100), 8, &mut random) > Nanos::ZERO)
+            .collect()
+    }
+
+    #[test]
+    fn writes_at_the_background_rate_never_stop_the_drive() {
+        assert_eq!(stops(10_000, 1000), []);
+    }
+
+    #[test]
+    fn writes_at_twice_the_background_rate_stop_it_whenever_the_threshold_is_exceeded() {
+        // Each write adds one page and half a page is cleaned until the next: 1, 1.5, .. 10, 10.5 with the 20th.
+        assert_eq!(stops(60, 500), [20, 40, 60]);
+    }
+
+    #[test]
+    fn interleaved_sequential_streams_leave_nothing_to_clean_up() {
+        let (mut debt, mut random) = (debt(), Random::from_seed(1));
+        for write in 0..1000 {
+            for stream in 0..STREAMS as u64 {
+                let sector = Sector(stream * 1_000_000 + write * 8);
+                assert_eq!(debt.written(Instant::ZERO, sector, 8, &mut random), Nanos::ZERO);
+            }
+        }
+        // Only the first write of each stream counts.
+        assert_eq!(debt.owed_ps, STREAMS as u64 * debt.page_ps);
+    }
+
+    #[test]
+    fn a_large_random_write_adds_all_its_pages() {
+        let (mut debt, mut random) = (debt(), Random::from_seed(1));
+        assert_eq!(debt.written(Instant::ZERO, Sector(0), 80, &mut random), Nanos::ZERO);
+        assert_eq!(debt.written(Instant::ZERO, Sector(1000), 1, &mut random), Nanos::from_millis(5));
+    }
+}

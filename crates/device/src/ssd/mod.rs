@@ -1,0 +1,169 @@
+//! A SATA SSD that is limited by its command stage: the smallest model that explains a published benchmark.
+//!
+//! What it is made of:
+//! 1. **One serial stage**, first come, first served, that every command passes: controller and link. It sets the
+//!    throughput, whatever the queue depth. The time of the stage contains the transfer of the first 4 KiB;
+//!    longer transfers occupy it for longer.
+//! 2. **Writes are acknowledged** right after it; **reads add a flash read** that overlaps with everything else.
+//! 3. **Turn-around on both sides**: a command reaches the drive, and its completion the host, a little later.
+//! 4. **Pauses for garbage collection** ([`debt`]): the stage stops for some tens of milliseconds whenever random
+//!    writes have come faster than the drive cleans up behind them for long enough.
+//!
+//! Flushes wait for everything that was sent before them, and nothing passes them. Discards and write-zeroes only
+//! change the map, so they cost one (cheap) command whatever their length.
+//!
+//! The mechanisms were found by fitting the published SATA SSD table (habr), row `none`; the presets hold the
+//! numbers. The number of commands inside the drive (NCQ, 32) is the driver's number of tags, so the model needs
+//! no queue of its own: since the stage is first come, first served, every completion is known at submission. A
+//! command costs one draw and some sums, no alarms and no memory.
+
+mod debt;
+
+use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES, Status};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::random::{Random, UniformTime, from_us};
+
+use debt::Debt;
+pub use debt::GarbageCollection;
+
+/// Sectors whose transfer is part of [`SsdParameters::serial_stage_us`]: 4 KiB.
+const INCLUDED_SECTORS: u32 = 8;
+
+/// What an [`Ssd`] is made of: the `[ssd]` section of a preset.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdParameters {
+    /// From the submission until the command is at the drive, us.
+    pub host_to_device_us: f64,
+    /// Time that a read or write of up to 4 KiB occupies the serial stage, us.
+    pub serial_stage_us: f64,
+    /// What a longer transfer occupies the stage for beyond that: megabytes (10^6 bytes) a second.
+    pub transfer_mb_per_s: f64,
+    /// From the end of the stage until a command other than a read is acknowledged, us.
+    pub acknowledge_us: f64,
+    /// From the end of the stage until the data of a read is there, us.
+    pub flash_read_us: f64,
+    /// The flash read is drawn uniformly from plus or minus this much of itself, percent.
+    pub flash_read_jitter_percent: f64,
+    /// Time that a flush occupies the stage once everything before it is done, us. A FUA write is acknowledged
+    /// later by the same time.
+    pub flush_us: f64,
+    /// Time that a discard or write-zeroes occupies the stage, us.
+    pub discard_us: f64,
+    /// From the drive's completion until the host sees it, us.
+    pub device_to_host_us: f64,
+    /// What makes the drive pause; without it, it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gc: Option<GarbageCollection>,
+}
+
+/// The model.
+#[derive(Clone, Debug)]
+pub struct Ssd {
+    shape: Shape,
+    /// From the host to the drive.
+    inbound: Nanos,
+    /// Stage time of a transfer of up to 4 KiB.
+    stage: Nanos,
+    /// Stage time of each sector beyond 4 KiB, ns in fixed point with [`FRACTION_BITS`].
+    sector_fixed_ns: u64,
+    /// From the stage to the acknowledgement.
+    acknowledge: Nanos,
+    /// From the stage to the data of a read.
+    flash_read: UniformTime,
+    /// Stage time of a flush, and what FUA adds to a write.
+    flush: Nanos,
+    /// Stage time of a discard or write-zeroes.
+    discard: Nanos,
+    /// From the drive to the host.
+    outbound: Nanos,
+    /// What garbage collection still has to do, if it can make the drive pause.
+    debt: Option<Debt>,
+    /// When the stage has finished everything that it was given.
+    stage_free: Instant,
+    /// When the drive has completed everything that it was given.
+    all_done: Instant,
+    random: Random,
+}
+
+/// Bits behind the point of [`Ssd::sector_fixed_ns`]: at 550 MB/s a sector takes 930.9 ns, and a megabyte of
+/// sectors must not be off by a microsecond.
+const FRACTION_BITS: u32 = 16;
+
+impl Ssd {
+    /// A drive of this shape, idle and with no garbage to collect. Everything random in it is drawn from `seed`.
+    #[must_use]
+    pub fn new(shape: Shape, parameters: &SsdParameters, seed: u64) -> Ssd {
+        let sector_ns = SECTOR_BYTES as f64 * 1e3 / parameters.transfer_mb_per_s;
+        Ssd {
+            shape,
+            inbound: from_us(parameters.host_to_device_us),
+            stage: from_us(parameters.serial_stage_us),
+            sector_fixed_ns: (sector_ns * f64::from(1_u32 << FRACTION_BITS)).round() as u64,
+            acknowledge: from_us(parameters.acknowledge_us),
+            flash_read: UniformTime::around(from_us(parameters.flash_read_us), parameters.flash_read_jitter_percent),
+            flush: from_us(parameters.flush_us),
+            discard: from_us(parameters.discard_us),
+            outbound: from_us(parameters.device_to_host_us),
+            debt: parameters.gc.as_ref().map(Debt::new),
+            stage_free: Instant::ZERO,
+            all_done: Instant::ZERO,
+            random: Random::from_seed(seed),
+        }
+    }
+
+    /// Stage time of a read or write.
+    #[inline]
+    fn transfer(&self, sectors: u32) -> Nanos {
+        let beyond = u128::from(sectors.saturating_sub(INCLUDED_SECTORS));
+        let beyond_ns = (beyond * u128::from(self.sector_fixed_ns)) >> FRACTION_BITS;
+        self.stage + Nanos(u64::try_from(beyond_ns).unwrap_or(u64::MAX))
+    }
+}
+
+impl Device for Ssd {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
+        let begin = self.stage_free.max(now + self.inbound);
+        let mut status = Status::Ok;
+        let mut pause = Nanos::ZERO;
+        let (stage_end, done) = match command.op {
+            _ if !self.shape.holds(&command) => {
+                status = Status::IoError;
+                let end = begin + self.stage;
+                (end, end + self.acknowledge)
+            }
+            Op::Read => {
+                let end = begin + self.transfer(command.sectors);
+                (end, end + self.flash_read.draw(&mut self.random))
+            }
+            Op::Write => {
+                let end = begin + self.transfer(command.sectors);
+                if let Some(debt) = &mut self.debt {
+                    pause = debt.written(end, command.sector, command.sectors, &mut self.random);
+                }
+                let durable = if command.fua { self.flush } else { Nanos::ZERO };
+                (end, end + self.acknowledge + durable)
+            }
+            Op::Discard | Op::WriteZeroes => {
+                let end = begin + self.discard;
+                (end, end + self.acknowledge)
+            }
+            Op::Flush => {
+                let end = begin.max(self.all_done) + self.flush;
+                (end, end + self.acknowledge)
+            }
+        };
+        self.stage_free = stage_end + pause;
+        self.all_done = self.all_done.max(done);
+        schedule.end(done + self.outbound, command.tag, status);
+        Ok(())
+    }
+
+    fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
+}

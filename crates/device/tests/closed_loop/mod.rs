@@ -1,0 +1,106 @@
+//! A host without a scheduler: processes that each keep some I/Os outstanding, and a queue, first come, first
+//! served, for those that find no free slot in the device. Its random stream is one of its own.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use hoistway_blk::{Instant, Nanos, Op, Sector, Status};
+use hoistway_device::{Command, Device, Schedule};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// What one process does: random I/O of one size, some of it reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Process {
+    /// I/Os that it keeps outstanding.
+    pub(crate) depth: u32,
+    /// Reads among its I/Os, percent.
+    pub(crate) read_percent: u64,
+    /// Size of an I/O, sectors.
+    pub(crate) sectors: u32,
+}
+
+/// What was measured of one process in one direction.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Measured {
+    /// I/Os that ended.
+    pub(crate) ios: u64,
+    /// Sum of their latencies from the submission by the process, ns.
+    pub(crate) latency_sum_ns: u64,
+    /// The longest of them, ns.
+    pub(crate) latency_max_ns: u64,
+}
+
+impl Measured {
+    pub(crate) fn mean_ms(&self) -> f64 {
+        self.latency_sum_ns as f64 / self.ios as f64 / 1e6
+    }
+
+    pub(crate) fn max_ms(&self) -> f64 {
+        self.latency_max_ns as f64 / 1e6
+    }
+}
+
+/// An I/O of a process.
+#[derive(Clone, Copy)]
+struct Io {
+    process: usize,
+    op: Op,
+    submitted: Instant,
+}
+
+/// Runs the processes until `duration` and answers, for each, its `[reads, writes]`.
+pub(crate) fn run(device: &mut dyn Device, processes: &[Process], duration: Nanos, seed: u64) -> Vec<[Measured; 2]> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let slots = device.shape().queue_depth;
+    let blocks = device.shape().capacity_sectors / 8;
+    let mut free: Vec<u32> = (0..slots).rev().collect();
+    let mut in_slot: Vec<Option<Io>> = vec![None; slots as usize];
+    let mut waiting: VecDeque<Io> = VecDeque::new();
+    let mut events: BinaryHeap<Reverse<(Instant, u32)>> = BinaryHeap::new();
+    let mut schedule = Schedule::default();
+    let mut measured = vec![[Measured::default(); 2]; processes.len()];
+
+    let next_io = |process: usize, now: Instant, random: &mut Xoshiro256PlusPlus| {
+        let op = if random.next_u64() % 100 < processes[process].read_percent { Op::Read } else { Op::Write };
+        Io { process, op, submitted: now }
+    };
+    let deepest = processes.iter().map(|process| process.depth).max().unwrap_or(0);
+    for round in 0..deepest {
+        for (index, _) in processes.iter().enumerate().filter(|(_, process)| process.depth > round) {
+            waiting.push_back(next_io(index, Instant::ZERO, &mut random));
+        }
+    }
+    let mut now = Instant::ZERO;
+    loop {
+        while let (Some(&io), Some(&tag)) = (waiting.front(), free.last()) {
+            let sectors = processes[io.process].sectors;
+            let block = random.next_u64() % (blocks - u64::from(sectors.div_ceil(8)));
+            let command = Command { tag, queue: 0, op: io.op, sector: Sector(block * 8), sectors, fua: false };
+            device.submit(now, command, &mut schedule).expect("there is a free slot");
+            waiting.pop_front();
+            free.pop();
+            in_slot[tag as usize] = Some(io);
+        }
+        for completion in schedule.completions.drain(..) {
+            assert_eq!(completion.status, Status::Ok);
+            events.push(Reverse((completion.at, completion.tag)));
+        }
+        let Some(Reverse((at, tag))) = events.pop() else { break };
+        if at > Instant::ZERO + duration {
+            break;
+        }
+        now = at;
+        let io = in_slot[tag as usize].take().expect("a command completes once");
+        free.push(tag);
+        let cell = &mut measured[io.process][io.op.direction().index()];
+        let latency_ns = now.since(io.submitted).0;
+        cell.ios += 1;
+        cell.latency_sum_ns += latency_ns;
+        cell.latency_max_ns = cell.latency_max_ns.max(latency_ns);
+        waiting.push_back(next_io(io.process, now, &mut random));
+    }
+    measured
+}

@@ -1,0 +1,375 @@
+//! Preset files: what is built in, what an error says, and that no text whatsoever makes the reader panic.
+
+use hoistway_device::{Model, Preset, PresetError, PresetFile};
+use proptest::prelude::*;
+
+/// A complete preset as a user would write it.
+const GOOD: &str = r#"name = "mine"
+title = "my own drive"
+model = "ssd"
+
+[shape]
+capacity_gb = 480
+logical_block_bytes = 512
+physical_block_bytes = 4096
+hw_queues = 1
+queue_depth = 32
+rotational = false
+write_cache = true
+fua = false
+max_sectors = 65_535
+max_segments = 168
+
+[ssd]
+host_to_device_us = 4
+serial_stage_us = 20.5
+transfer_mb_per_s = 550
+acknowledge_us = 2
+flash_read_us = 90
+flash_read_jitter_percent = 10
+flush_us = 500
+discard_us = 30
+device_to_host_us = 4
+
+[ssd.gc]
+background_pages_per_s = 20_000
+threshold_pages = 3000
+stall_ms = 10
+stall_shortening_percent = 0
+
+[calibration]
+on = "a run of fio"
+valid_range = "4 KiB random"
+
+[[calibration.residuals]]
+what = "read IOPS at depth 1"
+measured = 8400
+model = 8350.5
+
+[calibration.sources]
+"ssd.flash_read_us" = "fio, depth 1"
+"#;
+
+/// The one error of [`GOOD`] with `from` replaced by `to`.
+fn error_of(from: &str, to: &str) -> String {
+    assert_eq!(GOOD.matches(from).count(), 1, "{from:?} must be there once");
+    match Preset::from_toml(&GOOD.replace(from, to), "my.toml") {
+        Ok(preset) => panic!("{to:?} must be wrong, but gives {preset:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_users_own_file_gives_a_device() {
+    let preset = Preset::from_toml(GOOD, "my.toml").unwrap();
+    assert_eq!(preset.name, "mine");
+    assert_eq!(preset.shape().capacity_sectors, 937_500_000);
+    assert_eq!(*preset.build(7).shape(), preset.shape());
+}
+
+#[test]
+fn each_error_names_file_line_key_and_what_was_expected() {
+    let cases = [
+        // Missing keys: the line of the section.
+        ("model = \"ssd\"\n", "", "my.toml:1: `model` is missing; expected \"null\" or \"ssd\""),
+        ("name = \"mine\"\n", "", "my.toml:1: `name` is missing; expected a text that is not empty, in quotes"),
+        (
+            "flash_read_us = 90\n",
+            "",
+            "my.toml:17: `ssd.flash_read_us` is missing; expected a number of microseconds from 0 to 10000000",
+        ),
+        (
+            "stall_ms = 10\n",
+            "",
+            "my.toml:28: `ssd.gc.stall_ms` is missing; expected a number of milliseconds from 0 to 10000",
+        ),
+        (
+            "measured = 8400\n",
+            "",
+            "my.toml:38: `calibration.residuals[0].measured` is missing; expected a number of the unit that `what` \
+             names from 0.000000001 to 1000000000000000",
+        ),
+        // Unknown keys.
+        (
+            "stall_ms = 10",
+            "stall_us = 10",
+            "my.toml:31: `ssd.gc.stall_us` is not a key that this model knows; expected one of \
+             `background_pages_per_s`, `threshold_pages`, `stall_ms`, `stall_shortening_percent`",
+        ),
+        // The wrong kind.
+        ("fua = false", "fua = 0", "my.toml:13: `shape.fua` is 0; expected true or false"),
+        (
+            "title = \"my own drive\"",
+            "title = ' '",
+            "my.toml:2: `title` is the text \" \"; expected a text that is not empty, in quotes",
+        ),
+        (
+            "serial_stage_us = 20.5",
+            "serial_stage_us = \"20.5\"",
+            "my.toml:19: `ssd.serial_stage_us` is the text \"20.5\"; expected a number of microseconds from 0.001 to \
+             10000000",
+        ),
+        (
+            "model = \"ssd\"",
+            "model = \"tape\"",
+            "my.toml:3: `model` is the text \"tape\"; expected \"null\" or \"ssd\"",
+        ),
+        (
+            "[shape]\n",
+            "[Shape]\n",
+            "my.toml:5: `Shape` is not a key that this model knows; expected one of `name`, \
+             `title`, `model`, `shape`, `ssd`, `calibration`",
+        ),
+        (
+            "hw_queues = 1",
+            "hw_queues = 1.0",
+            "my.toml:9: `shape.hw_queues` is 1.0; expected a whole number of hardware queues from 1 to 2048",
+        ),
+        // Negative, not finite, out of physics.
+        (
+            "host_to_device_us = 4",
+            "host_to_device_us = -4",
+            "my.toml:18: `ssd.host_to_device_us` is -4; expected a number of microseconds from 0 to 10000000",
+        ),
+        (
+            "flush_us = 500",
+            "flush_us = nan",
+            "my.toml:24: `ssd.flush_us` is nan; expected a number of microseconds from 0 to 10000000",
+        ),
+        (
+            "flush_us = 500",
+            "flush_us = -inf",
+            "my.toml:24: `ssd.flush_us` is -inf; expected a number of microseconds from 0 to 10000000",
+        ),
+        (
+            "serial_stage_us = 20.5",
+            "serial_stage_us = 0",
+            "my.toml:19: `ssd.serial_stage_us` is 0; expected a number of microseconds from 0.001 to 10000000",
+        ),
+        (
+            "queue_depth = 32",
+            "queue_depth = 0",
+            "my.toml:10: `shape.queue_depth` is 0; expected a whole number of commands for each hardware queue from 1 \
+             to 10240",
+        ),
+        (
+            "queue_depth = 32",
+            "queue_depth = 10_241",
+            "my.toml:10: `shape.queue_depth` is 10241; expected a whole number of commands for each hardware queue \
+             from 1 to 10240",
+        ),
+        (
+            "logical_block_bytes = 512",
+            "logical_block_bytes = 520",
+            "my.toml:7: `shape.logical_block_bytes` is 520; expected a power of two from 512 to 65536, in bytes",
+        ),
+        (
+            "physical_block_bytes = 4096\n",
+            "physical_block_bytes = 4096 # ok\nphysical_block_bytes = 4096\n",
+            "my.toml:9: duplicate key",
+        ),
+        (
+            "logical_block_bytes = 512",
+            "logical_block_bytes = 8192",
+            "my.toml:8: `shape.physical_block_bytes` is 4096; expected at least `shape.logical_block_bytes`, which is \
+             8192",
+        ),
+        (
+            "capacity_gb = 480",
+            "capacity_gb = 0",
+            "my.toml:6: `shape.capacity_gb` is 0; expected a number of gigabytes (10^9 bytes) from 0.000000512 to \
+             9000000",
+        ),
+        (
+            "capacity_gb = 480",
+            "capacity_gb = 480.0000001",
+            "my.toml:6: `shape.capacity_gb` is 480.0000001, that is 480000000100 bytes; expected a whole number of \
+             logical blocks of 512 bytes",
+        ),
+        // A slip in the sources, and text that is no TOML.
+        (
+            "\"ssd.flash_read_us\" =",
+            "flash_read_us =",
+            "my.toml:44: `calibration.sources.flash_read_us` is not the key of a parameter; expected one of these in \
+             quotes: shape.capacity_gb",
+        ),
+        ("[ssd]", "[ssd", "my.toml:17: unclosed table, expected `]`"),
+        ("threshold_pages = 3000", "threshold_pages = ", "my.toml:30: "),
+    ];
+    for (from, to, expected) in cases {
+        let error = error_of(from, to);
+        assert!(error.starts_with(expected), "{to:?}:\n  gives    {error}\n  expected {expected}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
+fn the_section_must_be_that_of_the_model() {
+    let error = error_of("model = \"ssd\"", "model = \"null\"");
+    let expected = "my.toml:17: `ssd` is not a key that this model knows; expected one of `name`, `title`, `model`, \
+                    `shape`, `null`, `calibration`";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn every_builtin_preset_is_named_as_its_file_and_describes_itself() {
+    for name in Preset::builtin_names() {
+        let preset = Preset::builtin(name).unwrap();
+        assert_eq!(preset.name, name);
+        let description = preset.describe();
+        for part in [name, &preset.title, "calibrated on: ", "valid for: ", &preset.calibration().on] {
+            assert!(description.contains(part), "{part:?} is not in\n{description}");
+        }
+    }
+    assert_eq!(Preset::builtin_names().collect::<Vec<_>>(), ["intel-s3520-1600gb", "null"]);
+}
+
+#[test]
+fn the_ssd_preset_says_where_each_of_its_numbers_comes_from() {
+    let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
+    let text = toml::to_string(&preset).unwrap();
+    let table: toml::Table = text.parse().unwrap();
+    let gc = table["ssd"]["gc"].as_table().unwrap().keys().map(|key| format!("ssd.gc.{key}"));
+    let sections = ["shape", "ssd"].map(|section| {
+        let keys = table[section].as_table().unwrap().keys().filter(|key| *key != "gc");
+        keys.map(move |key| format!("{section}.{key}")).collect::<Vec<_>>()
+    });
+    for key in sections.into_iter().flatten().chain(gc) {
+        assert!(preset.calibration().sources.contains_key(&key), "no source for {key}");
+    }
+    assert_eq!(preset.shape().capacity_sectors, 3_125_627_568);
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_those_that_exist() {
+    let error = Preset::builtin("floppy").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no built-in device `floppy`; expected one of intel-s3520-1600gb, null, or a preset file"
+    );
+}
+
+#[test]
+fn a_preset_survives_being_written_and_read() {
+    for text in [GOOD, include_str!("../presets/null.toml"), include_str!("../presets/intel-s3520-1600gb.toml")] {
+        let preset = Preset::from_toml(text, "a.toml").unwrap();
+        assert_eq!(toml::from_str::<Preset>(&toml::to_string(&preset).unwrap()).unwrap(), preset);
+        let file = PresetFile::from(preset.clone());
+        assert_eq!(Preset::from_toml(&file.to_toml().unwrap(), "b.toml").unwrap(), preset);
+        assert_eq!(Preset::try_from(file).unwrap(), preset);
+    }
+}
+
+#[test]
+fn a_file_that_a_program_fills_in_is_checked_as_well() {
+    let mut file = PresetFile::from(Preset::from_toml(GOOD, "my.toml").unwrap());
+    file.ssd.as_mut().unwrap().flash_read_us = f64::NAN;
+    let error = Preset::try_from(file.clone()).unwrap_err().to_string();
+    assert!(error.contains("`ssd.flash_read_us` is nan; expected a number of microseconds"), "{error}");
+    file.model = Model::Null;
+    let error = Preset::try_from(file).unwrap_err();
+    assert!(matches!(error, PresetError::Key { key, .. } if key == "ssd"));
+}
+
+/// A preset text with some of its parts cut, doubled or replaced.
+fn mutated() -> impl Strategy<Value = String> {
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..12_usize, any_value()), 1..4);
+    edits.prop_map(|edits| {
+        let mut lines: Vec<String> = GOOD.lines().map(str::to_owned).collect();
+        for (index, edit, value) in edits {
+            let at = index.index(lines.len());
+            match edit {
+                0 => drop(lines.remove(at)),
+                1 => lines.insert(at, lines[at].clone()),
+                2 => lines[at] = lines[at].chars().take(lines[at].chars().count() / 2).collect(),
+                3 => lines.insert(at, value),
+                _ => {
+                    if let Some((key, _)) = lines[at].clone().split_once('=') {
+                        lines[at] = format!("{key}={value}");
+                    }
+                }
+            }
+            if lines.is_empty() {
+                lines.push(String::new());
+            }
+        }
+        lines.join("\n")
+    })
+}
+
+/// Something to stand where a value stands.
+fn any_value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<i64>().prop_map(|n| n.to_string()),
+        any::<u64>().prop_map(|n| n.to_string()),
+        (0..100_u32).prop_map(|n| format!("0x{n:x}")),
+        prop::num::f64::ANY.prop_map(|n| format!("{n:?}")),
+        (0..60_u32).prop_map(|n| (1_u64 << n).to_string()),
+        "[0-9]{1,40}",
+        Just("[]".to_owned()),
+        Just("{}".to_owned()),
+        Just("[[]]".to_owned()),
+        Just("[{ what = 1 }]".to_owned()),
+        Just("1979-05-27T07:32:00Z".to_owned()),
+        Just("true".to_owned()),
+        Just("\"\\u0007 ü \"".to_owned()),
+        ".{0,100}",
+    ]
+}
+
+/// Reads the text; a device that comes of it must work. Answers the error.
+fn try_out(text: &str) -> Option<PresetError> {
+    match Preset::from_toml(text, "fuzz.toml") {
+        Ok(preset) => {
+            let mut device = preset.build(1);
+            let mut schedule = hoistway_device::Schedule::default();
+            for (tag, op) in
+                [hoistway_blk::Op::Write, hoistway_blk::Op::Read, hoistway_blk::Op::Flush].into_iter().enumerate()
+            {
+                let sectors = if op == hoistway_blk::Op::Flush { 0 } else { 1 };
+                let sector = hoistway_blk::Sector(0);
+                let command = hoistway_device::Command { tag: tag as u32, queue: 0, op, sector, sectors, fua: false };
+                device.submit(hoistway_blk::Instant::ZERO, command, &mut schedule).unwrap();
+            }
+            assert!(!preset.describe().is_empty());
+            assert_eq!(Preset::try_from(PresetFile::from(preset.clone())).unwrap(), preset);
+            None
+        }
+        Err(error) => {
+            let message = error.to_string();
+            assert!(message.starts_with("fuzz.toml:") && message.lines().count() == 1, "{message}");
+            Some(error)
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_mutated_preset_gives_a_working_device_or_one_error(text in mutated()) {
+        if let Some(PresetError::Text { problem, .. }) = try_out(&text) {
+            // What is TOML must be told with its key.
+            prop_assert!(text.parse::<toml::Table>().is_err(), "{problem}\n{text}");
+        }
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC*", bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        try_out(&text);
+        try_out(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn no_jumble_of_toml_makes_the_reader_panic(text in "[\\[\\]{}=.,\"'#\n a-c0-9_+-]{0,200}") {
+        try_out(&text);
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_no_overflow() {
+    for text in [format!("a = {}", "[".repeat(100_000)), format!("a = {}", "{a=".repeat(100_000))] {
+        assert!(try_out(&text).is_some());
+    }
+    assert!(try_out(&format!("{} = 1", vec!["a"; 100_000].join("."))).is_some());
+}

@@ -1,0 +1,84 @@
+//! Colours for cells of a finished table: best and worst.
+//!
+//! They are put in after the layout, as escape sequences would count as text in it.
+
+use std::ops::Range;
+
+/// What a cell's colour says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mark {
+    /// Green.
+    Best,
+    /// Red.
+    Worst,
+}
+
+impl Mark {
+    fn escape(self) -> &'static str {
+        match self {
+            Self::Best => "\x1b[32m",
+            Self::Worst => "\x1b[31m",
+        }
+    }
+}
+
+const RESET: &str = "\x1b[0m";
+
+/// The line with the text in each of these columns (ranges of characters, ascending) coloured.
+pub(crate) fn paint(line: &str, marks: &[(Range<usize>, Mark)]) -> String {
+    let characters: Vec<char> = line.chars().collect();
+    let mut painted = String::with_capacity(line.len() + marks.len() * 9);
+    let mut done = 0;
+    for (column, mark) in marks {
+        let column = column.start.min(characters.len())..column.end.min(characters.len());
+        let text = |index: &usize| characters[*index] != ' ';
+        let (Some(first), Some(last)) = (column.clone().find(text), column.rev().find(text)) else { continue };
+        painted.extend(&characters[done..first]);
+        painted.push_str(mark.escape());
+        painted.extend(&characters[first..=last]);
+        painted.push_str(RESET);
+        done = last + 1;
+    }
+    painted.extend(&characters[done..]);
+    painted
+}
+
+/// Best and worst of a column's values; nothing if they are all (shown) the same.
+///
+/// `shown` is what the reader sees: values that look the same are the same.
+pub(crate) fn marks(values: &[f64], shown: &[String], higher_is_better: bool) -> Vec<Option<Mark>> {
+    let ranked = |index: &usize| if higher_is_better { values[*index] } else { -values[*index] };
+    let by_rank = |a: &usize, b: &usize| ranked(a).total_cmp(&ranked(b));
+    let indexes = 0..values.len();
+    let (Some(worst), Some(best)) = (indexes.clone().min_by(by_rank), indexes.clone().max_by(by_rank)) else {
+        return Vec::new();
+    };
+    let mark = |index: usize| match &shown[index] {
+        _ if shown[best] == shown[worst] => None,
+        text if *text == shown[best] => Some(Mark::Best),
+        text if *text == shown[worst] => Some(Mark::Worst),
+        _ => None,
+    };
+    indexes.map(mark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_text_of_a_cell_is_coloured() {
+        let painted = paint("none   12 µs   7 ms", &[(4..12, Mark::Best), (12..30, Mark::Worst)]);
+        assert_eq!(painted, "none   \x1b[32m12 µs\x1b[0m   \x1b[31m7 ms\x1b[0m");
+        assert_eq!(paint("none", &[(10..12, Mark::Best)]), "none");
+    }
+
+    #[test]
+    fn what_looks_the_same_is_marked_the_same() {
+        let shown = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let marked = marks(&[1.001, 2.0, 1.002, 1.5], &shown(&["1.00", "2.00", "1.00", "1.50"]), true);
+        assert_eq!(marked, [Some(Mark::Worst), Some(Mark::Best), Some(Mark::Worst), None]);
+        assert_eq!(marks(&[1.001, 1.002], &shown(&["1.00", "1.00"]), false), [None, None]);
+        assert_eq!(marks(&[], &[], true), []);
+    }
+}

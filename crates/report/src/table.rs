@@ -1,0 +1,124 @@
+//! The comparison table.
+
+use hoistway_results::ResultsDocument;
+use serde_json::Value;
+
+use crate::columns::Column;
+use crate::comparison::{JobComparison, Row};
+use crate::layout::Layout;
+use crate::units;
+use crate::variants::Variant;
+
+/// How tables look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Colour the best figure of each column green and the worst red.
+    pub colour: bool,
+    /// Columns of the terminal: less important columns of a wider table are left out. None for no limit.
+    pub width: Option<u16>,
+    /// Nothing but ASCII in what is added here; names and notices stay as they are.
+    pub ascii: bool,
+}
+
+/// Where tables are made to fit in, if they can, when no width is given.
+const USUAL_WIDTH: usize = 100;
+
+/// The comparison as text: a line about the set-up, a table for each job of the job file, and the notices.
+///
+/// A job's processes (clones) are taken together: IOPS and bandwidth are *sums* over them, latencies are total
+/// latencies (fio's `lat`) from the merged histograms. Repeats of a run are averaged, but for the largest latency.
+pub fn table(document: &ResultsDocument, style: &Style) -> String {
+    let variants = Variant::of(document);
+    let mut text = set_up(document);
+    for job in JobComparison::of(&variants).iter().filter(|job| !job.rows.is_empty()) {
+        let processes =
+            if job.processes == 1 { "1 process".to_owned() } else { format!("{} processes", job.processes) };
+        text += &format!("\n{}, {processes}\n", job.name);
+        text += &job_table(&job.rows, style);
+    }
+    text.push('\n');
+    for line in remarks(document, &variants, style) {
+        text += &line;
+        text.push('\n');
+    }
+    text
+}
+
+/// What the figures hold for.
+fn set_up(document: &ResultsDocument) -> String {
+    let plural = |count, name| if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") };
+    format!(
+        "{} on {}, Linux {}, {}, {}, seed {}, {} simulated\n",
+        document.job_file,
+        device_name(&document.device),
+        document.kernel,
+        plural(document.cpus, "CPU"),
+        plural(document.hw_queues, "hardware queue"),
+        document.seed,
+        simulated_time(document),
+    )
+}
+
+fn device_name(device: &Value) -> String {
+    match device {
+        Value::String(name) => name.clone(),
+        Value::Array(devices) => devices.iter().map(device_name).collect::<Vec<_>>().join(" + "),
+        _ => device["name"].as_str().unwrap_or("a device without a name").to_owned(),
+    }
+}
+
+/// Virtual time of a run: the same for all of them, or from the shortest to the longest.
+fn simulated_time(document: &ResultsDocument) -> String {
+    let times = || document.runs.iter().map(|run| run.simulated_seconds);
+    let (shortest, longest) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+    let (shortest, longest) = (units::seconds(shortest.min(longest)), units::seconds(longest));
+    if shortest == longest { longest } else { format!("{shortest} to {longest}") }
+}
+
+/// The lines under the tables.
+fn remarks(document: &ResultsDocument, variants: &[Variant<'_>], style: &Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    if document.runs.iter().any(|run| run.jobs.iter().any(|job| !job.directions.is_empty())) {
+        lines.push(
+            "IOPS and bandwidth: sum over the job's processes. Latency: total (fio's lat), all their I/Os.".to_owned(),
+        );
+    } else {
+        lines.push("There was no I/O.".to_owned());
+    }
+    let repeats = variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(0);
+    if repeats > 1 {
+        let sign = if style.ascii { "+-" } else { "±" };
+        lines.push(format!("Means of {repeats} repeats (max: the largest); {sign} is one standard deviation."));
+    }
+    lines.extend(variants.iter().filter_map(Variant::tunables));
+    if document.partial {
+        lines.push("Cut short: some runs are missing.".to_owned());
+    }
+    lines.extend(document.notices.iter().cloned());
+    lines
+}
+
+/// The table of one job, as narrow as it must be.
+fn job_table(rows: &[Row], style: &Style) -> String {
+    let repeated = rows.iter().any(|row| row.iops_spread.is_some());
+    let mut columns: Vec<_> = Column::ALL.into_iter().filter(|&column| column != Column::Spread || repeated).collect();
+    let mut layout = Layout::new(rows, &columns, 2, style.ascii);
+    if layout.width() > style.width.map_or(USUAL_WIDTH, usize::from) {
+        layout = Layout::new(rows, &columns, 1, style.ascii);
+    }
+    let mut left_out = Vec::new();
+    for dispensable in Column::DISPENSABLE {
+        if layout.width() <= style.width.map_or(usize::MAX, usize::from) {
+            break;
+        }
+        if let Some(index) = columns.iter().position(|&column| column == dispensable) {
+            left_out.push(columns.remove(index).name(style.ascii));
+            layout = Layout::new(rows, &columns, 1, style.ascii);
+        }
+    }
+    let mut text = layout.text(style.colour);
+    if !left_out.is_empty() {
+        text += &format!("(no room for: {})\n", left_out.join(", "));
+    }
+    text
+}

@@ -1,0 +1,94 @@
+//! Numbers for people: three significant digits and a unit.
+
+/// IOPS: `38.4 k`.
+pub(crate) fn rate(per_second: f64) -> String {
+    scaled(per_second, 1000.0, ["", " k", " M", " G"])
+}
+
+/// Bandwidth: `152 MiB/s`.
+pub(crate) fn bandwidth(bytes_per_second: f64) -> String {
+    scaled(bytes_per_second, 1024.0, [" B/s", " KiB/s", " MiB/s", " GiB/s"])
+}
+
+/// Latency: `1.25 ms`. ASCII writes `us` for microseconds.
+pub(crate) fn latency(ns: f64, ascii: bool) -> String {
+    scaled(ns, 1000.0, [" ns", if ascii { " us" } else { " µs" }, " ms", " s"])
+}
+
+/// Duration in seconds: `2.50 s`.
+pub(crate) fn seconds(seconds: f64) -> String {
+    format!("{} s", three_digits(seconds))
+}
+
+/// A difference, given as a fraction: `+12.3%`.
+pub(crate) fn difference(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    // No sign where the digits say that there is no difference.
+    if percent.abs() < 0.05 { "0.0%".to_owned() } else { format!("{percent:+.*}%", decimals(percent)) }
+}
+
+/// A spread, given as a fraction: `±1.2%`.
+pub(crate) fn spread(fraction: f64, ascii: bool) -> String {
+    let percent = fraction * 100.0;
+    format!("{}{percent:.*}%", if ascii { "+-" } else { "±" }, decimals(percent))
+}
+
+/// Percentages have one decimal up to 100 and none above.
+fn decimals(percent: f64) -> usize {
+    usize::from(percent.abs() < 99.95)
+}
+
+/// The value in the largest unit that leaves at least 1 before the point; the last unit takes what is left.
+fn scaled(mut value: f64, step: f64, units: [&str; 4]) -> String {
+    let mut unit = 0;
+    // Half a unit less, as that would be rounded up to the step.
+    while value >= step - 0.5 && unit < units.len() - 1 {
+        value /= step;
+        unit += 1;
+    }
+    format!("{}{}", three_digits(value), units[unit])
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        0.0 => 0,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        assert_eq!(rate(0.0), "0");
+        assert_eq!(rate(1.0), "1.00");
+        assert_eq!(rate(999.4), "999");
+        assert_eq!(rate(999.5), "1.00 k");
+        assert_eq!(rate(38_449.0), "38.4 k");
+        assert_eq!(rate(2.5e6), "2.50 M");
+        assert_eq!(bandwidth(1000.0 * 1024.0), "1000 KiB/s");
+        assert_eq!(bandwidth(152.4 * 1048576.0), "152 MiB/s");
+        assert_eq!(latency(9.994, false), "9.99 ns");
+        assert_eq!(latency(9.996, false), "10.0 ns");
+        assert_eq!(latency(1_250_000.0, false), "1.25 ms");
+        assert_eq!(latency(45_000.0, false), "45.0 µs");
+        assert_eq!(latency(45_000.0, true), "45.0 us");
+        assert_eq!(latency(1.7e13, false), "17000 s");
+        assert_eq!(seconds(2.0), "2.00 s");
+    }
+
+    #[test]
+    fn differences_have_a_sign_if_there_is_one() {
+        assert_eq!(difference(0.1234), "+12.3%");
+        assert_eq!(difference(-0.5), "-50.0%");
+        assert_eq!(difference(-0.0004), "0.0%");
+        assert_eq!(difference(2.5), "+250%");
+        assert_eq!(spread(0.0123, false), "±1.2%");
+        assert_eq!(spread(0.0, true), "+-0.0%");
+    }
+}

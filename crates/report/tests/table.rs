@@ -1,0 +1,188 @@
+//! Tables of a small document made by hand, against the text they should be.
+
+use hoistway_report::{Style, json, table};
+use hoistway_results::document::{DirectionSummary, Front, JobSummary, LatencySummary, Run};
+use hoistway_results::{Direction, ResultsDocument, fio};
+use serde_json::{Map, Value, json};
+
+const PLAIN: Style = Style { colour: false, width: None, ascii: false };
+
+/// One direction with these IOPS of 4 KiB, and a mean latency of which the rest are multiples.
+fn direction(direction: Direction, iops: f64, mean_ns: f64) -> DirectionSummary {
+    let times = |factor: f64| (mean_ns * factor) as u64;
+    DirectionSummary {
+        direction,
+        ios: (iops * 2.0) as u64,
+        bytes: (iops * 2.0) as u64 * 4096,
+        iops,
+        bytes_per_second: iops * 4096.0,
+        lat_ns: LatencySummary {
+            min: times(0.2),
+            mean: mean_ns,
+            stddev: mean_ns / 3.0,
+            p50: times(0.9),
+            p99: times(4.0),
+            p99_9: times(11.0),
+            max: times(30.5),
+        },
+    }
+}
+
+fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Run {
+    let jobs = jobs.into_iter().zip(0..);
+    Run {
+        scheduler: scheduler.to_owned(),
+        front: Front::Mq,
+        tunables: Map::new(),
+        repeat: 0,
+        seed: 42,
+        simulated_seconds: 2.0,
+        simulated_ios: 100,
+        wall_seconds: 0.1,
+        cpu_us_per_io: None,
+        jobs: jobs
+            .map(|((name, processes, directions), job)| JobSummary {
+                name: name.to_owned(),
+                job,
+                processes,
+                directions,
+            })
+            .collect(),
+        fio: fio::Output::default(),
+    }
+}
+
+fn document(runs: Vec<Run>) -> ResultsDocument {
+    ResultsDocument {
+        format: Default::default(),
+        version: "0.1.0".to_owned(),
+        command: "hoistway compare mixed.fio".to_owned(),
+        job_file: "mixed.fio".to_owned(),
+        job_text: String::new(),
+        device: json!({"name": "nvme-datacenter"}),
+        kernel: "6.18".to_owned(),
+        cpus: 8,
+        hw_queues: 1,
+        nr_requests: 256,
+        host: json!("ideal"),
+        seed: 42,
+        wall_seconds: 0.5,
+        simulated_ios: 300,
+        partial: false,
+        notices: Vec::new(),
+        runs,
+    }
+}
+
+fn two_jobs() -> ResultsDocument {
+    use Direction::{Read, Write};
+    let scheduler = |name, factor: f64| {
+        let oltp = vec![direction(Read, 38_400.0 * factor, 416_000.0 / factor), direction(Write, 16_500.0, 83_000.0)];
+        run(name, vec![("oltp", 16, oltp), ("log", 1, vec![direction(Write, 812.0 / factor, 1_231_000.0 * factor)])])
+    };
+    let mut legacy = scheduler("deadline", 0.8);
+    legacy.front = Front::Legacy;
+    let runs = vec![scheduler("none", 1.0), scheduler("mq-deadline", 0.97), scheduler("bfq", 0.55), legacy];
+    let mut document = document(runs);
+    document.notices = vec!["deadline runs in its last form (Linux 4.20).".to_owned()];
+    document
+}
+
+#[track_caller]
+fn assert_text(found: &str, expected: &str) {
+    assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
+}
+
+#[test]
+fn a_table_for_each_job() {
+    assert_text(&table(&two_jobs(), &PLAIN), include_str!("golden/two-jobs.txt"));
+}
+
+#[test]
+fn ascii_style_adds_nothing_but_ascii() {
+    let text = table(&two_jobs(), &Style { ascii: true, ..PLAIN });
+    assert!(text.is_ascii());
+    assert_text(&text, include_str!("golden/two-jobs-ascii.txt"));
+}
+
+#[test]
+fn a_usual_terminal_is_wide_enough() {
+    for line in table(&two_jobs(), &PLAIN).lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    let text = table(&two_jobs(), &Style { width: Some(100), ..PLAIN });
+    assert!(!text.contains("no room"));
+}
+
+#[test]
+fn columns_give_way_in_a_narrow_terminal() {
+    for width in [80, 60] {
+        let text = table(&two_jobs(), &Style { width: Some(width), ..PLAIN });
+        let (tables, _) = text.split_once("IOPS and bandwidth:").unwrap();
+        // All but the line about the set-up, which may wrap.
+        for line in tables.lines().skip(1) {
+            assert!(line.chars().count() <= usize::from(width), "{line}");
+        }
+    }
+    assert_text(&table(&two_jobs(), &Style { width: Some(70), ..PLAIN }), include_str!("golden/two-jobs-70.txt"));
+}
+
+#[test]
+fn colours_change_nothing_but_the_colour() {
+    let coloured = table(&two_jobs(), &Style { colour: true, ..PLAIN });
+    assert!(coloured.contains("\x1b[32m38.4 k\x1b[0m"), "{coloured}");
+    assert!(coloured.contains("\x1b[31m21.1 k\x1b[0m"), "{coloured}");
+    // Writes of oltp are the same under all schedulers.
+    assert!(!coloured.contains("m16.5 k"), "{coloured}");
+    let stripped = coloured.replace("\x1b[32m", "").replace("\x1b[31m", "").replace("\x1b[0m", "");
+    assert_text(&stripped, &table(&two_jobs(), &PLAIN));
+}
+
+#[test]
+fn without_none_there_is_nothing_to_compare_with() {
+    let mut document = two_jobs();
+    document.runs.remove(0);
+    let text = table(&document, &PLAIN);
+    assert!(!text.contains('%'), "{text}");
+}
+
+#[test]
+fn repeats_are_averaged_and_variants_numbered() {
+    let repeat = |number: u32, scheduler: &str, slice_idle: Option<u32>, iops: f64| {
+        let mut run = run(scheduler, vec![("a", 1, vec![direction(Direction::Read, iops, 1e9 / iops)])]);
+        run.repeat = number;
+        run.tunables.extend(slice_idle.map(|us| ("slice_idle_us".to_owned(), Value::from(us))));
+        run.simulated_seconds = 2.0 + f64::from(number) / 2.0;
+        run
+    };
+    let mut document = document(vec![
+        repeat(0, "none", None, 1000.0),
+        repeat(1, "none", None, 1100.0),
+        repeat(0, "bfq", None, 500.0),
+        repeat(1, "bfq", None, 500.0),
+        repeat(0, "bfq", Some(0), 900.0),
+    ]);
+    document.partial = true;
+    document.device = json!([{"name": "hdd"}, {"name": "ssd"}]);
+    assert_text(&table(&document, &PLAIN), include_str!("golden/repeats.txt"));
+}
+
+#[test]
+fn documents_without_io_make_a_text_all_the_same() {
+    let empty = table(&document(Vec::new()), &PLAIN);
+    assert_text(
+        &empty,
+        "mixed.fio on nvme-datacenter, Linux 6.18, 8 CPUs, 1 hardware queue, seed 42, 0 s simulated\n\n\
+         There was no I/O.\n",
+    );
+    let idle = document(vec![run("none", vec![("a", 1, Vec::new())])]);
+    assert!(table(&idle, &PLAIN).contains("There was no I/O."));
+}
+
+#[test]
+fn json_reads_back() {
+    let document = two_jobs();
+    let text = json(&document);
+    assert!(text.starts_with("{\n  \"format\": \"hoistway-results/1\",\n") && text.ends_with("}\n"));
+    assert_eq!(ResultsDocument::from_json(&text).unwrap(), document);
+}

@@ -1,0 +1,162 @@
+//! The result document: runs with everything needed to repeat and to render them again.
+
+mod summary;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::fio;
+
+pub use summary::{DirectionSummary, JobSummary, LatencySummary};
+
+/// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
+/// new keys alone do not change it, as unknown keys are ignored.
+pub const FORMAT: &str = "hoistway-results/1";
+
+/// One comparison: a job under several schedulers, and what came out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultsDocument {
+    /// Always [`FORMAT`].
+    pub format: FormatTag,
+    /// Version of hoistway that wrote the document.
+    pub version: String,
+    /// The command line.
+    pub command: String,
+    /// Path of the job file or trace, as given.
+    pub job_file: String,
+    /// The job file's text, so that the run can be repeated without the file.
+    pub job_text: String,
+    /// The device model with all its parameters: an object with a `name`, or an array of such objects.
+    pub device: Value,
+    /// The kernel generation whose behaviour was simulated.
+    pub kernel: String,
+    /// Number of CPUs of the simulated host.
+    pub cpus: u32,
+    /// Number of hardware queues.
+    pub hw_queues: u32,
+    /// `nr_requests` of each queue.
+    pub nr_requests: u32,
+    /// The host profile (costs of the CPU model): its name, or an object with its parameters.
+    pub host: Value,
+    /// Seed from which every run's seed was derived.
+    pub seed: u64,
+    /// Duration of the whole comparison, s of wall-clock time.
+    pub wall_seconds: f64,
+    /// I/Os simulated in all runs.
+    pub simulated_ios: u64,
+    /// Whether the comparison was cut short, so that runs are missing.
+    pub partial: bool,
+    /// Warnings and remarks for whoever reads the figures, one sentence each.
+    #[serde(default)]
+    pub notices: Vec<String>,
+    /// The runs: one for each scheduler, setting and repeat.
+    pub runs: Vec<Run>,
+}
+
+/// One run of the job under one scheduler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The scheduler's name, as in sysfs.
+    pub scheduler: String,
+    /// The block layer it ran on.
+    pub front: Front,
+    /// The tunables that were set (not those left at their defaults), by name.
+    pub tunables: Map<String, Value>,
+    /// Number of the repeat, from 0.
+    pub repeat: u32,
+    /// The run's seed; the same for all schedulers of one repeat.
+    pub seed: u64,
+    /// Virtual time that passed, s.
+    pub simulated_seconds: f64,
+    /// I/Os simulated.
+    pub simulated_ios: u64,
+    /// Duration of the run, s of wall-clock time.
+    pub wall_seconds: f64,
+    /// Modelled CPU time for each I/O, us; null without a CPU model.
+    pub cpu_us_per_io: Option<f64>,
+    /// The figures of the comparison table, one entry for each job of the job file.
+    #[serde(default)]
+    pub jobs: Vec<JobSummary>,
+    /// The run as fio would report it.
+    pub fio: fio::Output,
+}
+
+/// The block layer that a scheduler ran on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Front {
+    /// Multi-queue.
+    Mq,
+    /// Single-queue, as in Linux until 4.20.
+    Legacy,
+}
+
+/// Stands for [`FORMAT`], the only value of the key `format`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FormatTag;
+
+impl Serialize for FormatTag {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(FORMAT)
+    }
+}
+
+impl<'de> Deserialize<'de> for FormatTag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let found = String::deserialize(deserializer)?;
+        if found == FORMAT { Ok(Self) } else { Err(D::Error::custom(ReadError::UnknownFormat { found })) }
+    }
+}
+
+/// Why a text is not a result document that can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The text is no JSON object with a `format`.
+    #[error("not a result document: it should be a JSON object that begins with {{\"format\": \"{FORMAT}\"")]
+    NotADocument,
+    /// A format that this version does not know.
+    #[error("unknown result format \"{found}\": this version reads \"{FORMAT}\"; use the version that wrote the file")]
+    UnknownFormat {
+        /// The value of `format`.
+        found: String,
+    },
+    /// Broken JSON, or a key missing or of the wrong type.
+    #[error("the result document cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl ResultsDocument {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Says what is wrong if the text is something else, is of an unknown format or is damaged.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        /// Only the format, so that a document of another format is not blamed for its other keys.
+        #[derive(Deserialize)]
+        struct Header {
+            format: Option<Value>,
+        }
+        let header: Header = serde_json::from_str(text).map_err(|error| match error.classify() {
+            serde_json::error::Category::Data => ReadError::NotADocument,
+            _ => ReadError::Json(error),
+        })?;
+        match header.format {
+            Some(Value::String(found)) if found == FORMAT => Ok(serde_json::from_str(text)?),
+            Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
+            _ => Err(ReadError::NotADocument),
+        }
+    }
+
+    /// The same without anything that depends on when and how fast it was made: wall-clock durations are 0, fio's
+    /// timestamps those of 1970. Equal inputs and seeds give equal documents then.
+    pub fn without_wall_clock(&self) -> Self {
+        let mut document = self.clone();
+        document.wall_seconds = 0.0;
+        for run in &mut document.runs {
+            run.wall_seconds = 0.0;
+            run.fio.set_timestamp_ms(0);
+        }
+        document
+    }
+}

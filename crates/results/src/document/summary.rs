@@ -1,0 +1,113 @@
+//! The figures of a comparison table: what fio's entries cannot be added up to afterwards.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::LatencyHistogram;
+use crate::measurement::{Direction, ProcessResult};
+use crate::rate::per_second;
+
+/// One job of the job file, all its processes (clones) taken together.
+///
+/// Rates are *sums* over the processes, each over its own runtime; latencies are those of *all* the job's I/Os, from
+/// the merged histograms. fio's output cannot give this: without `group_reporting` it has an entry for each process,
+/// whose percentiles do not add up, and with it one for several jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobSummary {
+    /// The job's name.
+    pub name: String,
+    /// Index of its section in the job file, from 0.
+    pub job: u32,
+    /// Number of processes.
+    pub processes: u32,
+    /// Directions in which there was I/O, in fio's order.
+    pub directions: Vec<DirectionSummary>,
+}
+
+/// One direction of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DirectionSummary {
+    /// Read, write or trim.
+    pub direction: Direction,
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// I/Os per second, summed over the processes.
+    pub iops: f64,
+    /// Bandwidth, summed over the processes.
+    pub bytes_per_second: f64,
+    /// Total latency (fio's `lat`).
+    pub lat_ns: LatencySummary,
+}
+
+/// A distribution of latencies, ns. Percentiles are midpoints of bins, so they may be off by 1/128.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Smallest.
+    pub min: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation of the single latencies.
+    pub stddev: f64,
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p99_9: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+impl JobSummary {
+    /// Summaries of all jobs, in the order of the job file.
+    pub fn from_processes(processes: &[ProcessResult]) -> Vec<Self> {
+        let mut by_job: Vec<&ProcessResult> = processes.iter().collect();
+        by_job.sort_by_key(|process| process.job);
+        by_job.chunk_by(|a, b| a.job == b.job).map(Self::of_clones).collect()
+    }
+
+    fn of_clones(clones: &[&ProcessResult]) -> Self {
+        let summaries = Direction::ALL.into_iter().map(|direction| DirectionSummary::of_clones(direction, clones));
+        Self {
+            name: clones[0].name.clone(),
+            job: clones[0].job,
+            processes: clones.len() as u32,
+            directions: summaries.filter(|summary| summary.ios > 0).collect(),
+        }
+    }
+}
+
+impl DirectionSummary {
+    fn of_clones(direction: Direction, clones: &[&ProcessResult]) -> Self {
+        let mut lat = LatencyHistogram::new();
+        let mut summary =
+            Self { direction, ios: 0, bytes: 0, iops: 0.0, bytes_per_second: 0.0, lat_ns: LatencySummary::default() };
+        for process in clones {
+            let measured = process.direction(direction);
+            summary.ios += measured.ios;
+            summary.bytes += measured.bytes;
+            summary.iops += per_second(measured.ios, process.runtime_ns);
+            summary.bytes_per_second += per_second(measured.bytes, process.runtime_ns);
+            lat.merge(&measured.lat);
+        }
+        summary.lat_ns = LatencySummary::from(&lat);
+        summary
+    }
+}
+
+impl From<&LatencyHistogram> for LatencySummary {
+    /// All zero for an empty histogram.
+    fn from(histogram: &LatencyHistogram) -> Self {
+        let percentile = |percent| histogram.percentile(percent).unwrap_or(0);
+        Self {
+            min: histogram.min().unwrap_or(0),
+            mean: histogram.mean(),
+            stddev: histogram.stddev(),
+            p50: percentile(50.0),
+            p99: percentile(99.0),
+            p99_9: percentile(99.9),
+            max: histogram.max().unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! fio 3.33's JSON output as types: every key, in fio's order.
+//!
+//! Reading is lenient: keys that other versions of fio leave out become zero, keys that they add are ignored. What
+//! fio 3.33 wrote comes out as it went in.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ordered_map::OrderedMap;
+
+/// A whole output document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// `fio-3.33`, or what wrote it.
+    #[serde(rename = "fio version")]
+    pub fio_version: String,
+    /// When the output was written, s since 1970.
+    #[serde(default)]
+    pub timestamp: u64,
+    /// The same in ms.
+    #[serde(default)]
+    pub timestamp_ms: u64,
+    /// The same as text, `Fri Nov 20 16:57:40 2026`.
+    #[serde(default)]
+    pub time: String,
+    /// Options of the `[global]` sections; absent without one.
+    #[serde(rename = "global options", default, skip_serializing_if = "Option::is_none")]
+    pub global_options: Option<OrderedMap<String>>,
+    /// One entry for each process, or for each group with `group_reporting`.
+    pub jobs: Vec<Job>,
+    /// Statistics of the block devices; absent when fio found none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_util: Option<Vec<DiskUtil>>,
+}
+
+/// One process, or one group of processes with `group_reporting`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Job {
+    /// Name of the (first) job.
+    pub jobname: String,
+    /// fio's group number.
+    pub groupid: u32,
+    /// errno of the first failure, 0 if there was none.
+    pub error: i32,
+    /// Time to go, s; 0 when finished.
+    pub eta: u64,
+    /// Whole seconds since fio's start, plus one.
+    pub elapsed: u64,
+    /// Options of the (first) job's own section.
+    #[serde(rename = "job options")]
+    pub job_options: OrderedMap<String>,
+    /// Reads.
+    pub read: DirectionStats,
+    /// Writes.
+    pub write: DirectionStats,
+    /// Trims.
+    pub trim: DirectionStats,
+    /// fsyncs.
+    pub sync: SyncStats,
+    /// Runtimes of the processes, summed, ms.
+    pub job_runtime: u64,
+    /// User CPU time, percent of `job_runtime`.
+    pub usr_cpu: f64,
+    /// System CPU time, percent of `job_runtime`.
+    pub sys_cpu: f64,
+    /// Context switches.
+    pub ctx: u64,
+    /// Major page faults.
+    pub majf: u64,
+    /// Minor page faults.
+    pub minf: u64,
+    /// Submissions by the depth they made, percent of the I/Os (fsyncs come on top).
+    pub iodepth_level: OrderedMap<f64>,
+    /// Submission batches by size, percent.
+    pub iodepth_submit: OrderedMap<f64>,
+    /// Completion batches by size, percent.
+    pub iodepth_complete: OrderedMap<f64>,
+    /// Completion latencies below 1 us, percent of the I/Os.
+    pub latency_ns: OrderedMap<f64>,
+    /// Completion latencies from 1 us to 1 ms, percent of the I/Os.
+    pub latency_us: OrderedMap<f64>,
+    /// Completion latencies from 1 ms, percent of the I/Os.
+    pub latency_ms: OrderedMap<f64>,
+    /// Number of errors, with `continue_on_error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_err: Option<u64>,
+    /// errno of the first error, with `continue_on_error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<i32>,
+    /// Depth that `latency_target` arrived at; `iodepth` without.
+    pub latency_depth: u32,
+    /// `latency_target`, us.
+    pub latency_target: u64,
+    /// `latency_percentile`.
+    pub latency_percentile: f64,
+    /// `latency_window`, us.
+    pub latency_window: u64,
+    /// `description`, if given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub desc: Option<String>,
+    /// Steady-state detection, if used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steadystate: Option<SteadyState>,
+}
+
+/// One direction of a job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DirectionStats {
+    /// Bytes moved.
+    pub io_bytes: u64,
+    /// The same in KiB.
+    pub io_kbytes: u64,
+    /// Bandwidth, B/s.
+    pub bw_bytes: u64,
+    /// Bandwidth, KiB/s.
+    pub bw: u64,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Longest runtime of the processes that did I/O, ms.
+    pub runtime: u64,
+    /// I/Os completed.
+    pub total_ios: u64,
+    /// I/Os that were cut short.
+    pub short_ios: u64,
+    /// I/Os that were dropped.
+    pub drop_ios: u64,
+    /// Submission latency.
+    pub slat_ns: LatencyStats,
+    /// Completion latency.
+    pub clat_ns: LatencyStats,
+    /// Total latency.
+    pub lat_ns: LatencyStats,
+    /// Total latency by priority, if several were used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prios: Option<Vec<PriorityStats>>,
+    /// Smallest sample of the bandwidth, KiB/s.
+    pub bw_min: u64,
+    /// Largest sample of the bandwidth, KiB/s.
+    pub bw_max: u64,
+    /// Mean bandwidth, percent of the whole group's.
+    pub bw_agg: f64,
+    /// Mean of the samples of the bandwidth, KiB/s.
+    pub bw_mean: f64,
+    /// Standard deviation of the samples of the bandwidth, KiB/s.
+    pub bw_dev: f64,
+    /// Number of samples of the bandwidth.
+    pub bw_samples: u64,
+    /// Smallest sample of the IOPS.
+    pub iops_min: u64,
+    /// Largest sample of the IOPS.
+    pub iops_max: u64,
+    /// Mean of the samples of the IOPS.
+    pub iops_mean: f64,
+    /// Standard deviation of the samples of the IOPS.
+    pub iops_stddev: f64,
+    /// Number of samples of the IOPS.
+    pub iops_samples: u64,
+    /// Page-cache hits, percent, from engines that can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cachehit: Option<f64>,
+}
+
+/// A distribution of latencies, ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LatencyStats {
+    /// Smallest.
+    pub min: u64,
+    /// Largest.
+    pub max: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stddev: f64,
+    /// Number of values.
+    #[serde(rename = "N")]
+    pub count: u64,
+    /// Latency by percentile (`99.000000`), if asked for and if there was any I/O.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentile: Option<OrderedMap<u64>>,
+    /// Count by bin (its midpoint in ns), json+ only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bins: Option<OrderedMap<u64>>,
+}
+
+/// Total latency of the I/Os of one priority.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PriorityStats {
+    /// Class: 0 none, 1 real time, 2 best effort, 3 idle.
+    pub prioclass: u8,
+    /// Level, 0 (highest) to 7.
+    pub prio: u8,
+    /// The latencies.
+    pub lat_ns: LatencyStats,
+}
+
+/// fsyncs of a job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SyncStats {
+    /// Number of fsyncs.
+    pub total_ios: u64,
+    /// Their latency.
+    pub lat_ns: LatencyStats,
+}
+
+/// What steady-state detection (`ss=`) found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SteadyState {
+    /// The option's value, normalised.
+    pub ss: String,
+    /// `ss_dur`, s.
+    pub duration: u64,
+    /// 1 if the steady state was reached.
+    pub attained: u8,
+    /// What was compared with the limit, with its unit.
+    pub criterion: String,
+    /// Largest deviation from the mean.
+    pub max_deviation: f64,
+    /// Slope of the line through the samples.
+    pub slope: f64,
+    /// The samples.
+    pub data: SteadyStateData,
+}
+
+/// Samples of steady-state detection, one a second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SteadyStateData {
+    /// Mean bandwidth, B/s.
+    pub bw_mean: u64,
+    /// Mean IOPS.
+    pub iops_mean: u64,
+    /// IOPS samples.
+    pub iops: Vec<u64>,
+    /// Bandwidth samples, B/s.
+    pub bw: Vec<u64>,
+}
+
+/// Statistics of a block device over the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskUtil {
+    /// Device name.
+    pub name: String,
+    /// Reads completed.
+    pub read_ios: u64,
+    /// Writes completed.
+    pub write_ios: u64,
+    /// Reads merged.
+    pub read_merges: u64,
+    /// Writes merged.
+    pub write_merges: u64,
+    /// Time of all reads, ms.
+    pub read_ticks: u64,
+    /// Time of all writes, ms.
+    pub write_ticks: u64,
+    /// Time of all requests, ms.
+    pub in_queue: u64,
+    /// Time with a request in flight, percent.
+    pub util: f64,
+    /// The same summed over the devices below, of stacked devices only.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub aggregate: Option<AggregateDiskUtil>,
+}
+
+/// Statistics summed over the devices that a stacked device is made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AggregateDiskUtil {
+    /// Reads completed.
+    pub aggr_read_ios: u64,
+    /// Writes completed.
+    pub aggr_write_ios: u64,
+    /// Reads merged.
+    pub aggr_read_merges: u64,
+    /// Writes merged. fio has the name without an s.
+    pub aggr_write_merge: u64,
+    /// Time of all reads, ms.
+    pub aggr_read_ticks: u64,
+    /// Time of all writes, ms.
+    pub aggr_write_ticks: u64,
+    /// Time of all requests, ms.
+    pub aggr_in_queue: u64,
+    /// Time with a request in flight, percent.
+    pub aggr_util: f64,
+}

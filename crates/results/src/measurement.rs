@@ -1,0 +1,240 @@
+//! What a simulation (or a run on a real device) hands over for each process: raw counts, in fio's buckets.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::LatencyHistogram;
+use crate::samples::SampleStats;
+
+/// Direction of an I/O, in fio's order; the index into [`ProcessResult::directions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Reads.
+    Read = 0,
+    /// Writes.
+    Write = 1,
+    /// Trims (discards).
+    Trim = 2,
+}
+
+impl Direction {
+    /// All directions, in fio's order.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
+
+    /// The name fio's output uses: `read`, `write` or `trim`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+        }
+    }
+}
+
+/// Everything measured of one process: one clone of one job.
+///
+/// A new one holds no histogram bins, so thousands of them are cheap.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProcessResult {
+    /// Name of the job (`name=` or the section's name); clones share it.
+    pub name: String,
+    /// Index of the job's section in the job file, from 0; clones share it.
+    pub job: u32,
+    /// fio's group number (`new_group` begins the next), from 0.
+    pub group: u32,
+    /// Whether fio would report the group instead of the process (`group_reporting`).
+    pub group_reporting: bool,
+    /// Options of the job's own section as given, in order; not those of `[global]`.
+    pub options: Vec<(String, String)>,
+    /// The job's `iodepth`.
+    pub iodepth: u32,
+    /// From the process's start (after its ramp time) to its last completion, ns.
+    pub runtime_ns: u64,
+    /// errno of the first failure; 0 if there was none.
+    pub error: i32,
+    /// What was measured of reads, writes and trims, in this order.
+    pub directions: [DirectionResult; 3],
+    /// What was measured of `fsync`, `fdatasync` and the like.
+    pub sync: SyncResult,
+    /// Depth found at each submission.
+    pub depth_levels: DepthLevels,
+    /// Size of each batch of submissions.
+    pub submit_levels: BatchLevels,
+    /// Size of each batch of completions.
+    pub complete_levels: BatchLevels,
+    /// CPU time and the like; zero when CPUs are not modelled.
+    pub cpu: CpuUsage,
+}
+
+impl ProcessResult {
+    /// What was measured of one direction.
+    pub fn direction(&self, direction: Direction) -> &DirectionResult {
+        &self.directions[direction as usize]
+    }
+
+    /// What was measured of one direction, to add to it.
+    #[inline]
+    pub fn direction_mut(&mut self, direction: Direction) -> &mut DirectionResult {
+        &mut self.directions[direction as usize]
+    }
+
+    /// I/Os completed in all directions; fsyncs are not counted.
+    pub fn total_ios(&self) -> u64 {
+        self.directions.iter().map(|direction| direction.ios).sum()
+    }
+}
+
+/// What was measured of one direction of a process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DirectionResult {
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes moved by them.
+    pub bytes: u64,
+    /// Submission latency: from the I/O's creation to its submission. fio leaves it empty for synchronous engines.
+    pub slat: LatencyHistogram,
+    /// Completion latency: from submission to completion.
+    pub clat: LatencyHistogram,
+    /// Total latency: from creation to completion.
+    pub lat: LatencyHistogram,
+    /// Samples of the bandwidth, KiB/s.
+    pub bandwidth: SampleStats,
+    /// Samples of the IOPS.
+    pub iops: SampleStats,
+}
+
+/// What was measured of a process's fsyncs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SyncResult {
+    /// Number of fsyncs.
+    pub total_ios: u64,
+    /// Their latency.
+    pub lat: LatencyHistogram,
+}
+
+/// CPU usage of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuUsage {
+    /// Time in user mode, ns.
+    pub user_ns: u64,
+    /// Time in kernel mode, ns.
+    pub system_ns: u64,
+    /// Context switches.
+    pub context_switches: u64,
+    /// Major page faults.
+    pub major_faults: u64,
+    /// Minor page faults.
+    pub minor_faults: u64,
+}
+
+/// Submissions by the queue depth that they made, in fio's buckets (`iodepth_level`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DepthLevels([u64; 7]);
+
+impl DepthLevels {
+    /// fio's names of the buckets: the smallest depth of each.
+    pub const NAMES: [&'static str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+
+    /// Counts one submission after which `depth` I/Os were in flight. fsyncs count here too, as in fio.
+    #[inline]
+    pub fn record(&mut self, depth: u32) {
+        let bucket = (depth | 1).ilog2() as usize;
+        self.0[bucket.min(6)] += 1;
+    }
+
+    /// Adds another process's counts.
+    pub fn merge(&mut self, other: &Self) {
+        add_counts(&mut self.0, &other.0);
+    }
+
+    /// Counts by bucket.
+    pub fn counts(&self) -> &[u64; 7] {
+        &self.0
+    }
+}
+
+/// Batches of submissions or completions by their size, in fio's buckets (`iodepth_submit`, `iodepth_complete`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchLevels([u64; 7]);
+
+impl BatchLevels {
+    /// fio's names of the buckets: the *largest* size of each (1 to 4 are one bucket), then everything above 64.
+    pub const NAMES: [&'static str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+
+    /// Counts one batch of `size` I/Os; 0 is a call that found nothing.
+    #[inline]
+    pub fn record(&mut self, size: u32) {
+        let bucket = match size {
+            0 => 0,
+            1..=4 => 1,
+            // 5..=8 -> 2, 9..=16 -> 3, ...
+            _ => (size - 1).ilog2() as usize,
+        };
+        self.0[bucket.min(6)] += 1;
+    }
+
+    /// Adds another process's counts.
+    pub fn merge(&mut self, other: &Self) {
+        add_counts(&mut self.0, &other.0);
+    }
+
+    /// Counts by bucket.
+    pub fn counts(&self) -> &[u64; 7] {
+        &self.0
+    }
+}
+
+fn add_counts(counts: &mut [u64; 7], others: &[u64; 7]) {
+    for (count, other) in counts.iter_mut().zip(others) {
+        *count += other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depths_fall_into_the_bucket_named_by_its_smallest() {
+        let bucket = |depth| {
+            let mut levels = DepthLevels::default();
+            levels.record(depth);
+            DepthLevels::NAMES[levels.counts().iter().position(|&count| count == 1).unwrap()]
+        };
+        for (depth, name) in
+            [(0, "1"), (1, "1"), (2, "2"), (3, "2"), (4, "4"), (31, "16"), (32, "32"), (63, "32"), (64, ">=64")]
+        {
+            assert_eq!(bucket(depth), name, "depth {depth}");
+        }
+        assert_eq!(bucket(u32::MAX), ">=64");
+    }
+
+    #[test]
+    fn batches_fall_into_the_bucket_named_by_its_largest() {
+        let bucket = |size| {
+            let mut levels = BatchLevels::default();
+            levels.record(size);
+            BatchLevels::NAMES[levels.counts().iter().position(|&count| count == 1).unwrap()]
+        };
+        for (size, name) in [
+            (0, "0"),
+            (1, "4"),
+            (4, "4"),
+            (5, "8"),
+            (8, "8"),
+            (9, "16"),
+            (32, "32"),
+            (33, "64"),
+            (64, "64"),
+            (65, ">=64"),
+        ] {
+            assert_eq!(bucket(size), name, "size {size}");
+        }
+        assert_eq!(bucket(u32::MAX), ">=64");
+    }
+
+    #[test]
+    fn a_new_process_holds_no_bins() {
+        assert!(size_of::<ProcessResult>() < 2048, "{}", size_of::<ProcessResult>());
+    }
+}

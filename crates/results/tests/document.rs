@@ -1,0 +1,133 @@
+//! The result document, written and read again.
+
+use hoistway_results::document::{Front, JobSummary, ReadError, Run};
+use hoistway_results::fio::{Output, OutputParameters};
+use hoistway_results::{Direction, ProcessResult, ResultsDocument};
+use serde_json::{Map, Value, json};
+
+fn processes() -> Vec<ProcessResult> {
+    let process = |job: u32, name: &str, ios: u64, runtime_ns: u64| {
+        let mut process = ProcessResult { name: name.to_owned(), job, runtime_ns, ..ProcessResult::default() };
+        let reads = process.direction_mut(Direction::Read);
+        reads.ios = ios;
+        reads.bytes = ios * 4096;
+        (0..ios).for_each(|i| reads.lat.record(100_000 + i % 7));
+        process
+    };
+    // Jobs out of order, as `new_group` and the like never make them, but a caller might.
+    vec![process(1, "b", 10, 1_000_000_000), process(0, "a", 1000, 1_000_000_000), process(0, "a", 1000, 2_000_000_000)]
+}
+
+fn document() -> ResultsDocument {
+    let processes = processes();
+    ResultsDocument {
+        format: Default::default(),
+        version: "0.1.0".to_owned(),
+        command: "hoistway compare job.fio".to_owned(),
+        job_file: "job.fio".to_owned(),
+        job_text: "[a]\nrw=randread\n".to_owned(),
+        device: json!({"name": "nvme", "channels": 8}),
+        kernel: "6.18".to_owned(),
+        cpus: 4,
+        hw_queues: 4,
+        nr_requests: 256,
+        host: json!("ideal"),
+        seed: u64::MAX,
+        wall_seconds: 1.5,
+        simulated_ios: 2010,
+        partial: false,
+        notices: vec!["A notice.".to_owned()],
+        runs: vec![Run {
+            scheduler: "none".to_owned(),
+            front: Front::Mq,
+            tunables: Map::from_iter([("nr_requests".to_owned(), Value::from(64))]),
+            repeat: 0,
+            seed: 7,
+            simulated_seconds: 2.0,
+            simulated_ios: 2010,
+            wall_seconds: 0.25,
+            cpu_us_per_io: None,
+            jobs: JobSummary::from_processes(&processes),
+            fio: Output::from_processes(
+                &[],
+                &processes,
+                &OutputParameters { timestamp_ms: 1234, ..Default::default() },
+            ),
+        }],
+    }
+}
+
+#[test]
+fn a_document_reads_back_as_it_was_written() {
+    let document = document();
+    let text = serde_json::to_string_pretty(&document).unwrap();
+    let again = ResultsDocument::from_json(&text).unwrap();
+    assert_eq!(again, document);
+    assert_eq!(serde_json::to_string_pretty(&again).unwrap(), text);
+}
+
+#[test]
+fn keys_come_in_the_documented_order() {
+    let value = serde_json::to_value(document()).unwrap();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        keys(&value),
+        "format version command job_file job_text device kernel cpus hw_queues nr_requests host seed wall_seconds \
+         simulated_ios partial notices runs"
+    );
+    assert_eq!(
+        keys(&value["runs"][0]),
+        "scheduler front tunables repeat seed simulated_seconds simulated_ios wall_seconds cpu_us_per_io jobs fio"
+    );
+    assert_eq!(value["format"], "hoistway-results/1");
+    assert_eq!(value["runs"][0]["front"], "mq");
+    assert_eq!(value["runs"][0]["jobs"][0]["directions"][0]["direction"], "read");
+}
+
+#[test]
+fn an_unknown_format_is_named_whatever_else_is_wrong() {
+    let error = ResultsDocument::from_json(r#"{"runs": 5, "format": "hoistway-results/9"}"#).unwrap_err();
+    assert!(matches!(&error, ReadError::UnknownFormat { found } if found == "hoistway-results/9"));
+    assert_eq!(
+        error.to_string(),
+        "unknown result format \"hoistway-results/9\": this version reads \"hoistway-results/1\"; use the version that \
+         wrote the file"
+    );
+}
+
+#[test]
+fn what_is_no_document_is_refused_with_the_reason() {
+    for text in ["[]", "5", "{}", r#"{"format": 5}"#, r#"{"fio version": "fio-3.33", "jobs": []}"#] {
+        assert!(matches!(ResultsDocument::from_json(text), Err(ReadError::NotADocument)), "{text}");
+    }
+    let cut_short = &serde_json::to_string(&document()).unwrap()[..500];
+    let error = ResultsDocument::from_json(cut_short).unwrap_err().to_string();
+    assert!(error.starts_with("the result document cannot be read: EOF while parsing"), "{error}");
+    let mut incomplete = serde_json::to_value(document()).unwrap();
+    incomplete.as_object_mut().unwrap().remove("kernel");
+    let error = ResultsDocument::from_json(&incomplete.to_string()).unwrap_err().to_string();
+    assert!(error.contains("missing field `kernel`"), "{error}");
+}
+
+#[test]
+fn without_wall_clock_nothing_depends_on_the_time() {
+    let (early, mut late) = (document(), document());
+    late.wall_seconds = 99.0;
+    late.runs[0].wall_seconds = 98.0;
+    late.runs[0].fio.set_timestamp_ms(5_000_000);
+    assert_ne!(early, late);
+    assert_eq!(early.without_wall_clock(), late.without_wall_clock());
+    assert_eq!(early.without_wall_clock().runs[0].fio.time, "Thu Jan  1 00:00:00 1970");
+}
+
+#[test]
+fn a_job_sums_the_rates_and_merges_the_latencies_of_its_processes() {
+    let jobs = JobSummary::from_processes(&processes());
+    assert_eq!(jobs.iter().map(|job| (job.name.as_str(), job.processes)).collect::<Vec<_>>(), [("a", 2), ("b", 1)]);
+    assert_eq!(jobs[0].directions.len(), 1);
+    let reads = &jobs[0].directions[0];
+    assert_eq!(reads.ios, 2000);
+    assert_eq!(reads.iops, 1500.0);
+    assert_eq!(reads.bytes_per_second, 1500.0 * 4096.0);
+    assert_eq!((reads.lat_ns.min, reads.lat_ns.max), (100_000, 100_006));
+}

@@ -1,0 +1,55 @@
+//! bfq's lines about its inner state: aids for finding an error, not part of what a scheduler must reproduce.
+
+use serde_json::{Map, Value};
+
+use super::error::Problem;
+use super::io::QueueName;
+
+/// One line about bfq's inner state.
+///
+/// The fields depend on the kind and are kept as they stand, because nothing but a comparison reads them: see
+/// `crates/conform/traces/README.md`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BfqState {
+    /// The kind of line, the file's `k`: `busy`, `serve`, `expire`, `vtime`, ...
+    pub kind: Box<str>,
+    /// The queue it is about; absent where it is about the whole device.
+    pub queue: Option<QueueName>,
+    /// Everything else on the line. A `pid` here is a field of the kind (the waker), not the context of the event.
+    pub fields: Map<String, Value>,
+}
+
+impl BfqState {
+    /// The integer field `name`.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.fields.get(name)?.as_i64()
+    }
+
+    /// The text field `name`.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.fields.get(name)?.as_str()
+    }
+
+    pub(super) fn parse(line: &[u8]) -> Result<BfqState, Problem> {
+        let mut fields: Map<String, Value> =
+            serde_json::from_slice(line).map_err(|error| Problem::from_json(&error, line))?;
+        // The reader knows them already.
+        fields.shift_remove("t");
+        fields.shift_remove("e");
+        let kind = match fields.shift_remove("k") {
+            Some(Value::String(kind)) => kind.into_boxed_str(),
+            Some(other) => return Err(Problem::bad_field("k", "the kind of a bfq line", other)),
+            None => return Err(Problem::MissingField { event: "bfq", field: "k" }),
+        };
+        let queue = match fields.shift_remove("q") {
+            None => None,
+            Some(name) => match name.as_str().and_then(QueueName::parse) {
+                None => return Err(Problem::bad_field("q", super::raw::QUEUE_NAME, name)),
+                queue => queue,
+            },
+        };
+        Ok(BfqState { kind, queue, fields })
+    }
+}

@@ -1,0 +1,340 @@
+//! The first line of a recording: what was recorded, and on what.
+
+use std::collections::BTreeMap;
+
+use hoistway_blk::{CgroupId, Hz, IoPriority};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::error::Problem;
+use super::flags;
+
+/// What a recording says about itself. Keys that are not listed here are ignored.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Header {
+    /// The name of the recording, which is also that of its file.
+    pub name: String,
+    /// The kernel: `Linux` and its release, perhaps with more words behind.
+    pub kernel: String,
+    /// The scheduler in force when the recording starts.
+    pub scheduler: String,
+    /// Every tunable of that scheduler by its name in sysfs, in the unit of sysfs.
+    pub tunables: BTreeMap<String, i64>,
+    /// The queue's settings.
+    pub queue: QueueSettings,
+    /// The device as the recorder describes it; which keys there are depends on `model`.
+    pub device: Map<String, Value>,
+    /// CPUs of the machine.
+    pub cpus: u16,
+    /// Ticks per second.
+    pub hz: Hz,
+    /// Where the times come from.
+    pub clock: Clock,
+    /// Legacy: the time of a tick's edge modulo the length of a tick, ns.
+    pub jiffy_edge_ns: Option<u64>,
+    /// The processes that made the load. Kernel threads that appear in events are not among them.
+    pub processes: Vec<Process>,
+    /// The cgroups, indexed by [`CgroupId`]; the root comes first.
+    pub cgroups: Vec<Cgroup>,
+    /// The jobs as they were given to the load generator.
+    pub workload: Vec<String>,
+    /// The shell command that ran beside the load, if any.
+    pub hook: Option<String>,
+    /// A remark.
+    pub notes: String,
+    /// Whether the recording was cut after [`Header::events`] events: requests may be in flight at its end.
+    pub truncated: bool,
+    /// Events lost while recording.
+    pub dropped: u64,
+    /// Number of events.
+    pub events: u64,
+}
+
+/// The settings of the queue, from both places where recorders put them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueSettings {
+    /// Hardware queues; 1 on legacy kernels.
+    pub nr_hw_queues: u16,
+    /// Driver tags of each hardware queue; on legacy kernels the number of started requests that the driver holds.
+    pub queue_depth: u32,
+    /// Scheduler tags of each hardware queue; on legacy kernels requests in each of the two pools, synchronous and
+    /// asynchronous.
+    pub nr_requests: u32,
+    /// 0: merge wherever possible, 1: only with what was merged last, 2: never.
+    pub nomerges: u8,
+    /// Whether it seeks.
+    pub rotational: bool,
+    /// The longest request, KiB.
+    pub max_sectors_kb: u32,
+    /// The most segments in a request.
+    pub max_segments: u32,
+    /// 0: complete anywhere, 1: on a CPU of the submitter's group, 2: on the submitter's CPU.
+    pub rq_affinity: u8,
+    /// Whether the device has a volatile cache.
+    pub write_cache: bool,
+    /// Whether the device understands FUA.
+    pub fua: bool,
+    /// Whether all hardware queues share one set of driver tags.
+    pub shared_tags: bool,
+    /// The limit for asynchronous requests, where the queue has such a setting of its own.
+    pub async_depth: Option<u32>,
+    /// Target of the write-back throttling, us; 0 is off.
+    pub wbt_lat_usec: u64,
+    /// Bytes in a logical block.
+    pub logical_block_size: u32,
+    /// Read-ahead, KiB.
+    pub read_ahead_kb: Option<u32>,
+    /// The longest discard, bytes.
+    pub discard_max_bytes: Option<u64>,
+}
+
+/// Where the times of a recording come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// Counted instructions of an emulated machine, with idle time skipped: exact.
+    Icount,
+    /// Some other virtual time: exact.
+    Virtual,
+    /// The wall clock: expect host noise.
+    Realtime,
+}
+
+/// A process of the load.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Process {
+    /// Its pid.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// The priority that it set, or unset.
+    pub ioprio: IoPriority,
+    /// Its nice level.
+    pub nice: i8,
+    /// Its cgroup.
+    pub cgroup: CgroupId,
+    /// The weight that was written for it, if any.
+    pub weight: Option<u32>,
+    /// Its job in the words of the load generator: `key=value` pairs.
+    pub job: String,
+}
+
+/// A cgroup.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cgroup {
+    /// Its path, beginning with a slash.
+    pub path: String,
+    /// The nearest group above it; `None` for the root.
+    pub parent: Option<CgroupId>,
+    /// Its weight (`io.bfq.weight`, on legacy kernels `blkio.weight`); `None` for the root, which has none.
+    pub weight: Option<u32>,
+}
+
+impl Header {
+    /// The cgroup with this path.
+    #[must_use]
+    pub fn cgroup(&self, path: &str) -> Option<CgroupId> {
+        find(&self.cgroups, path)
+    }
+
+    pub(super) fn parse(line: &[u8]) -> Result<Header, Problem> {
+        let raw: RawHeader = serde_json::from_slice(line).map_err(|error| Problem::from_json(&error, line))?;
+        let cgroups = cgroups(&raw.cgroups)?;
+        let processes = raw.processes.into_iter().map(|process| process.check(&cgroups)).collect::<Result<_, _>>()?;
+        if raw.hz == 0 {
+            return Err(Problem::bad_field("hz", "ticks per second", raw.hz));
+        }
+        Ok(Header {
+            name: raw.name,
+            kernel: raw.kernel,
+            scheduler: raw.scheduler,
+            tunables: raw.tunables,
+            queue: raw.queue.check(&raw.device)?,
+            device: raw.device,
+            cpus: raw.cpus,
+            hz: Hz(raw.hz),
+            clock: raw.clock,
+            jiffy_edge_ns: raw.jiffy_edge_ns,
+            processes,
+            cgroups,
+            workload: raw.workload,
+            hook: raw.hook,
+            notes: raw.notes.unwrap_or_default(),
+            truncated: raw.truncated,
+            dropped: raw.dropped,
+            events: raw.events,
+        })
+    }
+}
+
+impl Process {
+    /// The priority that counts: the one that was set, else the one that follows from the nice level.
+    #[must_use]
+    pub fn effective_ioprio(&self) -> IoPriority {
+        if self.ioprio == IoPriority::UNSET { IoPriority::from_nice(self.nice) } else { self.ioprio }
+    }
+}
+
+#[derive(Deserialize)]
+struct RawHeader {
+    name: String,
+    kernel: String,
+    scheduler: String,
+    tunables: BTreeMap<String, i64>,
+    queue: RawQueue,
+    device: Map<String, Value>,
+    cpus: u16,
+    hz: u32,
+    clock: Clock,
+    jiffy_edge_ns: Option<u64>,
+    processes: Vec<RawProcess>,
+    #[serde(default)]
+    cgroups: Map<String, Value>,
+    #[serde(default)]
+    workload: Vec<String>,
+    hook: Option<String>,
+    notes: Option<String>,
+    #[serde(default)]
+    truncated: bool,
+    #[serde(default)]
+    dropped: u64,
+    events: u64,
+}
+
+#[derive(Deserialize)]
+struct RawQueue {
+    nr_hw_queues: Option<u16>,
+    queue_depth: Option<u32>,
+    nr_requests: u32,
+    nomerges: u8,
+    #[serde(deserialize_with = "switch")]
+    rotational: bool,
+    max_sectors_kb: u32,
+    max_segments: u32,
+    rq_affinity: u8,
+    write_cache: String,
+    fua: Option<u8>,
+    async_depth: Option<u32>,
+    wbt_lat_usec: Option<u64>,
+    logical_block_size: Option<u32>,
+    read_ahead_kb: Option<u32>,
+    discard_max_bytes: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct RawProcess {
+    pid: u32,
+    comm: String,
+    ioprio: (u8, u8),
+    #[serde(default)]
+    nice: i8,
+    cgroup: String,
+    weight: Option<Value>,
+    #[serde(default)]
+    job: String,
+}
+
+impl RawQueue {
+    fn check(self, device: &Map<String, Value>) -> Result<QueueSettings, Problem> {
+        let of_device = |key: &str| device.get(key).and_then(Value::as_u64);
+        let write_cache = match self.write_cache.as_str() {
+            "write back" => true,
+            "write through" => false,
+            other => return Err(Problem::bad_field("queue.write_cache", "`write back` or `write through`", other)),
+        };
+        let queue_depth = self
+            .queue_depth
+            .or_else(|| of_device("queue_depth").and_then(|depth| u32::try_from(depth).ok()))
+            .ok_or(Problem::MissingField { event: "header", field: "queue.queue_depth" })?;
+        Ok(QueueSettings {
+            nr_hw_queues: self.nr_hw_queues.unwrap_or(1),
+            queue_depth,
+            nr_requests: self.nr_requests,
+            nomerges: self.nomerges,
+            rotational: self.rotational,
+            max_sectors_kb: self.max_sectors_kb,
+            max_segments: self.max_segments,
+            rq_affinity: self.rq_affinity,
+            write_cache,
+            // The legacy recorder's device says 2 for a volatile cache with FUA.
+            fua: self.fua.map_or(of_device("write_cache") == Some(2), |fua| fua != 0),
+            shared_tags: of_device("shared_tags").is_some_and(|shared| shared != 0),
+            async_depth: self.async_depth,
+            wbt_lat_usec: self.wbt_lat_usec.unwrap_or(0),
+            logical_block_size: self.logical_block_size.unwrap_or(512),
+            read_ahead_kb: self.read_ahead_kb,
+            discard_max_bytes: self.discard_max_bytes,
+        })
+    }
+}
+
+impl RawProcess {
+    fn check(self, cgroups: &[Cgroup]) -> Result<Process, Problem> {
+        let (class, level) = self.ioprio;
+        let ioprio = flags::prio(class, level).ok_or_else(|| {
+            let found = format_args!("[{class},{level}]").to_string();
+            Problem::bad_field("processes.ioprio", "[class 0..3, level 0..7]", found)
+        })?;
+        let cgroup = find(cgroups, &self.cgroup)
+            .ok_or_else(|| Problem::bad_field("processes.cgroup", "a path of `cgroups`", &self.cgroup))?;
+        let weight = match &self.weight {
+            None | Some(Value::Null) => None,
+            Some(weight) => Some(weight_of("processes.weight", weight)?),
+        };
+        Ok(Process { pid: self.pid, comm: self.comm, ioprio, nice: self.nice, cgroup, weight, job: self.job })
+    }
+}
+
+/// The table of cgroups, root first, then in the header's order.
+fn cgroups(weights: &Map<String, Value>) -> Result<Vec<Cgroup>, Problem> {
+    let mut cgroups = vec![Cgroup { path: "/".to_owned(), parent: None, weight: None }];
+    for (path, weight) in weights {
+        let weight = weight_of("cgroups", weight)?;
+        // The header writes `a/b` where processes and events write `/a/b`.
+        let path = format!("/{}", path.trim_start_matches('/'));
+        cgroups.push(Cgroup { path, parent: None, weight: Some(weight) });
+    }
+    for index in 1..cgroups.len() {
+        cgroups[index].parent = Some(nearest_above(&cgroups, &cgroups[index].path));
+    }
+    Ok(cgroups)
+}
+
+fn nearest_above(cgroups: &[Cgroup], path: &str) -> CgroupId {
+    let mut above = path;
+    while let Some((parent, _)) = above.rsplit_once('/') {
+        if let Some(id) = find(cgroups, parent) {
+            return id;
+        }
+        above = parent;
+    }
+    CgroupId::ROOT
+}
+
+fn find(cgroups: &[Cgroup], path: &str) -> Option<CgroupId> {
+    let index = cgroups.iter().position(|cgroup| cgroup.path == path)?;
+    u32::try_from(index).ok().map(CgroupId)
+}
+
+/// A weight as a number, or as the text that `io.bfq.weight` shows: `default 100`.
+fn weight_of(field: &'static str, value: &Value) -> Result<u32, Problem> {
+    let number = match value {
+        Value::String(text) => text.strip_prefix("default ").unwrap_or(text).trim().parse().ok(),
+        other => other.as_u64().and_then(|weight| u32::try_from(weight).ok()),
+    };
+    number.ok_or_else(|| Problem::bad_field(field, "a weight such as 100 or \"default 100\"", value))
+}
+
+/// A switch as sysfs shows it (0, 1), or as JSON would have it.
+fn switch<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Switch {
+        Json(bool),
+        Sysfs(u8),
+    }
+    Ok(match Switch::deserialize(value)? {
+        Switch::Json(on) => on,
+        Switch::Sysfs(number) => number != 0,
+    })
+}

@@ -1,0 +1,206 @@
+//! From a line to an event: which fields each kind has, and what they mean.
+
+use hoistway_blk::{CpuId, HctxId, Instant, Sector};
+
+use super::bfq::BfqState;
+use super::error::Problem;
+use super::event::{
+    Chosen, Complete, Dispatch, Event, EventKind, Free, Insert, InsertedBy, Issue, KyberDomain, KyberLatency,
+    LatencyKind, Mark, Merge, RqMerge, Submitted, Survivor,
+};
+use super::header::Header;
+use super::io::RqNumber;
+use super::raw::{Fields, RawKind, RawLine};
+
+/// The event on `line`, which is number `number` of its file.
+pub(super) fn parse(line: &[u8], number: u64, header: &Header) -> Result<Event, Problem> {
+    let json = |error: serde_json::Error| Problem::from_json(&error, line);
+    let RawKind { t, e } = serde_json::from_slice(line).map_err(json)?;
+    let bare = |kind| Event { line: number, t: Instant(t), cpu: None, pid: None, kind };
+    let Some((event, parser)) = parser(&e) else { return Ok(bare(EventKind::Unknown(e.into()))) };
+    match parser {
+        Parser::Bfq => Ok(bare(EventKind::Bfq(BfqState::parse(line)?))),
+        Parser::Fields(parse) => {
+            let raw: RawLine<'_> = serde_json::from_slice(line).map_err(json)?;
+            let (cpu, pid) = (raw.cpu.map(CpuId), raw.pid);
+            let kind = parse(&Fields { raw, event, header })?;
+            Ok(Event { line: number, t: Instant(t), cpu, pid, kind })
+        }
+    }
+}
+
+type Parse = fn(&Fields<'_>) -> Result<EventKind, Problem>;
+
+enum Parser {
+    /// One of the kinds that share their keys.
+    Fields(Parse),
+    /// A line whose keys mean something else: bfq's `pid` is no context.
+    Bfq,
+}
+
+/// How to read the kind `e`, with its name for error texts.
+fn parser(e: &str) -> Option<(&'static str, Parser)> {
+    use EventKind as Kind;
+    let (event, parse): (_, Parse) = match e {
+        "bfq" => return Some(("bfq", Parser::Bfq)),
+        "queue" => ("queue", |line| Ok(Kind::Queue(submitted(line)?))),
+        "split" => {
+            ("split", |line| Ok(Kind::Split { bio: submitted(line)?, at: Sector(line.need("at", line.raw.at)?) }))
+        }
+        "getrq" => ("getrq", |line| Ok(Kind::Getrq { bio: submitted(line)?, rq: line.rq_if_any() })),
+        "sleeprq" => ("sleeprq", |line| Ok(Kind::Sleeprq(submitted(line)?))),
+        "plug" => ("plug", |_| Ok(Kind::Plug)),
+        "unplug" => ("unplug", unplug),
+        "backmerge" => ("backmerge", |line| Ok(Kind::Backmerge(merge(line)?))),
+        "frontmerge" => ("frontmerge", |line| Ok(Kind::Frontmerge(merge(line)?))),
+        "insert" => ("insert", |line| Ok(Kind::Insert(insert(line)?))),
+        "rqmerge" => ("rqmerge", |line| Ok(Kind::Rqmerge(rqmerge(line)?))),
+        "run" => ("run", |line| Ok(Kind::Run { hctx: HctxId(line.need("hctx", line.raw.hctx)?) })),
+        "runend" => ("runend", |_| Ok(Kind::RunEnd)),
+        "dispatch" => ("dispatch", |line| Ok(Kind::Dispatch(dispatch(line)?))),
+        "issue" => ("issue", |line| Ok(Kind::Issue(issue(line)?))),
+        "requeue" => ("requeue", |line| Ok(Kind::Requeue { rq: line.rq()?, io: line.io()? })),
+        "complete" => ("complete", |line| Ok(Kind::Complete(complete(line)?))),
+        "sample" => ("sample", |line| Ok(Kind::Sample { rq: line.rq()? })),
+        "finish" => ("finish", |line| Ok(Kind::Finish { rq: line.rq()? })),
+        "free" => ("free", |line| Ok(Kind::Free(Free { rq: line.rq()?, place: line.place()? }))),
+        "kyber_latency" => ("kyber_latency", |line| Ok(Kind::KyberLatency(kyber_latency(line)?))),
+        "kyber_adjust" => ("kyber_adjust", |line| {
+            Ok(Kind::KyberAdjust { domain: domain(line)?, depth: line.need("depth", line.raw.depth)? })
+        }),
+        "kyber_throttled" => ("kyber_throttled", |line| Ok(Kind::KyberThrottled { domain: domain(line)? })),
+        "bfq_idle_timer" => ("bfq_idle_timer", |_| Ok(Kind::BfqIdleTimer)),
+        "mark" => ("mark", |line| Ok(Kind::Mark(mark(line.need("msg", line.raw.msg.as_deref())?)))),
+        "exit" => ("exit", |_| Ok(Kind::Exit)),
+        "msg" => ("msg", |line| {
+            Ok(Kind::Msg { text: line.need("text", line.raw.text.as_deref())?.into(), cg: line.cgroup()? })
+        }),
+        _ => return None,
+    };
+    Some((event, Parser::Fields(parse)))
+}
+
+fn submitted(line: &Fields<'_>) -> Result<Submitted, Problem> {
+    Ok(Submitted { bio: line.bio()?, io: line.io()? })
+}
+
+fn unplug(line: &Fields<'_>) -> Result<EventKind, Problem> {
+    Ok(EventKind::Unplug { nr: line.need("nr", line.raw.nr)?, explicit: line.need("explicit", line.raw.explicit)? })
+}
+
+fn merge(line: &Fields<'_>) -> Result<Merge, Problem> {
+    Ok(Merge { bio: line.bio()?, rq: line.rq()?, io: line.io()? })
+}
+
+fn insert(line: &Fields<'_>) -> Result<Insert, Problem> {
+    line.tick()?;
+    let by = match line.need("by", line.raw.by.as_deref())? {
+        "sched" => InsertedBy::Scheduler,
+        "core" => InsertedBy::Core,
+        other => return Err(Problem::bad_field("by", "`sched` or `core`", other)),
+    };
+    Ok(Insert {
+        rq: line.rq()?,
+        bio: line.bio()?,
+        io: line.io()?,
+        by,
+        batch: line.raw.batch,
+        head: line.raw.head.unwrap_or(false),
+        queue: line.queue_name()?,
+    })
+}
+
+fn rqmerge(line: &Fields<'_>) -> Result<RqMerge, Problem> {
+    match line.raw.absorbed {
+        // Multi-queue: `rq` is the request that disappears.
+        None => {
+            let io = line.io()?;
+            Ok(RqMerge { absorbed: line.rq()?, sector: io.sector, sectors: io.sectors, io: Some(io), survivor: None })
+        }
+        // Legacy: `rq` is the one that stays.
+        Some(absorbed) => Ok(RqMerge {
+            absorbed: RqNumber(absorbed),
+            sector: Sector(line.need("from_sector", line.raw.from_sector)?),
+            sectors: line.need("from_n", line.raw.from_n)?,
+            io: None,
+            survivor: Some(Survivor { rq: line.rq()?, sector: line.sector()?, sectors: line.sectors()? }),
+        }),
+    }
+}
+
+fn dispatch(line: &Fields<'_>) -> Result<Dispatch, Problem> {
+    let chosen = match line.need("rq", line.raw.rq)? {
+        None => None,
+        Some(rq) => Some(Chosen { rq: RqNumber(rq), op: line.op()?, sector: line.sector()?, sectors: line.sectors()? }),
+    };
+    Ok(Dispatch {
+        // A legacy recording has no hardware queues to name.
+        hctx: HctxId(line.raw.hctx.unwrap_or(0)),
+        asked: Instant(line.need("asked", line.raw.asked)?),
+        j: line.tick()?,
+        chosen,
+        queued: line.raw.queued,
+        token: line.raw.token,
+    })
+}
+
+fn issue(line: &Fields<'_>) -> Result<Issue, Problem> {
+    line.tick()?;
+    Ok(Issue {
+        rq: line.rq()?,
+        bio: line.bio_if_any(),
+        io: line.io()?,
+        token: line.raw.token,
+        queue: line.queue_name()?,
+        in_driver: line.raw.drv,
+    })
+}
+
+fn complete(line: &Fields<'_>) -> Result<Complete, Problem> {
+    Ok(Complete {
+        rq: line.rq()?,
+        io: line.io()?,
+        err: line.raw.err,
+        done: line.raw.done,
+        queue: line.queue_name()?,
+        rq_noidle: line.raw.rqnoidle.map(|flag| flag != 0),
+    })
+}
+
+fn kyber_latency(line: &Fields<'_>) -> Result<KyberLatency, Problem> {
+    let raw = &line.raw;
+    let kind = match line.need("kind", raw.kind.as_deref())? {
+        "total" => LatencyKind::Total,
+        "I/O" => LatencyKind::Io,
+        other => return Err(Problem::bad_field("kind", "`total` or `I/O`", other)),
+    };
+    Ok(KyberLatency {
+        domain: domain(line)?,
+        kind,
+        percentile: line.need("percentile", raw.percentile)?,
+        bucket: line.need("bucket", raw.bucket)?,
+        buckets: line.need("buckets", raw.buckets)?,
+        samples: line.need("samples", raw.samples)?,
+    })
+}
+
+fn domain(line: &Fields<'_>) -> Result<KyberDomain, Problem> {
+    match line.need("domain", line.raw.domain.as_deref())? {
+        "READ" => Ok(KyberDomain::Read),
+        "WRITE" => Ok(KyberDomain::Write),
+        "DISCARD" => Ok(KyberDomain::Discard),
+        "OTHER" => Ok(KyberDomain::Other),
+        other => Err(Problem::bad_field("domain", "READ, WRITE, DISCARD or OTHER", other)),
+    }
+}
+
+/// Marks are free text; those that a replay must act on have a fixed form.
+fn mark(text: &str) -> Mark {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words[..] {
+        ["switch", name, "begin"] => Mark::SwitchBegin(name.into()),
+        ["switch", name, "end"] => Mark::SwitchEnd(name.into()),
+        ["tunable", name, value] => Mark::Tunable { name: name.into(), value: value.into() },
+        _ => Mark::Other(text.into()),
+    }
+}

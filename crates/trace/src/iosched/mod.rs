@@ -1,0 +1,45 @@
+//! `iosched-trace/1`: what a kernel's block layer and I/O scheduler did, event by event, with each *decision* of
+//! the scheduler as an event of its own.
+//!
+//! A recording is a text file of JSON lines, usually gzip'd: first the header (scheduler, tunables, queue, device,
+//! processes), then one event per line in the order of time. [`Trace::open`] reads one:
+//!
+//! ```no_run
+//! use hoistway_trace::iosched::{EventKind, Trace};
+//!
+//! let trace = Trace::open("crates/conform/traces/bfq/bfq-2hwq.jsonl.gz")?;
+//! let decisions = trace.events.iter().filter(|event| matches!(event.kind, EventKind::Dispatch(_))).count();
+//! println!("{}: {decisions} decisions of {}", trace.header.name, trace.header.scheduler);
+//! # Ok::<(), hoistway_trace::iosched::ReadError>(())
+//! ```
+//!
+//! Two generations of kernels wrote this format: the multi-queue block layer (none, mq-deadline, kyber, bfq) and the
+//! legacy single-queue one (noop, deadline, cfq). They print partly different keys; what only one of them prints is an
+//! `Option` here, and the documentation says whose it is.
+//!
+//! Numbers that are never compared with anything else keep their bare types; everything that names or measures
+//! something has a type of `hoistway-blk`.
+
+mod bfq;
+mod error;
+mod event;
+mod flags;
+mod foreign;
+mod header;
+mod io;
+mod line;
+mod raw;
+mod reader;
+
+pub use bfq::BfqState;
+pub use error::{Problem, ReadError};
+pub use event::{
+    Chosen, Complete, Dispatch, Event, EventKind, Free, Insert, InsertedBy, Issue, KyberDomain, KyberLatency,
+    LatencyKind, Mark, Merge, RqMerge, Submitted, Survivor,
+};
+pub use header::{Cgroup, Clock, Header, Process, QueueSettings};
+pub use io::{BioNumber, Io, Place, QueueName, RqNumber};
+pub use reader::{Limits, Trace};
+
+/// The value of the header's `format` key.
+pub const FORMAT: &str = "iosched-trace/1";
