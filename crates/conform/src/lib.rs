@@ -1,1 +1,79 @@
-//! Placeholder.
+//! How faithful is it? Replays recordings of real kernels (`iosched-trace/1`) and compares every decision.
+//!
+//! A recording says what was inside a scheduler at every moment, what it was asked and what it answered. The replay
+//! builds the scheduler under test from the recording's header, feeds it the same events and asks it the same
+//! questions; after each it goes on from the *kernel's* answer, so that one difference does not become many.
+//!
+//! [`score`] holds the four numbers that come out, [`policy`] the replay of schedulers, [`none`] that of the block
+//! layer without one, [`report`] the documents.
+
+mod fifo;
+pub mod none;
+pub mod policy;
+pub mod report;
+pub mod score;
+
+use hoistway_blk::{DeadlineGeneration, Hz, Kernel, MqDeadline, MqDeadlineConfig};
+use hoistway_trace::iosched::{Header, Trace};
+
+pub use report::{Report, TraceReport};
+pub use score::{Mismatch, Outcome, Score};
+
+/// Why a recording was not replayed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unsupported {
+    /// The scheduler in force when the recording starts.
+    pub scheduler: String,
+}
+
+impl std::fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "scheduler \"{}\" cannot be replayed yet (expected none or mq-deadline)", self.scheduler)
+    }
+}
+
+impl std::error::Error for Unsupported {}
+
+/// The release whose behaviour a recording shows, by the kernel string of its header.
+#[must_use]
+pub fn kernel_of(header: &Header) -> Kernel {
+    let mut version = header.kernel.split([' ', '.', '-']).filter_map(|part| part.parse::<u32>().ok());
+    let version = (version.next().unwrap_or(6), version.next().unwrap_or(18));
+    let row = |kernel: &Kernel| {
+        let name = kernel.to_string();
+        let mut parts = name.split('.').filter_map(|part| part.parse::<u32>().ok());
+        (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+    };
+    Kernel::ALL.into_iter().rev().find(|kernel| row(kernel) <= version).unwrap_or(Kernel::DEFAULT)
+}
+
+/// Replays a recording with our scheduler in the place of the kernel's.
+///
+/// # Errors
+/// If there is no scheduler of ours for it.
+pub fn replay(trace: &Trace) -> Result<Outcome, Unsupported> {
+    let header = &trace.header;
+    match header.scheduler.as_str() {
+        "none" => Ok(none::replay(trace)),
+        "mq-deadline" => {
+            let config = MqDeadlineConfig {
+                hz: Hz(header.hz.0),
+                generation: match kernel_of(header) {
+                    Kernel::V6_18 => DeadlineGeneration::CPrime,
+                    kernel => kernel.generation().deadline,
+                },
+                ..MqDeadlineConfig::new(kernel_of(header).generation(), header.queue.nr_requests)
+            };
+            Ok(policy::replay(trace, |capacity| MqDeadline::new(config, capacity)))
+        }
+        other => Err(Unsupported { scheduler: other.to_owned() }),
+    }
+}
+
+/// The name under which a recording is pooled: its scheduler, or "switch" if that is changed on the way.
+#[must_use]
+pub fn pool_of(trace: &Trace) -> String {
+    use hoistway_trace::iosched::{EventKind, Mark};
+    let switches = trace.events.iter().any(|event| matches!(event.kind, EventKind::Mark(Mark::SwitchBegin(_))));
+    if switches { "switch".to_owned() } else { trace.header.scheduler.clone() }
+}

@@ -109,6 +109,12 @@ impl PlugFlush {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
+    /// Flushes the plug of a task that is about to sleep: its requests are queued, none is issued from here.
+    pub fn flush_plug_to_sleep<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug) {
+        let mut flush = PlugFlush::before_sleep(cx, plug);
+        while flush.step(self, cx) == Step::More {}
+    }
+
     /// Flushes a plug at the end of its section.
     pub fn flush_plug<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug) {
         let mut flush = PlugFlush::explicit(self, cx, plug);

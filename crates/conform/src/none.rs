@@ -1,0 +1,293 @@
+//! The replay of the block layer without a scheduler.
+//!
+//! There is no scheduler to ask, so the whole [`Queue`] runs, driven by the recording: bios enter when they entered,
+//! plugs are flushed, hardware queues run and tags come back when the recording says so, and the driver refuses what
+//! it refused. What is compared is the order in which *queued* requests reach the driver; direct issues are no
+//! decisions. After a difference the order goes on from the kernel's.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use hoistway_blk::{
+    Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoProbe, Now, Plug, Queue,
+    QueueConfig, Refusal, Rejected, Rq, Status, Submission, Submitted, Tick, Waiter,
+};
+use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, RqNumber, Trace};
+
+use crate::fifo::{Baseline, Candidate};
+use crate::kernel_of;
+use crate::score::{Mismatch, Outcome};
+
+/// Replays `trace` through the block layer.
+#[must_use]
+pub fn replay(trace: &Trace) -> Outcome {
+    let mut replay = Replay::new(trace);
+    for event in &trace.events {
+        replay.event(event);
+    }
+    replay.outcome
+}
+
+/// A driver that answers as the recorded one did.
+#[derive(Default)]
+struct ScriptedDriver {
+    /// The request that each bio ended up in.
+    number_of: HashMap<u64, RqNumber>,
+    /// For each request whether its next starts succeed.
+    verdicts: HashMap<RqNumber, VecDeque<bool>>,
+    in_flight: HashMap<RqNumber, Rq>,
+    /// Empty flushes: they hold a tag and never reach a queue.
+    flushes: VecDeque<Rq>,
+    /// What was started, in order, and not yet compared.
+    started: VecDeque<RqNumber>,
+}
+
+impl Driver for ScriptedDriver {
+    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Result<(), Rejected> {
+        if rq.sectors == 0 {
+            self.flushes.push_back(rq);
+            return Ok(());
+        }
+        let number = rq.bios.iter().find_map(|bio| self.number_of.get(&bio.owner)).copied();
+        let Some(number) = number else {
+            // A bio that the recording never showed in a request: it ends with the recording.
+            return Err(Rejected { rq, why: Refusal::Failed(Status::IoError) });
+        };
+        let accepted = self.verdicts.get_mut(&number).and_then(VecDeque::pop_front).unwrap_or(true);
+        if !accepted {
+            return Err(Rejected { rq, why: Refusal::Busy });
+        }
+        self.started.push_back(number);
+        self.in_flight.insert(number, rq);
+        Ok(())
+    }
+}
+
+struct Replay {
+    queue: Queue<Local>,
+    driver: ScriptedDriver,
+    effects: Effects,
+    plugs: HashMap<u32, Plug>,
+    /// Bios that wait for a tag.
+    parked: HashMap<BioNumber, Submission>,
+    /// Requests that went through a queue: their order counts.
+    queued: HashSet<RqNumber>,
+    /// Requests that the kernel issued before we did.
+    early: HashSet<RqNumber>,
+    baseline: Baseline,
+    outcome: Outcome,
+    tick: Tick,
+}
+
+impl Replay {
+    fn new(trace: &Trace) -> Self {
+        let queue = &trace.header.queue;
+        let block = (queue.logical_block_size / 512).max(1);
+        let kernel = kernel_of(&trace.header);
+        let config = QueueConfig {
+            kernel,
+            cpus: trace.header.cpus,
+            hw_queues: queue.nr_hw_queues,
+            queue_depth: queue.queue_depth,
+            nr_requests: None,
+            nomerges: match queue.nomerges {
+                0 => NoMerges::All,
+                1 => NoMerges::Cheap,
+                _ => NoMerges::Nothing,
+            },
+            // Bios are recorded after splitting: what counts is how far they may merge.
+            limits: Limits::new(
+                block,
+                block,
+                queue.max_sectors_kb * 2,
+                u32::MAX,
+                queue.max_segments.min(u32::from(u16::MAX)) as u16,
+            ),
+        };
+        let queue = Queue::new(&config, "none").unwrap_or_else(|error| panic!("the header was checked: {error}"));
+        let mut driver = ScriptedDriver::default();
+        let mut last_start: HashMap<RqNumber, bool> = HashMap::new();
+        let mut queued = HashSet::new();
+        for event in &trace.events {
+            match &event.kind {
+                EventKind::Insert(insert) => {
+                    driver.number_of.insert(u64::from(insert.bio.0), insert.rq);
+                    if insert.by == InsertedBy::Core {
+                        queued.insert(insert.rq);
+                    }
+                }
+                EventKind::Issue(issue) => {
+                    if let Some(bio) = issue.bio {
+                        driver.number_of.insert(u64::from(bio.0), issue.rq);
+                    }
+                    driver.verdicts.entry(issue.rq).or_default().push_back(true);
+                    last_start.insert(issue.rq, true);
+                }
+                EventKind::Requeue { rq, .. } => {
+                    // After a start it takes that start back; otherwise it was refused before one.
+                    let verdicts = driver.verdicts.entry(*rq).or_default();
+                    if last_start.remove(rq).is_some() {
+                        verdicts.pop_back();
+                    }
+                    verdicts.push_back(false);
+                }
+                EventKind::Complete(complete) => {
+                    last_start.remove(&complete.rq);
+                }
+                EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
+                    driver.number_of.insert(u64::from(merge.bio.0), merge.rq);
+                }
+                _ => {}
+            }
+        }
+        Replay {
+            queue,
+            driver,
+            effects: Effects::new(),
+            plugs: HashMap::new(),
+            parked: HashMap::new(),
+            queued,
+            early: HashSet::new(),
+            baseline: Baseline::default(),
+            outcome: Outcome::default(),
+            tick: Tick(0),
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let (pid, cpu) = (event.pid.unwrap_or(0), event.cpu.unwrap_or(CpuId(0)));
+        let at = event.t;
+        match &event.kind {
+            EventKind::Queue(submitted) => {
+                let io = &submitted.io;
+                let bio = Bio {
+                    flags: io.flags,
+                    ioprio: io.prio,
+                    io_context: IoContextId(pid),
+                    owner: u64::from(submitted.bio.0),
+                    // A 4 KiB page is a segment.
+                    segments: (io.sectors.div_ceil(8)).max(1) as u16,
+                    ..Bio::new(io.op, io.sector, io.sectors)
+                };
+                self.submit(at, cpu, pid, submitted.bio, Submission::new(bio, Waiter(submitted.bio.0)));
+            }
+            EventKind::Getrq { bio, .. } => {
+                if let Some(submission) = self.parked.remove(&bio.bio) {
+                    self.submit(at, cpu, pid, bio.bio, submission);
+                }
+            }
+            EventKind::Unplug { explicit, .. } => self.with_plug(at, cpu, pid, |queue, cx, plug| {
+                if *explicit { queue.flush_plug(cx, plug) } else { queue.flush_plug_to_sleep(cx, plug) }
+            }),
+            EventKind::Run { hctx } => self.run(at, cpu, *hctx),
+            EventKind::Insert(insert) if insert.by == InsertedBy::Core => self.baseline.inside.push(Candidate {
+                rq: insert.rq,
+                sector: insert.io.sector,
+                sectors: insert.io.sectors,
+                pid,
+            }),
+            EventKind::Issue(issue) if !issue.io.flushseq => {
+                self.tick = issue.io.j.unwrap_or(self.tick);
+                self.compare(event, issue.rq);
+            }
+            EventKind::Free(free) => self.release(at, cpu, free.rq),
+            EventKind::Unknown(_) => self.outcome.unknown_events += 1,
+            _ => {}
+        }
+    }
+
+    fn with_cx<R>(
+        &mut self,
+        at: Instant,
+        cpu: CpuId,
+        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, ScriptedDriver, NoProbe>) -> R,
+    ) -> R {
+        let mut cx = Cx {
+            now: Now { at, tick: self.tick },
+            cpu,
+            driver: &mut self.driver,
+            effects: &mut self.effects,
+            probe: &mut NoProbe,
+        };
+        let answer = body(&self.queue, &mut cx);
+        // The recording says what happens next.
+        while self.effects.pop().is_some() {}
+        answer
+    }
+
+    fn with_plug(
+        &mut self,
+        at: Instant,
+        cpu: CpuId,
+        pid: u32,
+        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, ScriptedDriver, NoProbe>, &mut Plug),
+    ) {
+        let mut plug = self.plugs.remove(&pid).unwrap_or_default();
+        self.with_cx(at, cpu, |queue, cx| body(queue, cx, &mut plug));
+        self.plugs.insert(pid, plug);
+    }
+
+    fn submit(&mut self, at: Instant, cpu: CpuId, pid: u32, number: BioNumber, mut submission: Submission) {
+        let mut parked = false;
+        self.with_plug(at, cpu, pid, |queue, cx, plug| {
+            parked = queue.submit(cx, &mut submission, Some(plug)) == Submitted::Parked;
+        });
+        if parked {
+            self.parked.insert(number, submission);
+        }
+    }
+
+    fn run(&mut self, at: Instant, cpu: CpuId, hctx: HctxId) {
+        self.with_cx(at, cpu, |queue, cx| queue.run_hctx(cx, hctx));
+    }
+
+    /// The kernel issued `rq`: is it the next of ours?
+    fn compare(&mut self, event: &Event, rq: RqNumber) {
+        if !self.queued.contains(&rq) || self.baseline.candidate(rq).is_none() {
+            // Issued directly: no decision, in either order.
+            self.driver.started.retain(|&started| started != rq);
+            return;
+        }
+        let (queued, early) = (&self.queued, &self.early);
+        self.driver.started.retain(|started| queued.contains(started) && !early.contains(started));
+        let ours = self.driver.started.front().copied();
+        if ours != Some(rq) {
+            let mismatch = self.explain(event, rq, ours);
+            self.outcome.note(|| mismatch);
+        }
+        self.baseline.judge(&mut self.outcome.score, Some(rq), ours);
+        match self.driver.started.iter().position(|&started| started == rq) {
+            Some(at) => drop(self.driver.started.remove(at)),
+            None => drop(self.early.insert(rq)),
+        }
+    }
+
+    fn explain(&self, event: &Event, kernel: RqNumber, ours: Option<RqNumber>) -> Mismatch {
+        let show = |candidate: &Candidate| {
+            format!("rq {} {}+{} of {}", candidate.rq.0, candidate.sector.0, candidate.sectors, candidate.pid)
+        };
+        let name = |rq: Option<RqNumber>| {
+            let found = self.baseline.inside.iter().find(|candidate| Some(candidate.rq) == rq);
+            found.map_or_else(|| "nothing yet".to_owned(), show)
+        };
+        Mismatch {
+            line: event.line,
+            t_ns: event.t.0,
+            inside: self.baseline.inside.iter().take(8).map(show).collect(),
+            more: self.baseline.inside.len().saturating_sub(8),
+            kernel: name(Some(kernel)),
+            ours: name(ours),
+            reason: "the order of dispatch list and software queues",
+        }
+    }
+
+    fn release(&mut self, at: Instant, cpu: CpuId, rq: RqNumber) {
+        let known = self.driver.in_flight.remove(&rq);
+        let known = known.or_else(|| {
+            let has_number = self.driver.verdicts.contains_key(&rq);
+            if has_number { None } else { self.driver.flushes.pop_front() }
+        });
+        if let Some(rq) = known {
+            self.with_cx(at, cpu, |queue, cx| queue.complete(cx, rq, Status::Ok));
+        }
+    }
+}

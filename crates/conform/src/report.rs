@@ -1,0 +1,187 @@
+//! What `conform` says: per recording and pooled by scheduler, as a document and as a table.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use serde::Serialize;
+
+use crate::score::{Mismatch, Outcome, Score};
+
+/// Name of the document's format.
+pub const FORMAT: &str = "hoistway-conformance/1";
+
+/// The scores of one recording.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TraceReport {
+    /// The file, as it was named.
+    pub file: String,
+    /// Its scheduler; "switch" for a recording in which schedulers are changed.
+    pub scheduler: String,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+/// The scores of all recordings.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Report {
+    /// One by one.
+    pub traces: Vec<TraceReport>,
+    /// Recordings that were left out, with the reason.
+    pub skipped: Vec<(String, String)>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    format: &'static str,
+    traces: Vec<TraceRow<'a>>,
+    by_scheduler: BTreeMap<&'a str, SchedulerRow>,
+    skipped: Vec<SkippedRow<'a>>,
+}
+
+#[derive(Serialize)]
+struct TraceRow<'a> {
+    file: &'a str,
+    scheduler: &'a str,
+    #[serde(flatten)]
+    shares: Shares,
+    unknown_events: u64,
+    mismatches: &'a [Mismatch],
+}
+
+#[derive(Serialize)]
+struct SchedulerRow {
+    traces: usize,
+    #[serde(flatten)]
+    shares: Shares,
+}
+
+#[derive(Serialize)]
+struct SkippedRow<'a> {
+    file: &'a str,
+    reason: &'a str,
+}
+
+/// Counts and shares; a share is null where there was nothing to count.
+#[derive(Serialize)]
+struct Shares {
+    questions: u64,
+    dispatches: u64,
+    all: Option<f64>,
+    hard: Option<f64>,
+    switch: Option<f64>,
+    null: Option<f64>,
+}
+
+impl From<&Score> for Shares {
+    fn from(score: &Score) -> Self {
+        Shares {
+            questions: score.questions,
+            dispatches: score.dispatches,
+            all: score.all_share(),
+            hard: score.hard_share(),
+            switch: score.switch_share(),
+            null: score.null_share(),
+        }
+    }
+}
+
+impl Report {
+    /// Pooled counts for each scheduler.
+    #[must_use]
+    pub fn by_scheduler(&self) -> BTreeMap<&str, (usize, Score)> {
+        let mut pooled: BTreeMap<&str, (usize, Score)> = BTreeMap::new();
+        for trace in &self.traces {
+            let (count, score) = pooled.entry(&trace.scheduler).or_default();
+            *count += 1;
+            score.add(&trace.outcome.score);
+        }
+        pooled
+    }
+
+    /// The document as JSON.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let traces = self.traces.iter().map(|trace| TraceRow {
+            file: &trace.file,
+            scheduler: &trace.scheduler,
+            shares: (&trace.outcome.score).into(),
+            unknown_events: trace.outcome.unknown_events,
+            mismatches: &trace.outcome.mismatches,
+        });
+        let by_scheduler = self
+            .by_scheduler()
+            .into_iter()
+            .map(|(name, (traces, score))| (name, SchedulerRow { traces, shares: (&score).into() }));
+        let document = Document {
+            format: FORMAT,
+            traces: traces.collect(),
+            by_scheduler: by_scheduler.collect(),
+            skipped: self.skipped.iter().map(|(file, reason)| SkippedRow { file, reason }).collect(),
+        };
+        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    }
+
+    /// Tables for people, with the first mismatches of each recording explained.
+    #[must_use]
+    pub fn table(&self, ascii: bool) -> String {
+        let mut out = String::new();
+        if !self.traces.is_empty() {
+            let mut table = new_table(ascii, "recording");
+            for trace in &self.traces {
+                let name = trace.file.rsplit('/').next().unwrap_or(&trace.file);
+                add_row(&mut table, vec![name.to_owned(), trace.scheduler.clone()], &trace.outcome.score);
+            }
+            let _ = writeln!(out, "{table}\n");
+            let mut table = new_table(ascii, "pooled");
+            for (name, (count, score)) in self.by_scheduler() {
+                add_row(&mut table, vec![format!("{count} recordings"), name.to_owned()], &score);
+            }
+            let _ = writeln!(out, "{table}");
+        }
+        for trace in self.traces.iter().filter(|trace| !trace.outcome.mismatches.is_empty()) {
+            let _ = writeln!(out, "\n{}: the first decisions that differ", trace.file);
+            for mismatch in &trace.outcome.mismatches {
+                let more = if mismatch.more > 0 { format!(" and {} more", mismatch.more) } else { String::new() };
+                let _ = writeln!(
+                    out,
+                    "  line {}, t={} ns\n    inside: {}{more}\n    kernel: {}\n    ours:   {} ({})",
+                    mismatch.line,
+                    mismatch.t_ns,
+                    mismatch.inside.join("; "),
+                    mismatch.kernel,
+                    mismatch.ours,
+                    mismatch.reason
+                );
+            }
+        }
+        let unknown: u64 = self.traces.iter().map(|trace| trace.outcome.unknown_events).sum();
+        if unknown > 0 {
+            let _ = writeln!(out, "\n{unknown} events of unknown kinds were skipped.");
+        }
+        for (file, reason) in &self.skipped {
+            let _ = writeln!(out, "\nleft out: {file}: {reason}");
+        }
+        out
+    }
+}
+
+fn new_table(ascii: bool, first: &str) -> Table {
+    let mut table = Table::new();
+    let dash = if ascii { '-' } else { '─' };
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill(dash)));
+    table.set_header([first, "scheduler", "questions", "dispatches", "all", "hard", "switch", "null"]);
+    for column in 2..8 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn add_row(table: &mut Table, mut cells: Vec<String>, score: &Score) {
+    let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", share * 100.0));
+    cells.extend([score.questions.to_string(), score.dispatches.to_string()]);
+    cells.extend([score.all_share(), score.hard_share(), score.switch_share(), score.null_share()].map(percent));
+    table.add_row(cells);
+}

@@ -1,0 +1,220 @@
+//! Lines into sections: comments, blanks, section heads and includes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Document, Entry, Environment, Place, Section, expand};
+use crate::JobFileError;
+use crate::error::quoted;
+
+/// Includes within includes.
+const INCLUDE_DEPTH_MAX: usize = 16;
+/// Options in a file, with all that it includes: ten times what the largest job file needs.
+const ENTRIES_MAX: usize = 1_000_000;
+/// Distinct places where an include stands.
+const INCLUDES_MAX: usize = 1_000;
+
+/// Reads the job file `text`, called `file_name` in messages.
+pub(crate) fn read(text: &str, file_name: &str, environment: &Environment<'_>) -> Result<Document, JobFileError> {
+    let name: Arc<str> = file_name.into();
+    if text.contains('\0') {
+        return Err(JobFileError::new(&name, "this is not a text file").hinting("a fio job file is expected"));
+    }
+    let document = Document { files: vec![name], sections: Vec::new(), entries: Vec::new() };
+    let mut reader = Reader { document, environment, including: Vec::new() };
+    reader.lines(text, 0)?;
+    Ok(reader.document)
+}
+
+struct Reader<'e> {
+    document: Document,
+    environment: &'e Environment<'e>,
+    /// The include files that are open, outermost first.
+    including: Vec<PathBuf>,
+}
+
+impl Reader<'_> {
+    fn lines(&mut self, text: &str, file: u16) -> Result<(), JobFileError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = without_comment(line);
+            let place = Place { file, line: number };
+            if line.starts_with('[') {
+                self.section(line, place)?;
+            } else if !line.is_empty() {
+                self.option(line, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn section(&mut self, line: &str, place: Place) -> Result<(), JobFileError> {
+        if !self.including.is_empty() {
+            let error = self.error(place, "an included file cannot have sections");
+            return Err(error.hinting("fio reads only options from it"));
+        }
+        // As in fio, a name may contain brackets: it ends at the last one.
+        let Some(name) = line[1..].strip_suffix(']') else {
+            return Err(self.error(place, "a section needs a closing bracket").hinting("write [name]"));
+        };
+        let first = self.document.entries.len();
+        if name != "global" && name.starts_with("global") {
+            let message = format!("fio takes the section {} for [global]", quoted(name));
+            return Err(self.error(place, &message).hinting("write [global], or give the job another name"));
+        }
+        self.document.sections.push(Section { name: name.into(), place, entries: first..first });
+        Ok(())
+    }
+
+    fn option(&mut self, line: &str, place: Place) -> Result<(), JobFileError> {
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
+            None => (line, None),
+        };
+        if self.document.sections.is_empty() {
+            let error = self.error(place, &format!("{} stands outside of any section", quoted(line)));
+            return Err(error.hinting("put it after a [job] or [global] line"));
+        }
+        if let Some(path) = include_of(line) {
+            return self.include(path, place);
+        }
+        let value = match value {
+            None => None,
+            Some(value) => match expand::expand(value, self.environment) {
+                Ok(value) => Some(value.into_owned()),
+                Err(refusal) => {
+                    let error = self.error(place, &refusal.message).on_option(name);
+                    return Err(match refusal.hint {
+                        Some(hint) => error.hinting(hint),
+                        None => error,
+                    });
+                }
+            },
+        };
+        if self.document.entries.len() >= ENTRIES_MAX {
+            return Err(self.error(place, &format!("more than {ENTRIES_MAX} options")));
+        }
+        self.document.entries.push(Entry { name: name.to_owned(), value, place });
+        if let Some(section) = self.document.sections.last_mut() {
+            section.entries.end = self.document.entries.len();
+        }
+        Ok(())
+    }
+
+    fn include(&mut self, path: &str, place: Place) -> Result<(), JobFileError> {
+        if path.is_empty() {
+            return Err(self.error(place, "include needs a file name"));
+        }
+        let name = path;
+        let path = Path::new(path);
+        if self.including.iter().any(|open| open == path) {
+            return Err(self.error(place, &format!("{} includes itself", quoted(name))));
+        }
+        if self.including.len() == INCLUDE_DEPTH_MAX {
+            return Err(self.error(place, &format!("includes are nested deeper than {INCLUDE_DEPTH_MAX}")));
+        }
+        if self.document.files.len() > INCLUDES_MAX {
+            return Err(self.error(place, &format!("more than {INCLUDES_MAX} includes")));
+        }
+        let text = (self.environment.include)(path)
+            .map_err(|e| self.error(place, &format!("cannot read the include file {}: {e}", quoted(name))))?;
+        let file = self.document.files.len() as u16;
+        self.document.files.push(name.into());
+        self.including.push(path.to_owned());
+        self.lines(&text, file)?;
+        self.including.pop();
+        Ok(())
+    }
+
+    fn error(&self, place: Place, message: &str) -> JobFileError {
+        self.document.error_at(place, self.document.sections.last(), message)
+    }
+}
+
+/// The line without blanks at its ends and without comment. As in fio, `;` and `#` begin a comment anywhere.
+fn without_comment(line: &str) -> &str {
+    let end = line.find([';', '#']).unwrap_or(line.len());
+    line[..end].trim_matches(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// The file named by an `include FILE` line.
+fn include_of(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("include")?;
+    if rest.is_empty() { Some(rest) } else { rest.starts_with(char::is_whitespace).then(|| rest.trim()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    fn outline(text: &str) -> Vec<(String, Vec<String>)> {
+        let document = read(text, "t.fio", &Environment::empty()).unwrap();
+        let entry = |e: &Entry| match &e.value {
+            Some(value) => format!("{}:{}={value}", e.place.line, e.name),
+            None => format!("{}:{}", e.place.line, e.name),
+        };
+        let sections = document.sections.iter();
+        sections
+            .map(|s| (s.name.to_string(), document.entries[s.entries.clone()].iter().map(entry).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn sections_hold_their_options_with_line_numbers() {
+        let text = "; a comment\n[global]\nbs=4k\n\n # another\n[ my job ]\r\n\trw = randread ;x\nstonewall\n";
+        let expected = [("global", vec!["3:bs=4k"]), (" my job ", vec!["7:rw=randread", "8:stonewall"])];
+        let expected = expected.map(|(n, e)| (n.to_owned(), e.into_iter().map(str::to_owned).collect::<Vec<_>>()));
+        assert_eq!(outline(text), expected);
+    }
+
+    #[test]
+    fn comments_cut_a_line_anywhere() {
+        assert_eq!(outline("[a]\nsize=1m;x\nbs=4k #y\nname=q#r")[0].1, ["2:size=1m", "3:bs=4k", "4:name=q"]);
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (text, message) in [
+            ("bs=4k\n", "t.fio:1: \"bs=4k\" stands outside of any section"),
+            ("[a\n", "t.fio:1: a section needs a closing bracket"),
+            ("[global2]\n", "t.fio:1: fio takes the section \"global2\" for [global]"),
+            ("[a]\nfilename=${X}\n", "t.fio:2: [a] filename: the environment variable \"X\" is not set"),
+            ("[a]\ninclude x\n", "t.fio:2: [a] cannot read the include file \"x\""),
+            ("[a]\n\0", "t.fio: this is not a text file"),
+        ] {
+            let error = read(text, "t.fio", &Environment::empty()).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn includes_insert_options_and_may_nest_but_not_loop() {
+        let files = |path: &Path| match path.to_str() {
+            Some("one") => Ok("bs=4k\ninclude two\niodepth=8\n".to_owned()),
+            Some("two") => Ok("rw=read\n".to_owned()),
+            Some("loop") => Ok("include loop\n".to_owned()),
+            Some("section") => Ok("[b]\n".to_owned()),
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        let environment = Environment { include: &files, ..Environment::empty() };
+        let document = read("[a]\ninclude one\nsize=1m\n", "t.fio", &environment).unwrap();
+        let places: Vec<_> =
+            document.entries.iter().map(|e| (&*document.files[usize::from(e.place.file)], e.place.line)).collect();
+        assert_eq!(places, [("one", 1), ("two", 1), ("one", 3), ("t.fio", 3)]);
+        assert_eq!(document.sections[0].entries, 0..4);
+        for (name, message) in [("loop", "includes itself"), ("section", "cannot have sections")] {
+            let error = read(&format!("[a]\ninclude {name}\n"), "t.fio", &environment).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("{name}:1:")), "{error}");
+            assert!(error.message.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn endless_includes_stop_at_the_depth_limit() {
+        let next = |path: &Path| Ok(format!("include {}x\n", path.display()));
+        let environment = Environment { include: &next, ..Environment::empty() };
+        let error = read("[a]\ninclude x\n", "t.fio", &environment).unwrap_err();
+        assert!(error.message.contains("nested deeper than 16"), "{error}");
+    }
+}

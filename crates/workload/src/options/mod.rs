@@ -1,0 +1,53 @@
+//! Every option of fio, in one table: its name, its values, its default, what it is for, and what is done with
+//! it here. The parser, the help and the documentation come from it.
+//!
+//! An option is *honoured*, *ignored* because it cannot change a simulation (and named in a notice), or *not
+//! supported*: then it is an error, because the results would be those of another job. There is no fourth way:
+//! nothing is read and dropped in silence.
+
+mod depth;
+mod files;
+mod groups;
+mod ignored;
+mod index;
+mod pace;
+mod pattern;
+mod priority;
+mod refused;
+mod setter;
+mod spec;
+mod suggest;
+mod volume;
+
+pub(crate) use index::OptionIndex;
+pub use spec::{OptionSpec, Treatment};
+pub(crate) use spec::{Action, Subject};
+
+/// The parts of the table, by subject.
+const TABLE: [&[OptionSpec]; 9] = [
+    groups::OPTIONS,
+    files::OPTIONS,
+    volume::OPTIONS,
+    pattern::OPTIONS,
+    depth::OPTIONS,
+    pace::OPTIONS,
+    priority::OPTIONS,
+    refused::OPTIONS,
+    ignored::OPTIONS,
+];
+
+/// How many options the table has.
+pub(crate) const COUNT: usize = {
+    let mut count = 0;
+    let mut part = 0;
+    while part < TABLE.len() {
+        count += TABLE[part].len();
+        part += 1;
+    }
+    count
+};
+
+/// All options that are known, by subject.
+pub fn options() -> impl Iterator<Item = &'static OptionSpec> {
+    TABLE.into_iter().flatten()
+}

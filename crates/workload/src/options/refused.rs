@@ -1,0 +1,97 @@
+//! Options that would change the results and are not modelled, with what to do instead.
+
+use super::spec::OptionSpec;
+
+/// The default, spelled out, is no reason to refuse a job.
+const ONLY_OFF: &[&str] = &["0"];
+
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    // Groups and phases.
+    refused("wait_for", &[], "Wait until the named job has ended", "use stonewall to wait for all earlier jobs"),
+    refused("exitall", ONLY_OFF, "End all jobs when the first ends", "give all jobs the same runtime"),
+    refused("exit_what", &[], "Which jobs exitall ends", "give all jobs the same runtime"),
+    // Files.
+    refused("nrfiles", &["1"], "Number of files of the job", "write one job for each file").alias(&["nr_files"]),
+    refused("openfiles", &["0", "1"], "Files open at a time", "jobs have one file each"),
+    refused("file_service_type", &[], "Which of several files is next", "jobs have one file each"),
+    refused("filesize", &[], "Size of the files", "use size for the size of the region"),
+    refused("file_append", ONLY_OFF, "Start at the end of the file", "use offset"),
+    refused("opendir", &[], "Use all files below a directory", "use filename"),
+    refused("fill_device", ONLY_OFF, "Write until the device is full", "use rw=write with size=100%").alias(&["fill_fs"]),
+    refused("offset_align", ONLY_OFF, "Round a percentage of offset up", "give offset in bytes"),
+    refused("create_only", ONLY_OFF, "Only create the files", "leave the job out"),
+    refused("verify_only", ONLY_OFF, "Only verify what an earlier run wrote", "use rw=read or rw=randread"),
+    refused("zonemode", &["none"], "Zones within the region", "zones are not modelled"),
+    refused("zonesize", &["0"], "Size of a zone", "zones are not modelled"),
+    refused("zonecapacity", &["0"], "Usable part of a zone", "zones are not modelled"),
+    refused("zonerange", &["0"], "Distance of zones", "zones are not modelled"),
+    refused("zoneskip", &["0"], "Bytes between zones", "zones are not modelled"),
+    refused("read_beyond_wp", ONLY_OFF, "Read behind the write pointer", "zones are not modelled"),
+    refused("max_open_zones", &["0"], "Most open zones", "zones are not modelled"),
+    refused("job_max_open_zones", &["0"], "Most open zones of a job", "zones are not modelled"),
+    refused("ignore_zone_limits", ONLY_OFF, "Do not ask the device for its zone limits", "zones are not modelled"),
+    refused("zone_reset_threshold", &["0"], "When zones are reset", "zones are not modelled"),
+    refused("zone_reset_frequency", &["0"], "How often zones are reset", "zones are not modelled"),
+    // Pattern.
+    refused("bs_is_seq_rand", ONLY_OFF, "bs means sequential,random", "use two jobs"),
+    refused("rwmixcycle", &[], "Time between two draws of the direction", "fio has dropped it: leave it out"),
+    refused("trim_percentage", ONLY_OFF, "Trim a part of what is verified", "use rw=randtrim in a job of its own"),
+    refused("num_range", &["1"], "Ranges in one trim", "leave it out"),
+    refused("read_iolog", &[], "Replay a recorded log", "replay the log instead of running the job"),
+    refused("replay_no_stall", ONLY_OFF, "Replay as fast as possible", "replay the log instead of running the job"),
+    refused("replay_time_scale", &["100"], "Replay faster or slower", "replay the log instead of running the job"),
+    refused("replay_redirect", &[], "Replay to one device", "replay the log instead of running the job"),
+    refused("replay_scale", &["1"], "Divide offsets of a replay", "replay the log instead of running the job"),
+    refused("replay_align", &["0"], "Align offsets of a replay", "replay the log instead of running the job"),
+    refused("replay_skip", &[], "Leave out directions of a replay", "replay the log instead of running the job"),
+    // Depth, submission and durability.
+    refused("io_submit_mode", &["inline"], "Submit from threads of their own", "inline submission is what is modelled"),
+    refused("serialize_overlap", ONLY_OFF, "Never have overlapping I/Os in flight", "leave the random map on instead"),
+    refused("write_barrier", ONLY_OFF, "Make each Nth write a barrier", "use fsync=N"),
+    refused("sync_file_range", &[], "Start or wait for write-back of a range", "use fsync=N"),
+    refused("end_fsync", ONLY_OFF, "Flush at the end of a write job", "use fsync=N"),
+    refused("fsync_on_close", ONLY_OFF, "Flush when a file is closed", "use fsync=N"),
+    refused("fill_cache", ONLY_OFF, "Fill the page cache first", "buffered I/O is not modelled"),
+    refused("pre_read", ONLY_OFF, "Read the files into the page cache first", "buffered I/O is not modelled"),
+    refused("writefua", ONLY_OFF, "Make each write durable", "use sync=dsync"),
+    refused("readfua", ONLY_OFF, "Read from the medium, not from a cache", "leave it out"),
+    refused("write_mode", &["write"], "Kind of write command", "only plain writes are modelled"),
+    refused("cmd_type", &[], "Passthrough commands", "passthrough is not modelled: use ioengine=io_uring"),
+    // Pace.
+    refused("thinktime_iotime", ONLY_OFF, "Pause after this much time", "use thinktime_blocks"),
+    refused("rate_ignore_thinktime", ONLY_OFF, "Do not make up for think time", "leave it out"),
+    refused("rate_min", ONLY_OFF, "Fail below this rate", "check the rate in the results").alias(&["ratemin"]),
+    refused("rate_iops_min", ONLY_OFF, "Fail below this rate", "check the rate in the results"),
+    refused("max_latency", ONLY_OFF, "Fail above this latency", "check the latency in the results"),
+    refused("latency_target", ONLY_OFF, "Find the depth that keeps this latency", "run a sweep over iodepth"),
+    refused("latency_window", ONLY_OFF, "Time to hold latency_target", "run a sweep over iodepth"),
+    refused("latency_percentile", &["100"], "Share of I/Os within latency_target", "run a sweep over iodepth"),
+    refused("latency_run", ONLY_OFF, "Keep searching the depth", "run a sweep over iodepth"),
+    refused("flow", ONLY_OFF, "Balance jobs against each other", "use rate or rate_iops"),
+    refused("flow_id", ONLY_OFF, "Which jobs are balanced", "use rate or rate_iops"),
+    refused("flow_watermark", &[], "How far jobs may be out of balance", "use rate or rate_iops"),
+    refused("flow_sleep", ONLY_OFF, "Pause of a job that is ahead", "use rate or rate_iops"),
+    refused("steadystate", &[], "End when results are steady", "use runtime").alias(&["ss"]),
+    refused("steadystate_duration", ONLY_OFF, "How long results must be steady", "use runtime").alias(&["ss_dur"]),
+    refused("steadystate_ramp_time", ONLY_OFF, "Time before looking", "use ramp_time").alias(&["ss_ramp"]),
+    refused("continue_on_error", &["none", "0"], "Go on after errors", "leave it out"),
+    refused("ignore_error", &[], "Errors that do not count", "leave it out"),
+    // Priority and placement.
+    refused("cmdprio_percentage", ONLY_OFF, "Share of I/Os with a priority of their own", "use two jobs with prio"),
+    refused("cmdprio_class", &[], "Class of those I/Os", "use two jobs with prioclass"),
+    refused("cmdprio", &[], "Level of those I/Os", "use two jobs with prio"),
+    refused("cmdprio_bssplit", &[], "Share of those I/Os by size", "use two jobs with prio"),
+    refused("cpumask", &[], "Allowed CPUs as a mask", "use cpus_allowed"),
+    refused("numa_cpu_nodes", &[], "Allowed NUMA nodes", "use cpus_allowed"),
+    refused("numa_mem_policy", &["default", "local"], "Where memory comes from", "leave it out"),
+    refused("profile", &[], "A built-in set of options", "write the options out"),
+];
+
+const fn refused(
+    name: &'static str,
+    accepted: &'static [&'static str],
+    doc: &'static str,
+    hint: &'static str,
+) -> OptionSpec {
+    OptionSpec::refused(name, accepted, doc, hint)
+}

@@ -1,0 +1,186 @@
+//! The options of one job as typed values, before they are checked against each other.
+
+use std::sync::Arc;
+
+use hoistway_blk::Nanos;
+
+use crate::generator::{Distribution, RandomGenerator};
+use crate::options;
+use crate::values::{Amount, KbBase, PerDirection};
+use crate::workload::{Engine, RateProcess, ThinkBlocks, WriteSync};
+
+/// `rw` without its modifier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+    Trim,
+    /// Reads and writes by `rwmixread`.
+    Mixed,
+    /// Each range is trimmed, then written.
+    TrimWrite,
+}
+
+/// What `rw=...:N` asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Modifier {
+    None,
+    /// Random: a new position only every so many I/Os.
+    Every(u32),
+    /// Sequential: bytes to skip after each I/O, backwards if negative.
+    Skip(i64),
+}
+
+/// `rw_sequencer`: what the I/Os between two new positions do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sequencer {
+    Sequential,
+    Identical,
+}
+
+/// One entry of `bssplit`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Share {
+    pub(crate) bytes: u64,
+    /// `None` takes an even part of what the others leave.
+    pub(crate) percent: Option<u8>,
+}
+
+/// The options of one job. Defaults are fio's.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    // Groups and phases.
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) numjobs: i64,
+    pub(crate) stonewall: bool,
+    pub(crate) new_group: bool,
+    pub(crate) group_reporting: bool,
+    pub(crate) start_delay: (Nanos, Nanos),
+    pub(crate) runtime: Nanos,
+    pub(crate) time_based: bool,
+    pub(crate) ramp_time: Nanos,
+    // Files and volume.
+    pub(crate) filename: Option<String>,
+    pub(crate) directory: Option<String>,
+    pub(crate) direct: bool,
+    pub(crate) kb_base: KbBase,
+    pub(crate) size: Option<Amount>,
+    pub(crate) io_size: Option<Amount>,
+    pub(crate) offset: Amount,
+    pub(crate) offset_increment: Amount,
+    pub(crate) number_ios: i64,
+    pub(crate) loops: i64,
+    // Pattern.
+    pub(crate) direction: Direction,
+    pub(crate) random: bool,
+    pub(crate) modifier: Modifier,
+    pub(crate) sequencer: Sequencer,
+    pub(crate) read_percent: u8,
+    pub(crate) bs: PerDirection<u64>,
+    pub(crate) bs_range: PerDirection<Option<(u64, u64)>>,
+    pub(crate) bs_split: PerDirection<Vec<Share>>,
+    pub(crate) bs_unaligned: bool,
+    pub(crate) block_align: PerDirection<Option<u64>>,
+    pub(crate) percent_random: PerDirection<u8>,
+    pub(crate) no_random_map: bool,
+    pub(crate) random_generator: RandomGenerator,
+    pub(crate) distribution: Distribution,
+    pub(crate) rand_seed: Option<i64>,
+    pub(crate) rand_repeat: bool,
+    // Depth and submission.
+    pub(crate) engine: Engine,
+    pub(crate) iodepth: i64,
+    pub(crate) iodepth_batch: i64,
+    pub(crate) iodepth_batch_complete_min: i64,
+    pub(crate) iodepth_batch_complete_max: i64,
+    pub(crate) iodepth_low: i64,
+    pub(crate) fsync: i64,
+    pub(crate) fdatasync: i64,
+    pub(crate) write_sync: WriteSync,
+    // Pace.
+    pub(crate) think_time: Nanos,
+    pub(crate) think_spin: Nanos,
+    pub(crate) think_blocks: i64,
+    pub(crate) think_blocks_type: ThinkBlocks,
+    pub(crate) rate_bytes: PerDirection<u64>,
+    pub(crate) rate_ios: PerDirection<u64>,
+    pub(crate) rate_process: RateProcess,
+    // Priority and placement.
+    pub(crate) prio: Option<u8>,
+    pub(crate) prio_class: Option<u8>,
+    pub(crate) nice: i8,
+    pub(crate) cgroup: Option<String>,
+    pub(crate) cgroup_weight: Option<u32>,
+    pub(crate) cpus_allowed: Option<Arc<[u32]>>,
+    pub(crate) cpus_split: bool,
+    /// For each option of the table: 1 + the index of the line that gave it last; 0 if none did.
+    pub(crate) given: [u32; options::COUNT],
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            name: None,
+            description: None,
+            numjobs: 1,
+            stonewall: false,
+            new_group: false,
+            group_reporting: false,
+            start_delay: (Nanos::ZERO, Nanos::ZERO),
+            runtime: Nanos::ZERO,
+            time_based: false,
+            ramp_time: Nanos::ZERO,
+            filename: None,
+            directory: None,
+            direct: false,
+            kb_base: KbBase::default(),
+            size: None,
+            io_size: None,
+            offset: Amount::Bytes(0),
+            offset_increment: Amount::Bytes(0),
+            number_ios: 0,
+            loops: 1,
+            direction: Direction::Read,
+            random: false,
+            modifier: Modifier::None,
+            sequencer: Sequencer::Sequential,
+            read_percent: 50,
+            bs: PerDirection([4096; 3]),
+            bs_range: PerDirection([None; 3]),
+            bs_split: PerDirection(Default::default()),
+            bs_unaligned: false,
+            block_align: PerDirection([None; 3]),
+            percent_random: PerDirection([100; 3]),
+            no_random_map: false,
+            random_generator: RandomGenerator::Tausworthe,
+            distribution: Distribution::Uniform,
+            rand_seed: None,
+            rand_repeat: true,
+            engine: Engine::Psync,
+            iodepth: 1,
+            iodepth_batch: 1,
+            iodepth_batch_complete_min: 1,
+            iodepth_batch_complete_max: 1,
+            iodepth_low: 0,
+            fsync: 0,
+            fdatasync: 0,
+            write_sync: WriteSync::None,
+            think_time: Nanos::ZERO,
+            think_spin: Nanos::ZERO,
+            think_blocks: 1,
+            think_blocks_type: ThinkBlocks::Completed,
+            rate_bytes: PerDirection([0; 3]),
+            rate_ios: PerDirection([0; 3]),
+            rate_process: RateProcess::Linear,
+            prio: None,
+            prio_class: None,
+            nice: 0,
+            cgroup: None,
+            cgroup_weight: None,
+            cpus_allowed: None,
+            cpus_split: false,
+            given: [0; options::COUNT],
+        }
+    }
+}
