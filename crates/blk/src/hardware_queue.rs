@@ -261,6 +261,7 @@ mod tests {
     use crate::ids::{RqId, Sector};
     use crate::kernel::Kernel;
     use crate::limits::Limits;
+    use crate::merge::NoMerges;
     use crate::request::RequestPool;
     use crate::sharing::Local;
     use crate::time::Instant;
@@ -293,7 +294,7 @@ mod tests {
         }
 
         fn merges(&self, cpu: u16, sector: u64) -> bool {
-            let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default());
+            let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
             let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
             self.hctx.merge_into_software_queue(CpuId(cpu), &rules, &mut bio).is_some()
         }

@@ -42,8 +42,8 @@ pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use driver::{Driver, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, Needs, NoMerges, Place, PolicyCx, Reason,
-    Requests, Scheduler, Serialized,
+    Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, Needs, Place, PolicyCx, Reason, Requests,
+    Scheduler, Serialized,
 };
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
@@ -53,7 +53,7 @@ pub use kernel::{
     AfterLeftovers, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, PlugOrder, PlugUse, ShallowRule,
 };
 pub use limits::Limits;
-pub use merge::{Edge, Merge, MergeRules};
+pub use merge::{Edge, Merge, MergeRules, NoMerges};
 pub use plug::Plug;
 pub use probe::{Event, NoProbe, Probe};
 pub use queue::{

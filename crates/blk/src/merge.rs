@@ -15,6 +15,18 @@ pub enum Edge {
     Back,
 }
 
+/// How much merging is switched off (`queue/nomerges`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum NoMerges {
+    /// 0: nothing is.
+    #[default]
+    All,
+    /// 1: only the cheap tries are left: plug, software queue and the one-hit cache.
+    Cheap,
+    /// 2: no merging at all.
+    Nothing,
+}
+
 /// Why a bio that fits by position did not merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merge {
@@ -35,6 +47,8 @@ pub struct MergeRules {
     pub equal_priority: bool,
     /// Bios of different cgroups stay apart.
     pub equal_cgroup: bool,
+    /// How much merging is switched off.
+    pub nomerges: NoMerges,
 }
 
 const NEVER: BioFlags = BioFlags(BioFlags::NOMERGE.0 | BioFlags::PREFLUSH.0 | BioFlags::FUA.0);
@@ -56,11 +70,12 @@ pub fn mergeable(rq: &Request) -> bool {
 impl MergeRules {
     /// The rules of a kernel for a queue with these limits.
     #[must_use]
-    pub fn new(generation: &Generation, limits: Limits) -> Self {
+    pub fn new(generation: &Generation, limits: Limits, nomerges: NoMerges) -> Self {
         MergeRules {
             limits,
             equal_priority: generation.merge_needs_equal_priority,
             equal_cgroup: generation.merge_needs_equal_cgroup,
+            nomerges,
         }
     }
 
@@ -158,7 +173,11 @@ mod tests {
     }
 
     fn rules(kernel: Kernel) -> MergeRules {
-        MergeRules::new(kernel.generation(), Limits { max_sectors: 64, max_segments: 4, ..Limits::default() })
+        MergeRules::new(
+            kernel.generation(),
+            Limits { max_sectors: 64, max_segments: 4, ..Limits::default() },
+            NoMerges::All,
+        )
     }
 
     fn merge(rq: &mut Rq, bio: Bio) -> Merge {

@@ -23,18 +23,6 @@ use crate::tags::Depth;
 use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
 
-/// How much merging is switched off (`queue/nomerges`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum NoMerges {
-    /// 0: nothing is.
-    #[default]
-    All,
-    /// 1: only the cheap tries are left: plug, software queue and the one-hit cache.
-    Cheap,
-    /// 2: no merging at all.
-    Nothing,
-}
-
 /// A policy of somebody's own, for [`Elevator::custom`].
 pub type BoxedScheduler = Box<dyn Scheduler + Send>;
 
@@ -102,12 +90,11 @@ impl<Sh: Sharing> Elevator<Sh> {
         &self,
         now: Now,
         rules: &MergeRules,
-        nomerges: NoMerges,
         bio: &mut Option<Bio>,
         freed: &mut Vec<Rq>,
         calls: &mut Calls,
     ) -> Option<Edge> {
-        with_scheduler!(self, s => s.merge_bio(now, rules, nomerges, bio, freed, calls), none => None)
+        with_scheduler!(self, s => s.merge_bio(now, rules, bio, freed, calls), none => None)
     }
 
     /// Takes requests in; see [`Serialized::insert`].
@@ -116,13 +103,12 @@ impl<Sh: Sharing> Elevator<Sh> {
         &self,
         now: Now,
         rules: &MergeRules,
-        nomerges: NoMerges,
         list: impl Iterator<Item = Rq>,
         place: Place,
         freed: &mut Vec<Rq>,
         calls: &mut Calls,
     ) {
-        with_scheduler!(self, s => s.insert(now, rules, nomerges, list, place, freed, calls), none => {
+        with_scheduler!(self, s => s.insert(now, rules, list, place, freed, calls), none => {
             debug_assert!(false, "without a scheduler requests go to the software queues");
         });
     }

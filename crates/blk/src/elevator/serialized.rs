@@ -7,14 +7,13 @@
 use crate::bio::{Bio, Op, is_sync};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
-use crate::merge::{self, Edge, Merge, MergeRules};
+use crate::merge::{self, Edge, Merge, MergeRules, NoMerges};
 use crate::request::{Marks, Request, Rq};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::Depth;
 use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
 
-use super::NoMerges;
 use super::finished::FinishedSet;
 use super::merge_index::MergeIndex;
 use super::reason::Reason;
@@ -57,21 +56,14 @@ impl<S: Scheduler> Inner<S> {
     }
 
     /// The request that `bio` should try to join, by cache, hash and the policy's own index, in this order.
-    fn candidate(
-        &mut self,
-        now: Now,
-        rules: &MergeRules,
-        nomerges: NoMerges,
-        bio: &Bio,
-        calls: &mut Calls,
-    ) -> Option<RqId> {
+    fn candidate(&mut self, now: Now, rules: &MergeRules, bio: &Bio, calls: &mut Calls) -> Option<RqId> {
         if let Some(last) = self.index.last()
             && rules.edge(self.requests.get(last), bio).is_some()
             && self.allows(now, last, bio, calls)
         {
             return Some(last);
         }
-        if nomerges != NoMerges::All {
+        if rules.nomerges != NoMerges::All {
             return None;
         }
         let requests = &self.requests;
@@ -134,18 +126,17 @@ impl<S: Scheduler> Inner<S> {
         &mut self,
         now: Now,
         rules: &MergeRules,
-        nomerges: NoMerges,
         mut rq: Rq,
         freed: &mut Vec<Rq>,
         calls: &mut Calls,
     ) -> Option<Rq> {
-        if nomerges == NoMerges::Nothing || !merge::mergeable(&rq) {
+        if rules.nomerges == NoMerges::Nothing || !merge::mergeable(&rq) {
             return Some(rq);
         }
         let last = self.index.last().filter(|&last| rules.may_absorb(self.requests.get(last), &rq));
         let mut survivor = match last {
             Some(last) => last,
-            None if nomerges == NoMerges::All => match self.appendable(rules, &rq) {
+            None if rules.nomerges == NoMerges::All => match self.appendable(rules, &rq) {
                 Some(id) => id,
                 None => return Some(rq),
             },
@@ -245,7 +236,6 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         &self,
         now: Now,
         rules: &MergeRules,
-        nomerges: NoMerges,
         bio: &mut Option<Bio>,
         freed: &mut Vec<Rq>,
         calls: &mut Calls,
@@ -255,7 +245,7 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
             if self.needs.bios {
                 inner.call(now, calls, |policy, cx| policy.bio_arrived(cx, candidate));
             }
-            let id = inner.candidate(now, rules, nomerges, candidate, calls)?;
+            let id = inner.candidate(now, rules, candidate, calls)?;
             match rules.merge(inner.requests.get_mut(id), bio) {
                 Merge::Merged(edge) => {
                     inner.after_growth(now, rules, id, edge, freed, calls);
@@ -276,7 +266,6 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         &self,
         now: Now,
         rules: &MergeRules,
-        nomerges: NoMerges,
         list: impl Iterator<Item = Rq>,
         place: Place,
         freed: &mut Vec<Rq>,
@@ -284,7 +273,7 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     ) {
         self.locked(now, calls, |inner, calls| {
             for rq in list {
-                let Some(mut rq) = inner.insertion_merge(now, rules, nomerges, rq, freed, calls) else { continue };
+                let Some(mut rq) = inner.insertion_merge(now, rules, rq, freed, calls) else { continue };
                 rq.marks.set(Marks::INSERTED);
                 let (id, end) = (rq.id(), rq.end());
                 let findable = place == Place::Sorted && merge::mergeable(&rq);

@@ -50,7 +50,7 @@ impl<Sh: Sharing> Queue<Sh> {
     ) {
         let mut freed = cx.effects.take_freed();
         let mut calls = Calls::default();
-        self.elevator.insert(cx.now, &self.rules, self.nomerges, list, place, &mut freed, &mut calls);
+        self.elevator.insert(cx.now, &self.rules, list, place, &mut freed, &mut calls);
         cx.effects.push_calls(calls);
         self.free_absorbed(cx, freed);
     }

@@ -22,12 +22,12 @@ mod tests;
 pub use submit::{Submission, Submitted};
 
 use crate::effects::Effects;
-use crate::elevator::{Calls, Elevator, NoMerges};
+use crate::elevator::{Calls, Elevator};
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
-use crate::merge::MergeRules;
+use crate::merge::{MergeRules, NoMerges};
 use crate::request::{RequestPool, Rq};
 use crate::schedulers::{MqDeadline, MqDeadlineConfig};
 use crate::sharing::{Lock, Sharing, Word};
@@ -106,7 +106,6 @@ impl std::error::Error for ConfigError {}
 pub struct Queue<Sh: Sharing> {
     generation: &'static Generation,
     rules: MergeRules,
-    nomerges: NoMerges,
     elevator: Elevator<Sh>,
     pool: RequestPool<Sh>,
     /// Request slots of each hardware queue: scheduler tags with a scheduler, else driver tags.
@@ -208,8 +207,7 @@ impl<Sh: Sharing> Queue<Sh> {
         };
         Ok(Queue {
             generation,
-            rules: MergeRules::new(generation, config.limits.clone()),
-            nomerges: config.nomerges,
+            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
             elevator,
             pool: RequestPool::new(slots_per_hctx * u32::from(hw_queues)),
             slots_per_hctx,

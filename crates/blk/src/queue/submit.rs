@@ -6,10 +6,10 @@ use super::{Cx, Queue, Step};
 use crate::bio::{Bio, BioFlags, Status};
 use crate::driver::Driver;
 use crate::effects::Effect;
-use crate::elevator::{Allocation, Calls, NoMerges};
+use crate::elevator::{Allocation, Calls};
 use crate::ids::{HctxId, Waiter};
 use crate::kernel::DirectIssue;
-use crate::merge;
+use crate::merge::{self, NoMerges};
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
@@ -184,7 +184,7 @@ impl<Sh: Sharing> Queue<Sh> {
             submission.remainder = submission.bio.replace(front);
         }
         match &submission.bio {
-            Some(bio) if self.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
+            Some(bio) if self.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
             _ => Stage::Allocate,
         }
     }
@@ -231,7 +231,7 @@ impl<Sh: Sharing> Queue<Sh> {
     ) -> Option<merge::Edge> {
         let mut freed = cx.effects.take_freed();
         let mut calls = Calls::default();
-        let merged = self.elevator.merge_bio(cx.now, &self.rules, self.nomerges, bio, &mut freed, &mut calls);
+        let merged = self.elevator.merge_bio(cx.now, &self.rules, bio, &mut freed, &mut calls);
         cx.effects.push_calls(calls);
         self.free_absorbed(cx, freed);
         merged
@@ -298,7 +298,7 @@ impl<Sh: Sharing> Queue<Sh> {
         plug: Option<&mut Plug>,
     ) -> Stage {
         let Some(plug) = plug else { return Stage::Place(rq) };
-        if plug.is_full(self.generation, self.nomerges != NoMerges::Nothing) {
+        if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
             return Stage::FlushFull(PlugFlush::explicit(self, cx, plug), rq);
         }
         if plug.is_empty() {
