@@ -8,10 +8,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoProbe, Now, Plug, Queue,
-    QueueConfig, Refusal, Rejected, Rq, Status, Submission, Submitted, Tick, Waiter,
+    Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoProbe, Now, Plug, PlugFlush, Queue,
+    QueueConfig, Refusal, Rejected, Rq, Status, Step, Submission, Tick, Waiter,
 };
-use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, RqNumber, Trace};
+use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, RqNumber, Submitted, Trace};
 
 use crate::fifo::{Baseline, Candidate};
 use crate::kernel_of;
@@ -39,6 +39,8 @@ struct ScriptedDriver {
     flushes: VecDeque<Rq>,
     /// What was started, in order, and not yet compared.
     started: VecDeque<RqNumber>,
+    /// The hardware queue that a request was refused for in the present call.
+    refused: Option<HctxId>,
 }
 
 impl Driver for ScriptedDriver {
@@ -54,6 +56,7 @@ impl Driver for ScriptedDriver {
         };
         let accepted = self.verdicts.get_mut(&number).and_then(VecDeque::pop_front).unwrap_or(true);
         if !accepted {
+            self.refused = Some(rq.hctx);
             return Err(Rejected { rq, why: Refusal::Busy });
         }
         self.started.push_back(number);
@@ -67,8 +70,12 @@ struct Replay {
     driver: ScriptedDriver,
     effects: Effects,
     plugs: HashMap<u32, Plug>,
-    /// Bios that wait for a tag.
-    parked: HashMap<BioNumber, Submission>,
+    /// Flushes that are under way.
+    flushes: HashMap<u32, PlugFlush>,
+    /// Bios that merged.
+    merging: HashSet<BioNumber>,
+    /// Lines of runs in which the kernel issued something: there the hardware queue was not stopped.
+    issuing_runs: HashSet<u64>,
     /// Requests that went through a queue: their order counts.
     queued: HashSet<RqNumber>,
     /// Requests that the kernel issued before we did.
@@ -107,6 +114,9 @@ impl Replay {
         let mut driver = ScriptedDriver::default();
         let mut last_start: HashMap<RqNumber, bool> = HashMap::new();
         let mut queued = HashSet::new();
+        let mut merging = HashSet::new();
+        let mut issuing_runs = HashSet::new();
+        let mut open_runs: HashMap<(Option<CpuId>, Option<u32>), u64> = HashMap::new();
         for event in &trace.events {
             match &event.kind {
                 EventKind::Insert(insert) => {
@@ -120,6 +130,7 @@ impl Replay {
                         driver.number_of.insert(u64::from(bio.0), issue.rq);
                     }
                     driver.verdicts.entry(issue.rq).or_default().push_back(true);
+                    issuing_runs.extend(open_runs.get(&(event.cpu, event.pid)));
                     last_start.insert(issue.rq, true);
                 }
                 EventKind::Requeue { rq, .. } => {
@@ -133,8 +144,15 @@ impl Replay {
                 EventKind::Complete(complete) => {
                     last_start.remove(&complete.rq);
                 }
+                EventKind::Run { .. } => {
+                    open_runs.insert((event.cpu, event.pid), event.line);
+                }
+                EventKind::RunEnd => {
+                    open_runs.remove(&(event.cpu, event.pid));
+                }
                 EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
                     driver.number_of.insert(u64::from(merge.bio.0), merge.rq);
+                    merging.insert(merge.bio);
                 }
                 _ => {}
             }
@@ -144,7 +162,9 @@ impl Replay {
             driver,
             effects: Effects::new(),
             plugs: HashMap::new(),
-            parked: HashMap::new(),
+            flushes: HashMap::new(),
+            merging,
+            issuing_runs,
             queued,
             early: HashSet::new(),
             baseline: Baseline::default(),
@@ -157,36 +177,35 @@ impl Replay {
         let (pid, cpu) = (event.pid.unwrap_or(0), event.cpu.unwrap_or(CpuId(0)));
         let at = event.t;
         match &event.kind {
-            EventKind::Queue(submitted) => {
-                let io = &submitted.io;
-                let bio = Bio {
-                    flags: io.flags,
-                    ioprio: io.prio,
-                    io_context: IoContextId(pid),
-                    owner: u64::from(submitted.bio.0),
-                    // A 4 KiB page is a segment.
-                    segments: (io.sectors.div_ceil(8)).max(1) as u16,
-                    ..Bio::new(io.op, io.sector, io.sectors)
-                };
-                self.submit(at, cpu, pid, submitted.bio, Submission::new(bio, Waiter(submitted.bio.0)));
+            // A bio that merged did so when it arrived; one that got a request may have slept for it in between.
+            EventKind::Queue(submitted) if self.merging.contains(&submitted.bio) => {
+                self.submit(at, cpu, pid, submitted);
             }
-            EventKind::Getrq { bio, .. } => {
-                if let Some(submission) = self.parked.remove(&bio.bio) {
-                    self.submit(at, cpu, pid, bio.bio, submission);
+            EventKind::Getrq { bio, .. } => self.submit(at, cpu, pid, bio),
+            EventKind::Unplug { explicit, .. } => {
+                let mut flush = None;
+                self.with_plug(at, cpu, pid, |queue, cx, plug| flush = Some(queue.begin_flush(cx, plug, *explicit)));
+                if let Some(flush) = flush {
+                    self.flushes.insert(pid, flush);
+                }
+                if !*explicit {
+                    self.finish_flush(at, cpu, pid);
                 }
             }
-            EventKind::Unplug { explicit, .. } => self.with_plug(at, cpu, pid, |queue, cx, plug| {
-                if *explicit { queue.flush_plug(cx, plug) } else { queue.flush_plug_to_sleep(cx, plug) }
-            }),
-            EventKind::Run { hctx } => self.run(at, cpu, *hctx),
-            EventKind::Insert(insert) if insert.by == InsertedBy::Core => self.baseline.inside.push(Candidate {
-                rq: insert.rq,
-                sector: insert.io.sector,
-                sectors: insert.io.sectors,
-                pid,
-            }),
+            EventKind::Run { hctx } => self.run(event, cpu, *hctx),
+            EventKind::Insert(insert) if insert.by == InsertedBy::Core => {
+                // Queued although its plug was flushed to be issued: the driver had stopped the hardware queue.
+                self.step_flush(event, cpu, pid, insert.rq, true);
+                self.baseline.inside.push(Candidate {
+                    rq: insert.rq,
+                    sector: insert.io.sector,
+                    sectors: insert.io.sectors,
+                    pid,
+                });
+            }
             EventKind::Issue(issue) if !issue.io.flushseq => {
                 self.tick = issue.io.j.unwrap_or(self.tick);
+                self.step_flush(event, cpu, pid, issue.rq, false);
                 self.compare(event, issue.rq);
             }
             EventKind::Free(free) => self.release(at, cpu, free.rq),
@@ -209,6 +228,10 @@ impl Replay {
             probe: &mut NoProbe,
         };
         let answer = body(&self.queue, &mut cx);
+        // The recorded driver stops a queue that it refused something for, and starts it when its time has come.
+        if let Some(hctx) = self.driver.refused.take() {
+            self.queue.hctx(hctx).set_stopped(true);
+        }
         // The recording says what happens next.
         while self.effects.pop().is_some() {}
         answer
@@ -226,18 +249,58 @@ impl Replay {
         self.plugs.insert(pid, plug);
     }
 
-    fn submit(&mut self, at: Instant, cpu: CpuId, pid: u32, number: BioNumber, mut submission: Submission) {
-        let mut parked = false;
+    fn submit(&mut self, at: Instant, cpu: CpuId, pid: u32, submitted: &Submitted) {
+        let io = &submitted.io;
+        let bio = Bio {
+            flags: io.flags,
+            ioprio: io.prio,
+            io_context: IoContextId(pid),
+            owner: u64::from(submitted.bio.0),
+            // A 4 KiB page is a segment.
+            segments: (io.sectors.div_ceil(8)).max(1) as u16,
+            ..Bio::new(io.op, io.sector, io.sectors)
+        };
+        self.finish_flush(at, cpu, pid);
+        let mut submission = Submission::new(bio, Waiter(submitted.bio.0));
+        if io.sectors == 0 {
+            // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
+            self.with_cx(at, cpu, |queue, cx| queue.submit(cx, &mut submission, None));
+            return;
+        }
         self.with_plug(at, cpu, pid, |queue, cx, plug| {
-            parked = queue.submit(cx, &mut submission, Some(plug)) == Submitted::Parked;
+            // Without a tag, where the kernel had one, the bio is lost and shows as a difference.
+            let _ = queue.submit(cx, &mut submission, Some(plug));
         });
-        if parked {
-            self.parked.insert(number, submission);
+    }
+
+    /// Lets the flush of `pid`'s plug deal with `rq`, if it is next, with the hardware queue stopped or not.
+    fn step_flush(&mut self, event: &Event, cpu: CpuId, pid: u32, rq: RqNumber, stopped: bool) {
+        let Some(mut flush) = self.flushes.remove(&pid) else { return };
+        self.with_cx(event.t, cpu, |queue, cx| {
+            while flush.is_running() && flush.step(queue, cx) == Step::More {}
+            let next = flush.next().map(|next| (next.hctx, next.bios.iter().map(|bio| bio.owner).collect::<Vec<_>>()));
+            let Some((hctx, bios)) = next else { return };
+            if bios.iter().any(|bio| cx.driver.number_of.get(bio) == Some(&rq)) {
+                queue.hctx(hctx).set_stopped(stopped);
+                flush.step(queue, cx);
+                while flush.is_running() && flush.step(queue, cx) == Step::More {}
+            }
+        });
+        self.flushes.insert(pid, flush);
+    }
+
+    /// Takes the flush of `pid`'s plug to its end.
+    fn finish_flush(&mut self, at: Instant, cpu: CpuId, pid: u32) {
+        if let Some(mut flush) = self.flushes.remove(&pid) {
+            self.with_cx(at, cpu, |queue, cx| while flush.step(queue, cx) == Step::More {});
         }
     }
 
-    fn run(&mut self, at: Instant, cpu: CpuId, hctx: HctxId) {
-        self.with_cx(at, cpu, |queue, cx| queue.run_hctx(cx, hctx));
+    fn run(&mut self, event: &Event, cpu: CpuId, hctx: HctxId) {
+        if self.issuing_runs.contains(&event.line) {
+            self.queue.hctx(hctx).set_stopped(false);
+        }
+        self.with_cx(event.t, cpu, |queue, cx| queue.run_hctx(cx, hctx));
     }
 
     /// The kernel issued `rq`: is it the next of ours?

@@ -53,8 +53,20 @@ impl PlugFlush {
         PlugFlush { list, explicit, now, run: None }
     }
 
+    /// The request that the next step is about, if it is about one.
+    #[must_use]
+    pub fn next(&self) -> Option<&Rq> {
+        if self.run.is_some() { None } else { self.list.front() }
+    }
+
+    /// Whether a run of a hardware queue is under way that the flush started.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.run.is_some()
+    }
+
     /// One step.
-    pub(super) fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
+    pub fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
         if let Some(run) = &mut self.run {
             // What a plug's flush runs itself still sees the plug's clock.
             let real = std::mem::replace(&mut cx.now, self.now);
@@ -109,15 +121,15 @@ impl PlugFlush {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Flushes the plug of a task that is about to sleep: its requests are queued, none is issued from here.
-    pub fn flush_plug_to_sleep<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug) {
-        let mut flush = PlugFlush::before_sleep(cx, plug);
-        while flush.step(self, cx) == Step::More {}
+    /// Begins the flush of a plug: because its section ends, or because the task is about to sleep and its requests
+    /// must only be queued. The caller steps through it.
+    pub fn begin_flush<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug, explicit: bool) -> PlugFlush {
+        if explicit { PlugFlush::explicit(self, cx, plug) } else { PlugFlush::before_sleep(cx, plug) }
     }
 
     /// Flushes a plug at the end of its section.
     pub fn flush_plug<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug) {
-        let mut flush = PlugFlush::explicit(self, cx, plug);
+        let mut flush = self.begin_flush(cx, plug, true);
         while flush.step(self, cx) == Step::More {}
     }
 }

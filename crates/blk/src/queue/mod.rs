@@ -19,6 +19,7 @@ mod submit;
 #[cfg(test)]
 mod tests;
 
+pub use flush::PlugFlush;
 pub use submit::{Submission, Submitted};
 
 use crate::effects::Effects;

@@ -1,0 +1,137 @@
+//! Where the next I/O of a direction goes.
+
+use super::order::Order;
+use super::sizes::Sizes;
+use super::stream::{Purpose, Stream};
+use crate::plan::JobPlan;
+use crate::settings::Sequencer;
+
+/// One direction. As in fio, each goes on from where it was itself: a sequential mix reads the region and
+/// writes the region, side by side.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    sizes: Sizes,
+    size_stream: Stream,
+    /// The smallest block.
+    bytes_min: u64,
+    /// Alignment of random offsets.
+    align: u64,
+    /// Which of the track's orders it uses.
+    order: usize,
+    percent_random: u8,
+    /// The last I/O, relative to the region; both 0 before the first.
+    last_start: u64,
+    last_end: u64,
+}
+
+/// The random offsets of a direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Grid {
+    align: u64,
+    pub(super) blocks: u64,
+}
+
+/// The random offsets of direction `lane` in a region: those from which its smallest block fits.
+pub(super) fn grid(job: &JobPlan, lane: usize, region_bytes: u64) -> Grid {
+    let (align, smallest) = (job.align[lane], u64::from(job.sizes[lane].min()));
+    Grid { align, blocks: region_bytes.saturating_sub(smallest) / align + 1 }
+}
+
+impl Lane {
+    pub(super) fn new(job: &JobPlan, lane: usize, region_bytes: u64, seed: u64, process: u64) -> Lane {
+        let lanes = job.direction.lanes();
+        let shared = lanes.iter().all(|&l| grid(job, l, region_bytes) == grid(job, lanes[0], region_bytes));
+        Lane {
+            sizes: job.sizes[lane].clone(),
+            size_stream: Stream::numbered(seed, process, Purpose::Size as u64 + lane as u64),
+            bytes_min: u64::from(job.sizes[lane].min()),
+            align: job.align[lane],
+            order: if shared { 0 } else { lanes.iter().position(|&l| l == lane).unwrap_or(0) },
+            percent_random: job.percent_random[lane],
+            last_start: 0,
+            last_end: 0,
+        }
+    }
+}
+
+/// What the directions share.
+#[derive(Clone, Debug)]
+pub(super) struct Track {
+    pub(super) random: bool,
+    pub(super) orders: Vec<Order>,
+    pub(super) start_bytes: u64,
+    pub(super) region_bytes: u64,
+    /// Bytes between sequential I/Os, backwards if negative.
+    pub(super) skip: i64,
+    /// Whether the region starts over when it is done.
+    pub(super) wraps: bool,
+    /// I/Os from one random offset to the next.
+    pub(super) every: u32,
+    /// How many of them are left.
+    pub(super) run_left: u32,
+    pub(super) sequencer: Sequencer,
+    pub(super) order_stream: Stream,
+}
+
+impl Track {
+    /// Offset on the device and length of the next I/O; `None` if the region is done.
+    #[inline]
+    pub(super) fn next(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
+        let start = if self.random { self.random_start(lane)? } else { self.sequential_start(lane)? };
+        let bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
+        lane.last_start = start;
+        lane.last_end = start + u64::from(bytes);
+        Some((self.start_bytes + start, bytes))
+    }
+
+    #[inline]
+    fn random_start(&mut self, lane: &Lane) -> Option<u64> {
+        if self.every > 1 || lane.percent_random < 100 {
+            if let Some(start) = self.run_start(lane) {
+                return Some(start);
+            }
+        }
+        let order = &mut self.orders[lane.order];
+        match order.next() {
+            Some(block) => Some(block * lane.align),
+            None if self.wraps => {
+                order.restart();
+                order.next().map(|block| block * lane.align)
+            }
+            None => None,
+        }
+    }
+
+    /// The start of an I/O that follows the last one in a random job, if it does.
+    fn run_start(&mut self, lane: &Lane) -> Option<u64> {
+        if self.run_left > 0 {
+            self.run_left -= 1;
+            if self.sequencer == Sequencer::Identical {
+                return Some(lane.last_start);
+            }
+        } else {
+            self.run_left = self.every - 1;
+            if self.order_stream.percent(lane.percent_random) {
+                return None;
+            }
+        }
+        // What does not fit is drawn at random after all.
+        (lane.last_end + lane.bytes_min <= self.region_bytes).then_some(lane.last_end)
+    }
+
+    #[inline]
+    fn sequential_start(&mut self, lane: &Lane) -> Option<u64> {
+        let mut start = lane.last_end;
+        if self.skip != 0 && start > 0 {
+            start = match start.checked_add_signed(self.skip) {
+                Some(start) => start,
+                // Backwards jobs go on from the end, as in fio even when they do not wrap otherwise.
+                None => self.region_bytes.saturating_add_signed(self.skip),
+            };
+        }
+        if start + lane.bytes_min <= self.region_bytes {
+            return Some(start);
+        }
+        (self.wraps || self.skip < 0).then_some(0)
+    }
+}

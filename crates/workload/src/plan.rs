@@ -1,0 +1,178 @@
+//! Which I/Os a process issues: everything about them but the size of the device.
+
+use std::sync::Arc;
+
+use crate::JobFileError;
+use crate::generator::{Distribution, Generator, RandomGenerator, Sizes};
+use crate::settings::{Direction, Modifier, Sequencer};
+use crate::values::Amount;
+
+/// Which I/Os a process issues. It becomes a [`Generator`] when the size of the device is known.
+#[derive(Clone, Debug)]
+pub struct IoPlan {
+    pub(crate) job: Arc<JobPlan>,
+    /// Position of the process in the workload.
+    pub(crate) process: u32,
+    /// Which clone of its job it is.
+    pub(crate) clone: u32,
+    /// A file of its own, if it does not use a file or device that has a name.
+    pub(crate) own_file: Option<OwnFile>,
+}
+
+/// Where the file of a process without `filename` lies on the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnFile {
+    pub(crate) start_bytes: u64,
+    pub(crate) bytes: u64,
+}
+
+/// What all clones of a job have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct JobPlan {
+    pub(crate) origin: Origin,
+    pub(crate) direction: Direction,
+    pub(crate) random: bool,
+    pub(crate) modifier: Modifier,
+    pub(crate) sequencer: Sequencer,
+    pub(crate) read_percent: u8,
+    /// For reads, writes and trims.
+    pub(crate) sizes: [Sizes; 3],
+    /// Alignment of random offsets in bytes, for reads, writes and trims.
+    pub(crate) align: [u64; 3],
+    pub(crate) percent_random: [u8; 3],
+    /// Whether each block is visited once in a pass.
+    pub(crate) random_map: bool,
+    pub(crate) random_generator: RandomGenerator,
+    pub(crate) distribution: Distribution,
+    /// Mixed into the seed of the run.
+    pub(crate) rand_seed: Option<i64>,
+    /// Whether each pass repeats the order of the first.
+    pub(crate) rand_repeat: bool,
+    pub(crate) size: Option<Amount>,
+    pub(crate) io_size: Option<Amount>,
+    pub(crate) offset: Amount,
+    pub(crate) offset_increment: Amount,
+    /// 0 for no limit.
+    pub(crate) number_ios: u64,
+    pub(crate) loops: u64,
+    pub(crate) time_based: bool,
+    /// A flush after each so many writes (`fsync`, `fdatasync`); 0 for none.
+    pub(crate) sync_every: [u32; 2],
+}
+
+/// The places of the options that may turn out not to fit the device.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) section: Arc<str>,
+    pub(crate) size: (Arc<str>, u32),
+    pub(crate) offset: (Arc<str>, u32),
+}
+
+/// The part of a file that a process uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Region {
+    /// First byte on the device.
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
+    /// Bytes of the whole file or device, of which percentages are taken.
+    pub(crate) whole: u64,
+}
+
+impl IoPlan {
+    /// The I/Os of this plan on a device of `device_bytes`. The same `seed` gives the same I/Os, on any
+    /// machine; each process of a workload has random numbers of its own.
+    ///
+    /// # Errors
+    /// If the region of the job does not fit the device, or is smaller than a block.
+    pub fn generator(&self, seed: u64, device_bytes: u64) -> Result<Generator, JobFileError> {
+        let region = self.region(device_bytes)?;
+        Ok(Generator::new(self, region, seed))
+    }
+
+    /// The smallest block that it reads, writes or trims, in bytes.
+    #[must_use]
+    pub fn block_bytes_min(&self) -> u32 {
+        self.active_sizes().map(Sizes::min).min().unwrap_or(0)
+    }
+
+    /// The largest block that it reads, writes or trims, in bytes.
+    #[must_use]
+    pub fn block_bytes_max(&self) -> u32 {
+        self.active_sizes().map(Sizes::max).max().unwrap_or(0)
+    }
+
+    /// Whether it writes or trims.
+    #[must_use]
+    pub fn modifies(&self) -> bool {
+        self.job.direction != Direction::Read
+    }
+
+    /// Where it works on a device of `device_bytes`: first byte and length.
+    ///
+    /// # Errors
+    /// As for [`IoPlan::generator`].
+    pub fn range(&self, device_bytes: u64) -> Result<(u64, u64), JobFileError> {
+        self.region(device_bytes).map(|region| (region.start, region.bytes))
+    }
+
+    fn active_sizes(&self) -> impl Iterator<Item = &Sizes> {
+        self.job.direction.lanes().iter().map(|&lane| &self.job.sizes[lane])
+    }
+
+    fn region(&self, device_bytes: u64) -> Result<Region, JobFileError> {
+        let job = &*self.job;
+        let (base, whole) = match self.own_file {
+            Some(file) => (file.start_bytes, file.bytes),
+            None => (0, device_bytes),
+        };
+        if base.saturating_add(whole) > device_bytes {
+            let message = format!("the files of the jobs need {} bytes, the device has {device_bytes}", base + whole);
+            return Err(self.size_error(&message).hinting("use a larger device, or a smaller size"));
+        }
+        let increment = job.offset_increment.of(whole).checked_mul(u64::from(self.clone));
+        // A percentage may end between two sectors.
+        let offset = increment.and_then(|i| i.checked_add(job.offset.of(whole))).map(|offset| offset & !511);
+        let Some(offset) = offset.filter(|&offset| offset < whole) else {
+            let message = format!("the job starts behind the end of the device, which has {device_bytes} bytes");
+            let (file, line) = &job.origin.offset;
+            let error = JobFileError::new(file, message).at_line(*line).in_section(Some(&job.origin.section));
+            return Err(error.on_option("offset").hinting("use a larger device, or a smaller offset"));
+        };
+        let room = whole - offset;
+        let bytes = match job.size {
+            None => room,
+            Some(Amount::Percent(percent)) => Amount::Percent(percent).of(whole).min(room),
+            Some(Amount::Bytes(bytes)) if bytes <= room => bytes,
+            Some(Amount::Bytes(bytes)) => {
+                let end = offset.saturating_add(bytes);
+                let message = format!("the job ends at byte {end}, but the device has {device_bytes}");
+                return Err(self.size_error(&message).hinting("use size=100%, or a larger device"));
+            }
+        };
+        let block = self.block_bytes_min();
+        if bytes < u64::from(block) {
+            let message = format!("the region of {bytes} bytes is smaller than a block of {block}");
+            return Err(self.size_error(&message).hinting("use a larger device or size, or a smaller bs"));
+        }
+        Ok(Region { start: base + offset, bytes, whole })
+    }
+
+    fn size_error(&self, message: &str) -> JobFileError {
+        let (file, line) = &self.job.origin.size;
+        JobFileError::new(file, message).at_line(*line).in_section(Some(&self.job.origin.section)).on_option("size")
+    }
+}
+
+impl Direction {
+    /// The directions that occur: 0 for reads, 1 for writes, 2 for trims.
+    pub(crate) fn lanes(self) -> &'static [usize] {
+        match self {
+            Direction::Read => &[0],
+            Direction::Write => &[1],
+            Direction::Trim => &[2],
+            Direction::Mixed => &[0, 1],
+            // The write repeats the range of the trim.
+            Direction::TrimWrite => &[2],
+        }
+    }
+}

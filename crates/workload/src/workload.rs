@@ -1,0 +1,240 @@
+//! What a job file asks for, as data: one [`Process`] for each clone of each job.
+
+use std::sync::Arc;
+
+use hoistway_blk::{IoPriority, Nanos};
+
+use crate::build;
+use crate::jobfile::{self, Environment};
+use crate::{IoPlan, JobFileError, Pacer};
+
+/// Everything that a job file asks for.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// The processes: jobs in the order of the file, clones of a job next to each other.
+    pub processes: Vec<Process>,
+    /// The distinct files that the processes use, in order of first use. One file is one device.
+    pub files: Vec<String>,
+    /// What the user should know: options that were ignored, options without effect. One sentence each.
+    pub notices: Vec<String>,
+    /// The options of all `[global]` sections by fio's own names, as fio's JSON output repeats them; options
+    /// without a value are left out, as fio does. A repeated option appears once, with its last value.
+    pub global_options: Vec<(String, String)>,
+    /// The text of the job file.
+    pub text: String,
+}
+
+impl Workload {
+    /// Reads the fio job file `text`, called `file_name` in messages.
+    ///
+    /// # Errors
+    /// The first thing in the file that fio would refuse, that fio would silently misread, or that would
+    /// change the results and is not modelled.
+    ///
+    /// ```
+    /// use hoistway_workload::{Environment, Workload};
+    ///
+    /// let text = "[writers]\nfilename=/dev/sda\ndirect=1\nrw=randwrite\nioengine=libaio\niodepth=4\nnumjobs=2\n";
+    /// let workload = Workload::parse(text, "jobs.fio", &Environment::empty())?;
+    /// assert_eq!(workload.processes.len(), 2);
+    ///
+    /// let mut ios = workload.processes[0].plan.generator(1, 1 << 30)?;
+    /// assert_eq!(ios.next().map(|io| io.bytes), Some(4096));
+    /// # Ok::<(), hoistway_workload::JobFileError>(())
+    /// ```
+    pub fn parse(text: &str, file_name: &str, environment: &Environment<'_>) -> Result<Workload, JobFileError> {
+        let document = jobfile::read(text, file_name, environment)?;
+        build::workload(&document, text)
+    }
+}
+
+/// One process (or thread) of a job.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Its position in [`Workload::processes`]; its random numbers depend on it.
+    pub index: u32,
+    /// Name of the job; the same for all clones unless `name=` renames the first.
+    pub name: String,
+    /// What `description=` says.
+    pub description: Option<String>,
+    /// The job, counted from 0 without `[global]` sections.
+    pub job: usize,
+    /// Which clone of the job, from 0.
+    pub clone: u32,
+    /// fio's number of the reporting group.
+    pub group: u32,
+    /// Processes of a phase start together, when all those of the phase before have ended (`stonewall`).
+    pub phase: u32,
+    /// Whether the processes of its group are reported as one.
+    pub group_reporting: bool,
+    /// The job section's own options by fio's own names, as fio's JSON output repeats them: without those of
+    /// `[global]` and those without a value.
+    pub options: Arc<[(String, String)]>,
+    /// How it issues I/O.
+    pub engine: Engine,
+    /// I/Os that it keeps in flight, at least 1; always 1 with a synchronous engine.
+    pub iodepth: u32,
+    /// I/Os that it submits at once, 1 to `iodepth`.
+    pub submit_batch: u32,
+    /// Completions that it waits for when its queue is full; 0 polls.
+    pub complete_min: u32,
+    /// Most completions that it takes at once, at least `complete_min` and 1.
+    pub complete_max: u32,
+    /// Once full, it lets its queue drain to this before it submits again; `iodepth` for no such pause.
+    pub iodepth_low: u32,
+    /// Whether it bypasses the page cache: always true for now.
+    pub direct: bool,
+    /// Whether each write must be durable before it completes.
+    pub write_sync: WriteSync,
+    /// It ends after this time from the end of `ramp`, if the plan does not end before.
+    pub runtime: Option<Nanos>,
+    /// Whether it goes on until `runtime` is over, however often its size is done.
+    pub time_based: bool,
+    /// Time before measurement starts, in addition to `runtime`.
+    pub ramp: Nanos,
+    /// It starts that much after its phase.
+    pub start_delay: Nanos,
+    /// Pauses between I/Os.
+    pub think: Option<Think>,
+    /// Limits of its pace.
+    pub rate: Option<Rate>,
+    /// The I/O priority that it sets; `None` leaves it to the nice level.
+    pub io_priority: Option<IoPriority>,
+    /// Its nice level, -20 to 19.
+    pub nice: i8,
+    /// Name of the cgroup that its I/O is charged to.
+    pub cgroup: Option<String>,
+    /// I/O weight of that cgroup.
+    pub cgroup_weight: Option<u32>,
+    /// The CPUs that it may run on, sorted; `None` for all.
+    pub cpus_allowed: Option<Arc<[u32]>>,
+    /// Its file or device: index into [`Workload::files`].
+    pub file: u32,
+    /// Which I/Os it issues.
+    pub plan: IoPlan,
+}
+
+impl Process {
+    /// The pacer of its rate limits, if it has any. The same `seed` gives the same gaps.
+    #[must_use]
+    pub fn pacer(&self, seed: u64) -> Option<Pacer> {
+        self.rate.map(|rate| Pacer::new(rate, self.plan.block_bytes_min(), seed, self.index))
+    }
+}
+
+/// How a process issues I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Engine {
+    /// Linux native asynchronous I/O.
+    Libaio,
+    /// io_uring.
+    IoUring,
+    /// POSIX asynchronous I/O (threads of the C library).
+    Posixaio,
+    /// pread and pwrite; fio's default.
+    Psync,
+    /// lseek, read and write.
+    Sync,
+    /// readv and writev.
+    Vsync,
+    /// preadv and pwritev.
+    Pvsync,
+    /// preadv2 and pwritev2.
+    Pvsync2,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Engine; 8] = [
+        Engine::Libaio,
+        Engine::IoUring,
+        Engine::Posixaio,
+        Engine::Psync,
+        Engine::Sync,
+        Engine::Vsync,
+        Engine::Pvsync,
+        Engine::Pvsync2,
+    ];
+
+    /// fio's name for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Engine::Libaio => "libaio",
+            Engine::IoUring => "io_uring",
+            Engine::Posixaio => "posixaio",
+            Engine::Psync => "psync",
+            Engine::Sync => "sync",
+            Engine::Vsync => "vsync",
+            Engine::Pvsync => "pvsync",
+            Engine::Pvsync2 => "pvsync2",
+        }
+    }
+
+    /// Whether it can keep more than one I/O in flight.
+    #[must_use]
+    pub const fn is_asynchronous(self) -> bool {
+        matches!(self, Engine::Libaio | Engine::IoUring | Engine::Posixaio)
+    }
+}
+
+/// Whether a write is durable when it completes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum WriteSync {
+    /// No.
+    #[default]
+    None,
+    /// Data and metadata (O_SYNC).
+    Sync,
+    /// Data (O_DSYNC).
+    Dsync,
+}
+
+/// Pauses of a process. It first waits for its outstanding I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Think {
+    /// Length of a pause, without `spin`.
+    pub sleep: Nanos,
+    /// How long the process keeps its CPU busy before it sleeps.
+    pub spin: Nanos,
+    /// I/Os between two pauses, at least 1.
+    pub blocks: u32,
+    /// Which I/Os count.
+    pub counting: ThinkBlocks,
+}
+
+/// Which I/Os count towards a pause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThinkBlocks {
+    /// Those that have completed.
+    Completed,
+    /// Those that were issued.
+    Issued,
+}
+
+/// Limits of a process's pace, for reads, writes and trims; 0 is no limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rate {
+    /// How much per second.
+    pub limits: RateLimits,
+    /// How the gaps between I/Os are distributed.
+    pub process: RateProcess,
+}
+
+/// What a rate counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RateLimits {
+    /// Bytes per second.
+    Bytes([u64; 3]),
+    /// I/Os per second.
+    Ios([u64; 3]),
+}
+
+/// How the gaps between I/Os of a limited rate are distributed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RateProcess {
+    /// All the same.
+    Linear,
+    /// Exponentially: a Poisson process.
+    Poisson,
+}
