@@ -80,7 +80,8 @@ impl Effects {
     /// What a policy asked for.
     #[inline]
     pub(crate) fn push_calls(&mut self, calls: Calls) {
-        if calls != Calls::default() {
+        let nothing = calls.set_timer.is_none() && !calls.cancel_timer && !calls.run_queues;
+        if !nothing || !calls.run_hctxs.is_empty() {
             self.push_some_calls(calls);
         }
     }
@@ -94,6 +95,9 @@ impl Effects {
         }
         if calls.run_queues {
             self.push(Effect::RunAll { delay: Nanos::ZERO });
+        }
+        for hctx in calls.run_hctxs.iter() {
+            self.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });
         }
     }
 

@@ -26,17 +26,20 @@ impl<Sh: Sharing> Default for SoftwareQueue<Sh> {
 impl<Sh: Sharing> SoftwareQueue<Sh> {
     /// Tries to merge a bio into one of the newest requests. The first that fits by position decides.
     pub fn merge(&self, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
-        self.list.with(|list| {
-            for rq in list.iter_mut().rev().take(MERGE_WINDOW) {
-                match rules.merge(rq, bio) {
-                    Merge::No => {}
-                    Merge::Merged(edge) => return Some(edge),
-                    Merge::TooLong => return None,
-                }
-            }
-            None
-        })
+        self.list.with(|list| merge_with_newest(list, rules, bio))
     }
+}
+
+/// Tries to merge a bio into one of the newest requests of a list. The first that fits by position decides.
+pub(crate) fn merge_with_newest(list: &mut VecDeque<Rq>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+    for rq in list.iter_mut().rev().take(MERGE_WINDOW) {
+        match rules.merge(rq, bio) {
+            Merge::No => {}
+            Merge::Merged(edge) => return Some(edge),
+            Merge::TooLong => return None,
+        }
+    }
+    None
 }
 
 /// One hardware queue.

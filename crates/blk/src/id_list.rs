@@ -35,6 +35,13 @@ impl Links {
     pub fn new(count: usize) -> Self {
         Links { links: vec![Link { previous: NIL, next: NIL }; count] }
     }
+
+    /// Makes room for the numbers below `count`.
+    pub fn grow(&mut self, count: usize) {
+        if count > self.links.len() {
+            self.links.resize(count, Link { previous: NIL, next: NIL });
+        }
+    }
 }
 
 impl IdList {

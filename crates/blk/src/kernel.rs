@@ -106,6 +106,17 @@ pub enum DeadlineGeneration {
     CPrime,
 }
 
+/// The generations of kyber (`kyber.md`), by how they steer the depths and where requests wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum KyberGeneration {
+    /// 4.12 to 4.17: mean latencies in windows; requests wait in the block layer's software queues.
+    Windows,
+    /// 4.18 and 4.19: the same controller; requests wait in staging lists of kyber's own.
+    StagedWindows,
+    /// 4.20 and later: percentiles of latency histograms, and a domain for discards.
+    Percentiles,
+}
+
 /// The variant of every part in one release.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Generation {
@@ -152,6 +163,8 @@ pub struct Generation {
     pub deadline: DeadlineGeneration,
     /// Whether mq-deadline limits async I/O to 3/4 of the scheduler tags by default.
     pub deadline_limits_async: bool,
+    /// kyber's generation.
+    pub kyber: KyberGeneration,
 }
 
 static GENERATIONS: [Generation; 7] = {
@@ -177,6 +190,7 @@ static GENERATIONS: [Generation; 7] = {
         single_dispatch: false,
         deadline: DeadlineGeneration::A,
         deadline_limits_async: false,
+        kyber: KyberGeneration::Windows,
     };
     const V4_4: Generation = Generation { kernel: Kernel::V4_4, ..V4_12 };
     const V4_19: Generation = Generation {
@@ -185,6 +199,7 @@ static GENERATIONS: [Generation; 7] = {
         after_leftovers: AfterLeftovers::AskIfSent,
         busy_average: true,
         direct_issue: DirectIssue::NotBusy,
+        kyber: KyberGeneration::StagedWindows,
         ..V4_12
     };
     const V5_10: Generation = Generation {
@@ -194,6 +209,7 @@ static GENERATIONS: [Generation; 7] = {
         plug_order: PlugOrder::Fifo,
         plug_use: PlugUse::DirectAndBatches,
         merge_needs_equal_priority: true,
+        kyber: KyberGeneration::Percentiles,
         ..V4_19
     };
     const V6_3: Generation = Generation {

@@ -42,15 +42,15 @@ pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use driver::{Driver, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, Needs, Place, PolicyCx, Reason, Requests,
-    Scheduler, Serialized,
+    Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
+    Scheduler, Serialized, WokenHctxs,
 };
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, SECTOR_BYTES, Sector, Waiter};
 pub use ioprio::{IoPriority, PriorityClass};
 pub use kernel::{
-    AfterLeftovers, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, PlugOrder, PlugUse, ShallowRule,
+    AfterLeftovers, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration, PlugOrder, PlugUse, ShallowRule,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
@@ -61,7 +61,13 @@ pub use queue::{
     Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
-pub use schedulers::{MqDeadline, MqDeadlineConfig};
+pub use schedulers::{
+    Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
+};
+pub use schedulers::{Cfq, CfqClock, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
+pub use schedulers::{
+    ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
+};
 pub use sharing::{Local, Lock, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use tags::{Depth, Sleeper, TagBitmap, Tags, WaitQueues};

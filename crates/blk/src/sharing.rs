@@ -16,7 +16,8 @@ pub trait Sharing: Sized + 'static {
     type Word: Word;
 }
 
-/// Mutual exclusion around a value. Locks are not re-entrant and no path of the block layer holds two.
+/// Mutual exclusion around a value. Locks are not re-entrant and no path of the block layer holds two, but for kyber's:
+/// under a hardware queue's it takes a software queue's or a wait queue's, never the other way round.
 pub trait Lock<T> {
     /// An unlocked lock.
     fn new(value: T) -> Self;

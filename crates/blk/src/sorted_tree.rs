@@ -229,16 +229,30 @@ impl SortedTree {
     }
 
     /// Inserts `id`, keeping what subtrees know about themselves.
+    #[inline]
     pub fn insert_augmented(&mut self, nodes: &mut Nodes, id: u32, key: u64, augment: &mut impl Augment) {
+        self.insert_ordered(nodes, id, key, augment, |one, other| one < other);
+    }
+
+    /// Inserts `id` by an order of keys of its own, `before`, which all insertions into the tree must share. The
+    /// searches by key ([`at_or_after`](Self::at_or_after), [`find`](Self::find)) do not know such an order.
+    pub fn insert_ordered(
+        &mut self,
+        nodes: &mut Nodes,
+        id: u32,
+        key: u64,
+        augment: &mut impl Augment,
+        before: impl Fn(u64, u64) -> bool,
+    ) {
         let (mut parent, mut at) = (NIL, self.root);
         while at != NIL {
             parent = at;
-            at = if key < nodes.at(at).key { nodes.at(at).left } else { nodes.at(at).right };
+            at = if before(key, nodes.at(at).key) { nodes.at(at).left } else { nodes.at(at).right };
         }
         *nodes.at_mut(id) = Node { key, parent, left: NIL, right: NIL, red: true };
         if parent == NIL {
             self.root = id;
-        } else if key < nodes.at(parent).key {
+        } else if before(key, nodes.at(parent).key) {
             nodes.at_mut(parent).left = id;
         } else {
             nodes.at_mut(parent).right = id;

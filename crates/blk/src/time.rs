@@ -89,6 +89,12 @@ impl Hz {
         Now { at, tick: Tick(at.0 / self.tick_ns()) }
     }
 
+    /// When a tick begins, with tick 0 beginning at time 0.
+    #[must_use]
+    pub fn start_of(self, tick: Tick) -> Instant {
+        Instant(tick.0.saturating_mul(self.tick_ns()))
+    }
+
     /// Milliseconds as ticks, rounded **up**, as Linux converts a stored tunable.
     #[must_use]
     pub fn ticks_from_millis(self, ms: u64) -> u64 {

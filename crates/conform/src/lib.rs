@@ -7,7 +7,9 @@
 //! [`score`] holds the four numbers that come out, [`policy`] the replay of schedulers, [`none`] that of the block
 //! layer without one, [`report`] the documents.
 
+pub mod cfq;
 mod fifo;
+pub mod kyber;
 pub mod none;
 pub mod policy;
 pub mod report;
@@ -28,7 +30,7 @@ pub struct Unsupported {
 
 impl std::fmt::Display for Unsupported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "scheduler \"{}\" cannot be replayed yet (expected none or mq-deadline)", self.scheduler)
+        write!(f, "scheduler \"{}\" cannot be replayed yet (expected none, deadline, cfq, mq-deadline or kyber)", self.scheduler)
     }
 }
 
@@ -55,6 +57,16 @@ pub fn replay(trace: &Trace) -> Result<Outcome, Unsupported> {
     let header = &trace.header;
     match header.scheduler.as_str() {
         "none" => Ok(none::replay(trace)),
+        "cfq" => Ok(cfq::replay(trace)),
+        "kyber" => Ok(kyber::replay(trace)),
+        "deadline" => {
+            let config = MqDeadlineConfig {
+                generation: DeadlineGeneration::A,
+                hz: header.hz,
+                ..MqDeadlineConfig::new(kernel_of(header).generation(), header.queue.nr_requests)
+            };
+            Ok(policy::replay(trace, |capacity| MqDeadline::new(config, capacity)))
+        }
         "mq-deadline" => {
             let config = MqDeadlineConfig {
                 hz: Hz(header.hz.0),

@@ -38,6 +38,8 @@ struct Replay<S> {
     by_id: Vec<Option<RqNumber>>,
     baseline: Baseline,
     tick: Tick,
+    /// Legacy kernels release a request as it completes, and do not say so.
+    releases_at_completion: bool,
     outcome: Outcome,
 }
 
@@ -57,6 +59,7 @@ impl<S: Scheduler + Clone> Replay<S> {
             by_id: vec![None; capacity as usize],
             baseline: Baseline::default(),
             tick: Tick(0),
+            releases_at_completion: matches!(trace.header.scheduler.as_str(), "noop" | "deadline"),
             outcome: Outcome::default(),
         };
         for (name, value) in &trace.header.tunables {
@@ -73,6 +76,7 @@ impl<S: Scheduler + Clone> Replay<S> {
             EventKind::Rqmerge(merge) => self.absorb(event, merge),
             EventKind::Dispatch(dispatch) => self.ask(event, dispatch),
             EventKind::Free(free) => self.release(event.t, free.rq),
+            EventKind::Complete(complete) if self.releases_at_completion => self.release(event.t, complete.rq),
             EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(event.t, name, value),
             EventKind::Unknown(_) => self.outcome.unknown_events += 1,
             _ => {}

@@ -47,6 +47,33 @@ struct TraceRow<'a> {
     shares: Shares,
     unknown_events: u64,
     mismatches: &'a [Mismatch],
+    /// cfq: slice lengths (identical, all of them).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slices: Option<(u64, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kyber: Option<KyberRow>,
+}
+
+/// What a replay of kyber says besides. Pairs are (identical, all of them).
+#[derive(Serialize)]
+struct KyberRow {
+    merges: (u64, u64),
+    tokens: (u64, u64),
+    own_controller: Shares,
+    latencies: (u64, u64),
+    depth_changes: (u64, u64),
+}
+
+impl KyberRow {
+    fn of(outcome: &Outcome) -> Option<KyberRow> {
+        outcome.own_controller.as_ref().map(|own| KyberRow {
+            merges: outcome.merges,
+            tokens: outcome.tokens,
+            own_controller: (&own.score).into(),
+            latencies: own.latencies,
+            depth_changes: own.depth_changes,
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -108,6 +135,8 @@ impl Report {
             shares: (&trace.outcome.score).into(),
             unknown_events: trace.outcome.unknown_events,
             mismatches: &trace.outcome.mismatches,
+            slices: trace.outcome.slices,
+            kyber: KyberRow::of(&trace.outcome),
         });
         let by_scheduler = self
             .by_scheduler()
@@ -139,6 +168,11 @@ impl Report {
             }
             let _ = writeln!(out, "{table}");
         }
+        let slices = self.traces.iter().filter_map(|trace| trace.outcome.slices);
+        if let Some((same, all)) = slices.reduce(|sum, pair| (sum.0 + pair.0, sum.1 + pair.1)) {
+            let _ = writeln!(out, "\ncfq: {same} of {all} slice lengths are identical.");
+        }
+        self.own_controllers(&mut out, ascii);
         for trace in self.traces.iter().filter(|trace| !trace.outcome.mismatches.is_empty()) {
             let _ = writeln!(out, "\n{}: the first decisions that differ", trace.file);
             for mismatch in &trace.outcome.mismatches {
@@ -164,14 +198,42 @@ impl Report {
         }
         out
     }
+
+    /// A table of the replays in which kyber's own controller was in charge.
+    fn own_controllers(&self, out: &mut String, ascii: bool) {
+        let header = ["own controller", "all", "null", "percentiles", "depth changes", "merges", "tokens"];
+        let mut table = table_of(ascii, &header, 1);
+        for trace in &self.traces {
+            let Some(own) = &trace.outcome.own_controller else { continue };
+            let name = trace.file.rsplit('/').next().unwrap_or(&trace.file);
+            let pair = |(same, all): (u64, u64)| format!("{same} of {all}");
+            table.add_row([
+                name.to_owned(),
+                percent(own.score.all_share()),
+                percent(own.score.null_share()),
+                pair(own.latencies),
+                pair(own.depth_changes),
+                pair(trace.outcome.merges),
+                pair(trace.outcome.tokens),
+            ]);
+        }
+        if table.row_count() > 0 {
+            let _ = writeln!(out, "\n{table}");
+        }
+    }
 }
 
 fn new_table(ascii: bool, first: &str) -> Table {
+    table_of(ascii, &[first, "scheduler", "questions", "dispatches", "all", "hard", "switch", "null"], 2)
+}
+
+/// An empty table whose columns are aligned to the right from number `right` on.
+fn table_of(ascii: bool, header: &[&str], right: usize) -> Table {
     let mut table = Table::new();
     let dash = if ascii { '-' } else { '─' };
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill(dash)));
-    table.set_header([first, "scheduler", "questions", "dispatches", "all", "hard", "switch", "null"]);
-    for column in 2..8 {
+    table.set_header(header.to_vec());
+    for column in right..header.len() {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -179,8 +241,11 @@ fn new_table(ascii: bool, first: &str) -> Table {
     table
 }
 
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", share * 100.0))
+}
+
 fn add_row(table: &mut Table, mut cells: Vec<String>, score: &Score) {
-    let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", share * 100.0));
     cells.extend([score.questions.to_string(), score.dispatches.to_string()]);
     cells.extend([score.all_share(), score.hard_share(), score.switch_share(), score.null_share()].map(percent));
     table.add_row(cells);

@@ -96,6 +96,25 @@ pub struct Outcome {
     pub mismatches: Vec<Mismatch>,
     /// Events of unknown kinds, which were skipped.
     pub unknown_events: u64,
+    /// cfq: slice lengths that the kernel set, as (equal ones, all of them).
+    pub slices: Option<(u64, u64)>,
+    /// kyber: bios that the kernel merged into a staged request, and how many of them merged here.
+    pub merges: (u64, u64),
+    /// kyber: tokens that requests took, and how many of them were free here.
+    pub tokens: (u64, u64),
+    /// kyber: the replay with its own controller, not the recorded one, in charge of the depths.
+    pub own_controller: Option<OwnController>,
+}
+
+/// What a replay with our own controller came to. Pairs are (identical, all of them).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OwnController {
+    /// The counts of the decisions.
+    pub score: Score,
+    /// Percentiles that were read: domain, kind, bucket, samples.
+    pub latencies: (u64, u64),
+    /// Changes of a depth.
+    pub depth_changes: (u64, u64),
 }
 
 /// How many mismatches are kept.

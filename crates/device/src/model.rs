@@ -81,6 +81,9 @@ pub struct Shape {
     pub hw_queues: u16,
     /// Commands that each hardware queue holds (driver tags).
     pub queue_depth: u32,
+    /// Whether the host drives it as a SCSI disk, which SATA disks are too: with a budget of `queue_depth` commands
+    /// that is taken before a request is drawn from the scheduler.
+    pub scsi: bool,
     /// Whether it is a rotating disk.
     pub rotational: bool,
     /// Whether it has a volatile write cache, so that flushes mean something.

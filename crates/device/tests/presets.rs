@@ -14,6 +14,7 @@ logical_block_bytes = 512
 physical_block_bytes = 4096
 hw_queues = 1
 queue_depth = 32
+scsi = false
 rotational = false
 write_cache = true
 fua = false

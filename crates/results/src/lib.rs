@@ -16,4 +16,4 @@ pub use document::ResultsDocument;
 pub use histogram::LatencyHistogram;
 pub use measurement::{BatchLevels, CpuUsage, DepthLevels, Direction, DirectionResult, ProcessResult, SyncResult};
 pub use ordered_map::OrderedMap;
-pub use samples::SampleStats;
+pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};

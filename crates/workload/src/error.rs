@@ -1,5 +1,6 @@
 //! The one error type of this crate.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -63,10 +64,10 @@ impl fmt::Display for JobFileError {
         }
         f.write_str(": ")?;
         if let Some(section) = &self.section {
-            write!(f, "[{section}] ")?;
+            write!(f, "[{}] ", printable(section))?;
         }
         if let Some(option) = &self.option {
-            write!(f, "{option}: ")?;
+            write!(f, "{}: ", printable(option))?;
         }
         f.write_str(&self.message)?;
         if let Some(hint) = &self.hint {
@@ -78,6 +79,12 @@ impl fmt::Display for JobFileError {
 
 impl std::error::Error for JobFileError {}
 
+/// A name from a job file as it may stand in a message: quoted only if it is long or not plain text.
+pub(crate) fn printable(name: &str) -> Cow<'_, str> {
+    let plain = |c: char| c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric();
+    if name.len() <= 60 && name.chars().all(plain) { Cow::Borrowed(name) } else { Cow::Owned(quoted(name)) }
+}
+
 /// Text from a job file as it may stand in a message: quoted, control characters escaped, and not too long.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 60;
@@ -85,4 +92,17 @@ pub(crate) fn quoted(text: &str) -> String {
     let head: String = chars.by_ref().take(SHOWN).collect();
     let more = if chars.next().is_some() { "..." } else { "" };
     format!("{head:?}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        let file: Arc<str> = "jobs.fio".into();
+        let section: Arc<str> = "a\u{1b}[2J".into();
+        let error = JobFileError::new(&file, "wrong").at_line(3).in_section(Some(&section)).on_option("b\rs");
+        assert_eq!(error.to_string(), r#"jobs.fio:3: ["a\u{1b}[2J"] "b\rs": wrong"#);
+    }
 }

@@ -10,6 +10,7 @@
 //! [`Environment`], and the pace of a job is decided by whoever owns the clock, with the help of a [`Pacer`].
 
 mod build;
+mod checks;
 mod error;
 mod generator;
 mod jobfile;

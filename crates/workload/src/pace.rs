@@ -6,7 +6,8 @@ use crate::generator::{Purpose, Stream, lane_of};
 use crate::workload::{Rate, RateLimits, RateProcess};
 
 /// Tells when the next I/O of a process with `rate` or `rate_iops` is due. Times count from the start of the
-/// job. As in fio, a job that is late catches up, and each direction of a mix has a rate of its own.
+/// job. As in fio, a job that is late catches up, and each direction of a mix has a rate of its own. A job that
+/// is early first waits for all its outstanding I/O, then for the time.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     /// Reads, writes, trims.

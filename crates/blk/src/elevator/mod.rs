@@ -8,16 +8,18 @@ mod merge_index;
 mod reason;
 mod scheduler;
 mod serialized;
+mod woken;
 
 pub use reason::Reason;
-pub use scheduler::{Allocation, Calls, Choice, Completions, Needs, Place, PolicyCx, Requests, Scheduler};
+pub use scheduler::{Allocation, Calls, Choice, Completions, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler};
 pub use serialized::Serialized;
+pub use woken::WokenHctxs;
 
 use crate::bio::Bio;
-use crate::ids::{HctxId, RqId};
+use crate::ids::{CpuId, HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
-use crate::schedulers::MqDeadline;
+use crate::schedulers::{Kyber, MqDeadline};
 use crate::sharing::Sharing;
 use crate::tags::Depth;
 use crate::time::Now;
@@ -32,17 +34,23 @@ pub enum Elevator<Sh: Sharing> {
     None,
     /// mq-deadline.
     MqDeadline(Box<Serialized<MqDeadline, Sh>>),
+    /// kyber.
+    Kyber(Box<Kyber<Sh>>),
     /// Somebody's own policy.
     Custom(Box<Serialized<BoxedScheduler, Sh>>),
 }
 
 macro_rules! with_scheduler {
-    ($self:expr, $scheduler:ident => $call:expr, none => $none:expr) => {
+    ($self:expr, $scheduler:ident => $call:expr, kyber $kyber:ident => $by_kyber:expr, none => $none:expr) => {
         match $self {
             Elevator::None => $none,
+            Elevator::Kyber($kyber) => $by_kyber,
             Elevator::MqDeadline($scheduler) => $call,
             Elevator::Custom($scheduler) => $call,
         }
+    };
+    ($self:expr, $scheduler:ident => $call:expr, none => $none:expr) => {
+        with_scheduler!($self, $scheduler => $call, kyber $scheduler => $call, none => $none)
     };
 }
 
@@ -51,6 +59,12 @@ impl<Sh: Sharing> Elevator<Sh> {
     #[must_use]
     pub fn mq_deadline(policy: MqDeadline, capacity: u32) -> Self {
         Elevator::MqDeadline(Box::new(Serialized::new(policy, capacity)))
+    }
+
+    /// kyber, which needs no lock around it.
+    #[must_use]
+    pub fn kyber(kyber: Kyber<Sh>) -> Self {
+        Elevator::Kyber(Box::new(kyber))
     }
 
     /// Puts a policy of one's own behind a lock.
@@ -75,26 +89,32 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// Whether "run all" may run a single hardware queue.
     #[must_use]
     pub fn is_single_dispatch(&self) -> bool {
-        with_scheduler!(self, s => s.needs().single_dispatch, none => false)
+        with_scheduler!(self, s => s.needs().single_dispatch, kyber _kyber => false, none => false)
     }
 
     /// The smallest shallow depth it will ask for.
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {
-        with_scheduler!(self, s => s.needs().min_shallow, none => None)
+        with_scheduler!(self, s => s.needs().min_shallow, kyber k => k.min_shallow(), none => None)
     }
 
-    /// Tries to merge a bio into a queued request; see [`Serialized::merge_bio`].
+    /// Tries to merge a bio that is submitted on `cpu` into a queued request; see [`Serialized::merge_bio`].
     #[inline]
     pub fn merge_bio(
         &self,
         now: Now,
+        cpu: CpuId,
         rules: &MergeRules,
         bio: &mut Option<Bio>,
         freed: &mut Vec<Rq>,
         calls: &mut Calls,
     ) -> Option<Edge> {
-        with_scheduler!(self, s => s.merge_bio(now, rules, bio, freed, calls), none => None)
+        with_scheduler!(
+            self,
+            s => s.merge_bio(now, rules, bio, freed, calls),
+            kyber k => k.merge_bio(cpu, rules, bio),
+            none => None
+        )
     }
 
     /// Takes requests in; see [`Serialized::insert`].
@@ -108,45 +128,66 @@ impl<Sh: Sharing> Elevator<Sh> {
         freed: &mut Vec<Rq>,
         calls: &mut Calls,
     ) {
-        with_scheduler!(self, s => s.insert(now, rules, list, place, freed, calls), none => {
-            debug_assert!(false, "without a scheduler requests go to the software queues");
-        });
+        with_scheduler!(
+            self,
+            s => s.insert(now, rules, list, place, freed, calls),
+            kyber k => k.insert(list, place),
+            none => debug_assert!(false, "without a scheduler requests go to the software queues")
+        );
     }
 
     /// Asks for the next request for `hctx`.
     #[inline]
     pub fn dispatch(&self, now: Now, hctx: HctxId, calls: &mut Calls) -> (Option<Rq>, Reason) {
-        with_scheduler!(self, s => s.dispatch(now, hctx, calls), none => (None, Reason::Empty))
+        with_scheduler!(
+            self,
+            s => s.dispatch(now, hctx, calls),
+            kyber k => k.dispatch(hctx),
+            none => (None, Reason::Empty)
+        )
     }
 
-    /// Whether dispatching is worth asking.
+    /// Whether dispatching for `hctx` is worth asking.
     #[inline]
     #[must_use]
-    pub fn has_work(&self) -> bool {
-        with_scheduler!(self, s => s.has_work(), none => false)
+    pub fn has_work(&self, hctx: HctxId) -> bool {
+        with_scheduler!(self, s => s.has_work(), kyber k => k.has_work(hctx), none => false)
     }
 
     /// How many scheduler tags an allocation may use.
     #[inline]
     pub fn limit_depth(&self, now: Now, allocation: &Allocation, calls: &mut Calls) -> Depth {
-        with_scheduler!(self, s => s.limit_depth(now, allocation, calls), none => Depth::Full)
+        with_scheduler!(
+            self,
+            s => s.limit_depth(now, allocation, calls),
+            kyber k => k.limit_depth(allocation),
+            none => Depth::Full
+        )
     }
 
     /// A request was allocated.
     #[inline]
     pub fn prepare(&self, now: Now, rq: &Request, calls: &mut Calls) {
-        with_scheduler!(self, s => s.prepare(now, rq, calls), none => {});
+        with_scheduler!(self, s => s.prepare(now, rq, calls), kyber _kyber => {}, none => {});
+    }
+
+    /// A request that this scheduler manages has completed on `cpu`. Its release follows.
+    #[inline]
+    pub fn completed(&self, now: Now, cpu: CpuId, rq: &Request, calls: &mut Calls) {
+        if let Elevator::Kyber(kyber) = self {
+            kyber.completed(now, cpu, rq, calls);
+        }
     }
 
     /// A request that was inserted has been released.
     #[inline]
     pub fn finish(&self, now: Now, id: RqId, calls: &mut Calls) {
-        with_scheduler!(self, s => s.finish(now, id, calls), none => {});
+        with_scheduler!(self, s => s.finish(now, id, calls), kyber k => k.finish(id, calls), none => {});
     }
 
     /// A request that was given out comes back.
     pub fn requeued(&self, now: Now, id: RqId, calls: &mut Calls) {
-        with_scheduler!(self, s => s.requeued(now, id, calls), none => {});
+        with_scheduler!(self, s => s.requeued(now, id, calls), kyber k => k.requeued(id, calls), none => {});
     }
 
     /// Its timer has come.
@@ -178,7 +219,12 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, calls: &mut Calls) -> Result<(), StoreError> {
-        with_scheduler!(self, s => s.set_tunable(now, name, text, calls), none => Err(StoreError::Unknown))
+        with_scheduler!(
+            self,
+            s => s.set_tunable(now, name, text, calls),
+            kyber k => k.set_tunable(name, text),
+            none => Err(StoreError::Unknown)
+        )
     }
 }
 
@@ -222,8 +268,32 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     fn absorbed(&mut self, cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
         (**self).absorbed(cx, survivor, absorbed);
     }
+    fn allow_join(&self, first: RqId, second: RqId) -> bool {
+        (**self).allow_join(first, second)
+    }
+    fn may_queue(&mut self, cx: &mut PolicyCx<'_>, allocation: &Allocation) -> MayQueue {
+        (**self).may_queue(cx, allocation)
+    }
+    fn drain(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, out: &mut Vec<RqId>) {
+        (**self).drain(cx, hctx, out);
+    }
+    fn cgroup_added(&mut self, cx: &mut PolicyCx<'_>, cgroup: crate::ids::CgroupId, parent: crate::ids::CgroupId) {
+        (**self).cgroup_added(cx, cgroup, parent);
+    }
+    fn leaf_weight_changed(&mut self, cx: &mut PolicyCx<'_>, cgroup: crate::ids::CgroupId, weight: u16) {
+        (**self).leaf_weight_changed(cx, cgroup, weight);
+    }
     fn limit_depth(&mut self, cx: &mut PolicyCx<'_>, allocation: &Allocation) -> Option<u32> {
         (**self).limit_depth(cx, allocation)
+    }
+    fn arrived(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
+        (**self).arrived(cx, rq);
+    }
+    fn dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        (**self).dropped(cx, id);
+    }
+    fn cgroup_removed(&mut self, cx: &mut PolicyCx<'_>, cgroup: crate::ids::CgroupId) {
+        (**self).cgroup_removed(cx, cgroup);
     }
     fn prepare(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
         (**self).prepare(cx, rq);

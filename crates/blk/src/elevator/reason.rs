@@ -24,6 +24,36 @@ pub enum Reason {
     Aged,
     /// A higher class still has requests in flight, so lower ones must wait.
     HigherClassInFlight,
+    /// The domain whose turn it is goes on with its batch.
+    DomainBatch,
+    /// The turn has come to the request's domain.
+    DomainTurn,
+    /// Requests wait, but their domains have no token left.
+    NoToken,
+    /// The queue in service goes on with its next request.
+    InService,
+    /// The oldest request of the queue in service is over its time.
+    OverTime,
+    /// The device is kept for the queue in service, which is about to go on.
+    Idling,
+    /// The device is kept for the group in service, which is about to go on.
+    GroupIdling,
+    /// The slice of a group's only queue is over, but its requests are still out.
+    SliceOver,
+    /// The queue in service has as many requests out as it may.
+    Quantum,
+    /// Sync I/O waits until the async requests at the device are done.
+    AsyncInFlight,
+    /// Async I/O waits until the sync requests at the device are done.
+    SyncInFlight,
+    /// Async I/O is held back since a sync request was over its time.
+    AsyncRamp,
+    /// bfq: a new service slot begins.
+    NewSlot,
+    /// bfq: the queue in service is empty, another one's request is injected meanwhile.
+    Injected,
+    /// bfq: with strict guarantees the device is emptied first.
+    DeviceDrains,
     /// The kernel's choice was taken over.
     Adopted,
 }
@@ -42,6 +72,21 @@ impl Reason {
             Reason::Resumed => "a new batch goes on where the sweep of its direction stopped",
             Reason::Aged => "a lower class has been held back for longer than prio_aging_expire",
             Reason::HigherClassInFlight => "a higher class has requests in flight, lower ones must wait",
+            Reason::DomainBatch => "it is the oldest of its domain, whose batch goes on",
+            Reason::DomainTurn => "it is the oldest of its domain, to which the turn has come",
+            Reason::NoToken => "the domains that have requests have no token left",
+            Reason::InService => "it is the next one of the queue in service",
+            Reason::OverTime => "it is the oldest of the queue in service, and over its time",
+            Reason::Idling => "the device is kept idle for the queue in service",
+            Reason::GroupIdling => "the device is kept idle for the group in service",
+            Reason::SliceOver => "the slice is over, but requests of it are still out",
+            Reason::Quantum => "the queue in service has as many requests out as it may",
+            Reason::AsyncInFlight => "sync I/O waits for the async requests at the device",
+            Reason::SyncInFlight => "async I/O waits for the sync requests at the device",
+            Reason::AsyncRamp => "async I/O is held back since a sync request was over its time",
+            Reason::NewSlot => "a new service slot begins",
+            Reason::Injected => "injected while the device is kept for the queue in service, which is empty",
+            Reason::DeviceDrains => "strict guarantees: one request in the device at a time",
             Reason::Adopted => "taken over from the recording",
         }
     }

@@ -15,6 +15,7 @@ use crate::time::{Instant, Now};
 use crate::tunables::{Grammar, Tunable};
 
 use super::reason::Reason;
+use super::woken::WokenHctxs;
 
 /// The requests that an elevator holds, by id.
 #[derive(Default)]
@@ -92,6 +93,8 @@ pub struct Calls {
     pub cancel_timer: bool,
     /// Run the hardware queues soon: something has become ready without an insertion.
     pub run_queues: bool,
+    /// Run these hardware queues soon: what they waited for has come back.
+    pub run_hctxs: WokenHctxs,
 }
 
 /// What a policy sees of the world during a call.
@@ -186,6 +189,18 @@ pub struct Allocation {
     pub cgroup: CgroupId,
 }
 
+/// What a policy says to the allocation of a request (legacy queues only).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MayQueue {
+    /// By the ordinary limits.
+    #[default]
+    May,
+    /// Beyond the soft limit: the policy waits for just this request.
+    Must,
+    /// Not now.
+    No,
+}
+
 /// An I/O scheduler's policy. See the [module's words](self).
 pub trait Scheduler {
     /// Its name, as in `queue/scheduler`.
@@ -198,7 +213,7 @@ pub trait Scheduler {
 
     // --- the required part ---
 
-    /// Takes the request `id`, which is already held.
+    /// Takes the request `id`, which is already held. [`arrived`](Self::arrived) may have been called for it before.
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place);
 
     /// Chooses the next request for `hctx` and forgets it, or says why there is none. May give any hardware queue
@@ -244,7 +259,25 @@ pub trait Scheduler {
     /// still held and unchanged. A [`finish`](Self::finish) of `absorbed` follows.
     fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
 
+    /// Whether the request `first` may absorb `second`, which begins where it ends. `second` may be on its way in.
+    fn allow_join(&self, _first: RqId, _second: RqId) -> bool {
+        true
+    }
+
     // --- the life of a request around the required part ---
+
+    /// A request is about to be inserted. It is not held yet: it may still be absorbed by a queued one, and then
+    /// [`dropped`](Self::dropped) follows instead of [`insert`](Self::insert).
+    fn arrived(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
+
+    /// A request that had [arrived](Self::arrived) was absorbed by a queued one, so that it is never inserted. No
+    /// [`finish`](Self::finish) follows.
+    fn dropped(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
+
+    /// A request is about to be allocated (legacy queues only): by which limits?
+    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, _allocation: &Allocation) -> MayQueue {
+        MayQueue::May
+    }
 
     /// How many scheduler tags an allocation may use, if not all.
     fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, _allocation: &Allocation) -> Option<u32> {
@@ -253,6 +286,14 @@ pub trait Scheduler {
 
     /// A request was allocated; it is not inserted yet and may never be.
     fn prepare(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
+
+    /// Gives out everything, in the policy's order but without waiting for anything: the scheduler is about to be
+    /// changed, or something must go behind all that is queued (legacy queues only).
+    fn drain(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, out: &mut Vec<RqId>) {
+        while let Some(id) = self.dispatch(cx, hctx).rq {
+            out.push(id);
+        }
+    }
 
     /// A request that was given out comes back; an insertion at the head follows.
     fn requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
@@ -273,6 +314,16 @@ pub trait Scheduler {
 
     /// An I/O context got another priority.
     fn priority_changed(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId, _ioprio: IoPriority) {}
+
+    /// A cgroup exists: where it stands in the hierarchy. Told before it does I/O; one that is not told of is a child
+    /// of the root.
+    fn cgroup_added(&mut self, _cx: &mut PolicyCx<'_>, _cgroup: CgroupId, _parent: CgroupId) {}
+
+    /// The own tasks of a cgroup got another weight against its child groups (cgroup v1's `leaf_weight`).
+    fn leaf_weight_changed(&mut self, _cx: &mut PolicyCx<'_>, _cgroup: CgroupId, _weight: u16) {}
+
+    /// A cgroup was removed. What is still charged to it belongs to the nearest living one above.
+    fn cgroup_removed(&mut self, _cx: &mut PolicyCx<'_>, _cgroup: CgroupId) {}
 
     /// A cgroup got another weight.
     fn weight_changed(&mut self, _cx: &mut PolicyCx<'_>, _cgroup: CgroupId, _weight: u16) {}

@@ -143,6 +143,7 @@ impl<S: Scheduler> Inner<S> {
             None => return Some(rq),
         };
         merge::absorb(self.requests.get_mut(survivor), &mut rq);
+        self.call(now, calls, |policy, cx| policy.dropped(cx, rq.id()));
         freed.push(rq);
         self.call(now, calls, |policy, cx| policy.grown(cx, survivor, Edge::Back));
         self.index.hash(survivor, self.requests.get(survivor).end());
@@ -273,6 +274,7 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     ) {
         self.locked(now, calls, |inner, calls| {
             for rq in list {
+                inner.call(now, calls, |policy, cx| policy.arrived(cx, &rq));
                 let Some(mut rq) = inner.insertion_merge(now, rules, rq, freed, calls) else { continue };
                 rq.marks.set(Marks::INSERTED);
                 let (id, end) = (rq.id(), rq.end());

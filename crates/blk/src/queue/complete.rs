@@ -16,6 +16,11 @@ impl<Sh: Sharing> Queue<Sh> {
     #[inline]
     pub fn complete<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
+        if rq.marks.contains(Marks::USES_ELEVATOR) {
+            let mut calls = Calls::default();
+            self.elevator.completed(cx.now, cx.cpu, &rq, &mut calls);
+            cx.effects.push_calls(calls);
+        }
         for bio in rq.bios.drain(..) {
             cx.effects.push(Effect::EndBio { bio, status });
         }

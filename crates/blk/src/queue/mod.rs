@@ -30,7 +30,7 @@ use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::request::{RequestPool, Rq};
-use crate::schedulers::{MqDeadline, MqDeadlineConfig};
+use crate::schedulers::{Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::Tags;
 use crate::time::Now;
@@ -89,7 +89,7 @@ pub const NR_REQUESTS_MAX: u32 = 2048;
 pub const NR_REQUESTS_MIN: u32 = 4;
 
 /// The multi-queue schedulers that a queue can be made with, "none" first.
-pub const SCHEDULERS: [&str; 2] = ["none", "mq-deadline"];
+pub const SCHEDULERS: [&str; 3] = ["none", "mq-deadline", "kyber"];
 
 /// Why a queue cannot be made as asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -143,6 +143,13 @@ impl QueueConfig {
     pub fn scheduler_depth(&self) -> u32 {
         self.nr_requests.map_or(2 * self.queue_depth.min(128), |nr| nr.max(NR_REQUESTS_MIN))
     }
+
+    /// The hardware queue of each CPU: each serves a run of neighbouring CPUs (`block-layer.md` 10).
+    #[must_use]
+    pub fn hctx_of_cpu(&self) -> Vec<HctxId> {
+        let (cpus, queues) = (u32::from(self.cpus), u32::from(self.hw_queues.min(self.cpus)));
+        (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect()
+    }
 }
 
 impl<Sh: Sharing> Queue<Sh> {
@@ -159,6 +166,10 @@ impl<Sh: Sharing> Queue<Sh> {
             "mq-deadline" | "deadline" => {
                 let policy = MqDeadlineConfig::new(config.kernel.generation(), depth);
                 Elevator::mq_deadline(MqDeadline::new(policy, capacity), capacity)
+            }
+            "kyber" => {
+                let policy = KyberConfig::new(config.kernel.generation(), depth, config.queue_depth);
+                Elevator::kyber(Kyber::new(policy, &config.hctx_of_cpu(), capacity))
             }
             unknown => {
                 return Err(ConfigError(format!(
@@ -179,9 +190,7 @@ impl<Sh: Sharing> Queue<Sh> {
         config.check()?;
         let generation = config.kernel.generation();
         let hw_queues = config.hw_queues.min(config.cpus);
-        let (cpus, queues) = (u32::from(config.cpus), u32::from(hw_queues));
-        // Each hardware queue serves a run of neighbouring CPUs (`block-layer.md` 10).
-        let hctx_of_cpu: Vec<HctxId> = (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect();
+        let hctx_of_cpu = config.hctx_of_cpu();
         let hctxs = (0..hw_queues).map(HctxId).map(|id| {
             let served = (0..config.cpus).map(CpuId).filter(|cpu| hctx_of_cpu[cpu.index()] == id);
             HardwareQueue::new(id, served.collect())

@@ -79,7 +79,7 @@ impl<Sh: Sharing> Queue<Sh> {
     #[must_use]
     pub fn has_pending(&self, hctx: HctxId) -> bool {
         let queue = &self.hctxs[hctx.index()];
-        queue.has_leftovers() || queue.has_queued() || self.elevator.has_work()
+        queue.has_leftovers() || queue.has_queued() || self.elevator.has_work(hctx)
     }
 }
 
@@ -178,10 +178,11 @@ impl HctxRun {
         let end = |list: &VecDeque<Rq>, again: bool| {
             if list.is_empty() && !again { Stage::Done } else { Stage::SendBatch { again } }
         };
-        if left == 0 || !queue.elevator.has_work() {
+        if left == 0 || !queue.elevator.has_work(self.hctx) {
             return end(&self.list, false);
         }
-        if queue.hctxs[self.hctx.index()].has_leftovers() {
+        let looks_back = queue.generation.after_leftovers == AfterLeftovers::AskIfSent;
+        if looks_back && queue.hctxs[self.hctx.index()].has_leftovers() {
             return end(&self.list, true);
         }
         if queue.generation.budget && !cx.driver.get_budget(self.hctx) {

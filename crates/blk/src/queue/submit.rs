@@ -231,7 +231,7 @@ impl<Sh: Sharing> Queue<Sh> {
     ) -> Option<merge::Edge> {
         let mut freed = cx.effects.take_freed();
         let mut calls = Calls::default();
-        let merged = self.elevator.merge_bio(cx.now, &self.rules, bio, &mut freed, &mut calls);
+        let merged = self.elevator.merge_bio(cx.now, cx.cpu, &self.rules, bio, &mut freed, &mut calls);
         cx.effects.push_calls(calls);
         self.free_absorbed(cx, freed);
         merged

@@ -1,5 +1,15 @@
 //! The schedulers: one file or folder each, all of them policies for [`Elevator`](crate::Elevator).
 
+mod bfq;
+mod cfq;
+mod kyber;
 mod mq_deadline;
+mod process_queue;
 
+pub use bfq::{
+    Bfq, BfqConfig, BfqGroup, BfqVariant, Expiration as BfqExpiration, QueueLabel as BfqQueueLabel,
+    StateChange as BfqStateChange, StateLine as BfqStateLine,
+};
+pub use cfq::{Cfq, CfqClock, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
+pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading};
 pub use mq_deadline::{MqDeadline, MqDeadlineConfig};

@@ -12,6 +12,8 @@ pub enum Depth {
     Full,
     /// A shallow depth, to be read by the bitmap's [`ShallowRule`].
     Shallow(u32),
+    /// Only the numbers below this one.
+    Below(u32),
 }
 
 /// A set of numbers below a depth, shared by CPUs without a lock.
@@ -81,6 +83,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         let bits = self.bits_of_word(index);
         match (depth, self.rule) {
             (Depth::Full, _) => bits,
+            (Depth::Below(end), _) => bits.min(end.saturating_sub(index << self.shift)),
             (Depth::Shallow(shallow), ShallowRule::PerWord) => bits.min(shallow),
             (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
                 let product = u64::from(bits) * u64::from(shallow.min(self.depth));
@@ -140,6 +143,13 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         }
     }
 
+    /// Takes this bit, if it is free.
+    #[inline]
+    pub fn try_take_this(&self, tag: u32) -> bool {
+        let bit = 1 << (tag & (self.word_bits() - 1));
+        tag < self.depth && self.words[(tag >> self.shift) as usize].fetch_or(bit) & bit == 0
+    }
+
     /// Gives a bit back and lets `cpu` start its next search there.
     #[inline]
     pub fn free(&self, tag: u32, cpu: CpuId) {
@@ -162,8 +172,14 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             None => self.depth,
             Some(min) => (0..self.words.len() as u32).map(|index| self.bits_of_word(index).min(min)).sum(),
         };
-        (usable / 8).clamp(1, 8)
+        wake_batch(usable)
     }
+}
+
+/// How many sleepers are woken at once where so many bits may be taken.
+#[must_use]
+pub fn wake_batch(usable: u32) -> u32 {
+    (usable / 8).clamp(1, 8)
 }
 
 #[cfg(test)]
@@ -207,6 +223,26 @@ mod tests {
         assert_eq!(spread(2), [1, 1, 0, 0]);
         assert_eq!(spread(5), [2, 1, 1, 1]);
         assert_eq!(spread(16), [5, 5, 4, 2]);
+    }
+
+    #[test]
+    fn only_numbers_below_an_end_are_given_out_wherever_the_search_begins() {
+        for (end, hint) in [(1, 0), (5, 40), (16, 16), (37, 63), (64, 10)] {
+            let map = map(64, ShallowRule::PerWord);
+            map.hints[0].store(hint);
+            let mut given: Vec<u32> =
+                std::iter::from_fn(|| map.try_take(CpuId(0), Depth::Below(end))).collect();
+            given.sort_unstable();
+            assert_eq!(given, (0..end).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_certain_tag_is_given_once() {
+        let map = map(64, ShallowRule::PerWord);
+        assert!(map.try_take_this(37) && !map.try_take_this(37) && !map.try_take_this(64));
+        map.free(37, CpuId(0));
+        assert!(map.try_take_this(37));
     }
 
     proptest! {

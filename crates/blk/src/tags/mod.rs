@@ -4,7 +4,7 @@
 mod bitmap;
 mod wait;
 
-pub use bitmap::{Depth, TagBitmap, word_bits};
+pub use bitmap::{Depth, TagBitmap, wake_batch, word_bits};
 pub use wait::{Sleeper, WaitQueues};
 
 use crate::ids::CpuId;
@@ -47,6 +47,17 @@ impl<Sh: Sharing> Tags<Sh> {
     #[inline]
     pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
         self.bitmap.try_take(cpu, depth)
+    }
+
+    /// Takes the tag `tag`, if it is free.
+    #[inline]
+    pub fn try_take_this(&self, tag: u32) -> bool {
+        self.bitmap.try_take_this(tag)
+    }
+
+    /// Wakes sleepers in batches of this size from now on.
+    pub fn set_wake_batch(&self, batch: u32) {
+        self.wait.with(|wait| wait.set_batch(batch));
     }
 
     /// Gives `tag` back and calls `wake` for each sleeper whose turn has come.

@@ -38,6 +38,11 @@ impl WaitQueues {
         WaitQueues { queues: Default::default(), join_next: 0, wake_next: 0, freed: 0, batch }
     }
 
+    /// Sleepers will be woken `batch` at a time.
+    pub fn set_batch(&mut self, batch: u32) {
+        self.batch = batch;
+    }
+
     /// A sleeper joins at the tail of the next queue in rotation.
     pub fn join(&mut self, sleeper: Sleeper) {
         self.queues[self.join_next].push_back(sleeper);

@@ -55,6 +55,8 @@ pub struct ShapeSection {
     pub hw_queues: u16,
     /// Commands that each hardware queue holds.
     pub queue_depth: u32,
+    /// Whether it is driven as a SCSI (or SATA) disk.
+    pub scsi: bool,
     /// Whether it is a rotating disk.
     pub rotational: bool,
     /// Whether it has a volatile write cache.
@@ -80,6 +82,7 @@ impl ShapeSection {
             physical_block_bytes: self.physical_block_bytes,
             hw_queues: self.hw_queues,
             queue_depth: self.queue_depth,
+            scsi: self.scsi,
             rotational: self.rotational,
             write_cache: self.write_cache,
             fua: self.fua,

@@ -124,6 +124,7 @@ const SHAPE: &[Key] = &[
     key("hw_queues", Kind::Whole(1, 2048, "hardware queues")),
     // The most tags that Linux gives a queue.
     key("queue_depth", Kind::Whole(1, 10_240, "commands for each hardware queue")),
+    key("scsi", Kind::Flag),
     key("rotational", Kind::Flag),
     key("write_cache", Kind::Flag),
     key("fua", Kind::Flag),

@@ -86,10 +86,10 @@ impl Track {
 
     #[inline]
     fn random_start(&mut self, lane: &Lane) -> Option<u64> {
-        if self.every > 1 || lane.percent_random < 100 {
-            if let Some(start) = self.run_start(lane) {
-                return Some(start);
-            }
+        if (self.every > 1 || lane.percent_random < 100)
+            && let Some(start) = self.run_start(lane)
+        {
+            return Some(start);
         }
         let order = &mut self.orders[lane.order];
         match order.next() {

@@ -1,7 +1,7 @@
 //! In which order the blocks of a random job are visited.
 
 use super::lfsr::Lfsr;
-use super::permutation::Permutation;
+use super::permutation::Walk;
 use super::skew::{Distribution, Skewed};
 use super::stream::{Purpose, Stream};
 
@@ -27,7 +27,7 @@ pub(super) struct OrderRule {
 #[derive(Clone, Debug)]
 pub(super) enum Order {
     /// Each block once, in the order of a permutation.
-    Map { permutation: Permutation, next: u64, stream: Stream, same_passes: bool },
+    Map { walk: Box<Walk>, stream: Stream, same_passes: bool },
     /// Each block once, in the order of a shift register.
     Lfsr(Lfsr),
     /// Independent even draws.
@@ -47,8 +47,8 @@ impl Order {
             // A register visits each block once with or without a map.
             RandomGenerator::Lfsr => Order::Lfsr(Lfsr::new(blocks, &mut stream)),
             RandomGenerator::Tausworthe if rule.map => {
-                let permutation = Permutation::new(blocks, &mut stream);
-                Order::Map { permutation, next: 0, stream, same_passes: rule.same_passes }
+                let walk = Box::new(Walk::new(blocks, &mut stream));
+                Order::Map { walk, stream, same_passes: rule.same_passes }
             }
             RandomGenerator::Tausworthe => Order::Free { blocks, stream },
         }
@@ -58,14 +58,7 @@ impl Order {
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
         match self {
-            Order::Map { permutation, next, .. } => {
-                let i = *next;
-                if i >= permutation.len() {
-                    return None;
-                }
-                *next = i + 1;
-                Some(permutation.at(i))
-            }
+            Order::Map { walk, .. } => walk.next(),
             Order::Lfsr(lfsr) => lfsr.next(),
             Order::Free { blocks, stream } => Some(stream.below(*blocks)),
             Order::Skewed(skewed) => Some(skewed.next()),
@@ -76,12 +69,8 @@ impl Order {
     #[cold]
     pub(super) fn restart(&mut self) {
         match self {
-            Order::Map { permutation, next, stream, same_passes } => {
-                *next = 0;
-                if !*same_passes {
-                    *permutation = Permutation::new(permutation.len(), stream);
-                }
-            }
+            Order::Map { walk, same_passes: true, .. } => walk.restart(None),
+            Order::Map { walk, stream, .. } => walk.restart(Some(stream)),
             Order::Lfsr(lfsr) => lfsr.restart(),
             Order::Free { .. } | Order::Skewed(_) => {}
         }

@@ -1,10 +1,9 @@
 //! A keyed permutation: every block once, in random order, without a map of what was visited.
 //!
 //! fio keeps a bitmap of visited blocks; for a terabyte of 4k blocks that is 32 MiB that no cache holds. A
-//! permutation of the block numbers gives the same guarantee from a few words. It mixes on the next power of
+//! permutation of the block numbers gives the same guarantee from a few words. It permutes the next power of
 //! two with steps that can each be undone (add a key, fold the high bits into the low ones, multiply by an odd
-//! number), and walks on from a value that is out of range until one is in range: on average less than one
-//! extra step, since the range is more than half of the power of two.
+//! number); values out of range are left out, which are fewer than those in range.
 
 use super::stream::Stream;
 
@@ -42,8 +41,7 @@ impl Permutation {
         self.n
     }
 
-    /// Where `i`, which is below `n`, goes.
-    #[inline]
+    /// Where `i`, which is below `n`, goes: as often as the result is out of range, it is permuted again.
     pub(super) fn at(&self, i: u64) -> u64 {
         let mut x = i;
         loop {
@@ -65,38 +63,116 @@ impl Permutation {
     }
 }
 
+/// Visits each number below `n` once, in the order of a permutation.
+#[derive(Clone, Debug)]
+pub(super) struct Walk {
+    permutation: Permutation,
+    /// The next number to permute.
+    next: u64,
+    /// What comes next, at `taken..filled`: numbers are permuted some at a time, without a branch that
+    /// depends on the outcome, since such a branch would cost more than the permutation itself.
+    ahead: [u64; AHEAD],
+    taken: usize,
+    filled: usize,
+}
+
+const AHEAD: usize = 16;
+
+impl Walk {
+    pub(super) fn new(n: u64, stream: &mut Stream) -> Walk {
+        Walk { permutation: Permutation::new(n, stream), next: 0, ahead: [0; AHEAD], taken: 0, filled: 0 }
+    }
+
+    /// The next number, or `None` when all were visited.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<u64> {
+        if self.taken == self.filled && !self.look_ahead() {
+            return None;
+        }
+        let number = self.ahead[self.taken % AHEAD];
+        self.taken += 1;
+        Some(number)
+    }
+
+    fn look_ahead(&mut self) -> bool {
+        let Permutation { n, mask, .. } = self.permutation;
+        self.taken = 0;
+        self.filled = 0;
+        while self.filled == 0 && self.next <= mask {
+            let end = mask.min(self.next + (AHEAD as u64 - 1));
+            for i in self.next..=end {
+                let number = self.permutation.mix(i);
+                self.ahead[self.filled % AHEAD] = number;
+                self.filled += usize::from(number < n);
+            }
+            self.next = end + 1;
+        }
+        self.filled > 0
+    }
+
+    /// Starts over: in the same order, or with a key from `stream` in another.
+    pub(super) fn restart(&mut self, stream: Option<&mut Stream>) {
+        if let Some(stream) = stream {
+            self.permutation = Permutation::new(self.permutation.n, stream);
+        }
+        (self.next, self.taken, self.filled) = (0, 0, 0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::stream::Purpose;
     use super::*;
     use proptest::prelude::*;
 
-    fn keyed(n: u64, seed: u64) -> Permutation {
-        Permutation::new(n, &mut Stream::new(seed, 0, Purpose::Offset))
+    fn stream(seed: u64) -> Stream {
+        Stream::new(seed, 0, Purpose::Offset)
     }
 
-    fn visits_each_once(n: u64, seed: u64) -> bool {
-        let permutation = keyed(n, seed);
-        let mut seen = vec![false; n as usize];
-        (0..n).all(|i| !std::mem::replace(&mut seen[permutation.at(i) as usize], true))
+    fn is_permutation(n: u64, mut numbers: Vec<u64>) -> bool {
+        numbers.sort_unstable();
+        numbers.into_iter().eq(0..n)
+    }
+
+    fn walked(walk: &mut Walk) -> Vec<u64> {
+        std::iter::from_fn(|| walk.next()).collect()
     }
 
     #[test]
     fn each_number_occurs_once_for_small_prime_and_round_counts() {
         for n in (1..=130).chain([251, 256, 257, 1000, 4095, 4096, 4097, 65_521, 65_536, 100_003]) {
-            assert!(visits_each_once(n, n ^ 5), "{n}");
+            let mut walk = Walk::new(n, &mut stream(n));
+            assert!(is_permutation(n, walked(&mut walk)), "{n}");
+            assert_eq!(walk.next(), None);
+            let permutation = Permutation::new(n, &mut stream(n));
+            assert!(is_permutation(n, (0..n).map(|i| permutation.at(i)).collect()), "{n}");
         }
+    }
+
+    #[test]
+    fn a_second_pass_has_the_same_order_or_with_a_new_key_another() {
+        let mut walk = Walk::new(1000, &mut stream(1));
+        let first = walked(&mut walk);
+        walk.restart(None);
+        assert_eq!(walked(&mut walk), first);
+        walk.restart(Some(&mut stream(2)));
+        let other = walked(&mut walk);
+        assert!(other != first && is_permutation(1000, other));
     }
 
     proptest! {
         #[test]
         fn each_number_occurs_once_for_any_count_and_key(n in 1u64..5_000, seed: u64) {
-            prop_assert!(visits_each_once(n, seed));
+            prop_assert!(is_permutation(n, walked(&mut Walk::new(n, &mut stream(seed)))));
         }
 
         #[test]
         fn large_counts_stay_in_range(n in 1u64..=1 << 62, seed: u64, i: u64) {
-            prop_assert!(keyed(n, seed).at(i % n) < n);
+            prop_assert!(Permutation::new(n, &mut stream(seed)).at(i % n) < n);
+            let mut walk = Walk::new(n, &mut stream(seed));
+            for _ in 0..100.min(n) {
+                prop_assert!(walk.next().unwrap() < n);
+            }
         }
     }
 
@@ -104,15 +180,15 @@ mod tests {
     #[test]
     fn the_order_looks_random() {
         for (n, seed) in [(390_000_000u64, 1), (262_144, 2), (100_003, 3), (1 << 30, 4), (3_000, 5)] {
-            let permutation = keyed(n, seed);
+            let mut walk = Walk::new(n, &mut stream(seed));
             let draws = n.min(100_000);
-            let (mut distance, mut previous, mut rising) = (0.0, permutation.at(0), 0u64);
+            let (mut distance, mut previous, mut rising) = (0.0, walk.next().unwrap(), 0u64);
             let mut buckets = [0u64; 16];
-            for i in 1..draws {
-                let block = permutation.at(i);
+            for _ in 1..draws {
+                let block = walk.next().unwrap();
                 distance += block.abs_diff(previous) as f64 / n as f64;
                 rising += u64::from(block > previous);
-                buckets[(block as u128 * 16 / n as u128) as usize] += 1;
+                buckets[(u128::from(block) * 16 / u128::from(n)) as usize] += 1;
                 previous = block;
             }
             let count = (draws - 1) as f64;

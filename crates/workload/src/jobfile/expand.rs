@@ -21,7 +21,7 @@ pub(super) fn expand<'v>(value: &'v str, environment: &Environment<'_>) -> Resul
         let name = &rest[start + 2..start + length];
         let Some(content) = (environment.variable)(name) else {
             let refusal = Refusal::new(format!("the environment variable {} is not set", quoted(name)));
-            return Err(refusal.hinting(format!("set it, even if to nothing: {name}=...")));
+            return Err(refusal.hinting("set it, even if to nothing"));
         };
         text.push_str(&rest[..start]);
         text.push_str(&content);

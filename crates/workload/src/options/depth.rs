@@ -1,6 +1,6 @@
 //! Queue depth, batches and durability.
 
-use super::setter::Setter;
+use super::setter::{Setter, U32_MAX};
 use super::spec::OptionSpec;
 use crate::workload::WriteSync;
 
@@ -43,13 +43,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "fsync",
         "0",
-        Setter::Int { min: 0, max: i64::from(u32::MAX), set: |s, v| s.fsync = v },
+        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.fsync = v },
         "Flush after each so many writes; 0 never",
     ),
     OptionSpec::new(
         "fdatasync",
         "0",
-        Setter::Int { min: 0, max: i64::from(u32::MAX), set: |s, v| s.fdatasync = v },
+        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.fdatasync = v },
         "As fsync; on a block device there is no difference",
     ),
     OptionSpec::new(

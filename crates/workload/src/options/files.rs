@@ -23,7 +23,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "ioengine",
         "psync",
-        Setter::Text { form: "libaio | io_uring | posixaio | psync | sync | vsync | pvsync | pvsync2", set: engine },
+        Setter::Form { form: "libaio | io_uring | posixaio | psync | sync | vsync | pvsync | pvsync2", set: engine },
         "How I/O is issued; the synchronous engines have a depth of 1",
     ),
     OptionSpec::new("direct", "0", Setter::Bool(|s, on| s.direct = on), "Bypass the page cache (O_DIRECT)"),

@@ -55,7 +55,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "startdelay",
         "0",
-        Setter::Text { form: "a time in s, or a range low-high of them", set: start_delay },
+        Setter::Form { form: "a time in s, or a range low-high of them", set: start_delay },
         "Start that much later; of a range, each clone gets a value of its own",
     ),
     OptionSpec::new(

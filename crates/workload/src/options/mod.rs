@@ -19,9 +19,10 @@ mod spec;
 mod suggest;
 mod volume;
 
+pub(crate) use groups::PROCESSES_MAX;
 pub(crate) use index::OptionIndex;
-pub use spec::{OptionSpec, Treatment};
 pub(crate) use spec::{Action, Subject};
+pub use spec::{OptionSpec, Treatment};
 
 /// The parts of the table, by subject.
 const TABLE: [&[OptionSpec]; 9] = [

@@ -1,6 +1,6 @@
 //! Think times and rates.
 
-use super::setter::Setter;
+use super::setter::{Setter, U32_MAX};
 use super::spec::OptionSpec;
 use crate::settings::Settings;
 use crate::values::{PerDirection, Refusal, TimeUnit, bytes, per_direction, whole};
@@ -22,7 +22,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "thinktime_blocks",
         "1",
-        Setter::Int { min: 1, max: i64::from(u32::MAX), set: |s, v| s.think_blocks = v },
+        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.think_blocks = v },
         "I/Os between two pauses",
     ),
     OptionSpec::new(
@@ -37,13 +37,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "rate",
         "",
-        Setter::Text { form: "read,write,trim: bytes per second such as 10m", set: rate },
+        Setter::Form { form: "read,write,trim: bytes per second such as 10m", set: rate },
         "Most bytes per second, for each clone",
     ),
     OptionSpec::new(
         "rate_iops",
         "",
-        Setter::Text { form: "read,write,trim: I/Os per second", set: rate_iops },
+        Setter::Form { form: "read,write,trim: I/Os per second", set: rate_iops },
         "Most I/Os per second, for each clone",
     ),
     OptionSpec::new(

@@ -11,7 +11,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "rw",
         "read",
-        Setter::Text {
+        Setter::Form {
             form: "read | write | trim | randread | randwrite | randtrim | rw | randrw | trimwrite | randtrimwrite, \
                    with :N for random in runs of N, or :BYTES for sequential with holes",
             set: rw,
@@ -44,14 +44,14 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "bsrange",
         "",
-        Setter::Text { form: "read,write,trim: low-high", set: bs_range },
+        Setter::Form { form: "read,write,trim: low-high", set: bs_range },
         "Sizes drawn evenly from the multiples of the lowest; stronger than bs",
     )
     .alias(&["blocksize_range"]),
     OptionSpec::new(
         "bssplit",
         "",
-        Setter::Text { form: "read,write,trim: size/percent:size/percent:...", set: bs_split },
+        Setter::Form { form: "read,write,trim: size/percent:size/percent:...", set: bs_split },
         "Sizes drawn with the given shares; stronger than bs and bsrange",
     ),
     OptionSpec::new(
@@ -71,11 +71,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "percentage_random",
         "100",
-        Setter::IntList {
-            min: 0,
-            max: 100,
-            set: |s, v| merge(&mut s.percent_random, v.map(|v| v.map(|v| v as u8))),
-        },
+        Setter::IntList { min: 0, max: 100, set: |s, v| merge(&mut s.percent_random, v.map(|v| v.map(|v| v as u8))) },
         "Percentage of random I/Os in a random job; the others continue the last",
     ),
     OptionSpec::new(
@@ -98,7 +94,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "random_distribution",
         "random",
-        Setter::Text { form: "random | zipf:THETA[:CENTRE] | pareto:H[:CENTRE]", set: distribution },
+        Setter::Form { form: "random | zipf:THETA[:CENTRE] | pareto:H[:CENTRE]", set: distribution },
         "How random offsets are distributed over the region",
     ),
     OptionSpec::new(
@@ -230,8 +226,9 @@ fn distribution(s: &mut Settings, text: &str) -> Result<(), Refusal> {
             Distribution::Pareto { h, centre }
         }
         "normal" | "zoned" | "zoned_abs" => {
-            return Err(Refusal::new(format!("the distribution {word} is not supported"))
-                .hinting("use random, zipf or pareto"));
+            return Err(
+                Refusal::new(format!("the distribution {word} is not supported")).hinting("use random, zipf or pareto")
+            );
         }
         _ => {
             return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))

@@ -49,7 +49,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "cpus_allowed",
         "",
-        Setter::Text { form: "a list such as 0-3,5", set: cpus },
+        Setter::Form { form: "a list such as 0-3,5", set: cpus },
         "The CPUs that the job may run on",
     ),
     OptionSpec::new(

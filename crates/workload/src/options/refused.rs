@@ -17,7 +17,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     refused("filesize", &[], "Size of the files", "use size for the size of the region"),
     refused("file_append", ONLY_OFF, "Start at the end of the file", "use offset"),
     refused("opendir", &[], "Use all files below a directory", "use filename"),
-    refused("fill_device", ONLY_OFF, "Write until the device is full", "use rw=write with size=100%").alias(&["fill_fs"]),
+    refused("fill_device", ONLY_OFF, "Write until the device is full", "use rw=write with size=100%")
+        .alias(&["fill_fs"]),
     refused("offset_align", ONLY_OFF, "Round a percentage of offset up", "give offset in bytes"),
     refused("create_only", ONLY_OFF, "Only create the files", "leave the job out"),
     refused("verify_only", ONLY_OFF, "Only verify what an earlier run wrote", "use rw=read or rw=randread"),

@@ -8,6 +8,9 @@ use crate::error::quoted;
 use crate::settings::Settings;
 use crate::values::{self, Amount, PerDirection, Refusal, TimeUnit};
 
+/// The largest number that fits 32 bits.
+pub(super) const U32_MAX: i64 = u32::MAX as i64;
+
 /// The kind of an option's values, and where its value goes.
 #[derive(Clone, Copy)]
 pub(crate) enum Setter {
@@ -27,8 +30,10 @@ pub(crate) enum Setter {
     Time { unit: TimeUnit, set: fn(&mut Settings, Nanos) },
     /// One of several words. The setter is told its index.
     Choice { of: &'static [&'static str], set: fn(&mut Settings, usize) },
-    /// Text of its own form, described by `form`.
+    /// Any text.
     Text { form: &'static str, set: fn(&mut Settings, &str) -> Result<(), Refusal> },
+    /// Text of the given form.
+    Form { form: &'static str, set: fn(&mut Settings, &str) -> Result<(), Refusal> },
 }
 
 impl Setter {
@@ -65,9 +70,14 @@ impl Setter {
                     return Err(refusal.hinting(format!("expected {}", self.values())));
                 }
             },
-            Setter::Text { set, .. } => set(settings, value)?,
+            Setter::Text { set, .. } | Setter::Form { set, .. } => set(settings, value)?,
         }
         Ok(())
+    }
+
+    /// Whether any text will do, so that nothing in it has a meaning.
+    pub(crate) fn is_free_text(self) -> bool {
+        matches!(self, Setter::Text { .. })
     }
 
     /// The values that it takes, for people.
@@ -86,7 +96,7 @@ impl Setter {
                 "a time in us, or with a unit d, h, m, s, ms, us".to_owned()
             }
             Setter::Choice { of, .. } => of.join(" | "),
-            Setter::Text { form, .. } => form.to_owned(),
+            Setter::Text { form, .. } | Setter::Form { form, .. } => form.to_owned(),
         }
     }
 }

@@ -29,9 +29,14 @@ mod tests {
 
     #[test]
     fn distance_counts_edits_and_swaps() {
-        for (a, b, edits) in
-            [("bs", "bs", 0), ("", "abc", 3), ("abc", "", 3), ("iodpeth", "iodepth", 1), ("bsize", "size", 1), ("ab", "ba", 1)]
-        {
+        for (a, b, edits) in [
+            ("bs", "bs", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("iodpeth", "iodepth", 1),
+            ("bsize", "size", 1),
+            ("ab", "ba", 1),
+        ] {
             assert_eq!(distance(a, b), edits, "{a} {b}");
         }
     }

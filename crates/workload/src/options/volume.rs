@@ -1,6 +1,6 @@
 //! How much is done, and where.
 
-use super::setter::Setter;
+use super::setter::{Setter, U32_MAX};
 use super::spec::OptionSpec;
 use crate::values::Amount;
 
@@ -35,7 +35,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "loops",
         "1",
-        Setter::Int { min: 1, max: i64::from(u32::MAX), set: |s, v| s.loops = v },
+        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.loops = v },
         "How often the size is done",
     ),
 ];

@@ -67,9 +67,12 @@ fn multiplier(suffix: &str, base: KbBase) -> Option<u64> {
     Some(unit.pow(power))
 }
 
-/// Whether `text` uses one of the units that mean the opposite of what they say (`4KiB` is 4000).
+/// Whether `text`, which was understood, uses a unit that means the opposite of what it says (`4KiB` is 4000).
 pub(crate) fn has_reversed_unit(text: &str, base: KbBase) -> bool {
-    base == KbBase::Binary && text.to_ascii_lowercase().contains("ib")
+    let is_reversed = |w: &[u8]| {
+        w[0].is_ascii_digit() && b"kmgtp".contains(&w[1].to_ascii_lowercase()) && w[2..].eq_ignore_ascii_case(b"ib")
+    };
+    base == KbBase::Binary && text.as_bytes().windows(4).any(is_reversed)
 }
 
 /// Bytes, or a percentage of the file: `10g`, `50%`.

@@ -1,0 +1,125 @@
+//! Budgets: how much service a slot may give, learned from how the last one ended. Rules: bfq.md 8.3, 8.4, 9.
+
+use super::Bfq;
+use super::config::{DEFAULT_MAX_BUDGET, MS};
+use super::entity::QueueId;
+use super::rate::RATE_SHIFT;
+use super::state_lines::{Expiration, StateChange};
+use super::tunables::default_timeout;
+
+/// The device's largest budget counts once the counter of slots has reached this.
+const SLOTS_MIN: u32 = 194;
+/// The smallest budget is this part of the largest.
+const MIN_PART: u64 = 32;
+/// Slots shorter than this say nothing about speed, ns.
+const SHORT: u64 = MS;
+/// Slots longer than this say how fast a queue really is, ns.
+const LONG: u64 = 20 * MS;
+
+/// How long a slot was, and whether its queue was slow (8.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pace {
+    pub slow: bool,
+    /// Duration, ms.
+    pub millis: u64,
+}
+
+impl Bfq {
+    /// What the device moves at its peak rate in one slot (9.1).
+    pub(super) fn auto_max_budget(&self) -> u64 {
+        let millis = self.config.millis(self.settings.timeout) as u64;
+        (self.rate.rate * 1000 * millis) >> RATE_SHIFT
+    }
+
+    /// The peak rate has changed.
+    pub(super) fn rate_updated(&mut self) {
+        if self.settings.user_max_budget == 0 {
+            self.max_budget = self.auto_max_budget();
+            let budget = self.max_budget;
+            self.hierarchy.log.device(|| StateChange::MaxBudget { budget });
+        }
+    }
+
+    /// The largest budget that new queues and the smallest budget go by (9.2).
+    pub(super) fn current_max_budget(&self) -> u64 {
+        if self.budgets_assigned < SLOTS_MIN { DEFAULT_MAX_BUDGET } else { self.max_budget }
+    }
+
+    /// The smallest budget.
+    pub(super) fn min_budget(&self) -> u64 {
+        self.current_max_budget() / MIN_PART
+    }
+
+    /// A slot starts.
+    pub(super) fn count_slot(&mut self) {
+        self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
+    }
+
+    /// How fast the queue in service was (8.4). `until_idling`: the time that was idled away does not count.
+    pub(super) fn pace(&self, q: QueueId, until_idling: bool) -> Pace {
+        let queue = &self.queues[q];
+        if !queue.sync {
+            return Pace { slow: false, millis: 0 };
+        }
+        let end = if until_idling { self.idling_start } else { self.now.ns };
+        // The clock may have stood still: then the slot has taken no time.
+        let duration = (end.wrapping_sub(self.slot_start) as i64).max(0) as u64;
+        let seeky = self.is_seeky(q);
+        if duration < SHORT {
+            return Pace { slow: seeky, millis: if self.config.rotational { 8 } else { 2 } };
+        }
+        let millis = duration / MS;
+        if duration > LONG {
+            return Pace { slow: self.entity(q).service < self.max_budget / 2, millis };
+        }
+        Pace { slow: seeky, millis }
+    }
+
+    /// Charges a queue for the time of its slot rather than its sectors (8.3).
+    pub(super) fn charge_time(&mut self, q: QueueId, millis: u64) {
+        let timeout = self.config.millis(default_timeout(&self.config)) as u64;
+        let service = self.entity(q).service;
+        let mut total = service;
+        if !self.config.variant.long_slots_uncharged || (millis > 0 && millis < timeout) {
+            total = total.max(self.max_budget * millis.min(timeout) / timeout);
+        }
+        let entity = self.entity_mut(q);
+        entity.budget = entity.budget.max(total);
+        self.serve(q, total - service);
+    }
+
+    /// Learns from the end of a slot (9.4).
+    pub(super) fn learn_budget(&mut self, q: QueueId, reason: Expiration) {
+        let min = self.min_budget();
+        let raised = self.is_raised(q);
+        let (sync, in_flight) = (self.queues[q].sync, self.queues[q].dispatched > 0);
+        let mut budget = if raised { 2 * min } else { self.queues[q].max_budget };
+        let (last, left) = (self.entity(q).budget, self.entity(q).budget_left());
+        let (seeky, queue_max) = (self.is_seeky(q), budget);
+        self.log_queue(q, || StateChange::BudgetInputs { sync, seeky, last, left, queue_max, min });
+        if !sync {
+            budget = self.max_budget;
+        } else if !raised {
+            budget = match reason {
+                Expiration::TooIdle if in_flight => (2 * budget).min(self.max_budget),
+                Expiration::TooIdle if budget > 5 * min => budget - 4 * min,
+                Expiration::TooIdle => min,
+                Expiration::BudgetTimeout => (2 * budget).min(self.max_budget),
+                Expiration::BudgetExhausted => (4 * budget).min(self.max_budget),
+                Expiration::NoMoreRequests => self.entity(q).service.max(min),
+                Expiration::Preempted => return,
+            };
+        }
+        if self.budgets_assigned >= SLOTS_MIN && self.settings.user_max_budget == 0 {
+            budget = budget.min(self.max_budget);
+        }
+        self.queues[q].max_budget = budget;
+        if self.queues[q].next.is_some() {
+            let budget = budget.max(self.charge_of_next(q));
+            self.entity_mut(q).budget = budget;
+        }
+        let head_n = self.queues[q].next.map_or(0, |id| self.entries[id as usize].sectors);
+        let budget = self.entity(q).budget;
+        self.log_queue(q, || StateChange::Budget { head_n, budget });
+    }
+}

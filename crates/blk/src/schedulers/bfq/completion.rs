@@ -1,0 +1,76 @@
+//! The end of a request. Rules: bfq.md 22.6, 22.7.
+
+use super::Bfq;
+use super::config::RAISE_INTERACTIVE;
+use super::entity::QueueId;
+use super::requests::Whereabouts;
+use super::state_lines::Expiration;
+
+impl Bfq {
+    /// A request is released: it completed, was requeued, or was absorbed by another.
+    pub(super) fn release_request(&mut self, id: u32) {
+        let entry = std::mem::take(&mut self.entries[id as usize]);
+        if entry.whereabouts == Whereabouts::Requeued || entry.whereabouts == Whereabouts::Elsewhere {
+            return;
+        }
+        let (Some(q), Some(context)) = (entry.queue, entry.context) else { return };
+        if entry.whereabouts == Whereabouts::Dispatched {
+            self.completed(q, id);
+        }
+        self.count_allocated(q, false);
+        self.contexts.remove_request(context);
+        self.free_if_unused(q);
+    }
+
+    fn completed(&mut self, q: QueueId, id: u32) {
+        self.maybe_learn_limit(q, id);
+        self.sample_ncq();
+        self.in_driver -= 1;
+        self.in_driver_of[usize::from(self.queues[q].actuator)] -= 1;
+        self.queues[q].dispatched -= 1;
+        if !self.queues[q].busy && self.queues[q].dispatched == 0 {
+            self.queues[q].budget_timeout = self.now.tick;
+            self.no_longer_pending(q);
+        }
+        self.queues[q].think.last_completion = self.now.ns;
+        let event = self.rate.completed(self.now.ns);
+        self.note_rate_event(event);
+        if !self.queues[q].shared {
+            self.last_completed = Some(q);
+        }
+        let raised_interactively =
+            self.config.variant.soft_rt_filters && self.entity(q).raise == RAISE_INTERACTIVE;
+        let queue = &self.queues[q];
+        if queue.soft_rt_pending && queue.dispatched == 0 && queue.is_empty() && !raised_interactively {
+            self.compute_soft_rt_start(q);
+        }
+        if self.in_service == Some(q) {
+            if self.must_idle(q) {
+                if self.queues[q].dispatched == 0 {
+                    self.wait_for(q);
+                }
+                return;
+            }
+            if self.may_time_out(q) {
+                self.expire(q, false, Expiration::BudgetTimeout);
+            } else if self.queues[q].is_empty() && (self.queues[q].dispatched == 0 || !self.better_to_idle(q)) {
+                self.expire(q, false, Expiration::NoMoreRequests);
+            }
+        }
+        if self.in_driver == 0 && self.config.variant.run_when_drained {
+            self.schedule_dispatch();
+        }
+    }
+
+    /// Does the device queue commands (14)?
+    fn sample_ncq(&mut self) {
+        self.ncq.note(self.in_driver);
+        let thinker = self.config.variant.ncq_skips_thinkers
+            && self.in_driver < 3
+            && self.in_service.is_some_and(|served| {
+                let queue = &self.queues[served];
+                queue.short_think && queue.dispatched + queue.queued < 3
+            });
+        self.ncq.sample(self.in_driver + self.queued, thinker, self.config.variant.ncq_above);
+    }
+}

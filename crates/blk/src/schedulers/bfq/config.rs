@@ -1,0 +1,122 @@
+//! What bfq is made for, and the fixed numbers of its heuristics. Rules: bfq.md 4.
+
+use super::variant::BfqVariant;
+use crate::ids::{CgroupId, Sector};
+use crate::kernel::{Generation, ShallowRule};
+use crate::time::Hz;
+
+/// A cgroup that is known from the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BfqGroup {
+    /// The cgroup.
+    pub cgroup: CgroupId,
+    /// The cgroup above it.
+    pub parent: CgroupId,
+    /// Its weight, 1 to 1000.
+    pub weight: u16,
+}
+
+/// What bfq is made for: the release whose behaviour is wanted, and the queue that it serves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BfqConfig {
+    /// The release.
+    pub variant: BfqVariant,
+    /// Length of a tick.
+    pub hz: Hz,
+    /// What a shallow depth means.
+    pub shallow: ShallowRule,
+    /// Scheduler tags per hardware queue.
+    pub nr_requests: u32,
+    /// Whether the device seeks.
+    pub rotational: bool,
+    /// The first sectors of the second and further independent actuators, ascending; none for one actuator (24).
+    pub actuators: Vec<Sector>,
+    /// The cgroups, each after the one above it. Others are added below the root when they first appear.
+    pub groups: Vec<BfqGroup>,
+}
+
+impl BfqConfig {
+    /// As a kernel has it, for a queue of `nr_requests` scheduler tags.
+    #[must_use]
+    pub fn new(generation: &Generation, nr_requests: u32, rotational: bool) -> Self {
+        BfqConfig {
+            variant: BfqVariant::of(generation.kernel),
+            hz: generation.hz,
+            shallow: generation.shallow,
+            nr_requests,
+            rotational,
+            actuators: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// Milliseconds in ticks, rounded up.
+    pub(super) fn ticks(&self, ms: u64) -> i64 {
+        self.hz.ticks_from_millis(ms) as i64
+    }
+
+    /// Ticks in milliseconds.
+    pub(super) fn millis(&self, ticks: i64) -> i64 {
+        ticks * 1000 / i64::from(self.hz.0)
+    }
+}
+
+/// Nanoseconds in a millisecond.
+pub(super) const MS: u64 = 1_000_000;
+
+/// The default of `slice_idle`, ns.
+pub(super) const SLICE_IDLE: u64 = 8 * MS;
+/// The least that is idled for, ns: the shortest useful think time.
+pub(super) const MIN_THINK: u64 = 2 * MS;
+/// The idle timer of raised queues is at least so long, ns.
+pub(super) const RAISED_IDLE_MIN: u64 = 20 * MS;
+
+/// The largest budget until the peak rate is known, sectors.
+pub(super) const DEFAULT_MAX_BUDGET: u64 = 16_384;
+
+/// Two requests further apart than this are far from each other, sectors.
+pub(super) const SEEK_DISTANCE: u64 = 800;
+/// A request of so many sectors is never seeky on flash, nor stacked by injection.
+pub(super) const LARGE_ON_FLASH: u32 = 64;
+/// Requests closer than this may belong to one stream, sectors.
+pub(super) const CLOSE: u64 = 8192;
+
+/// The interactive factor of weight raising.
+pub(super) const RAISE_INTERACTIVE: u64 = 30;
+/// The soft real-time factor.
+pub(super) const RAISE_SOFT_RT: u64 = 30 * 100;
+/// How long soft real-time raising lasts, ms.
+pub(super) const SOFT_RT_RAISE_MS: u64 = 300;
+/// A queue that was empty for longer than this is interactive when it comes back, ms.
+pub(super) const MIN_IDLE_MS: u64 = 2000;
+/// An async queue is raised by a request that comes so much later than the last one, ms.
+pub(super) const MIN_ASYNC_GAP_MS: u64 = 500;
+/// Soft real-time queues need at most so many sectors a second.
+pub(super) const SOFT_RT_RATE_MAX: u64 = 7000;
+/// Interactive raising ends after so many sectors.
+pub(super) const RAISE_SERVICE_MAX: u64 = 120_000;
+/// Reference rates, fixed point sectors/us: rotational, flash.
+pub(super) const REFERENCE_RATE: [u64; 2] = [14_000, 33_000];
+/// Reference durations of interactive raising, ms: rotational, flash.
+pub(super) const REFERENCE_RAISE_MS: [u64; 2] = [7000, 2500];
+/// The shortest interactive raising, ms.
+pub(super) const INTERACTIVE_RAISE_MIN_MS: u64 = 3000;
+
+/// So many queues created in a row are a large burst.
+pub(super) const LARGE_BURST: u32 = 8;
+/// Queues created within this time belong to one burst, ms. Also the gap of a stable merge.
+pub(super) const BURST_INTERVAL_MS: u64 = 180;
+/// A queue that was empty for so long forgets that it came in a burst, ms.
+pub(super) const BURST_FORGOTTEN_MS: u64 = 10_000;
+/// A stable merge happens so long after creation, and not with a queue that is older by more than this, ms.
+pub(super) const STABLE_MERGE_MS: u64 = 600;
+
+/// A waker completes its request less than this before the woken queue's arrives, ns.
+pub(super) const WAKER_DELAY: u64 = 4 * MS;
+/// So many coincidences make a waker.
+pub(super) const WAKER_DETECTIONS: u32 = 3;
+
+/// A tick so long ago that every "older than" is true (2.4).
+pub(super) const LONG_AGO_TICK: i64 = i64::MIN / 4;
+/// "Boot time" for a nanosecond instant: the (unsigned, wrapping) time since then is practically infinite (2.5.2).
+pub(super) const LONG_AGO: u64 = 0u64.wrapping_sub(1 << 62);

@@ -1,0 +1,240 @@
+//! Cooperation: processes that read interleaved pieces of one sequential stream get one queue. Rules: bfq.md 20.1 to
+//! 20.5, 20.8.
+
+use super::Bfq;
+use super::config::{CLOSE, LONG_AGO_TICK, RAISE_INTERACTIVE};
+use super::contexts::{ContextId, Saved};
+use super::entity::{IDLE, QueueId};
+use super::queue::Raising;
+use super::state_lines::StateChange;
+
+/// Merging is thought of only in the first part of a queue's activity, ms.
+const WINDOW_MS: u64 = 100;
+
+impl Bfq {
+    /// Whether a queue should be merged into another before I/O at `sector`: answers the queue that is to take its
+    /// place (20.3).
+    pub(super) fn cooperate(&mut self, q: QueueId, context: ContextId, sector: u64) -> Option<QueueId> {
+        if let Some(target) = self.queues[q].merge_target {
+            return Some(self.end_of_chain(target));
+        }
+        let queueing_flash = self.is_queueing_flash();
+        if !queueing_flash && let Some(candidate) = self.due_stable_merge(q, context) {
+            return self.plan_stable_merge(q, candidate, context);
+        }
+        if (queueing_flash && !self.config.variant.merges_on_ncq_flash)
+            || self.is_too_late(q)
+            || self.busy_queues() == 1
+        {
+            return None;
+        }
+        if let Some(served) = self.in_service
+            && served != q
+            && self.in_service_position().abs_diff(sector) <= CLOSE
+            && self.queues[served].group == self.queues[q].group
+            && self.may_cooperate(q, served)
+            && let Some(target) = self.plan_merge(q, served)
+        {
+            return Some(target);
+        }
+        let closest = self.closest(q, sector)?;
+        if closest == q || !self.may_cooperate(q, closest) {
+            return None;
+        }
+        self.plan_merge(q, closest)
+    }
+
+    /// Where the queue in service is reading.
+    fn in_service_position(&self) -> u64 {
+        // 4.12 takes the device's position.
+        if self.config.variant.merge_window_by_first_io { self.in_service_last_position } else { self.last_position }
+    }
+
+    /// Whether a queue has been active for too long to be merged.
+    fn is_too_late(&self, q: QueueId) -> bool {
+        let queue = &self.queues[q];
+        let window = self.config.ticks(WINDOW_MS);
+        if self.config.variant.merge_window_by_first_io {
+            queue.service_since_backlogged > 0 && queue.first_io + window < self.now.tick
+        } else {
+            self.is_raised(q) && queue.raising.start + window < self.now.tick
+        }
+    }
+
+    /// Whether two queues are of a kind (20.4).
+    fn may_cooperate(&self, q: QueueId, target: QueueId) -> bool {
+        let (class, other_class) = (self.entity(q).class, self.entity(target).class);
+        !self.is_too_late(target)
+            && class == other_class
+            && class != IDLE
+            && !self.is_seeky(q)
+            && !self.is_seeky(target)
+            && self.queues[q].sync
+            && self.queues[target].sync
+    }
+
+    fn end_of_chain(&self, mut q: QueueId) -> QueueId {
+        while let Some(target) = self.queues[q].merge_target {
+            q = target;
+        }
+        q
+    }
+
+    /// Decides that all processes of a queue go over to another one. Answers the one at the end of its chain.
+    pub(super) fn plan_merge(&mut self, q: QueueId, target: QueueId) -> Option<QueueId> {
+        if self.queues[target].process_refs == 0 {
+            return None;
+        }
+        let target = self.end_of_chain(target);
+        let processes = self.queues[q].process_refs;
+        if target == q
+            || processes == 0
+            || self.queues[target].process_refs == 0
+            || self.queues[q].group != self.queues[target].group
+        {
+            return None;
+        }
+        self.queues[q].merge_target = Some(target);
+        self.queues[target].process_refs += processes;
+        if let Some(with) = self.entity(target).label.and_then(|label| label.io_context) {
+            self.log_queue(q, || StateChange::MergePlanned { with });
+        }
+        Some(target)
+    }
+
+    /// A process goes over from a queue to the one at the end of its merge chain (20.5).
+    pub(super) fn execute_merge(&mut self, context: ContextId, q: QueueId) {
+        let mut at = q;
+        while let Some(target) = self.queues[at].merge_target {
+            self.go_over(context, at, target);
+            at = target;
+        }
+    }
+
+    fn go_over(&mut self, context: ContextId, q: QueueId, target: QueueId) {
+        self.log_queue(q, || StateChange::Merge);
+        self.save_state(q);
+        self.save_state(target);
+        if self.queues[q].io_bound.is {
+            self.queues[target].io_bound.is = true;
+        }
+        if self.queues[target].waker.known.is_none()
+            && let Some(waker) = self.queues[q].waker.known
+            && waker != target
+        {
+            self.set_waker(target, Some(waker));
+        }
+        let raise = self.entity(q).raise;
+        if raise > 1 {
+            if !self.is_raised(target) {
+                let Raising { start, duration, start_at_switch, .. } = self.queues[q].raising;
+                let raising = &mut self.queues[target].raising;
+                raising.start = start;
+                raising.duration = duration;
+                raising.start_at_switch = start_at_switch;
+                self.set_raise(target, raise);
+            }
+            self.set_raise(q, 1);
+        }
+        let actuator = usize::from(self.queues[q].actuator);
+        self.contexts[context].queues[actuator].sync = Some(target);
+        self.queues[target].shared = true;
+        self.queues[target].owner = None;
+        if let Some(label) = &mut self.entity_mut(target).label {
+            label.io_context = None;
+        }
+        self.queues[q].owner = None;
+        let group = self.queues[q].group;
+        if self.groups[group].last_created == Some(q) {
+            self.groups[group].last_created = Some(target);
+        }
+        self.release_process_ref(Some(q));
+    }
+
+    /// Remembers the state of a queue for its only process, in case it will leave the shared queue.
+    fn save_state(&mut self, q: QueueId) {
+        let Some(context) = self.queues[q].owner else { return };
+        let in_burst_list = self.burst.contains(q);
+        let duration = self.interactive_duration();
+        let entity = self.entity(q);
+        let (weight, raise) = (entity.base_weight, entity.raise);
+        let queue = &self.queues[q];
+        let newcomer = queue.just_created && !queue.in_large_burst && self.settings.low_latency;
+        // A newcomer had no chance yet to be raised as it deserves.
+        let (raise, raising) = if newcomer {
+            let raising = Raising {
+                start: self.now.tick,
+                duration,
+                start_at_switch: LONG_AGO_TICK,
+                ..queue.raising
+            };
+            (RAISE_INTERACTIVE, raising)
+        } else {
+            (raise, queue.raising)
+        };
+        let saved = Saved {
+            think: queue.think,
+            short_think: queue.short_think,
+            idle_window: queue.idle_window,
+            io_bound: queue.io_bound,
+            injection: queue.injection,
+            weight,
+            raise,
+            raising,
+            service_since_backlogged: queue.service_since_backlogged,
+            in_large_burst: queue.in_large_burst,
+            in_burst_list,
+        };
+        self.contexts[context].queues[usize::from(self.queues[q].actuator)].saved = Some(saved);
+    }
+
+    // --- the index by sector (20.2) ---
+
+    /// Puts a queue where its next request is, or leaves it out if it does not qualify.
+    pub(super) fn reindex(&mut self, q: QueueId) {
+        self.unindex(q);
+        if (self.is_queueing_flash() && !self.config.variant.merges_on_ncq_flash)
+            || self.is_idle_class(q)
+            || self.is_too_late(q)
+        {
+            return;
+        }
+        let Some(next) = self.queues[q].next else { return };
+        let sector = self.entries[next as usize].sector;
+        let index = &mut self.groups[self.queues[q].group].index;
+        if index.find(&self.index_nodes, sector).is_none() {
+            index.insert(&mut self.index_nodes, q.0, sector);
+            self.queues[q].indexed_at = Some(sector);
+        }
+    }
+
+    /// Takes a queue out of the index.
+    pub(super) fn unindex(&mut self, q: QueueId) {
+        if self.queues[q].indexed_at.take().is_some() {
+            self.groups[self.queues[q].group].index.remove(&mut self.index_nodes, q.0);
+        }
+    }
+
+    /// The queue whose next request is close to `sector`: at it, or the neighbour that a search meets last, or the
+    /// neighbour on the other side.
+    fn closest(&self, q: QueueId, sector: u64) -> Option<QueueId> {
+        let index = &self.groups[self.queues[q].group].index;
+        let nodes = &self.index_nodes;
+        let (mut met, mut at) = (None, index.root());
+        while let Some(node) = at {
+            met = Some(node);
+            at = match nodes.key(node).cmp(&sector) {
+                std::cmp::Ordering::Equal => return Some(QueueId(node)),
+                std::cmp::Ordering::Less => nodes.right(node),
+                std::cmp::Ordering::Greater => nodes.left(node),
+            };
+        }
+        let met = met?;
+        let is_close = |node: u32| nodes.key(node).abs_diff(sector) <= CLOSE;
+        if is_close(met) {
+            return Some(QueueId(met));
+        }
+        let other = if nodes.key(met) < sector { index.next(nodes, met) } else { index.previous(nodes, met) };
+        other.filter(|&node| is_close(node)).map(QueueId)
+    }
+}

@@ -1,0 +1,443 @@
+//! bfq: Budget Fair Queueing, proportional shares of a device for processes and groups, with low latency for those
+//! who wait for it.
+//!
+//! **Promises**: every process that keeps the device busy gets sectors in proportion to its weight, or time if it is
+//! slow; a process that does little I/O, or has just started, is served before those that stream. **Costs**: O(log n)
+//! an insertion and a dispatch for n active queues in a level, times the depth of the hierarchy; one lock.
+//! **Rules**: `bfq.md`; [`BfqVariant`] holds what differs between releases.
+//!
+//! # The files, bottom up
+//! | layer | files |
+//! | --- | --- |
+//! | engine (B-WF2Q+) | `vtime`, `entity`, `service_tree`, `hierarchy`, `weights`, `groups` |
+//! | queues and their requests | `queue`, `requests`, `contexts`, `lifecycle` |
+//! | what is measured | `statistics`, `ncq`, `rate` |
+//! | slots | `budgets`, `slot`, `idling`, `preemption`, `injection`, `wakers` |
+//! | who is favoured | `raising`, `bursts` |
+//! | cooperation | `cooperation`, `stable_merge`, `split` |
+//! | the hooks | `insertion`, `dispatching`, `completion`, `limits`, `tunables`, and this file |
+
+mod budgets;
+mod bursts;
+mod completion;
+mod config;
+mod contexts;
+mod cooperation;
+mod dispatching;
+mod entity;
+mod groups;
+mod hierarchy;
+mod idling;
+mod injection;
+mod insertion;
+mod lifecycle;
+mod limits;
+mod ncq;
+mod preemption;
+mod queue;
+mod raising;
+mod rate;
+mod requests;
+mod service_tree;
+mod slot;
+mod split;
+mod stable_merge;
+mod state_lines;
+mod statistics;
+mod tunables;
+mod variant;
+mod vtime;
+mod wakers;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{BfqConfig, BfqGroup};
+pub use state_lines::{Expiration, QueueLabel, StateChange, StateLine};
+pub use variant::BfqVariant;
+
+use crate::bio::Bio;
+use crate::elevator::{Allocation, Choice, Completions, Needs, Place, PolicyCx, Scheduler};
+use crate::id_list::{IdList, Links};
+use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
+use crate::ioprio::IoPriority;
+use crate::merge::Edge;
+use crate::request::Request;
+use crate::sorted_tree::Nodes;
+use crate::time::Now;
+use crate::tunables::{Grammar, Tunable};
+
+use bursts::Burst;
+use config::{DEFAULT_MAX_BUDGET, LONG_AGO};
+use contexts::Contexts;
+use entity::{CLASSES, Entity, QueueId};
+use groups::Groups;
+use hierarchy::Hierarchy;
+use injection::Measurement;
+use lifecycle::Queues;
+use ncq::Ncq;
+use rate::PeakRate;
+use requests::{Entry, Whereabouts};
+use state_lines::StateLine as Line;
+use tunables::Settings;
+
+/// The moment of the running call, as plain numbers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moment {
+    /// Nanoseconds; may stand still under a plug, and so lie behind what was seen before (2.5).
+    ns: u64,
+    /// Ticks.
+    tick: i64,
+}
+
+/// What the running call asks of its surroundings; a later wish about the timer replaces an earlier one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wishes {
+    timer: Option<TimerWish>,
+    run_queues: bool,
+}
+
+/// A wish about the idle timer.
+#[derive(Clone, Copy, Debug)]
+enum TimerWish {
+    /// Set it, ns.
+    At(u64),
+    /// Switch it off.
+    Off,
+}
+
+/// The policy. Clone it to look ahead.
+#[derive(Clone)]
+pub struct Bfq {
+    config: BfqConfig,
+    settings: Settings,
+    now: Moment,
+    wishes: Wishes,
+
+    hierarchy: Hierarchy,
+    groups: Groups,
+    queues: Queues,
+    contexts: Contexts,
+    entries: Vec<Entry>,
+    /// Requests by sector, in the tree of their queue.
+    sort_nodes: Nodes,
+    /// Requests by arrival, in the fifo of their queue or in the immediate list.
+    fifo_links: Links,
+    /// Queues by the sector of their next request, in the index of their group.
+    index_nodes: Nodes,
+    /// What goes before everything else: head insertions and requeued requests.
+    immediate: IdList,
+
+    /// The queue that owns the running slot.
+    in_service: Option<QueueId>,
+    /// Queues with work, by class.
+    busy: [u32; CLASSES],
+    /// Of these, the raised ones.
+    raised_busy: u32,
+    /// Groups that contain a queue with something queued or in flight.
+    groups_pending: u32,
+    /// Requests waiting in queues.
+    queued: u32,
+    /// Requests in flight.
+    in_driver: u32,
+    /// The same, by actuator.
+    in_driver_of: Vec<u32>,
+    /// The sector after the last request given out.
+    last_position: u64,
+    /// The same for the queue in service; 0 when its slot starts.
+    in_service_last_position: u64,
+    /// Start of the slot, ns.
+    slot_start: u64,
+    /// When the idle timer was set, ns.
+    idling_start: u64,
+    /// The largest budget, sectors: follows the peak rate unless the user fixed it.
+    max_budget: u64,
+    /// Grows with every slot up to a limit; tells whether the statistics are worth anything (9.2).
+    budgets_assigned: u32,
+    ncq: Ncq,
+    rate: PeakRate,
+    burst: Burst,
+    measurement: Measurement,
+    /// The queue whose request completed last, unless that is shared.
+    last_completed: Option<QueueId>,
+}
+
+impl Bfq {
+    /// A fresh scheduler with default tunables, for request ids below `capacity`.
+    #[must_use]
+    pub fn new(config: BfqConfig, capacity: u32) -> Self {
+        let actuators = config.actuators.len() + 1;
+        let capacity = capacity as usize;
+        let mut bfq = Bfq {
+            settings: Settings::new(&config),
+            now: Moment::default(),
+            wishes: Wishes::default(),
+            hierarchy: Hierarchy::new(config.variant, config.ticks(1000) / 5, actuators),
+            groups: Groups::new(actuators),
+            queues: Queues::default(),
+            contexts: Contexts::new(actuators),
+            entries: vec![Entry::default(); capacity],
+            sort_nodes: Nodes::new(capacity),
+            fifo_links: Links::new(capacity),
+            index_nodes: Nodes::default(),
+            immediate: IdList::default(),
+            in_service: None,
+            busy: [0; CLASSES],
+            raised_busy: 0,
+            groups_pending: 0,
+            queued: 0,
+            in_driver: 0,
+            in_driver_of: vec![0; actuators],
+            last_position: 0,
+            in_service_last_position: 0,
+            slot_start: 0,
+            idling_start: LONG_AGO,
+            max_budget: DEFAULT_MAX_BUDGET,
+            budgets_assigned: 0,
+            ncq: Ncq::default(),
+            rate: PeakRate::new(config.rotational),
+            burst: Burst::default(),
+            measurement: Measurement::default(),
+            last_completed: None,
+            config,
+        };
+        for at in 0..bfq.config.groups.len() {
+            let BfqGroup { cgroup, parent, weight } = bfq.config.groups[at];
+            bfq.add_group(cgroup, parent, weight);
+        }
+        bfq
+    }
+
+    /// Notes every change of the inner state from now on, or stops doing so.
+    pub fn observe(&mut self, on: bool) {
+        self.hierarchy.log.set_on(on);
+    }
+
+    /// Takes the state lines noted since the last time.
+    pub fn take_lines(&mut self) -> Vec<Line> {
+        self.hierarchy.log.take()
+    }
+
+    fn begin(&mut self, now: Now) {
+        self.now = Moment { ns: now.at.0, tick: now.tick.0 as i64 };
+        self.hierarchy.tick = self.now.tick;
+        self.wishes = Wishes::default();
+    }
+
+    fn end(&mut self, cx: &mut PolicyCx<'_>) {
+        self.free_forgotten();
+        match self.wishes.timer {
+            Some(TimerWish::At(ns)) => {
+                cx.calls.set_timer = Some(crate::time::Instant(ns));
+                cx.calls.cancel_timer = false;
+            }
+            Some(TimerWish::Off) => {
+                cx.calls.set_timer = None;
+                cx.calls.cancel_timer = true;
+            }
+            None => {}
+        }
+        cx.calls.run_queues |= self.wishes.run_queues;
+    }
+
+    fn call<R>(&mut self, cx: &mut PolicyCx<'_>, body: impl FnOnce(&mut Self) -> R) -> R {
+        self.begin(cx.now);
+        let answer = body(self);
+        self.end(cx);
+        answer
+    }
+
+    fn entity(&self, q: QueueId) -> &Entity {
+        &self.hierarchy.entities[self.queues[q].entity]
+    }
+
+    fn entity_mut(&mut self, q: QueueId) -> &mut Entity {
+        &mut self.hierarchy.entities[self.queues[q].entity]
+    }
+
+    /// Queues with work.
+    fn busy_queues(&self) -> u32 {
+        self.busy.iter().sum()
+    }
+
+    fn is_raised(&self, q: QueueId) -> bool {
+        self.entity(q).raise > 1
+    }
+
+    fn is_seeky(&self, q: QueueId) -> bool {
+        self.queues[q].seeks.is_seeky(self.config.variant.seeky_above)
+    }
+
+    /// Flash that queues commands, as far as is known.
+    fn is_queueing_flash(&self) -> bool {
+        !self.config.rotational && self.ncq.queues()
+    }
+
+    fn log_queue(&mut self, q: QueueId, what: impl FnOnce() -> StateChange) {
+        let label = self.entity(q).label;
+        self.hierarchy.log.queue(label, what);
+    }
+
+    /// Asks for a run of the hardware queues if there is something for them.
+    fn schedule_dispatch(&mut self) {
+        if self.queued > 0 {
+            self.hierarchy.log.device(|| StateChange::Kick);
+            self.wishes.run_queues = true;
+        }
+    }
+}
+
+impl Scheduler for Bfq {
+    fn name(&self) -> &'static str {
+        "bfq"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            completions: Completions::AtOnce,
+            bios: true,
+            depth_by_context: self.config.variant.tag_limits,
+            min_shallow: self.config.variant.tag_limits.then_some(1),
+            single_dispatch: self.config.variant.single_dispatch,
+            ..Needs::default()
+        }
+    }
+
+    fn arrived(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
+        self.call(cx, |bfq| bfq.set_up(rq));
+    }
+
+    fn dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        self.finish(cx, id);
+    }
+
+    fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
+        self.begin(cx.now);
+        if !matches!(self.entries[id.index()].whereabouts, Whereabouts::SetUp | Whereabouts::Requeued) {
+            self.set_up(cx.rq(id));
+        }
+        self.insert_request(id.0, place);
+        self.end(cx);
+    }
+
+    fn dispatch(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
+        self.call(cx, Bfq::choose)
+    }
+
+    fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        self.call(cx, |bfq| bfq.release_request(id.0));
+    }
+
+    fn has_work(&self) -> bool {
+        let busy = self.config.variant.busy_is_work && self.busy_queues() > 0;
+        !self.immediate.is_empty() || self.queued > 0 || busy
+    }
+
+    fn bio_arrived(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
+        if let Some(context) = self.contexts.find(bio.io_context) {
+            self.call(cx, |bfq| bfq.follow_cgroup(context, bio.cgroup));
+        }
+    }
+
+    fn allow_merge(&mut self, cx: &mut PolicyCx<'_>, id: RqId, bio: &Bio) -> bool {
+        self.call(cx, |bfq| bfq.bio_may_join(id.0, bio))
+    }
+
+    fn front_candidate(&self, cx: &PolicyCx<'_>, bio: &Bio) -> Option<RqId> {
+        let q = self.queue_of_bio(bio)?;
+        let id = RqId(self.queues[q].sort.find(&self.sort_nodes, bio.end().0)?);
+        crate::merge::mergeable(cx.rq(id)).then_some(id)
+    }
+
+    fn previous(&self, id: RqId) -> Option<RqId> {
+        let q = self.queue_if_queued(id)?;
+        self.queues[q].sort.previous(&self.sort_nodes, id.0).map(RqId)
+    }
+
+    fn next(&self, id: RqId) -> Option<RqId> {
+        let q = self.queue_if_queued(id)?;
+        self.queues[q].sort.next(&self.sort_nodes, id.0).map(RqId)
+    }
+
+    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+        let (sector, sectors) = (cx.rq(id).sector.0, cx.rq(id).sectors);
+        self.call(cx, |bfq| bfq.request_grew(id, sector, sectors, edge));
+    }
+
+    fn absorbed(&mut self, cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+        let first = cx.rq(survivor);
+        let (sector, sectors) = (first.sector.0, first.sectors + cx.rq(absorbed).sectors);
+        self.call(cx, |bfq| bfq.request_absorbed(survivor, absorbed, sector, sectors));
+    }
+
+    fn limit_depth(&mut self, cx: &mut PolicyCx<'_>, allocation: &Allocation) -> Option<u32> {
+        self.call(cx, |bfq| bfq.tag_limit(allocation))
+    }
+
+    fn requeued(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        self.call(cx, |bfq| {
+            bfq.release_request(id.0);
+            bfq.entries[id.index()].whereabouts = Whereabouts::Requeued;
+        });
+    }
+
+    fn timer(&mut self, cx: &mut PolicyCx<'_>) {
+        self.call(cx, Bfq::idle_timer_fired);
+    }
+
+    fn depth_updated(&mut self, nr_requests: u32) {
+        self.config.nr_requests = nr_requests;
+    }
+
+    fn io_context_exited(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId) {
+        self.call(cx, |bfq| bfq.context_exited(io_context));
+    }
+
+    fn priority_changed(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId, ioprio: IoPriority) {
+        if let Some(context) = self.contexts.find(io_context) {
+            self.call(cx, |bfq| bfq.follow_priority(context, ioprio));
+        }
+    }
+
+    fn weight_changed(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId, weight: u16) {
+        self.call(cx, |bfq| {
+            let group = bfq.group_of(cgroup);
+            bfq.set_group_weight(group, weight);
+        });
+    }
+
+    fn cgroup_changed(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId, cgroup: CgroupId) {
+        if let Some(context) = self.contexts.find(io_context) {
+            self.call(cx, |bfq| bfq.follow_cgroup(context, cgroup));
+        }
+    }
+
+    fn cgroup_added(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId, parent: CgroupId) {
+        self.call(cx, |bfq| bfq.know_group(cgroup, parent));
+    }
+
+    fn cgroup_removed(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId) {
+        self.call(cx, |bfq| bfq.remove_group(cgroup));
+    }
+
+    fn tunables(&self) -> &'static [Tunable] {
+        tunables::TABLE
+    }
+
+    fn grammar(&self) -> Grammar {
+        self.settings.grammar()
+    }
+
+    fn tunable(&self, index: usize) -> i128 {
+        self.shown_tunable(index)
+    }
+
+    fn set_tunable(&mut self, cx: &mut PolicyCx<'_>, index: usize, value: i128) {
+        self.call(cx, |bfq| bfq.store_tunable(index, value));
+    }
+
+    fn adopt(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
+        self.call(cx, |bfq| bfq.adopt_choice(id.0));
+    }
+}

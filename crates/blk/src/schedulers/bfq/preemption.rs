@@ -1,0 +1,66 @@
+//! What a queue finds when it comes back to work: service recovery, and whether it takes the device at once. Rules:
+//! bfq.md 16.
+
+use super::Bfq;
+use super::entity::QueueId;
+use super::state_lines::Expiration;
+
+/// A queue recovers its service if it is back within so many `slice_idle`.
+const RECOVERY_WINDOW: u64 = 3;
+
+impl Bfq {
+    /// Whether the queue is back soon after its last completion.
+    pub(super) fn is_back_in_time(&self, q: QueueId) -> bool {
+        self.now.ns <= self.queues[q].think.last_completion.saturating_add(RECOVERY_WINDOW * self.settings.slice_idle)
+    }
+
+    /// Sets the budget of a queue that gets work. Answers whether it recovers what it had not used (16.2).
+    pub(super) fn set_budget_for_return(&mut self, q: QueueId, in_time: bool) -> bool {
+        let learned = self.queues[q].max_budget;
+        let left = self.entity(q).budget_left();
+        let something_left = left > 0 || !self.config.variant.recovery_needs_budget;
+        if self.queues[q].non_blocking_wait && in_time && something_left {
+            let entity = self.entity_mut(q);
+            entity.budget = (left.max(0) as u64).min(learned);
+            entity.service = 0;
+            return true;
+        }
+        let budget = learned.max(self.charge_of_next(q));
+        let entity = self.entity_mut(q);
+        entity.service = 0;
+        entity.budget = budget;
+        self.queues[q].non_blocking_wait = false;
+        false
+    }
+
+    /// Whether a queue ranks above the one in service by class or weight (16.3).
+    fn ranks_above(&self, q: QueueId, other: QueueId) -> bool {
+        let (class, other_class) = (self.entity(q).class, self.entity(other).class);
+        if class != other_class {
+            return class < other_class;
+        }
+        if self.queues[q].group == self.queues[other].group {
+            return self.entity(q).weight > self.entity(other).weight;
+        }
+        let weight = |q: QueueId| {
+            let group = self.groups[self.queues[q].group].entity;
+            group.map_or(self.entity(q), |group| &self.hierarchy.entities[group]).weight
+        };
+        weight(q) > weight(other)
+    }
+
+    /// Lets a queue that has just got work take the device, if it may (16.4). `recovers`: it wants to.
+    pub(super) fn maybe_preempt(&mut self, q: QueueId, recovers: bool) {
+        let Some(served) = self.in_service else { return };
+        let (raise, served_raise) = (self.entity(q).raise, self.entity(served).raise);
+        let may = if self.config.variant.modern_preemption {
+            ((recovers && raise >= served_raise) || self.ranks_above(q, served) || !self.better_to_idle(served))
+                && self.hierarchy.next_differs_from_in_service()
+        } else {
+            recovers && served_raise < raise
+        };
+        if may {
+            self.expire(served, false, Expiration::Preempted);
+        }
+    }
+}

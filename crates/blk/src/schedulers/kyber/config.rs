@@ -1,0 +1,87 @@
+//! What kyber is made for, its tunables, and its limit for async requests. Rules: `kyber.md` 3, 8, 10.1.
+
+use crate::kernel::{Generation, KyberGeneration, ShallowRule};
+use crate::tags::word_bits;
+use crate::time::Hz;
+use crate::tunables::{Tunable, Unit};
+
+use super::domain::Domain;
+
+/// What kyber is made for: the variant, and the queue that it serves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KyberConfig {
+    /// The generation.
+    pub generation: KyberGeneration,
+    /// Length of a tick.
+    pub hz: Hz,
+    /// What a shallow depth means.
+    pub shallow: ShallowRule,
+    /// Scheduler tags per hardware queue.
+    pub nr_requests: u32,
+    /// Driver tags per hardware queue.
+    pub queue_depth: u32,
+}
+
+/// Share of the scheduler tags that async requests may use, percent.
+const ASYNC_PERCENT: u32 = 75;
+
+impl KyberConfig {
+    /// As a kernel has it, for a queue with so many scheduler and driver tags.
+    #[must_use]
+    pub fn new(generation: &Generation, nr_requests: u32, queue_depth: u32) -> Self {
+        KyberConfig {
+            generation: generation.kyber,
+            hz: generation.hz,
+            shallow: generation.shallow,
+            nr_requests,
+            queue_depth,
+        }
+    }
+
+    /// The shallow depth of async requests with so many scheduler tags; 0 would admit nothing and stands for no limit.
+    pub(super) fn async_depth(&self, nr_requests: u32) -> u32 {
+        let tags = match self.shallow {
+            ShallowRule::PerWord => word_bits(nr_requests),
+            ShallowRule::WholeMap => nr_requests,
+        };
+        tags * ASYNC_PERCENT / 100
+    }
+
+    /// Positions of a token bitmap for a domain of at most `depth_max` tokens.
+    pub(super) fn positions(&self, depth_max: u32) -> u32 {
+        match self.generation {
+            KyberGeneration::Percentiles => depth_max,
+            // The pools are made for the whole device and then cut.
+            KyberGeneration::Windows | KyberGeneration::StagedWindows => self.queue_depth.max(256),
+        }
+    }
+}
+
+/// The latency targets that a fresh kyber has for reads, writes and discards, ns.
+pub(super) const TARGETS_NS: [u64; 3] = [2_000_000, 10_000_000, 5_000_000_000];
+
+/// The domains whose targets are tunable, in the order of [`TUNABLES`].
+pub(super) const TUNABLE_DOMAINS: [Domain; 2] = [Domain::Read, Domain::Write];
+
+/// The tunables.
+pub(super) static TUNABLES: [Tunable; 2] = [
+    Tunable {
+        name: "read_lat_nsec",
+        unit: Unit::Nanos,
+        default: TARGETS_NS[0] as i128,
+        default_note: None,
+        min: 0,
+        max: u64::MAX as i128,
+        doc: "Target latency of reads. When they miss it, the tokens of domains that are well off are cut.",
+    },
+    Tunable {
+        name: "write_lat_nsec",
+        unit: Unit::Nanos,
+        default: TARGETS_NS[1] as i128,
+        default_note: None,
+        min: 0,
+        max: u64::MAX as i128,
+        doc: "Target latency of writes (before 4.20: of sync writes). When they miss it, the tokens of domains that \
+              are well off are cut.",
+    },
+];

@@ -1,0 +1,239 @@
+//! One hardware queue of kyber: where its requests are staged, and whose turn it is.
+//! Rules: `kyber.md` 4, 5.1, 5.2, 9, 10.2.
+//!
+//! **Locks**: one for each software queue, for insertion and merging; one for the hardware queue, for dispatching. A
+//! flush takes a software queue's under the hardware queue's, never the other way round. Nothing is shared with other
+//! hardware queues.
+
+use std::collections::VecDeque;
+
+use crate::bio::Bio;
+use crate::elevator::{Place, Reason};
+use crate::hardware_queue::merge_with_newest;
+use crate::ids::HctxId;
+use crate::merge::{Edge, MergeRules};
+use crate::request::Rq;
+use crate::sharing::{Lock, Sharing, Word};
+
+use super::domain::{DOMAINS, Domain, Rules};
+use super::tokens::TokenPool;
+
+/// The staged requests of one software queue in the order of arrival, by domain or (first generation) all in the
+/// first list. Here they may still grow.
+type Staged = [VecDeque<Rq>; DOMAINS];
+
+/// A hardware queue and the software queues that feed it.
+pub(super) struct HctxQueues<Sh: Sharing> {
+    id: HctxId,
+    rules: &'static Rules,
+    /// In ascending order of their CPUs; the index here is a software queue's bit in `marks`.
+    staged: Vec<Sh::Lock<Staged>>,
+    /// For each list of [`Staged`] a bit for each software queue where it holds requests. Set under the software
+    /// queue's lock; cleared under the hardware queue's too, so for the dispatcher a bit is a promise.
+    marks: [Vec<Sh::Word>; DOMAINS],
+    /// Requests in the flushed lists, to be read without the lock.
+    flushed: Sh::Word,
+    turns: Sh::Lock<Turns>,
+}
+
+/// Whose turn it is, and what was flushed: behind the hardware queue's lock.
+#[derive(Default)]
+pub(super) struct Turns {
+    /// The turn.
+    turn: Turn,
+    /// Requests that leave next, by domain, oldest first. They no longer grow.
+    flushed: [VecDeque<Rq>; DOMAINS],
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Turn {
+    /// The current domain, by its place in the circle.
+    pub(super) current: usize,
+    /// Requests it has been given in a row: the batch counter.
+    pub(super) served: u32,
+}
+
+/// A request on its way out, with its token.
+pub(super) struct Drawn {
+    pub(super) rq: Rq,
+    pub(super) domain: Domain,
+    pub(super) token: u32,
+    pub(super) reason: Reason,
+}
+
+impl<Sh: Sharing> HctxQueues<Sh> {
+    /// An empty hardware queue with so many software queues.
+    pub(super) fn new(id: HctxId, rules: &'static Rules, software_queues: usize) -> Self {
+        let words = software_queues.div_ceil(64).max(1);
+        HctxQueues {
+            id,
+            rules,
+            staged: (0..software_queues).map(|_| Sh::Lock::new(Staged::default())).collect(),
+            marks: std::array::from_fn(|_| (0..words).map(|_| Sh::Word::new(0)).collect()),
+            flushed: Sh::Word::new(0),
+            turns: Sh::Lock::new(Turns::default()),
+        }
+    }
+
+    /// The list of [`Staged`] that a domain's requests wait in.
+    #[inline]
+    fn list_of(&self, domain: Domain) -> usize {
+        if self.rules.stages_by_domain { domain.index() } else { 0 }
+    }
+
+    #[inline]
+    fn is_marked(&self, list: usize, queue: usize) -> bool {
+        self.marks[list][queue / 64].load() & (1 << (queue % 64)) != 0
+    }
+
+    #[inline]
+    fn any_marked(&self, list: usize) -> bool {
+        self.marks[list].iter().any(|word| word.load() != 0)
+    }
+
+    /// Whether anything waits. Takes no lock.
+    #[inline]
+    pub(super) fn has_work(&self) -> bool {
+        self.flushed.load() != 0 || (0..DOMAINS).any(|list| self.any_marked(list))
+    }
+
+    /// Stages a request of software queue `queue`.
+    #[inline]
+    pub(super) fn stage(&self, queue: usize, domain: Domain, rq: Rq, place: Place) {
+        let list = self.list_of(domain);
+        self.staged[queue].with(|staged| {
+            match place {
+                Place::Sorted => staged[list].push_back(rq),
+                Place::Head => staged[list].push_front(rq),
+            }
+            self.marks[list][queue / 64].fetch_or(1 << (queue % 64));
+        });
+    }
+
+    /// Tries to merge a bio into what software queue `queue` has staged.
+    #[inline]
+    pub(super) fn merge(
+        &self,
+        queue: usize,
+        domain: Domain,
+        rules: &MergeRules,
+        bio: &mut Option<Bio>,
+    ) -> Option<Edge> {
+        let list = self.list_of(domain);
+        // A list that looks empty is not worth the lock.
+        if !self.is_marked(list, queue) {
+            return None;
+        }
+        self.staged[queue].with(|staged| merge_with_newest(&mut staged[list], rules, bio))
+    }
+
+    // --- dispatching ---
+
+    /// Draws the next request, or says why there is none. `pools` are the domains' tokens.
+    #[inline]
+    pub(super) fn draw(&self, pools: &[TokenPool<Sh>; DOMAINS]) -> Result<Drawn, Reason> {
+        self.turns.with(|turns| {
+            let circle = self.rules.circle;
+            let mut flushed_all = false;
+            let spec = &circle[turns.turn.current];
+            if turns.turn.served < spec.batch
+                && let Some((rq, token)) = self.try_domain(turns, spec.domain, pools, &mut flushed_all)
+            {
+                turns.turn.served += 1;
+                return Ok(Drawn { rq, domain: spec.domain, token, reason: Reason::DomainBatch });
+            }
+            turns.turn.served = 0;
+            // The last domain of the round is the one where it began.
+            for _ in 0..circle.len() {
+                turns.turn.current = (turns.turn.current + 1) % circle.len();
+                let domain = circle[turns.turn.current].domain;
+                if let Some((rq, token)) = self.try_domain(turns, domain, pools, &mut flushed_all) {
+                    turns.turn.served = 1;
+                    return Ok(Drawn { rq, domain, token, reason: Reason::DomainTurn });
+                }
+            }
+            Err(if self.has_work() { Reason::NoToken } else { Reason::Empty })
+        })
+    }
+
+    /// The first request of a domain with a token for it, if there are both.
+    #[inline]
+    fn try_domain(
+        &self,
+        turns: &mut Turns,
+        domain: Domain,
+        pools: &[TokenPool<Sh>; DOMAINS],
+        flushed_all: &mut bool,
+    ) -> Option<(Rq, u32)> {
+        let index = domain.index();
+        let must_flush = turns.flushed[index].is_empty();
+        if must_flush && !self.rules.stages_by_domain && !*flushed_all {
+            *flushed_all = true;
+            self.flush(turns, 0);
+        }
+        let staged = must_flush && self.rules.stages_by_domain && self.any_marked(index);
+        if turns.flushed[index].is_empty() && !staged {
+            return None;
+        }
+        let token = pools[index].take(self.id)?;
+        if staged {
+            // Only now, with a token in hand: what cannot go yet may still grow.
+            self.flush(turns, index);
+        }
+        let rq = turns.flushed[index].pop_front().expect("a marked list holds a request");
+        self.flushed.fetch_sub(1);
+        Some((rq, token))
+    }
+
+    /// Moves a list of every software queue to the flushed lists: queues in ascending order, each whole and in order.
+    fn flush(&self, turns: &mut Turns, list: usize) {
+        for (index, word) in self.marks[list].iter().enumerate() {
+            let mut marked = word.load();
+            while marked != 0 {
+                let bit = marked.trailing_zeros();
+                marked &= marked - 1;
+                self.staged[index * 64 + bit as usize].with(|staged| {
+                    // Counted before the mark goes, so that there is work at every moment.
+                    self.flushed.fetch_add(staged[list].len() as u64);
+                    word.fetch_and(!(1 << bit));
+                    for rq in staged[list].drain(..) {
+                        turns.flushed[self.rules.domain_of(rq.op, rq.flags).index()].push_back(rq);
+                    }
+                });
+            }
+        }
+    }
+
+    // --- replay ---
+
+    /// Whose turn it is.
+    pub(super) fn turn(&self) -> Turn {
+        self.turns.with(|turns| turns.turn)
+    }
+
+    /// Sets whose turn it is.
+    pub(super) fn set_turn(&self, turn: Turn) {
+        self.turns.with(|turns| turns.turn = turn);
+    }
+
+    /// Puts a request that was drawn back to where it was.
+    pub(super) fn put_back(&self, rq: Rq) {
+        let domain = self.rules.domain_of(rq.op, rq.flags);
+        self.turns.with(|turns| turns.flushed[domain.index()].push_front(rq));
+        self.flushed.fetch_add(1);
+    }
+
+    /// Takes out a certain request, wherever in its domain it waits.
+    pub(super) fn take_out(&self, domain: Domain, is_it: impl Fn(&Rq) -> bool) -> Option<Rq> {
+        self.turns.with(|turns| {
+            if !turns.flushed[domain.index()].iter().any(&is_it) {
+                self.flush(turns, self.list_of(domain));
+            }
+            let list = &mut turns.flushed[domain.index()];
+            let at = list.iter().position(is_it)?;
+            self.flushed.fetch_sub(1);
+            list.remove(at)
+        })
+    }
+}

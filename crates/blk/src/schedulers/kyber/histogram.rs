@@ -1,0 +1,93 @@
+//! Latencies as the current generation measures them: in quarters of the target. Rules: `kyber.md` 6.1, 6.3.
+
+use crate::ids::CpuId;
+use crate::sharing::{Sharing, Word};
+use crate::time::Nanos;
+
+/// Buckets of a histogram: each is a quarter of the target wide, the last takes all that is slower.
+pub(super) const BUCKETS: usize = 8;
+
+/// The first bucket that is worse than the target.
+pub(super) const FIRST_BAD: u8 = 4;
+
+/// Domains that are measured: reads, writes and discards.
+pub(super) const MEASURED: usize = 3;
+
+/// The two latencies of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// From its issue to its completion: the device.
+    Io = 0,
+    /// From its allocation to its completion.
+    Total = 1,
+}
+
+const KINDS: usize = 2;
+
+/// The bucket of a latency under a target in ns: bucket b covers what is longer than b quarters and at most b + 1.
+#[inline]
+pub(super) fn bucket_of(latency: Nanos, target_ns: u64) -> usize {
+    let quarter = (target_ns / 4).max(1);
+    (latency.0.saturating_sub(1) / quarter).min(BUCKETS as u64 - 1) as usize
+}
+
+/// Samples by bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Histogram {
+    pub(super) counts: [u32; BUCKETS],
+}
+
+impl Histogram {
+    /// Number of samples.
+    pub(super) fn samples(&self) -> u32 {
+        self.counts.iter().sum()
+    }
+
+    /// The bucket that holds the sample of this percentile.
+    pub(super) fn percentile(&self, percent: u32) -> u8 {
+        let mut rank = (self.samples() * percent).div_ceil(100);
+        for (bucket, &count) in self.counts[..BUCKETS - 1].iter().enumerate() {
+            if count >= rank {
+                return bucket as u8;
+            }
+            rank -= count;
+        }
+        BUCKETS as u8 - 1
+    }
+}
+
+/// Histograms for each domain and kind.
+pub(super) type Sums = [[Histogram; KINDS]; MEASURED];
+
+/// Histograms that each CPU fills by itself, without a lock, and the timer empties.
+pub(super) struct CpuHistograms<Sh: Sharing> {
+    /// For each CPU a count for each domain, kind and bucket.
+    counts: Vec<Vec<Sh::Word>>,
+}
+
+impl<Sh: Sharing> CpuHistograms<Sh> {
+    /// Empty histograms for so many CPUs.
+    pub(super) fn new(cpus: usize) -> Self {
+        let words = || (0..MEASURED * KINDS * BUCKETS).map(|_| Sh::Word::new(0)).collect();
+        CpuHistograms { counts: (0..cpus.max(1)).map(|_| words()).collect() }
+    }
+
+    /// Counts a sample on a CPU.
+    #[inline]
+    pub(super) fn add(&self, cpu: CpuId, domain: usize, kind: Kind, bucket: usize) {
+        let counts = &self.counts[cpu.index() % self.counts.len()];
+        counts[(domain * KINDS + kind as usize) * BUCKETS + bucket].fetch_add(1);
+    }
+
+    /// Moves all samples to `sums`.
+    pub(super) fn collect(&self, sums: &mut Sums) {
+        for counts in &self.counts {
+            let all = sums.iter_mut().flatten().flat_map(|histogram| &mut histogram.counts);
+            for (sum, count) in all.zip(counts) {
+                if count.load() != 0 {
+                    *sum += count.swap(0) as u32;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! kyber: a token limit for each kind of request, steered by latency targets, for fast multi-queue devices.
+//!
+//! **Promises**: at most so many requests of a kind are at the device as its [domain](Domain) has tokens; the others
+//! wait here, where they are in nobody's way and may still merge. Domains take turns by count; within one the order is
+//! first in, first out. No sorting, no expiry, no fairness between tasks. **Costs**: O(1) an insertion and a dispatch.
+//! No lock is shared by two hardware queues, that of a wait queue aside when tokens run out.
+//! **Rules**: `kyber.md`.
+//!
+//! The parts in the order of the way: `hctx` (staging, turns), `tokens` (limits, waiting), `controller` (samples,
+//! timer) with its two minds, `percentiles` over `histogram` (4.20 and later) and `windows` (before).
+//!
+//! kyber is not a [`Scheduler`](crate::Scheduler): those are single-threaded policies behind one lock, and what makes
+//! kyber is that it has none. It is called by many CPUs at once, with `&self`.
+
+mod config;
+mod controller;
+mod domain;
+mod hctx;
+mod histogram;
+mod percentiles;
+mod replay;
+mod tokens;
+mod windows;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::KyberConfig;
+pub use domain::Domain;
+pub use percentiles::{ControllerRound, LatencyReading};
+pub use replay::{KyberChoice, KyberTurn};
+
+use crate::bio::{Bio, is_sync};
+use crate::elevator::{Allocation, Calls, Place, Reason};
+use crate::ids::{CpuId, HctxId, RqId};
+use crate::merge::{Edge, MergeRules};
+use crate::request::{Marks, Request, Rq};
+use crate::sharing::{Sharing, Word};
+use crate::tags::Depth;
+use crate::time::{Instant, Now};
+use crate::tunables::{Grammar, StoreError, Tunable};
+
+use config::{TARGETS_NS, TUNABLE_DOMAINS, TUNABLES};
+use controller::{Controller, Latencies};
+use domain::{DOMAINS, Rules};
+use hctx::{Drawn, HctxQueues};
+use histogram::MEASURED;
+use tokens::TokenPool;
+
+/// The scheduler.
+pub struct Kyber<Sh: Sharing> {
+    config: KyberConfig,
+    rules: &'static Rules,
+    /// Tokens by [`Domain`].
+    pools: [TokenPool<Sh>; DOMAINS],
+    hctxs: Vec<HctxQueues<Sh>>,
+    /// For each CPU the place of its software queue.
+    queues: Vec<QueuePlace>,
+    /// For each request slot the token that it holds, as [`Held`] packs it.
+    held: Vec<Sh::Word>,
+    controller: Controller<Sh>,
+    /// Latency targets of reads, writes and discards, ns.
+    targets_ns: [Sh::Word; MEASURED],
+    /// Shallow depth of async requests; 0 for no limit.
+    async_depth: Sh::Word,
+}
+
+/// A software queue's hardware queue and its index there.
+#[derive(Clone, Copy, Debug)]
+struct QueuePlace {
+    hctx: HctxId,
+    index: usize,
+}
+
+/// A token, and whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Held {
+    token: u32,
+    domain: Domain,
+    hctx: HctxId,
+}
+
+impl Held {
+    /// The word of a slot without a token.
+    const NOTHING: u64 = 0;
+
+    fn pack(self) -> u64 {
+        1 << 63 | u64::from(self.token) << 32 | u64::from(self.hctx.0) << 8 | self.domain as u64
+    }
+
+    fn unpack(word: u64) -> Option<Held> {
+        (word != Held::NOTHING).then(|| Held {
+            token: (word >> 32) as u32 & 0x7FFF_FFFF,
+            domain: Domain::ALL[(word & 3) as usize],
+            hctx: HctxId((word >> 8) as u16),
+        })
+    }
+}
+
+impl<Sh: Sharing> Kyber<Sh> {
+    /// A fresh scheduler with default tunables, for request ids below `capacity`. `hctx_of_cpu` names the hardware
+    /// queue of each CPU.
+    #[must_use]
+    pub fn new(config: KyberConfig, hctx_of_cpu: &[HctxId], capacity: u32) -> Self {
+        let rules = Rules::of(config.generation);
+        let hctxs = hctx_of_cpu.iter().map(|hctx| hctx.index() + 1).max().unwrap_or(1);
+        let mut served = vec![0; hctxs];
+        let queues = hctx_of_cpu.iter().map(|&hctx| {
+            served[hctx.index()] += 1;
+            QueuePlace { hctx, index: served[hctx.index()] - 1 }
+        });
+        let queues = queues.collect();
+        let pool = |domain: Domain| {
+            let depth_max = rules.depth_max(domain);
+            TokenPool::new(config.positions(depth_max), depth_max, hctxs, rules.keeps_waiting)
+        };
+        Kyber {
+            config,
+            rules,
+            pools: Domain::ALL.map(pool),
+            hctxs: (0..hctxs).map(|index| HctxQueues::new(HctxId(index as u16), rules, served[index])).collect(),
+            queues,
+            held: (0..capacity).map(|_| Sh::Word::new(Held::NOTHING)).collect(),
+            controller: Controller::new(rules.steering, config.hz, hctx_of_cpu.len()),
+            targets_ns: TARGETS_NS.map(Sh::Word::new),
+            async_depth: Sh::Word::new(u64::from(config.async_depth(config.nr_requests))),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        "kyber"
+    }
+
+    /// The domain of a request.
+    #[inline]
+    #[must_use]
+    pub fn domain_of(&self, rq: &Request) -> Domain {
+        self.rules.domain_of(rq.op, rq.flags)
+    }
+
+    /// How many requests of a domain may be at the device.
+    #[must_use]
+    pub fn depth(&self, domain: Domain) -> u32 {
+        self.pools[domain.index()].depth()
+    }
+
+    /// Tokens of a domain that are out: more than [`depth`](Self::depth) for a while after that was cut.
+    #[must_use]
+    pub fn tokens_in_use(&self, domain: Domain) -> u32 {
+        self.pools[domain.index()].in_use()
+    }
+
+    /// Hardware queues that wait for a token of a domain.
+    #[must_use]
+    pub fn waiting(&self, domain: Domain) -> u64 {
+        self.pools[domain.index()].waiting()
+    }
+
+    /// What the controller's last round did; `None` before 4.20.
+    #[must_use]
+    pub fn last_round(&self) -> Option<ControllerRound> {
+        self.controller.last_round()
+    }
+
+    // --- the way in ---
+
+    #[inline]
+    fn place_of(&self, cpu: CpuId) -> QueuePlace {
+        self.queues[cpu.index() % self.queues.len()]
+    }
+
+    /// Tries to merge a bio into what its CPU has staged. It is taken out of its option exactly when that succeeded.
+    #[inline]
+    pub fn merge_bio(&self, cpu: CpuId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+        let domain = bio.as_ref().map(|bio| self.rules.domain_of(bio.op, bio.flags))?;
+        let place = self.place_of(cpu);
+        self.hctxs[place.hctx.index()].merge(place.index, domain, rules, bio)
+    }
+
+    /// Takes requests in, in order.
+    #[inline]
+    pub fn insert(&self, list: impl Iterator<Item = Rq>, at: Place) {
+        for mut rq in list {
+            rq.marks.set(Marks::INSERTED);
+            let (domain, place) = (self.domain_of(&rq), self.place_of(rq.ctx));
+            self.hctxs[place.hctx.index()].stage(place.index, domain, rq, at);
+        }
+    }
+
+    /// How many scheduler tags an allocation may use.
+    #[inline]
+    pub fn limit_depth(&self, allocation: &Allocation) -> Depth {
+        if is_sync(allocation.op, allocation.flags) {
+            return Depth::Full;
+        }
+        self.min_shallow().map_or(Depth::Full, Depth::Shallow)
+    }
+
+    /// The one shallow depth it asks for, if any.
+    #[inline]
+    #[must_use]
+    pub fn min_shallow(&self) -> Option<u32> {
+        let depth = self.async_depth.load() as u32;
+        (depth > 0).then_some(depth)
+    }
+
+    /// `nr_requests` has changed.
+    pub fn depth_updated(&self, nr_requests: u32) {
+        if self.rules.depth_limit_follows {
+            self.async_depth.store(u64::from(self.config.async_depth(nr_requests)));
+        }
+    }
+
+    // --- the way out ---
+
+    /// Whether dispatching for `hctx` is worth asking. Takes no lock.
+    #[inline]
+    #[must_use]
+    pub fn has_work(&self, hctx: HctxId) -> bool {
+        self.hctxs[hctx.index()].has_work()
+    }
+
+    /// The next request for `hctx`, one of its own. Without a token for it `hctx` is in line for one.
+    #[inline]
+    pub fn dispatch(&self, hctx: HctxId) -> (Option<Rq>, Reason) {
+        match self.hctxs[hctx.index()].draw(&self.pools) {
+            Ok(Drawn { mut rq, domain, token, reason }) => {
+                self.held[rq.id().index()].store(Held { token, domain, hctx }.pack());
+                rq.marks.set(Marks::STARTED);
+                (Some(rq), reason)
+            }
+            Err(reason) => (None, reason),
+        }
+    }
+
+    /// A request has completed on `cpu`: its latencies are sampled.
+    #[inline]
+    pub fn completed(&self, now: Now, cpu: CpuId, rq: &Request, calls: &mut Calls) {
+        // What never reached the device (an empty flush) tells nothing about it.
+        if rq.issued == Instant::NEVER {
+            return;
+        }
+        let latencies = Latencies { total: now.at.since(rq.start), io: now.at.since(rq.issued) };
+        self.controller.completed(now, cpu, self.domain_of(rq), latencies, &self.targets_ns, calls);
+    }
+
+    /// A request has been released: its token goes back.
+    #[inline]
+    pub fn finish(&self, id: RqId, calls: &mut Calls) {
+        if let Some(Held { token, domain, hctx }) = Held::unpack(self.held[id.index()].swap(Held::NOTHING)) {
+            self.pools[domain.index()].give_back(token, hctx, |woken| calls.run_hctxs.push(woken));
+        }
+    }
+
+    /// A request that was given out comes back: so does its token. Its insertion at the head follows.
+    pub fn requeued(&self, id: RqId, calls: &mut Calls) {
+        self.finish(id, calls);
+    }
+
+    /// Its timer has come: the controller's round, or the end of its window.
+    pub fn timer(&self, now: Now, calls: &mut Calls) {
+        self.controller.timer(now, &self.pools, &self.targets_ns, calls);
+    }
+
+    // --- tunables ---
+
+    /// Its tunables.
+    #[must_use]
+    pub fn tunables(&self) -> &'static [Tunable] {
+        &TUNABLES
+    }
+
+    fn target(&self, name: &str) -> Result<(&'static Tunable, &Sh::Word), StoreError> {
+        let found = TUNABLES.iter().zip(TUNABLE_DOMAINS).find(|(tunable, _)| tunable.name == name);
+        found.map(|(tunable, domain)| (tunable, &self.targets_ns[domain.index()])).ok_or(StoreError::Unknown)
+    }
+
+    /// A tunable's value.
+    ///
+    /// # Errors
+    /// If there is no such tunable.
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        self.target(name).map(|(_, target_ns)| i128::from(target_ns.load()))
+    }
+
+    /// Writes a tunable: a target is that of the samples from now on.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(&self, name: &str, text: &str) -> Result<(), StoreError> {
+        let (tunable, target_ns) = self.target(name)?;
+        let value = tunable.parse(Grammar::Decimal64, text)?;
+        target_ns.store(u64::try_from(value).map_err(|_| StoreError::Range)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Going on from what a recorded kernel did: its choice of request and of token, its depths.
+
+use crate::ids::{HctxId, RqId};
+use crate::request::{Marks, Rq};
+use crate::sharing::{Sharing, Word};
+
+use super::domain::Domain;
+use super::hctx::Turn;
+use super::{Held, Kyber};
+
+/// Whose turn it was in a hardware queue at some moment; see [`Kyber::turn`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KyberTurn(Turn);
+
+/// What a recorded kernel gave out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KyberChoice {
+    /// The request.
+    pub id: RqId,
+    /// Its domain.
+    pub domain: Domain,
+    /// The token that it took.
+    pub token: u32,
+}
+
+impl<Sh: Sharing> Kyber<Sh> {
+    /// Whose turn it is in `hctx`: to be remembered before a question whose answer may have to be undone.
+    #[must_use]
+    pub fn turn(&self, hctx: HctxId) -> KyberTurn {
+        KyberTurn(self.hctxs[hctx.index()].turn())
+    }
+
+    /// The token that a request holds.
+    #[must_use]
+    pub fn token_of(&self, id: RqId) -> Option<u32> {
+        Held::unpack(self.held[id.index()].load()).map(|held| held.token)
+    }
+
+    /// Sets a domain's depth, within its range.
+    pub fn adopt_depth(&self, domain: Domain, depth: u32) {
+        let pool = &self.pools[domain.index()];
+        pool.set_depth(depth.clamp(1, pool.depth_max()));
+    }
+
+    /// Answers `kernel` in the place of `ours`, which [`dispatch`](Self::dispatch) has answered for `hctx` when
+    /// [`turn`](Self::turn) was `before`. The token is `kernel`'s too; if that is taken, ours for the same request, or
+    /// none. Whom this wakes nobody is told: the recording says when hardware queues run.
+    pub fn adopt(&self, hctx: HctxId, before: KyberTurn, ours: Option<Rq>, kernel: Option<KyberChoice>) -> Option<Rq> {
+        if let (Some(rq), Some(kernel)) = (&ours, &kernel)
+            && rq.id() == kernel.id
+        {
+            let word = &self.held[kernel.id.index()];
+            if let Some(held) = Held::unpack(word.load())
+                && self.pools[held.domain.index()].exchange(held.token, kernel.token, held.hctx)
+            {
+                word.store(Held { token: kernel.token, ..held }.pack());
+            }
+            return ours;
+        }
+        let queues = &self.hctxs[hctx.index()];
+        if let Some(mut rq) = ours {
+            if let Some(held) = Held::unpack(self.held[rq.id().index()].swap(Held::NOTHING)) {
+                self.pools[held.domain.index()].give_back(held.token, held.hctx, |_| {});
+            }
+            rq.marks.clear(Marks::STARTED);
+            queues.put_back(rq);
+        }
+        let KyberTurn(before) = before;
+        let Some(KyberChoice { id, domain, token }) = kernel else {
+            queues.set_turn(Turn { served: 0, ..before });
+            return None;
+        };
+        let mut rq = queues.take_out(domain, |rq| rq.id() == id)?;
+        rq.marks.set(Marks::STARTED);
+        if self.pools[domain.index()].try_take_this(token) {
+            self.held[id.index()].store(Held { token, domain, hctx }.pack());
+        }
+        if let Some(current) = self.rules.circle.iter().position(|spec| spec.domain == domain) {
+            let goes_on = current == before.current && before.served < self.rules.circle[current].batch;
+            queues.set_turn(Turn { current, served: if goes_on { before.served + 1 } else { 1 } });
+        }
+        Some(rq)
+    }
+}

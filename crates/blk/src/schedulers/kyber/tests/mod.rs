@@ -1,0 +1,1 @@
+//! kyber, tested.

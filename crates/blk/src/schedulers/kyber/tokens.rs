@@ -1,0 +1,136 @@
+//! Tokens: how many requests of a domain may be at the device, and who waits for one. Rules: `kyber.md` 2, 5.3, 10.2.
+//!
+//! A token is a *number* below the depth. Cutting the depth withholds the high numbers and revokes nothing: who holds
+//! one of them keeps it, and does not count against the new depth.
+
+use crate::ids::{CpuId, HctxId};
+use crate::kernel::ShallowRule;
+use crate::sharing::{Sharing, Word};
+use crate::tags::{Depth, Sleeper, Tags, wake_batch};
+
+/// The tokens of one domain, shared by all hardware queues without a lock.
+pub(super) struct TokenPool<Sh: Sharing> {
+    numbers: Tags<Sh>,
+    /// Numbers below it are given out, 1 to `depth_max`.
+    depth: Sh::Word,
+    /// The most that `depth` may be.
+    depth_max: u32,
+    /// For each hardware queue: 1 while it waits in line. Changed under the hardware queue's lock, and by whoever
+    /// wakes it.
+    in_line: Vec<Sh::Word>,
+    /// Whether a hardware queue that was given a token as soon as it began to wait stays in line.
+    keeps_waiting: bool,
+}
+
+/// Whose hint a hardware queue uses: the search for a free number begins where *it* left off, since dispatching CPUs
+/// meet on the hardware queue's lock anyway.
+fn hint_of(hctx: HctxId) -> CpuId {
+    CpuId(hctx.0)
+}
+
+impl<Sh: Sharing> TokenPool<Sh> {
+    /// A pool of `positions` numbers, cut to `depth_max`, for so many hardware queues.
+    pub(super) fn new(positions: u32, depth_max: u32, hctxs: usize, keeps_waiting: bool) -> Self {
+        let pool = TokenPool {
+            numbers: Tags::new(positions.max(depth_max).max(1), hctxs, ShallowRule::WholeMap, None),
+            depth: Sh::Word::new(u64::from(depth_max)),
+            depth_max,
+            in_line: (0..hctxs).map(|_| Sh::Word::new(0)).collect(),
+            keeps_waiting,
+        };
+        pool.numbers.set_wake_batch(wake_batch(depth_max));
+        pool
+    }
+
+    /// The present depth.
+    #[inline]
+    pub(super) fn depth(&self) -> u32 {
+        self.depth.load() as u32
+    }
+
+    /// The largest depth.
+    pub(super) fn depth_max(&self) -> u32 {
+        self.depth_max
+    }
+
+    /// Sets the depth. A larger one wakes nobody: what comes back does.
+    pub(super) fn set_depth(&self, depth: u32) {
+        debug_assert!((1..=self.depth_max).contains(&depth), "a depth of {depth} is out of range");
+        self.depth.store(u64::from(depth));
+        self.numbers.set_wake_batch(wake_batch(depth));
+    }
+
+    /// Tokens that are out.
+    pub(super) fn in_use(&self) -> u32 {
+        self.numbers.in_use()
+    }
+
+    /// Hardware queues in line.
+    pub(super) fn waiting(&self) -> u64 {
+        self.numbers.sleepers()
+    }
+
+    #[inline]
+    fn try_take(&self, hctx: HctxId) -> Option<u32> {
+        self.numbers.try_take(hint_of(hctx), Depth::Below(self.depth()))
+    }
+
+    /// Takes a token for a hardware queue, whose lock the caller holds. Without one the hardware queue is in line
+    /// afterwards.
+    #[inline]
+    pub(super) fn take(&self, hctx: HctxId) -> Option<u32> {
+        let in_line = &self.in_line[hctx.index()];
+        if let Some(token) = self.try_take(hctx) {
+            if in_line.load() != 0 {
+                self.leave(hctx);
+            }
+            return Some(token);
+        }
+        if in_line.load() != 0 {
+            return None;
+        }
+        in_line.store(1);
+        self.numbers.wait(Sleeper::Hctx(hctx));
+        // One may have come back before the pool knew that somebody waits.
+        let token = self.try_take(hctx)?;
+        if !self.keeps_waiting {
+            self.leave(hctx);
+        }
+        Some(token)
+    }
+
+    /// Whoever wakes a hardware queue takes it out of line in one piece, so afterwards it is out of line either way.
+    #[cold]
+    fn leave(&self, hctx: HctxId) {
+        self.numbers.leave(Sleeper::Hctx(hctx));
+        self.in_line[hctx.index()].store(0);
+    }
+
+    /// Gives a token back and calls `wake` for each hardware queue whose turn has come.
+    #[inline]
+    pub(super) fn give_back(&self, token: u32, hctx: HctxId, mut wake: impl FnMut(HctxId)) {
+        self.numbers.free(token, hint_of(hctx), |sleeper| {
+            if let Sleeper::Hctx(woken) = sleeper {
+                self.in_line[woken.index()].store(0);
+                wake(woken);
+            }
+        });
+    }
+
+    /// Takes a certain token, if it is free: the recorded one, in a replay.
+    pub(super) fn try_take_this(&self, token: u32) -> bool {
+        self.numbers.try_take_this(token)
+    }
+
+    /// Takes the token `wanted` instead of `held`, if it is free. A replay goes on from the recorded pick with it, and
+    /// runs hardware queues when the recording says so: whoever is woken here is not told.
+    pub(super) fn exchange(&self, held: u32, wanted: u32, hctx: HctxId) -> bool {
+        if held != wanted {
+            if !self.numbers.try_take_this(wanted) {
+                return false;
+            }
+            self.give_back(held, hctx, |_| {});
+        }
+        true
+    }
+}

@@ -1,0 +1,237 @@
+//! The requests that wait in one queue: by sector, by arrival with a deadline, and the next one to go.
+//!
+//! The tables that the lists and trees of *all* queues live in are in one [`RequestTable`], indexed by request, so
+//! that a queue itself is small and nothing is allocated per request.
+//!
+//! Rules: `cfq.md` 5 (2, 3, 5), 6 and 7.
+
+use crate::id_list::{IdList, Links};
+use crate::ids::{RqId, Sector};
+use crate::sorted_tree::{Nodes, SortedTree};
+
+use super::choice::{Candidate, Chooser};
+
+/// What a backlog knows of each request, for all queues of a scheduler.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestTable {
+    nodes: Nodes,
+    links: Links,
+    waiting: Vec<Waiting>,
+}
+
+/// What a backlog knows of a request that waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waiting {
+    /// When it is over its time, in the unit of the scheduler.
+    pub(crate) deadline: i64,
+    /// Whether somebody waits for it.
+    pub(crate) sync: bool,
+    /// Whether it is flagged as important.
+    pub(crate) prio: bool,
+}
+
+/// The requests that wait in one queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Backlog {
+    /// By start sector; equal sectors keep the order of arrival.
+    sorted: SortedTree,
+    /// By arrival.
+    fifo: IdList,
+    /// The next one to go, unless an older one has expired.
+    next: Option<RqId>,
+    /// How many there are.
+    len: u32,
+    /// How many of them are flagged as important.
+    prio: u32,
+}
+
+impl RequestTable {
+    /// For request ids below `capacity`.
+    pub(crate) fn new(capacity: u32) -> Self {
+        let capacity = capacity as usize;
+        RequestTable {
+            nodes: Nodes::new(capacity),
+            links: Links::new(capacity),
+            waiting: vec![Waiting::default(); capacity],
+        }
+    }
+
+    /// The start sector of a request that waits.
+    pub(crate) fn sector(&self, id: RqId) -> Sector {
+        Sector(self.nodes.key(id.0))
+    }
+
+    /// Whether a request that waits is flagged as important.
+    pub(crate) fn is_prio(&self, id: RqId) -> bool {
+        self.waiting[id.index()].prio
+    }
+
+    fn candidate(&self, id: RqId) -> Candidate {
+        let Waiting { sync, prio, .. } = self.waiting[id.index()];
+        Candidate { id, sector: self.sector(id), sync, prio }
+    }
+}
+
+impl Backlog {
+    /// Whether nothing waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many requests wait.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether one of them is flagged as important.
+    #[inline]
+    pub(crate) fn has_prio(&self) -> bool {
+        self.prio > 0
+    }
+
+    /// The next one to go.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<RqId> {
+        self.next
+    }
+
+    /// The oldest, if it is over its time.
+    pub(crate) fn expired(&self, table: &RequestTable, now: i64) -> Option<RqId> {
+        let oldest = RqId(self.fifo.first()?);
+        (now >= table.waiting[oldest.index()].deadline).then_some(oldest)
+    }
+
+    /// Takes `id` in. Who goes next is left to [`reconsider`](Self::reconsider).
+    pub(crate) fn insert(&mut self, table: &mut RequestTable, id: RqId, sector: Sector, waiting: Waiting) {
+        table.waiting[id.index()] = waiting;
+        self.sorted.insert(&mut table.nodes, id.0, sector.0);
+        self.fifo.push_back(&mut table.links, id.0);
+        self.len += 1;
+        self.prio += u32::from(waiting.prio);
+    }
+
+    /// Lets `id`, which has just arrived or moved, compete with the next one, seen from `position`. Says whether the
+    /// next one is now another.
+    pub(crate) fn reconsider(&mut self, table: &RequestTable, chooser: Chooser, id: RqId, position: Sector) -> bool {
+        let rival = self.next.map(|next| table.candidate(next));
+        let better = chooser.better(rival, Some(table.candidate(id)), position);
+        let changed = better != self.next;
+        self.next = better;
+        changed
+    }
+
+    /// The one to go after `id`: the neighbour that is better seen from where `id` begins. After the last comes the
+    /// first.
+    pub(crate) fn successor(&self, table: &RequestTable, chooser: Chooser, id: RqId) -> Option<RqId> {
+        let nodes = &table.nodes;
+        let above = self.sorted.next(nodes, id.0).or_else(|| self.sorted.first(nodes).filter(|&first| first != id.0));
+        let below = self.sorted.previous(nodes, id.0);
+        let candidate = |neighbour: Option<u32>| neighbour.map(|id| table.candidate(RqId(id)));
+        chooser.better(candidate(above), candidate(below), table.sector(id))
+    }
+
+    /// Makes `next` the next one to go.
+    pub(crate) fn set_next(&mut self, next: Option<RqId>) {
+        self.next = next;
+    }
+
+    /// Takes `id` out. If it was the next one, whoever calls has set another before.
+    pub(crate) fn remove(&mut self, table: &mut RequestTable, id: RqId) {
+        debug_assert!(self.next != Some(id), "the next one to go is in the backlog");
+        self.sorted.remove(&mut table.nodes, id.0);
+        self.fifo.remove(&mut table.links, id.0);
+        self.len -= 1;
+        self.prio -= u32::from(table.waiting[id.index()].prio);
+    }
+
+    /// `id` has grown at its front and now begins at `sector`.
+    pub(crate) fn resort(&mut self, table: &mut RequestTable, id: RqId, sector: Sector) {
+        self.sorted.remove(&mut table.nodes, id.0);
+        self.sorted.insert(&mut table.nodes, id.0, sector.0);
+    }
+
+    /// `survivor` absorbs `absorbed`, which is about to leave: it inherits an earlier deadline with its place in the
+    /// order of arrival, and the turn of being next.
+    pub(crate) fn inherit(&mut self, table: &mut RequestTable, survivor: RqId, absorbed: RqId) {
+        let earlier = table.waiting[absorbed.index()].deadline;
+        if earlier < table.waiting[survivor.index()].deadline {
+            self.fifo.remove(&mut table.links, survivor.0);
+            self.fifo.insert_before(&mut table.links, absorbed.0, survivor.0);
+            table.waiting[survivor.index()].deadline = earlier;
+        }
+        if self.next == Some(absorbed) {
+            self.next = Some(survivor);
+        }
+    }
+
+    /// The request that begins at `sector`.
+    pub(crate) fn starting_at(&self, table: &RequestTable, sector: Sector) -> Option<RqId> {
+        self.sorted.find(&table.nodes, sector.0).map(RqId)
+    }
+
+    /// The request before `id` by sector.
+    pub(crate) fn before(&self, table: &RequestTable, id: RqId) -> Option<RqId> {
+        self.sorted.previous(&table.nodes, id.0).map(RqId)
+    }
+
+    /// The request after `id` by sector.
+    pub(crate) fn after(&self, table: &RequestTable, id: RqId) -> Option<RqId> {
+        self.sorted.next(&table.nodes, id.0).map(RqId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHOOSER: Chooser = Chooser { back_sectors_max: 32_768, back_penalty: 2 };
+
+    fn filled(sectors: &[u64]) -> (Backlog, RequestTable) {
+        let (mut backlog, mut table) = (Backlog::default(), RequestTable::new(16));
+        for (id, &sector) in sectors.iter().enumerate() {
+            let id = RqId(id as u32);
+            let waiting = Waiting { deadline: i64::from(id.0), sync: true, prio: false };
+            backlog.insert(&mut table, id, Sector(sector), waiting);
+            backlog.reconsider(&table, CHOOSER, id, Sector(0));
+        }
+        (backlog, table)
+    }
+
+    #[test]
+    fn the_successor_of_the_last_request_is_the_first_unless_the_one_before_is_nearer() {
+        let (backlog, table) = filled(&[100, 200_000, 200_100]);
+        assert_eq!(backlog.successor(&table, CHOOSER, RqId(2)), Some(RqId(1)));
+        let (backlog, table) = filled(&[100, 200_000, 400_000]);
+        assert_eq!(backlog.successor(&table, CHOOSER, RqId(2)), Some(RqId(0)), "both wrapped: the lowest");
+        let (backlog, table) = filled(&[100]);
+        assert_eq!(backlog.successor(&table, CHOOSER, RqId(0)), None);
+    }
+
+    #[test]
+    fn the_successor_is_judged_from_the_start_of_its_predecessor() {
+        // From 1000: 400 forward against 150 * 2 backward.
+        let (backlog, table) = filled(&[850, 1_000, 1_400]);
+        assert_eq!(backlog.successor(&table, CHOOSER, RqId(1)), Some(RqId(0)));
+    }
+
+    #[test]
+    fn a_survivor_inherits_the_earlier_deadline_its_place_and_the_turn() {
+        let (mut backlog, mut table) = filled(&[300, 900, 200]);
+        backlog.set_next(Some(RqId(0)));
+        backlog.inherit(&mut table, RqId(2), RqId(0));
+        backlog.remove(&mut table, RqId(0));
+        assert_eq!(backlog.next(), Some(RqId(2)));
+        assert_eq!(backlog.expired(&table, 0), Some(RqId(2)));
+        assert_eq!(backlog.len(), 2);
+    }
+
+    #[test]
+    fn equal_sectors_keep_the_order_of_arrival() {
+        let (backlog, table) = filled(&[500, 500, 500]);
+        assert_eq!(backlog.after(&table, RqId(0)), Some(RqId(1)));
+        assert_eq!(backlog.before(&table, RqId(2)), Some(RqId(1)));
+        assert_eq!(backlog.starting_at(&table, Sector(500)), Some(RqId(0)));
+    }
+}

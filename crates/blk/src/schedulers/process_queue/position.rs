@@ -1,0 +1,110 @@
+//! The index of queues by the position of their next request: whoever reads close by may go on without a seek.
+//!
+//! **The shape of the tree is observable**: the search looks at the last node on its way down, whichever side of the
+//! position that lies on, and at one neighbour of it. A queue's next request changes without the queue being moved;
+//! comparisons use the present one, so whoever changes it says so ([`PositionTree::moved`]).
+//!
+//! Rules: `cfq.md` 3.6 (4) and 19.1.
+
+use crate::ids::Sector;
+use crate::sorted_tree::{Nodes, SortedTree};
+
+/// Queues by the sector of their next request. The nodes, indexed by queue, are in the [`Nodes`] of every call.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PositionTree {
+    tree: SortedTree,
+}
+
+impl PositionTree {
+    /// Puts `queue`, which is in no tree, at `sector`, unless another queue is there already. Says whether it did.
+    pub(crate) fn insert(&mut self, nodes: &mut Nodes, queue: u32, sector: Sector) -> bool {
+        let free = self.descend(nodes, sector).is_none_or(|last| nodes.key(last) != sector.0);
+        if free {
+            self.tree.insert(nodes, queue, sector.0);
+        }
+        free
+    }
+
+    /// Takes `queue`, which is in this tree, out.
+    pub(crate) fn remove(&mut self, nodes: &mut Nodes, queue: u32) {
+        self.tree.remove(nodes, queue);
+    }
+
+    /// The next request of `queue` is now at `sector`; its node stays where it is.
+    pub(crate) fn moved(nodes: &mut Nodes, queue: u32, sector: Sector) {
+        nodes.set_key(queue, sector.0);
+    }
+
+    /// The one queue that comes into question for going on at `position`: an exact match; or the last node on the way
+    /// to it; or, if that is not `close`, its neighbour on the other side of `position`, if that is.
+    pub(crate) fn close_to(&self, nodes: &Nodes, position: Sector, close: impl Fn(Sector) -> bool) -> Option<u32> {
+        let last = self.descend(nodes, position)?;
+        let sector = |queue| Sector(nodes.key(queue));
+        if close(sector(last)) {
+            return Some(last);
+        }
+        let neighbour =
+            if sector(last) < position { self.tree.next(nodes, last) } else { self.tree.previous(nodes, last) };
+        neighbour.filter(|&queue| close(sector(queue)))
+    }
+
+    /// The node at `sector`, or the last one on the way to where it would be.
+    fn descend(&self, nodes: &Nodes, sector: Sector) -> Option<u32> {
+        let mut at = self.tree.root()?;
+        loop {
+            let child = match sector.0.cmp(&nodes.key(at)) {
+                std::cmp::Ordering::Less => nodes.left(at),
+                std::cmp::Ordering::Greater => nodes.right(at),
+                std::cmp::Ordering::Equal => None,
+            };
+            match child {
+                Some(child) => at = child,
+                None => return Some(at),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn within(distance: u64, position: u64) -> impl Fn(Sector) -> bool {
+        move |sector| sector.0.abs_diff(position) <= distance
+    }
+
+    #[test]
+    fn the_shape_of_the_tree_decides_not_the_distance() {
+        let mut nodes = Nodes::new(8);
+        let mut tree = PositionTree::default();
+        // 1 is the root, 0 and 2 are its children.
+        for (queue, sector) in [(1, 1_000), (0, 616), (2, 2_000)] {
+            assert!(tree.insert(&mut nodes, queue, Sector(sector)));
+        }
+        // On the way to 1100 the last node is 2, although 1 is nearer.
+        assert_eq!(tree.close_to(&nodes, Sector(1_100), within(1_000, 1_100)), Some(2));
+        // If that is too far the neighbour below gets its chance.
+        assert_eq!(tree.close_to(&nodes, Sector(1_100), within(500, 1_100)), Some(1));
+        assert_eq!(tree.close_to(&nodes, Sector(1_100), within(50, 1_100)), None);
+    }
+
+    #[test]
+    fn an_exact_match_ends_the_search_and_occupies_its_sector() {
+        let mut nodes = Nodes::new(4);
+        let mut tree = PositionTree::default();
+        assert!(tree.insert(&mut nodes, 0, Sector(500)));
+        assert!(!tree.insert(&mut nodes, 1, Sector(500)), "the sector is taken");
+        assert_eq!(tree.close_to(&nodes, Sector(500), within(0, 500)), Some(0));
+        tree.remove(&mut nodes, 0);
+        assert_eq!(tree.close_to(&nodes, Sector(500), within(0, 500)), None);
+    }
+
+    #[test]
+    fn comparisons_use_the_present_sector_of_a_queue_that_was_not_moved() {
+        let mut nodes = Nodes::new(4);
+        let mut tree = PositionTree::default();
+        tree.insert(&mut nodes, 0, Sector(500));
+        PositionTree::moved(&mut nodes, 0, Sector(9_000));
+        assert_eq!(tree.close_to(&nodes, Sector(9_000), within(0, 9_000)), Some(0));
+    }
+}

@@ -1,0 +1,110 @@
+//! Think time: how long it takes from the completion of a request to the arrival of the next one, as a decaying mean.
+//!
+//! A record belongs to whatever is worth waiting for: a process, a group, a set of queues. Times are `i64` in the
+//! unit of the scheduler that keeps the record.
+//!
+//! Rules: `cfq.md` 8.1.
+
+/// Fixed-point one of the sample count and the total.
+const ONE: i64 = 256;
+
+/// A record is believed above this many weighted samples, which the third one reaches.
+const TRUSTED_ABOVE: i64 = 80;
+
+/// A decaying mean of think times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ThinkTime {
+    /// When the last request ended; at first, when the record was made.
+    last_end: i64,
+    /// Weighted number of samples, [`ONE`] each before decay.
+    samples: i64,
+    /// Weighted sum of the samples, times [`ONE`].
+    total: i64,
+    /// The mean, in units of time.
+    mean: i64,
+}
+
+impl ThinkTime {
+    /// A record that begins now.
+    pub(crate) fn new(now: i64) -> Self {
+        ThinkTime { last_end: now, ..ThinkTime::default() }
+    }
+
+    /// A request has ended.
+    pub(crate) fn ended(&mut self, now: i64) {
+        self.last_end = now;
+    }
+
+    /// A request has arrived. Thinking for longer than twice `clamp` counts as twice `clamp`.
+    pub(crate) fn arrived(&mut self, now: i64, clamp: i64) {
+        let elapsed = (now - self.last_end).min(2 * clamp);
+        self.samples = (7 * self.samples + ONE) / 8;
+        self.total = (7 * self.total + ONE * elapsed) / 8;
+        self.mean = (self.total + ONE / 2) / self.samples;
+    }
+
+    /// The mean, once there are enough samples to believe it.
+    pub(crate) fn trusted_mean(&self) -> Option<i64> {
+        (self.samples > TRUSTED_ABOVE).then_some(self.mean)
+    }
+
+    /// Whether the mean is known to exceed `limit`.
+    pub(crate) fn exceeds(&self, limit: i64) -> bool {
+        self.trusted_mean().is_some_and(|mean| mean > limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn a_record_is_trusted_from_its_third_sample_on() {
+        let mut record = ThinkTime::new(0);
+        let mut counts = Vec::new();
+        for sample in 1..=100 {
+            record.arrived(0, 8 * MS);
+            assert_eq!(record.trusted_mean().is_some(), sample >= 3);
+            counts.push(record.samples);
+        }
+        assert_eq!(counts[..7], [32, 60, 84, 105, 123, 139, 153]);
+        assert_eq!(counts[99], 249);
+    }
+
+    #[test]
+    fn a_slow_thinker_loses_trust_at_the_fifth_sample_and_regains_it_at_the_ninth() {
+        let mut record = ThinkTime::new(0);
+        let mut now = 0;
+        let mut means = Vec::new();
+        for gap in [1, 1, 1, 20, 20, 20, 20, 1, 1, 1, 1] {
+            now += gap * MS;
+            record.arrived(now, 8 * MS);
+            record.ended(now);
+            means.push(record.mean as f64 / MS as f64);
+        }
+        let expected = [1.0, 1.0, 1.006, 5.58, 8.33, 10.13, 11.40, 9.45, 7.93, 6.74, 5.82];
+        for (mean, expected) in means.iter().zip(expected) {
+            assert!((mean - expected).abs() < 0.01, "{mean} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_burst_without_completions_makes_an_old_record_slow_at_once() {
+        let mut record = ThinkTime::new(0);
+        for _ in 0..3 {
+            record.arrived(1_000 * MS, 8 * MS);
+        }
+        assert!(record.exceeds(8 * MS));
+    }
+
+    #[test]
+    fn with_a_clamp_of_zero_every_sample_is_zero() {
+        let mut record = ThinkTime::new(0);
+        for now in [5, 50, 500, 5_000] {
+            record.arrived(now * MS, 0);
+        }
+        assert_eq!(record.trusted_mean(), Some(0));
+    }
+}

@@ -1,0 +1,531 @@
+//! The replay of cfq, which is more than a policy's: its recordings say when a request was allocated, when a process
+//! left and when the driver looked, and cfq depends on all of that and on the time to the microsecond.
+//!
+//! The kernel reads its clock some way into the handling of an event, so each kind of event has a delay of its own
+//! here. Where the clock is the host's (two CPUs), the kernel's own message that follows an event tells the moment.
+//!
+//! [`replay`] scores; [`first_difference`] drives cfq freely and compares what it says about itself with what the
+//! kernel's said, which is the tool for finding a mistake: the first difference is nearly always the cause.
+
+use std::collections::HashMap;
+
+use hoistway_blk::{
+    Allocation, Bio, Calls, Cfq, CfqClock, CfqConfig, CfqEvent, CfqMessage, CgroupId, CgroupVersion, Edge, HctxId,
+    Instant, IoContextId, IoPriority, Local, Nanos, Now, Place, PolicyCx, Reason, RequestPool, Requests, Rq, RqId,
+    Scheduler, Tick,
+};
+use hoistway_trace::iosched::{
+    Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, Merge, QueueName, RqMerge,
+    RqNumber, Trace,
+};
+
+use crate::fifo::{Baseline, Candidate};
+use crate::score::{Mismatch, Outcome};
+
+/// How many requests of the inside a mismatch lists.
+const INSIDE_SHOWN: usize = 8;
+
+/// How long before the first event the scheduler was attached. Anything from 100 to 199 ms fits all recordings.
+const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
+
+// When the kernel reads its clock, after the time of an event (4 ns an instruction).
+const AFTER_QUEUE: Nanos = Nanos::from_micros(5);
+const AFTER_INSERT: Nanos = Nanos::from_micros(8);
+const AFTER_ASKED: Nanos = Nanos::from_micros(4);
+const AFTER_COMPLETE: Nanos = Nanos::from_micros(10);
+const COMPLETION_STEP: Nanos = Nanos::from_micros(10);
+const AFTER_EXIT: Nanos = Nanos::from_micros(2);
+
+/// Replays `trace` and compares every decision; after a different one it goes on from the kernel's.
+#[must_use]
+pub fn replay(trace: &Trace) -> Outcome {
+    let mut replay = Replay::new(trace);
+    for (index, event) in trace.events.iter().enumerate() {
+        replay.event(index, event);
+    }
+    replay.outcome.slices = Some(replay.slices.score);
+    replay.outcome
+}
+
+/// Drives cfq by the events of `trace` without ever correcting it, and answers the first message or decision that
+/// differs from the kernel's.
+#[must_use]
+pub fn first_difference(trace: &Trace) -> Option<String> {
+    let mut replay = Replay::new(trace);
+    let mut messages = Messages::default();
+    for (index, event) in trace.events.iter().enumerate() {
+        if let EventKind::Msg { text, .. } = &event.kind {
+            messages.kernel.push((event.line, text.to_string()));
+        }
+        replay.event(index, event);
+        messages.ours.extend(replay.said.drain(..).map(|said| (event.line, said.to_string())));
+        if let Some(difference) = messages.compare() {
+            return Some(difference);
+        }
+        if let Some(mismatch) = replay.outcome.mismatches.first() {
+            return Some(format!(
+                "line {}: the kernel gave {}, we {} ({})",
+                mismatch.line, mismatch.kernel, mismatch.ours, mismatch.reason
+            ));
+        }
+    }
+    None
+}
+
+struct Replay<'a> {
+    trace: &'a Trace,
+    policy: Cfq<Vec<CfqMessage>>,
+    pool: RequestPool<Local>,
+    requests: Requests,
+    calls: Calls,
+    /// When cfq's timer is due.
+    timer: Option<Instant>,
+    /// Slots that no request has.
+    free: Vec<RqId>,
+    live: HashMap<RqNumber, Live>,
+    by_id: Vec<Option<RqNumber>>,
+    /// Cgroup and priority of each process.
+    processes: HashMap<u32, (CgroupId, IoPriority)>,
+    baseline: Baseline,
+    slices: Slices,
+    /// What cfq has said during the present event.
+    said: Vec<CfqMessage>,
+    outcome: Outcome,
+}
+
+/// A request that was allocated and has not completed.
+struct Live {
+    id: RqId,
+    /// The request itself, unless the scheduler holds it.
+    outside: Option<Rq>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        let header = &trace.header;
+        // Two pools, each of which may be exceeded by half.
+        let capacity = 4 * header.queue.nr_requests + 64;
+        let config = CfqConfig {
+            clock: CfqClock::Nanoseconds,
+            hz: header.hz,
+            rotational: header.queue.rotational,
+            cgroups: CgroupVersion::V1,
+            completion_step: COMPLETION_STEP,
+            ..CfqConfig::new(header.queue.rotational)
+        };
+        let processes =
+            header.processes.iter().map(|process| (process.pid, (process.cgroup, process.effective_ioprio())));
+        let mut replay = Replay {
+            trace,
+            policy: Cfq::with_log(config, Now::default(), capacity, Vec::new()),
+            pool: RequestPool::new(capacity),
+            requests: Requests::new(capacity),
+            calls: Calls::default(),
+            timer: None,
+            free: (0..capacity).rev().map(RqId).collect(),
+            live: HashMap::new(),
+            by_id: vec![None; capacity as usize],
+            processes: processes.collect(),
+            baseline: Baseline::default(),
+            slices: Slices::default(),
+            said: Vec::new(),
+            outcome: Outcome::default(),
+        };
+        for (index, cgroup) in header.cgroups.iter().enumerate() {
+            let id = CgroupId(index as u32);
+            let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
+            replay.call(Instant::ZERO, |policy, cx| {
+                policy.cgroup_added(cx, id, cgroup.parent.unwrap_or_default());
+                if let Some(weight) = weight {
+                    policy.weight_changed(cx, id, weight);
+                }
+            });
+        }
+        for (name, value) in &header.tunables {
+            replay.set_tunable(Instant::ZERO, name, &value.to_string());
+        }
+        replay
+    }
+
+    fn event(&mut self, index: usize, event: &Event) {
+        let t = event.t;
+        match &event.kind {
+            EventKind::Queue(bio) if reaches_cfq(&bio.io) => self.meet(event, &bio.io),
+            EventKind::Getrq { bio, rq: Some(rq) } if reaches_cfq(&bio.io) => self.allocate(event, &bio.io, *rq),
+            EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(index, event, insert),
+            EventKind::Backmerge(merge) => self.grow(t, merge, Edge::Back),
+            EventKind::Frontmerge(merge) => self.grow(t, merge, Edge::Front),
+            EventKind::Rqmerge(merge) => self.absorb(t, merge),
+            EventKind::Dispatch(dispatch) => self.ask(index, event, dispatch),
+            EventKind::Issue(issue) => self.start(t, issue),
+            EventKind::Requeue { rq, .. } => {
+                if let Some(id) = self.live.get(rq).map(|live| live.id) {
+                    self.call(t, |policy, cx| policy.requeued(cx, id));
+                }
+            }
+            EventKind::Complete(complete) => self.complete(index, event, complete),
+            EventKind::Exit => {
+                let at = self.moment(index, t + AFTER_EXIT, |_| true);
+                let io_context = IoContextId(event.pid.unwrap_or(0));
+                self.call(at, |policy, cx| policy.io_context_exited(cx, io_context));
+            }
+            EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(t, name, value),
+            EventKind::Msg { text, .. } => self.slices.recorded(text),
+            EventKind::Unknown(_) => self.outcome.unknown_events += 1,
+            _ => {}
+        }
+    }
+
+    /// Calls cfq at a moment of the recording; its timer comes first if it is due before.
+    fn call<R>(&mut self, at: Instant, body: impl FnOnce(&mut Cfq<Vec<CfqMessage>>, &mut PolicyCx<'_>) -> R) -> R {
+        let at = at + ATTACHED_BEFORE;
+        while let Some(due) = self.timer.filter(|&due| due <= at) {
+            self.timer = None;
+            self.call_at(due, |policy, cx| policy.timer(cx));
+        }
+        self.call_at(at, body)
+    }
+
+    fn call_at<R>(&mut self, at: Instant, body: impl FnOnce(&mut Cfq<Vec<CfqMessage>>, &mut PolicyCx<'_>) -> R) -> R {
+        let now = Now { at, tick: Tick(0) };
+        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls: &mut self.calls });
+        let calls = std::mem::take(&mut self.calls);
+        if calls.cancel_timer {
+            self.timer = None;
+        }
+        self.timer = calls.set_timer.or(self.timer);
+        let said = std::mem::take(self.policy.log_mut());
+        self.slices.said(&said);
+        self.said.extend(said);
+        answer
+    }
+
+    /// The moment of the event at `index`, which is `by_constant` where instructions are the clock. Otherwise it is
+    /// that of the first fitting message behind the event.
+    fn moment(&self, index: usize, by_constant: Instant, fits: impl Fn(&str) -> bool) -> Instant {
+        if self.trace.header.clock == Clock::Icount {
+            return by_constant;
+        }
+        let following = self.trace.events[index + 1..].iter().map_while(|event| match &event.kind {
+            EventKind::Msg { text, .. } => Some((event.t, text)),
+            _ => None,
+        });
+        following.into_iter().find(|(_, text)| fits(text)).map_or(by_constant, |(t, _)| t)
+    }
+
+    /// The moment of a decision: its messages stand before it.
+    fn moment_of_decision(&self, index: usize, asked: Instant) -> Instant {
+        if self.trace.header.clock == Clock::Icount {
+            return asked + AFTER_ASKED;
+        }
+        let before = self.trace.events[..index].iter().rev().take_while(|event| event.t >= asked);
+        let messages = before.filter(|event| matches!(event.kind, EventKind::Msg { .. }));
+        messages.last().map_or(asked + AFTER_ASKED, |event| event.t)
+    }
+
+    fn set_tunable(&mut self, at: Instant, name: &str, text: &str) {
+        let tunables = self.policy.tunables();
+        let Some(index) = tunables.iter().position(|tunable| tunable.name == name) else { return };
+        if let Ok(value) = tunables[index].parse(self.policy.grammar(), text) {
+            self.call(at, |policy, cx| policy.set_tunable(cx, index, value));
+        }
+    }
+
+    /// The bio that the recording shows, with what its process is.
+    fn bio(&self, event: &Event, io: &Io) -> Bio {
+        let pid = event.pid.unwrap_or(0);
+        let (cgroup, ioprio) = self.processes.get(&pid).copied().unwrap_or_default();
+        let ioprio = if io.prio == IoPriority::UNSET { ioprio } else { io.prio };
+        Bio { flags: io.flags, ioprio, io_context: IoContextId(pid), cgroup, ..Bio::new(io.op, io.sector, io.sectors) }
+    }
+
+    fn meet(&mut self, event: &Event, io: &Io) {
+        let bio = self.bio(event, io);
+        self.call(event.t + AFTER_QUEUE, |policy, cx| policy.bio_arrived(cx, &bio));
+    }
+
+    fn allocate(&mut self, event: &Event, io: &Io, number: RqNumber) {
+        let Some(id) = self.free.pop() else { return };
+        let bio = self.bio(event, io);
+        let allocation = Allocation {
+            op: bio.op,
+            flags: bio.flags,
+            io_context: bio.io_context,
+            ioprio: bio.ioprio,
+            cgroup: bio.cgroup,
+        };
+        let mut rq = self.pool.take(id);
+        rq.found(bio, event.t + ATTACHED_BEFORE);
+        self.call(event.t, |policy, cx| {
+            policy.may_queue(cx, &allocation);
+            policy.prepare(cx, &rq);
+        });
+        self.by_id[id.index()] = Some(number);
+        self.live.insert(number, Live { id, outside: Some(rq) });
+    }
+
+    fn insert(&mut self, index: usize, event: &Event, insert: &Insert) {
+        let Some(live) = self.live.get_mut(&insert.rq) else { return };
+        let Some(mut rq) = live.outside.take() else { return };
+        let id = live.id;
+        rq.sector = insert.io.sector;
+        rq.sectors = insert.io.sectors;
+        self.requests.hold(rq);
+        self.baseline.inside.push(Candidate {
+            rq: insert.rq,
+            sector: insert.io.sector,
+            sectors: insert.io.sectors,
+            pid: insert.queue.map_or(0, served_as),
+        });
+        let at = self.moment(index, event.t + AFTER_INSERT, |text| text.ends_with("add_to_rr"));
+        self.call(at, |policy, cx| policy.insert(cx, id, Place::Sorted));
+    }
+
+    /// A bio joined a request, which may still be on a plug list.
+    fn grow(&mut self, at: Instant, merge: &Merge, edge: Edge) {
+        let front = (edge == Edge::Front).then_some(merge.io.sector);
+        self.lengthen(at, merge.rq, merge.io.sectors, front);
+    }
+
+    fn lengthen(&mut self, at: Instant, number: RqNumber, sectors: u32, front: Option<hoistway_blk::Sector>) {
+        let Some(live) = self.live.get_mut(&number) else { return };
+        let id = live.id;
+        let inside = live.outside.is_none();
+        let rq = match &mut live.outside {
+            Some(rq) => &mut **rq,
+            None if self.requests.holds(id) => self.requests.get_mut(id),
+            None => return,
+        };
+        rq.sectors += sectors;
+        rq.sector = front.unwrap_or(rq.sector);
+        if let Some(candidate) = self.baseline.candidate(number) {
+            (candidate.sector, candidate.sectors) = (rq.sector, rq.sectors);
+        }
+        if inside {
+            let edge = if front.is_some() { Edge::Front } else { Edge::Back };
+            self.call(at, |policy, cx| policy.grown(cx, id, edge));
+        }
+    }
+
+    fn absorb(&mut self, at: Instant, merge: &RqMerge) {
+        let Some(survivor) = merge.survivor else { return };
+        let (Some(first), Some(second)) = (self.live.get(&survivor.rq), self.live.get(&merge.absorbed)) else {
+            return;
+        };
+        let (first, second, was_inside) = (first.id, second.id, second.outside.is_none());
+        if was_inside {
+            self.call(at, |policy, cx| policy.absorbed(cx, first, second));
+            let rq = self.requests.join(first, second, |_, _| {});
+            self.pool.put(rq);
+            self.baseline.remove(merge.absorbed);
+            self.call(at, |policy, cx| policy.finish(cx, second));
+        }
+        let begins = self.sector_of(survivor.rq);
+        let front = (begins != Some(survivor.sector)).then_some(survivor.sector);
+        self.lengthen(at, survivor.rq, merge.sectors, front);
+        if !was_inside {
+            self.call(at, |policy, cx| policy.dropped(cx, second));
+            if let Some(rq) = self.live.get_mut(&merge.absorbed).and_then(|live| live.outside.take()) {
+                self.pool.put(rq);
+            }
+        }
+        self.forget(merge.absorbed);
+    }
+
+    fn sector_of(&self, number: RqNumber) -> Option<hoistway_blk::Sector> {
+        let live = self.live.get(&number)?;
+        match &live.outside {
+            Some(rq) => Some(rq.sector),
+            None => Some(self.requests.get(live.id).sector),
+        }
+    }
+
+    fn inside(&self, rq: RqNumber) -> Option<RqId> {
+        self.live.get(&rq).map(|live| live.id).filter(|&id| self.requests.holds(id))
+    }
+
+    fn ask(&mut self, index: usize, event: &Event, dispatch: &Dispatch) {
+        let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
+        // A request that never went in (flush machinery) is no decision of the scheduler's.
+        if kernel.is_some_and(|rq| self.inside(rq).is_none()) {
+            return;
+        }
+        let at = self.moment_of_decision(index, dispatch.asked);
+        // What is due before the question is not undone with it.
+        self.call(at, |_, _| ());
+        let before = (self.policy.clone(), self.timer);
+        let choice = self.call(at, |policy, cx| policy.dispatch(cx, dispatch.hctx));
+        let ours = choice.rq.and_then(|id| self.by_id[id.index()]);
+        if ours != kernel {
+            let mismatch = self.explain(event, kernel, ours, choice.reason);
+            self.outcome.note(|| mismatch);
+            (self.policy, self.timer) = before;
+            if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
+                self.call(at, |policy, cx| policy.adopt(cx, HctxId(0), id));
+            }
+        }
+        self.baseline.judge(&mut self.outcome.score, kernel, ours);
+        if let Some(number) = kernel
+            && let Some(id) = self.inside(number)
+        {
+            let rq = self.requests.release(id);
+            if let Some(live) = self.live.get_mut(&number) {
+                live.outside = Some(rq);
+            }
+        }
+    }
+
+    fn explain(&self, event: &Event, kernel: Option<RqNumber>, ours: Option<RqNumber>, reason: Reason) -> Mismatch {
+        let show = |candidate: &Candidate| {
+            let live = self.live.get(&candidate.rq);
+            let queue = live.and_then(|live| self.policy.queue_of(live.id));
+            let queue = queue.map_or_else(String::new, |name| {
+                CfqMessage { queue: Some(name), event: CfqEvent::Fifo }.to_string().replace(" fifo=", "")
+            });
+            format!("rq {} {}+{} of {queue}", candidate.rq.0, candidate.sector.0, candidate.sectors)
+        };
+        let name = |rq: Option<RqNumber>| {
+            let found = self.baseline.inside.iter().find(|candidate| Some(candidate.rq) == rq);
+            found.map_or_else(|| "nothing".to_owned(), show)
+        };
+        Mismatch {
+            line: event.line,
+            t_ns: event.t.0,
+            inside: self.baseline.inside.iter().take(INSIDE_SHOWN).map(show).collect(),
+            more: self.baseline.inside.len().saturating_sub(INSIDE_SHOWN),
+            kernel: name(kernel),
+            ours: name(ours),
+            reason: reason.text(),
+        }
+    }
+
+    fn start(&mut self, at: Instant, issue: &Issue) {
+        let Some(id) = self.live.get(&issue.rq).map(|live| live.id) else { return };
+        if self.requests.holds(id) {
+            // Drained some other way: the question was not recorded.
+            self.call(at, |policy, cx| policy.adopt(cx, HctxId(0), id));
+            self.baseline.remove(issue.rq);
+            let rq = self.requests.release(id);
+            if let Some(live) = self.live.get_mut(&issue.rq) {
+                live.outside = Some(rq);
+            }
+        }
+        self.call(at, |policy, cx| policy.started(cx, id));
+    }
+
+    fn complete(&mut self, index: usize, event: &Event, complete: &Complete) {
+        let Some(id) = self.live.get(&complete.rq).map(|live| live.id) else { return };
+        let tells = ["set_slice", "arm_idle", "slice expired", "schedule dispatch"];
+        let at = self.moment(index, event.t + AFTER_COMPLETE, |text| tells.iter().any(|told| text.contains(told)));
+        self.slices.begin();
+        self.call(at, |policy, cx| policy.finish(cx, id));
+        if let Some(rq) = self.live.get_mut(&complete.rq).and_then(|live| live.outside.take()) {
+            self.pool.put(rq);
+        }
+        self.forget(complete.rq);
+    }
+
+    fn forget(&mut self, number: RqNumber) {
+        if let Some(live) = self.live.remove(&number) {
+            self.by_id[live.id.index()] = None;
+            self.free.push(live.id);
+        }
+    }
+}
+
+/// Flush and FUA requests go past the scheduler.
+fn reaches_cfq(io: &Io) -> bool {
+    use hoistway_blk::{BioFlags, Op};
+    io.op != Op::Flush && !io.flags.intersects(BioFlags::FUA.with(BioFlags::PREFLUSH))
+}
+
+/// What the baselines take for the served process: the queue.
+fn served_as(queue: QueueName) -> u32 {
+    queue.owner.unwrap_or(0) * 2 + u32::from(queue.sync)
+}
+
+/// The comparison of slice lengths.
+#[derive(Default)]
+struct Slices {
+    /// What we set with the last completion.
+    ours: Option<i64>,
+    /// Equal ones, and all that the kernel set.
+    score: (u64, u64),
+}
+
+impl Slices {
+    fn begin(&mut self) {
+        self.ours = None;
+    }
+
+    fn said(&mut self, messages: &[CfqMessage]) {
+        for message in messages {
+            if let CfqEvent::SetSlice(length) = message.event {
+                self.ours = Some(length);
+            }
+        }
+    }
+
+    fn recorded(&mut self, text: &str) {
+        if let Some((_, length)) = text.split_once(" set_slice=") {
+            self.score.1 += 1;
+            self.score.0 += u64::from(self.ours.take().is_some_and(|ours| length.parse() == Ok(ours)));
+        }
+    }
+}
+
+/// The two sequences of messages, with the lines of the recording that they belong to.
+#[derive(Default)]
+struct Messages {
+    kernel: Vec<(u64, String)>,
+    ours: Vec<(u64, String)>,
+    /// How many have been compared.
+    compared: usize,
+}
+
+/// Times differ by what the kernel executes between two readings of its clock. ns.
+const TOLERANCE: u64 = 200_000;
+
+impl Messages {
+    /// The first difference among what has come since the last call.
+    fn compare(&mut self) -> Option<String> {
+        while let (Some(kernel), Some(ours)) = (self.kernel.get(self.compared), self.ours.get(self.compared)) {
+            if !alike(&kernel.1, &ours.1) {
+                let context: Vec<String> = self.ours[self.compared.saturating_sub(12)..self.compared]
+                    .iter()
+                    .map(|(line, text)| format!("    {line} {text}\n"))
+                    .collect();
+                return Some(format!(
+                    "{}  the kernel said (line {}): {}\n  we said (line {}): {}",
+                    context.concat(),
+                    kernel.0,
+                    kernel.1,
+                    ours.0,
+                    ours.1
+                ));
+            }
+            self.compared += 1;
+        }
+        None
+    }
+}
+
+/// Whether two messages say the same. Numbers that are measured times may differ a little, virtual times are left out.
+fn alike(kernel: &str, ours: &str) -> bool {
+    // Addresses are hidden in the recordings.
+    let kernel = kernel.split("(____").next().unwrap_or(kernel).trim_end();
+    if kernel.starts_with("served:") && ours.starts_with("served:") {
+        return true;
+    }
+    let measured = ["resid=", "sl_used=", "think_time:"].iter().any(|key| kernel.contains(key));
+    if !measured {
+        return kernel == ours;
+    }
+    let split = |text: &str| -> Vec<String> { text.split([' ', '=', ':']).map(str::to_owned).collect() };
+    let (kernel, ours) = (split(kernel), split(ours));
+    kernel.len() == ours.len()
+        && kernel.iter().zip(&ours).all(|(kernel, ours)| match (kernel.parse::<i64>(), ours.parse::<i64>()) {
+            (Ok(kernel), Ok(ours)) => kernel.abs_diff(ours) <= TOLERANCE,
+            _ => kernel == ours,
+        })
+}

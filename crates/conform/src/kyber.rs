@@ -1,0 +1,374 @@
+//! The replay of kyber: not a policy of it, but the whole scheduler as it ships, on one thread.
+//!
+//! Twice. First its dispatching alone: the depths are the recorded ones, and the token that a request takes is the
+//! recorded one too, because which free number a CPU picks depends on hints that it drew at random. That is the score.
+//! Then with its own controller, which is shown the recorded samples and must find the recorded percentiles and
+//! depths by itself: [`OwnController`].
+
+mod clock;
+
+use std::collections::{HashMap, VecDeque};
+
+use hoistway_blk::{
+    Bio, Calls, CgroupId, ControllerRound, CpuId, Domain, HctxId, Hz, Instant, IoContextId, Kyber, KyberChoice,
+    KyberConfig, Limits, Local, MergeRules, NoMerges, Now, Place, Reason, RequestPool, Rq, RqId, Tick,
+};
+use hoistway_trace::iosched::{
+    BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, KyberDomain, KyberLatency, LatencyKind, Mark,
+    RqNumber, Submitted, Trace,
+};
+
+use crate::fifo::{Baseline, Candidate};
+use crate::kernel_of;
+use crate::score::{Mismatch, Outcome, OwnController};
+use clock::{PlugClocks, timed};
+
+/// How many requests of the inside a mismatch lists.
+const INSIDE_SHOWN: usize = 8;
+
+/// Replays `trace`, with the recorded depths and then with the controller's own.
+#[must_use]
+pub fn replay(trace: &Trace) -> Outcome {
+    let mut outcome = Replay::new(trace, Depths::Recorded).run(trace).outcome;
+    let own = Replay::new(trace, Depths::Own).run(trace);
+    let (recorded, found) = (recorded_findings(trace), own.findings);
+    if std::env::var("KYDBG").is_ok() { for i in 0..recorded.len().max(found.len()) { eprintln!("{:?} | {:?}", recorded.get(i), found.get(i)); } }
+    let pick = |wanted: fn(&Finding) -> bool| {
+        let of = |findings: &[Finding]| findings.iter().copied().filter(wanted).collect::<Vec<_>>();
+        identical(&of(&recorded), &of(&found))
+    };
+    outcome.own_controller = Some(OwnController {
+        score: own.outcome.score,
+        latencies: pick(|finding| matches!(finding, Finding::Latency { .. })),
+        depth_changes: pick(|finding| matches!(finding, Finding::Depth { .. })),
+    });
+    outcome
+}
+
+/// Whose depths are in force.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depths {
+    Recorded,
+    Own,
+}
+
+/// What a controller says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Finding {
+    Latency { domain: Domain, kind: LatencyKind, bucket: u8, samples: u32 },
+    Depth { domain: Domain, depth: u32 },
+}
+
+fn domain_of(domain: KyberDomain) -> Domain {
+    match domain {
+        KyberDomain::Read => Domain::Read,
+        KyberDomain::Write => Domain::Write,
+        KyberDomain::Discard => Domain::Discard,
+        KyberDomain::Other => Domain::Other,
+    }
+}
+
+fn recorded_findings(trace: &Trace) -> Vec<Finding> {
+    let finding = |event: &Event| match &event.kind {
+        EventKind::KyberLatency(KyberLatency { domain, kind, bucket, samples, .. }) => {
+            // Recorded buckets count from 1.
+            Some(Finding::Latency { domain: domain_of(*domain), kind: *kind, bucket: bucket - 1, samples: *samples })
+        }
+        EventKind::KyberAdjust { domain, depth } => Some(Finding::Depth { domain: domain_of(*domain), depth: *depth }),
+        _ => None,
+    };
+    trace.events.iter().filter_map(finding).collect()
+}
+
+/// How many of two sequences agree, place by place, and how many places there are.
+fn identical(one: &[Finding], other: &[Finding]) -> (u64, u64) {
+    let same = one.iter().zip(other).filter(|(one, other)| one == other).count();
+    (same as u64, one.len().max(other.len()) as u64)
+}
+
+struct Replay {
+    kyber: Kyber<Local>,
+    rules: MergeRules,
+    depths: Depths,
+    hz: Hz,
+    plugs: PlugClocks,
+    pool: RequestPool<Local>,
+    /// Slots that no request has.
+    free: Vec<RqId>,
+    /// Requests that are not released yet.
+    live: HashMap<RqNumber, (RqId, Domain)>,
+    by_id: Vec<Option<RqNumber>>,
+    /// Requests that kyber has given out or has never seen.
+    outside: HashMap<RqNumber, Rq>,
+    baseline: Baseline,
+    /// When the controller's timer is due.
+    due: Option<Instant>,
+    findings: Vec<Finding>,
+    outcome: Outcome,
+}
+
+impl Replay {
+    fn new(trace: &Trace, depths: Depths) -> Self {
+        let (queue, kernel) = (&trace.header.queue, kernel_of(&trace.header));
+        let tags = u32::from(queue.nr_hw_queues) * queue.nr_requests;
+        // A released request may be told of a little later than its successor: leave room.
+        let capacity = 2 * tags + 64;
+        let config = KyberConfig {
+            hz: Hz(trace.header.hz.0),
+            ..KyberConfig::new(kernel.generation(), queue.nr_requests, queue.queue_depth)
+        };
+        let nomerges = match queue.nomerges {
+            0 => NoMerges::All,
+            1 => NoMerges::Cheap,
+            _ => NoMerges::Nothing,
+        };
+        let block = (queue.logical_block_size / 512).max(1);
+        let segments = queue.max_segments.min(u32::from(u16::MAX)) as u16;
+        let limits = Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments);
+        let replay = Replay {
+            kyber: Kyber::new(config, &hctx_of_cpu(trace), capacity),
+            rules: MergeRules::new(kernel.generation(), limits, nomerges),
+            depths,
+            hz: Hz(trace.header.hz.0),
+            plugs: PlugClocks::default(),
+            pool: RequestPool::new(capacity),
+            free: (0..capacity).rev().map(RqId).collect(),
+            live: HashMap::new(),
+            by_id: vec![None; capacity as usize],
+            outside: HashMap::new(),
+            baseline: Baseline::default(),
+            due: None,
+            findings: Vec::new(),
+            outcome: Outcome::default(),
+        };
+        for (name, value) in &trace.header.tunables {
+            replay.set_tunable(name, &value.to_string());
+        }
+        replay
+    }
+
+    fn run(mut self, trace: &Trace) -> Self {
+        for (now, event) in timed(trace) {
+            self.event(now, event);
+        }
+        self
+    }
+
+    fn event(&mut self, now: Now, event: &Event) {
+        self.timer_until(now.tick);
+        let at = now.at;
+        let (cpu, pid) = (event.cpu.unwrap_or(CpuId(0)), event.pid.unwrap_or(0));
+        match &event.kind {
+            EventKind::Queue(_) => self.plugs.enter(pid, at),
+            EventKind::Getrq { bio, .. } => self.plugs.allocate(pid, at, bio.bio),
+            EventKind::Unplug { explicit: false, .. } | EventKind::RunEnd => self.plugs.run_on(pid),
+            EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(at, event, insert),
+            EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
+                self.merge(cpu, pid, merge.rq, Submitted { bio: merge.bio, io: merge.io });
+            }
+            EventKind::Dispatch(dispatch) => self.ask(event, dispatch),
+            EventKind::Issue(issue) => self.issued(at, pid, issue.rq, issue.bio, &issue.io),
+            EventKind::Sample { rq } => self.sample(now, cpu, *rq),
+            EventKind::Finish { rq } => {
+                if let Some(&(id, _)) = self.live.get(rq) {
+                    // Whom the token wakes the recording tells.
+                    self.kyber.finish(id, &mut Calls::default());
+                }
+            }
+            EventKind::Free(free) => self.release(free.rq),
+            EventKind::KyberAdjust { domain, depth } if self.depths == Depths::Recorded => {
+                self.kyber.adopt_depth(domain_of(*domain), *depth);
+            }
+            EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(name, value),
+            EventKind::Unknown(_) => self.outcome.unknown_events += 1,
+            _ => {}
+        }
+    }
+
+    fn set_tunable(&self, name: &str, text: &str) {
+        // What the kernel refused it did not show, so a text that we refuse is a difference of parsing: it changes
+        // nothing and shows in the decisions.
+        let _ = self.kyber.set_tunable(name, text);
+    }
+
+    // --- the way in ---
+
+    /// A slot for a request, founded by the bio that the recording shows.
+    fn found(&mut self, number: RqNumber, start: Instant, io: &Io, pid: u32) -> Option<Rq> {
+        let mut rq = self.pool.take(self.free.pop()?);
+        rq.found(bio_of(io, pid), start);
+        if let Some(place) = io.place {
+            (rq.ctx, rq.hctx) = (place.ctx, place.hctx);
+        }
+        self.live.insert(number, (rq.id(), self.kyber.domain_of(&rq)));
+        self.by_id[rq.id().index()] = Some(number);
+        Some(rq)
+    }
+
+    fn insert(&mut self, at: Instant, event: &Event, insert: &Insert) {
+        let pid = event.pid.unwrap_or(0);
+        let start = self.plugs.allocation(insert.bio).unwrap_or(at);
+        // A request that comes back is known already.
+        let known = self.outside.remove(&insert.rq);
+        let Some(rq) = known.or_else(|| self.found(insert.rq, start, &insert.io, pid)) else { return };
+        self.baseline.inside.push(Candidate {
+            rq: insert.rq,
+            sector: insert.io.sector,
+            sectors: insert.io.sectors,
+            pid,
+        });
+        let place = if insert.head { Place::Head } else { Place::Sorted };
+        self.kyber.insert(std::iter::once(rq), place);
+    }
+
+    /// A bio joined a request. If that is not inside it was still on a plug list.
+    fn merge(&mut self, cpu: CpuId, pid: u32, number: RqNumber, bio: Submitted) {
+        let Some(candidate) = self.baseline.candidate(number) else { return };
+        candidate.sector = candidate.sector.min(bio.io.sector);
+        candidate.sectors += bio.io.sectors;
+        self.outcome.merges.1 += 1;
+        let merged = self.kyber.merge_bio(cpu, &self.rules, &mut Some(bio_of(&bio.io, pid)));
+        self.outcome.merges.0 += u64::from(merged.is_some());
+    }
+
+    // --- the way out ---
+
+    fn ask(&mut self, event: &Event, dispatch: &Dispatch) {
+        let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
+        // A request that never went in (flush machinery) is no decision of the scheduler's.
+        if kernel.is_some_and(|rq| self.baseline.candidate(rq).is_none()) {
+            return;
+        }
+        let before = self.kyber.turn(dispatch.hctx);
+        let (rq, reason) = self.kyber.dispatch(dispatch.hctx);
+        let ours = rq.as_ref().and_then(|rq| self.by_id[rq.id().index()]);
+        if ours != kernel {
+            let mismatch = self.explain(event, kernel, ours, reason);
+            self.outcome.note(|| mismatch);
+        }
+        let choice = dispatch.chosen.as_ref().and_then(|chosen| {
+            let &(id, domain) = self.live.get(&chosen.rq)?;
+            Some(KyberChoice { id, domain, token: dispatch.token? })
+        });
+        let rq = self.kyber.adopt(dispatch.hctx, before, rq, choice);
+        self.baseline.judge(&mut self.outcome.score, kernel, ours);
+        if let (Some(number), Some(rq)) = (kernel, rq) {
+            self.outcome.tokens.1 += 1;
+            self.outcome.tokens.0 += u64::from(self.kyber.token_of(rq.id()) == dispatch.token);
+            self.outside.insert(number, rq);
+        }
+    }
+
+    fn explain(&self, event: &Event, kernel: Option<RqNumber>, ours: Option<RqNumber>, reason: Reason) -> Mismatch {
+        let show = |candidate: &Candidate| {
+            format!("rq {} {}+{} of {}", candidate.rq.0, candidate.sector.0, candidate.sectors, candidate.pid)
+        };
+        let name = |rq: Option<RqNumber>| {
+            let found = self.baseline.inside.iter().find(|candidate| Some(candidate.rq) == rq);
+            found.map_or_else(|| "nothing".to_owned(), show)
+        };
+        Mismatch {
+            line: event.line,
+            t_ns: event.t.0,
+            inside: self.baseline.inside.iter().take(INSIDE_SHOWN).map(show).collect(),
+            more: self.baseline.inside.len().saturating_sub(INSIDE_SHOWN),
+            kernel: name(kernel),
+            ours: name(ours),
+            reason: reason.text(),
+        }
+    }
+
+    fn issued(&mut self, at: Instant, pid: u32, number: RqNumber, bio: Option<BioNumber>, io: &Io) {
+        let clock = self.plugs.read(pid, at);
+        if !self.outside.contains_key(&number) && !self.live.contains_key(&number) && !io.flushseq {
+            // It by-passed the scheduler, but its latency is sampled all the same.
+            let start = bio.and_then(|bio| self.plugs.allocation(bio)).unwrap_or(clock);
+            if let Some(rq) = self.found(number, start, io, pid) {
+                self.outside.insert(number, rq);
+            }
+        }
+        if let Some(rq) = self.outside.get_mut(&number) {
+            rq.issued = clock;
+        }
+    }
+
+    fn release(&mut self, number: RqNumber) {
+        let Some((id, _)) = self.live.remove(&number) else { return };
+        self.by_id[id.index()] = None;
+        self.baseline.remove(number);
+        // Without having been given out it stays where it is, and its slot with it.
+        if let Some(rq) = self.outside.remove(&number) {
+            self.pool.put(rq);
+            self.free.push(id);
+        }
+    }
+
+    // --- the controller ---
+
+    fn sample(&mut self, now: Now, cpu: CpuId, number: RqNumber) {
+        let Some(rq) = self.outside.get(&number) else { return };
+        if self.depths == Depths::Recorded {
+            return;
+        }
+        let mut calls = Calls::default();
+        self.kyber.completed(now, cpu, rq, &mut calls);
+        self.due = calls.set_timer.or(self.due);
+    }
+
+    /// Lets the timer come if it is due by this tick.
+    fn timer_until(&mut self, tick: Tick) {
+        while let Some(due) = self.due.map(|due| self.hz.now(due)).filter(|due| due.tick <= tick) {
+            let mut calls = Calls::default();
+            self.kyber.timer(due, &mut calls);
+            self.due = calls.set_timer;
+            self.findings.extend(self.kyber.last_round().iter().flat_map(findings_of));
+        }
+    }
+}
+
+/// What a round says, in the order in which the kernel says it.
+fn findings_of(round: &ControllerRound) -> Vec<Finding> {
+    let mut findings = VecDeque::new();
+    let latency = |domain: Domain, kind: LatencyKind| {
+        let readings = if kind == LatencyKind::Io { &round.io } else { &round.total };
+        let reading = readings[domain.index()]?;
+        Some(Finding::Latency { domain, kind, bucket: reading.bucket, samples: reading.samples })
+    };
+    findings.extend(Domain::ALL.into_iter().filter_map(|domain| latency(domain, LatencyKind::Io)));
+    for domain in Domain::ALL {
+        findings.extend(latency(domain, LatencyKind::Total));
+        findings.extend(round.depths[domain.index()].map(|depth| Finding::Depth { domain, depth }));
+    }
+    findings.into()
+}
+
+/// The hardware queue of each CPU, as the inserts show it.
+fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
+    let (cpus, queues) = (u32::from(trace.header.cpus.max(1)), u32::from(trace.header.queue.nr_hw_queues));
+    let mut map: Vec<HctxId> = (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect();
+    for event in &trace.events {
+        if let EventKind::Insert(Insert { io: Io { place: Some(place), .. }, .. }) = &event.kind
+            && let Some(hctx) = map.get_mut(place.ctx.index())
+        {
+            *hctx = place.hctx;
+        }
+    }
+    map
+}
+
+/// The bio that the recording shows.
+fn bio_of(io: &Io, pid: u32) -> Bio {
+    Bio {
+        sector: io.sector,
+        sectors: io.sectors,
+        // A 4 KiB page is a segment.
+        segments: (io.sectors.div_ceil(8)).max(1) as u16,
+        op: io.op,
+        write_hint: 0,
+        flags: io.flags,
+        ioprio: io.prio,
+        io_context: IoContextId(pid),
+        cgroup: io.cg.unwrap_or(CgroupId::ROOT),
+        owner: 0,
+    }
+}

@@ -1,0 +1,142 @@
+//! When things happened, by the clocks that kyber reads, from what a recording says about it.
+
+use std::collections::HashMap;
+
+use hoistway_blk::{HctxId, Hz, Instant, Nanos, Now, Tick};
+use hoistway_trace::iosched::{BioNumber, Event, EventKind, RqNumber, Trace};
+
+/// The recorded moment and tick counter of an event, if it tells both.
+fn tick_of(event: &Event) -> Option<(Instant, Tick)> {
+    match &event.kind {
+        EventKind::Insert(insert) => Some((event.t, insert.io.j?)),
+        EventKind::Issue(issue) => Some((event.t, issue.io.j?)),
+        EventKind::Dispatch(dispatch) => Some((dispatch.asked, dispatch.j)),
+        _ => None,
+    }
+}
+
+/// The events in the order in which things happened, each with its moment.
+///
+/// A decision is printed when its question is answered. If another was put to the same hardware queue meanwhile and
+/// answered sooner, it was made before that one. Time is shifted so that ticks begin where a clock that starts at 0 has
+/// them.
+pub(super) fn timed(trace: &Trace) -> Vec<(Now, &Event)> {
+    let hz = Hz(trace.header.hz.0);
+    let tick_ns = i128::from(hz.tick_ns());
+    let known = trace.events.iter().filter_map(tick_of);
+    let first_tick = known.map(|(at, tick)| i128::from(at.0) - i128::from(tick.0) * tick_ns).min().unwrap_or(0);
+    // Two ticks more, so that nothing lies before the start.
+    let shift_ns = 2 * tick_ns - first_tick;
+    let shifted = |at: Instant| Instant(u64::try_from(i128::from(at.0) + shift_ns).unwrap_or(0));
+
+    let decided = decision_times(trace);
+    let mut events: Vec<(Now, &Event)> = Vec::with_capacity(trace.events.len());
+    for event in &trace.events {
+        let at = decided.get(&event.line).copied().unwrap_or(event.t);
+        events.push((hz.now(shifted(at)), event));
+    }
+    events.sort_by_key(|(now, event)| match &event.kind {
+        EventKind::Dispatch(dispatch) => (now.at, shifted(dispatch.asked)),
+        _ => (now.at, now.at),
+    });
+    hold_back_ticks(trace, hz, &mut events);
+    events
+}
+
+/// When each decision was made, by the line of its event: as late as its answer and the decisions that follow allow.
+fn decision_times(trace: &Trace) -> HashMap<u64, Instant> {
+    let mut asked: Vec<(HctxId, Instant, &Event)> = Vec::new();
+    for event in &trace.events {
+        if let EventKind::Dispatch(dispatch) = &event.kind {
+            asked.push((dispatch.hctx, dispatch.asked, event));
+        }
+    }
+    asked.sort_by_key(|&(hctx, asked, _)| (hctx, asked));
+    let mut times = HashMap::new();
+    let mut following: Option<(HctxId, Instant)> = None;
+    for &(hctx, asked, event) in asked.iter().rev() {
+        let bound = following.filter(|&(of, _)| of == hctx).map_or(Instant::NEVER, |(_, at)| at);
+        let at = event.t.min(bound.max(asked));
+        times.insert(event.line, at);
+        following = Some((hctx, at));
+    }
+    times
+}
+
+/// Sets the tick counter back where the recording shows it behind the clock: a tick that falls into a time without
+/// interrupts comes late. An interrupt that comes late deals with what has expired in order, so a completion whose
+/// service ended before the tick did not see it.
+fn hold_back_ticks(trace: &Trace, hz: Hz, events: &mut [(Now, &Event)]) {
+    let service = trace.header.device.get("completion_ns").and_then(serde_json::Value::as_u64);
+    let mut served: HashMap<RqNumber, Instant> = HashMap::new();
+    for (now, event) in events.iter_mut() {
+        match &event.kind {
+            EventKind::Issue(issue) => {
+                served.insert(issue.rq, now.at + Nanos(service.unwrap_or(u64::MAX)));
+            }
+            EventKind::Sample { rq } => {
+                if let Some(&served) = served.get(rq) {
+                    now.tick = now.tick.min(hz.now(served).tick);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut next = Tick(u64::MAX);
+    for (now, event) in events.iter_mut().rev() {
+        if let Some((at, tick)) = tick_of(event)
+            && at == event.t
+        {
+            next = next.min(Tick(tick.0 + 2));
+        }
+        next = next.min(now.tick);
+        now.tick = next;
+    }
+}
+
+/// A task whose bio waits for its request for longer than this has slept for a tag in between, ns. Sleeping flushes
+/// the plug, and with it the clock that the plug had stopped.
+const SLEPT_NS: u64 = 100_000;
+
+/// What the clock showed when bios got requests and requests were issued: a plug's clock stands still from the first
+/// request until it is flushed, its issues included.
+#[derive(Default)]
+pub(super) struct PlugClocks {
+    /// Where each pid's clock stands.
+    stopped_at: HashMap<u32, Instant>,
+    /// When each pid's last bio entered.
+    entered: HashMap<u32, Instant>,
+    /// When each bio got its request.
+    allocated: HashMap<BioNumber, Instant>,
+}
+
+impl PlugClocks {
+    /// A task submits a bio.
+    pub(super) fn enter(&mut self, pid: u32, at: Instant) {
+        self.entered.insert(pid, at);
+    }
+
+    /// A bio gets its request.
+    pub(super) fn allocate(&mut self, pid: u32, at: Instant, bio: BioNumber) {
+        if self.entered.get(&pid).is_some_and(|entered| at.since(*entered).0 > SLEPT_NS) {
+            self.stopped_at.remove(&pid);
+        }
+        let clock = *self.stopped_at.entry(pid).or_insert(at);
+        self.allocated.insert(bio, clock);
+    }
+
+    /// The flush of a task's plug has ended.
+    pub(super) fn run_on(&mut self, pid: u32) {
+        self.stopped_at.remove(&pid);
+    }
+
+    /// What a task's clock shows.
+    pub(super) fn read(&self, pid: u32, at: Instant) -> Instant {
+        self.stopped_at.get(&pid).copied().unwrap_or(at)
+    }
+
+    /// When a bio got its request, by the clock of its task.
+    pub(super) fn allocation(&self, bio: BioNumber) -> Option<Instant> {
+        self.allocated.get(&bio).copied()
+    }
+}

@@ -1,0 +1,105 @@
+//! A disk: a device with its driver and its queue, and the runs that are waiting to happen.
+
+use hoistway_blk::{ConfigError, HctxId, Instant, Kernel, Limits, Local, Nanos, NoMerges, Queue, QueueConfig};
+use hoistway_device::Preset;
+
+use crate::driver::DiskDriver;
+
+/// One device under test.
+pub(crate) struct Disk {
+    pub(crate) queue: Queue<Local>,
+    pub(crate) driver: DiskDriver,
+    /// For each hardware queue the run that is set, if any.
+    runs: Vec<PendingRun>,
+    timer_setting: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct PendingRun {
+    setting: u32,
+    /// When it is due.
+    due: Option<Instant>,
+}
+
+/// How the queue of a device is made.
+#[derive(Clone, Debug)]
+pub struct QueueSettings {
+    /// The kernel whose behaviour is wanted.
+    pub kernel: Kernel,
+    /// CPUs of the host.
+    pub cpus: u16,
+    /// Scheduler tags; `None` for the kernel's default.
+    pub nr_requests: Option<u32>,
+    /// From the moment that somebody asks for a run on a worker to the moment that the worker runs.
+    pub worker_hop: Nanos,
+}
+
+/// What waking a worker costs on an idle server core of the sources' time: the wake-up and a context switch. It is a
+/// typical value, not fitted to any table.
+pub const WORKER_HOP: Nanos = Nanos::from_micros(5);
+
+impl QueueSettings {
+    /// The configuration of a queue over this device.
+    #[must_use]
+    pub fn config(&self, preset: &Preset) -> QueueConfig {
+        let shape = preset.shape();
+        let sectors = |bytes: u32| (bytes / 512).max(1);
+        QueueConfig {
+            kernel: self.kernel,
+            cpus: self.cpus,
+            hw_queues: shape.hw_queues,
+            queue_depth: shape.queue_depth,
+            nr_requests: self.nr_requests,
+            nomerges: NoMerges::All,
+            limits: Limits::new(
+                sectors(shape.logical_block_bytes),
+                sectors(shape.physical_block_bytes),
+                shape.max_sectors,
+                self.kernel.generation().max_sectors_cap,
+                shape.max_segments,
+            ),
+        }
+    }
+}
+
+impl Disk {
+    pub(crate) fn new(
+        preset: &Preset,
+        settings: &QueueSettings,
+        scheduler: &str,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        let queue = Queue::new(&settings.config(preset), scheduler)?;
+        let runs = vec![PendingRun::default(); usize::from(queue.hw_queues())];
+        Ok(Disk { queue, driver: DiskDriver::new(preset.build(seed)), runs, timer_setting: 0 })
+    }
+
+    /// Sets a run of `hctx` for `due`, instead of one that was set before. Answers the number of the setting.
+    pub(crate) fn set_run(&mut self, hctx: HctxId, due: Instant) -> u32 {
+        let run = &mut self.runs[hctx.index()];
+        run.setting = run.setting.wrapping_add(1);
+        run.due = Some(due);
+        run.setting
+    }
+
+    /// When `hctx` is set to run.
+    pub(crate) fn run_due(&self, hctx: HctxId) -> Option<Instant> {
+        self.runs[hctx.index()].due
+    }
+
+    /// Takes the set run of `hctx`, if `setting` is still the one.
+    pub(crate) fn take_run(&mut self, hctx: HctxId, setting: u32) -> bool {
+        let run = &mut self.runs[hctx.index()];
+        run.setting == setting && run.due.take().is_some()
+    }
+
+    /// A new setting of the scheduler's timer, which makes earlier ones void.
+    pub(crate) fn set_timer(&mut self) -> u32 {
+        self.timer_setting = self.timer_setting.wrapping_add(1);
+        self.timer_setting
+    }
+
+    pub(crate) fn is_timer(&self, setting: u32) -> bool {
+        self.timer_setting == setting
+    }
+}

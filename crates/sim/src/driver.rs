@@ -1,0 +1,103 @@
+//! The driver between the block layer and a device model.
+
+use hoistway_blk::{Driver, HctxId, Now, Refusal, Rejected, Rq, Status};
+use hoistway_device::{self as device, Command, Device, Schedule};
+
+/// A disk's driver: it keeps the requests that are in flight and, for SCSI disks, the budget.
+pub(crate) struct DiskDriver {
+    pub(crate) device: Box<dyn Device>,
+    /// What the model has announced and the event loop has not yet taken.
+    pub(crate) schedule: Schedule,
+    /// Requests at the device, by command tag.
+    in_flight: Vec<Option<Rq>>,
+    /// Commands of one hardware queue.
+    queue_depth: u32,
+    /// Pieces of budget that are out; `None` for drivers without.
+    budget: Option<Budget>,
+}
+
+struct Budget {
+    taken: u32,
+    depth: u32,
+    /// Somebody was refused: the next completion runs all hardware queues (`block-layer.md` 31.1).
+    wanted: bool,
+}
+
+impl DiskDriver {
+    pub(crate) fn new(device: Box<dyn Device>) -> Self {
+        let shape = device.shape();
+        let queue_depth = shape.queue_depth;
+        let budget = shape.scsi.then_some(Budget { taken: 0, depth: queue_depth, wanted: false });
+        let tags = u32::from(shape.hw_queues) * queue_depth;
+        DiskDriver {
+            schedule: Schedule::default(),
+            in_flight: (0..tags).map(|_| None).collect(),
+            queue_depth,
+            budget,
+            device,
+        }
+    }
+
+    /// Takes a finished request out of flight.
+    #[inline]
+    pub(crate) fn finish(&mut self, tag: u32) -> Option<Rq> {
+        let rq = self.in_flight[tag as usize].take();
+        if rq.is_some()
+            && let Some(budget) = &mut self.budget
+        {
+            budget.taken = budget.taken.saturating_sub(1);
+        }
+        rq
+    }
+
+    /// Whether a refused dispatch wants all hardware queues to be run now.
+    #[inline]
+    pub(crate) fn take_restart(&mut self) -> bool {
+        self.budget.as_mut().is_some_and(|budget| std::mem::take(&mut budget.wanted))
+    }
+}
+
+impl Driver for DiskDriver {
+    #[inline]
+    fn get_budget(&mut self, _hctx: HctxId) -> bool {
+        let Some(budget) = &mut self.budget else { return true };
+        if budget.taken < budget.depth {
+            budget.taken += 1;
+            true
+        } else {
+            budget.wanted = true;
+            false
+        }
+    }
+
+    #[inline]
+    fn put_budget(&mut self, _hctx: HctxId) {
+        if let Some(budget) = &mut self.budget {
+            budget.taken = budget.taken.saturating_sub(1);
+        }
+    }
+
+    #[inline]
+    fn queue_rq(&mut self, now: Now, rq: Rq, _last: bool) -> Result<(), Rejected> {
+        let Some(driver_tag) = rq.driver_tag else {
+            return Err(Rejected { rq, why: Refusal::Failed(Status::IoError) });
+        };
+        let tag = u32::from(rq.hctx.0) * self.queue_depth + driver_tag;
+        let command = Command {
+            tag,
+            queue: rq.hctx.0,
+            op: rq.op,
+            sector: rq.sector,
+            sectors: rq.sectors,
+            fua: rq.flags.contains(hoistway_blk::BioFlags::FUA),
+        };
+        match self.device.submit(now.at, command, &mut self.schedule) {
+            Ok(()) => {
+                self.in_flight[tag as usize] = Some(rq);
+                Ok(())
+            }
+            Err(device::Refusal::Busy) => Err(Rejected { rq, why: Refusal::Busy }),
+            Err(device::Refusal::UntilCompletion) => Err(Rejected { rq, why: Refusal::UntilCompletion }),
+        }
+    }
+}

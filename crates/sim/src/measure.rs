@@ -1,0 +1,142 @@
+//! What is measured of a task.
+
+use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_results::{Direction, ProcessResult, SAMPLE_INTERVAL_NS};
+use hoistway_workload::Process;
+
+/// The measurement of one task: fio's, with its samples of bandwidth and IOPS.
+pub(crate) struct Measurement {
+    result: ProcessResult,
+    /// Measurement begins here: after the ramp.
+    from: Instant,
+    last: Instant,
+    asynchronous: bool,
+    /// For each direction what was done since the last sample.
+    samples: [Sample; 3],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sample {
+    since: Instant,
+    bytes: u64,
+    ios: u64,
+}
+
+/// One finished I/O.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    pub(crate) op: Op,
+    pub(crate) bytes: u32,
+    /// It was created.
+    pub(crate) created: Instant,
+    /// The system call that submitted it returned.
+    pub(crate) issued: Instant,
+    /// The task learned of its end.
+    pub(crate) reaped: Instant,
+}
+
+fn direction_of(op: Op) -> Direction {
+    match op {
+        Op::Read | Op::Flush => Direction::Read,
+        Op::Write | Op::WriteZeroes => Direction::Write,
+        Op::Discard => Direction::Trim,
+    }
+}
+
+impl Measurement {
+    /// Of a process that starts at `start`.
+    pub(crate) fn new(process: &Process, start: Instant) -> Self {
+        let from = start + process.ramp;
+        Measurement {
+            result: ProcessResult {
+                name: process.name.clone(),
+                job: process.job as u32,
+                group: process.group,
+                group_reporting: process.group_reporting,
+                options: process.options.to_vec(),
+                iodepth: process.iodepth,
+                ..ProcessResult::default()
+            },
+            from,
+            last: from,
+            asynchronous: process.engine.is_asynchronous(),
+            samples: [Sample { since: from, ..Sample::default() }; 3],
+        }
+    }
+
+    /// A batch of so many I/Os was submitted, which made so many in flight.
+    #[inline]
+    pub(crate) fn submitted(&mut self, now: Instant, batch: u32, depth: u32) {
+        if now >= self.from {
+            self.result.submit_levels.record(batch);
+            self.result.depth_levels.record(depth);
+        }
+    }
+
+    /// So many completions were taken at once.
+    #[inline]
+    pub(crate) fn reaped(&mut self, now: Instant, batch: u32) {
+        if now >= self.from {
+            self.result.complete_levels.record(batch);
+        }
+    }
+
+    /// An I/O failed.
+    pub(crate) fn failed(&mut self, errno: i32) {
+        if self.result.error == 0 {
+            self.result.error = errno;
+        }
+    }
+
+    /// An I/O has ended.
+    #[inline]
+    pub(crate) fn finished(&mut self, io: &Finished) {
+        if io.reaped < self.from {
+            return;
+        }
+        self.last = io.reaped;
+        let total = io.reaped.since(io.created).0;
+        if io.op == Op::Flush {
+            self.result.sync.total_ios += 1;
+            self.result.sync.lat.record(total);
+            return;
+        }
+        let direction = direction_of(io.op);
+        let result = self.result.direction_mut(direction);
+        result.ios += 1;
+        result.bytes += u64::from(io.bytes);
+        if self.asynchronous {
+            result.slat.record(io.issued.since(io.created).0);
+            result.clat.record(io.reaped.since(io.issued).0);
+        } else {
+            result.clat.record(total);
+        }
+        result.lat.record(total);
+        let sample = &mut self.samples[direction as usize];
+        sample.bytes += u64::from(io.bytes);
+        sample.ios += 1;
+        let span = io.reaped.since(sample.since);
+        if span.0 >= SAMPLE_INTERVAL_NS {
+            Self::sample(result, sample, io.reaped, span);
+        }
+    }
+
+    #[cold]
+    fn sample(
+        result: &mut hoistway_results::DirectionResult,
+        sample: &mut Sample,
+        now: Instant,
+        span: Nanos,
+    ) {
+        let per_second = |count: u64| (u128::from(count) * 1_000_000_000 / u128::from(span.0.max(1))) as u64;
+        result.bandwidth.add(per_second(sample.bytes) / 1024);
+        result.iops.add(per_second(sample.ios));
+        *sample = Sample { since: now, ..Sample::default() };
+    }
+
+    /// The result, of a process that ended at `end`.
+    pub(crate) fn into_result(mut self, end: Instant) -> ProcessResult {
+        self.result.runtime_ns = end.max(self.last).since(self.from).0;
+        self.result
+    }
+}

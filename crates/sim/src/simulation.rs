@@ -1,0 +1,490 @@
+//! The event loop: tasks, queues and devices in virtual time.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hoistway_blk::{
+    CgroupId, ConfigError, CpuId, Cx, Effect, Effects, HctxId, Hz, Instant, Nanos, NoProbe, PlugUse, Probe, Status,
+    StoreError, Submitted,
+};
+use hoistway_device::Preset;
+use hoistway_results::ProcessResult;
+use hoistway_workload::{JobFileError, Workload};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::disk::{Disk, QueueSettings};
+use crate::events::{Event, EventQueue};
+use crate::task::{Next, Placement, Task, task_of};
+
+/// What is simulated: a load on devices.
+#[derive(Clone, Debug)]
+pub struct Scenario<'a> {
+    /// The load.
+    pub workload: &'a Workload,
+    /// The device of each of the load's files, in the same order.
+    pub devices: Vec<&'a Preset>,
+    /// How queues are made.
+    pub queue: QueueSettings,
+    /// Replaces the runtime of every process.
+    pub runtime: Option<Nanos>,
+}
+
+/// One run: a scenario under one scheduler.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// The scheduler of every queue.
+    pub scheduler: String,
+    /// Its tunables: name and text, as written to sysfs.
+    pub tunables: Vec<(String, String)>,
+    /// Everything random is drawn from it. Equal seeds give equal loads under all schedulers.
+    pub seed: u64,
+}
+
+/// Why a run cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The queue cannot be made.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The load does not fit its device.
+    #[error(transparent)]
+    Load(#[from] JobFileError),
+    /// A tunable was refused.
+    #[error("{scheduler}.{name}={text}: {error}")]
+    Tunable {
+        /// The scheduler.
+        scheduler: String,
+        /// The tunable.
+        name: String,
+        /// What was written.
+        text: String,
+        /// Why not.
+        error: StoreError,
+    },
+}
+
+/// What the outside may see and do while a run is under way.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Set it to end the run early.
+    pub cancelled: AtomicBool,
+    /// Virtual time reached, ns.
+    pub reached_ns: AtomicU64,
+}
+
+/// What came out of a run.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// The processes, in the order of the load.
+    pub processes: Vec<ProcessResult>,
+    /// Virtual time that passed.
+    pub simulated: Nanos,
+    /// I/Os that ended, ramps included.
+    pub ios: u64,
+    /// Whether the run was cancelled before its end.
+    pub partial: bool,
+}
+
+/// Keeps the random stream of races apart from all others of the seed.
+const RACE_STREAM: u64 = 0x7261_6365_7261_6365;
+
+/// Events between two looks at [`Control`].
+const CHECK_EVERY: u32 = 1 << 14;
+
+/// Runs a scenario.
+///
+/// # Errors
+/// If the queue, the load or a tunable is not possible.
+pub fn run(scenario: &Scenario<'_>, spec: &RunSpec, control: &Control) -> Result<RunResult, RunError> {
+    Ok(Simulation::new(scenario, spec, NoProbe)?.run(control).0)
+}
+
+/// Runs a scenario, watched by a probe, which is given back.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_probed<P: Probe>(
+    scenario: &Scenario<'_>,
+    spec: &RunSpec,
+    control: &Control,
+    probe: P,
+) -> Result<(RunResult, P), RunError> {
+    Ok(Simulation::new(scenario, spec, probe)?.run(control))
+}
+
+/// Something that happens now.
+enum Work {
+    Task(u32),
+    KickRequeue(u32),
+}
+
+struct Simulation<'a, P> {
+    workload: &'a Workload,
+    now: Instant,
+    hz: Hz,
+    plug_use: PlugUse,
+    worker_hop: Nanos,
+    events: EventQueue,
+    /// Tasks that were woken inside a system call: they go first.
+    woken: VecDeque<u32>,
+    work: VecDeque<Work>,
+    effects: Effects,
+    disks: Vec<Disk>,
+    tasks: Vec<Task>,
+    phase: u32,
+    running: u32,
+    ios: u64,
+    /// Decides races between tasks that are woken together.
+    race: Xoshiro256PlusPlus,
+    probe: P,
+}
+
+impl<'a, P: Probe> Simulation<'a, P> {
+    fn new(scenario: &Scenario<'a>, spec: &RunSpec, probe: P) -> Result<Self, RunError> {
+        let generation = scenario.queue.kernel.generation();
+        let mut disks = Vec::with_capacity(scenario.devices.len());
+        let mut effects = Effects::new();
+        for (index, preset) in scenario.devices.iter().enumerate() {
+            let disk = Disk::new(preset, &scenario.queue, &spec.scheduler, spec.seed ^ (index as u64 + 1) << 32)?;
+            for (name, text) in &spec.tunables {
+                let set = disk.queue.set_tunable(Hz::now(generation.hz, Instant::ZERO), name, text, &mut effects);
+                set.map_err(|error| RunError::Tunable {
+                    scheduler: spec.scheduler.clone(),
+                    name: name.clone(),
+                    text: text.clone(),
+                    error,
+                })?;
+            }
+            disks.push(disk);
+        }
+        let mut cgroups: Vec<&str> = Vec::new();
+        let mut tasks = Vec::with_capacity(scenario.workload.processes.len());
+        for process in &scenario.workload.processes {
+            let capacity = disks[process.file as usize].driver.device.shape().capacity_sectors * 512;
+            let generator = process.plan.generator(spec.seed, capacity)?;
+            let cgroup = process.cgroup.as_deref().map_or(CgroupId::ROOT, |name| {
+                let known = cgroups.iter().position(|&other| other == name);
+                CgroupId(known.unwrap_or_else(|| {
+                    cgroups.push(name);
+                    cgroups.len() - 1
+                }) as u32
+                    + 1)
+            });
+            let number = tasks.len() as u32;
+            let any = number % u32::from(scenario.queue.cpus);
+            let cpu = process.cpus_allowed.as_ref().and_then(|cpus| cpus.get(process.clone as usize % cpus.len()));
+            let placement = Placement {
+                number,
+                cpu: CpuId((*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)) as u16),
+                disk: process.file,
+                cgroup,
+                seed: spec.seed,
+                runtime: scenario.runtime,
+            };
+            tasks.push(Task::new(process, generator, &placement));
+        }
+        Ok(Simulation {
+            workload: scenario.workload,
+            now: Instant::ZERO,
+            hz: generation.hz,
+            plug_use: generation.plug_use,
+            worker_hop: scenario.queue.worker_hop,
+            events: EventQueue::default(),
+            woken: VecDeque::new(),
+            work: VecDeque::new(),
+            effects,
+            disks,
+            tasks,
+            phase: 0,
+            running: 0,
+            ios: 0,
+            race: Xoshiro256PlusPlus::seed_from_u64(spec.seed ^ RACE_STREAM),
+            probe,
+        })
+    }
+
+    fn run(mut self, control: &Control) -> (RunResult, P) {
+        let mut partial = false;
+        let mut until_check = CHECK_EVERY;
+        self.start_phase();
+        'time: while self.running > 0 {
+            while let Some(work) = self.next_work() {
+                self.work(work);
+            }
+            let Some((at, event)) = self.events.pop() else { break };
+            self.now = at;
+            self.event(event);
+            until_check -= 1;
+            if until_check == 0 {
+                until_check = CHECK_EVERY;
+                control.reached_ns.store(self.now.0, Ordering::Relaxed);
+                if control.cancelled.load(Ordering::Relaxed) {
+                    partial = true;
+                    break 'time;
+                }
+            }
+        }
+        control.reached_ns.store(self.now.0, Ordering::Relaxed);
+        let now = self.now;
+        let result = RunResult {
+            processes: self.tasks.into_iter().map(|task| task.into_result(now)).collect(),
+            simulated: Nanos(now.0),
+            ios: self.ios,
+            partial,
+        };
+        (result, self.probe)
+    }
+
+    /// Starts the processes of the next phase that has any.
+    fn start_phase(&mut self) {
+        while self.running == 0 && self.tasks.iter().any(|task| task.phase() >= self.phase && !task.has_exited) {
+            for (task, process) in self.tasks.iter_mut().zip(&self.workload.processes) {
+                if task.phase() == self.phase {
+                    self.running += 1;
+                    let start = self.now + process.start_delay;
+                    task.start_at(process, start);
+                    task.alarm_setting += 1;
+                    self.events.push(start, Event::Task { task: task.number, setting: task.alarm_setting });
+                }
+            }
+            self.phase += 1;
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Complete { disk, tag } => self.complete(disk, tag),
+            Event::Alarm { disk, alarm } => {
+                let driver = &mut self.disks[disk as usize].driver;
+                driver.device.wake(self.now, alarm, &mut driver.schedule);
+                self.settle(disk, CpuId(0));
+            }
+            Event::RunHctx { disk, hctx, setting } => self.run_hctx(disk, HctxId(hctx), setting),
+            Event::Timer { disk, setting } => {
+                let now = self.hz.now(self.now);
+                let on = &mut self.disks[disk as usize];
+                if on.is_timer(setting) {
+                    on.queue.timer(now, &mut self.effects);
+                    self.settle(disk, CpuId(0));
+                }
+            }
+            Event::Task { task, setting } => {
+                if self.tasks[task as usize].alarm_setting == setting {
+                    self.make_ready(task);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn next_work(&mut self) -> Option<Work> {
+        self.woken.pop_front().map(Work::Task).or_else(|| self.work.pop_front())
+    }
+
+    fn work(&mut self, work: Work) {
+        match work {
+            Work::Task(task) => {
+                self.tasks[task as usize].is_ready = false;
+                self.run_task(task);
+            }
+            Work::KickRequeue(disk) => {
+                self.with_queue(disk, CpuId(0), |queue, cx| queue.kick_requeue(cx));
+                self.settle(disk, CpuId(0));
+            }
+        }
+    }
+
+    #[inline]
+    fn make_ready(&mut self, task: u32) {
+        let ready = &mut self.tasks[task as usize];
+        if !ready.is_ready && !ready.has_exited {
+            ready.is_ready = true;
+            self.work.push_back(Work::Task(task));
+        }
+    }
+
+    /// Wakes a task that sleeps in a system call. It goes on before tasks that must first return from one and enter
+    /// another: on a real host it has less way to go to the freed tag, and that is what keeps a closed loop of more
+    /// tasks than tags fair.
+    #[inline]
+    fn wake(&mut self, task: u32) {
+        let woken = &mut self.tasks[task as usize];
+        if !woken.is_ready && !woken.has_exited {
+            woken.is_ready = true;
+            self.woken.push_back(task);
+            // Those that are woken together race on different CPUs. A fixed order would let the same ones lose for ever.
+            let last = self.woken.len() - 1;
+            if last > 0 {
+                let place = (u64::from(self.race.next_u32()) * (last as u64 + 1)) >> 32;
+                self.woken.swap(last, place as usize);
+            }
+        }
+    }
+
+    // --- calls into the block layer ---
+
+    #[inline]
+    fn with_queue<R>(
+        &mut self,
+        disk: u32,
+        cpu: CpuId,
+        body: impl FnOnce(&hoistway_blk::Queue<hoistway_blk::Local>, &mut Cx<'_, crate::driver::DiskDriver, P>) -> R,
+    ) -> R {
+        let now = self.hz.now(self.now);
+        let Disk { queue, driver, .. } = &mut self.disks[disk as usize];
+        body(queue, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe })
+    }
+
+    #[inline]
+    fn complete(&mut self, disk: u32, tag: u32) {
+        let driver = &mut self.disks[disk as usize].driver;
+        let Some(rq) = driver.finish(tag) else { return };
+        let restart = driver.take_restart();
+        let cpu = rq.ctx;
+        self.with_queue(disk, cpu, |queue, cx| queue.complete(cx, rq, Status::Ok));
+        self.settle(disk, cpu);
+        if restart {
+            self.run_all(disk, cpu, Nanos::ZERO);
+        }
+    }
+
+    fn run_hctx(&mut self, disk: u32, hctx: HctxId, setting: u32) {
+        let on = &mut self.disks[disk as usize];
+        if !on.take_run(hctx, setting) {
+            return;
+        }
+        let cpu = on.queue.hctx(hctx).cpus().first().copied().unwrap_or_default();
+        self.with_queue(disk, cpu, |queue, cx| queue.run_hctx(cx, hctx));
+        self.settle(disk, cpu);
+    }
+
+    /// Lets a task go on until it waits.
+    #[inline]
+    fn run_task(&mut self, number: u32) {
+        loop {
+            let task = &mut self.tasks[number as usize];
+            if task.has_exited {
+                return;
+            }
+            let (disk, cpu) = (task.disk, task.cpu);
+            match task.next(self.now) {
+                Next::Submit(mut submission) => {
+                    if !task.is_plugged && opens_plug(self.plug_use, task.call_size()) {
+                        task.is_plugged = true;
+                    }
+                    let now = self.hz.now(self.now);
+                    let Disk { queue, driver, .. } = &mut self.disks[disk as usize];
+                    let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
+                    let plug = task.is_plugged.then_some(&mut task.plug);
+                    let submitted = queue.submit(&mut cx, &mut submission, plug);
+                    if submitted == Submitted::Parked {
+                        task.park(submission);
+                    }
+                    self.settle(disk, cpu);
+                    if submitted == Submitted::Parked {
+                        return;
+                    }
+                }
+                Next::EndCall => {
+                    if std::mem::take(&mut task.is_plugged) {
+                        let mut plug = std::mem::take(&mut task.plug);
+                        self.with_queue(disk, cpu, |queue, cx| queue.flush_plug(cx, &mut plug));
+                        self.tasks[number as usize].plug = plug;
+                        self.settle(disk, cpu);
+                    }
+                    self.tasks[number as usize].call_ended(self.now);
+                }
+                Next::Wait(alarm) => {
+                    // Whatever alarm was set before is void.
+                    task.alarm_setting = task.alarm_setting.wrapping_add(1);
+                    let event = Event::Task { task: number, setting: task.alarm_setting };
+                    if let Some(at) = alarm {
+                        self.events.push(at, event);
+                    }
+                    return;
+                }
+                Next::Exit => {
+                    self.running -= 1;
+                    self.start_phase();
+                    return;
+                }
+            }
+        }
+    }
+
+    // --- effects ---
+
+    /// Carries out what a call into the block layer of `disk` on `cpu` led to.
+    #[inline]
+    fn settle(&mut self, disk: u32, cpu: CpuId) {
+        let schedule = &mut self.disks[disk as usize].driver.schedule;
+        for completion in schedule.completions.drain(..) {
+            self.events.push(completion.at, Event::Complete { disk, tag: completion.tag });
+        }
+        for (at, alarm) in schedule.alarms.drain(..) {
+            self.events.push(at, Event::Alarm { disk, alarm });
+        }
+        while let Some(effect) = self.effects.pop() {
+            match effect {
+                Effect::EndBio { bio, status } => {
+                    let number = task_of(&bio);
+                    let task = &mut self.tasks[number as usize];
+                    task.bio_ended(&bio, status);
+                    self.ios += 1;
+                    if task.can_reap() {
+                        self.make_ready(number);
+                    }
+                }
+                Effect::Wake(waiter) => self.wake(waiter.0),
+                Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
+                Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
+                Effect::KickRequeue => self.work.push_back(Work::KickRequeue(disk)),
+                Effect::SetTimer(at) => {
+                    let setting = self.disks[disk as usize].set_timer();
+                    self.events.push(at.max(self.now), Event::Timer { disk, setting });
+                }
+                Effect::CancelTimer => {
+                    self.disks[disk as usize].set_timer();
+                }
+            }
+        }
+    }
+
+    /// Sets a run of a hardware queue on a worker. One that a worker is already on its way to stays; one that was
+    /// delayed is replaced.
+    fn set_run(&mut self, disk: u32, hctx: HctxId, delay: Nanos) {
+        let due = self.now + delay + self.worker_hop;
+        let on = &mut self.disks[disk as usize];
+        if on.run_due(hctx).is_some_and(|set| set <= due && set.since(self.now) <= self.worker_hop) {
+            return;
+        }
+        let setting = on.set_run(hctx, due);
+        self.events.push(due, Event::RunHctx { disk, hctx: hctx.0, setting });
+    }
+
+    /// Sets runs of all hardware queues; with a delay those that are set already are left alone.
+    fn run_all(&mut self, disk: u32, cpu: CpuId, delay: Nanos) {
+        let on = &self.disks[disk as usize];
+        if on.queue.hw_queues() == 1 {
+            if delay == Nanos::ZERO || on.run_due(HctxId(0)).is_none() {
+                self.set_run(disk, HctxId(0), delay);
+            }
+            return;
+        }
+        let hctxs: Vec<HctxId> = on.queue.hctxs_of_run_all(cpu).collect();
+        for hctx in hctxs {
+            if delay == Nanos::ZERO || self.disks[disk as usize].run_due(hctx).is_none() {
+                self.set_run(disk, hctx, delay);
+            }
+        }
+    }
+}
+
+/// Whether a system call that submits so many I/Os of a raw device opens a plug around them (`block-layer.md` 3).
+fn opens_plug(plug_use: PlugUse, count: usize) -> bool {
+    match plug_use {
+        PlugUse::Always | PlugUse::DirectAndBatches => true,
+        PlugUse::Batches => count > 2,
+    }
+}

@@ -1,0 +1,429 @@
+//! A task: one fio process as a state machine that submits, waits and reaps.
+//!
+//! It follows fio's main loop: fill the queue up to `iodepth` in batches, wait for completions, refill. Everything it
+//! does between two waits takes no virtual time.
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{
+    Bio, BioFlags, CgroupId, CpuId, Instant, IoContextId, IoPriority, Nanos, Op, Plug, Sector, Status, Submission,
+    Waiter,
+};
+use hoistway_results::ProcessResult;
+use hoistway_workload::{Generator, Io, Pacer, Process, ThinkBlocks, WriteSync};
+
+use crate::measure::{Finished, Measurement};
+
+/// What a task wants next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Put a submission forward; it may have been parked before.
+    Submit(Submission),
+    /// The system call ends: flush the plug, if there is one.
+    EndCall,
+    /// Nothing until a completion comes, or this moment.
+    Wait(Option<Instant>),
+    /// The process has ended.
+    Exit,
+}
+
+/// One process.
+pub(crate) struct Task {
+    pub(crate) number: u32,
+    pub(crate) cpu: CpuId,
+    pub(crate) disk: u32,
+    /// In the list of tasks that can run.
+    pub(crate) is_ready: bool,
+    /// The setting of its alarm that counts.
+    pub(crate) alarm_setting: u32,
+    /// The plug of the running system call, if that opens one.
+    pub(crate) plug: Plug,
+    pub(crate) is_plugged: bool,
+
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Submitted, or being submitted, and not yet reaped.
+    in_flight: u32,
+    /// Ended and not yet reaped.
+    ended: VecDeque<u32>,
+    /// Still to be put forward in the running system call.
+    batch: VecDeque<u32>,
+    /// Put forward in the running system call.
+    called: Vec<u32>,
+    parked: Option<Submission>,
+    /// The queue was full and now drains to `iodepth_low`.
+    is_draining: bool,
+    /// An fsync is under way: nothing is submitted beside it.
+    is_fenced: bool,
+    /// An I/O that was drawn and could not be submitted yet.
+    held_back: Option<Io>,
+    generator: Generator,
+    pacer: Option<Pacer>,
+    measurement: Measurement,
+
+    depth: u32,
+    depth_low: u32,
+    batch_max: u32,
+    complete_min: u32,
+    complete_max: u32,
+    start: Instant,
+    /// No I/O is submitted from then on.
+    deadline: Instant,
+    think: Option<Thinking>,
+    write_flags: BioFlags,
+    ioprio: IoPriority,
+    cgroup: CgroupId,
+    phase: u32,
+    is_exhausted: bool,
+    pub(crate) has_exited: bool,
+    exited_at: Instant,
+}
+
+struct Thinking {
+    pause: Nanos,
+    blocks: u32,
+    counting: ThinkBlocks,
+    /// I/Os since the last pause.
+    since: u32,
+    until: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    op: Option<Op>,
+    offset_bytes: u64,
+    bytes: u32,
+    /// Sectors whose end has not been announced: an I/O may come back in parts.
+    left: u32,
+    created: Instant,
+    issued: Instant,
+}
+
+/// How a process becomes a task.
+pub(crate) struct Placement {
+    pub(crate) number: u32,
+    pub(crate) cpu: CpuId,
+    pub(crate) disk: u32,
+    pub(crate) cgroup: CgroupId,
+    pub(crate) seed: u64,
+    /// Replaces the process's own runtime.
+    pub(crate) runtime: Option<Nanos>,
+}
+
+impl Task {
+    pub(crate) fn new(process: &Process, generator: Generator, placement: &Placement) -> Self {
+        let direct_write = BioFlags::SYNC.with(BioFlags::IDLE);
+        let write_flags = match process.write_sync {
+            WriteSync::None => direct_write,
+            WriteSync::Sync | WriteSync::Dsync => direct_write.with(BioFlags::FUA),
+        };
+        let depth = process.iodepth.max(1);
+        let runtime = placement.runtime.or(process.runtime);
+        let mut task = Task {
+            number: placement.number,
+            cpu: placement.cpu,
+            disk: placement.disk,
+            is_ready: false,
+            alarm_setting: 0,
+            plug: Plug::new(),
+            is_plugged: false,
+            slots: vec![Slot::default(); depth as usize],
+            free: (0..depth).rev().collect(),
+            in_flight: 0,
+            ended: VecDeque::with_capacity(depth as usize),
+            batch: VecDeque::with_capacity(depth as usize),
+            called: Vec::with_capacity(depth as usize),
+            parked: None,
+            is_draining: false,
+            is_fenced: false,
+            held_back: None,
+            generator,
+            pacer: process.pacer(placement.seed),
+            measurement: Measurement::new(process, Instant::ZERO),
+            depth,
+            depth_low: process.iodepth_low.min(depth),
+            batch_max: process.submit_batch.clamp(1, depth),
+            complete_min: process.complete_min,
+            complete_max: process.complete_max.max(1),
+            start: Instant::ZERO,
+            deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.ramp + runtime),
+            think: process.think.map(|think| Thinking {
+                pause: think.sleep + think.spin,
+                blocks: think.blocks.max(1),
+                counting: think.counting,
+                since: 0,
+                until: None,
+            }),
+            write_flags,
+            ioprio: process.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.nice)),
+            cgroup: placement.cgroup,
+            phase: process.phase,
+            is_exhausted: false,
+            has_exited: false,
+            exited_at: Instant::ZERO,
+        };
+        task.start_at(process, Instant::ZERO);
+        task
+    }
+
+    /// Sets the beginning of the process's time.
+    pub(crate) fn start_at(&mut self, process: &Process, start: Instant) {
+        let shift = start.since(self.start);
+        self.start = start;
+        if self.deadline != Instant::NEVER {
+            self.deadline = self.deadline + shift;
+        }
+        self.measurement = Measurement::new(process, start);
+    }
+
+    pub(crate) fn phase(&self) -> u32 {
+        self.phase
+    }
+
+    // --- what the block layer tells ---
+
+    /// A part of an I/O has ended.
+    #[inline]
+    pub(crate) fn bio_ended(&mut self, bio: &Bio, status: Status) {
+        let index = bio.owner as u32;
+        let slot = &mut self.slots[index as usize];
+        slot.left = slot.left.saturating_sub(bio.sectors);
+        if status != Status::Ok {
+            self.measurement.failed(status.errno());
+            self.is_exhausted = true;
+        }
+        if slot.left == 0 {
+            self.ended.push_back(index);
+        }
+    }
+
+    /// Whether there is a reason to run: something to reap that it waits for.
+    #[inline]
+    pub(crate) fn can_reap(&self) -> bool {
+        self.parked.is_none() && !self.ended.is_empty() && self.ended.len() as u32 >= self.wanted()
+    }
+
+    /// Completions that it waits for.
+    fn wanted(&self) -> u32 {
+        self.complete_min.clamp(1, self.in_flight.max(1))
+    }
+
+    // --- the main loop ---
+
+    /// Goes on until something outside has to happen.
+    #[inline]
+    pub(crate) fn next(&mut self, now: Instant) -> Next {
+        if let Some(submission) = self.parked.take() {
+            return Next::Submit(submission);
+        }
+        if let Some(slot) = self.batch.pop_front() {
+            self.called.push(slot);
+            return Next::Submit(Submission::new(self.bio(slot), Waiter(self.number)));
+        }
+        if !self.called.is_empty() {
+            return Next::EndCall;
+        }
+        loop {
+            if self.complete_min == 0 {
+                self.reap(now);
+            }
+            if let Some(pause) = self.pause(now) {
+                if self.can_reap() {
+                    self.reap(now);
+                    continue;
+                }
+                return pause;
+            }
+            let mut alarm = None;
+            if self.may_submit(now) {
+                alarm = self.gather(now);
+                if let Some(slot) = self.batch.pop_front() {
+                    self.called.push(slot);
+                    return Next::Submit(Submission::new(self.bio(slot), Waiter(self.number)));
+                }
+            }
+            if self.can_reap() {
+                self.reap(now);
+                continue;
+            }
+            if self.in_flight == 0 && (self.is_exhausted || now >= self.deadline) {
+                self.has_exited = true;
+                self.exited_at = now;
+                return Next::Exit;
+            }
+            return Next::Wait(alarm);
+        }
+    }
+
+    /// The submission did not get a tag: it goes on when the task is woken.
+    pub(crate) fn park(&mut self, submission: Submission) {
+        self.parked = Some(submission);
+    }
+
+    /// Whether the running system call submits so many I/Os at once.
+    #[inline]
+    pub(crate) fn call_size(&self) -> usize {
+        self.called.len() + self.batch.len()
+    }
+
+    /// The system call returns.
+    #[inline]
+    pub(crate) fn call_ended(&mut self, now: Instant) {
+        self.measurement.submitted(now, self.called.len() as u32, self.in_flight);
+        for slot in self.called.drain(..) {
+            self.slots[slot as usize].issued = now;
+        }
+    }
+
+    /// Takes what has ended.
+    #[inline]
+    fn reap(&mut self, now: Instant) {
+        let mut taken = 0;
+        while taken < self.complete_max {
+            let Some(index) = self.ended.pop_front() else { break };
+            taken += 1;
+            self.in_flight -= 1;
+            let slot = self.slots[index as usize];
+            self.free.push(index);
+            if let Some(op) = slot.op {
+                // A completion may be noticed before the call that submitted it has returned.
+                let issued = slot.issued.max(slot.created).min(now);
+                self.measurement.finished(&Finished {
+                    op,
+                    bytes: slot.bytes,
+                    created: slot.created,
+                    issued,
+                    reaped: now,
+                });
+            }
+        }
+        if taken > 0 {
+            self.measurement.reaped(now, taken);
+            if let Some(think) = &mut self.think
+                && think.counting == ThinkBlocks::Completed
+            {
+                think.since += taken;
+            }
+        }
+    }
+
+    /// The pause that the process makes now, if any.
+    fn pause(&mut self, now: Instant) -> Option<Next> {
+        let think = self.think.as_mut()?;
+        if let Some(until) = think.until {
+            if now < until {
+                return Some(Next::Wait(Some(until)));
+            }
+            think.until = None;
+            think.since = 0;
+        }
+        if think.since < think.blocks || self.is_exhausted || now >= self.deadline {
+            return None;
+        }
+        if self.in_flight > 0 {
+            return Some(Next::Wait(None));
+        }
+        think.until = Some(now + think.pause);
+        Some(Next::Wait(think.until))
+    }
+
+    #[inline]
+    fn may_submit(&mut self, now: Instant) -> bool {
+        if self.in_flight >= self.depth {
+            self.is_draining = self.depth_low < self.depth;
+        } else if self.in_flight <= self.depth_low {
+            self.is_draining = false;
+        }
+        self.is_fenced &= self.in_flight > 0;
+        self.in_flight < self.depth && !self.is_draining && !self.is_fenced && !self.is_exhausted && now < self.deadline
+    }
+
+    /// Draws the I/Os of the next system call. Answers when it should be tried again if the pace forbids one now.
+    #[inline]
+    fn gather(&mut self, now: Instant) -> Option<Instant> {
+        let room = (self.depth - self.in_flight).min(self.batch_max);
+        for _ in 0..room {
+            let io = match self.held_back.take() {
+                Some(io) => io,
+                None => match self.generator.next() {
+                    Some(io) => io,
+                    None => {
+                        self.is_exhausted = true;
+                        return None;
+                    }
+                },
+            };
+            if let Some(pacer) = &mut self.pacer {
+                let due = self.start + pacer.due(io.op);
+                if due > now {
+                    self.held_back = Some(io);
+                    return Some(due);
+                }
+                pacer.issued(io.op, io.bytes);
+            }
+            // An fsync waits for what was submitted before it, and nothing is submitted beside it.
+            if io.op == Op::Flush && self.in_flight > 0 {
+                self.held_back = Some(io);
+                return None;
+            }
+            let Some(slot) = self.free.pop() else { return None };
+            self.slots[slot as usize] = Slot {
+                op: Some(io.op),
+                offset_bytes: io.offset_bytes,
+                bytes: io.bytes,
+                left: (io.bytes / 512).max(u32::from(io.op != Op::Flush)),
+                created: now,
+                issued: Instant::ZERO,
+            };
+            self.in_flight += 1;
+            self.batch.push_back(slot);
+            if let Some(think) = &mut self.think
+                && think.counting == ThinkBlocks::Issued
+            {
+                think.since += 1;
+            }
+            if io.op == Op::Flush {
+                self.is_fenced = true;
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The bio of an I/O.
+    #[inline]
+    fn bio(&self, index: u32) -> Bio {
+        let slot = &self.slots[index as usize];
+        let (op, flags) = match slot.op {
+            Some(Op::Flush) => (Op::Write, BioFlags::SYNC.with(BioFlags::PREFLUSH)),
+            Some(Op::Write) => (Op::Write, self.write_flags),
+            Some(op) => (op, BioFlags::NONE),
+            None => (Op::Read, BioFlags::NONE),
+        };
+        Bio {
+            sector: Sector(slot.offset_bytes / 512),
+            sectors: slot.bytes / 512,
+            // A page of user memory is a segment.
+            segments: slot.bytes.div_ceil(4096).clamp(1, u32::from(u16::MAX)) as u16,
+            op,
+            write_hint: 0,
+            flags,
+            ioprio: self.ioprio,
+            io_context: IoContextId(self.number + 1),
+            cgroup: self.cgroup,
+            owner: u64::from(self.number) << 32 | u64::from(index),
+        }
+    }
+
+    pub(crate) fn into_result(self, now: Instant) -> ProcessResult {
+        let end = if self.has_exited { self.exited_at } else { now };
+        // A process that is bounded by time has run for that time, even if its last I/O ended a little later.
+        self.measurement.into_result(end)
+    }
+}
+
+/// The task that a bio belongs to.
+#[inline]
+pub(crate) fn task_of(bio: &Bio) -> u32 {
+    (bio.owner >> 32) as u32
+}

@@ -1,0 +1,325 @@
+//! Whether the options of a job fit together, and what they come to.
+
+use hoistway_blk::{IoPriority, Nanos, PriorityClass};
+
+use crate::JobFileError;
+use crate::error::printable;
+use crate::generator::{Distribution, RandomGenerator, Sizes};
+use crate::jobfile::{Document, Place, Section};
+use crate::options::OptionIndex;
+use crate::plan::{JobPlan, Origin};
+use crate::settings::{Modifier, Settings, Share};
+use crate::values::Amount;
+use crate::workload::{Rate, RateLimits, RateProcess, Think};
+
+/// A job's options, and where they come from.
+pub(crate) struct JobContext<'a> {
+    pub(crate) document: &'a Document,
+    pub(crate) index: &'a OptionIndex,
+    pub(crate) section: &'a Section,
+    pub(crate) settings: &'a Settings,
+}
+
+impl JobContext<'_> {
+    /// The line that gave `option` its value, if one did.
+    fn given(&self, option: &str) -> Option<Place> {
+        let (id, _) = self.index.find(option)?;
+        let entry = (self.settings.given[id] as usize).checked_sub(1)?;
+        Some(self.document.entries.get(entry)?.place)
+    }
+
+    /// An error in the value of `option`, at the line that gave it, or else at the head of the section.
+    pub(crate) fn error(&self, option: &str, message: &str) -> JobFileError {
+        let place = self.given(option).unwrap_or(self.section.place);
+        self.document.error_at(place, Some(self.section), message).on_option(option)
+    }
+
+    /// File and line of `option`, or of the section.
+    fn origin(&self, option: &str) -> (std::sync::Arc<str>, u32) {
+        let place = self.given(option).unwrap_or(self.section.place);
+        let file = self.document.files.get(usize::from(place.file)).unwrap_or(&self.document.files[0]);
+        (std::sync::Arc::clone(file), place.line)
+    }
+}
+
+/// Checks the job, and says which I/Os it asks for.
+pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
+    let s = context.settings;
+    buffering(context)?;
+    rates(context)?;
+    let sizes = [sizes(context, 0)?, sizes(context, 1)?, sizes(context, 2)?];
+    let mut align = [0, 1, 2].map(|lane| u64::from(sizes[lane].min()));
+    for (align, given) in align.iter_mut().zip(s.block_align.0) {
+        *align = given.unwrap_or(*align);
+    }
+    for &lane in s.direction.lanes() {
+        whole_sectors(context, "ba", align[lane])?;
+        if align[lane] == 0 || align[lane] > REGION_MAX {
+            return Err(context.error("ba", "the alignment is out of range"));
+        }
+    }
+    let smallest = s.direction.lanes().iter().map(|&lane| u64::from(sizes[lane].min())).min().unwrap_or(0);
+    volume(context, smallest)?;
+    Ok(JobPlan {
+        origin: Origin {
+            section: context.section.name.clone(),
+            size: context.origin("size"),
+            offset: context.origin("offset"),
+        },
+        direction: s.direction,
+        random: s.random,
+        modifier: s.modifier,
+        sequencer: s.sequencer,
+        read_percent: s.read_percent,
+        sizes,
+        align,
+        percent_random: s.percent_random.0,
+        // As in fio, a skewed distribution or an alignment of its own switches the map off.
+        random_map: !s.no_random_map
+            && s.distribution == Distribution::Uniform
+            && s.block_align.0.iter().all(Option::is_none),
+        random_generator: s.random_generator,
+        distribution: s.distribution,
+        rand_seed: s.rand_seed,
+        rand_repeat: s.rand_repeat,
+        size: s.size,
+        io_size: s.io_size,
+        offset: s.offset,
+        offset_increment: s.offset_increment,
+        number_ios: s.number_ios.unsigned_abs(),
+        loops: s.loops.unsigned_abs(),
+        time_based: s.time_based && s.runtime > Nanos::ZERO,
+        sync_every: [s.fsync as u32, s.fdatasync as u32],
+    })
+}
+
+fn buffering(context: &JobContext<'_>) -> Result<(), JobFileError> {
+    if context.settings.direct {
+        return Ok(());
+    }
+    let option = if context.given("buffered").is_some() { "buffered" } else { "direct" };
+    Err(context.error(option, "buffered I/O is not modelled, and it is fio's default").hinting("set direct=1"))
+}
+
+fn rates(context: &JobContext<'_>) -> Result<(), JobFileError> {
+    let s = context.settings;
+    let limited = |limits: &[u64; 3]| limits.iter().any(|&limit| limit > 0);
+    if limited(&s.rate_bytes.0) && limited(&s.rate_ios.0) {
+        return Err(context.error("rate_iops", "rate and rate_iops exclude each other").hinting("use one of them"));
+    }
+    if s.think_spin > s.think_time {
+        return Err(context.error("thinktime_spin", "the spin is longer than thinktime"));
+    }
+    Ok(())
+}
+
+/// Larger than any device: below it, sums of sizes cannot overflow.
+const REGION_MAX: u64 = 1 << 60;
+/// The largest block that is accepted.
+const BLOCK_MAX: u64 = 1 << 30;
+/// As in fio.
+const SHARES_MAX: usize = 64;
+
+fn whole_sectors(context: &JobContext<'_>, option: &str, bytes: u64) -> Result<(), JobFileError> {
+    if bytes.is_multiple_of(512) {
+        return Ok(());
+    }
+    let message = format!("{bytes} bytes are not a multiple of a sector of 512");
+    Err(context.error(option, &message).hinting("direct I/O needs whole sectors"))
+}
+
+/// The block sizes of direction `lane`: those of bssplit, or else of bsrange, or else bs, as in fio.
+fn sizes(context: &JobContext<'_>, lane: usize) -> Result<Sizes, JobFileError> {
+    let s = context.settings;
+    let used = s.direction.lanes().contains(&lane);
+    let check = |option: &str, bytes: u64| -> Result<u32, JobFileError> {
+        if used {
+            whole_sectors(context, option, bytes)?;
+        }
+        if bytes == 0 || bytes > BLOCK_MAX {
+            return Err(context.error(option, &format!("a block of {bytes} bytes is out of range")));
+        }
+        Ok(bytes as u32)
+    };
+    if !s.bs_split.0[lane].is_empty() {
+        return split(context, &s.bs_split.0[lane], check);
+    }
+    if let Some((low, high)) = s.bs_range.0[lane] {
+        let (min, max) = (check("bsrange", low)?, check("bsrange", high)?);
+        let step = if s.bs_unaligned { 512 } else { min };
+        return Ok(if min == max { Sizes::Fixed(min) } else { Sizes::Range { min, max, step } });
+    }
+    Ok(Sizes::Fixed(check("bs", s.bs.0[lane])?))
+}
+
+fn split(
+    context: &JobContext<'_>,
+    shares: &[Share],
+    check: impl Fn(&str, u64) -> Result<u32, JobFileError>,
+) -> Result<Sizes, JobFileError> {
+    if shares.len() > SHARES_MAX {
+        return Err(context.error("bssplit", &format!("more than {SHARES_MAX} sizes")));
+    }
+    let given: u32 = shares.iter().filter_map(|share| share.percent).map(u32::from).sum();
+    let open = shares.iter().filter(|share| share.percent.is_none()).count() as f64;
+    if given > 100 || (open == 0.0 && given < 100) {
+        let message = format!("the percentages add up to {given}, not to 100");
+        return Err(context.error("bssplit", &message).hinting("leave out a percentage to have it filled in"));
+    }
+    let mut ends = Vec::with_capacity(shares.len());
+    let mut total = 0.0;
+    for share in shares {
+        let bytes = check("bssplit", share.bytes)?;
+        let percent = share.percent.map_or_else(|| f64::from(100 - given) / open, f64::from);
+        total += percent;
+        if percent > 0.0 {
+            ends.push(((total / 100.0 * (1u64 << 32) as f64) as u64, bytes));
+        }
+    }
+    if let Some(last) = ends.last_mut() {
+        last.0 = 1 << 32;
+    }
+    Ok(match ends.as_slice() {
+        [(_, bytes)] => Sizes::Fixed(*bytes),
+        _ => Sizes::Split(ends.into()),
+    })
+}
+
+fn volume(context: &JobContext<'_>, smallest: u64) -> Result<(), JobFileError> {
+    let s = context.settings;
+    let amounts = [
+        ("size", s.size),
+        ("io_size", s.io_size),
+        ("offset", Some(s.offset)),
+        ("offset_increment", Some(s.offset_increment)),
+    ];
+    for (option, amount) in amounts {
+        match amount {
+            Some(Amount::Bytes(bytes)) if bytes > REGION_MAX => {
+                return Err(context.error(option, "larger than any device"));
+            }
+            Some(Amount::Percent(0)) if option.ends_with("size") => {
+                return Err(context.error(option, "nothing is left to do"));
+            }
+            _ => {}
+        }
+    }
+    if let Some(Amount::Bytes(size)) = s.size
+        && size < smallest
+    {
+        let message = format!("{size} bytes are smaller than a block of {smallest}");
+        return Err(context.error("size", &message).hinting("use a larger size, or a smaller bs"));
+    }
+    if let Amount::Bytes(offset) = s.offset {
+        whole_sectors(context, "offset", offset)?;
+    }
+    if let Amount::Bytes(increment) = s.offset_increment {
+        whole_sectors(context, "offset_increment", increment)?;
+    }
+    Ok(())
+}
+
+/// Depth and batches after fio's own corrections.
+pub(crate) struct Depth {
+    pub(crate) iodepth: u32,
+    pub(crate) submit_batch: u32,
+    pub(crate) complete_min: u32,
+    pub(crate) complete_max: u32,
+    pub(crate) iodepth_low: u32,
+}
+
+pub(crate) fn depth(s: &Settings) -> Depth {
+    let iodepth = if s.engine.is_asynchronous() { s.iodepth } else { 1 };
+    let within = |value: i64| if value == 0 || value > iodepth { iodepth } else { value };
+    let complete_min = s.iodepth_batch_complete_min.min(iodepth);
+    Depth {
+        iodepth: iodepth as u32,
+        submit_batch: within(s.iodepth_batch) as u32,
+        complete_min: complete_min as u32,
+        complete_max: s.iodepth_batch_complete_max.max(complete_min).max(1).min(iodepth) as u32,
+        iodepth_low: within(s.iodepth_low) as u32,
+    }
+}
+
+pub(crate) fn think(s: &Settings) -> Option<Think> {
+    (s.think_time > Nanos::ZERO).then(|| Think {
+        sleep: Nanos(s.think_time.0 - s.think_spin.0),
+        spin: s.think_spin,
+        blocks: s.think_blocks as u32,
+        counting: s.think_blocks_type,
+    })
+}
+
+pub(crate) fn rate(s: &Settings) -> Option<Rate> {
+    let limits = if s.rate_bytes.0 != [0; 3] {
+        RateLimits::Bytes(s.rate_bytes.0)
+    } else if s.rate_ios.0 != [0; 3] {
+        RateLimits::Ios(s.rate_ios.0)
+    } else {
+        return None;
+    };
+    Some(Rate { limits, process: s.rate_process })
+}
+
+/// The priority that fio sets: a level without class is best-effort, a class without level has level 0.
+pub(crate) fn io_priority(s: &Settings) -> Option<IoPriority> {
+    if s.prio.is_none() && s.prio_class.is_none() {
+        return None;
+    }
+    let class = match s.prio_class {
+        Some(1) => PriorityClass::RealTime,
+        Some(3) => PriorityClass::Idle,
+        _ => PriorityClass::BestEffort,
+    };
+    Some(IoPriority::new(class, s.prio.unwrap_or(0)))
+}
+
+/// Tells of options that are given but have no effect, with fio as here.
+pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn FnMut(String)) {
+    let s = context.settings;
+    let given = |option: &str| context.given(option).is_some();
+    let name = printable(&context.section.name);
+    if s.time_based && !plan.time_based {
+        tell(format!("[{name}] time_based has no effect without runtime: the job runs once."));
+    }
+    if plan.time_based {
+        for option in ["number_ios", "io_size", "loops"] {
+            if given(option) {
+                tell(format!("[{name}] {option} has no effect with time_based, as in fio."));
+            }
+        }
+    }
+    if !s.engine.is_asynchronous() && s.iodepth > 1 {
+        tell(format!("[{name}] ioengine={} is synchronous: iodepth={} becomes 1.", s.engine.name(), s.iodepth));
+    }
+    if s.rand_seed.is_some() && s.rand_repeat {
+        tell(format!("[{name}] randseed has no effect without randrepeat=0, as in fio."));
+    }
+    let lanes = s.direction.lanes();
+    let split = lanes.iter().any(|&lane| !s.bs_split.0[lane].is_empty());
+    let ranged = lanes.iter().any(|&lane| s.bs_range.0[lane].is_some());
+    if split && (given("bs") || ranged) {
+        tell(format!("[{name}] bssplit is stronger than bs and bsrange, as in fio."));
+    } else if ranged && given("bs") {
+        tell(format!("[{name}] bsrange is stronger than bs, as in fio."));
+    }
+    let varied = lanes.iter().any(|&lane| !matches!(plan.sizes[lane], Sizes::Fixed(_)));
+    if s.random && plan.random_map && varied && s.random_generator != RandomGenerator::Lfsr {
+        tell(format!(
+            "[{name}] with several block sizes the random map covers the starts of blocks: blocks may overlap, \
+             where fio would cut them."
+        ));
+    }
+    if !s.random && (given("percentage_random") || given("random_distribution") || given("norandommap")) {
+        tell(format!("[{name}] options for random offsets have no effect on a sequential job."));
+    }
+    if s.cgroup_weight.is_some() && s.cgroup.is_none() {
+        tell(format!("[{name}] cgroup_weight has no effect without cgroup."));
+    }
+    if s.rate_process == RateProcess::Poisson && rate(s).is_none() {
+        tell(format!("[{name}] rate_process has no effect without rate or rate_iops."));
+    }
+    if s.modifier == Modifier::None && given("rw_sequencer") {
+        tell(format!("[{name}] rw_sequencer has no effect without rw=...:N."));
+    }
+}

@@ -1,0 +1,328 @@
+//! Whole job files: what they come to, and what is said about faulty ones.
+
+use std::io;
+use std::path::Path;
+
+use hoistway_blk::{IoPriority, Nanos, PriorityClass};
+use hoistway_workload::{Engine, Environment, JobFileError, RateLimits, ThinkBlocks, Workload, WriteSync};
+
+fn parse(text: &str) -> Result<Workload, JobFileError> {
+    let variable = |name: &str| match name {
+        "DEV" => Some("/dev/nvme0n1".to_owned()),
+        "SCHED" => Some("bfq".to_owned()),
+        "NBG" | "NPROC" => Some("4".to_owned()),
+        "DIR" => Some("/mnt".to_owned()),
+        _ => None,
+    };
+    Workload::parse(text, "jobs.fio", &Environment { variable: &variable, cpus: 8, ..Environment::empty() })
+}
+
+fn valid(text: &str) -> Workload {
+    parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// The message for a job with these options on lines 2 and after, all else being well.
+fn refused(options: &str) -> String {
+    let text = format!("[a]\n{options}\nfilename=/dev/sda\ndirect=1\n");
+    parse(&text).map(|_| ()).expect_err(options).to_string()
+}
+
+/// The only process of a job with these options.
+fn process(options: &str) -> hoistway_workload::Process {
+    valid(&format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n")).processes.remove(0)
+}
+
+#[test]
+fn the_ssd_test_is_ten_writers_and_two_mixed_readers() {
+    let workload = valid(include_str!("data/habr-ssd.fio"));
+    assert_eq!(workload.files, ["/dev/sda1"]);
+    assert_eq!(workload.notices, [""; 0]);
+    let names: Vec<_> = workload.processes.iter().map(|p| (p.name.as_str(), p.job, p.clone)).collect();
+    assert_eq!(names[..2], [("writers", 0, 0), ("writers", 0, 1)]);
+    assert_eq!(names[9..], [("writers", 0, 9), ("reader_20", 1, 0), ("reader_20", 1, 1)]);
+    for process in &workload.processes {
+        assert_eq!((process.engine, process.iodepth, process.group, process.phase), (Engine::Libaio, 4, 0, 0));
+        assert_eq!((process.runtime, process.time_based), (Some(Nanos::from_secs(7200)), false));
+        assert_eq!(process.plan.block_bytes_max(), 4096);
+    }
+    let options = &workload.processes[11].options;
+    assert_eq!(**options, [("numjobs", "2"), ("rw", "randrw"), ("rwmixread", "20")].map(owned));
+    assert!(workload.global_options.contains(&owned(("bs", "4k"))));
+}
+
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+#[test]
+fn groups_are_numbered_as_fio_does_and_phases_follow_stonewalls() {
+    let workload = valid(include_str!("data/groups.fio"));
+    let groups: Vec<_> = workload.processes.iter().map(|p| p.group).collect();
+    assert_eq!(groups, [0, 1, 1, 2, 3, 3]);
+    let phases: Vec<_> = workload.processes.iter().map(|p| p.phase).collect();
+    assert_eq!(phases, [0, 1, 1, 1, 2, 2]);
+}
+
+#[test]
+fn published_job_files_are_understood() {
+    for (text, processes) in [
+        (include_str!("data/habr-hdd.fio"), 3),
+        (include_str!("data/axboe-contention.fio"), 32),
+        (include_str!("data/icpe24-interference-11a.fio"), 5),
+        (include_str!("data/icpe24-lapp-inter-1core.fio"), 4),
+        (include_str!("data/icpe24-precondition.fio"), 2),
+        (include_str!("data/suse-cfq-dd.fio"), 32),
+    ] {
+        let workload = valid(text);
+        assert_eq!(workload.processes.len(), processes, "{text}");
+        for process in &workload.processes {
+            assert!(process.plan.generator(1, 1 << 33).unwrap().next().is_some());
+        }
+    }
+}
+
+#[test]
+fn options_without_effect_are_told_in_one_notice_and_the_scheduler_in_another() {
+    let workload = valid(include_str!("data/icpe24-lapp-inter-1core.fio"));
+    assert_eq!(
+        workload.notices,
+        [
+            "The job file asks for ioscheduler=bfq; which one runs is decided here.",
+            "Ignored, without effect on a simulation: allow_file_create, fixedbufs, registerfiles.",
+        ]
+    );
+    assert_eq!(workload.processes[0].cpus_allowed.as_deref(), Some(&[1][..]));
+}
+
+#[test]
+fn clones_without_a_filename_have_files_side_by_side() {
+    let workload = valid(include_str!("data/suse-cfq-dd.fio"));
+    assert_eq!(workload.files, ["/mnt"]);
+    let ranges: Vec<_> = workload.processes.iter().map(|p| p.plan.range(1 << 30).unwrap()).collect();
+    assert_eq!(ranges[0], (0, 10_485_760));
+    assert!(ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
+    let error = workload.processes[31].plan.generator(1, 1 << 28).unwrap_err().to_string();
+    assert!(error.starts_with("jobs.fio:6: [dd] size: the files of the jobs need 335544320 bytes"), "{error}");
+    let delays: Vec<_> = workload.processes.iter().map(|p| p.start_delay).collect();
+    assert!(delays.iter().all(|&d| d <= Nanos::from_millis(100)) && delays.windows(2).any(|pair| pair[0] != pair[1]));
+}
+
+#[test]
+fn a_global_section_concerns_only_the_jobs_after_it() {
+    let text = "[global]\nfilename=/dev/a\ndirect=1\n[a]\n[global]\nbs=8k\nfilename=/dev/b\n[b]\nbs=512\n[c]\n";
+    let workload = valid(text);
+    let blocks: Vec<_> = workload.processes.iter().map(|p| (p.plan.block_bytes_min(), p.file)).collect();
+    assert_eq!(blocks, [(4096, 0), (512, 1), (8192, 1)]);
+    assert_eq!(workload.files, ["/dev/a", "/dev/b"]);
+    assert_eq!(workload.global_options, [("filename", "/dev/b"), ("direct", "1"), ("bs", "8k")].map(owned));
+}
+
+#[test]
+fn depths_and_batches_are_corrected_as_in_fio() {
+    let depths = |options: &str| {
+        let p = process(options);
+        (p.iodepth, p.submit_batch, p.complete_min, p.complete_max, p.iodepth_low)
+    };
+    assert_eq!(depths("iodepth=16"), (1, 1, 1, 1, 1));
+    assert_eq!(depths("ioengine=libaio\niodepth=16"), (16, 1, 1, 1, 16));
+    let batches = "iodepth_batch=8\niodepth_batch_complete=4\niodepth_low=8";
+    assert_eq!(depths(&format!("ioengine=io_uring\niodepth=16\n{batches}")), (16, 8, 4, 4, 8));
+    assert_eq!(depths(&format!("ioengine=io_uring\niodepth=2\n{batches}")), (2, 2, 2, 2, 2));
+    assert_eq!(depths("ioengine=posixaio\niodepth=4\niodepth_batch=0\niodepth_batch_complete=0"), (4, 4, 0, 1, 4));
+}
+
+#[test]
+fn a_synchronous_engine_says_that_it_has_no_depth() {
+    let workload = valid("[a]\nfilename=x\ndirect=1\niodepth=32\n");
+    assert_eq!(workload.notices, ["[a] ioengine=psync is synchronous: iodepth=32 becomes 1."]);
+}
+
+#[test]
+fn priorities_are_what_fio_sets() {
+    let priority = |options: &str| process(options).io_priority;
+    assert_eq!(priority(""), None);
+    assert_eq!(priority("prio=3"), Some(IoPriority(0x4003)));
+    assert_eq!(priority("prioclass=2"), Some(IoPriority(0x4000)));
+    assert_eq!(priority("prioclass=1\nprio=5"), Some(IoPriority::new(PriorityClass::RealTime, 5)));
+    assert_eq!(priority("prioclass=3").map(IoPriority::class), Some(PriorityClass::Idle));
+    assert_eq!(process("nice=-5").nice, -5);
+}
+
+#[test]
+fn pace_and_durability_arrive() {
+    let think = process("thinktime=100\nthinktime_spin=20us\nthinktime_blocks=4\nthinktime_blocks_type=issue").think;
+    let think = think.unwrap();
+    assert_eq!((think.sleep, think.spin, think.blocks), (Nanos::from_micros(80), Nanos::from_micros(20), 4));
+    assert_eq!(think.counting, ThinkBlocks::Issued);
+    assert_eq!(process("rate_iops=400,200").rate.unwrap().limits, RateLimits::Ios([400, 200, 200]));
+    assert_eq!(process("rate=,1m").rate.unwrap().limits, RateLimits::Bytes([0, 1 << 20, 1 << 20]));
+    assert!(process("rate=1m").pacer(1).is_some() && process("").pacer(1).is_none());
+    assert_eq!(process("sync=dsync").write_sync, WriteSync::Dsync);
+    let timed = process("runtime=1m\nramp_time=5\nstartdelay=500ms\ntime_based");
+    assert_eq!((timed.runtime, timed.ramp), (Some(Nanos::from_secs(60)), Nanos::from_secs(5)));
+    assert_eq!((timed.start_delay, timed.time_based), (Nanos::from_millis(500), true));
+}
+
+#[test]
+fn only_the_first_clone_is_renamed() {
+    let workload =
+        valid("[a]\nfilename=x\ndirect=1\nname=b\nnumjobs=2\ncpus_allowed=4-5,0\ncpus_allowed_policy=split\n");
+    let names: Vec<_> = workload.processes.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(names, ["b", "a"]);
+    let cpus: Vec<_> = workload.processes.iter().map(|p| p.cpus_allowed.as_deref().unwrap().to_vec()).collect();
+    assert_eq!(cpus, [[0], [4]]);
+}
+
+#[test]
+fn values_may_come_from_variables_words_and_includes() {
+    let include = |path: &Path| match path.to_str() {
+        Some("common.inc") => Ok("bs=8k\niodepth=$ncpus\n".to_owned()),
+        _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+    };
+    let variable = |name: &str| (name == "DEV").then(|| "/dev/sdb".to_owned());
+    let environment = Environment { variable: &variable, include: &include, cpus: 8, ..Environment::empty() };
+    let text = "[a]\ninclude common.inc\nfilename=${DEV}\ndirect = 1\nioengine=libaio\n";
+    let workload = Workload::parse(text, "jobs.fio", &environment).unwrap();
+    assert_eq!((workload.processes[0].iodepth, workload.files[0].as_str()), (8, "/dev/sdb"));
+    let bad = |_: &Path| Ok("bs=8k\niodepth=x\n".to_owned());
+    let error = Workload::parse(text, "jobs.fio", &Environment { include: &bad, ..environment }).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "common.inc:2: [a] iodepth: \"x\" is not a number (expected a whole number from 1 to 1048576)"
+    );
+}
+
+#[test]
+fn errors_name_place_option_fault_and_remedy() {
+    for (options, message) in [
+        ("iodepth=x", "[a] iodepth: \"x\" is not a number (expected a whole number from 1 to 1048576)"),
+        ("iodepth=0", "[a] iodepth: \"0\" is out of range (expected a whole number from 1 to 1048576)"),
+        ("iodpeth=4", "[a] iodpeth: this option does not exist (did you mean \"iodepth\"?)"),
+        ("bs=4x", "[a] bs: \"4x\" has an unknown unit \"x\" (the units are k, m, g, t and p)"),
+        ("bs=", "[a] bs: the value is empty (expected read,write,trim: bytes such as 4k)"),
+        ("bs", "[a] bs: needs a value (expected read,write,trim: bytes such as 4k)"),
+        ("bs=1000", "[a] bs: 1000 bytes are not a multiple of a sector of 512 (direct I/O needs whole sectors)"),
+        ("size=2k", "[a] size: 2048 bytes are smaller than a block of 4096 (use a larger size, or a smaller bs)"),
+        ("direct=yes", "[a] direct: \"yes\" is not a number (expected 0 or 1)"),
+        (
+            "rw=rnd",
+            "[a] rw: \"rnd\" is not one of its values (expected read, write, trim, rw, trimwrite, or one of them after rand)",
+        ),
+        (
+            "ioengine=mmap",
+            "[a] ioengine: the engine \"mmap\" is not supported (use one of libaio, io_uring, posixaio, psync, sync, vsync, pvsync, pvsync2)",
+        ),
+        (
+            "filename=/dev/a:/dev/b",
+            "[a] filename: several files in one job are not supported (write one job for each file, or \\: for a colon in a name)",
+        ),
+        (
+            "zonemode=zbd",
+            "[a] zonemode: \"zbd\" is not supported: it would change the results (zones are not modelled)",
+        ),
+        ("exitall", "[a] exitall: not supported: it would change the results (give all jobs the same runtime)"),
+        (
+            "bssplit=4k/60:8k/60",
+            "[a] bssplit: the percentages add up to 120, not to 100 (leave out a percentage to have it filled in)",
+        ),
+        (
+            "runtime=1h30m",
+            "[a] runtime: \"1h30m\" is not a time (one number and one unit only, such as 90m; fio would drop what follows the first unit)",
+        ),
+        (
+            "random_generator=mt",
+            "[a] random_generator: \"mt\" is not one of its values (expected tausworthe | lfsr | tausworthe64)",
+        ),
+        ("numjobs=0", "[a] numjobs: \"0\" is out of range (expected a whole number from 1 to 10000)"),
+        (
+            "random_distribution=zipf:1",
+            "[a] random_distribution: theta of zipf is out of range (above 0, not 1, at most 100)",
+        ),
+    ] {
+        let full = refused(options);
+        let expected = format!("jobs.fio:2: {message}");
+        assert_eq!(full, expected);
+    }
+}
+
+#[test]
+fn faults_of_the_whole_file_are_told() {
+    for (text, message) in [
+        ("", "jobs.fio: no jobs are defined (a job starts with a line [name])"),
+        ("[global]\nbs=4k\n", "jobs.fio: no jobs are defined (add a job section)"),
+        ("bs=4k\n", "jobs.fio:1: \"bs=4k\" stands outside of any section (put it after a [job] or [global] line)"),
+        ("\u{1}\u{2}\u{0}", "jobs.fio: this is not a text file (a fio job file is expected)"),
+        (
+            "[a]\nfilename=x\n",
+            "jobs.fio:1: [a] direct: buffered I/O is not modelled, and it is fio's default (set direct=1)",
+        ),
+        (
+            "[a]\nbuffered=1\n",
+            "jobs.fio:2: [a] buffered: buffered I/O is not modelled, and it is fio's default (set direct=1)",
+        ),
+        (
+            "[a]\ndirect=1\n",
+            "jobs.fio:1: [a] size: the job has no filename, so its size must be given in bytes (set filename to the device, or size to the bytes of each process)",
+        ),
+        (
+            "[global]\ndirect=1\nfilename=x\nrate=1m\n[a]\nrate_iops=5\n",
+            "jobs.fio:6: [a] rate_iops: rate and rate_iops exclude each other (use one of them)",
+        ),
+        (
+            "[global]\ndirect=1\nfilename=x\nnumjobs=6000\n[a]\n[b]\n",
+            "jobs.fio:4: [b] numjobs: the jobs make more than 10000 processes (use fewer jobs or clones)",
+        ),
+    ] {
+        assert_eq!(parse(text).map(|_| ()).unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_device_is_an_error_with_its_line() {
+    let error = |options: &str, device_bytes: u64| {
+        process(options).plan.generator(1, device_bytes).map(|_| ()).unwrap_err().to_string()
+    };
+    assert_eq!(
+        error("size=1g", 1 << 20),
+        "jobs.fio:4: [a] size: the job ends at byte 1073741824, but the device has 1048576 (use size=100%, or a larger device)"
+    );
+    assert_eq!(
+        error("offset=1m", 1 << 20),
+        "jobs.fio:4: [a] offset: the job starts behind the end of the device, which has 1048576 bytes (use a larger device, or a smaller offset)"
+    );
+    assert_eq!(
+        error("offset=75%", 8192),
+        "jobs.fio:1: [a] size: the region of 2048 bytes is smaller than a block of 4096 (use a larger device or size, or a smaller bs)"
+    );
+    assert!(error("", 0).contains("starts behind the end"));
+}
+
+#[test]
+fn regions_follow_offset_size_and_increment() {
+    let ranges = |options: &str| {
+        let text = format!("[a]\nfilename=x\ndirect=1\nnumjobs=3\n{options}\n");
+        let range = |p: &hoistway_workload::Process| p.plan.range(1 << 20).unwrap();
+        valid(&text).processes.iter().map(range).collect::<Vec<_>>()
+    };
+    assert_eq!(ranges("")[0], (0, 1 << 20));
+    assert_eq!(ranges("offset=25%\nsize=50%")[0], (1 << 18, 1 << 19));
+    assert_eq!(ranges("offset=75%\nsize=50%")[0], (3 << 18, 1 << 18));
+    assert_eq!(ranges("offset=4k\noffset_increment=64k\nsize=64k"), [(4096, 65536), (69632, 65536), (135_168, 65536)]);
+}
+
+#[test]
+fn reversed_units_and_overruled_options_are_told() {
+    for (options, notice) in [
+        ("bs=4KiB\nkb_base=1000", None),
+        ("size=512kib", Some("size=512kib: as in fio, kib is 1000 bytes and k is 1024, unless kb_base=1000 is set.")),
+        ("time_based", Some("[a] time_based has no effect without runtime: the job runs once.")),
+        ("time_based\nruntime=1\nloops=2", Some("[a] loops has no effect with time_based, as in fio.")),
+        ("randseed=4", Some("[a] randseed has no effect without randrepeat=0, as in fio.")),
+        ("bs=4k\nbsrange=4k-8k", Some("[a] bsrange is stronger than bs, as in fio.")),
+        ("bs=4k\nbssplit=4k/50:8k/50", Some("[a] bssplit is stronger than bs and bsrange, as in fio.")),
+        ("norandommap", Some("[a] options for random offsets have no effect on a sequential job.")),
+    ] {
+        let workload = valid(&format!("[a]\nfilename=/dev/sdib\ndirect=1\n{options}\n"));
+        assert_eq!(workload.notices.first().map(String::as_str), notice, "{options}");
+    }
+}
