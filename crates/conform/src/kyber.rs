@@ -32,7 +32,11 @@ pub fn replay(trace: &Trace) -> Outcome {
     let mut outcome = Replay::new(trace, Depths::Recorded).run(trace).outcome;
     let own = Replay::new(trace, Depths::Own).run(trace);
     let (recorded, found) = (recorded_findings(trace), own.findings);
-    if std::env::var("KYDBG").is_ok() { for i in 0..recorded.len().max(found.len()) { eprintln!("{:?} | {:?}", recorded.get(i), found.get(i)); } }
+    if std::env::var("KYDBG").is_ok() {
+        for i in 0..recorded.len().max(found.len()) {
+            eprintln!("{:?} | {:?}", recorded.get(i), found.get(i));
+        }
+    }
     let pick = |wanted: fn(&Finding) -> bool| {
         let of = |findings: &[Finding]| findings.iter().copied().filter(wanted).collect::<Vec<_>>();
         identical(&of(&recorded), &of(&found))

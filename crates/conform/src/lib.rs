@@ -7,6 +7,7 @@
 //! [`score`] holds the four numbers that come out, [`policy`] the replay of schedulers, [`none`] that of the block
 //! layer without one, [`report`] the documents.
 
+pub mod bfq;
 pub mod cfq;
 mod fifo;
 pub mod kyber;
@@ -30,7 +31,11 @@ pub struct Unsupported {
 
 impl std::fmt::Display for Unsupported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "scheduler \"{}\" cannot be replayed yet (expected none, deadline, cfq, mq-deadline or kyber)", self.scheduler)
+        write!(
+            f,
+            "scheduler \"{}\" cannot be replayed yet (expected none, deadline, cfq, mq-deadline or kyber)",
+            self.scheduler
+        )
     }
 }
 
@@ -57,6 +62,7 @@ pub fn replay(trace: &Trace) -> Result<Outcome, Unsupported> {
     let header = &trace.header;
     match header.scheduler.as_str() {
         "none" => Ok(none::replay(trace)),
+        "bfq" => Ok(bfq::replay(trace)),
         "cfq" => Ok(cfq::replay(trace)),
         "kyber" => Ok(kyber::replay(trace)),
         "deadline" => {

@@ -8,8 +8,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoProbe, Now, Plug, PlugFlush, Queue,
-    QueueConfig, Refusal, Rejected, Rq, Status, Step, Submission, Tick, Waiter,
+    Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoProbe, Now, Plug,
+    PlugFlush, Queue, QueueConfig, Refusal, Rejected, Rq, Status, Step, Submission, Tick, Waiter,
 };
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, RqNumber, Submitted, Trace};
 

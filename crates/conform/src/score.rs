@@ -98,6 +98,8 @@ pub struct Outcome {
     pub unknown_events: u64,
     /// cfq: slice lengths that the kernel set, as (equal ones, all of them).
     pub slices: Option<(u64, u64)>,
+    /// bfq: lines about the inner state that are equal in order and value, and how many were recorded.
+    pub state_lines: Option<(u64, u64)>,
     /// kyber: bios that the kernel merged into a staged request, and how many of them merged here.
     pub merges: (u64, u64),
     /// kyber: tokens that requests took, and how many of them were free here.

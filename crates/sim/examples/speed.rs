@@ -1,9 +1,9 @@
 //! How fast is it? Runs a job file under the schedulers that are named and prints simulated I/Os per second.
-use std::time::Instant as Clock;
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run};
 use hoistway_workload::{Environment, Workload};
+use std::time::Instant as Clock;
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let text = std::fs::read_to_string(&args[0]).unwrap();
@@ -14,7 +14,12 @@ fn main() {
         let scenario = Scenario {
             workload: &workload,
             devices: vec![&preset; workload.files.len()],
-            queue: QueueSettings { kernel: args[3].parse::<Kernel>().unwrap(), cpus: 8, nr_requests: None, worker_hop: hoistway_sim::WORKER_HOP },
+            queue: QueueSettings {
+                kernel: args[3].parse::<Kernel>().unwrap(),
+                cpus: 8,
+                nr_requests: None,
+                worker_hop: hoistway_sim::WORKER_HOP,
+            },
             runtime: Some(Nanos::from_secs(seconds)),
         };
         let start = Clock::now();
@@ -25,7 +30,14 @@ fn main() {
         for process in result.processes.iter().filter(|p| p.name != "writers").take(1).chain(result.processes.first()) {
             for d in &process.directions {
                 if d.ios > 0 {
-                    println!("  {} {:.1} IOPS  lat mean {:.4} ms max {:.2} slat {:.4}", process.name, d.ios as f64 / (process.runtime_ns as f64 / 1e9), d.lat.mean() / 1e6, d.lat.max().unwrap() as f64 / 1e6, d.slat.mean() / 1e6);
+                    println!(
+                        "  {} {:.1} IOPS  lat mean {:.4} ms max {:.2} slat {:.4}",
+                        process.name,
+                        d.ios as f64 / (process.runtime_ns as f64 / 1e9),
+                        d.lat.mean() / 1e6,
+                        d.lat.max().unwrap() as f64 / 1e6,
+                        d.slat.mean() / 1e6
+                    );
                 }
             }
         }

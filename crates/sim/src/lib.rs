@@ -6,6 +6,7 @@
 //! The way of time: `events` (the queue), `task` (what a process does), `disk` and `driver` (what is below the block
 //! layer), `measure` (what comes out), `simulation` (the loop).
 
+mod comparison;
 mod disk;
 mod driver;
 mod events;
@@ -13,5 +14,6 @@ mod measure;
 mod simulation;
 mod task;
 
+pub use comparison::compare;
 pub use disk::{QueueSettings, WORKER_HOP};
 pub use simulation::{Control, RunError, RunResult, RunSpec, Scenario, run, run_probed};

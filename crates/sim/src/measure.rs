@@ -122,12 +122,7 @@ impl Measurement {
     }
 
     #[cold]
-    fn sample(
-        result: &mut hoistway_results::DirectionResult,
-        sample: &mut Sample,
-        now: Instant,
-        span: Nanos,
-    ) {
+    fn sample(result: &mut hoistway_results::DirectionResult, sample: &mut Sample, now: Instant, span: Nanos) {
         let per_second = |count: u64| (u128::from(count) * 1_000_000_000 / u128::from(span.0.max(1))) as u64;
         result.bandwidth.add(per_second(sample.bytes) / 1024);
         result.iops.add(per_second(sample.ios));

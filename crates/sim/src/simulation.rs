@@ -165,11 +165,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
             let generator = process.plan.generator(spec.seed, capacity)?;
             let cgroup = process.cgroup.as_deref().map_or(CgroupId::ROOT, |name| {
                 let known = cgroups.iter().position(|&other| other == name);
-                CgroupId(known.unwrap_or_else(|| {
-                    cgroups.push(name);
-                    cgroups.len() - 1
-                }) as u32
-                    + 1)
+                CgroupId(
+                    known.unwrap_or_else(|| {
+                        cgroups.push(name);
+                        cgroups.len() - 1
+                    }) as u32
+                        + 1,
+                )
             });
             let number = tasks.len() as u32;
             let any = number % u32::from(scenario.queue.cpus);

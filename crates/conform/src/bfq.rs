@@ -1,0 +1,430 @@
+//! The replay of bfq's policy, bare. More than other policies it depends on what a recording does not say outright:
+//! the clock that stands still under a plug, the edges of ticks, the exits of processes, the moment of a decision.
+//!
+//! Beside the scores it compares the inner state, line by line.
+
+mod clock;
+mod exits;
+mod lines;
+
+use std::collections::HashMap;
+
+use hoistway_blk::{
+    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, Calls, CgroupId, Edge, Hz, Instant, IoContextId, Local, Now, Place,
+    PolicyCx, Reason, RequestPool, Requests, RqId, Scheduler,
+};
+use hoistway_trace::iosched::{
+    BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
+};
+
+use crate::fifo::{Baseline, Candidate};
+use crate::kernel_of;
+use crate::score::{Mismatch, Outcome};
+use clock::{PlugClocks, TickPhase};
+
+pub use lines::{Difference, Line};
+
+/// How many requests of the inside a mismatch lists.
+const INSIDE_SHOWN: usize = 8;
+/// The code between the question and the moment at which the scheduler reads its clock, ns.
+const QUESTION: u64 = 4_000;
+
+/// Replays `trace`.
+#[must_use]
+pub fn replay(trace: &Trace) -> Outcome {
+    replay_with_lines(trace).0
+}
+
+/// Replays `trace` and answers where our inner state differs from the recorded one, in order.
+#[must_use]
+pub fn replay_with_lines(trace: &Trace) -> (Outcome, Vec<Difference>) {
+    let mut replay = Replay::new(trace);
+    for step in schedule(trace, &replay.pid_of) {
+        replay.step(&step);
+    }
+    let recorded: Vec<(u64, Line)> = trace
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Bfq(state) => lines::recorded(state).map(|line| (event.t.0, line)),
+            _ => None,
+        })
+        .collect();
+    let (equal, differences) = lines::compare(&recorded, &replay.lines);
+    let mut outcome = replay.outcome;
+    outcome.state_lines = Some((equal, recorded.len() as u64));
+    (outcome, differences)
+}
+
+/// Something that is told to the policy.
+struct Step<'a> {
+    /// When, for the order, ns.
+    at: u64,
+    /// What the policy's nanosecond clock shows.
+    ns: u64,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Event(&'a Event),
+    Exit(u32),
+}
+
+/// Everything in the order in which it happened to the scheduler.
+fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<Step<'a>> {
+    let mut clocks = PlugClocks::default();
+    let mut steps = Vec::new();
+    for event in &trace.events {
+        let (at, real) = match &event.kind {
+            // An interrupt may be logged between the question and the answer although the decision was taken.
+            EventKind::Dispatch(dispatch) => (dispatch.asked.0 + QUESTION, dispatch.asked.0),
+            _ => (event.t.0, event.t.0),
+        };
+        let ns = clocks.read(event, real);
+        steps.push(Step { at, ns, what: What::Event(event) });
+    }
+    for (at, pid) in exits::exits(trace, pid_of) {
+        steps.push(Step { at, ns: at, what: What::Exit(pid) });
+    }
+    steps.sort_by_key(|step| step.at);
+    steps
+}
+
+struct Replay<'a> {
+    trace: &'a Trace,
+    phase: TickPhase,
+    policy: Bfq,
+    pool: RequestPool<Local>,
+    requests: Requests,
+    calls: Calls,
+    /// Slots that no request has.
+    free: Vec<RqId>,
+    /// Requests that the scheduler has been told of and that are not released yet.
+    live: HashMap<RqNumber, RqId>,
+    by_id: Vec<Option<RqNumber>>,
+    /// Bios that joined a request, and which.
+    joins: HashMap<BioNumber, RqNumber>,
+    /// The process of each request: that which allocated it, whoever inserted it.
+    pid_of: HashMap<RqNumber, u32>,
+    /// Bios with a request that was not inserted yet: the process, and the bio.
+    allocated: Vec<(u32, Submitted)>,
+    /// The cgroup that a bio is charged to, where the recording says so.
+    cgroup_of: HashMap<BioNumber, CgroupId>,
+    baseline: Baseline,
+    now: Now,
+    outcome: Outcome,
+    lines: Vec<Line>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        let header = &trace.header;
+        let queue = &header.queue;
+        let tags = u32::from(queue.nr_hw_queues) * queue.nr_requests;
+        let capacity = 2 * tags + 64;
+        let groups = (1u32..).zip(header.cgroups.iter().skip(1)).map(|(id, group)| BfqGroup {
+            cgroup: CgroupId(id),
+            parent: group.parent.unwrap_or(CgroupId::ROOT),
+            weight: group.weight.map_or(100, |weight| weight as u16),
+        });
+        let config = BfqConfig {
+            hz: Hz(header.hz.0),
+            groups: groups.collect(),
+            ..BfqConfig::new(kernel_of(header).generation(), queue.nr_requests, queue.rotational)
+        };
+        let mut policy = Bfq::new(config, capacity);
+        policy.observe(true);
+        let (mut joins, mut pid_of_bio, mut pid_of) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut cgroup_of = HashMap::new();
+        for event in &trace.events {
+            match &event.kind {
+                EventKind::Getrq { bio, .. } => {
+                    pid_of_bio.insert(bio.bio, event.pid.unwrap_or(0));
+                    if let Some(cg) = bio.io.cg {
+                        cgroup_of.insert(bio.bio, cg);
+                    }
+                }
+                EventKind::Insert(insert) => {
+                    let pid = pid_of_bio.get(&insert.bio).copied().or(event.pid);
+                    pid_of.insert(insert.rq, pid.unwrap_or(0));
+                }
+                EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
+                    joins.insert(merge.bio, merge.rq);
+                }
+                _ => {}
+            }
+        }
+        let mut replay = Replay {
+            trace,
+            phase: TickPhase::of(trace, header.hz),
+            policy,
+            pool: RequestPool::new(capacity),
+            requests: Requests::new(capacity),
+            calls: Calls::default(),
+            free: (0..capacity).rev().map(RqId).collect(),
+            live: HashMap::new(),
+            by_id: vec![None; capacity as usize],
+            joins,
+            pid_of,
+            allocated: Vec::new(),
+            cgroup_of,
+            baseline: Baseline::default(),
+            now: Now::default(),
+            outcome: Outcome::default(),
+            lines: Vec::new(),
+        };
+        replay.now.tick = replay.phase.at(0);
+        // What differs from the default was written after the scheduler was made.
+        for (name, value) in &header.tunables {
+            let differs = |tunable: &hoistway_blk::Tunable| tunable.default != i128::from(*value);
+            if replay.policy.tunables().iter().find(|tunable| tunable.name == name).is_some_and(differs) {
+                replay.set_tunable(name, &value.to_string());
+            }
+        }
+        replay
+    }
+
+    fn step(&mut self, step: &Step<'_>) {
+        self.now = Now { at: Instant(step.ns), tick: self.phase.at(step.at) };
+        match step.what {
+            What::Exit(pid) => self.call(|policy, cx| policy.io_context_exited(cx, IoContextId(pid))),
+            What::Event(event) => self.event(event),
+        }
+        self.lines.extend(self.policy.take_lines().iter().filter_map(lines::ours));
+    }
+
+    fn event(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Queue(bio) => self.bio_arrives(event, bio),
+            EventKind::Getrq { bio, .. } => self.allocated.push((event.pid.unwrap_or(0), *bio)),
+            EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(event, insert),
+            EventKind::Backmerge(merge) => self.grow(merge.rq, &merge.io, Edge::Back),
+            EventKind::Frontmerge(merge) => self.grow(merge.rq, &merge.io, Edge::Front),
+            EventKind::Rqmerge(merge) => self.absorb(merge),
+            EventKind::Dispatch(dispatch) => self.ask(event, dispatch),
+            EventKind::Finish { rq } => self.finish(*rq),
+            EventKind::Free(free) => self.release(free.rq),
+            EventKind::BfqIdleTimer => self.call(|policy, cx| policy.timer(cx)),
+            EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(name, value),
+            EventKind::Unknown(_) => self.outcome.unknown_events += 1,
+            _ => {}
+        }
+    }
+
+    fn call<R>(&mut self, body: impl FnOnce(&mut Bfq, &mut PolicyCx<'_>) -> R) -> R {
+        let now = self.now;
+        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls: &mut self.calls })
+    }
+
+    fn set_tunable(&mut self, name: &str, text: &str) {
+        let tunables = self.policy.tunables();
+        let Some(index) = tunables.iter().position(|tunable| tunable.name == name) else { return };
+        if let Ok(value) = tunables[index].parse(self.policy.grammar(), text) {
+            self.call(|policy, cx| policy.set_tunable(cx, index, value));
+        }
+    }
+
+    fn inside(&self, rq: RqNumber) -> Option<RqId> {
+        self.live.get(&rq).copied().filter(|&id| self.requests.holds(id))
+    }
+
+    /// A bio enters. If the plug does not absorb it the scheduler is asked about a merge, but only if there is a
+    /// request that it might join.
+    fn bio_arrives(&mut self, event: &Event, bio: &Submitted) {
+        let in_plug = self.joins.get(&bio.bio).is_some_and(|&rq| self.inside(rq).is_none());
+        if in_plug || bio.io.flags.intersects(BioFlags::NOMERGE) {
+            return;
+        }
+        let mut adjacent = self.baseline.inside.iter().filter_map(|candidate| self.inside(candidate.rq));
+        let found = adjacent.find(|&id| {
+            let rq = self.requests.get(id);
+            rq.op == bio.io.op && (rq.end() == bio.io.sector || bio.io.end() == rq.sector)
+        });
+        if let Some(id) = found {
+            let pid = event.pid.unwrap_or(0);
+            let bio = self.bio_of(&bio.io, pid, Some(bio.bio));
+            self.call(|policy, cx| policy.bio_arrived(cx, &bio));
+            self.call(|policy, cx| policy.allow_merge(cx, id, &bio));
+        }
+    }
+
+    fn insert(&mut self, event: &Event, insert: &Insert) {
+        if let Some(tick) = insert.io.j {
+            self.now.tick = TickPhase::printed(tick);
+        }
+        let pid = self.pid_of.get(&insert.rq).copied().unwrap_or(0);
+        self.allocated.retain(|(_, bio)| bio.bio != insert.bio);
+        let Some(id) = self.free.pop() else { return };
+        let mut rq = self.pool.take(id);
+        rq.found(self.bio_of(&insert.io, pid, Some(insert.bio)), self.now.at);
+        self.live.insert(insert.rq, id);
+        self.by_id[id.index()] = Some(insert.rq);
+        self.baseline.inside.push(Candidate {
+            rq: insert.rq,
+            sector: insert.io.sector,
+            sectors: insert.io.sectors,
+            pid: event.pid.unwrap_or(0),
+        });
+        self.call(|policy, cx| policy.arrived(cx, &rq));
+        self.requests.hold(rq);
+        let place = if insert.head { Place::Head } else { Place::Sorted };
+        self.call(|policy, cx| policy.insert(cx, id, place));
+    }
+
+    /// A bio joined a request. If that is not inside it was still on a plug list.
+    fn grow(&mut self, number: RqNumber, io: &Io, edge: Edge) {
+        let Some(id) = self.inside(number) else { return };
+        let rq = self.requests.get_mut(id);
+        rq.sectors += io.sectors;
+        if edge == Edge::Front {
+            rq.sector = io.sector;
+        }
+        let (sector, sectors) = (rq.sector, rq.sectors);
+        if let Some(candidate) = self.baseline.candidate(number) {
+            (candidate.sector, candidate.sectors) = (sector, sectors);
+        }
+        self.call(|policy, cx| policy.grown(cx, id, edge));
+    }
+
+    /// A request was absorbed by the one that ends where it starts: by its neighbour, or on its way in.
+    fn absorb(&mut self, merge: &RqMerge) {
+        let survivor = self.baseline.inside.iter().find_map(|candidate| {
+            let adjacent = candidate.sector + candidate.sectors == merge.sector && candidate.rq != merge.absorbed;
+            let alike = merge.io.as_ref().is_none_or(|io| {
+                let op = self.inside(candidate.rq).map(|id| self.requests.get(id).op);
+                op == Some(io.op)
+            });
+            (adjacent && alike).then_some(candidate.rq)
+        });
+        if let Some(absorbed) = self.inside(merge.absorbed) {
+            let Some((survivor, id)) = survivor.and_then(|rq| Some((rq, self.inside(rq)?))) else { return };
+            self.call(|policy, cx| policy.absorbed(cx, id, absorbed));
+            let rq = self.requests.join(id, absorbed, |_, _| {});
+            self.pool.put(rq);
+            self.baseline.remove(merge.absorbed);
+            self.lengthen(survivor, id, merge.sectors);
+            return;
+        }
+        // It was set up all the same, and counts until it is released.
+        if let (Some(io), Some(id)) = (&merge.io, self.free.pop()) {
+            let at = self.allocated.iter().position(|(_, bio)| {
+                bio.io.op == io.op && (merge.sector..merge.sector + merge.sectors).contains(&bio.io.sector)
+            });
+            let (pid, bio) = at.map_or((0, None), |at| {
+                let (pid, bio) = self.allocated.remove(at);
+                (pid, Some(bio.bio))
+            });
+            let mut rq = self.pool.take(id);
+            rq.found(self.bio_of(io, pid, bio), self.now.at);
+            self.call(|policy, cx| policy.arrived(cx, &rq));
+            self.pool.put(rq);
+            self.live.insert(merge.absorbed, id);
+        }
+        if let Some((survivor, id)) = survivor.and_then(|rq| Some((rq, self.inside(rq)?))) {
+            self.lengthen(survivor, id, merge.sectors);
+            self.call(|policy, cx| policy.grown(cx, id, Edge::Back));
+        }
+    }
+
+    fn lengthen(&mut self, number: RqNumber, id: RqId, sectors: u32) {
+        self.requests.get_mut(id).sectors += sectors;
+        if let Some(candidate) = self.baseline.candidate(number) {
+            candidate.sectors += sectors;
+        }
+    }
+
+    fn ask(&mut self, event: &Event, dispatch: &Dispatch) {
+        let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
+        // A request that never went in (flush machinery) is no decision of the scheduler's.
+        if kernel.is_some_and(|rq| self.inside(rq).is_none()) {
+            return;
+        }
+        let before = self.policy.clone();
+        let choice = self.call(|policy, cx| policy.dispatch(cx, dispatch.hctx));
+        let ours = choice.rq.and_then(|id| self.by_id[id.index()]);
+        if ours != kernel {
+            let mismatch = self.explain(event, kernel, ours, choice.reason);
+            self.outcome.note(|| mismatch);
+            self.policy = before;
+            if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
+                self.call(|policy, cx| policy.adopt(cx, dispatch.hctx, id));
+            }
+        }
+        self.baseline.judge(&mut self.outcome.score, kernel, ours);
+        if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
+            self.pool.put(self.requests.release(id));
+        }
+    }
+
+    fn explain(&self, event: &Event, kernel: Option<RqNumber>, ours: Option<RqNumber>, reason: Reason) -> Mismatch {
+        let show = |candidate: &Candidate| {
+            let rq = self.live.get(&candidate.rq).map(|&id| self.requests.get(id));
+            let what = rq.map_or_else(String::new, |rq| format!("{:?} ", rq.op));
+            format!("rq {} {what}{}+{} of {}", candidate.rq.0, candidate.sector.0, candidate.sectors, candidate.pid)
+        };
+        let name = |rq: Option<RqNumber>| {
+            let found = self.baseline.inside.iter().find(|candidate| Some(candidate.rq) == rq);
+            found.map_or_else(|| "nothing".to_owned(), show)
+        };
+        Mismatch {
+            line: event.line,
+            t_ns: event.t.0,
+            inside: self.baseline.inside.iter().take(INSIDE_SHOWN).map(show).collect(),
+            more: self.baseline.inside.len().saturating_sub(INSIDE_SHOWN),
+            kernel: name(kernel),
+            ours: name(ours),
+            reason: reason.text(),
+        }
+    }
+
+    /// The scheduler is told that a request is over.
+    fn finish(&mut self, rq: RqNumber) {
+        let Some(&id) = self.live.get(&rq) else { return };
+        if self.by_id[id.index()].is_some() {
+            self.give_up(rq, id);
+        }
+    }
+
+    /// A request's slot is free. One that was absorbed is over only now.
+    fn release(&mut self, rq: RqNumber) {
+        let Some(&id) = self.live.get(&rq) else { return };
+        if self.by_id[id.index()].is_some() {
+            self.give_up(rq, id);
+        } else {
+            self.call(|policy, cx| policy.dropped(cx, id));
+            self.live.remove(&rq);
+            self.free.push(id);
+        }
+    }
+
+    fn give_up(&mut self, rq: RqNumber, id: RqId) {
+        if self.requests.holds(id) {
+            // Released without having been given out: the recording drained it some other way.
+            self.baseline.remove(rq);
+            self.call(|policy, cx| policy.adopt(cx, hoistway_blk::HctxId(0), id));
+            self.pool.put(self.requests.release(id));
+        }
+        self.call(|policy, cx| policy.finish(cx, id));
+        self.live.remove(&rq);
+        self.by_id[id.index()] = None;
+        self.free.push(id);
+    }
+
+    /// A bio as the recording shows it.
+    fn bio_of(&self, io: &Io, pid: u32, bio: Option<BioNumber>) -> Bio {
+        let process = self.trace.header.processes.iter().find(|process| process.pid == pid);
+        let charged = bio.and_then(|bio| self.cgroup_of.get(&bio).copied()).or(io.cg);
+        Bio {
+            sector: io.sector,
+            sectors: io.sectors,
+            segments: 1,
+            op: io.op,
+            write_hint: 0,
+            flags: io.flags,
+            ioprio: io.prio,
+            io_context: IoContextId(pid),
+            cgroup: charged.or(process.map(|process| process.cgroup)).unwrap_or(CgroupId::ROOT),
+            owner: 0,
+        }
+    }
+}

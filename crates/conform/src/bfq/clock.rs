@@ -1,0 +1,108 @@
+//! The clocks that a recording does not show: bfq's nanoseconds stand still under a plug, and its ticks have edges
+//! that must be found.
+
+use std::collections::HashMap;
+
+use hoistway_blk::{Hz, Tick};
+use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, Trace};
+
+/// A tag allocation that comes so much later than its bio means that the task has slept, ns.
+const SLEPT: u64 = 100_000;
+/// Our first tick, so that a scheduler made at tick 0 has been there for long.
+const FIRST_TICK: u64 = 1_000_000;
+
+/// When ticks begin: all printed tick counts together fix that to microseconds.
+pub(super) struct TickPhase {
+    /// What is added to a time so that ticks begin at multiples of their length, ns.
+    shift: i64,
+    length: i64,
+}
+
+impl TickPhase {
+    /// The phase that fits the insertions of a recording, whose tick counts are those that the scheduler used.
+    pub fn of(trace: &Trace, hz: Hz) -> Self {
+        let length = hz.tick_ns() as i64;
+        let (mut low, mut high) = (0, length);
+        for event in &trace.events {
+            let EventKind::Insert(insert) = &event.kind else { continue };
+            let (Some(tick), InsertedBy::Scheduler) = (insert.io.j, insert.by) else { continue };
+            let start = tick.0 as i64 * length - event.t.0 as i64;
+            low = low.max(start);
+            high = high.min(start + length);
+        }
+        TickPhase { shift: i64::midpoint(low, high), length }
+    }
+
+    /// The tick of a moment.
+    pub fn at(&self, ns: u64) -> Tick {
+        Tick(FIRST_TICK + ((ns as i64 + self.shift) / self.length).max(0) as u64)
+    }
+
+    /// A printed tick count as a tick.
+    pub fn printed(tick: Tick) -> Tick {
+        Tick(FIRST_TICK + tick.0)
+    }
+}
+
+/// A task's plug.
+#[derive(Clone, Copy, Default)]
+struct PlugClock {
+    /// The time of its first allocation, if the clock stands.
+    stands_at: Option<u64>,
+    /// Its requests that are still to be inserted, once it is being flushed.
+    flushing: Option<u32>,
+}
+
+/// The clocks of all plugs.
+#[derive(Default)]
+pub(super) struct PlugClocks {
+    by_task: HashMap<u32, PlugClock>,
+    queued_at: HashMap<BioNumber, u64>,
+}
+
+impl PlugClocks {
+    /// The nanosecond clock of an event, in the order of the file. `real` is what the clock shows without a plug.
+    pub fn read(&mut self, event: &Event, real: u64) -> u64 {
+        let Some(pid) = event.pid else { return real };
+        let plug = self.by_task.entry(pid).or_default();
+        let t = event.t.0;
+        match &event.kind {
+            EventKind::Queue(bio) => {
+                self.queued_at.insert(bio.bio, t);
+                plug.forget_if_flushed();
+            }
+            EventKind::Plug => plug.forget_if_flushed(),
+            EventKind::Getrq { bio, .. } => {
+                plug.forget_if_flushed();
+                let slept = self.queued_at.get(&bio.bio).is_some_and(|&queued| t - queued > SLEPT);
+                if plug.stands_at.is_none() || slept {
+                    plug.stands_at = Some(t);
+                }
+            }
+            EventKind::Unplug { nr, .. } => plug.flushing = Some(*nr),
+            EventKind::Insert(_) | EventKind::Rqmerge(_) => {
+                if let Some(left) = &mut plug.flushing {
+                    *left = left.saturating_sub(1);
+                }
+            }
+            EventKind::RunEnd if plug.flushing == Some(0) => {
+                *plug = PlugClock::default();
+                return real;
+            }
+            _ => {}
+        }
+        match &event.kind {
+            // These happen in interrupts, whomever they interrupt.
+            EventKind::Finish { .. } | EventKind::Free(_) | EventKind::Complete(_) | EventKind::BfqIdleTimer => real,
+            _ => plug.stands_at.unwrap_or(real),
+        }
+    }
+}
+
+impl PlugClock {
+    fn forget_if_flushed(&mut self) {
+        if self.flushing.is_some() {
+            *self = PlugClock::default();
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! When processes end. The scheduler is told, but a recording is not.
+//!
+//! An exit shows only when the process's queue was in service: as timestamps of that queue that nothing explains.
+//! Otherwise it changes nothing but reference counts, and comes a little after the process's last completion.
+
+use std::collections::HashMap;
+
+use hoistway_trace::iosched::{Event, EventKind, Process, QueueName, RqNumber, Trace};
+
+/// How long after its last completion a process with one request at a time ends, ns.
+const AFTER_LAST: u64 = 95_000;
+/// The same for one that must wait for its asynchronous I/O to be torn down, ns.
+const AFTER_LAST_DEEP: u64 = 12_000_000;
+/// How far in the file the lines of one action are apart, ns.
+const ONE_ACTION: u64 = 30_000;
+
+/// The exits of a recording: when, and which process.
+pub(super) fn exits(trace: &Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<(u64, u32)> {
+    let mut last_io: HashMap<u32, u64> = HashMap::new();
+    for event in &trace.events {
+        let pid = match &event.kind {
+            EventKind::Finish { rq } => pid_of.get(rq).copied(),
+            EventKind::Queue(_) | EventKind::Getrq { .. } | EventKind::Insert(_) => event.pid,
+            _ => None,
+        };
+        if let Some(pid) = pid {
+            last_io.insert(pid, event.t.0);
+        }
+    }
+    let blind = |process: &Process| {
+        let last = last_io.get(&process.pid)?;
+        Some((last + linger(process) + delay(process), process.pid))
+    };
+    let mut exits: Vec<(u64, u32)> = trace.header.processes.iter().filter_map(blind).collect();
+    exits.sort_unstable();
+    for (t, queue) in unexplained(&trace.events) {
+        // A shared queue does not say whose exit it is: the next one's that is due.
+        let of_queue = |pid: u32| match queue.owner {
+            Some(owner) => owner == pid,
+            None => true,
+        };
+        let ended = |pid: u32| last_io.get(&pid).is_some_and(|&last| last < t);
+        let open = exits.iter_mut().filter(|(at, pid)| of_queue(*pid) && ended(*pid) && at.abs_diff(t) < 2_000_000_000);
+        if let Some(exit) = open.min_by_key(|(at, _)| at.abs_diff(t)) {
+            exit.0 = t.saturating_sub(1);
+        }
+    }
+    exits.sort_unstable();
+    exits
+}
+
+/// A number in a process's job description.
+fn number(process: &Process, name: &str) -> Option<u64> {
+    let words = process.job.split_whitespace().filter_map(|word| word.split_once('='));
+    words.into_iter().find(|(key, _)| *key == name)?.1.parse().ok()
+}
+
+fn linger(process: &Process) -> u64 {
+    number(process, "linger").unwrap_or(0) * 1000
+}
+
+fn delay(process: &Process) -> u64 {
+    if number(process, "qd").unwrap_or(1) > 1 { AFTER_LAST_DEEP } else { AFTER_LAST }
+}
+
+/// Timestamps of a queue, or its going idle with them, that no other line introduces: time of the first line, and
+/// the queue.
+fn unexplained(events: &[Event]) -> Vec<(u64, QueueName)> {
+    let mut found = Vec::new();
+    let mut before: Option<(u64, &str, Option<QueueName>)> = None;
+    let mut decision_until = 0;
+    for (at, event) in events.iter().enumerate() {
+        let EventKind::Bfq(state) = &event.kind else { continue };
+        let t = event.t.0;
+        let follows = before.filter(|&(last, _, queue)| t - last < ONE_ACTION && queue == state.queue);
+        let kind: &str = &state.kind;
+        let starts = match kind {
+            "idle" => follows.is_none_or(|(_, kind, _)| !matches!(kind, "budget" | "budget_inputs" | "merge")),
+            "vtime" => follows.is_none_or(|(_, kind, _)| {
+                !matches!(kind, "busy" | "expire" | "budget" | "budget_inputs" | "rebudget" | "vtime" | "idle")
+            }),
+            _ => false,
+        };
+        // What belongs to a decision was injected.
+        let dispatch = events[at..].iter().take(12).find_map(|event| match &event.kind {
+            EventKind::Dispatch(dispatch) => Some((dispatch.asked.0, event.t.0)),
+            _ => None,
+        });
+        if let Some((asked, answered)) = dispatch
+            && asked <= t
+        {
+            decision_until = answered;
+        }
+        if let (true, Some(queue)) = (starts && t > decision_until, state.queue) {
+            found.push((t, queue));
+        }
+        before = Some((t, kind, state.queue));
+    }
+    found
+}

@@ -1,0 +1,149 @@
+//! State lines, recorded and ours, side by side.
+
+use hoistway_blk::{BfqQueueLabel, BfqStateChange, BfqStateLine};
+use hoistway_trace::iosched::{BfqState, QueueName};
+use serde_json::Value;
+
+/// A line in a form that can be compared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// The queue it is about.
+    pub queue: Option<QueueName>,
+    /// Its kind.
+    pub kind: String,
+    /// Its numbers and words, in the order of our fields.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if let Some(queue) = self.queue {
+            write!(f, " {queue}")?;
+        }
+        self.fields.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+/// The fields of a kind of line that are compared; none for a kind that is not.
+fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
+    Some(match kind {
+        "new" | "busy" | "idle" | "fifo" | "merge" | "split_queue" => &[],
+        "serve" | "rebudget" | "max_budget" => &["budget"],
+        "expire" => &["reason", "slow", "in_driver", "short_think"],
+        "vtime" => &["start", "finish", "delta", "service", "weight"],
+        "budget_inputs" => &["sync", "seeky", "last", "left", "queue_max", "min"],
+        "budget" => &["head_n", "budget"],
+        "raised" => &["since_ms", "max_ms", "coeff", "weight", "base_weight"],
+        "merge_planned" => &["with"],
+        "waker" | "waker_candidate" => &["pid"],
+        "rate_reset" => &["samples", "sequential", "sectors"],
+        _ => return None,
+    })
+}
+
+/// A recorded line, if lines of its kind are compared.
+pub(super) fn recorded(state: &BfqState) -> Option<Line> {
+    let fields = fields_of(&state.kind)?.iter().map(|&name| {
+        let value = match state.fields.get(name) {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        };
+        (name, value)
+    });
+    Some(Line { queue: state.queue, kind: state.kind.to_string(), fields: fields.collect() })
+}
+
+/// One of ours, if lines of its kind are compared.
+pub(super) fn ours(line: &BfqStateLine) -> Option<Line> {
+    use BfqStateChange as Change;
+    let bit = |flag: bool| u8::from(flag).to_string();
+    let pid = |context: Option<hoistway_blk::IoContextId>| match context {
+        Some(context) => context.0.to_string(),
+        None => "-1".to_owned(),
+    };
+    let (kind, values) = match &line.what {
+        Change::New => ("new", vec![]),
+        Change::Busy => ("busy", vec![]),
+        Change::Idle => ("idle", vec![]),
+        Change::Serve { budget } => ("serve", vec![budget.to_string()]),
+        Change::Expire { reason, slow, in_driver, short_think } => {
+            ("expire", vec![reason.text().to_owned(), bit(*slow), in_driver.to_string(), bit(*short_think)])
+        }
+        Change::Vtime { start, finish, delta, service, weight } => {
+            ("vtime", [start, finish, delta, service, weight].map(u64::to_string).to_vec())
+        }
+        Change::BudgetInputs { sync, seeky, last, left, queue_max, min } => (
+            "budget_inputs",
+            vec![bit(*sync), bit(*seeky), last.to_string(), left.to_string(), queue_max.to_string(), min.to_string()],
+        ),
+        Change::Budget { head_n, budget } => ("budget", vec![head_n.to_string(), budget.to_string()]),
+        Change::Rebudget { budget } => ("rebudget", vec![budget.to_string()]),
+        Change::Raised { since_ms, max_ms, coeff, weight, base_weight } => {
+            let mut values = vec![since_ms.to_string(), max_ms.to_string()];
+            values.extend([coeff, weight, base_weight].map(u64::to_string));
+            ("raised", values)
+        }
+        Change::MergePlanned { with } => ("merge_planned", vec![with.0.to_string()]),
+        Change::Merge => ("merge", vec![]),
+        Change::SplitQueue => ("split_queue", vec![]),
+        Change::WakerCandidate { io_context } => ("waker_candidate", vec![pid(*io_context)]),
+        Change::Waker { io_context } => ("waker", vec![pid(*io_context)]),
+        Change::RateReset { samples, sequential, sectors } => {
+            ("rate_reset", vec![samples.to_string(), sequential.to_string(), sectors.to_string()])
+        }
+        Change::MaxBudget { budget } => ("max_budget", vec![budget.to_string()]),
+        Change::Fifo => ("fifo", vec![]),
+        Change::Limit { .. } | Change::OverLimit { .. } | Change::Kick => return None,
+    };
+    let fields = fields_of(kind)?.iter().copied().zip(values).collect();
+    let name =
+        |label: BfqQueueLabel| QueueName { owner: label.io_context.map(|id| id.0), sync: label.sync, noidle: false };
+    Some(Line { queue: line.queue.map(name), kind: kind.to_owned(), fields })
+}
+
+/// A place where the two differ.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// Time of the recorded line, or of the last one before ours, ns.
+    pub t_ns: u64,
+    /// The recorded line; none if ours is one too many.
+    pub recorded: Option<Line>,
+    /// Our line; none if we lack one.
+    pub ours: Option<Line>,
+}
+
+/// Compares lines in order: an equal line is looked for among the next few of both sides, so that one that is missing
+/// does not spoil the rest. Answers how many are equal, and the differences.
+pub(super) fn compare(recorded: &[(u64, Line)], ours: &[Line]) -> (u64, Vec<Difference>) {
+    /// How far to look for the next common line.
+    const AHEAD: usize = 40;
+    let (mut i, mut j, mut equal) = (0, 0, 0);
+    let mut differences = Vec::new();
+    while i < recorded.len() || j < ours.len() {
+        if i < recorded.len() && j < ours.len() && recorded[i].1 == ours[j] {
+            (i, j, equal) = (i + 1, j + 1, equal + 1);
+            continue;
+        }
+        let meets = |skip: usize| {
+            (0..=skip).find_map(|left| {
+                let right = skip - left;
+                let same = recorded.get(i + left).is_some_and(|(_, line)| ours.get(j + right) == Some(line));
+                same.then_some((left, right))
+            })
+        };
+        let (left, right) = (1..AHEAD).find_map(meets).unwrap_or((1, 1));
+        for step in 0..left.max(right) {
+            let theirs = (step < left).then(|| recorded.get(i + step)).flatten();
+            let own = (step < right).then(|| ours.get(j + step)).flatten();
+            if theirs.is_some() || own.is_some() {
+                let t_ns = theirs.or(recorded.get(i.min(recorded.len().saturating_sub(1)))).map_or(0, |&(t, _)| t);
+                let recorded = theirs.map(|(_, line)| line.clone());
+                differences.push(Difference { t_ns, recorded, ours: own.cloned() });
+            }
+        }
+        (i, j) = (i + left, j + right);
+    }
+    (equal, differences)
+}

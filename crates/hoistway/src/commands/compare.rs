@@ -1,0 +1,298 @@
+//! `hoistway compare`: one load under every scheduler.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use hoistway_blk::{Kernel, Nanos, SCHEDULERS};
+use hoistway_device::Preset;
+use hoistway_results::ResultsDocument;
+use hoistway_results::document::FormatTag;
+use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, WORKER_HOP, compare};
+use hoistway_workload::{Environment, Workload};
+use serde_json::{Value, json};
+
+use crate::Ending;
+use crate::output::{Format, Output};
+use crate::progress::Progress;
+
+/// The load of a first run.
+const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../../jobs/example.fio"));
+/// The device of whoever names none.
+const DEFAULT_DEVICE: &str = "intel-s3520-1600gb";
+/// CPUs of the simulated host.
+const CPUS: u16 = 8;
+/// Largest job file that is read.
+const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Runs a fio job file under every scheduler, in virtual time, and compares.
+///
+/// Examples:
+///   hoistway compare
+///   hoistway compare my-load.fio --device intel-s3520-1600gb
+///   hoistway compare my-load.fio --device my-disk.toml --schedulers none,mq-deadline
+///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --runtime 2m
+///   hoistway compare my-load.fio --format json -o results.json
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// A fio job file, or - for standard input. Without it a bundled example runs.
+    job: Option<PathBuf>,
+    /// The device: a built-in preset (see `hoistway devices`) or a TOML file. With several devices,
+    /// NAME=PRESET for each `filename` of the job file.
+    #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
+    device: Vec<String>,
+    /// The schedulers to compare: a list, or all.
+    #[arg(long, value_name = "LIST|all", default_value = "all", value_delimiter = ',')]
+    schedulers: Vec<String>,
+    /// Sets a tunable, as a write to queue/iosched/ would. May be given several times.
+    #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
+    set: Vec<String>,
+    /// The kernel whose block layer is simulated: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
+    #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT)]
+    kernel: Kernel,
+    /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    runtime: Option<Nanos>,
+    /// Everything random is drawn from it; the same seed gives the same results to the bit.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How the results are written.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn parse_time(text: &str) -> Result<Nanos, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit {
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "" | "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return Err(format!("unknown unit \"{unit}\" (expected us, ms, s, m, h or d)")),
+    };
+    let number: u64 = number.parse().map_err(|_| "expected a whole number with a unit, such as 30s".to_owned())?;
+    match number.checked_mul(factor) {
+        Some(0) | None => Err("expected a time between 1 us and 500 years".to_owned()),
+        Some(ns) => Ok(Nanos(ns)),
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let (job_file, job_text) = read_job(arguments.job.as_deref())?;
+    let workload = parse_job(&job_text, &job_file)?;
+    let (devices, mut notices) = choose_devices(&workload, &arguments.device)?;
+    let schedulers = choose_schedulers(&arguments.schedulers)?;
+    let settings = parse_settings(&arguments.set, &schedulers)?;
+    let output = Output::open(arguments.output.as_deref())?;
+
+    notices.extend(workload.notices.iter().cloned());
+    let queue = QueueSettings { kernel: arguments.kernel, cpus: CPUS, nr_requests: None, worker_hop: WORKER_HOP };
+    let specs: Vec<RunSpec> = schedulers
+        .iter()
+        .map(|scheduler| RunSpec {
+            scheduler: scheduler.clone(),
+            tunables: settings.get(scheduler).cloned().unwrap_or_default(),
+            seed: arguments.seed,
+        })
+        .collect();
+    let scenario =
+        Scenario { workload: &workload, devices: devices.iter().collect(), queue, runtime: arguments.runtime };
+
+    let controls: Arc<Vec<Control>> = Arc::new(specs.iter().map(|_| Control::default()).collect());
+    let interrupted = Arc::clone(&controls);
+    ctrlc::set_handler(move || interrupted.iter().for_each(|run| run.cancelled.store(true, Ordering::Relaxed)))
+        .context("cannot watch for Ctrl-C")?;
+    let begin = Instant::now();
+    let (runs, partial) = {
+        let _progress = Progress::show(&controls, expected_ns(&workload, arguments.runtime));
+        compare(&scenario, &specs, &controls)?
+    };
+    let wall_seconds = begin.elapsed().as_secs_f64();
+
+    let config = scenario.queue.config(&devices[0]);
+    let mut document = ResultsDocument {
+        format: FormatTag,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        job_file,
+        job_text,
+        device: describe_devices(&workload, &devices)?,
+        kernel: arguments.kernel.to_string(),
+        cpus: u32::from(CPUS),
+        hw_queues: u32::from(config.hw_queues.min(config.cpus)),
+        nr_requests: config.scheduler_depth(),
+        host: json!({"name": "default", "worker_hop_us": WORKER_HOP.0 as f64 / 1e3}),
+        seed: arguments.seed,
+        wall_seconds,
+        simulated_ios: runs.iter().map(|run| run.simulated_ios).sum(),
+        partial,
+        notices,
+        runs,
+    };
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    document.runs.iter_mut().for_each(|run| run.fio.set_timestamp_ms(now_ms));
+    let text = match arguments.format {
+        Format::Table => hoistway_report::table(&document, &output.style()),
+        Format::Json => hoistway_report::json(&document),
+    };
+    output.write(&text)?;
+    Ok(if partial { Ending::Interrupted } else { Ending::Done })
+}
+
+// --- the job file ---
+
+fn read_job(path: Option<&Path>) -> Result<(String, String)> {
+    let Some(path) = path else { return Ok((EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned())) };
+    let name = path.display().to_string();
+    let mut bytes = Vec::new();
+    let read = if name == "-" {
+        std::io::stdin().lock().take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+    };
+    read.with_context(|| format!("{name}: cannot be read (expected a fio job file)"))?;
+    if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
+        bail!("{name}: longer than 64 MiB (expected a fio job file)");
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+        anyhow!("{name}:{}: not text (expected a fio job file)", line + 1)
+    })?;
+    Ok((name, text))
+}
+
+fn parse_job(text: &str, name: &str) -> Result<Workload> {
+    let memory_mib = 16 * 1024;
+    let environment = Environment {
+        variable: &|name| std::env::var(name).ok(),
+        include: &|path| std::fs::read_to_string(path),
+        cpus: u32::from(CPUS),
+        page_bytes: 4096,
+        memory_mib,
+    };
+    Ok(Workload::parse(text, name, &environment)?)
+}
+
+/// Virtual time of a run, if every process is bounded by time.
+fn expected_ns(workload: &Workload, runtime: Option<Nanos>) -> Option<u64> {
+    let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
+    for process in &workload.processes {
+        let length = process.start_delay + process.ramp + runtime.or(process.runtime)?;
+        let phase = phases.entry(process.phase).or_default();
+        *phase = length.0.max(*phase);
+    }
+    Some(phases.values().sum())
+}
+
+// --- devices ---
+
+/// A built-in preset by name, or a preset from a file.
+pub(crate) fn device_named(name: &str) -> Result<Preset> {
+    let path = Path::new(name);
+    if path.extension().is_some_and(|extension| extension == "toml") || name.contains('/') {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("{name}: cannot be read (expected a device preset in TOML)"))?;
+        return Ok(Preset::from_toml(&text, name)?);
+    }
+    Ok(Preset::builtin(name)?)
+}
+
+/// The device of each file of the load.
+fn choose_devices(workload: &Workload, wanted: &[String]) -> Result<(Vec<Preset>, Vec<String>)> {
+    let mut named: BTreeMap<&str, Preset> = BTreeMap::new();
+    let mut common = None;
+    for device in wanted {
+        match device.split_once('=') {
+            Some((file, name)) => {
+                if !workload.files.iter().any(|known| known == file) {
+                    bail!(
+                        "--device {device}: the job file has no filename \"{file}\" (expected one of {})",
+                        workload.files.join(", ")
+                    );
+                }
+                named.insert(file, device_named(name)?);
+            }
+            None if common.is_some() => {
+                bail!("--device {device}: a device for all files was given before (expected NAME=PRESET)")
+            }
+            None => common = Some(device_named(device)?),
+        }
+    }
+    let mut notices = Vec::new();
+    let needs_default = workload.files.iter().any(|file| !named.contains_key(file.as_str()));
+    if common.is_none() && needs_default {
+        notices.push(format!("No --device was given: {DEFAULT_DEVICE} was taken (see `hoistway devices`)."));
+    }
+    let common = match common {
+        Some(preset) => preset,
+        None => Preset::builtin(DEFAULT_DEVICE)?,
+    };
+    let devices =
+        workload.files.iter().map(|file| named.get(file.as_str()).cloned().unwrap_or_else(|| common.clone())).collect();
+    Ok((devices, notices))
+}
+
+fn describe_devices(workload: &Workload, devices: &[Preset]) -> Result<Value> {
+    let mut described = Vec::with_capacity(devices.len());
+    for (file, preset) in workload.files.iter().zip(devices) {
+        let mut value = serde_json::to_value(preset)?;
+        if let (true, Value::Object(object)) = (devices.len() > 1, &mut value) {
+            object.insert("file".to_owned(), Value::from(file.as_str()));
+        }
+        described.push(value);
+    }
+    Ok(if described.len() == 1 { described.remove(0) } else { Value::Array(described) })
+}
+
+// --- schedulers and tunables ---
+
+fn choose_schedulers(wanted: &[String]) -> Result<Vec<String>> {
+    let mut chosen: Vec<String> = Vec::new();
+    for name in wanted {
+        if name == "all" {
+            chosen.extend(SCHEDULERS.iter().map(|&known| known.to_owned()));
+        } else if SCHEDULERS.contains(&name.as_str()) {
+            chosen.push(name.clone());
+        } else {
+            bail!("--schedulers {name}: unknown scheduler (expected all, or some of {})", SCHEDULERS.join(", "));
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    chosen.retain(|name| seen.insert(name.clone()));
+    Ok(chosen)
+}
+
+type Settings = BTreeMap<String, Vec<(String, String)>>;
+
+fn parse_settings(wanted: &[String], schedulers: &[String]) -> Result<Settings> {
+    let mut settings = Settings::new();
+    for setting in wanted {
+        let parsed = setting.split_once('=').and_then(|(name, value)| {
+            let (scheduler, tunable) = name.split_once('.')?;
+            Some((scheduler, tunable, value))
+        });
+        let Some((scheduler, tunable, value)) = parsed else {
+            bail!("--set {setting}: expected SCHED.TUNABLE=VALUE, such as mq-deadline.fifo_batch=1");
+        };
+        if !SCHEDULERS.contains(&scheduler) {
+            bail!("--set {setting}: unknown scheduler \"{scheduler}\" (expected one of {})", SCHEDULERS.join(", "));
+        }
+        if !schedulers.iter().any(|known| known == scheduler) {
+            bail!("--set {setting}: {scheduler} is not among the schedulers that are compared");
+        }
+        settings.entry(scheduler.to_owned()).or_default().push((tunable.to_owned(), value.to_owned()));
+    }
+    Ok(settings)
+}

@@ -1,0 +1,37 @@
+//! `hoistway devices`: what device models there are.
+
+use anyhow::Result;
+use clap::Args;
+use hoistway_device::Preset;
+
+use crate::Ending;
+use crate::commands::compare::device_named;
+use crate::output::Output;
+
+/// Lists the device models, or describes one: what it is, what it is calibrated on, how far off it is.
+///
+/// Examples:
+///   hoistway devices
+///   hoistway devices intel-s3520-1600gb
+///   hoistway devices my-disk.toml
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// A built-in preset, or a TOML file of your own.
+    device: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let text = match &arguments.device {
+        Some(name) => device_named(name)?.describe(),
+        None => {
+            let mut text = String::new();
+            for name in Preset::builtin_names() {
+                text += &format!("{name:24} {}\n", Preset::builtin(name)?.title);
+            }
+            text
+        }
+    };
+    Output::open(None)?.write(&(text.trim_end().to_owned() + "\n"))?;
+    Ok(Ending::Done)
+}

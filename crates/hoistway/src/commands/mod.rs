@@ -1,0 +1,5 @@
+//! The subcommands, one file each.
+
+pub(crate) mod compare;
+pub(crate) mod conform;
+pub(crate) mod devices;

@@ -1,0 +1,53 @@
+//! The command line: parse, call a library, render.
+
+mod commands;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Which I/O scheduler, with which settings, for my device and my load?
+///
+/// Hoistway is the Linux multi-queue block layer with its I/O schedulers, in virtual time over device models.
+#[derive(Parser, Debug)]
+#[command(version, about, long_about, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Compare(commands::compare::Arguments),
+    Conform(commands::conform::Arguments),
+    Devices(commands::devices::Arguments),
+}
+
+/// How a command ended well, or was ended.
+pub(crate) enum Ending {
+    /// It did what it was asked.
+    Done,
+    /// The user interrupted it; what it had was printed and marked.
+    Interrupted,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ending = match cli.command {
+        Command::Compare(arguments) => commands::compare::run(&arguments),
+        Command::Conform(arguments) => commands::conform::run(&arguments),
+        Command::Devices(arguments) => commands::devices::run(&arguments),
+    };
+    match ending {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::Interrupted) => ExitCode::from(130),
+        // Whoever read our output has had enough: nothing to complain about.
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hoistway: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

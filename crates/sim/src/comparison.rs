@@ -1,0 +1,60 @@
+//! A comparison: the same load under several schedulers, side by side on all cores.
+
+use std::time::Instant as WallClock;
+
+use hoistway_results::document::{Front, JobSummary, Run};
+use hoistway_results::fio::{Output, OutputParameters};
+use rayon::prelude::*;
+use serde_json::{Map, Value};
+
+use crate::simulation::{Control, RunError, RunSpec, Scenario, run};
+
+/// Runs all `specs`, as many at once as there are cores, and answers in their order. `controls` has one entry for each
+/// of them. A run that was cancelled before it began is left out.
+///
+/// The outcome does not depend on how many run at once.
+///
+/// # Errors
+/// The first run that cannot begin.
+pub fn compare(scenario: &Scenario<'_>, specs: &[RunSpec], controls: &[Control]) -> Result<(Vec<Run>, bool), RunError> {
+    let runs: Vec<Option<(Run, bool)>> = specs
+        .par_iter()
+        .zip(controls)
+        .map(|(spec, control)| {
+            if control.cancelled.load(std::sync::atomic::Ordering::Relaxed) {
+                return Ok(None);
+            }
+            one(scenario, spec, control).map(Some)
+        })
+        .collect::<Result<_, RunError>>()?;
+    let partial = runs.iter().any(|run| run.as_ref().is_none_or(|(_, partial)| *partial));
+    Ok((runs.into_iter().flatten().map(|(run, _)| run).collect(), partial))
+}
+
+fn one(scenario: &Scenario<'_>, spec: &RunSpec, control: &Control) -> Result<(Run, bool), RunError> {
+    let begin = WallClock::now();
+    let result = run(scenario, spec, control)?;
+    let wall_seconds = begin.elapsed().as_secs_f64();
+    let parameters = OutputParameters::default();
+    let tunables: Map<String, Value> = spec
+        .tunables
+        .iter()
+        .map(|(name, text)| {
+            (name.clone(), text.parse::<i64>().map_or_else(|_| Value::from(text.as_str()), Value::from))
+        })
+        .collect();
+    let run = Run {
+        scheduler: spec.scheduler.clone(),
+        front: Front::Mq,
+        tunables,
+        repeat: 0,
+        seed: spec.seed,
+        simulated_seconds: result.simulated.as_secs_f64(),
+        simulated_ios: result.ios,
+        wall_seconds,
+        cpu_us_per_io: None,
+        jobs: JobSummary::from_processes(&result.processes),
+        fio: Output::from_processes(&scenario.workload.global_options, &result.processes, &parameters),
+    };
+    Ok((run, result.partial))
+}
