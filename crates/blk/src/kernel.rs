@@ -106,6 +106,15 @@ pub enum DeadlineGeneration {
     CPrime,
 }
 
+/// The generations of cfq (`cfq.md` 1), by the clock that they count in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum CfqGeneration {
+    /// Up to 4.7: timer ticks.
+    Ticks,
+    /// 4.8 and later: nanoseconds. (What 4.12 changed besides is in all rows here.)
+    Nanoseconds,
+}
+
 /// The generations of kyber (`kyber.md`), by how they steer the depths and where requests wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum KyberGeneration {
@@ -165,6 +174,8 @@ pub struct Generation {
     pub deadline_limits_async: bool,
     /// kyber's generation.
     pub kyber: KyberGeneration,
+    /// cfq's generation. Kernels without the legacy path run its last form.
+    pub cfq: CfqGeneration,
 }
 
 static GENERATIONS: [Generation; 7] = {
@@ -191,8 +202,9 @@ static GENERATIONS: [Generation; 7] = {
         deadline: DeadlineGeneration::A,
         deadline_limits_async: false,
         kyber: KyberGeneration::Windows,
+        cfq: CfqGeneration::Nanoseconds,
     };
-    const V4_4: Generation = Generation { kernel: Kernel::V4_4, ..V4_12 };
+    const V4_4: Generation = Generation { kernel: Kernel::V4_4, cfq: CfqGeneration::Ticks, ..V4_12 };
     const V4_19: Generation = Generation {
         kernel: Kernel::V4_19,
         budget: true,

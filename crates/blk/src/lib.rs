@@ -42,29 +42,30 @@ pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use driver::{Driver, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
-    Scheduler, Serialized, WokenHctxs,
+    Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, MayQueue, Needs, Place, PolicyCx, Reason,
+    Requests, Scheduler, Serialized, WokenHctxs,
 };
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, SECTOR_BYTES, Sector, Waiter};
 pub use ioprio::{IoPriority, PriorityClass};
 pub use kernel::{
-    AfterLeftovers, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration, PlugOrder, PlugUse, ShallowRule,
+    AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
+    PlugOrder, PlugUse, ShallowRule,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
 pub use plug::Plug;
 pub use probe::{Event, NoProbe, Probe};
 pub use queue::{
-    ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush, QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step,
-    Submission, Submitted,
+    ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush, QUEUE_DEPTH_MAX, Queue, QueueConfig,
+    SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
-pub use schedulers::{Cfq, CfqClock, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
+pub use schedulers::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
 };

@@ -29,6 +29,11 @@ const INSIDE_SHOWN: usize = 8;
 /// The code between the question and the moment at which the scheduler reads its clock, ns.
 const QUESTION: u64 = 4_000;
 
+/// A completion and its consequences are one interrupt if they are no further apart, ns.
+const INTERRUPT: u64 = 50_000;
+/// From the beginning of an interrupt to its completion event, ns.
+const INTERRUPT_ENTRY: u64 = 8_000;
+
 /// Replays `trace`.
 #[must_use]
 pub fn replay(trace: &Trace) -> Outcome {
@@ -62,6 +67,8 @@ struct Step<'a> {
     at: u64,
     /// What the policy's nanosecond clock shows.
     ns: u64,
+    /// The moment whose tick counts, ns.
+    tick_at: u64,
     what: What<'a>,
 }
 
@@ -74,6 +81,7 @@ enum What<'a> {
 fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<Step<'a>> {
     let mut clocks = PlugClocks::default();
     let mut steps = Vec::new();
+    let mut completed = 0;
     for event in &trace.events {
         let (at, real) = match &event.kind {
             // An interrupt may be logged between the question and the answer although the decision was taken.
@@ -81,10 +89,19 @@ fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<Step<'
             _ => (event.t.0, event.t.0),
         };
         let ns = clocks.read(event, real);
-        steps.push(Step { at, ns, what: What::Event(event) });
+        let tick_at = match &event.kind {
+            EventKind::Complete(_) => {
+                completed = event.t.0;
+                at
+            }
+            // An interrupt that began before a tick's edge does not see the tick.
+            EventKind::Finish { .. } if at - completed < INTERRUPT => completed.saturating_sub(INTERRUPT_ENTRY),
+            _ => at,
+        };
+        steps.push(Step { at, ns, tick_at, what: What::Event(event) });
     }
     for (at, pid) in exits::exits(trace, pid_of) {
-        steps.push(Step { at, ns: at, what: What::Exit(pid) });
+        steps.push(Step { at, ns: at, tick_at: at, what: What::Exit(pid) });
     }
     steps.sort_by_key(|step| step.at);
     steps
@@ -185,7 +202,7 @@ impl<'a> Replay<'a> {
     }
 
     fn step(&mut self, step: &Step<'_>) {
-        self.now = Now { at: Instant(step.ns), tick: self.phase.at(step.at) };
+        self.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
         match step.what {
             What::Exit(pid) => self.call(|policy, cx| policy.io_context_exited(cx, IoContextId(pid))),
             What::Event(event) => self.event(event),

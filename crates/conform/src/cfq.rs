@@ -10,9 +10,8 @@
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Allocation, Bio, Calls, Cfq, CfqClock, CfqConfig, CfqEvent, CfqMessage, CgroupId, CgroupVersion, Edge, HctxId,
-    Instant, IoContextId, IoPriority, Local, Nanos, Now, Place, PolicyCx, Reason, RequestPool, Requests, Rq, RqId,
-    Scheduler, Tick,
+    Allocation, Bio, Calls, Cfq, CfqConfig, CfqEvent, CfqMessage, CgroupId, Edge, HctxId, Instant, IoContextId,
+    IoPriority, Local, Nanos, Now, Place, PolicyCx, Reason, RequestPool, Requests, Rq, RqId, Scheduler, Tick,
 };
 use hoistway_trace::iosched::{
     Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, Merge, QueueName, RqMerge,
@@ -20,6 +19,7 @@ use hoistway_trace::iosched::{
 };
 
 use crate::fifo::{Baseline, Candidate};
+use crate::kernel_of;
 use crate::score::{Mismatch, Outcome};
 
 /// How many requests of the inside a mismatch lists.
@@ -106,12 +106,9 @@ impl<'a> Replay<'a> {
         // Two pools, each of which may be exceeded by half.
         let capacity = 4 * header.queue.nr_requests + 64;
         let config = CfqConfig {
-            clock: CfqClock::Nanoseconds,
             hz: header.hz,
-            rotational: header.queue.rotational,
-            cgroups: CgroupVersion::V1,
             completion_step: COMPLETION_STEP,
-            ..CfqConfig::new(header.queue.rotational)
+            ..CfqConfig::new(kernel_of(header).generation(), header.queue.rotational)
         };
         let processes =
             header.processes.iter().map(|process| (process.pid, (process.cgroup, process.effective_ioprio())));
@@ -379,9 +376,7 @@ impl<'a> Replay<'a> {
         let show = |candidate: &Candidate| {
             let live = self.live.get(&candidate.rq);
             let queue = live.and_then(|live| self.policy.queue_of(live.id));
-            let queue = queue.map_or_else(String::new, |name| {
-                CfqMessage { queue: Some(name), event: CfqEvent::Fifo }.to_string().replace(" fifo=", "")
-            });
+            let queue = queue.map_or_else(String::new, |name| name.to_string());
             format!("rq {} {}+{} of {queue}", candidate.rq.0, candidate.sector.0, candidate.sectors)
         };
         let name = |rq: Option<RqNumber>| {

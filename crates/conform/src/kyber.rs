@@ -7,7 +7,7 @@
 
 mod clock;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
     Bio, Calls, CgroupId, ControllerRound, CpuId, Domain, HctxId, Hz, Instant, IoContextId, Kyber, KyberChoice,
@@ -21,7 +21,7 @@ use hoistway_trace::iosched::{
 use crate::fifo::{Baseline, Candidate};
 use crate::kernel_of;
 use crate::score::{Mismatch, Outcome, OwnController};
-use clock::{PlugClocks, timed};
+use clock::{Moment, PlugClocks, moments};
 
 /// How many requests of the inside a mismatch lists.
 const INSIDE_SHOWN: usize = 8;
@@ -32,11 +32,6 @@ pub fn replay(trace: &Trace) -> Outcome {
     let mut outcome = Replay::new(trace, Depths::Recorded).run(trace).outcome;
     let own = Replay::new(trace, Depths::Own).run(trace);
     let (recorded, found) = (recorded_findings(trace), own.findings);
-    if std::env::var("KYDBG").is_ok() {
-        for i in 0..recorded.len().max(found.len()) {
-            eprintln!("{:?} | {:?}", recorded.get(i), found.get(i));
-        }
-    }
     let pick = |wanted: fn(&Finding) -> bool| {
         let of = |findings: &[Finding]| findings.iter().copied().filter(wanted).collect::<Vec<_>>();
         identical(&of(&recorded), &of(&found))
@@ -102,11 +97,15 @@ struct Replay {
     /// Requests that are not released yet.
     live: HashMap<RqNumber, (RqId, Domain)>,
     by_id: Vec<Option<RqNumber>>,
+    /// Lines of decisions that were made before they were printed.
+    decided: HashSet<u64>,
     /// Requests that kyber has given out or has never seen.
     outside: HashMap<RqNumber, Rq>,
     baseline: Baseline,
     /// When the controller's timer is due.
     due: Option<Instant>,
+    /// When it came last.
+    last_round: Option<Tick>,
     findings: Vec<Finding>,
     outcome: Outcome,
 }
@@ -139,9 +138,11 @@ impl Replay {
             free: (0..capacity).rev().map(RqId).collect(),
             live: HashMap::new(),
             by_id: vec![None; capacity as usize],
+            decided: HashSet::new(),
             outside: HashMap::new(),
             baseline: Baseline::default(),
             due: None,
+            last_round: None,
             findings: Vec::new(),
             outcome: Outcome::default(),
         };
@@ -152,13 +153,13 @@ impl Replay {
     }
 
     fn run(mut self, trace: &Trace) -> Self {
-        for (now, event) in timed(trace) {
-            self.event(now, event);
+        for moment in moments(trace) {
+            self.moment(&moment);
         }
         self
     }
 
-    fn event(&mut self, now: Now, event: &Event) {
+    fn moment(&mut self, &Moment { now, event, in_doubt }: &Moment<'_>) {
         self.timer_until(now.tick);
         let at = now.at;
         let (cpu, pid) = (event.cpu.unwrap_or(CpuId(0)), event.pid.unwrap_or(0));
@@ -170,7 +171,7 @@ impl Replay {
             EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
                 self.merge(cpu, pid, merge.rq, Submitted { bio: merge.bio, io: merge.io });
             }
-            EventKind::Dispatch(dispatch) => self.ask(event, dispatch),
+            EventKind::Dispatch(dispatch) => self.ask(event, dispatch, in_doubt),
             EventKind::Issue(issue) => self.issued(at, pid, issue.rq, issue.bio, &issue.io),
             EventKind::Sample { rq } => self.sample(now, cpu, *rq),
             EventKind::Finish { rq } => {
@@ -183,6 +184,7 @@ impl Replay {
             EventKind::KyberAdjust { domain, depth } if self.depths == Depths::Recorded => {
                 self.kyber.adopt_depth(domain_of(*domain), *depth);
             }
+            EventKind::KyberLatency(_) if self.depths == Depths::Own => self.recorded_round(now),
             EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(name, value),
             EventKind::Unknown(_) => self.outcome.unknown_events += 1,
             _ => {}
@@ -237,24 +239,39 @@ impl Replay {
 
     // --- the way out ---
 
-    fn ask(&mut self, event: &Event, dispatch: &Dispatch) {
+    /// Puts the recorded question. A decision whose place is in doubt was made here if our answer is the recorded one.
+    fn ask(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
         let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
         // A request that never went in (flush machinery) is no decision of the scheduler's.
-        if kernel.is_some_and(|rq| self.baseline.candidate(rq).is_none()) {
+        if kernel.is_some_and(|rq| self.baseline.candidate(rq).is_none()) || self.decided.remove(&event.line) {
             return;
         }
-        let before = self.kyber.turn(dispatch.hctx);
-        let (rq, reason) = self.kyber.dispatch(dispatch.hctx);
+        let hctx = dispatch.hctx;
+        let before = self.kyber.turn(hctx);
+        let (rq, reason) = self.kyber.dispatch(hctx);
         let ours = rq.as_ref().and_then(|rq| self.by_id[rq.id().index()]);
-        if ours != kernel {
+        if in_doubt {
+            if ours != kernel {
+                self.kyber.undo(hctx, before, rq);
+                return;
+            }
+            self.decided.insert(event.line);
+        }
+        let choice = dispatch.chosen.as_ref().zip(dispatch.token).and_then(|(chosen, token)| {
+            let &(id, domain) = self.live.get(&chosen.rq)?;
+            Some(KyberChoice { id, domain, token })
+        });
+        let rq = if ours == kernel {
+            if let Some(choice) = choice {
+                self.kyber.adopt_token(choice.id, choice.token);
+            }
+            rq
+        } else {
             let mismatch = self.explain(event, kernel, ours, reason);
             self.outcome.note(|| mismatch);
-        }
-        let choice = dispatch.chosen.as_ref().and_then(|chosen| {
-            let &(id, domain) = self.live.get(&chosen.rq)?;
-            Some(KyberChoice { id, domain, token: dispatch.token? })
-        });
-        let rq = self.kyber.adopt(dispatch.hctx, before, rq, choice);
+            self.kyber.undo(hctx, before, rq);
+            self.kyber.adopt(hctx, choice)
+        };
         self.baseline.judge(&mut self.outcome.score, kernel, ours);
         if let (Some(number), Some(rq)) = (kernel, rq) {
             self.outcome.tokens.1 += 1;
@@ -322,11 +339,24 @@ impl Replay {
     /// Lets the timer come if it is due by this tick.
     fn timer_until(&mut self, tick: Tick) {
         while let Some(due) = self.due.map(|due| self.hz.now(due)).filter(|due| due.tick <= tick) {
-            let mut calls = Calls::default();
-            self.kyber.timer(due, &mut calls);
-            self.due = calls.set_timer;
-            self.findings.extend(self.kyber.last_round().iter().flat_map(findings_of));
+            self.round(due);
         }
+    }
+
+    /// A recorded round. With several CPUs, whose ticks come when their turn to run does, it may not be where ours is:
+    /// then ours is moved. What it finds is still its own.
+    fn recorded_round(&mut self, now: Now) {
+        if self.last_round != Some(now.tick) {
+            self.round(now);
+        }
+    }
+
+    fn round(&mut self, now: Now) {
+        let mut calls = Calls::default();
+        self.kyber.timer(now, &mut calls);
+        self.due = calls.set_timer;
+        self.last_round = Some(now.tick);
+        self.findings.extend(self.kyber.last_round().iter().flat_map(findings_of));
     }
 }
 

@@ -1,9 +1,11 @@
 //! The command line: parse, call a library, render.
 
 mod commands;
+mod input;
 mod output;
 mod progress;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -46,8 +48,22 @@ fn main() -> ExitCode {
         // Whoever read our output has had enough: nothing to complain about.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("hoistway: {error:#}");
+            // Not `eprintln!`: that panics if nobody reads standard error any more.
+            let _ = writeln!(std::io::stderr(), "hoistway: {}", told_once(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// The error with its causes behind it, except those that it quotes itself.
+fn told_once(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if message.is_empty() {
+            message = cause;
+        } else if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
+        }
+    }
+    message
 }

@@ -20,29 +20,45 @@ pub(crate) enum Format {
 /// The place for results.
 pub(crate) enum Output {
     Standard,
-    /// Written beside its place and renamed at the end.
+    /// An ordinary file: written beside its place and renamed at the end.
     File {
+        /// As the user named it.
+        name: PathBuf,
+        /// Where it is, behind all symbolic links.
         place: PathBuf,
         beside: PathBuf,
+    },
+    /// A device, a pipe or the like, which has to stay what it is.
+    Special {
+        name: PathBuf,
+        file: fs::File,
     },
 }
 
 impl Output {
     /// Checks that `file`, if given, can be written, before any work is done.
     pub(crate) fn open(file: Option<&Path>) -> Result<Output> {
-        let Some(place) = file else { return Ok(Output::Standard) };
-        if place.is_dir() {
-            return Err(anyhow!("{}: is a directory (expected a file to write the results to)", place.display()));
+        let Some(name) = file.map(Path::to_owned) else { return Ok(Output::Standard) };
+        let kind = fs::metadata(&name).map(|metadata| metadata.file_type());
+        if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
+            return Err(anyhow!("{}: is a directory (expected a file to write the results to)", name.display()));
         }
-        let name = place
+        if kind.is_ok_and(|kind| !kind.is_file()) {
+            let opened = fs::OpenOptions::new().write(true).open(&name);
+            let file = opened.with_context(|| cannot_be_written(&name))?;
+            return Ok(Output::Special { name, file });
+        }
+        let place = fs::canonicalize(&name).unwrap_or_else(|_| name.clone());
+        let last = place
             .file_name()
-            .ok_or_else(|| anyhow!("{}: expected the name of a file to write the results to", place.display()))?;
+            .ok_or_else(|| anyhow!("{}: expected the name of a file to write the results to", name.display()))?;
         let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
+        hidden.push(last);
         hidden.push(format!(".{}.part", std::process::id()));
         let beside = place.with_file_name(hidden);
-        fs::write(&beside, b"").with_context(|| format!("{}: cannot be written", place.display()))?;
-        Ok(Output::File { place: place.to_owned(), beside })
+        // Only a trial: whatever ends this process later leaves nothing behind.
+        fs::write(&beside, b"").and_then(|()| fs::remove_file(&beside)).with_context(|| cannot_be_written(&name))?;
+        Ok(Output::File { name, place, beside })
     }
 
     /// Writes the results.
@@ -50,15 +66,14 @@ impl Output {
         match &mut self {
             Output::Standard => {
                 let mut out = io::stdout().lock();
-                out.write_all(text.as_bytes())?;
-                out.flush()?;
+                out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output: cannot be written")
             }
-            Output::File { place, beside } => {
+            Output::File { name, place, beside } => {
                 let written = fs::write(&*beside, text).and_then(|()| fs::rename(&*beside, &*place));
-                written.with_context(|| format!("{}: cannot be written", place.display()))?;
+                written.with_context(|| cannot_be_written(name))
             }
+            Output::Special { name, file } => file.write_all(text.as_bytes()).with_context(|| cannot_be_written(name)),
         }
-        Ok(())
     }
 
     fn is_terminal(&self) -> bool {
@@ -84,6 +99,10 @@ impl Drop for Output {
             let _ = fs::remove_file(beside);
         }
     }
+}
+
+fn cannot_be_written(name: &Path) -> String {
+    format!("{}: cannot be written (expected a file in a folder that exists and may be written to)", name.display())
 }
 
 /// Whether `error` is only that nobody reads our output any more.

@@ -17,8 +17,8 @@ use crate::measure::{Finished, Measurement};
 /// What a task wants next.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Put a submission forward; it may have been parked before.
-    Submit(Submission),
+    /// Put the task's submission forward; it may have been parked before.
+    Submit,
     /// The system call ends: flush the plug, if there is one.
     EndCall,
     /// Nothing until a completion comes, or this moment.
@@ -50,7 +50,9 @@ pub(crate) struct Task {
     batch: VecDeque<u32>,
     /// Put forward in the running system call.
     called: Vec<u32>,
-    parked: Option<Submission>,
+    pub(crate) submission: Submission,
+    /// The submission sleeps for a tag.
+    is_parked: bool,
     /// The queue was full and now drains to `iodepth_low`.
     is_draining: bool,
     /// An fsync is under way: nothing is submitted beside it.
@@ -133,7 +135,8 @@ impl Task {
             ended: VecDeque::with_capacity(depth as usize),
             batch: VecDeque::with_capacity(depth as usize),
             called: Vec::with_capacity(depth as usize),
-            parked: None,
+            submission: Submission::idle(Waiter(placement.number)),
+            is_parked: false,
             is_draining: false,
             is_fenced: false,
             held_back: None,
@@ -200,7 +203,7 @@ impl Task {
     /// Whether there is a reason to run: something to reap that it waits for.
     #[inline]
     pub(crate) fn can_reap(&self) -> bool {
-        self.parked.is_none() && !self.ended.is_empty() && self.ended.len() as u32 >= self.wanted()
+        !self.is_parked && !self.ended.is_empty() && self.ended.len() as u32 >= self.wanted()
     }
 
     /// Completions that it waits for.
@@ -213,12 +216,11 @@ impl Task {
     /// Goes on until something outside has to happen.
     #[inline]
     pub(crate) fn next(&mut self, now: Instant) -> Next {
-        if let Some(submission) = self.parked.take() {
-            return Next::Submit(submission);
+        if std::mem::take(&mut self.is_parked) {
+            return Next::Submit;
         }
-        if let Some(slot) = self.batch.pop_front() {
-            self.called.push(slot);
-            return Next::Submit(Submission::new(self.bio(slot), Waiter(self.number)));
+        if self.begin_submission() {
+            return Next::Submit;
         }
         if !self.called.is_empty() {
             return Next::EndCall;
@@ -237,9 +239,8 @@ impl Task {
             let mut alarm = None;
             if self.may_submit(now) {
                 alarm = self.gather(now);
-                if let Some(slot) = self.batch.pop_front() {
-                    self.called.push(slot);
-                    return Next::Submit(Submission::new(self.bio(slot), Waiter(self.number)));
+                if self.begin_submission() {
+                    return Next::Submit;
                 }
             }
             if self.can_reap() {
@@ -255,9 +256,19 @@ impl Task {
         }
     }
 
+    /// Begins the submission of the next I/O of the running system call, if there is one.
+    #[inline]
+    fn begin_submission(&mut self) -> bool {
+        let Some(slot) = self.batch.pop_front() else { return false };
+        self.called.push(slot);
+        let bio = self.bio(slot);
+        self.submission.begin(bio);
+        true
+    }
+
     /// The submission did not get a tag: it goes on when the task is woken.
-    pub(crate) fn park(&mut self, submission: Submission) {
-        self.parked = Some(submission);
+    pub(crate) fn park(&mut self) {
+        self.is_parked = true;
     }
 
     /// Whether the running system call submits so many I/Os at once.

@@ -13,13 +13,15 @@ use crate::sharing::Sharing;
 use crate::time::Now;
 
 /// The flush of a plug, in steps.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PlugFlush {
     list: VecDeque<Rq>,
     explicit: bool,
     /// The time as the plug saw it.
     now: Now,
-    run: Option<HctxRun>,
+    /// A run of a hardware queue that the flush started, and whether it is under way.
+    run: HctxRun,
+    is_running: bool,
 }
 
 impl PlugFlush {
@@ -50,31 +52,29 @@ impl PlugFlush {
         let mut list = cx.effects.take_list();
         std::mem::swap(&mut list, &mut plug.list);
         plug.forget_clock();
-        PlugFlush { list, explicit, now, run: None }
+        PlugFlush { list, explicit, now, run: HctxRun::default(), is_running: false }
     }
 
     /// The request that the next step is about, if it is about one.
     #[must_use]
     pub fn next(&self) -> Option<&Rq> {
-        if self.run.is_some() { None } else { self.list.front() }
+        if self.is_running { None } else { self.list.front() }
     }
 
     /// Whether a run of a hardware queue is under way that the flush started.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.run.is_some()
+        self.is_running
     }
 
     /// One step.
     pub fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
-        if let Some(run) = &mut self.run {
+        if self.is_running {
             // What a plug's flush runs itself still sees the plug's clock.
             let real = std::mem::replace(&mut cx.now, self.now);
-            let step = run.step(queue, cx);
+            let step = self.run.step(queue, cx);
             cx.now = real;
-            if step == Step::Done {
-                self.run = None;
-            }
+            self.is_running = step == Step::More;
             return Step::More;
         }
         let Some(first) = self.list.front() else {
@@ -95,7 +95,8 @@ impl PlugFlush {
                 PlugOrder::Fifo | PlugOrder::Sorted => self.list.pop_front(),
             };
             if let Some(rq) = next {
-                self.run = queue.issue_directly(cx, rq);
+                self.is_running = queue.issue_directly(cx, rq);
+                self.run.start(hctx);
             }
             return Step::More;
         }
@@ -112,7 +113,8 @@ impl PlugFlush {
         cx.now = real;
         cx.effects.give_list(group);
         if self.explicit {
-            self.run = Some(queue.hctx_run(hctx));
+            self.is_running = true;
+            self.run.start(hctx);
         } else {
             queue.run_async(cx, hctx);
         }
@@ -123,7 +125,12 @@ impl PlugFlush {
 impl<Sh: Sharing> Queue<Sh> {
     /// Begins the flush of a plug: because its section ends, or because the task is about to sleep and its requests
     /// must only be queued. The caller steps through it.
-    pub fn begin_flush<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug, explicit: bool) -> PlugFlush {
+    pub fn begin_flush<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        plug: &mut Plug,
+        explicit: bool,
+    ) -> PlugFlush {
         if explicit { PlugFlush::explicit(self, cx, plug) } else { PlugFlush::before_sleep(cx, plug) }
     }
 

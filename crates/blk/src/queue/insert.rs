@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use super::run::HctxRun;
 use super::{Cx, Queue};
 use crate::driver::{Driver, Refusal, Rejected};
 use crate::effects::Effect;
@@ -55,15 +54,14 @@ impl<Sh: Sharing> Queue<Sh> {
         self.free_absorbed(cx, freed);
     }
 
-    /// Hands a request without a scheduler straight to the driver. If that does not work out it is queued, and a run
-    /// of its hardware queue is answered that the caller steps through.
+    /// Hands a request without a scheduler straight to the driver. Answers whether its hardware queue must be run,
+    /// because that did not work out and the request is queued.
     #[inline]
-    pub(super) fn issue_directly<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) -> Option<HctxRun> {
+    pub(super) fn issue_directly<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) -> bool {
         let hctx = &self.hctxs[rq.hctx.index()];
-        let id = rq.hctx;
         if hctx.is_stopped() || self.is_quiesced() || !self.take_budget(cx, &mut rq) {
             self.insert_one(cx, rq);
-            return Some(self.hctx_run(id));
+            return true;
         }
         rq.issued = cx.now.at;
         rq.marks.clear(Marks::HAS_BUDGET);
@@ -71,7 +69,7 @@ impl<Sh: Sharing> Queue<Sh> {
         match cx.driver.queue_rq(cx.now, rq, true) {
             Ok(()) => {
                 self.update_busy(hctx, false);
-                None
+                false
             }
             Err(Rejected { mut rq, why: Refusal::Busy | Refusal::UntilCompletion }) => {
                 cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
@@ -79,12 +77,12 @@ impl<Sh: Sharing> Queue<Sh> {
                 rq.marks.set(Marks::HAS_BUDGET);
                 self.return_budget(cx, &mut rq);
                 hctx.put_leftover(rq);
-                Some(self.hctx_run(id))
+                true
             }
             Err(Rejected { rq, why: Refusal::Failed(status) }) => {
                 self.update_busy(hctx, false);
                 self.complete(cx, rq, status);
-                None
+                false
             }
         }
     }

@@ -12,8 +12,8 @@ use crate::probe::{Event, Probe};
 use crate::request::Rq;
 use crate::sharing::Sharing;
 
-/// One run of a hardware queue, in steps.
-#[derive(Debug)]
+/// One run of a hardware queue, in steps. It may be started again when it is done.
+#[derive(Debug, Default)]
 pub struct HctxRun {
     hctx: HctxId,
     stage: Stage,
@@ -25,14 +25,12 @@ pub struct HctxRun {
     restarted: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stage {
     /// Look at the dispatch list.
     Begin,
     /// Send the left-overs.
     SendLeftovers,
-    /// Begin a batch from the scheduler.
-    BeginBatch,
     /// Draw another request of the batch; so many may still follow.
     Draw(u32),
     /// Send the batch.
@@ -44,20 +42,16 @@ enum Stage {
     TakeAll,
     /// Take one request from the software queues.
     TakeOne,
+    #[default]
     Done,
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// A run of a hardware queue, still to be stepped through.
-    #[inline]
-    pub(super) fn hctx_run(&self, hctx: HctxId) -> HctxRun {
-        HctxRun { hctx, stage: Stage::Begin, list: VecDeque::new(), careful: false, restarted: false }
-    }
-
     /// Runs a hardware queue on this CPU.
     #[inline]
     pub fn run_hctx<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
-        let mut run = self.hctx_run(hctx);
+        let mut run = HctxRun::default();
+        run.start(hctx);
         while run.step(self, cx) == Step::More {}
     }
 
@@ -84,6 +78,16 @@ impl<Sh: Sharing> Queue<Sh> {
 }
 
 impl HctxRun {
+    /// Begins a run of `hctx`.
+    #[inline]
+    pub(super) fn start(&mut self, hctx: HctxId) {
+        debug_assert!(self.list.is_empty());
+        self.hctx = hctx;
+        self.stage = Stage::Begin;
+        self.careful = false;
+        self.restarted = false;
+    }
+
     /// One step.
     #[inline]
     pub(super) fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
@@ -96,27 +100,12 @@ impl HctxRun {
                     AfterLeftovers::AskIfSent => sent,
                     AfterLeftovers::AskIfStuck => !sent,
                 };
-                if go_on { Self::ask(queue, self.hctx, true) } else { Stage::Done }
-            }
-            Stage::BeginBatch => {
-                let busy = queue.hctxs[self.hctx.index()].busy() > 0;
-                let limit = match queue.generation.fetch {
-                    Fetch::One => 1,
-                    Fetch::Batch { .. } if busy => 1,
-                    Fetch::Batch { .. } => queue.slots_per_hctx,
-                };
-                Stage::Draw(limit)
+                if go_on { self.source(queue) } else { Stage::Done }
             }
             Stage::Draw(left) => self.draw(queue, cx, left),
-            Stage::SendBatch { again } => {
-                let progress = self.send_batch(queue, cx);
-                match (progress, again) {
-                    (_, true) => self.again(queue, cx),
-                    (true, false) => Stage::BeginBatch,
-                    (false, false) => Stage::Done,
-                }
-            }
+            Stage::SendBatch { again } => self.end_batch(queue, cx, again),
             Stage::TakeAll => {
+                self.take_list(cx);
                 queue.hctxs[self.hctx.index()].take_all(&mut self.list);
                 if !self.list.is_empty() {
                     queue.send(cx, self.hctx, &mut self.list);
@@ -139,23 +128,37 @@ impl HctxRun {
         if queue.is_quiesced() || hctx.is_stopped() || !queue.has_pending(self.hctx) {
             return Stage::Done;
         }
+        if hctx.has_leftovers() {
+            self.take_list(cx);
+            hctx.take_leftovers(&mut self.list);
+            hctx.mark_restart();
+            return Stage::SendLeftovers;
+        }
+        // No lock was taken yet, so the first question may follow in the same step.
+        match self.source(queue) {
+            Stage::Draw(limit) => self.draw(queue, cx, limit),
+            source => source,
+        }
+    }
+
+    /// Gets memory for the list of the run.
+    #[inline]
+    fn take_list<D, P>(&mut self, cx: &mut Cx<'_, D, P>) {
         if self.list.capacity() == 0 {
             self.list = cx.effects.take_list();
         }
-        hctx.take_leftovers(&mut self.list);
-        if self.list.is_empty() {
-            return Self::ask(queue, self.hctx, false);
-        }
-        hctx.mark_restart();
-        Stage::SendLeftovers
     }
 
     /// Where requests come from when there are no left-overs.
     #[inline]
-    fn ask<Sh: Sharing>(queue: &Queue<Sh>, hctx: HctxId, careful: bool) -> Stage {
+    fn source<Sh: Sharing>(&self, queue: &Queue<Sh>) -> Stage {
+        let busy = queue.hctxs[self.hctx.index()].busy() > 0;
         if !queue.elevator.is_none() {
-            Stage::BeginBatch
-        } else if careful || queue.hctxs[hctx.index()].busy() > 0 {
+            Stage::Draw(match queue.generation.fetch {
+                Fetch::Batch { .. } if !busy => queue.slots_per_hctx,
+                Fetch::One | Fetch::Batch { .. } => 1,
+            })
+        } else if self.careful || busy {
             Stage::TakeOne
         } else {
             Stage::TakeAll
@@ -175,18 +178,15 @@ impl HctxRun {
     /// Draws one request from the scheduler into the batch.
     #[inline]
     fn draw<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>, left: u32) -> Stage {
-        let end = |list: &VecDeque<Rq>, again: bool| {
-            if list.is_empty() && !again { Stage::Done } else { Stage::SendBatch { again } }
-        };
         if left == 0 || !queue.elevator.has_work(self.hctx) {
-            return end(&self.list, false);
+            return self.end_batch(queue, cx, false);
         }
         let looks_back = queue.generation.after_leftovers == AfterLeftovers::AskIfSent;
         if looks_back && queue.hctxs[self.hctx.index()].has_leftovers() {
-            return end(&self.list, true);
+            return self.end_batch(queue, cx, true);
         }
         if queue.generation.budget && !cx.driver.get_budget(self.hctx) {
-            return end(&self.list, false);
+            return self.end_batch(queue, cx, false);
         }
         let mut calls = Calls::default();
         let (rq, reason) = queue.elevator.dispatch(cx.now, self.hctx, &mut calls);
@@ -200,18 +200,37 @@ impl HctxRun {
                     cx.effects.push(Effect::RunAll { delay: RESOURCE_DELAY });
                 }
             }
-            return end(&self.list, false);
+            return Stage::SendBatch { again: false };
         };
         queue.set_budget(&mut rq);
         let tagged = queue.take_driver_tag(cx.cpu, &mut rq);
+        self.take_list(cx);
         self.list.push_back(rq);
         match queue.generation.fetch {
-            Fetch::Batch { stop_without_tag: true } if !tagged => end(&self.list, false),
+            Fetch::Batch { stop_without_tag: true } if !tagged => Stage::SendBatch { again: false },
             _ => Stage::Draw(left - 1),
         }
     }
 
-    /// Sends the batch, each request to its own hardware queue. Answers whether all went.
+    /// Sends the batch and goes on with the next, as long as that makes progress.
+    #[inline]
+    fn end_batch<D: Driver, P: Probe, Sh: Sharing>(
+        &mut self,
+        queue: &Queue<Sh>,
+        cx: &mut Cx<'_, D, P>,
+        again: bool,
+    ) -> Stage {
+        let progress = self.send_batch(queue, cx);
+        if again {
+            self.again(queue, cx)
+        } else if progress {
+            self.source(queue)
+        } else {
+            Stage::Done
+        }
+    }
+
+    /// Sends the batch, each request to its own hardware queue. Answers whether there was one and all of it went.
     #[inline]
     fn send_batch<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> bool {
         if self.list.is_empty() {
@@ -242,6 +261,7 @@ impl HctxRun {
         if !hctx.has_queued() || (queue.generation.budget && !cx.driver.get_budget(self.hctx)) {
             return Stage::Done;
         }
+        self.take_list(cx);
         let Some(mut rq) = hctx.take_next() else {
             if queue.generation.budget {
                 cx.driver.put_budget(self.hctx);

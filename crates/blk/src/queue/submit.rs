@@ -18,18 +18,25 @@ use crate::split;
 use crate::tags::{Depth, Sleeper};
 use crate::time::Now;
 
-/// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked.
+/// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it
+/// again for the next bio.
 #[derive(Debug)]
 pub struct Submission {
     stage: Stage,
-    /// The part that is under way.
+    waiter: Waiter,
+    /// The part that is under way, until a request has it.
     bio: Option<Bio>,
     /// What was cut off behind it.
     remainder: Option<Bio>,
-    waiter: Waiter,
+    /// The request that was allocated for it, until it is handed on.
+    rq: Option<Rq>,
+    /// The run of a hardware queue that is under way.
+    run: HctxRun,
+    /// The flush of a plug that is under way.
+    flush: PlugFlush,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// Split; announce.
     Enter,
@@ -38,19 +45,15 @@ enum Stage {
     /// Take a tag.
     Allocate,
     /// Run the hardware queue, which may free a tag, and try again.
-    RunForTag(HctxRun),
+    RunForTag,
     /// Flush the plug before sleeping.
-    FlushToSleep(PlugFlush),
+    FlushToSleep,
     /// Join the sleepers and try once more.
     Sleep,
-    /// Woken: forget the old place in line.
-    Woken,
     /// Flush the full plug, then add the request to it.
-    FlushFull(PlugFlush, Rq),
-    /// Hand the request on, out of any plug.
-    Place(Rq),
+    FlushFull,
     /// Run the hardware queue that the request went to.
-    Run(HctxRun),
+    Run,
     /// This part has gone.
     Next,
 }
@@ -65,10 +68,34 @@ pub enum Submitted {
 }
 
 impl Submission {
-    /// A bio to be submitted by `waiter`, who submits one bio at a time.
+    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
+    #[must_use]
+    pub fn idle(waiter: Waiter) -> Self {
+        Submission {
+            stage: Stage::Next,
+            waiter,
+            bio: None,
+            remainder: None,
+            rq: None,
+            run: HctxRun::default(),
+            flush: PlugFlush::default(),
+        }
+    }
+
+    /// A bio to be submitted by `waiter`.
     #[must_use]
     pub fn new(bio: Bio, waiter: Waiter) -> Self {
-        Submission { stage: Stage::Enter, bio: Some(bio), remainder: None, waiter }
+        let mut submission = Submission::idle(waiter);
+        submission.begin(bio);
+        submission
+    }
+
+    /// The next bio; the one before has gone its way.
+    #[inline]
+    pub fn begin(&mut self, bio: Bio) {
+        debug_assert!(self.bio.is_none() && self.rq.is_none() && self.remainder.is_none());
+        self.stage = Stage::Enter;
+        self.bio = Some(bio);
     }
 }
 
@@ -98,57 +125,56 @@ impl<Sh: Sharing> Queue<Sh> {
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
     ) -> SubmitStep {
-        let stage = std::mem::replace(&mut submission.stage, Stage::Next);
-        submission.stage = match stage {
+        submission.stage = match submission.stage {
             Stage::Enter => self.enter(cx, submission),
             Stage::Merge => self.try_merge(cx, submission, plug),
-            Stage::Allocate => match self.allocate(cx, submission, plug.as_deref_mut()) {
-                Some(rq) => self.add_to_plug_or_place(cx, rq, plug),
-                None if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) => {
+            Stage::Allocate => {
+                if self.allocate(cx, submission, plug.as_deref_mut()) {
+                    self.add_to_plug_or_place(cx, submission, plug)
+                } else if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
                     self.fail(cx, submission, Status::Again)
+                } else if self.has_pending(self.hctx_of(cx.cpu)) {
+                    submission.run.start(self.hctx_of(cx.cpu));
+                    Stage::RunForTag
+                } else {
+                    self.before_sleep(cx, submission, plug)
                 }
-                None => Stage::RunForTag(self.hctx_run(self.hctx_of(cx.cpu))),
-            },
-            Stage::RunForTag(mut run) => match run.step(self, cx) {
-                Step::More => Stage::RunForTag(run),
-                Step::Done => match self.allocate(cx, submission, plug.as_deref_mut()) {
-                    Some(rq) => self.add_to_plug_or_place(cx, rq, plug),
-                    None => match plug {
-                        Some(plug) if !plug.is_empty() => Stage::FlushToSleep(PlugFlush::before_sleep(cx, plug)),
-                        _ => Stage::Sleep,
-                    },
-                },
-            },
-            Stage::FlushToSleep(mut flush) => match flush.step(self, cx) {
-                Step::More => Stage::FlushToSleep(flush),
+            }
+            Stage::RunForTag => {
+                if submission.run.step(self, cx) == Step::More {
+                    Stage::RunForTag
+                } else if self.allocate(cx, submission, plug.as_deref_mut()) {
+                    self.add_to_plug_or_place(cx, submission, plug)
+                } else {
+                    self.before_sleep(cx, submission, plug)
+                }
+            }
+            Stage::FlushToSleep => match submission.flush.step(self, cx) {
+                Step::More => Stage::FlushToSleep,
                 Step::Done => Stage::Sleep,
             },
             Stage::Sleep => {
-                let hctx = self.hctx_of(cx.cpu);
+                let tags = self.allocation_tags(self.hctx_of(cx.cpu));
                 let sleeper = Sleeper::Submitter(submission.waiter);
-                self.allocation_tags(hctx).wait(sleeper);
-                match self.allocate(cx, submission, plug.as_deref_mut()) {
-                    Some(rq) => {
-                        self.allocation_tags(hctx).leave(sleeper);
-                        self.add_to_plug_or_place(cx, rq, plug)
+                tags.wait(sleeper);
+                if self.allocate(cx, submission, plug.as_deref_mut()) {
+                    tags.leave(sleeper);
+                    self.add_to_plug_or_place(cx, submission, plug)
+                } else {
+                    if let Some(plug) = plug {
+                        plug.forget_clock();
                     }
-                    None => {
-                        if let Some(plug) = plug {
-                            plug.forget_clock();
-                        }
-                        submission.stage = Stage::Woken;
-                        return SubmitStep::Parked;
-                    }
+                    // On wake-up the CPU may have changed: everything is chosen anew.
+                    submission.stage = Stage::Allocate;
+                    return SubmitStep::Parked;
                 }
             }
-            Stage::Woken => Stage::Allocate,
-            Stage::FlushFull(mut flush, rq) => match flush.step(self, cx) {
-                Step::More => Stage::FlushFull(flush, rq),
-                Step::Done => self.add_to_plug_or_place(cx, rq, plug),
+            Stage::FlushFull => match submission.flush.step(self, cx) {
+                Step::More => Stage::FlushFull,
+                Step::Done => self.add_to_plug_or_place(cx, submission, plug),
             },
-            Stage::Place(rq) => self.place(cx, rq),
-            Stage::Run(mut run) => match run.step(self, cx) {
-                Step::More => Stage::Run(run),
+            Stage::Run => match submission.run.step(self, cx) {
+                Step::More => Stage::Run,
                 Step::Done => Stage::Next,
             },
             Stage::Next => match submission.remainder.take() {
@@ -160,10 +186,26 @@ impl<Sh: Sharing> Queue<Sh> {
             },
         };
         // The common end costs no extra round.
-        if matches!(submission.stage, Stage::Next) && submission.remainder.is_none() {
+        if submission.stage == Stage::Next && submission.remainder.is_none() {
             return SubmitStep::Done;
         }
         SubmitStep::More
+    }
+
+    /// A task that sleeps must not keep others waiting for what it has plugged.
+    fn before_sleep<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        plug: Option<&mut Plug>,
+    ) -> Stage {
+        match plug {
+            Some(plug) if !plug.is_empty() => {
+                submission.flush = PlugFlush::before_sleep(cx, plug);
+                Stage::FlushToSleep
+            }
+            _ => Stage::Sleep,
+        }
     }
 
     fn enter<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
@@ -242,16 +284,16 @@ impl<Sh: Sharing> Queue<Sh> {
         self.scheduler_tags.get(hctx.index()).unwrap_or(&self.driver_tags[hctx.index()])
     }
 
-    /// Takes a tag for the bio and makes a request of it; leaves the bio where it is if there is none.
+    /// Takes a tag for the bio and makes a request of it; leaves the bio where it is, and answers no, if there is none.
     #[inline]
     fn allocate<D: Driver, P: Probe>(
         &self,
         cx: &mut Cx<'_, D, P>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
-    ) -> Option<Rq> {
+    ) -> bool {
         let hctx = self.hctx_of(cx.cpu);
-        let bio = submission.bio.as_ref()?;
+        let Some(bio) = submission.bio.as_ref() else { return false };
         let uses_elevator = !self.elevator.is_none();
         let depth = if uses_elevator {
             let allocation = Allocation {
@@ -268,10 +310,11 @@ impl<Sh: Sharing> Queue<Sh> {
         } else {
             Depth::Full
         };
-        let tag = self.allocation_tags(hctx).try_take(cx.cpu, depth)?;
+        let Some(tag) = self.allocation_tags(hctx).try_take(cx.cpu, depth) else { return false };
+        let Some(bio) = submission.bio.take() else { return false };
         let now = self.time_under(plug, cx.now);
         let mut rq = self.pool.take(self.slot(hctx, tag));
-        rq.found(submission.bio.take()?, now.at);
+        rq.found(bio, now.at);
         rq.ctx = cx.cpu;
         rq.hctx = hctx;
         if uses_elevator {
@@ -283,7 +326,8 @@ impl<Sh: Sharing> Queue<Sh> {
             rq.driver_tag = Some(tag);
         }
         cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
-        Some(rq)
+        submission.rq = Some(rq);
+        true
     }
 
     fn time_under(&self, plug: Option<&mut Plug>, now: Now) -> Now {
@@ -294,23 +338,25 @@ impl<Sh: Sharing> Queue<Sh> {
     fn add_to_plug_or_place<D: Driver, P: Probe>(
         &self,
         cx: &mut Cx<'_, D, P>,
-        rq: Rq,
+        submission: &mut Submission,
         plug: Option<&mut Plug>,
     ) -> Stage {
-        let Some(plug) = plug else { return Stage::Place(rq) };
+        let Some(plug) = plug else { return self.place(cx, submission) };
         if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
-            return Stage::FlushFull(PlugFlush::explicit(self, cx, plug), rq);
+            submission.flush = PlugFlush::explicit(self, cx, plug);
+            return Stage::FlushFull;
         }
         if plug.is_empty() {
             cx.probe.event(cx.now, cx.cpu, Event::Plug);
         }
-        plug.list.push_back(rq);
+        plug.list.extend(submission.rq.take());
         Stage::Next
     }
 
     /// Hands on a request that is in no plug.
     #[inline]
-    fn place<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq) -> Stage {
+    fn place<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
+        let Some(rq) = submission.rq.take() else { return Stage::Next };
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
         if inline {
@@ -319,17 +365,18 @@ impl<Sh: Sharing> Queue<Sh> {
             cx.probe.event(cx.now, cx.cpu, Event::Unplug { count: 1, explicit: true });
         }
         if !rq.marks.contains(Marks::USES_ELEVATOR) && self.may_issue_directly(&rq) {
-            return match self.issue_directly(cx, rq) {
-                Some(run) => Stage::Run(run),
-                None => Stage::Next,
-            };
+            if !self.issue_directly(cx, rq) {
+                return Stage::Next;
+            }
+        } else {
+            self.insert_one(cx, rq);
+            if !inline {
+                self.run_async(cx, hctx);
+                return Stage::Next;
+            }
         }
-        self.insert_one(cx, rq);
-        if inline {
-            return Stage::Run(self.hctx_run(hctx));
-        }
-        self.run_async(cx, hctx);
-        Stage::Next
+        submission.run.start(hctx);
+        Stage::Run
     }
 
     /// Whether an unplugged request without a scheduler may by-pass the software queues.

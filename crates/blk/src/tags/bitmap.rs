@@ -24,6 +24,8 @@ pub struct TagBitmap<Sh: Sharing> {
     /// log2 of the bits in a word.
     shift: u32,
     rule: ShallowRule,
+    /// The bits that exist in the last word; all others are complete.
+    last_word: u64,
 }
 
 /// Largest word shift at most 6 for which at least four words exist; one word for fewer than four bits.
@@ -56,6 +58,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             depth,
             shift,
             rule,
+            last_word: u64::MAX >> (64 - (depth - ((words - 1) << shift)).clamp(1, 64)),
         }
     }
 
@@ -94,19 +97,32 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         }
     }
 
+    /// The bits of word `index` that an allocation within `depth` may use.
+    #[inline]
+    fn usable(&self, index: u32, depth: Depth) -> u64 {
+        match depth {
+            Depth::Full if index as usize + 1 == self.words.len() => self.last_word,
+            Depth::Full => u64::MAX >> (64 - self.word_bits()),
+            Depth::Shallow(_) | Depth::Below(_) => match self.usable_of_word(index, depth) {
+                0 => 0,
+                bits => u64::MAX >> (64 - bits),
+            },
+        }
+    }
+
     /// Takes a free bit, if an allocation within `depth` may have one. Never waits.
     #[inline]
     pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
         let hint_of = &self.hints[cpu.index() % self.hints.len()];
         let hint = hint_of.load() as u32;
         let words = self.words.len() as u32;
-        let mut index = hint >> self.shift;
-        let mut from = hint & (self.word_bits() - 1);
-        for _ in 0..=words {
-            if index >= words {
-                index = 0;
-            }
-            if let Some(bit) = self.take_in_word(index, from, depth) {
+        let first = (hint >> self.shift).min(words - 1);
+        let from_hint = u64::MAX << (hint & (self.word_bits() - 1));
+        let mut index = first;
+        let mut mask = from_hint;
+        let mut left = words;
+        loop {
+            if let Some(bit) = self.take_in_word(index, mask & self.usable(index, depth)) {
                 let tag = (index << self.shift) + bit;
                 if tag == hint {
                     let next = tag + 1;
@@ -114,22 +130,21 @@ impl<Sh: Sharing> TagBitmap<Sh> {
                 }
                 return Some(tag);
             }
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            index = if index + 1 == words { 0 } else { index + 1 };
             // The first word is looked at again in the end, for the bits before the hint.
-            from = 0;
-            index += 1;
+            mask = if left == 0 { !from_hint } else { u64::MAX };
         }
         hint_of.store(0);
         None
     }
 
-    /// Takes a free bit of one word at or after bit `from`.
+    /// Takes a free bit of those in `mask` of one word.
     #[inline]
-    fn take_in_word(&self, index: u32, from: u32, depth: Depth) -> Option<u32> {
-        let usable = self.usable_of_word(index, depth);
-        if usable <= from {
-            return None;
-        }
-        let mask = (u64::MAX >> (64 - usable)) & (u64::MAX << from);
+    fn take_in_word(&self, index: u32, mask: u64) -> Option<u32> {
         let word = &self.words[index as usize];
         loop {
             let free = !word.load() & mask;
@@ -230,8 +245,7 @@ mod tests {
         for (end, hint) in [(1, 0), (5, 40), (16, 16), (37, 63), (64, 10)] {
             let map = map(64, ShallowRule::PerWord);
             map.hints[0].store(hint);
-            let mut given: Vec<u32> =
-                std::iter::from_fn(|| map.try_take(CpuId(0), Depth::Below(end))).collect();
+            let mut given: Vec<u32> = std::iter::from_fn(|| map.try_take(CpuId(0), Depth::Below(end))).collect();
             given.sort_unstable();
             assert_eq!(given, (0..end).collect::<Vec<_>>());
         }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use hoistway_blk::{Hz, Tick};
-use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, Trace};
+use hoistway_trace::iosched::{BioNumber, Event, EventKind, Trace};
 
 /// A tag allocation that comes so much later than its bio means that the task has slept, ns.
 const SLEPT: u64 = 100_000;
@@ -19,18 +19,25 @@ pub(super) struct TickPhase {
 }
 
 impl TickPhase {
-    /// The phase that fits the insertions of a recording, whose tick counts are those that the scheduler used.
+    /// The phase that fits all tick counts of a recording, each of which was read as its event was logged.
     pub fn of(trace: &Trace, hz: Hz) -> Self {
         let length = hz.tick_ns() as i64;
-        let (mut low, mut high) = (0, length);
+        let (mut lows, mut high) = (Vec::new(), length);
         for event in &trace.events {
-            let EventKind::Insert(insert) = &event.kind else { continue };
-            let (Some(tick), InsertedBy::Scheduler) = (insert.io.j, insert.by) else { continue };
+            let tick = match &event.kind {
+                EventKind::Insert(insert) => insert.io.j,
+                EventKind::Issue(issue) => issue.io.j,
+                EventKind::Dispatch(dispatch) => Some(dispatch.j),
+                _ => None,
+            };
+            let Some(tick) = tick else { continue };
             let start = tick.0 as i64 * length - event.t.0 as i64;
-            low = low.max(start);
+            lows.push(start);
             high = high.min(start + length);
         }
-        TickPhase { shift: i64::midpoint(low, high), length }
+        let low = lows.into_iter().filter(|&low| low < high).max().unwrap_or(0);
+        let f: i64 = std::env::var("PH").ok().and_then(|t| t.parse().ok()).unwrap_or(50);
+        TickPhase { shift: low + (high - low) * f / 100, length }
     }
 
     /// The tick of a moment.

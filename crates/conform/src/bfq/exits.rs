@@ -11,6 +11,10 @@ use hoistway_trace::iosched::{Event, EventKind, Process, QueueName, RqNumber, Tr
 const AFTER_LAST: u64 = 95_000;
 /// The same for one that must wait for its asynchronous I/O to be torn down, ns.
 const AFTER_LAST_DEEP: u64 = 12_000_000;
+/// How far an exit that shows may lie from the blind guess, ns.
+const SHOWN_SLACK: u64 = 2_000_000_000;
+/// How long before its queue's last expiration a process may be guessed to have ended, ns: an idle timer.
+const EXPIRED_SLACK: u64 = 25_000_000;
 /// How far in the file the lines of one action are apart, ns.
 const ONE_ACTION: u64 = 30_000;
 
@@ -33,20 +37,45 @@ pub(super) fn exits(trace: &Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<(u64,
     };
     let mut exits: Vec<(u64, u32)> = trace.header.processes.iter().filter_map(blind).collect();
     exits.sort_unstable();
+    let may_be = |queue: QueueName, t: u64, pid: u32| {
+        let ended = last_io.get(&pid).is_some_and(|&last| last < t);
+        ended && queue.owner.is_none_or(|owner| owner == pid)
+    };
+    let mut shown = Vec::new();
     for (t, queue) in unexplained(&trace.events) {
-        // A shared queue does not say whose exit it is: the next one's that is due.
-        let of_queue = |pid: u32| match queue.owner {
-            Some(owner) => owner == pid,
-            None => true,
-        };
-        let ended = |pid: u32| last_io.get(&pid).is_some_and(|&last| last < t);
-        let open = exits.iter_mut().filter(|(at, pid)| of_queue(*pid) && ended(*pid) && at.abs_diff(t) < 2_000_000_000);
-        if let Some(exit) = open.min_by_key(|(at, _)| at.abs_diff(t)) {
-            exit.0 = t.saturating_sub(1);
+        // A shared queue does not say whose exit it is: the one that is due most nearly.
+        let open = exits.iter().filter(|&&(exit, pid)| {
+            may_be(queue, t, pid) && exit.abs_diff(t) < SHOWN_SLACK && !shown.iter().any(|&(_, other)| other == pid)
+        });
+        if let Some(&(_, pid)) = open.min_by_key(|(exit, _)| exit.abs_diff(t)) {
+            shown.push((t - 1, pid));
         }
     }
+    exits.retain(|&(_, pid)| !shown.iter().any(|&(_, other)| other == pid));
+    // When its queue expired for the last time somebody was still there to be waited for.
+    for (queue, t) in last_expirations(&trace.events) {
+        let open = exits.iter_mut().filter(|&&mut (exit, pid)| {
+            may_be(queue, t, pid) && exit < t && t - exit < EXPIRED_SLACK
+        });
+        if let Some(exit) = open.max() {
+            exit.0 = t + ONE_ACTION;
+        }
+    }
+    exits.append(&mut shown);
     exits.sort_unstable();
     exits
+}
+
+/// The last expiration of each queue.
+fn last_expirations(events: &[Event]) -> Vec<(QueueName, u64)> {
+    let mut last: Vec<(QueueName, u64)> = Vec::new();
+    for event in events {
+        let EventKind::Bfq(state) = &event.kind else { continue };
+        let ("expire", Some(queue)) = (&*state.kind, state.queue) else { continue };
+        last.retain(|&(other, _)| other != queue);
+        last.push((queue, event.t.0));
+    }
+    last
 }
 
 /// A number in a process's job description.

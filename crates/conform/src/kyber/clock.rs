@@ -15,12 +15,22 @@ fn tick_of(event: &Event) -> Option<(Instant, Tick)> {
     }
 }
 
+/// Something that happened.
+pub(super) struct Moment<'a> {
+    /// When.
+    pub(super) now: Now,
+    /// What.
+    pub(super) event: &'a Event,
+    /// A decision that may have been made here, or else where its event comes again.
+    pub(super) in_doubt: bool,
+}
+
 /// The events in the order in which things happened, each with its moment.
 ///
-/// A decision is printed when its question is answered. If another was put to the same hardware queue meanwhile and
-/// answered sooner, it was made before that one. Time is shifted so that ticks begin where a clock that starts at 0 has
-/// them.
-pub(super) fn timed(trace: &Trace) -> Vec<(Now, &Event)> {
+/// A decision is printed when its question is answered. If another CPU has put a question to the same hardware queue
+/// meanwhile, and had it answered sooner, either may have been decided first: such a decision comes twice. Time is
+/// shifted so that ticks begin where a clock that starts at 0 has them.
+pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
     let hz = Hz(trace.header.hz.0);
     let tick_ns = i128::from(hz.tick_ns());
     let known = trace.events.iter().filter_map(tick_of);
@@ -29,22 +39,19 @@ pub(super) fn timed(trace: &Trace) -> Vec<(Now, &Event)> {
     let shift_ns = 2 * tick_ns - first_tick;
     let shifted = |at: Instant| Instant(u64::try_from(i128::from(at.0) + shift_ns).unwrap_or(0));
 
-    let decided = decision_times(trace);
-    let mut events: Vec<(Now, &Event)> = Vec::with_capacity(trace.events.len());
-    for event in &trace.events {
-        let at = decided.get(&event.line).copied().unwrap_or(event.t);
-        events.push((hz.now(shifted(at)), event));
-    }
-    events.sort_by_key(|(now, event)| match &event.kind {
-        EventKind::Dispatch(dispatch) => (now.at, shifted(dispatch.asked)),
-        _ => (now.at, now.at),
-    });
-    hold_back_ticks(trace, hz, &mut events);
-    events
+    let earlier = earlier_decisions(trace);
+    let mut moments: Vec<Moment<'_>> = Vec::with_capacity(trace.events.len() + earlier.len());
+    let moment = |at, event, in_doubt| Moment { now: hz.now(shifted(at)), event, in_doubt };
+    moments.extend(earlier.into_iter().map(|(at, event)| moment(at, event, true)));
+    moments.extend(trace.events.iter().map(|event| moment(event.t, event, false)));
+    // Of decisions at the same time the one that was asked for first comes first, and before anything else.
+    moments.sort_by_key(|moment| (moment.now.at, !moment.in_doubt));
+    hold_back_ticks(trace, hz, &mut moments);
+    moments
 }
 
-/// When each decision was made, by the line of its event: as late as its answer and the decisions that follow allow.
-fn decision_times(trace: &Trace) -> HashMap<u64, Instant> {
+/// The decisions that others overtook, each as late as those others allow, in the order of the questions.
+fn earlier_decisions(trace: &Trace) -> Vec<(Instant, &Event)> {
     let mut asked: Vec<(HctxId, Instant, &Event)> = Vec::new();
     for event in &trace.events {
         if let EventKind::Dispatch(dispatch) = &event.kind {
@@ -52,24 +59,27 @@ fn decision_times(trace: &Trace) -> HashMap<u64, Instant> {
         }
     }
     asked.sort_by_key(|&(hctx, asked, _)| (hctx, asked));
-    let mut times = HashMap::new();
+    let mut overtaken = Vec::new();
     let mut following: Option<(HctxId, Instant)> = None;
     for &(hctx, asked, event) in asked.iter().rev() {
         let bound = following.filter(|&(of, _)| of == hctx).map_or(Instant::NEVER, |(_, at)| at);
         let at = event.t.min(bound.max(asked));
-        times.insert(event.line, at);
+        if at < event.t {
+            overtaken.push((at, event));
+        }
         following = Some((hctx, at));
     }
-    times
+    overtaken.reverse();
+    overtaken
 }
 
 /// Sets the tick counter back where the recording shows it behind the clock: a tick that falls into a time without
 /// interrupts comes late. An interrupt that comes late deals with what has expired in order, so a completion whose
 /// service ended before the tick did not see it.
-fn hold_back_ticks(trace: &Trace, hz: Hz, events: &mut [(Now, &Event)]) {
+fn hold_back_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
     let service = trace.header.device.get("completion_ns").and_then(serde_json::Value::as_u64);
     let mut served: HashMap<RqNumber, Instant> = HashMap::new();
-    for (now, event) in events.iter_mut() {
+    for Moment { now, event, .. } in moments.iter_mut() {
         match &event.kind {
             EventKind::Issue(issue) => {
                 served.insert(issue.rq, now.at + Nanos(service.unwrap_or(u64::MAX)));
@@ -83,7 +93,7 @@ fn hold_back_ticks(trace: &Trace, hz: Hz, events: &mut [(Now, &Event)]) {
         }
     }
     let mut next = Tick(u64::MAX);
-    for (now, event) in events.iter_mut().rev() {
+    for Moment { now, event, .. } in moments.iter_mut().rev() {
         if let Some((at, tick)) = tick_of(event)
             && at == event.t
         {

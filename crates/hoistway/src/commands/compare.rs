@@ -1,15 +1,14 @@
 //! `hoistway compare`: one load under every scheduler.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant as WallClock, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
-use hoistway_blk::{Kernel, Nanos, SCHEDULERS};
+use hoistway_blk::{Effects, Instant, Kernel, Local, Nanos, Queue, QueueConfig, SCHEDULERS};
 use hoistway_device::Preset;
 use hoistway_results::ResultsDocument;
 use hoistway_results::document::FormatTag;
@@ -18,6 +17,7 @@ use hoistway_workload::{Environment, Workload};
 use serde_json::{Value, json};
 
 use crate::Ending;
+use crate::input;
 use crate::output::{Format, Output};
 use crate::progress::Progress;
 
@@ -25,10 +25,10 @@ use crate::progress::Progress;
 const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../../jobs/example.fio"));
 /// The device of whoever names none.
 const DEFAULT_DEVICE: &str = "intel-s3520-1600gb";
+/// Longest `--runtime`: ten years, as in job files.
+const RUNTIME_NS_MAX: u64 = 3_650 * 86_400_000_000_000;
 /// CPUs of the simulated host.
 const CPUS: u16 = 8;
-/// Largest job file that is read.
-const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Runs a fio job file under every scheduler, in virtual time, and compares.
 ///
@@ -84,8 +84,8 @@ fn parse_time(text: &str) -> Result<Nanos, String> {
     };
     let number: u64 = number.parse().map_err(|_| "expected a whole number with a unit, such as 30s".to_owned())?;
     match number.checked_mul(factor) {
-        Some(0) | None => Err("expected a time between 1 us and 500 years".to_owned()),
-        Some(ns) => Ok(Nanos(ns)),
+        Some(ns @ 1..=RUNTIME_NS_MAX) => Ok(Nanos(ns)),
+        _ => Err("expected a time between 1 us and 10 years".to_owned()),
     }
 }
 
@@ -95,10 +95,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let (devices, mut notices) = choose_devices(&workload, &arguments.device)?;
     let schedulers = choose_schedulers(&arguments.schedulers)?;
     let settings = parse_settings(&arguments.set, &schedulers)?;
+    let queue = QueueSettings { kernel: arguments.kernel, cpus: CPUS, nr_requests: None, worker_hop: WORKER_HOP };
+    let config = queue.config(&devices[0]);
+    notices.extend(try_settings(&settings, &config)?);
+    notices.extend(workload.notices.iter().cloned());
     let output = Output::open(arguments.output.as_deref())?;
 
-    notices.extend(workload.notices.iter().cloned());
-    let queue = QueueSettings { kernel: arguments.kernel, cpus: CPUS, nr_requests: None, worker_hop: WORKER_HOP };
     let specs: Vec<RunSpec> = schedulers
         .iter()
         .map(|scheduler| RunSpec {
@@ -114,14 +116,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let interrupted = Arc::clone(&controls);
     ctrlc::set_handler(move || interrupted.iter().for_each(|run| run.cancelled.store(true, Ordering::Relaxed)))
         .context("cannot watch for Ctrl-C")?;
-    let begin = Instant::now();
+    let begin = WallClock::now();
     let (runs, partial) = {
         let _progress = Progress::show(&controls, expected_ns(&workload, arguments.runtime));
         compare(&scenario, &specs, &controls)?
     };
     let wall_seconds = begin.elapsed().as_secs_f64();
 
-    let config = scenario.queue.config(&devices[0]);
     let mut document = ResultsDocument {
         format: FormatTag,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -155,29 +156,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 
 fn read_job(path: Option<&Path>) -> Result<(String, String)> {
     let Some(path) = path else { return Ok((EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned())) };
-    let name = path.display().to_string();
-    let mut bytes = Vec::new();
-    let read = if name == "-" {
-        std::io::stdin().lock().take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-    };
-    read.with_context(|| format!("{name}: cannot be read (expected a fio job file)"))?;
-    if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
-        bail!("{name}: longer than 64 MiB (expected a fio job file)");
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
-        anyhow!("{name}:{}: not text (expected a fio job file)", line + 1)
-    })?;
-    Ok((name, text))
+    Ok((path.display().to_string(), input::text(path, "a fio job file")?))
 }
 
 fn parse_job(text: &str, name: &str) -> Result<Workload> {
     let memory_mib = 16 * 1024;
     let environment = Environment {
         variable: &|name| std::env::var(name).ok(),
-        include: &|path| std::fs::read_to_string(path),
+        include: &input::included,
         cpus: u32::from(CPUS),
         page_bytes: 4096,
         memory_mib,
@@ -189,11 +175,12 @@ fn parse_job(text: &str, name: &str) -> Result<Workload> {
 fn expected_ns(workload: &Workload, runtime: Option<Nanos>) -> Option<u64> {
     let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
     for process in &workload.processes {
-        let length = process.start_delay + process.ramp + runtime.or(process.runtime)?;
+        let parts = [process.start_delay, process.ramp, runtime.or(process.runtime)?];
+        let length = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.0));
         let phase = phases.entry(process.phase).or_default();
-        *phase = length.0.max(*phase);
+        *phase = length.max(*phase);
     }
-    Some(phases.values().sum())
+    Some(phases.values().fold(0, |sum, phase| sum.saturating_add(*phase)))
 }
 
 // --- devices ---
@@ -202,9 +189,7 @@ fn expected_ns(workload: &Workload, runtime: Option<Nanos>) -> Option<u64> {
 pub(crate) fn device_named(name: &str) -> Result<Preset> {
     let path = Path::new(name);
     if path.extension().is_some_and(|extension| extension == "toml") || name.contains('/') {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("{name}: cannot be read (expected a device preset in TOML)"))?;
-        return Ok(Preset::from_toml(&text, name)?);
+        return Ok(Preset::from_toml(&input::text(path, "a device preset in TOML")?, name)?);
     }
     Ok(Preset::builtin(name)?)
 }
@@ -295,4 +280,35 @@ fn parse_settings(wanted: &[String], schedulers: &[String]) -> Result<Settings> 
         settings.entry(scheduler.to_owned()).or_default().push((tunable.to_owned(), value.to_owned()));
     }
     Ok(settings)
+}
+
+/// Tries the settings on queues of their own, so that a mistake is told at once and with what would be right. Answers
+/// with a notice for each value that the kernel takes for another.
+fn try_settings(settings: &Settings, config: &QueueConfig) -> Result<Vec<String>> {
+    let now = config.kernel.generation().hz.now(Instant::ZERO);
+    let mut notices = Vec::new();
+    for (scheduler, wanted) in settings {
+        let queue: Queue<Local> = Queue::new(config, scheduler)?;
+        let tunables = queue.elevator().tunables();
+        for (name, text) in wanted {
+            let setting = format!("--set {scheduler}.{name}={text}");
+            let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
+                if tunables.is_empty() {
+                    bail!("{setting}: {scheduler} has no tunables");
+                }
+                let known: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
+                bail!("{setting}: {scheduler} has no tunable \"{name}\" (expected one of {})", known.join(", "));
+            };
+            if let Err(error) = queue.set_tunable(now, name, text, &mut Effects::new()) {
+                bail!("{setting}: {error}; expected {} to {} ({})", tunable.min, tunable.max, tunable.unit);
+            }
+            match queue.elevator().tunable(name) {
+                Ok(value) if value.to_string() != *text => {
+                    notices.push(format!("{setting}: the kernel takes this for {value}."));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(notices)
 }

@@ -59,9 +59,7 @@ impl Bfq {
             return;
         }
         let queue = &self.queues[q];
-        if queue.in_large_burst
-            || self.burst.contains(q)
-            || queue.split + self.config.ticks(SPLIT_MS) >= self.now.tick
+        if queue.in_large_burst || self.burst.contains(q) || queue.split + self.config.ticks(SPLIT_MS) >= self.now.tick
         {
             return;
         }

@@ -38,8 +38,7 @@ impl Bfq {
         if !self.queues[q].shared {
             self.last_completed = Some(q);
         }
-        let raised_interactively =
-            self.config.variant.soft_rt_filters && self.entity(q).raise == RAISE_INTERACTIVE;
+        let raised_interactively = self.config.variant.soft_rt_filters && self.entity(q).raise == RAISE_INTERACTIVE;
         let queue = &self.queues[q];
         if queue.soft_rt_pending && queue.dispatched == 0 && queue.is_empty() && !raised_interactively {
             self.compute_soft_rt_start(q);

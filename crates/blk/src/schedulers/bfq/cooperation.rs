@@ -162,12 +162,7 @@ impl Bfq {
         let newcomer = queue.just_created && !queue.in_large_burst && self.settings.low_latency;
         // A newcomer had no chance yet to be raised as it deserves.
         let (raise, raising) = if newcomer {
-            let raising = Raising {
-                start: self.now.tick,
-                duration,
-                start_at_switch: LONG_AGO_TICK,
-                ..queue.raising
-            };
+            let raising = Raising { start: self.now.tick, duration, start_at_switch: LONG_AGO_TICK, ..queue.raising };
             (RAISE_INTERACTIVE, raising)
         } else {
             (raise, queue.raising)

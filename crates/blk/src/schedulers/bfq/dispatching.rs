@@ -64,8 +64,7 @@ impl Bfq {
             }
         };
         let waits = !self.config.variant.modern_preemption && self.queues[q].waiting;
-        let mut ends =
-            (self.may_time_out(q) && !waits && !self.must_idle(q)).then_some(Expiration::BudgetTimeout);
+        let mut ends = (self.may_time_out(q) && !waits && !self.must_idle(q)).then_some(Expiration::BudgetTimeout);
         loop {
             if let Some(why) = ends.take() {
                 self.expire(q, false, why);
@@ -102,8 +101,7 @@ impl Bfq {
             return None;
         }
         let underused = (0..loads.len()).filter(|&actuator| {
-            loads[actuator] < ACTUATOR_LOAD_MIN
-                && loads.get(actuator + 1).is_none_or(|&next| loads[actuator] < next)
+            loads[actuator] < ACTUATOR_LOAD_MIN && loads.get(actuator + 1).is_none_or(|&next| loads[actuator] < next)
         });
         for actuator in underused {
             if usize::from(self.queues[q].actuator) == actuator {
@@ -151,8 +149,7 @@ impl Bfq {
         } else {
             self.last_position.abs_diff(entry.sector) < SEEK_DISTANCE
         };
-        let sample =
-            Sample { now: self.now.ns, sectors: u64::from(entry.sectors), near, in_driver: self.in_driver };
+        let sample = Sample { now: self.now.ns, sectors: u64::from(entry.sectors), near, in_driver: self.in_driver };
         let event = self.rate.dispatched(sample);
         self.note_rate_event(event);
         self.last_position = entry.sector + u64::from(entry.sectors);

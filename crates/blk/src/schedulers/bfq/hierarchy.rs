@@ -1,9 +1,7 @@
 //! The engine: levels of service trees, and how work and service propagate through them (B-WF2Q+). Rules: bfq.md
 //! 3.4, 6.4, 6.5, 7, 8.2.
 
-use super::entity::{
-    BE, CLASSES, Entities, Entity, EntityId, GroupId, IDLE, Membership, Owner, QueueId,
-};
+use super::entity::{BE, CLASSES, Entities, Entity, EntityId, GroupId, IDLE, Membership, Owner, QueueId};
 use super::service_tree::ServiceTree;
 use super::state_lines::{StateChange, StateLog};
 use super::variant::BfqVariant;
@@ -482,13 +480,19 @@ impl Hierarchy {
     /// service.
     pub fn leave_service(&mut self, id: EntityId) {
         let mut at = Some(id);
-        while let Some(entity) = at {
-            let group = self.entities[entity].level;
+        while let Some(id) = at {
+            let group = self.entities[id].level;
             self.level_mut(group).in_service = None;
-            at = self.parent(entity);
-            if let Some(parent) = at {
-                self.entities[parent].service = 0;
-            }
+            at = self.parent(id);
+        }
+    }
+
+    /// The service of the groups above a queue has been accounted for.
+    pub fn reset_service_above(&mut self, id: EntityId) {
+        let mut at = self.parent(id);
+        while let Some(id) = at {
+            self.entities[id].service = 0;
+            at = self.parent(id);
         }
     }
 
@@ -521,14 +525,7 @@ impl Hierarchy {
 
 impl Level {
     fn new(entity: Option<EntityId>, tick: i64) -> Self {
-        Level {
-            entity,
-            trees: Default::default(),
-            in_service: None,
-            next: None,
-            active_children: 0,
-            idle_turn: tick,
-        }
+        Level { entity, trees: Default::default(), in_service: None, next: None, active_children: 0, idle_turn: tick }
     }
 
     /// The level's best-effort tree, on which groups are.

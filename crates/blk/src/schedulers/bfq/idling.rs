@@ -59,8 +59,8 @@ impl Bfq {
             return false;
         }
         let busy = self.busy_queues();
-        let raised_among_others = self.is_raised(q)
-            && (self.raised_busy < busy || self.in_driver >= queue.dispatched + FOREIGN_IN_FLIGHT);
+        let raised_among_others =
+            self.is_raised(q) && (self.raised_busy < busy || self.in_driver >= queue.dispatched + FOREIGN_IN_FLIGHT);
         raised_among_others || self.is_asymmetric_for(q) || busy == 1
     }
 

@@ -162,4 +162,3 @@ impl Bfq {
         self.measurement.injected = false;
     }
 }
-

@@ -97,10 +97,7 @@ impl Bfq {
         let (sector, sectors) = (self.entries[id as usize].sector, self.entries[id as usize].sectors);
         let far = self.is_far(sector, sectors, self.queues[q].seeks.last_position);
         self.queues[q].seeks.note(far);
-        if variant.soft_rt_filters
-            && self.entity(q).raise == RAISE_SOFT_RT
-            && self.queues[q].seeks.is_totally_seeky()
-        {
+        if variant.soft_rt_filters && self.entity(q).raise == RAISE_SOFT_RT && self.queues[q].seeks.is_totally_seeky() {
             self.end_or_switch_back(q);
         }
     }
@@ -159,8 +156,8 @@ impl Bfq {
             if variant.io_bound_by_window {
                 let now = self.now.ns;
                 let queue = &mut self.queues[q];
-                let gap = (queue.is_empty() && queue.dispatched == 0)
-                    .then(|| now.wrapping_sub(queue.think.last_completion));
+                let gap =
+                    (queue.is_empty() && queue.dispatched == 0).then(|| now.wrapping_sub(queue.think.last_completion));
                 queue.io_bound.arrival(now, gap, queue.just_created);
             }
         }
@@ -197,9 +194,7 @@ impl Bfq {
         if !self.config.variant.io_bound_by_window {
             self.queues[q].io_bound.count_arrival(in_time);
         }
-        if self.settings.low_latency
-            && self.queues[q].split + self.config.ticks(MIN_IDLE_MS) < self.now.tick
-        {
+        if self.settings.low_latency && self.queues[q].split + self.config.ticks(MIN_IDLE_MS) < self.now.tick {
             self.update_raising(q, claim);
         }
         let queue = &mut self.queues[q];

@@ -125,8 +125,7 @@ impl Bfq {
         entity.actuator = actuator;
         let entity = self.hierarchy.add_entity(entity);
         let max_budget = 2 * self.current_max_budget() / 3;
-        let new =
-            NewQueue { entity, sync, actuator, group, level, max_budget, ns: self.now.ns, tick: self.now.tick };
+        let new = NewQueue { entity, sync, actuator, group, level, max_budget, ns: self.now.ns, tick: self.now.tick };
         self.queues.add(Queue::new(&new, &self.config.variant));
         self.index_nodes.grow(self.queues.len());
         self.log_queue(id, || StateChange::New);

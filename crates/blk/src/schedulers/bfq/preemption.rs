@@ -33,11 +33,10 @@ impl Bfq {
         false
     }
 
-    /// Whether a queue ranks above the one in service by class or weight (16.3).
+    /// Whether a queue ranks above the one in service by class or weight: by weight even from a lower class (16.3).
     fn ranks_above(&self, q: QueueId, other: QueueId) -> bool {
-        let (class, other_class) = (self.entity(q).class, self.entity(other).class);
-        if class != other_class {
-            return class < other_class;
+        if self.entity(q).class < self.entity(other).class {
+            return true;
         }
         if self.queues[q].group == self.queues[other].group {
             return self.entity(q).weight > self.entity(other).weight;

@@ -110,7 +110,6 @@ impl PeakRate {
         if gap_us > CONTINUES / 1000 && (self.largest << RATE_SHIFT) / gap_us < LAZY_RATE {
             event.updated = self.evaluate(self.last_dispatch.wrapping_sub(self.first_dispatch));
             self.samples = 0;
-            self.sequential = 0;
             event.reset = true;
         }
         self.last_completion = now;

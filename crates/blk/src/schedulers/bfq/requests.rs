@@ -129,9 +129,7 @@ impl Bfq {
             first.filter(|&first| first != leaving)
         });
         match (next, previous) {
-            (Some(next), Some(previous)) => {
-                Some(self.better(next, previous, self.entries[leaving as usize].sector))
-            }
+            (Some(next), Some(previous)) => Some(self.better(next, previous, self.entries[leaving as usize].sector)),
             (next, previous) => next.or(previous),
         }
     }

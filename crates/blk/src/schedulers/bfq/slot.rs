@@ -99,16 +99,17 @@ impl Bfq {
             // What it has received is needed if it comes back soon (16.2).
             self.queues[q].non_blocking_wait = true;
         }
+        self.hierarchy.reset_service_above(self.queues[q].entity);
     }
 
-    /// Takes the queue in service out of it, without learning or charging. Answers whether it is still busy (10.6).
+    /// Takes the queue in service out of it, without learning, charging or resetting service: all that happens when
+    /// its process ends. Answers whether it is still busy (10.6).
     pub(super) fn put_back(&mut self, q: QueueId, reason: Expiration) -> bool {
         if self.queues[q].shared && self.is_seeky(q) {
             self.queues[q].split_wanted = true;
         }
-        let kept_empty = self.config.variant.preempted_empty_kept
-            && reason == Expiration::Preempted
-            && self.idling_is_needed(q);
+        let kept_empty =
+            self.config.variant.preempted_empty_kept && reason == Expiration::Preempted && self.idling_is_needed(q);
         if self.queues[q].is_empty() && !kept_empty {
             if self.queues[q].dispatched == 0 {
                 self.queues[q].budget_timeout = self.now.tick;

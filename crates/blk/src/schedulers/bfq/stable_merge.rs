@@ -48,12 +48,7 @@ impl Bfq {
     }
 
     /// Plans a merge that is due, unless idling serves the queue better.
-    pub(super) fn plan_stable_merge(
-        &mut self,
-        q: QueueId,
-        target: QueueId,
-        context: ContextId,
-    ) -> Option<QueueId> {
+    pub(super) fn plan_stable_merge(&mut self, q: QueueId, target: QueueId, context: ContextId) -> Option<QueueId> {
         if !self.queues[target].alive || self.idling_is_free(q) {
             return None;
         }

@@ -57,7 +57,13 @@ pub(super) fn default_timeout(config: &BfqConfig) -> i64 {
     i64::from(config.hz.0 / 8)
 }
 
-const fn tunable(name: &'static str, unit: Unit, default: i128, (min, max): (i128, i128), doc: &'static str) -> Tunable {
+const fn tunable(
+    name: &'static str,
+    unit: Unit,
+    default: i128,
+    (min, max): (i128, i128),
+    doc: &'static str,
+) -> Tunable {
     Tunable { name, unit, default, default_note: None, min, max, doc }
 }
 

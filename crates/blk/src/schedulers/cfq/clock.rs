@@ -4,21 +4,13 @@
 //!
 //! Rules: `cfq.md` 1, 2.2 (jiffy).
 
+use crate::kernel::CfqGeneration;
 use crate::time::{Hz, Instant, Now};
 
-/// The unit that a kernel counts in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CfqClock {
-    /// Nanoseconds: 4.8 and later.
-    Nanoseconds,
-    /// Timer ticks: up to 4.7.
-    Ticks,
-}
-
-/// A clock: the unit, and how long a tick is.
+/// A clock: its unit is that of the generation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    pub(super) unit: CfqClock,
+    pub(super) generation: CfqGeneration,
     pub(super) hz: Hz,
 }
 
@@ -26,34 +18,34 @@ impl Clock {
     /// The moment of a call.
     #[inline]
     pub(super) fn read(self, now: Now) -> i64 {
-        match self.unit {
-            CfqClock::Nanoseconds => now.at.0 as i64,
-            CfqClock::Ticks => now.tick.0 as i64,
+        match self.generation {
+            CfqGeneration::Nanoseconds => now.at.0 as i64,
+            CfqGeneration::Ticks => now.tick.0 as i64,
         }
     }
 
     /// The moment `at` as timers want it.
     pub(super) fn instant(self, at: i64) -> Instant {
-        match self.unit {
-            CfqClock::Nanoseconds => Instant(at.max(0) as u64),
-            CfqClock::Ticks => Instant(at.max(0) as u64 * self.hz.tick_ns()),
+        match self.generation {
+            CfqGeneration::Nanoseconds => Instant(at.max(0) as u64),
+            CfqGeneration::Ticks => Instant(at.max(0) as u64 * self.hz.tick_ns()),
         }
     }
 
     /// A tick.
     #[inline]
     pub(super) fn jiffy(self) -> i64 {
-        match self.unit {
-            CfqClock::Nanoseconds => self.hz.tick_ns() as i64,
-            CfqClock::Ticks => 1,
+        match self.generation {
+            CfqGeneration::Nanoseconds => self.hz.tick_ns() as i64,
+            CfqGeneration::Ticks => 1,
         }
     }
 
     /// A second.
     pub(super) fn second(self) -> i64 {
-        match self.unit {
-            CfqClock::Nanoseconds => 1_000_000_000,
-            CfqClock::Ticks => i64::from(self.hz.0),
+        match self.generation {
+            CfqGeneration::Nanoseconds => 1_000_000_000,
+            CfqGeneration::Ticks => i64::from(self.hz.0),
         }
     }
 
@@ -63,35 +55,35 @@ impl Clock {
     }
 
     /// A tunable's milliseconds. Ticks are rounded up.
-    pub(super) fn from_millis(self, ms: u64) -> i64 {
-        let span = match self.unit {
-            CfqClock::Nanoseconds => ms.saturating_mul(1_000_000),
-            CfqClock::Ticks => self.hz.ticks_from_millis(ms),
+    pub(super) fn of_millis(self, ms: u64) -> i64 {
+        let span = match self.generation {
+            CfqGeneration::Nanoseconds => ms.saturating_mul(1_000_000),
+            CfqGeneration::Ticks => self.hz.ticks_from_millis(ms),
         };
         span.min(i64::MAX as u64 / 4) as i64
     }
 
     /// A tunable's microseconds, which only the nanosecond clock has.
-    pub(super) fn from_micros(self, us: u64) -> i64 {
-        match self.unit {
-            CfqClock::Nanoseconds => us.saturating_mul(1_000).min(i64::MAX as u64 / 4) as i64,
-            CfqClock::Ticks => self.from_millis(us.div_ceil(1_000)),
+    pub(super) fn of_micros(self, us: u64) -> i64 {
+        match self.generation {
+            CfqGeneration::Nanoseconds => us.saturating_mul(1_000).min(i64::MAX as u64 / 4) as i64,
+            CfqGeneration::Ticks => self.of_millis(us.div_ceil(1_000)),
         }
     }
 
     /// A span as a tunable in milliseconds shows it.
     pub(super) fn millis(self, span: i64) -> i64 {
-        match self.unit {
-            CfqClock::Nanoseconds => span / 1_000_000,
-            CfqClock::Ticks => self.hz.millis_from_ticks(span as u64) as i64,
+        match self.generation {
+            CfqGeneration::Nanoseconds => span / 1_000_000,
+            CfqGeneration::Ticks => self.hz.millis_from_ticks(span as u64) as i64,
         }
     }
 
     /// A span as a tunable in microseconds shows it.
     pub(super) fn micros(self, span: i64) -> i64 {
-        match self.unit {
-            CfqClock::Nanoseconds => span / 1_000,
-            CfqClock::Ticks => self.millis(span) * 1_000,
+        match self.generation {
+            CfqGeneration::Nanoseconds => span / 1_000,
+            CfqGeneration::Ticks => self.millis(span) * 1_000,
         }
     }
 }

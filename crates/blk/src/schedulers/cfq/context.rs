@@ -6,6 +6,7 @@
 //! Rules: `cfq.md` 3.4, 3.5, 20.
 
 use crate::ids::{CgroupId, IoContextId};
+use crate::ioprio::IoPriority;
 
 use super::super::process_queue::ThinkTime;
 use super::class::Priority;
@@ -16,13 +17,15 @@ use super::queue::QueueId;
 pub(super) struct ContextId(u32);
 
 /// What is known of a process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
     pub(super) id: IoContextId,
     /// The async queue (0) and the sync queue (1) that it uses.
     pub(super) queues: [Option<QueueId>; 2],
     /// How long it thinks. Its sharers of a queue keep records of their own.
     pub(super) think: ThinkTime,
+    /// The priority that the process was last told to have, for requests that do not carry one.
+    pub(super) ioprio: IoPriority,
     /// Its priority as last seen at an allocation.
     pub(super) priority: Option<Priority>,
     /// Its cgroup as last seen at an allocation.
@@ -74,6 +77,7 @@ impl Contexts {
             id,
             queues: [None; 2],
             think: ThinkTime::new(now),
+            ioprio: IoPriority::UNSET,
             priority: None,
             cgroup: None,
             exited: false,

@@ -261,6 +261,16 @@ impl Groups {
         }
     }
 
+    /// A cgroup is gone: a later one of the same number begins anew. Answers its async queues.
+    pub(super) fn remove(&mut self, cgroup: CgroupId) -> [[Option<QueueId>; 8]; 3] {
+        let weight = Weight::new(self.version.default_weight(cgroup));
+        let group = self.known(cgroup);
+        group.exists = false;
+        group.weight.wanted = weight.wanted;
+        group.leaf_weight.wanted = weight.wanted;
+        std::mem::take(&mut group.async_queues)
+    }
+
     /// Sets a weight. The root has no siblings: there it is the weight of its own tasks.
     pub(super) fn set_weight(&mut self, cgroup: CgroupId, weight: u32) {
         let group = self.known(cgroup);

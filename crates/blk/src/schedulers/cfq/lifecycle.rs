@@ -41,7 +41,7 @@ impl<L: CfqLog> Cfq<L> {
     }
 
     /// A request was allocated: finds its queue, which planned merges and splits may change now.
-    pub(super) fn allocate(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
+    pub(super) fn allocate(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) -> (QueueId, ContextId) {
         let context = self.meet(rq.io_context, rq.cgroup, self.now(cx));
         self.notice_cgroup(cx, context, rq.cgroup);
         self.notice_priority(cx, context, rq.ioprio);
@@ -58,6 +58,7 @@ impl<L: CfqLog> Cfq<L> {
             sector: rq.sector,
             sectors: rq.sectors,
         };
+        (queue, context)
     }
 
     /// The queue and the process that a request was allocated for.
@@ -67,8 +68,7 @@ impl<L: CfqLog> Cfq<L> {
         }
         // Nobody told of the allocation: it counts as made now.
         let requests = cx.requests;
-        self.allocate(cx, requests.get(id));
-        self.entries[id.index()].owner.expect("an allocated request has an owner")
+        self.allocate(cx, requests.get(id))
     }
 
     /// A request is gone for good.
@@ -90,7 +90,7 @@ impl<L: CfqLog> Cfq<L> {
                 return target;
             }
         }
-        let Context { id: owner, priority, cgroup, .. } = self.contexts[context].clone();
+        let Context { id: owner, priority, cgroup, .. } = self.contexts[context];
         let queue = self.new_queue(owner, true, cgroup.unwrap_or_default(), priority.unwrap_or_default());
         self.contexts[context].queues[1] = Some(queue);
         queue
@@ -101,7 +101,7 @@ impl<L: CfqLog> Cfq<L> {
         if let Some(id) = self.contexts[context].queues[0] {
             return id;
         }
-        let Context { id: owner, priority, cgroup, .. } = self.contexts[context].clone();
+        let Context { id: owner, priority, cgroup, .. } = self.contexts[context];
         let (group, priority) = (cgroup.unwrap_or_default(), priority.unwrap_or_default());
         let level = if priority.class == Class::Idle { 0 } else { usize::from(priority.level) };
         let queue = match self.groups[group].async_queues[priority.class as usize][level] {
@@ -172,6 +172,7 @@ impl<L: CfqLog> Cfq<L> {
     /// Looks whether a process has another priority than at its last allocation: its async queue is replaced at once,
     /// its sync queue takes over the priority when it is used next.
     fn notice_priority(&mut self, cx: &mut PolicyCx<'_>, context: ContextId, ioprio: IoPriority) {
+        let ioprio = if ioprio == IoPriority::UNSET { self.contexts[context].ioprio } else { ioprio };
         let priority = Priority::of(ioprio);
         let before = self.contexts[context].priority.replace(priority);
         if before.is_none() || before == Some(priority) {
@@ -195,6 +196,14 @@ impl<L: CfqLog> Cfq<L> {
         for queue in std::mem::take(&mut self.contexts[context].queues).into_iter().flatten() {
             self.note(Some(queue), CfqEvent::ChangedCgroup);
             self.drop_with_merge_chain(cx, queue);
+        }
+    }
+
+    /// A cgroup is gone. What its processes have left here is served to the end, but the group's own references to
+    /// its async queues go.
+    pub(super) fn remove_group(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId) {
+        for queue in self.groups.remove(cgroup).into_iter().flatten().flatten() {
+            self.drop_process_ref(cx, queue);
         }
     }
 

@@ -45,6 +45,13 @@ pub struct CfqQueueName {
     pub noidle: bool,
 }
 
+impl fmt::Display for CfqQueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, noidle) = (if self.sync { "S" } else { "A" }, if self.noidle { "N" } else { "" });
+        write!(f, "cfq{}{kind}{noidle}", self.owner.0)
+    }
+}
+
 /// One message: which queue, if any, and what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CfqMessage {
@@ -140,9 +147,8 @@ pub enum CfqEvent {
 
 impl fmt::Display for CfqMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(CfqQueueName { owner, sync, noidle }) = self.queue {
-            let kind = if sync { "S" } else { "A" };
-            write!(f, "cfq{}{kind}{} ", owner.0, if noidle { "N" } else { "" })?;
+        if let Some(queue) = self.queue {
+            write!(f, "{queue} ")?;
         }
         match self.event {
             CfqEvent::Allocated => f.write_str("alloced"),

@@ -34,12 +34,12 @@ mod slice;
 mod tunables;
 mod turn;
 
-pub use clock::CfqClock;
 pub use group::CgroupVersion;
 pub use log::{CfqEvent, CfqLog, CfqMessage, CfqQueueName, NoCfqLog};
 
 use crate::elevator::PolicyCx;
 use crate::ids::{RqId, Sector};
+use crate::kernel::{CfqGeneration, Generation};
 use crate::sorted_tree::Nodes;
 use crate::time::{Hz, Nanos, Now};
 
@@ -48,39 +48,35 @@ use class::{Class, Workload};
 use clock::Clock;
 use context::{ContextId, Contexts};
 use depth_detector::DepthDetector;
-use group::{GroupId, Groups};
+use group::Groups;
 use queue::{Queue, QueueId};
 use tunables::Settings;
 
 /// What cfq is made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CfqConfig {
-    /// The unit of its clock.
-    pub clock: CfqClock,
+    /// The generation.
+    pub generation: CfqGeneration,
     /// Ticks per second.
     pub hz: Hz,
     /// Whether the device seeks.
     pub rotational: bool,
     /// Which weights cgroups have.
     pub cgroups: CgroupVersion,
-    /// Whether a group that joins while requests are charged instead of time is put a fifth of a second's ticks
-    /// behind the last one (4.12 and later) or as far as otherwise.
-    pub short_join_delay_in_iops_mode: bool,
     /// How far the clock moves on while a completion is handled, before slices are looked at. The kernel reads it
     /// anew; a clock that stood still would start and end a slice at one moment.
     pub completion_step: Nanos,
 }
 
 impl CfqConfig {
-    /// As Linux 4.12 to 4.20 had it.
+    /// As a kernel has it, for a device that seeks or does not.
     #[must_use]
-    pub fn new(rotational: bool) -> Self {
+    pub fn new(generation: &Generation, rotational: bool) -> Self {
         CfqConfig {
-            clock: CfqClock::Nanoseconds,
-            hz: Hz::DEFAULT,
+            generation: generation.cfq,
+            hz: generation.hz,
             rotational,
             cgroups: CgroupVersion::V1,
-            short_join_delay_in_iops_mode: true,
             completion_step: Nanos(1),
         }
     }
@@ -137,10 +133,9 @@ pub struct Cfq<L = NoCfqLog> {
     log: L,
 }
 
-/// The group, class and kind that are being served.
+/// The class and kind that are being served.
 #[derive(Clone, Copy, Debug)]
 struct Serving {
-    group: Option<GroupId>,
     class: Class,
     workload: Workload,
     /// When the workload slice ends. Looked at only when a queue must be chosen.
@@ -189,7 +184,7 @@ impl<L: CfqLog> Cfq<L> {
     /// As [`Cfq::new`], with somebody who listens.
     #[must_use]
     pub fn with_log(config: CfqConfig, now: Now, capacity: u32, log: L) -> Self {
-        let clock = Clock { unit: config.clock, hz: config.hz };
+        let clock = Clock { generation: config.generation, hz: config.hz };
         let now = clock.read(now);
         Cfq {
             clock,
@@ -203,7 +198,7 @@ impl<L: CfqLog> Cfq<L> {
             service_nodes: Nodes::new(0),
             position_nodes: Nodes::new(0),
             position_trees: [PositionTree::default(); 8],
-            serving: Serving { group: None, class: Class::BestEffort, workload: Workload::Async, end: now },
+            serving: Serving { class: Class::BestEffort, workload: Workload::Async, end: now },
             active: None,
             turn_context: None,
             timer_armed: false,

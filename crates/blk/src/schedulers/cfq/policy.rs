@@ -116,11 +116,19 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.exit(cx, io_context);
     }
 
-    /// Nothing to do at once: a change is noticed with the next allocation, which carries the priority.
-    fn priority_changed(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId, _ioprio: IoPriority) {}
+    /// The change is noticed with the next allocation.
+    fn priority_changed(&mut self, _cx: &mut PolicyCx<'_>, io_context: IoContextId, ioprio: IoPriority) {
+        if let Some(context) = self.contexts.find(io_context) {
+            self.contexts[context].ioprio = ioprio;
+        }
+    }
 
     fn cgroup_added(&mut self, _cx: &mut PolicyCx<'_>, cgroup: CgroupId, parent: CgroupId) {
         self.groups.set_parent(cgroup, parent);
+    }
+
+    fn cgroup_removed(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId) {
+        self.remove_group(cx, cgroup);
     }
 
     fn weight_changed(&mut self, _cx: &mut PolicyCx<'_>, cgroup: CgroupId, weight: u16) {
@@ -132,7 +140,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
     }
 
     fn tunables(&self) -> &'static [Tunable] {
-        tunables::table(self.config.clock)
+        tunables::table(self.config.generation)
     }
 
     fn grammar(&self) -> Grammar {

@@ -5,13 +5,15 @@
 //!
 //! Rules: `cfq.md` 9.2, 9.3, 10.4, 3.6.
 
+use crate::kernel::CfqGeneration;
+
 use super::class::Class;
 use super::group::GroupId;
 use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 use super::{Cfq, PositionTree};
 
-/// How long ago a group that joins would have, in raw virtual time.
+/// How far behind the last group a newcomer joins, in raw virtual time: 49 us of an undivided device.
 const GROUP_JOIN_DELAY: u64 = 200_000_000;
 
 /// Where a queue goes in its tree.
@@ -97,9 +99,8 @@ impl<L: CfqLog> Cfq<L> {
     fn join_group(&mut self, group: GroupId) {
         self.groups[group].busy_queues += 1;
         if self.groups[group].busy_queues == 1 {
-            let short = self.is_iops_mode() && self.config.short_join_delay_in_iops_mode;
-            let ticks = short || self.clock.jiffy() == 1;
-            let delay = if ticks { u64::from(self.config.hz.0 / 5) } else { GROUP_JOIN_DELAY };
+            let in_ticks = self.is_iops_mode() || self.config.generation == CfqGeneration::Ticks;
+            let delay = if in_ticks { u64::from(self.config.hz.0 / 5) } else { GROUP_JOIN_DELAY };
             self.groups.join(group, delay);
         }
     }

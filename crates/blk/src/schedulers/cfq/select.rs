@@ -7,12 +7,12 @@
 
 use crate::elevator::{PolicyCx, Reason};
 
+use super::Cfq;
 use super::class::{Class, Workload};
 use super::group::{GroupId, TreeId};
 use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 use super::turn::Residual;
-use super::{Cfq, Serving};
 
 /// What becomes of the active queue.
 enum Verdict {
@@ -104,18 +104,18 @@ impl<L: CfqLog> Cfq<L> {
 
     /// The queue whose turn comes next.
     fn choose_queue(&mut self, now: i64) -> Option<QueueId> {
-        self.choose_group(now)?;
+        let group = self.groups.first()?;
+        self.enter_group(group, now);
+        self.choose_workload(group, now);
         if self.waiting == 0 {
             return None;
         }
-        let Serving { group, class, workload, .. } = self.serving;
-        let tree = self.groups[group?].tree(class, workload).queues;
+        let tree = self.groups[group].tree(self.serving.class, self.serving.workload).queues;
         tree.first(&self.service_nodes).map(QueueId)
     }
 
-    fn choose_group(&mut self, now: i64) -> Option<()> {
-        let id = self.groups.first()?;
-        self.serving.group = Some(id);
+    /// Serves a group from now on, going on with what was left of its workload slice.
+    fn enter_group(&mut self, id: GroupId, now: i64) {
         match self.groups[id].saved {
             Some(saved) => {
                 self.serving.end = now + saved.remaining;
@@ -124,18 +124,18 @@ impl<L: CfqLog> Cfq<L> {
             }
             None => self.serving.end = now - 1,
         }
-        self.choose_workload(id, now);
-        Some(())
     }
 
     /// The class and the kind of load that a group is served with, and until when.
     fn choose_workload(&mut self, id: GroupId, now: i64) {
         let group = &self.groups[id];
         let before = self.serving.class;
-        self.serving.class = match Class::BestEffort {
-            _ if group.busy_in_class(Class::RealTime) > 0 => Class::RealTime,
-            best_effort if group.busy_in_class(best_effort) > 0 => best_effort,
-            _ => Class::Idle,
+        self.serving.class = if group.busy_in_class(Class::RealTime) > 0 {
+            Class::RealTime
+        } else if group.busy_in_class(Class::BestEffort) > 0 {
+            Class::BestEffort
+        } else {
+            Class::Idle
         };
         let class = self.serving.class;
         if class == Class::Idle {

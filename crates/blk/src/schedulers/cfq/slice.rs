@@ -59,15 +59,16 @@ pub(super) fn busy_average(average: u32, busy: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::clock::{CfqClock, Clock};
+    use super::super::clock::Clock;
     use super::*;
+    use crate::kernel::CfqGeneration;
     use crate::time::Hz;
 
     const MS: i64 = 1_000_000;
     const JIFFY: i64 = 4 * MS;
 
     fn settings() -> Settings {
-        Settings::new(Clock { unit: CfqClock::Nanoseconds, hz: Hz(250) }, true)
+        Settings::new(Clock { generation: CfqGeneration::Nanoseconds, hz: Hz(250) }, true)
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //!
 //! Rules: `cfq.md` 2.1.
 
+use crate::kernel::CfqGeneration;
 use crate::tunables::{Tunable, Unit};
 
-use super::clock::{CfqClock, Clock};
+use super::clock::Clock;
 
 const U32_MAX: i128 = u32::MAX as i128;
 
@@ -86,10 +87,10 @@ static TABLE: [Tunable; 17] = [
 ];
 
 /// The tunables of a kernel: those in microseconds came with the nanosecond clock.
-pub(super) fn table(clock: CfqClock) -> &'static [Tunable] {
-    match clock {
-        CfqClock::Nanoseconds => &TABLE,
-        CfqClock::Ticks => &TABLE[..12],
+pub(super) fn table(generation: CfqGeneration) -> &'static [Tunable] {
+    match generation {
+        CfqGeneration::Nanoseconds => &TABLE,
+        CfqGeneration::Ticks => &TABLE[..12],
     }
 }
 
@@ -162,8 +163,8 @@ impl Settings {
     pub(super) fn set(&mut self, clock: Clock, index: usize, value: i128) {
         let number = value as u32;
         let span = match index {
-            12.. => clock.from_micros(u64::from(number)),
-            _ => clock.from_millis(u64::from(number)),
+            12.. => clock.of_micros(u64::from(number)),
+            _ => clock.of_millis(u64::from(number)),
         };
         match index {
             0 => self.quantum = number,

@@ -3,6 +3,7 @@
 //! Rules: `cfq.md` 10.5, 11, 12.4.
 
 use crate::elevator::PolicyCx;
+use crate::kernel::CfqGeneration;
 
 use super::Cfq;
 use super::group::SavedWorkload;
@@ -100,7 +101,8 @@ impl<L: CfqLog> Cfq<L> {
         let queue = self.queue(id);
         let group = queue.group;
         // Jiffy kernels cannot tell a slice that has just started from one that has not.
-        let started = queue.slice.filter(|slice| slice.start != now || self.clock.jiffy() != 1);
+        let coarse = self.config.generation == CfqGeneration::Ticks;
+        let started = queue.slice.filter(|slice| !coarse || slice.start != now);
         let used = match started {
             Some(slice) => (now - slice.start).min(slice.allocated),
             None => (now - queue.turn_start).max(self.clock.jiffy()),

@@ -42,21 +42,10 @@ impl<Sh: Sharing> Kyber<Sh> {
         pool.set_depth(depth.clamp(1, pool.depth_max()));
     }
 
-    /// Answers `kernel` in the place of `ours`, which [`dispatch`](Self::dispatch) has answered for `hctx` when
-    /// [`turn`](Self::turn) was `before`. The token is `kernel`'s too; if that is taken, ours for the same request, or
-    /// none. Whom this wakes nobody is told: the recording says when hardware queues run.
-    pub fn adopt(&self, hctx: HctxId, before: KyberTurn, ours: Option<Rq>, kernel: Option<KyberChoice>) -> Option<Rq> {
-        if let (Some(rq), Some(kernel)) = (&ours, &kernel)
-            && rq.id() == kernel.id
-        {
-            let word = &self.held[kernel.id.index()];
-            if let Some(held) = Held::unpack(word.load())
-                && self.pools[held.domain.index()].exchange(held.token, kernel.token, held.hctx)
-            {
-                word.store(Held { token: kernel.token, ..held }.pack());
-            }
-            return ours;
-        }
+    /// Undoes a dispatch for `hctx` that began when [`turn`](Self::turn) was `before` and answered `ours`: the request,
+    /// its token and the turn go back. What was flushed stays flushed. Whom the token wakes nobody is told: the
+    /// recording says when hardware queues run.
+    pub fn undo(&self, hctx: HctxId, before: KyberTurn, ours: Option<Rq>) {
         let queues = &self.hctxs[hctx.index()];
         if let Some(mut rq) = ours {
             if let Some(held) = Held::unpack(self.held[rq.id().index()].swap(Held::NOTHING)) {
@@ -65,7 +54,13 @@ impl<Sh: Sharing> Kyber<Sh> {
             rq.marks.clear(Marks::STARTED);
             queues.put_back(rq);
         }
-        let KyberTurn(before) = before;
+        queues.set_turn(before.0);
+    }
+
+    /// Decides for `hctx` as a recorded kernel did. The token is the recorded one too, or none if that is taken.
+    pub fn adopt(&self, hctx: HctxId, kernel: Option<KyberChoice>) -> Option<Rq> {
+        let queues = &self.hctxs[hctx.index()];
+        let before = queues.turn();
         let Some(KyberChoice { id, domain, token }) = kernel else {
             queues.set_turn(Turn { served: 0, ..before });
             return None;
@@ -80,5 +75,15 @@ impl<Sh: Sharing> Kyber<Sh> {
             queues.set_turn(Turn { current, served: if goes_on { before.served + 1 } else { 1 } });
         }
         Some(rq)
+    }
+
+    /// Gives a request that has been given out the token `wanted` in the place of its own, if that is free.
+    pub fn adopt_token(&self, id: RqId, wanted: u32) {
+        let word = &self.held[id.index()];
+        if let Some(held) = Held::unpack(word.load())
+            && self.pools[held.domain.index()].exchange(held.token, wanted, held.hctx)
+        {
+            word.store(Held { token: wanted, ..held }.pack());
+        }
     }
 }

@@ -73,6 +73,8 @@ struct Class {
     next: [Option<u32>; 2],
     /// Requests that exist: inserted and not yet completed, in flight included.
     queued: u32,
+    /// Requests that wait here, in trees and head list.
+    waiting: u32,
 }
 
 /// What is known of a request slot.
@@ -162,15 +164,19 @@ impl MqDeadline {
         if self.is_strict() && self.classes.iter().filter(|class| class.queued > 0).count() >= 2 {
             let limit = now as i64 - self.prio_aging_ticks as i64;
             for class in [BEST_EFFORT, 2] {
-                if let (Some(id), _) = self.choose_in_class(class, now, limit) {
+                if self.classes[class].waiting > 0
+                    && let (Some(id), _) = self.choose_in_class(class, now, limit)
+                {
                     return (Some(id), Reason::Aged);
                 }
             }
         }
         for class in 0..CLASSES {
-            let (chosen, reason) = self.choose_in_class(class, now, now as i64);
-            if chosen.is_some() {
-                return (chosen, reason);
+            if self.classes[class].waiting > 0 {
+                let (chosen, reason) = self.choose_in_class(class, now, now as i64);
+                if chosen.is_some() {
+                    return (chosen, reason);
+                }
             }
             if self.is_strict() && self.classes[class].queued > 0 {
                 return (None, Reason::HigherClassInFlight);
@@ -271,6 +277,7 @@ impl MqDeadline {
         self.heads[list].remove(&mut self.links, id);
         // The key was set at insertion: the sector that the sweep goes on from.
         self.classes[usize::from(entry.class)].position[usize::from(entry.direction)] = self.nodes.key(id);
+        self.classes[usize::from(entry.class)].waiting -= 1;
         self.entries[id as usize].place = Whereabouts::Elsewhere;
         self.waiting -= 1;
     }
@@ -300,6 +307,7 @@ impl MqDeadline {
         }
         class.sort[d].remove(&mut self.nodes, id);
         class.fifo[d].remove(&mut self.links, id);
+        class.waiting -= 1;
         self.entries[id as usize].place = Whereabouts::Elsewhere;
         self.waiting -= 1;
     }
@@ -329,6 +337,7 @@ impl Scheduler for MqDeadline {
             self.classes[class].queued += 1;
         }
         self.waiting += 1;
+        self.classes[class].waiting += 1;
         match place {
             Place::Head => {
                 entry.place = Whereabouts::Head;

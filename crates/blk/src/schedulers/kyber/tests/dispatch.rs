@@ -1,0 +1,317 @@
+//! Staging, turns, tokens.
+
+use std::cell::{Cell, RefCell};
+
+use super::*;
+use crate::elevator::{Allocation, Reason};
+use crate::ids::{CgroupId, IoContextId};
+use crate::ioprio::IoPriority;
+use crate::sharing::Lock;
+use crate::tags::Depth;
+
+#[test]
+fn each_operation_has_its_domain_and_sync_matters_only_in_the_first_generations() {
+    let with = |generation| Bench::<Local>::new(generation, &[0]).kyber.rules;
+    let current = with(KyberGeneration::Percentiles);
+    let first = with(KyberGeneration::Windows);
+    for (op, flags, now, then) in [
+        (Op::Read, BioFlags::NONE, Domain::Read, Domain::Read),
+        (Op::Read, BioFlags::RAHEAD, Domain::Read, Domain::Read),
+        (Op::Write, BioFlags::SYNC, Domain::Write, Domain::Write),
+        (Op::Write, BioFlags::FUA, Domain::Write, Domain::Write),
+        (Op::Write, BioFlags::NONE, Domain::Write, Domain::Other),
+        (Op::Write, BioFlags::BACKGROUND, Domain::Write, Domain::Other),
+        (Op::Discard, BioFlags::SYNC, Domain::Discard, Domain::Other),
+        (Op::WriteZeroes, BioFlags::NONE, Domain::Other, Domain::Other),
+    ] {
+        assert_eq!(current.domain_of(op, flags), now, "{op:?}");
+        assert_eq!(first.domain_of(op, flags), then, "{op:?}");
+    }
+}
+
+#[test]
+fn example_1_domains_take_turns_by_count() {
+    let mut bench: Bench = Bench::current();
+    for (op, count) in [(Op::WriteZeroes, 2), (Op::Discard, 2), (Op::Write, 10), (Op::Read, 20)] {
+        bench.insert_many(op, count);
+    }
+    let expected = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R14 R15 R16 W1 W2 W3 W4 W5 W6 W7 W8 D1 O1 \
+                    R17 R18 R19 R20 W9 W10 D2 O2";
+    assert_eq!(bench.drain(0), names(expected));
+    assert!(!bench.kyber.has_work(HctxId(0)));
+}
+
+#[test]
+fn the_batch_counter_restarts_when_the_turn_comes_back_to_the_same_domain() {
+    let mut bench: Bench = Bench::current();
+    bench.insert_many(Op::Read, 20);
+    for n in 1..=20 {
+        let (rq, reason) = bench.kyber.dispatch(HctxId(0));
+        assert_eq!(rq.map(|rq| name(&rq)), Some(format!("R{n}")));
+        // The 17th is found by going round the whole circle.
+        assert_eq!(reason, if n == 17 { Reason::DomainTurn } else { Reason::DomainBatch });
+    }
+    assert_eq!(bench.kyber.hctxs[0].turn().served, 4);
+}
+
+#[test]
+fn example_2_a_throttled_domain_fails_and_goes_first_when_a_token_comes_back() {
+    let mut bench: Bench = Bench::current();
+    bench.kyber.adopt_depth(Domain::Write, 2);
+    bench.insert_many(Op::Read, 3);
+    bench.insert_many(Op::Write, 5);
+    let given: Vec<Rq> = std::iter::from_fn(|| bench.dispatch(0)).collect();
+    assert_eq!(given.iter().map(name).collect::<Vec<_>>(), names("R1 R2 R3 W1 W2"));
+    assert_eq!(bench.kyber.dispatch(HctxId(0)).1, Reason::NoToken);
+    let turn = bench.kyber.hctxs[0].turn();
+    assert_eq!((turn.current, turn.served), (Domain::Write.index(), 0));
+    assert_eq!(bench.kyber.waiting(Domain::Write), 1, "it waits once, however often it asks");
+    assert_eq!(bench.finish(&given[0]), [], "a read's token is of no use to it");
+
+    bench.insert_many(Op::Read, 1);
+    assert_eq!(bench.finish(&given[3]), [HctxId(0)]);
+    assert_eq!(bench.drain(0), names("W3 R1"));
+}
+
+#[test]
+fn no_more_than_depth_tokens_are_out_and_a_cut_withholds_the_high_numbers() {
+    let mut bench: Bench = Bench::current();
+    bench.insert_many(Op::Write, 200);
+    let given: Vec<Rq> = std::iter::from_fn(|| bench.dispatch(0)).collect();
+    assert_eq!(given.len(), 128);
+
+    bench.kyber.adopt_depth(Domain::Write, 16);
+    assert_eq!(bench.kyber.tokens_in_use(Domain::Write), 128, "nothing is revoked");
+    let (high, low): (Vec<&Rq>, Vec<&Rq>) =
+        given.iter().partition(|rq| bench.kyber.token_of(rq.id()).is_some_and(|token| token >= 16));
+    for rq in high {
+        bench.finish(rq);
+        assert!(bench.dispatch(0).is_none(), "a high number is not given out again");
+    }
+    bench.finish(low[0]);
+    let again = bench.dispatch(0).expect("a low number is");
+    assert!(bench.kyber.token_of(again.id()).is_some_and(|token| token < 16));
+}
+
+#[test]
+fn a_waiting_hardware_queue_is_run_after_a_wake_batch_and_leaves_the_line_with_a_token() {
+    let mut bench: Bench = Bench::new(KyberGeneration::Percentiles, &[0, 1]);
+    bench.kyber.adopt_depth(Domain::Read, 32);
+    (1..=40).for_each(|n| bench.insert(0, Op::Read, n * 1000));
+    bench.insert(1, Op::Read, 99_000);
+    let given: Vec<Rq> = std::iter::from_fn(|| bench.dispatch(0)).collect();
+    assert!(bench.dispatch(1).is_none());
+    assert_eq!((given.len(), bench.kyber.waiting(Domain::Read)), (32, 2));
+    // A depth of 32 makes batches of 4.
+    let woken: Vec<Vec<HctxId>> = given[..4].iter().map(|rq| bench.finish(rq)).collect();
+    assert_eq!(woken, [vec![], vec![], vec![], vec![HctxId(0), HctxId(1)]]);
+    assert_eq!(bench.kyber.waiting(Domain::Read), 0);
+
+    // Both ask again; what has not been woken meanwhile leaves the line as soon as it is given a token.
+    assert_eq!(bench.drain(0).len(), 4);
+    assert!(bench.dispatch(1).is_none());
+    assert_eq!(bench.kyber.waiting(Domain::Read), 2);
+    bench.finish(&given[4]);
+    assert!(bench.dispatch(1).is_some());
+    assert_eq!(bench.kyber.waiting(Domain::Read), 1);
+}
+
+#[test]
+fn a_token_comes_back_exactly_once_by_completion_or_requeue() {
+    let mut bench: Bench = Bench::current();
+    bench.insert_many(Op::Discard, 2);
+    let (first, second) = (bench.dispatch(0).unwrap(), bench.dispatch(0).unwrap());
+    assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 2);
+    bench.finish(&first);
+    bench.finish(&first);
+    assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 1);
+
+    // A requeued request has none until it is given out again.
+    bench.kyber.requeued(second.id(), &mut Calls::default());
+    assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 0);
+    bench.kyber.insert(std::iter::once(second), Place::Head);
+    let again = bench.dispatch(0).unwrap();
+    assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 1);
+    bench.finish(&again);
+    assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 0);
+}
+
+#[test]
+fn a_requeued_request_goes_before_what_is_staged_but_not_before_what_was_flushed() {
+    let mut bench: Bench = Bench::current();
+    bench.insert_many(Op::Read, 3);
+    let first = bench.dispatch(0).unwrap();
+    bench.kyber.requeued(first.id(), &mut Calls::default());
+    bench.insert(0, Op::Read, 9000);
+    bench.kyber.insert(std::iter::once(first), Place::Head);
+    assert_eq!(bench.drain(0), names("R2 R3 R1 R9"));
+}
+
+#[test]
+fn staged_requests_stay_mergeable_while_there_is_no_token() {
+    let mut bench: Bench = Bench::current();
+    bench.kyber.adopt_depth(Domain::Write, 1);
+    bench.insert(0, Op::Write, 1000);
+    let first = bench.dispatch(0).unwrap();
+    bench.insert(0, Op::Write, 2000);
+    assert!(bench.dispatch(0).is_none());
+    assert!(bench.merges(0, bio(Op::Write, 2008)), "nothing was flushed");
+    assert!(bench.merges(0, bio(Op::Write, 1992)), "at either end");
+    assert!(!bench.merges(0, bio(Op::Read, 2016)), "another domain's list is not looked at");
+    bench.finish(&first);
+    let merged = bench.dispatch(0).unwrap();
+    assert_eq!((merged.sector, merged.sectors), (Sector(1992), 24));
+}
+
+#[test]
+fn a_bio_is_compared_with_the_eight_newest_requests_of_its_cpu_and_domain() {
+    let mut bench: Bench = Bench::new(KyberGeneration::Percentiles, &[0, 0]);
+    bench.insert_many(Op::Read, 10);
+    bench.insert_many(Op::Write, 10);
+    assert!(bench.merges(0, bio(Op::Read, 3008)), "the eighth, whatever other domains hold");
+    assert!(!bench.merges(0, bio(Op::Read, 2008)), "the ninth");
+    assert!(!bench.merges(1, bio(Op::Read, 10_008)), "another CPU's");
+}
+
+#[test]
+fn example_7_a_flush_takes_software_queues_in_ascending_order_and_ends_merging() {
+    let mut bench: Bench = Bench::new(KyberGeneration::Percentiles, &[0, 0]);
+    // a, b on CPU 0; c, d on CPU 1, in another order of time.
+    for (cpu, sector) in [(1, 3000), (0, 1000), (1, 4000), (0, 2000)] {
+        bench.insert(cpu, Op::Read, sector);
+    }
+    assert_eq!(bench.dispatch(0).map(|rq| name(&rq)).as_deref(), Some("R1"));
+    bench.insert(0, Op::Read, 5000);
+    assert!(!bench.merges(1, bio(Op::Read, 4008)), "d has been flushed");
+    bench.insert(1, Op::Read, 6000);
+    assert_eq!(bench.drain(0), names("R2 R3 R4 R5 R6"));
+}
+
+#[test]
+fn in_the_first_generation_all_domains_are_staged_in_one_list_and_flushed_at_once() {
+    let mut bench: Bench = Bench::new(KyberGeneration::Windows, &[0]);
+    bench.kyber.adopt_depth(Domain::Write, 1);
+    bench.insert_many(Op::Write, 2);
+    let first = bench.dispatch(0).unwrap();
+    // A list that is flushed without a token no longer merges.
+    bench.insert(0, Op::Write, 3000);
+    (10..18).for_each(|n| bench.insert(0, Op::Discard, n * 1000));
+    assert!(!bench.merges(0, bio(Op::Write, 3008)), "eight requests of all domains are looked at");
+    assert!(bench.merges(0, bio(Op::Discard, 10_008)));
+    assert_eq!(bench.dispatch(0).map(|rq| name(&rq)).as_deref(), Some("D10"));
+    assert!(!bench.merges(0, bio(Op::Discard, 17_008)), "the search for reads flushed everything");
+    bench.finish(&first);
+    assert_eq!(bench.drain(0), names("D11 D12 D13 D14 D15 D16 D17 W2"));
+}
+
+#[test]
+fn in_4_19_domains_are_staged_apart_under_the_first_controller() {
+    let mut bench: Bench = Bench::new(KyberGeneration::StagedWindows, &[0]);
+    bench.insert_many(Op::Read, 1);
+    bench.insert_many(Op::Discard, 1);
+    assert!(bench.dispatch(0).is_some_and(|rq| rq.op == Op::Read));
+    assert!(bench.merges(0, bio(Op::Discard, 1008)));
+    assert_eq!(bench.kyber.depth(Domain::Other), 64);
+}
+
+#[test]
+fn async_requests_may_use_three_quarters_of_the_scheduler_tags_and_sync_ones_all() {
+    let depth = |shallow, nr_requests| {
+        KyberConfig { shallow, nr_requests, ..config(KyberGeneration::Percentiles) }.async_depth(nr_requests)
+    };
+    let by_word = [256, 128, 64, 32, 31].map(|tags| depth(ShallowRule::PerWord, tags));
+    assert_eq!(by_word, [48, 24, 12, 6, 3]);
+    let by_map = [256, 128, 64, 62].map(|tags| depth(ShallowRule::WholeMap, tags));
+    assert_eq!(by_map, [192, 96, 48, 46]);
+
+    let bench: Bench = Bench::current();
+    let limit = |op, flags| {
+        let (io_context, ioprio, cgroup) = (IoContextId(0), IoPriority::UNSET, CgroupId::ROOT);
+        bench.kyber.limit_depth(&Allocation { op, flags, io_context, ioprio, cgroup })
+    };
+    assert_eq!(limit(Op::Read, BioFlags::NONE), Depth::Full);
+    assert_eq!(limit(Op::Write, BioFlags::SYNC), Depth::Full);
+    assert_eq!(limit(Op::Write, BioFlags::NONE), Depth::Shallow(192));
+    assert_eq!(limit(Op::Discard, BioFlags::NONE), Depth::Shallow(192));
+}
+
+#[test]
+fn the_async_limit_follows_nr_requests_except_in_the_first_generation() {
+    for (generation, after) in [(KyberGeneration::Percentiles, 96), (KyberGeneration::Windows, 192)] {
+        let bench: Bench = Bench::new(generation, &[0]);
+        bench.kyber.depth_updated(128);
+        assert_eq!(bench.kyber.min_shallow(), Some(after));
+    }
+    let tiny = KyberConfig { nr_requests: 1, ..config(KyberGeneration::Percentiles) };
+    let kyber: Kyber<Local> = Kyber::new(tiny, &[HctxId(0)], 1);
+    assert_eq!(kyber.min_shallow(), None, "a limit of 0 would admit nothing");
+}
+
+/// Notes which locks are taken.
+struct Watched;
+
+struct WatchedLock<T>(RefCell<T>);
+
+thread_local! {
+    static TAKEN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Sharing for Watched {
+    type Lock<T> = WatchedLock<T>;
+    type Word = Cell<u64>;
+}
+
+impl<T> Lock<T> for WatchedLock<T> {
+    fn new(value: T) -> Self {
+        WatchedLock(RefCell::new(value))
+    }
+    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        TAKEN.with_borrow_mut(|taken| taken.push(std::ptr::from_ref(self) as *const () as usize));
+        body(&mut self.0.borrow_mut())
+    }
+    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        Some(self.with(body))
+    }
+}
+
+#[test]
+fn two_hardware_queues_share_no_lock_in_insertion_merge_and_dispatch() {
+    let mut bench: Bench<Watched> = Bench::new(KyberGeneration::Percentiles, &[0, 1]);
+    let mut locks_of = |cpu: u16| {
+        TAKEN.take();
+        bench.insert(cpu, Op::Read, 1000);
+        assert!(bench.merges(cpu, bio(Op::Read, 1008)));
+        let rq = bench.dispatch(cpu).unwrap();
+        bench.finish(&rq);
+        TAKEN.take()
+    };
+    let (one, other) = (locks_of(0), locks_of(1));
+    assert_eq!(one.len(), 4, "insertion, merge, dispatch and its flush");
+    assert!(one.iter().all(|lock| !other.contains(lock)));
+}
+
+#[test]
+fn a_fresh_kyber_has_the_default_depths_and_targets() {
+    let bench: Bench = Bench::current();
+    assert_eq!(Domain::ALL.map(|domain| bench.kyber.depth(domain)), [256, 128, 64, 16]);
+    let first: Bench = Bench::new(KyberGeneration::Windows, &[0]);
+    assert_eq!(Domain::ALL.map(|domain| first.kyber.depth(domain)), [256, 128, 0, 64]);
+    for kyber in [&bench.kyber, &first.kyber] {
+        assert_eq!(kyber.tunable("read_lat_nsec"), Ok(2_000_000));
+        assert_eq!(kyber.tunable("write_lat_nsec"), Ok(10_000_000));
+    }
+}
+
+#[test]
+fn targets_are_written_as_64_bit_decimals() {
+    use crate::tunables::StoreError;
+    let bench: Bench = Bench::current();
+    let set = |text| bench.kyber.set_tunable("read_lat_nsec", text);
+    assert_eq!((set("18446744073709551615\n"), bench.kyber.tunable("read_lat_nsec")), (Ok(()), Ok(u64::MAX.into())));
+    assert_eq!(set("0"), Ok(()));
+    assert_eq!(set("18446744073709551616"), Err(StoreError::Range));
+    for text in ["", " 1", "0x10", "-1", "1 "] {
+        assert_eq!(set(text), Err(StoreError::Invalid));
+    }
+    assert_eq!(bench.kyber.set_tunable("discard_lat_nsec", "1"), Err(StoreError::Unknown));
+}

@@ -1,0 +1,290 @@
+//! kyber in a queue: tokens, timer, wake-ups and requeues on the way of requests, on one thread and on two.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::*;
+use crate::bio::Status;
+use crate::driver::{Driver, Rejected};
+use crate::effects::{Effect, Effects};
+use crate::elevator::Elevator;
+use crate::ids::Waiter;
+use crate::plug::Plug;
+use crate::probe::NoProbe;
+use crate::queue::{Cx, Queue, QueueConfig, Submission, Submitted};
+use crate::sharing::Threads;
+use crate::time::Nanos;
+
+/// What has been started, for all CPUs.
+#[derive(Default)]
+struct Device {
+    started: Mutex<Vec<Rq>>,
+}
+
+impl Device {
+    fn with<R>(&self, body: impl FnOnce(&mut Vec<Rq>) -> R) -> R {
+        body(&mut self.started.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A CPU's view of it: it takes everything.
+struct NullDriver<'a>(&'a Device);
+
+impl Driver for NullDriver<'_> {
+    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Result<(), Rejected> {
+        self.0.with(|started| started.push(rq));
+        Ok(())
+    }
+}
+
+fn queue<Sh: Sharing>(kernel: Kernel, cpus: u16, hw_queues: u16) -> Queue<Sh> {
+    let config = QueueConfig {
+        kernel,
+        cpus,
+        hw_queues,
+        queue_depth: 32,
+        nr_requests: None,
+        nomerges: NoMerges::Nothing,
+        limits: Limits::default(),
+    };
+    Queue::new(&config, "kyber").expect("kyber is among the schedulers")
+}
+
+fn kyber_of<Sh: Sharing>(queue: &Queue<Sh>) -> &Kyber<Sh> {
+    match queue.elevator() {
+        Elevator::Kyber(kyber) => kyber,
+        _ => panic!("the queue was made with kyber"),
+    }
+}
+
+/// One CPU of a queue and all that it does.
+struct Cpu<'a, Sh: Sharing> {
+    queue: &'a Queue<Sh>,
+    device: &'a Device,
+    cpu: CpuId,
+    now: Now,
+    effects: Effects,
+    /// Bios that ended here, by owner.
+    ended: Vec<u64>,
+    /// When the timer is to come.
+    timer: Option<Instant>,
+}
+
+impl<'a, Sh: Sharing> Cpu<'a, Sh> {
+    fn new(queue: &'a Queue<Sh>, device: &'a Device, cpu: u16) -> Self {
+        let (effects, ended) = (Effects::new(), Vec::new());
+        Cpu { queue, device, cpu: CpuId(cpu), now: at_ms(1), effects, ended, timer: None }
+    }
+
+    fn call<R>(&mut self, body: impl FnOnce(&Queue<Sh>, &mut Cx<'_, NullDriver<'_>, NoProbe>) -> R) -> R {
+        let mut driver = NullDriver(self.device);
+        let mut probe = NoProbe;
+        let (now, cpu) = (self.now, self.cpu);
+        let mut cx = Cx { now, cpu, driver: &mut driver, effects: &mut self.effects, probe: &mut probe };
+        body(self.queue, &mut cx)
+    }
+
+    fn submit(&mut self, submission: &mut Submission, plug: Option<&mut Plug>) -> Submitted {
+        self.call(|queue, cx| queue.submit(cx, submission, plug))
+    }
+
+    /// Carries effects out. A delayed run is forgotten: kyber must not depend on it.
+    fn settle(&mut self, mut wake: impl FnMut(Waiter)) {
+        while let Some(effect) = self.effects.pop() {
+            match effect {
+                Effect::EndBio { bio, status } => {
+                    assert_eq!(status, Status::Ok);
+                    self.ended.push(bio.owner);
+                }
+                Effect::Wake(waiter) => wake(waiter),
+                Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
+                Effect::RunAll { delay: Nanos::ZERO } => {
+                    let hctxs: Vec<HctxId> = self.queue.hctxs_of_run_all(self.cpu).collect();
+                    hctxs.into_iter().for_each(|hctx| self.call(|queue, cx| queue.run_hctx(cx, hctx)));
+                }
+                Effect::RunHctx { .. } | Effect::RunAll { .. } => {}
+                Effect::KickRequeue => self.call(|queue, cx| queue.kick_requeue(cx)),
+                Effect::SetTimer(at) => self.timer = Some(at),
+                Effect::CancelTimer => self.timer = None,
+            }
+        }
+    }
+
+    fn complete(&mut self, rq: Rq) {
+        self.call(|queue, cx| queue.complete(cx, rq, Status::Ok));
+    }
+
+    fn submit_one(&mut self, op: Op, owner: u64) {
+        let bio = Bio { owner, ..super::bio(op, owner * 1000) };
+        assert_eq!(self.submit(&mut Submission::new(bio, Waiter(0)), None), Submitted::Done);
+        self.settle(|_| {});
+    }
+}
+
+#[test]
+fn all_hardware_queues_run_and_a_throttled_one_goes_on_when_a_token_comes_back() {
+    for kernel in [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_18] {
+        let queue: Queue<Local> = queue(kernel, 2, 2);
+        let kyber = kyber_of(&queue);
+        kyber.adopt_depth(Domain::Read, 1);
+        assert_eq!(queue.hctxs_of_run_all(CpuId(0)).count(), 2);
+        let device = Device::default();
+        let (mut cpu0, mut cpu1) = (Cpu::new(&queue, &device, 0), Cpu::new(&queue, &device, 1));
+        cpu0.submit_one(Op::Read, 1);
+        cpu1.submit_one(Op::Read, 2);
+        assert_eq!(device.with(|started| started.len()), 1, "{kernel}: one token, one request");
+        assert_eq!(kyber.waiting(Domain::Read), 1);
+
+        let first = device.with(Vec::pop).unwrap();
+        cpu0.complete(first);
+        cpu0.settle(|_| {});
+        assert_eq!((&cpu0.ended[..], device.with(|started| started.len())), (&[1][..], 1), "{kernel}");
+        let second = device.with(Vec::pop).unwrap();
+        assert_eq!(second.hctx, HctxId(1), "the completing CPU ran the waiting hardware queue");
+        cpu1.complete(second);
+        cpu1.settle(|_| {});
+        assert_eq!((cpu1.ended, kyber.tokens_in_use(Domain::Read)), (vec![2], 0));
+    }
+}
+
+#[test]
+fn a_requeued_request_takes_a_token_anew() {
+    let queue: Queue<Local> = queue(Kernel::V6_18, 1, 1);
+    let kyber = kyber_of(&queue);
+    let device = Device::default();
+    let mut cpu = Cpu::new(&queue, &device, 0);
+    cpu.submit_one(Op::Write, 1);
+    let rq = device.with(Vec::pop).unwrap();
+    cpu.call(|queue, cx| queue.requeue(cx, rq));
+    assert_eq!(kyber.tokens_in_use(Domain::Write), 0);
+    cpu.settle(|_| {});
+    assert_eq!(kyber.tokens_in_use(Domain::Write), 1);
+    let rq = device.with(Vec::pop).unwrap();
+    cpu.complete(rq);
+    cpu.settle(|_| {});
+    assert_eq!((cpu.ended, kyber.tokens_in_use(Domain::Write), queue.requests_in_use()), (vec![1], 0, 0));
+}
+
+#[test]
+fn completions_set_the_timer_and_its_round_changes_depths() {
+    let queue: Queue<Local> = queue(Kernel::V6_18, 1, 1);
+    let device = Device::default();
+    let mut cpu = Cpu::new(&queue, &device, 0);
+    for n in 0..600 {
+        cpu.now = at_ms(1000);
+        cpu.submit_one(if n % 2 == 0 { Op::Read } else { Op::Write }, n);
+        cpu.now = at_ms(1003);
+        let rq = device.with(Vec::pop).unwrap();
+        cpu.complete(rq);
+        cpu.settle(|_| {});
+    }
+    // 300 samples of each do only when the deadline, a second after the first round, has passed.
+    for round in [at_ms(1104), at_ms(2104)] {
+        assert_eq!(cpu.timer.take(), Some(round.at));
+        queue.timer(round, &mut cpu.effects);
+        cpu.now = round;
+        cpu.submit_one(Op::Discard, 1000);
+        let rq = device.with(Vec::pop).unwrap();
+        cpu.now = at_ms(2000);
+        cpu.complete(rq);
+        cpu.settle(|_| {});
+    }
+    // Reads of 3 ms miss their target of 2 ms; writes of 3 ms are in the second quarter of theirs. Their total
+    // latency waits for a deadline of its own.
+    let kyber = kyber_of(&queue);
+    assert_eq!(kyber.last_round().map(|round| round.io[0].map(|reading| reading.bucket)), Some(Some(5)));
+    assert_eq!(kyber.depth(Domain::Write), 128);
+    queue.timer(at_ms(3208), &mut cpu.effects);
+    assert_eq!(kyber.last_round().map(|round| round.total[1].map(|reading| reading.bucket)), Some(Some(1)));
+}
+
+/// Bios that each thread submits.
+const BIOS: u64 = 4000;
+
+/// Looks around without anything to do before a thread gives up.
+const IDLE_MAX: u32 = 50_000_000;
+
+/// What the threads share beside the queue.
+struct Crowd {
+    /// How often each bio has ended.
+    ended: Vec<AtomicU32>,
+    /// Bios that have ended.
+    count: AtomicUsize,
+    /// Whether the submitter of each thread has been woken.
+    woken: [AtomicBool; 2],
+}
+
+fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u16) {
+    let mut cpu = Cpu::new(queue, device, thread);
+    let mut parked: Option<Submission> = None;
+    let mut submitted = 0;
+    let mut seed = 0x9E37_79B9_7F4A_7C15u64.wrapping_mul(u64::from(thread) + 1);
+    let mut idle = 0;
+    while crowd.count.load(Ordering::SeqCst) < crowd.ended.len() {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        cpu.now = Hz(250).now(cpu.now.at + Nanos::from_micros(50));
+        idle += 1;
+        assert!(idle < IDLE_MAX, "a request was forgotten");
+        let may_go_on = parked.is_none() || crowd.woken[usize::from(thread)].swap(false, Ordering::SeqCst);
+        if may_go_on && (parked.is_some() || submitted < BIOS) {
+            let mut submission = parked.take().unwrap_or_else(|| {
+                let op = [Op::Read, Op::Read, Op::Write, Op::Discard][(seed >> 40) as usize % 4];
+                let owner = u64::from(thread) * BIOS + submitted;
+                submitted += 1;
+                Submission::new(Bio { owner, ..super::bio(op, owner * 1000) }, Waiter(u32::from(thread)))
+            });
+            if cpu.submit(&mut submission, None) == Submitted::Parked {
+                parked = Some(submission);
+            }
+            idle = 0;
+        } else if let Some(rq) = device.with(|started| {
+            let count = started.len();
+            (count > 0).then(|| started.swap_remove((seed >> 33) as usize % count.max(1)))
+        }) {
+            if seed >> 58 == 0 {
+                cpu.call(|queue, cx| queue.requeue(cx, rq));
+            } else {
+                cpu.complete(rq);
+            }
+            idle = 0;
+        } else {
+            std::thread::yield_now();
+        }
+        cpu.settle(|Waiter(waiter)| crowd.woken[waiter as usize].store(true, Ordering::SeqCst));
+        if cpu.timer.take_if(|at| *at <= cpu.now.at).is_some() {
+            queue.timer(cpu.now, &mut cpu.effects);
+        }
+        for owner in cpu.ended.drain(..) {
+            crowd.ended[owner as usize].fetch_add(1, Ordering::SeqCst);
+            crowd.count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[test]
+fn two_threads_lose_and_double_nothing_and_all_tokens_come_back() {
+    for (kernel, hw_queues) in [(Kernel::V6_18, 2), (Kernel::V6_18, 1), (Kernel::V4_19, 2), (Kernel::V4_12, 1)] {
+        let queue: Queue<Threads> = queue(kernel, 2, hw_queues);
+        let kyber = kyber_of(&queue);
+        for (domain, depth) in [(Domain::Read, 3), (Domain::Write, 2), (Domain::Other, 2)] {
+            kyber.adopt_depth(domain, depth);
+        }
+        let device = Device::default();
+        let crowd = Crowd {
+            ended: (0..2 * BIOS).map(|_| AtomicU32::new(0)).collect(),
+            count: AtomicUsize::new(0),
+            woken: Default::default(),
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (queue, device, crowd) = (&queue, &device, &crowd);
+                scope.spawn(move || hammer(queue, device, crowd, thread));
+            }
+        });
+        assert!(crowd.ended.iter().all(|count| count.load(Ordering::SeqCst) == 1), "{kernel}");
+        assert_eq!((queue.requests_in_use(), queue.driver_tags_in_use()), (0, 0));
+        for domain in Domain::ALL {
+            assert_eq!((kyber.tokens_in_use(domain), kyber.waiting(domain)), (0, 0), "{kernel}, {domain:?}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! How many scheduler tags everything but sync reads may use (`mq-deadline.md` 8).
+
+use super::*;
+use crate::bio::BioFlags;
+use crate::elevator::{Allocation, Serialized};
+use crate::ids::{CgroupId, CpuId, IoContextId};
+use crate::kernel::Kernel;
+use crate::tags::{Depth, TagBitmap};
+use crate::time::Now;
+
+const SIZES: [u32; 4] = [32, 64, 128, 256];
+
+struct Limited {
+    scheduler: Serialized<MqDeadline, Local>,
+    kernel: Kernel,
+    tags: u32,
+}
+
+impl Limited {
+    fn new(kernel: Kernel, tags: u32) -> Self {
+        let config = MqDeadlineConfig::new(kernel.generation(), tags);
+        Limited { scheduler: Serialized::new(MqDeadline::new(config, tags), tags), kernel, tags }
+    }
+
+    fn with_async_depth(self, async_depth: u32) -> Self {
+        let text = async_depth.to_string();
+        self.scheduler.set_tunable(Now::default(), "async_depth", &text, &mut Calls::default()).unwrap();
+        self
+    }
+
+    fn limit(&self, op: Op, flags: BioFlags) -> Depth {
+        let allocation =
+            Allocation { op, flags, io_context: IoContextId(0), ioprio: IoPriority::DEFAULT, cgroup: CgroupId::ROOT };
+        self.scheduler.limit_depth(Now::default(), &allocation, &mut Calls::default())
+    }
+
+    /// How many requests of this kind get a tag.
+    fn admitted(&self, op: Op, flags: BioFlags) -> u32 {
+        let bitmap: TagBitmap<Local> = TagBitmap::new(self.tags, 1, self.kernel.generation().shallow);
+        let depth = self.limit(op, flags);
+        std::iter::from_fn(|| bitmap.try_take(CpuId(0), depth)).count() as u32
+    }
+
+    fn writes(&self) -> u32 {
+        self.admitted(Op::Write, BioFlags::NONE)
+    }
+}
+
+#[test]
+fn up_to_5_13_there_is_no_limit() {
+    for tags in SIZES {
+        assert_eq!(Limited::new(Kernel::V5_10, tags).writes(), tags);
+    }
+}
+
+#[test]
+fn a_limit_of_each_word_takes_effect_only_below_the_size_of_a_word() {
+    for tags in SIZES {
+        assert_eq!(Limited::new(Kernel::V6_3, tags).writes(), tags, "the default of 3/4 limits nothing");
+        let admitted = [1, tags / 8, tags / 4, 3 * tags / 4, tags]
+            .map(|depth| Limited::new(Kernel::V6_3, tags).with_async_depth(depth).writes());
+        assert_eq!(admitted, [4, tags / 2, tags, tags, tags], "{tags} tags in 4 words");
+    }
+}
+
+#[test]
+fn the_fix_of_2024_scales_the_limit_to_the_size_of_a_word() {
+    for tags in SIZES {
+        assert_eq!(Limited::new(Kernel::V6_12, tags).writes(), tags, "no limit by default");
+        let admitted = [1, tags / 4, 3 * tags / 4, tags]
+            .map(|depth| Limited::new(Kernel::V6_12, tags).with_async_depth(depth).writes());
+        assert_eq!(admitted, [4, tags / 4, 3 * tags / 4, tags], "rounded up in each of 4 words");
+    }
+    let limited = Limited::new(Kernel::V6_12, 256).with_async_depth(48);
+    assert_eq!(limited.limit(Op::Write, BioFlags::NONE), Depth::Shallow(12));
+    assert_eq!(limited.writes(), 48);
+}
+
+#[test]
+fn since_6_18_the_limit_is_a_number_of_tags() {
+    for tags in SIZES {
+        assert_eq!(Limited::new(Kernel::V6_18, tags).writes(), tags, "no limit by default");
+        for depth in [1, 5, tags / 4, 3 * tags / 4, tags] {
+            assert_eq!(Limited::new(Kernel::V6_18, tags).with_async_depth(depth).writes(), depth);
+        }
+    }
+}
+
+#[test]
+fn sync_reads_are_unlimited_and_everything_else_is_limited() {
+    for kernel in [Kernel::V6_3, Kernel::V6_12, Kernel::V6_18] {
+        let limited = Limited::new(kernel, 64).with_async_depth(1);
+        assert_eq!(limited.limit(Op::Read, BioFlags::NONE), Depth::Full);
+        for (op, flags) in [
+            (Op::Write, BioFlags::NONE),
+            (Op::Write, BioFlags::SYNC),
+            (Op::Discard, BioFlags::NONE),
+            (Op::WriteZeroes, BioFlags::SYNC),
+        ] {
+            assert!(matches!(limited.limit(op, flags), Depth::Shallow(_)), "{kernel} {op:?} {flags:?}");
+        }
+    }
+}
+
+#[test]
+fn a_change_of_nr_requests_resets_the_limit() {
+    let limited = Limited::new(Kernel::V6_18, 256).with_async_depth(10);
+    limited.scheduler.depth_updated(64);
+    assert_eq!(limited.scheduler.tunable("async_depth"), Ok(64));
+    assert_eq!(limited.limit(Op::Write, BioFlags::NONE), Depth::Full);
+    let limited = Limited::new(Kernel::V6_3, 256);
+    limited.scheduler.depth_updated(64);
+    assert_eq!(limited.scheduler.tunable("async_depth"), Ok(48), "3/4 of it, from 5.14 to 2024");
+}
+
+#[test]
+fn the_bitmap_is_told_that_a_single_tag_may_be_all_that_is_left() {
+    let announced =
+        Kernel::ALL.map(|kernel| *Limited::new(kernel, 64).scheduler.needs()).map(|needs| needs.min_shallow);
+    assert_eq!(announced, [None, None, None, None, Some(1), Some(1), Some(1)]);
+}

@@ -1,0 +1,41 @@
+//! Text that users hand in: in files, or on standard input.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+/// Largest text that is read. What is meant to be endless (`/dev/zero`) ends here.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// The text of the file at `path`, or of standard input if it is `-`. `expected` names, for errors, what it should be.
+pub(crate) fn text(path: &Path, expected: &str) -> Result<String> {
+    let name = path.display();
+    let bytes = if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
+    let bytes = bytes.with_context(|| format!("{name}: cannot be read (expected {expected})"))?;
+    if bytes.len() as u64 > BYTES_MAX {
+        bail!("{name}: longer than 64 MiB (expected {expected})");
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        anyhow!("{name}:{line}: not text (expected {expected})")
+    })
+}
+
+/// The text of a file that a job file includes. The parser says where, and of which file.
+pub(crate) fn included(path: &Path) -> io::Result<String> {
+    let bytes = File::open(path).and_then(limited)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(io::Error::other("longer than 64 MiB (expected options of a fio job file)"));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("not text (expected options of a fio job file)"))
+}
+
+/// One byte more than may be, to see that there are too many.
+fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
