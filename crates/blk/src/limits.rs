@@ -20,6 +20,8 @@ pub struct Limits {
     pub max_discard_sectors: u32,
     /// Largest write-zeroes; 0 if the device cannot.
     pub max_write_zeroes_sectors: u32,
+    /// Whether the device seeks: no limit, but a feature that schedulers ask for.
+    pub rotational: bool,
 }
 
 impl Limits {
@@ -35,6 +37,7 @@ impl Limits {
             chunk_sectors: 0,
             max_discard_sectors: u32::MAX >> 9,
             max_write_zeroes_sectors: 0,
+            rotational: false,
         }
     }
 

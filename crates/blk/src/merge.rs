@@ -90,15 +90,21 @@ impl MergeRules {
         } else {
             return None;
         };
+        self.alike(rq, bio).then_some(edge)
+    }
+
+    /// Whether `bio` and `rq` are of a kind; where they lie is not looked at.
+    #[inline]
+    #[must_use]
+    pub fn alike(&self, rq: &Request, bio: &Bio) -> bool {
         let charged_to_root = BioFlags::META.with(BioFlags::SWAP);
-        let alike = mergeable(rq)
+        mergeable(rq)
             && rq.op == bio.op
             && rq.write_hint == bio.write_hint
             && (!self.equal_priority || rq.ioprio == bio.ioprio)
             && (!self.equal_cgroup
                 || (rq.cgroup == bio.cgroup
-                    && rq.flags.intersects(charged_to_root) == bio.flags.intersects(charged_to_root)));
-        alike.then_some(edge)
+                    && rq.flags.intersects(charged_to_root) == bio.flags.intersects(charged_to_root)))
     }
 
     /// Whether `bio` may join `rq` at `edge` as far as sizes go.

@@ -29,6 +29,8 @@ const INSIDE_SHOWN: usize = 8;
 /// The code between the question and the moment at which the scheduler reads its clock, ns.
 const QUESTION: u64 = 4_000;
 
+/// What has one of these flags never merges.
+const UNMERGEABLE: BioFlags = BioFlags::NOMERGE.with(BioFlags::PREFLUSH).with(BioFlags::FUA);
 /// A completion and its consequences are one interrupt if they are no further apart, ns.
 const INTERRUPT: u64 = 50_000;
 /// From the beginning of an interrupt to its completion event, ns.
@@ -128,6 +130,8 @@ struct Replay<'a> {
     /// The cgroup that a bio is charged to, where the recording says so.
     cgroup_of: HashMap<BioNumber, CgroupId>,
     baseline: Baseline,
+    /// The request that was merged last, or the first one inserted since that left.
+    last_merged: Option<RqNumber>,
     now: Now,
     outcome: Outcome,
     lines: Vec<Line>,
@@ -186,6 +190,7 @@ impl<'a> Replay<'a> {
             allocated: Vec::new(),
             cgroup_of,
             baseline: Baseline::default(),
+            last_merged: None,
             now: Now::default(),
             outcome: Outcome::default(),
             lines: Vec::new(),
@@ -245,21 +250,25 @@ impl<'a> Replay<'a> {
         self.live.get(&rq).copied().filter(|&id| self.requests.holds(id))
     }
 
-    /// A bio enters. If the plug does not absorb it the scheduler is asked about a merge, but only if there is a
-    /// request that it might join.
+    /// A bio enters. If the plug does not absorb it the scheduler is asked about a merge, but only with a request
+    /// that it might join: with the one that was merged last wherever that lies, with others if they are adjacent.
     fn bio_arrives(&mut self, event: &Event, bio: &Submitted) {
         let in_plug = self.joins.get(&bio.bio).is_some_and(|&rq| self.inside(rq).is_none());
-        if in_plug || bio.io.flags.intersects(BioFlags::NOMERGE) {
+        if in_plug || bio.io.flags.intersects(UNMERGEABLE) || bio.io.sectors == 0 {
             return;
         }
-        let mut adjacent = self.baseline.inside.iter().filter_map(|candidate| self.inside(candidate.rq));
-        let found = adjacent.find(|&id| {
+        let like = |id: RqId| {
             let rq = self.requests.get(id);
-            rq.op == bio.io.op && (rq.end() == bio.io.sector || bio.io.end() == rq.sector)
-        });
-        if let Some(id) = found {
-            let pid = event.pid.unwrap_or(0);
-            let bio = self.bio_of(&bio.io, pid, Some(bio.bio));
+            rq.op == bio.io.op && !rq.flags.intersects(UNMERGEABLE)
+        };
+        let adjacent = |id: RqId| {
+            let rq = self.requests.get(id);
+            rq.end() == bio.io.sector || bio.io.end() == rq.sector
+        };
+        let last = self.last_merged.and_then(|rq| self.inside(rq)).filter(|&id| like(id));
+        let mut inside = self.baseline.inside.iter().filter_map(|candidate| self.inside(candidate.rq));
+        if let Some(id) = last.or_else(|| inside.find(|&id| like(id) && adjacent(id))) {
+            let bio = self.bio_of(&bio.io, event.pid.unwrap_or(0), Some(bio.bio));
             self.call(|policy, cx| policy.bio_arrived(cx, &bio));
             self.call(|policy, cx| policy.allow_merge(cx, id, &bio));
         }
@@ -285,6 +294,9 @@ impl<'a> Replay<'a> {
         self.call(|policy, cx| policy.arrived(cx, &rq));
         self.requests.hold(rq);
         let place = if insert.head { Place::Head } else { Place::Sorted };
+        if !insert.head && !insert.io.flags.intersects(UNMERGEABLE) {
+            self.last_merged = self.last_merged.or(Some(insert.rq));
+        }
         self.call(|policy, cx| policy.insert(cx, id, place));
     }
 
@@ -300,6 +312,7 @@ impl<'a> Replay<'a> {
         if let Some(candidate) = self.baseline.candidate(number) {
             (candidate.sector, candidate.sectors) = (sector, sectors);
         }
+        self.last_merged = Some(number);
         self.call(|policy, cx| policy.grown(cx, id, edge));
     }
 
@@ -344,6 +357,7 @@ impl<'a> Replay<'a> {
     }
 
     fn lengthen(&mut self, number: RqNumber, id: RqId, sectors: u32) {
+        self.last_merged = Some(number);
         self.requests.get_mut(id).sectors += sectors;
         if let Some(candidate) = self.baseline.candidate(number) {
             candidate.sectors += sectors;
@@ -368,6 +382,7 @@ impl<'a> Replay<'a> {
             }
         }
         self.baseline.judge(&mut self.outcome.score, kernel, ours);
+        self.last_merged = self.last_merged.filter(|&last| Some(last) != kernel);
         if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
             self.pool.put(self.requests.release(id));
         }

@@ -4,8 +4,9 @@
 //! builds the scheduler under test from the recording's header, feeds it the same events and asks it the same
 //! questions; after each it goes on from the *kernel's* answer, so that one difference does not become many.
 //!
-//! [`score`] holds the four numbers that come out, [`policy`] the replay of schedulers, [`none`] that of the block
-//! layer without one, [`report`] the documents.
+//! [`score`] holds the four numbers that come out, [`policy`] the replay of schedulers, [`cfq`] that of the one that
+//! depends on allocations, exits and the microsecond, [`kyber`] that of the one that is no policy behind a lock,
+//! [`none`] that of the block layer without one, [`report`] the documents.
 
 pub mod bfq;
 pub mod cfq;
@@ -20,7 +21,7 @@ use hoistway_blk::{DeadlineGeneration, Hz, Kernel, MqDeadline, MqDeadlineConfig}
 use hoistway_trace::iosched::{Header, Trace};
 
 pub use report::{Report, TraceReport};
-pub use score::{Mismatch, Outcome, Score};
+pub use score::{Mismatch, Outcome, OwnController, Score};
 
 /// Why a recording was not replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -77,28 +77,28 @@ fn each_error_names_file_line_key_and_what_was_expected() {
         (
             "flash_read_us = 90\n",
             "",
-            "my.toml:17: `ssd.flash_read_us` is missing; expected a number of microseconds from 0 to 10000000",
+            "my.toml:18: `ssd.flash_read_us` is missing; expected a number of microseconds from 0 to 10000000",
         ),
         (
             "stall_ms = 10\n",
             "",
-            "my.toml:28: `ssd.gc.stall_ms` is missing; expected a number of milliseconds from 0 to 10000",
+            "my.toml:29: `ssd.gc.stall_ms` is missing; expected a number of milliseconds from 0 to 10000",
         ),
         (
             "measured = 8400\n",
             "",
-            "my.toml:38: `calibration.residuals[0].measured` is missing; expected a number of the unit that `what` \
+            "my.toml:39: `calibration.residuals[0].measured` is missing; expected a number of the unit that `what` \
              names from 0.000000001 to 1000000000000000",
         ),
         // Unknown keys.
         (
             "stall_ms = 10",
             "stall_us = 10",
-            "my.toml:31: `ssd.gc.stall_us` is not a key that this model knows; expected one of \
+            "my.toml:32: `ssd.gc.stall_us` is not a key that this model knows; expected one of \
              `background_pages_per_s`, `threshold_pages`, `stall_ms`, `stall_shortening_percent`",
         ),
         // The wrong kind.
-        ("fua = false", "fua = 0", "my.toml:13: `shape.fua` is 0; expected true or false"),
+        ("fua = false", "fua = 0", "my.toml:14: `shape.fua` is 0; expected true or false"),
         (
             "title = \"my own drive\"",
             "title = ' '",
@@ -107,7 +107,7 @@ fn each_error_names_file_line_key_and_what_was_expected() {
         (
             "serial_stage_us = 20.5",
             "serial_stage_us = \"20.5\"",
-            "my.toml:19: `ssd.serial_stage_us` is the text \"20.5\"; expected a number of microseconds from 0.001 to \
+            "my.toml:20: `ssd.serial_stage_us` is the text \"20.5\"; expected a number of microseconds from 0.001 to \
              10000000",
         ),
         (
@@ -130,22 +130,22 @@ fn each_error_names_file_line_key_and_what_was_expected() {
         (
             "host_to_device_us = 4",
             "host_to_device_us = -4",
-            "my.toml:18: `ssd.host_to_device_us` is -4; expected a number of microseconds from 0 to 10000000",
+            "my.toml:19: `ssd.host_to_device_us` is -4; expected a number of microseconds from 0 to 10000000",
         ),
         (
             "flush_us = 500",
             "flush_us = nan",
-            "my.toml:24: `ssd.flush_us` is nan; expected a number of microseconds from 0 to 10000000",
+            "my.toml:25: `ssd.flush_us` is nan; expected a number of microseconds from 0 to 10000000",
         ),
         (
             "flush_us = 500",
             "flush_us = -inf",
-            "my.toml:24: `ssd.flush_us` is -inf; expected a number of microseconds from 0 to 10000000",
+            "my.toml:25: `ssd.flush_us` is -inf; expected a number of microseconds from 0 to 10000000",
         ),
         (
             "serial_stage_us = 20.5",
             "serial_stage_us = 0",
-            "my.toml:19: `ssd.serial_stage_us` is 0; expected a number of microseconds from 0.001 to 10000000",
+            "my.toml:20: `ssd.serial_stage_us` is 0; expected a number of microseconds from 0.001 to 10000000",
         ),
         (
             "queue_depth = 32",
@@ -191,11 +191,11 @@ fn each_error_names_file_line_key_and_what_was_expected() {
         (
             "\"ssd.flash_read_us\" =",
             "flash_read_us =",
-            "my.toml:44: `calibration.sources.flash_read_us` is not the key of a parameter; expected one of these in \
+            "my.toml:45: `calibration.sources.flash_read_us` is not the key of a parameter; expected one of these in \
              quotes: shape.capacity_gb",
         ),
-        ("[ssd]", "[ssd", "my.toml:17: unclosed table, expected `]`"),
-        ("threshold_pages = 3000", "threshold_pages = ", "my.toml:30: "),
+        ("[ssd]", "[ssd", "my.toml:18: unclosed table, expected `]`"),
+        ("threshold_pages = 3000", "threshold_pages = ", "my.toml:31: "),
     ];
     for (from, to, expected) in cases {
         let error = error_of(from, to);
@@ -207,7 +207,7 @@ fn each_error_names_file_line_key_and_what_was_expected() {
 #[test]
 fn the_section_must_be_that_of_the_model() {
     let error = error_of("model = \"ssd\"", "model = \"null\"");
-    let expected = "my.toml:17: `ssd` is not a key that this model knows; expected one of `name`, `title`, `model`, \
+    let expected = "my.toml:18: `ssd` is not a key that this model knows; expected one of `name`, `title`, `model`, \
                     `shape`, `null`, `calibration`";
     assert_eq!(error, expected);
 }

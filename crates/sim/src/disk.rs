@@ -51,13 +51,16 @@ impl QueueSettings {
             queue_depth: shape.queue_depth,
             nr_requests: self.nr_requests,
             nomerges: NoMerges::All,
-            limits: Limits::new(
-                sectors(shape.logical_block_bytes),
-                sectors(shape.physical_block_bytes),
-                shape.max_sectors,
-                self.kernel.generation().max_sectors_cap,
-                shape.max_segments,
-            ),
+            limits: Limits {
+                rotational: shape.rotational,
+                ..Limits::new(
+                    sectors(shape.logical_block_bytes),
+                    sectors(shape.physical_block_bytes),
+                    shape.max_sectors,
+                    self.kernel.generation().max_sectors_cap,
+                    shape.max_segments,
+                )
+            },
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What the block layer calls: a scheduler made safe for many CPUs.
 //!
 //! Policy and locking are two subjects. A [`Scheduler`] is a policy, a single-threaded state machine;
-//! [`Serialized`] puts one behind a lock. [`Elevator`] is the choice among them, an enum so that calls inline.
+//! [`Serialized`] puts one behind a lock; [`Kyber`] needs none. [`Elevator`] is the choice among them, an enum so that
+//! calls inline.
 
 mod finished;
 mod merge_index;
@@ -19,7 +20,7 @@ use crate::bio::Bio;
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
-use crate::schedulers::{Kyber, MqDeadline};
+use crate::schedulers::{Bfq, Kyber, MqDeadline};
 use crate::sharing::Sharing;
 use crate::tags::Depth;
 use crate::time::Now;
@@ -36,6 +37,8 @@ pub enum Elevator<Sh: Sharing> {
     MqDeadline(Box<Serialized<MqDeadline, Sh>>),
     /// kyber.
     Kyber(Box<Kyber<Sh>>),
+    /// bfq.
+    Bfq(Box<Serialized<Bfq, Sh>>),
     /// Somebody's own policy.
     Custom(Box<Serialized<BoxedScheduler, Sh>>),
 }
@@ -46,6 +49,7 @@ macro_rules! with_scheduler {
             Elevator::None => $none,
             Elevator::Kyber($kyber) => $by_kyber,
             Elevator::MqDeadline($scheduler) => $call,
+            Elevator::Bfq($scheduler) => $call,
             Elevator::Custom($scheduler) => $call,
         }
     };
@@ -65,6 +69,12 @@ impl<Sh: Sharing> Elevator<Sh> {
     #[must_use]
     pub fn kyber(kyber: Kyber<Sh>) -> Self {
         Elevator::Kyber(Box::new(kyber))
+    }
+
+    /// Puts bfq behind a lock; it will be given request ids below `capacity`.
+    #[must_use]
+    pub fn bfq(policy: Bfq, capacity: u32) -> Self {
+        Elevator::Bfq(Box::new(Serialized::new(policy, capacity)))
     }
 
     /// Puts a policy of one's own behind a lock.
@@ -198,6 +208,16 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// `nr_requests` has changed.
     pub fn depth_updated(&self, nr_requests: u32) {
         with_scheduler!(self, s => s.depth_updated(nr_requests), none => {});
+    }
+
+    /// Tells the policy of something that happened to a process or cgroup. kyber knows of neither.
+    pub fn tell(&self, now: Now, calls: &mut Calls, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
+        with_scheduler!(
+            self,
+            s => s.tell(now, calls, |policy, cx| what(policy, cx)),
+            kyber _kyber => {},
+            none => {}
+        );
     }
 
     /// Its tunables.

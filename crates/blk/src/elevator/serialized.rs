@@ -57,9 +57,11 @@ impl<S: Scheduler> Inner<S> {
 
     /// The request that `bio` should try to join, by cache, hash and the policy's own index, in this order.
     fn candidate(&mut self, now: Now, rules: &MergeRules, bio: &Bio, calls: &mut Calls) -> Option<RqId> {
+        // The policy is asked about the last merged request wherever that lies: bfq merges queues on that occasion.
         if let Some(last) = self.index.last()
-            && rules.edge(self.requests.get(last), bio).is_some()
+            && rules.alike(self.requests.get(last), bio)
             && self.allows(now, last, bio, calls)
+            && rules.edge(self.requests.get(last), bio).is_some()
         {
             return Some(last);
         }

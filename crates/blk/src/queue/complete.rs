@@ -10,6 +10,7 @@ use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::Sharing;
 use crate::tags::{Sleeper, Tags};
+use crate::time::Nanos;
 
 impl<Sh: Sharing> Queue<Sh> {
     /// A request has ended. Its bios end *before* its tags are free.
@@ -64,9 +65,18 @@ impl<Sh: Sharing> Queue<Sh> {
     #[inline]
     pub(super) fn free_tag<D, P>(&self, cx: &mut Cx<'_, D, P>, tags: &Tags<Sh>, tag: u32) {
         let (cpu, effects) = (cx.cpu, &mut *cx.effects);
-        tags.free(tag, cpu, |sleeper| match sleeper {
-            Sleeper::Submitter(waiter) => effects.push(Effect::Wake(waiter)),
-            Sleeper::Hctx(hctx) => effects.push(Effect::RunHctx { hctx, delay: crate::time::Nanos::ZERO }),
-        });
+        tags.free(tag, cpu, |sleeper| effects.push(wake_up(sleeper)));
+    }
+
+    /// Wakes somebody else: a wake-up reached a sleeper that has no use for these tags.
+    pub(super) fn pass_wake_up_on<D, P>(&self, cx: &mut Cx<'_, D, P>, tags: &Tags<Sh>) {
+        tags.pass_on(|sleeper| cx.effects.push(wake_up(sleeper)));
+    }
+}
+
+fn wake_up(sleeper: Sleeper) -> Effect {
+    match sleeper {
+        Sleeper::Submitter(waiter) => Effect::Wake(waiter),
+        Sleeper::Hctx(hctx) => Effect::RunHctx { hctx, delay: Nanos::ZERO },
     }
 }

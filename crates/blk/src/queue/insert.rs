@@ -74,7 +74,7 @@ impl<Sh: Sharing> Queue<Sh> {
             Err(Rejected { mut rq, why: Refusal::Busy | Refusal::UntilCompletion }) => {
                 cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                 self.update_busy(hctx, true);
-                rq.marks.set(Marks::HAS_BUDGET);
+                self.set_budget(&mut rq);
                 self.return_budget(cx, &mut rq);
                 hctx.put_leftover(rq);
                 true

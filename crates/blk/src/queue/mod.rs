@@ -23,14 +23,14 @@ pub use flush::PlugFlush;
 pub use submit::{Submission, Submitted};
 
 use crate::effects::Effects;
-use crate::elevator::{Calls, Elevator};
+use crate::elevator::{Calls, Elevator, PolicyCx, Scheduler};
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::request::{RequestPool, Rq};
-use crate::schedulers::{Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
+use crate::schedulers::{Bfq, BfqConfig, Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::Tags;
 use crate::time::Now;
@@ -89,7 +89,7 @@ pub const NR_REQUESTS_MAX: u32 = 2048;
 pub const NR_REQUESTS_MIN: u32 = 4;
 
 /// The multi-queue schedulers that a queue can be made with, "none" first.
-pub const SCHEDULERS: [&str; 3] = ["none", "mq-deadline", "kyber"];
+pub const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 /// Why a queue cannot be made as asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -170,6 +170,10 @@ impl<Sh: Sharing> Queue<Sh> {
             "kyber" => {
                 let policy = KyberConfig::new(config.kernel.generation(), depth, config.queue_depth);
                 Elevator::kyber(Kyber::new(policy, &config.hctx_of_cpu(), capacity))
+            }
+            "bfq" => {
+                let policy = BfqConfig::new(config.kernel.generation(), depth, config.limits.rotational);
+                Elevator::bfq(Bfq::new(policy, capacity), capacity)
             }
             unknown => {
                 return Err(ConfigError(format!(
@@ -288,6 +292,18 @@ impl<Sh: Sharing> Queue<Sh> {
         let answer = self.elevator.set_tunable(now, name, text, &mut calls);
         effects.push_calls(calls);
         answer
+    }
+
+    /// Tells the scheduler of something that happened to a process or cgroup.
+    pub fn tell(
+        &self,
+        now: Now,
+        effects: &mut Effects,
+        what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>),
+    ) {
+        let mut calls = Calls::default();
+        self.elevator.tell(now, &mut calls, what);
+        effects.push_calls(calls);
     }
 
     /// The scheduler's timer has come.

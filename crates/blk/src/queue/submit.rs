@@ -34,12 +34,16 @@ pub struct Submission {
     run: HctxRun,
     /// The flush of a plug that is under way.
     flush: PlugFlush,
+    /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
+    slept: Option<(HctxId, u8)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// Split; announce.
+    /// Announce.
     Enter,
+    /// Split.
+    Split,
     /// Look for a request to join.
     Merge,
     /// Take a tag.
@@ -50,6 +54,8 @@ enum Stage {
     FlushToSleep,
     /// Join the sleepers and try once more.
     Sleep,
+    /// Woken, or asked to go on for another reason: leave the line.
+    Woken,
     /// Flush the full plug, then add the request to it.
     FlushFull,
     /// Run the hardware queue that the request went to.
@@ -79,6 +85,7 @@ impl Submission {
             rq: None,
             run: HctxRun::default(),
             flush: PlugFlush::default(),
+            slept: None,
         }
     }
 
@@ -126,7 +133,13 @@ impl<Sh: Sharing> Queue<Sh> {
         mut plug: Option<&mut Plug>,
     ) -> SubmitStep {
         submission.stage = match submission.stage {
-            Stage::Enter => self.enter(cx, submission),
+            Stage::Enter => {
+                if let Some(bio) = &submission.bio {
+                    cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
+                }
+                self.enter(cx, submission)
+            }
+            Stage::Split => self.enter(cx, submission),
             Stage::Merge => self.try_merge(cx, submission, plug),
             Stage::Allocate => {
                 if self.allocate(cx, submission, plug.as_deref_mut()) {
@@ -154,20 +167,26 @@ impl<Sh: Sharing> Queue<Sh> {
                 Step::Done => Stage::Sleep,
             },
             Stage::Sleep => {
-                let tags = self.allocation_tags(self.hctx_of(cx.cpu));
+                let hctx = self.hctx_of(cx.cpu);
+                let tags = self.allocation_tags(hctx);
                 let sleeper = Sleeper::Submitter(submission.waiter);
-                tags.wait(sleeper);
+                let line = tags.wait(sleeper);
                 if self.allocate(cx, submission, plug.as_deref_mut()) {
-                    tags.leave(sleeper);
+                    tags.leave_line(line, sleeper);
                     self.add_to_plug_or_place(cx, submission, plug)
                 } else {
                     if let Some(plug) = plug {
                         plug.forget_clock();
                     }
-                    // On wake-up the CPU may have changed: everything is chosen anew.
-                    submission.stage = Stage::Allocate;
+                    submission.slept = Some((hctx, line));
+                    submission.stage = Stage::Woken;
                     return SubmitStep::Parked;
                 }
+            }
+            Stage::Woken => {
+                self.leave_line(cx, submission);
+                // The CPU may have changed: everything is chosen anew.
+                Stage::Allocate
             }
             Stage::FlushFull => match submission.flush.step(self, cx) {
                 Step::More => Stage::FlushFull,
@@ -180,7 +199,7 @@ impl<Sh: Sharing> Queue<Sh> {
             Stage::Next => match submission.remainder.take() {
                 Some(rest) => {
                     submission.bio = Some(rest);
-                    Stage::Enter
+                    Stage::Split
                 }
                 None => return SubmitStep::Done,
             },
@@ -208,9 +227,19 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
+    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for tags that are no longer
+    /// the ones to take goes to the next sleeper.
+    fn leave_line<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) {
+        let Some((hctx, line)) = submission.slept.take() else { return };
+        let tags = self.allocation_tags(hctx);
+        let woken = !tags.leave_line(line, Sleeper::Submitter(submission.waiter));
+        if woken && hctx != self.hctx_of(cx.cpu) {
+            self.pass_wake_up_on(cx, tags);
+        }
+    }
+
     fn enter<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
-        cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
         let limits = &self.rules.limits;
         if u64::from(bio.sectors) % u64::from(limits.logical_block.max(1)) != 0
             || bio.sector.0 % u64::from(limits.logical_block.max(1)) != 0

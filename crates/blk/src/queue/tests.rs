@@ -1,1 +1,364 @@
+//! The way of a request against `block-layer.md`, with a driver that does as it is told and a probe that writes down
+//! blktrace's letters.
 
+mod appendix;
+mod completion;
+mod dispatch;
+mod merging;
+mod plugging;
+mod sending;
+mod splitting;
+mod tagging;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::*;
+use crate::bio::{Bio, BioFlags, Op, Status};
+use crate::driver::{Driver, Refusal, Rejected};
+use crate::effects::Effect;
+use crate::ids::{Sector, Waiter};
+use crate::merge::Edge;
+use crate::plug::Plug;
+use crate::probe::{Event, Probe};
+use crate::request::Marks;
+use crate::sharing::Local;
+use crate::time::{Hz, Instant, Nanos};
+
+/// What one call of the driver looked like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Call {
+    sector: u64,
+    sectors: u32,
+    hctx: u16,
+    last: bool,
+    taken: bool,
+}
+
+/// A driver that takes everything unless told otherwise.
+#[derive(Default)]
+struct Script {
+    in_flight: VecDeque<Rq>,
+    /// Answers to the next calls; what comes after them is taken.
+    refusals: VecDeque<Option<Refusal>>,
+    /// Budget left, if there is such a thing.
+    budget: Option<u32>,
+    calls: Vec<Call>,
+    commits: Vec<HctxId>,
+}
+
+impl Driver for Script {
+    fn get_budget(&mut self, _: HctxId) -> bool {
+        match &mut self.budget {
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+            None => true,
+        }
+    }
+
+    fn put_budget(&mut self, _: HctxId) {
+        if let Some(left) = &mut self.budget {
+            *left += 1;
+        }
+    }
+
+    fn queue_rq(&mut self, _: Now, rq: Rq, last: bool) -> Result<(), Rejected> {
+        let refusal = self.refusals.pop_front().flatten();
+        let call = Call { sector: rq.sector.0, sectors: rq.sectors, hctx: rq.hctx.0, last, taken: refusal.is_none() };
+        self.calls.push(call);
+        match refusal {
+            Some(why) => Err(Rejected { rq, why }),
+            None => {
+                self.in_flight.push_back(rq);
+                Ok(())
+            }
+        }
+    }
+
+    fn commit(&mut self, hctx: HctxId) {
+        self.commits.push(hctx);
+    }
+}
+
+/// Writes events as `Q G P U1 I D C`, with start sectors where a test wants them.
+#[derive(Default)]
+struct Letters {
+    events: Vec<(char, Option<u64>)>,
+}
+
+impl Probe for Letters {
+    fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
+        self.events.push(match event {
+            Event::Queue(bio) => ('Q', Some(bio.sector.0)),
+            Event::Split(bio) => ('X', Some(bio.sector.0)),
+            Event::GetRq(rq) => ('G', Some(rq.sector.0)),
+            Event::Plug => ('P', None),
+            Event::Unplug { count, .. } => ('U', Some(count as u64)),
+            Event::Merge(Edge::Back) => ('M', None),
+            Event::Merge(Edge::Front) => ('F', None),
+            Event::Insert(rq) => ('I', Some(rq.sector.0)),
+            Event::Dispatch { .. } => return,
+            Event::Issue(rq) => ('D', Some(rq.sector.0)),
+            Event::Requeue(rq) => ('R', Some(rq.sector.0)),
+            Event::Complete(rq, _) => ('C', Some(rq.sector.0)),
+        });
+    }
+}
+
+/// A queue, its driver and whoever carries out its effects.
+struct Bench {
+    queue: Queue<Local>,
+    driver: Script,
+    probe: Letters,
+    effects: Effects,
+    /// Effects whose time has not come.
+    later: Vec<Effect>,
+    cpu: CpuId,
+    now: Instant,
+    /// The plug of whoever submits, if it has one open.
+    plug: Option<Plug>,
+    parked: BTreeMap<u32, Submission>,
+    ended: Vec<(u64, Status)>,
+}
+
+fn config(kernel: Kernel) -> QueueConfig {
+    QueueConfig {
+        kernel,
+        cpus: 4,
+        hw_queues: 1,
+        queue_depth: 32,
+        nr_requests: None,
+        nomerges: NoMerges::All,
+        limits: Limits::default(),
+    }
+}
+
+fn bio(op: Op, sector: u64) -> Bio {
+    Bio::new(op, Sector(sector), 8)
+}
+
+fn read(sector: u64) -> Bio {
+    bio(Op::Read, sector)
+}
+
+fn write(sector: u64) -> Bio {
+    bio(Op::Write, sector)
+}
+
+impl Bench {
+    fn new(kernel: Kernel, scheduler: &str) -> Self {
+        Bench::with(&config(kernel), scheduler)
+    }
+
+    fn with(config: &QueueConfig, scheduler: &str) -> Self {
+        Bench::around(Queue::new(config, scheduler).expect("a valid configuration"))
+    }
+
+    fn around(queue: Queue<Local>) -> Self {
+        Bench {
+            queue,
+            driver: Script::default(),
+            probe: Letters::default(),
+            effects: Effects::new(),
+            later: Vec::new(),
+            cpu: CpuId(0),
+            now: Instant::ZERO,
+            plug: None,
+            parked: BTreeMap::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// Calls the queue from the current CPU.
+    fn call<R>(&mut self, body: impl FnOnce(&Queue<Local>, &mut Cx<'_, Script, Letters>, Option<&mut Plug>) -> R) -> R {
+        let mut cx = Cx {
+            now: Hz(1000).now(self.now),
+            cpu: self.cpu,
+            driver: &mut self.driver,
+            effects: &mut self.effects,
+            probe: &mut self.probe,
+        };
+        body(&self.queue, &mut cx, self.plug.as_mut())
+    }
+
+    fn on(&mut self, cpu: u16) -> &mut Self {
+        self.cpu = CpuId(cpu);
+        self
+    }
+
+    fn submit(&mut self, bio: Bio) -> Submitted {
+        self.submit_as(u32::MAX, bio)
+    }
+
+    /// Submits for this waiter, and keeps the submission if it sleeps.
+    fn submit_as(&mut self, waiter: u32, bio: Bio) -> Submitted {
+        let submission = Submission::new(bio, Waiter(waiter));
+        self.go_on(waiter, submission)
+    }
+
+    fn go_on(&mut self, waiter: u32, mut submission: Submission) -> Submitted {
+        let submitted = self.call(|queue, cx, plug| queue.submit(cx, &mut submission, plug));
+        if submitted == Submitted::Parked {
+            self.parked.insert(waiter, submission);
+        }
+        submitted
+    }
+
+    fn submit_all(&mut self, bios: impl IntoIterator<Item = Bio>) {
+        for bio in bios {
+            self.submit(bio);
+        }
+    }
+
+    fn plug(&mut self) {
+        self.plug = Some(Plug::new());
+    }
+
+    fn unplug(&mut self) {
+        self.call(|queue, cx, plug| queue.flush_plug(cx, plug.expect("a plug is open")));
+        self.plug = None;
+    }
+
+    fn run(&mut self, hctx: u16) {
+        self.call(|queue, cx, _| queue.run_hctx(cx, HctxId(hctx)));
+    }
+
+    /// The request at this sector, which is at the driver.
+    fn take(&mut self, sector: u64) -> Rq {
+        let at = self.driver.in_flight.iter().position(|rq| rq.sector.0 == sector).expect("it is at the driver");
+        self.driver.in_flight.remove(at).unwrap()
+    }
+
+    /// Ends the request at this sector.
+    fn complete(&mut self, sector: u64) {
+        let rq = self.take(sector);
+        self.call(|queue, cx, _| queue.complete(cx, rq, Status::Ok));
+    }
+
+    /// Ends everything that is at the driver, oldest first, without looking at the effects.
+    fn complete_all(&mut self) {
+        while let Some(rq) = self.driver.in_flight.pop_front() {
+            self.call(|queue, cx, _| queue.complete(cx, rq, Status::Ok));
+        }
+    }
+
+    /// The effects since the last look, in words: what is asked for but not done.
+    fn asked(&mut self) -> Vec<String> {
+        let mut out = Vec::new();
+        while let Some(effect) = self.effects.pop() {
+            let in_time = |delay: Nanos| if delay == Nanos::ZERO { String::new() } else { format!(" in {delay}") };
+            out.push(match effect {
+                Effect::EndBio { bio, status } => {
+                    self.ended.push((bio.sector.0, status));
+                    format!("end {}", bio.sector.0)
+                }
+                Effect::Wake(waiter) => format!("wake {}", waiter.0),
+                Effect::RunHctx { hctx, delay } => format!("run {}{}", hctx.0, in_time(delay)),
+                Effect::RunAll { delay } => format!("run all{}", in_time(delay)),
+                Effect::KickRequeue => "kick".into(),
+                Effect::SetTimer(_) => "set timer".into(),
+                Effect::CancelTimer => "cancel timer".into(),
+            });
+        }
+        out
+    }
+
+    /// Carries effects out until there are none but delayed ones, which are kept for [`drain`](Self::drain).
+    fn work(&mut self) {
+        while let Some(effect) = self.effects.pop() {
+            match effect {
+                Effect::RunHctx { delay, .. } | Effect::RunAll { delay } if delay > Nanos::ZERO => {
+                    self.later.push(effect)
+                }
+                effect => self.carry_out(effect),
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::EndBio { bio, status } => self.ended.push((bio.sector.0, status)),
+            Effect::Wake(waiter) => {
+                if let Some(submission) = self.parked.remove(&waiter.0) {
+                    self.go_on(waiter.0, submission);
+                }
+            }
+            Effect::RunHctx { hctx, .. } => self.run(hctx.0),
+            Effect::RunAll { .. } => {
+                let hctxs: Vec<HctxId> = self.queue.hctxs_of_run_all(self.cpu).collect();
+                hctxs.into_iter().for_each(|hctx| self.run(hctx.0));
+            }
+            Effect::KickRequeue => self.call(|queue, cx, _| queue.kick_requeue(cx)),
+            Effect::SetTimer(_) | Effect::CancelTimer => {}
+        }
+    }
+
+    /// Serves everything until nothing is left.
+    fn drain(&mut self) {
+        self.work();
+        while !(self.driver.in_flight.is_empty() && self.later.is_empty()) {
+            self.complete_all();
+            self.work();
+            std::mem::take(&mut self.later).into_iter().for_each(|effect| self.carry_out(effect));
+            self.work();
+        }
+        assert_eq!((self.queue.requests_in_use(), self.queue.driver_tags_in_use()), (0, 0), "nothing is left");
+        assert!(self.parked.is_empty(), "nobody sleeps");
+    }
+
+    /// The letters since the last look, `U` with its count.
+    fn letters(&mut self) -> String {
+        let letter = |(letter, n): (char, Option<u64>)| match (letter, n) {
+            ('U', Some(count)) => format!("U{count}"),
+            (letter, _) => letter.to_string(),
+        };
+        std::mem::take(&mut self.probe.events).into_iter().map(letter).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The letters since the last look, with their sectors.
+    fn events(&mut self) -> String {
+        let event = |(letter, n): (char, Option<u64>)| n.map_or(letter.to_string(), |n| format!("{letter}{n}"));
+        std::mem::take(&mut self.probe.events).into_iter().map(event).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The sectors of the driver's calls since the last look.
+    fn issued(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.driver.calls).into_iter().map(|call| call.sector).collect()
+    }
+
+    fn calls(&mut self) -> Vec<Call> {
+        std::mem::take(&mut self.driver.calls)
+    }
+
+    /// Has this many requests, at sectors from 1,000,000 up, at the driver.
+    fn occupy(&mut self, requests: u64) {
+        for n in 0..requests {
+            self.submit(read(1_000_000 + n * 1000));
+        }
+        self.work();
+        assert_eq!(self.driver.in_flight.len() as u64, requests);
+        self.forget();
+    }
+
+    /// Forgets what was recorded so far.
+    fn forget(&mut self) {
+        self.probe.events.clear();
+        self.driver.calls.clear();
+        self.ended.clear();
+    }
+
+    fn refuse(&mut self, answers: impl IntoIterator<Item = Option<Refusal>>) {
+        self.driver.refusals.extend(answers);
+    }
+
+    fn hctx(&self, hctx: u16) -> &HardwareQueue<Local> {
+        self.queue.hctx(HctxId(hctx))
+    }
+
+    fn set(&mut self, tunable: &str, text: &str) {
+        let now = Hz(1000).now(self.now);
+        self.queue.set_tunable(now, tunable, text, &mut self.effects).expect("a valid value");
+    }
+}

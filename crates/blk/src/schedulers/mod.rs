@@ -1,4 +1,5 @@
-//! The schedulers: one file or folder each, all of them policies for [`Elevator`](crate::Elevator).
+//! The schedulers: one file or folder each, for [`Elevator`](crate::Elevator). All but kyber, which is made for many CPUs
+//! by itself, are policies that are put behind a lock.
 
 mod bfq;
 mod cfq;

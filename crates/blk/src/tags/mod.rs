@@ -80,10 +80,26 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// Puts a sleeper in line. It must try once more afterwards, since a tag may have been freed in between, and
-    /// [leave](Self::leave) if it got one.
-    pub fn wait(&self, sleeper: Sleeper) {
+    /// [leave](Self::leave) if it got one. Answers which of the wait queues it is in.
+    pub fn wait(&self, sleeper: Sleeper) -> u8 {
         self.sleeping.fetch_add(1);
-        self.wait.with(|wait| wait.join(sleeper));
+        self.wait.with(|wait| wait.join(sleeper))
+    }
+
+    /// Like [`leave`](Self::leave), for a sleeper that knows its wait queue.
+    pub fn leave_line(&self, queue: u8, sleeper: Sleeper) -> bool {
+        let left = self.wait.with(|wait| wait.leave_queue(queue, sleeper));
+        if left {
+            self.sleeping.fetch_sub(1);
+        }
+        left
+    }
+
+    /// A sleeper was woken and has no use for a tag: the wake-up counts for the others.
+    pub fn pass_on(&self, wake: impl FnMut(Sleeper)) {
+        if self.sleeping.load() > 0 {
+            self.wake(wake);
+        }
     }
 
     /// Takes a sleeper out of line; `false` if it has been woken meanwhile.

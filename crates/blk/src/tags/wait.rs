@@ -43,21 +43,24 @@ impl WaitQueues {
         self.batch = batch;
     }
 
-    /// A sleeper joins at the tail of the next queue in rotation.
-    pub fn join(&mut self, sleeper: Sleeper) {
-        self.queues[self.join_next].push_back(sleeper);
-        self.join_next = (self.join_next + 1) % QUEUES;
+    /// A sleeper joins at the tail of the next queue in rotation, whose number is answered.
+    pub fn join(&mut self, sleeper: Sleeper) -> u8 {
+        let joined = self.join_next;
+        self.queues[joined].push_back(sleeper);
+        self.join_next = (joined + 1) % QUEUES;
+        joined as u8
     }
 
     /// A sleeper leaves without being woken; `false` if it was not there.
     pub fn leave(&mut self, sleeper: Sleeper) -> bool {
-        for queue in &mut self.queues {
-            if let Some(at) = queue.iter().position(|&other| other == sleeper) {
-                queue.remove(at);
-                return true;
-            }
-        }
-        false
+        (0..QUEUES as u8).any(|queue| self.leave_queue(queue, sleeper))
+    }
+
+    /// A sleeper that joined this queue leaves without being woken; `false` if it was not there.
+    pub fn leave_queue(&mut self, queue: u8, sleeper: Sleeper) -> bool {
+        let queue = &mut self.queues[usize::from(queue)];
+        let at = queue.iter().position(|&other| other == sleeper);
+        at.is_some_and(|at| queue.remove(at).is_some())
     }
 
     /// A tag was freed while somebody waited: calls `wake` for those whose turn has come.

@@ -22,6 +22,7 @@ impl TickPhase {
     /// The phase that fits all tick counts of a recording, each of which was read as its event was logged.
     pub fn of(trace: &Trace, hz: Hz) -> Self {
         let length = hz.tick_ns() as i64;
+        // A count may have been read a little later than the event was logged, but never earlier.
         let (mut lows, mut high) = (Vec::new(), length);
         for event in &trace.events {
             let tick = match &event.kind {
@@ -36,8 +37,7 @@ impl TickPhase {
             high = high.min(start + length);
         }
         let low = lows.into_iter().filter(|&low| low < high).max().unwrap_or(0);
-        let f: i64 = std::env::var("PH").ok().and_then(|t| t.parse().ok()).unwrap_or(50);
-        TickPhase { shift: low + (high - low) * f / 100, length }
+        TickPhase { shift: i64::midpoint(low, high), length }
     }
 
     /// The tick of a moment.

@@ -52,13 +52,12 @@ pub(super) fn exits(trace: &Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<(u64,
         }
     }
     exits.retain(|&(_, pid)| !shown.iter().any(|&(_, other)| other == pid));
-    // When its queue expired for the last time somebody was still there to be waited for.
+    // When a queue expired for the last time all who use it were still there, or the exit of one would show.
     for (queue, t) in last_expirations(&trace.events) {
-        let open = exits.iter_mut().filter(|&&mut (exit, pid)| {
-            may_be(queue, t, pid) && exit < t && t - exit < EXPIRED_SLACK
-        });
-        if let Some(exit) = open.max() {
-            exit.0 = t + ONE_ACTION;
+        for (exit, pid) in &mut exits {
+            if may_be(queue, t, *pid) && *exit < t && t - *exit < EXPIRED_SLACK {
+                *exit = t + ONE_ACTION;
+            }
         }
     }
     exits.append(&mut shown);

@@ -26,7 +26,7 @@ const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../../jobs
 /// The device of whoever names none.
 const DEFAULT_DEVICE: &str = "intel-s3520-1600gb";
 /// Longest `--runtime`: ten years, as in job files.
-const RUNTIME_NS_MAX: u64 = 3_650 * 86_400_000_000_000;
+const RUNTIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 /// CPUs of the simulated host.
 const CPUS: u16 = 8;
 

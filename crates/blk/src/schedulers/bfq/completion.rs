@@ -35,9 +35,8 @@ impl Bfq {
         self.queues[q].think.last_completion = self.now.ns;
         let event = self.rate.completed(self.now.ns);
         self.note_rate_event(event);
-        if !self.queues[q].shared {
-            self.last_completed = Some(q);
-        }
+        // A shared queue says nothing about who wakes whom.
+        self.last_completed = (!self.queues[q].shared).then_some(q);
         let raised_interactively = self.config.variant.soft_rt_filters && self.entity(q).raise == RAISE_INTERACTIVE;
         let queue = &self.queues[q];
         if queue.soft_rt_pending && queue.dispatched == 0 && queue.is_empty() && !raised_interactively {

@@ -56,7 +56,10 @@ impl Bfq {
         let entry = self.entries[id as usize];
         let (Some(q), Some(context), Place::Sorted) = (entry.queue, entry.context, place) else {
             self.entries[id as usize].whereabouts = Whereabouts::Immediate;
-            self.immediate.push_front(&mut self.fifo_links, id);
+            match place {
+                Place::Head => self.immediate.push_front(&mut self.fifo_links, id),
+                Place::Sorted => self.immediate.push_back(&mut self.fifo_links, id),
+            }
             return;
         };
         let mut q = q;

@@ -159,7 +159,7 @@ pub struct Bfq {
     rate: PeakRate,
     burst: Burst,
     measurement: Measurement,
-    /// The queue whose request completed last, unless that is shared.
+    /// The queue whose request completed last; none if that is shared.
     last_completed: Option<QueueId>,
 }
 
@@ -305,7 +305,10 @@ impl Scheduler for Bfq {
     }
 
     fn arrived(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
-        self.call(cx, |bfq| bfq.set_up(rq));
+        // A requeued request comes back without a queue.
+        if self.entries[rq.id().index()].whereabouts != Whereabouts::Requeued {
+            self.call(cx, |bfq| bfq.set_up(rq));
+        }
     }
 
     fn dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {

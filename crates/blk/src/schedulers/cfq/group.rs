@@ -239,16 +239,18 @@ impl Groups {
     /// A cgroup has submitted a bio: the first one makes its group, and those above.
     pub(super) fn create(&mut self, cgroup: CgroupId, now: i64) {
         let mut at = Some(cgroup);
-        while let Some(id) = at {
+        while let Some(id) = at.filter(|&id| !self.exists(id)) {
             let group = self.known(id);
-            if group.exists {
-                break;
-            }
             group.exists = true;
             group.think = ThinkTime::new(now);
             group.trees.iter_mut().for_each(|tree| tree.think = ThinkTime::new(now));
             at = group.parent;
         }
+    }
+
+    /// Whether a cgroup has done any I/O here.
+    pub(super) fn exists(&self, cgroup: CgroupId) -> bool {
+        self.groups.get(cgroup.index()).is_some_and(|group| group.exists)
     }
 
     /// Tells where a cgroup stands in the hierarchy.

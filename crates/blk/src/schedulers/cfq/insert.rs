@@ -2,6 +2,7 @@
 //!
 //! Rules: `cfq.md` 5, 6, 8.
 
+use crate::bio::BioFlags;
 use crate::elevator::PolicyCx;
 use crate::ids::{RqId, SECTOR_BYTES};
 
@@ -53,7 +54,7 @@ impl<L: CfqLog> Cfq<L> {
         let waiting = Waiting {
             deadline: now + self.settings.fifo_expire[usize::from(sync)],
             sync,
-            prio: rq.flags.contains(crate::bio::BioFlags::PRIO),
+            prio: rq.flags.contains(BioFlags::PRIO),
         };
         self.queues[queue.0 as usize].backlog.insert(&mut self.requests, id, rq.sector, waiting);
         self.entries[id.index()].place = Whereabouts::Waiting;

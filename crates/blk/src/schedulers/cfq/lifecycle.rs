@@ -2,7 +2,7 @@
 //!
 //! Rules: `cfq.md` 4.3, 4.4, 20.
 
-use crate::bio::BioFlags;
+use crate::bio::{BioFlags, is_sync};
 use crate::elevator::{Allocation, MayQueue, PolicyCx};
 use crate::ids::{CgroupId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
@@ -26,7 +26,7 @@ impl<L: CfqLog> Cfq<L> {
     /// A request is about to be allocated: an important one boosts the queue that it will go to until the next one
     /// that is not, and one that the device is kept for may exceed the limit, once a turn.
     pub(super) fn hint_allocation(&mut self, allocation: &Allocation) -> MayQueue {
-        let sync = crate::bio::is_sync(allocation.op, allocation.flags);
+        let sync = is_sync(allocation.op, allocation.flags);
         let Some(context) = self.contexts.find(allocation.io_context) else { return MayQueue::May };
         let Some(id) = self.contexts[context].queues[usize::from(sync)] else { return MayQueue::May };
         self.apply_priority(id, context);
@@ -42,7 +42,12 @@ impl<L: CfqLog> Cfq<L> {
 
     /// A request was allocated: finds its queue, which planned merges and splits may change now.
     pub(super) fn allocate(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) -> (QueueId, ContextId) {
-        let context = self.meet(rq.io_context, rq.cgroup, self.now(cx));
+        if self.entries[rq.id().index()].owner.is_some() {
+            // Its last user went without a word.
+            self.release(cx, rq.id());
+        }
+        let now = self.now(cx);
+        let context = self.meet(rq.io_context, rq.cgroup, now);
         self.notice_cgroup(cx, context, rq.cgroup);
         self.notice_priority(cx, context, rq.ioprio);
         let sync = rq.is_sync();
@@ -52,7 +57,7 @@ impl<L: CfqLog> Cfq<L> {
         self.entries[rq.id().index()] = Entry {
             owner: Some((queue, context)),
             place: Whereabouts::Elsewhere,
-            allocated: self.clock.read(crate::time::Now { at: rq.start, ..cx.now }),
+            allocated: now,
             sync,
             noidle_write: is_noidle_write(rq.op, rq.flags),
             sector: rq.sector,

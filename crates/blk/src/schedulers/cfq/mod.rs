@@ -34,6 +34,9 @@ mod slice;
 mod tunables;
 mod turn;
 
+#[cfg(test)]
+mod tests;
+
 pub use group::CgroupVersion;
 pub use log::{CfqEvent, CfqLog, CfqMessage, CfqQueueName, NoCfqLog};
 

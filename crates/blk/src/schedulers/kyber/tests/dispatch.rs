@@ -1,7 +1,9 @@
 //! Staging, turns, tokens.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
+use super::super::tokens::TokenPool;
 use super::*;
 use crate::elevator::{Allocation, Reason};
 use crate::ids::{CgroupId, IoContextId};
@@ -247,6 +249,19 @@ fn the_async_limit_follows_nr_requests_except_in_the_first_generation() {
     assert_eq!(kyber.min_shallow(), None, "a limit of 0 would admit nothing");
 }
 
+#[test]
+fn a_queue_that_gets_a_token_right_after_joining_leaves_the_line_but_not_in_the_first_generation() {
+    for (keeps_waiting, left_in_line) in [(false, 0), (true, 1)] {
+        let pool: Rc<TokenPool<Watched>> = Rc::new(TokenPool::new(1, 1, 2, keeps_waiting));
+        let token = pool.take(HctxId(0)).unwrap();
+        let other = Rc::clone(&pool);
+        // The token comes back between the first try and the joining of the line, which takes the line's lock.
+        BEFORE_NEXT_LOCK.set(Some(Box::new(move || other.give_back(token, HctxId(0), |_| {}))));
+        assert_eq!(pool.take(HctxId(1)), Some(token));
+        assert_eq!(pool.waiting(), left_in_line);
+    }
+}
+
 /// Notes which locks are taken.
 struct Watched;
 
@@ -254,6 +269,8 @@ struct WatchedLock<T>(RefCell<T>);
 
 thread_local! {
     static TAKEN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// Something that happens just before the next lock is taken.
+    static BEFORE_NEXT_LOCK: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
 }
 
 impl Sharing for Watched {
@@ -266,6 +283,9 @@ impl<T> Lock<T> for WatchedLock<T> {
         WatchedLock(RefCell::new(value))
     }
     fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        if let Some(event) = BEFORE_NEXT_LOCK.take() {
+            event();
+        }
         TAKEN.with_borrow_mut(|taken| taken.push(std::ptr::from_ref(self) as *const () as usize));
         body(&mut self.0.borrow_mut())
     }

@@ -174,12 +174,13 @@ fn requests_of_different_classes_never_merge() {
 #[test]
 fn a_request_from_a_plug_is_appended_to_the_one_that_ends_where_it_begins() {
     let mut bench = Merging::new(CPrime);
-    bench.insert_from_plug("W100");
-    bench.insert_from_plug("W500");
-    bench.insert_from_plug("W116");
+    for text in ["W500", "W100", "W92", "W116"] {
+        bench.insert_from_plug(text);
+    }
+    assert_eq!(bench.queued(), [0, 4, 0], "nothing goes in front of a queued request");
     bench.insert_from_plug("W108");
-    assert_eq!(bench.queued(), [0, 2, 0]);
-    assert_eq!(bench.drain(), "W100+24 W500", "and what it reaches is appended too");
+    assert_eq!(bench.queued(), [0, 3, 0]);
+    assert_eq!(bench.drain(), "W92+24 W116 W500", "the grown request is appended in turn, what follows is not");
 }
 
 #[test]

@@ -1,0 +1,129 @@
+//! `block-layer.md` 32, items 77, 78 and 114: the end of a request.
+
+use super::*;
+use crate::elevator::{Choice, Elevator, Place, PolicyCx, Reason, Scheduler};
+use crate::ids::RqId;
+use std::sync::{Arc, Mutex};
+
+/// First in, first out; writes down what it is told.
+struct Diary {
+    queue: VecDeque<RqId>,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Diary {
+    fn note(&self, line: String) {
+        self.lines.lock().unwrap().push(line);
+    }
+}
+
+impl Scheduler for Diary {
+    fn name(&self) -> &'static str {
+        "diary"
+    }
+    fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
+        self.note(format!("insert {}", cx.rq(id).sector.0));
+        match place {
+            Place::Sorted => self.queue.push_back(id),
+            Place::Head => self.queue.push_front(id),
+        }
+    }
+    fn dispatch(&mut self, cx: &mut PolicyCx<'_>, _: HctxId) -> Choice {
+        let rq = self.queue.pop_front();
+        rq.iter().for_each(|&id| self.note(format!("dispatch {}", cx.rq(id).sector.0)));
+        Choice { rq, reason: Reason::Fifo }
+    }
+    fn finish(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
+        assert!(!self.queue.contains(&id), "a finished request is not queued");
+        self.note("finish".into());
+    }
+    fn has_work(&self) -> bool {
+        !self.queue.is_empty()
+    }
+    fn requeued(&mut self, _: &mut PolicyCx<'_>, _: RqId) {
+        self.note("requeued".into());
+    }
+    fn dropped(&mut self, _: &mut PolicyCx<'_>, _: RqId) {
+        self.note("dropped".into());
+    }
+    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, id: RqId) {
+        self.queue.retain(|&other| other != id);
+    }
+}
+
+fn diary() -> (Bench, Arc<Mutex<Vec<String>>>) {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let config = config(Kernel::V6_18);
+    let policy = Diary { queue: VecDeque::new(), lines: Arc::clone(&lines) };
+    let elevator = Elevator::custom(Box::new(policy), config.scheduler_depth());
+    (Bench::around(Queue::with_elevator(&config, elevator).unwrap()), lines)
+}
+
+fn take(lines: &Mutex<Vec<String>>) -> String {
+    std::mem::take(&mut *lines.lock().unwrap()).join(", ")
+}
+
+#[test]
+fn item_77_bios_end_before_anybody_is_woken_for_the_tag() {
+    let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_18) }, "none");
+    bench.occupy(4);
+    bench.submit_as(1, read(8));
+    bench.complete(1_002_000);
+    assert_eq!(bench.asked(), ["end 1002000", "wake 1"]);
+}
+
+#[test]
+fn item_78_every_inserted_request_is_finished_once_whatever_happened_to_it() {
+    let (mut bench, lines) = diary();
+    bench.submit(read(100));
+    assert_eq!(take(&lines), "insert 100, dispatch 100");
+    let rq = bench.take(100);
+    bench.call(|queue, cx, _| queue.requeue(cx, rq));
+    bench.work();
+    assert_eq!(take(&lines), "requeued, insert 100, dispatch 100");
+    bench.complete(100);
+    assert_eq!(take(&lines), "finish");
+    bench.refuse([Some(Refusal::Failed(Status::IoError))]);
+    bench.submit(read(200));
+    assert_eq!(take(&lines), "insert 200, dispatch 200, finish");
+    bench.drain();
+}
+
+#[test]
+fn item_78_a_request_that_is_absorbed_on_its_way_in_is_dropped_and_never_finished() {
+    let (mut bench, lines) = diary();
+    bench.queue.set_quiesced(true);
+    bench.submit(write(100));
+    bench.plug();
+    bench.submit_all([write(5000), write(108)]);
+    bench.unplug();
+    // As a bio it had joined the queued request; as a request it does so at insertion.
+    bench.submit(Bio { flags: BioFlags::SYNC, ..write(5008) });
+    bench.queue.set_quiesced(false);
+    bench.run(0);
+    bench.drain();
+    let lines = take(&lines);
+    let count = |what: &str| lines.matches(what).count();
+    assert_eq!((count("insert"), count("finish")), (2, 2), "{lines}");
+}
+
+#[test]
+fn item_114_directly_issued_requests_have_no_insertion() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.submit_all([read(0), read(1000)]);
+    assert!(!bench.letters().contains('I'));
+}
+
+#[test]
+fn item_113_every_issue_is_followed_by_one_completion_or_requeue() {
+    for scheduler in SCHEDULERS {
+        let mut bench = Bench::new(Kernel::V6_18, scheduler);
+        bench.refuse([None, Some(Refusal::Busy), None, Some(Refusal::Failed(Status::Medium))]);
+        bench.submit_all((0..6).map(|n| read(n * 1000)));
+        bench.drain();
+        let letters = bench.letters();
+        let count = |letter: char| letters.matches(letter).count();
+        assert_eq!(count('D'), count('C') + count('R'), "{scheduler}: {letters}");
+        assert_eq!((count('Q'), count('G'), count('C')), (6, 6, 6), "{scheduler}: {letters}");
+    }
+}

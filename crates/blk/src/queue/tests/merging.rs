@@ -1,0 +1,216 @@
+//! `block-layer.md` 32, items 26 to 39, through the queue. The device is quiesced, so that requests wait where they
+//! were put: in mq-deadline, or without a scheduler in the software queues.
+
+use super::*;
+use crate::ids::CgroupId;
+use crate::ioprio::{IoPriority, PriorityClass};
+
+fn quiesced(config: &QueueConfig, scheduler: &str) -> Bench {
+    let bench = Bench::with(config, scheduler);
+    bench.queue.set_quiesced(true);
+    bench
+}
+
+fn waiting(scheduler: &str) -> Bench {
+    quiesced(&config(Kernel::V6_18), scheduler)
+}
+
+/// Lets everything go; answers start and length of what reached the driver.
+fn release(bench: &mut Bench) -> Vec<(u64, u32)> {
+    bench.queue.set_quiesced(false);
+    for hctx in 0..bench.queue.hw_queues() {
+        bench.run(hctx);
+    }
+    let extents = bench.calls().into_iter().map(|call| (call.sector, call.sectors)).collect();
+    bench.drain();
+    extents
+}
+
+#[test]
+fn item_26_bios_merge_at_the_back_and_at_the_front_wherever_requests_wait() {
+    for scheduler in ["none", "mq-deadline"] {
+        let mut bench = waiting(scheduler);
+        bench.submit_all([write(100), write(108), write(92)]);
+        assert_eq!(bench.letters(), "Q G P U1 I Q M Q F", "{scheduler}");
+        assert_eq!(bench.queue.requests_in_use(), 1, "{scheduler}");
+        assert_eq!(release(&mut bench), [(92, 24)], "{scheduler}");
+        assert_eq!(bench.ended.iter().map(|end| end.0).collect::<Vec<_>>(), [92, 100, 108], "{scheduler}");
+    }
+}
+
+#[test]
+fn item_27_a_different_operation_priority_cgroup_or_hint_keeps_bios_apart() {
+    let rt = IoPriority::new(PriorityClass::RealTime, 0);
+    for scheduler in ["none", "mq-deadline"] {
+        for other in [
+            Bio { op: Op::Read, ..write(108) },
+            Bio { ioprio: rt, ..write(108) },
+            Bio { cgroup: CgroupId(1), ..write(108) },
+            Bio { flags: BioFlags::META, ..write(108) },
+            Bio { write_hint: 3, ..write(108) },
+        ] {
+            let mut bench = waiting(scheduler);
+            bench.submit_all([write(100), other.clone()]);
+            assert_eq!(bench.queue.requests_in_use(), 2, "{scheduler} {other:?}");
+            bench.plug();
+            bench.submit_all([write(1000), Bio { sector: Sector(1008), ..other.clone() }]);
+            bench.unplug();
+            assert_eq!(bench.queue.requests_in_use(), 4, "{scheduler} {other:?}, in a plug");
+            release(&mut bench);
+        }
+    }
+}
+
+#[test]
+fn item_27_until_4_20_priorities_merge_and_until_5_17_cgroups_do() {
+    let rt = IoPriority::new(PriorityClass::RealTime, 0);
+    let requests = |kernel, second: Bio| {
+        let mut bench = quiesced(&config(kernel), "mq-deadline");
+        bench.submit_all([write(100), second]);
+        bench.queue.requests_in_use()
+    };
+    for (kernel, by_priority, by_cgroup) in [(Kernel::V4_12, 1, 1), (Kernel::V5_10, 2, 1), (Kernel::V6_3, 2, 2)] {
+        assert_eq!(requests(kernel, Bio { ioprio: rt, ..write(108) }), by_priority, "{kernel}");
+        assert_eq!(requests(kernel, Bio { cgroup: CgroupId(1), ..write(108) }), by_cgroup, "{kernel}");
+    }
+}
+
+#[test]
+fn item_28_a_sync_bio_joins_an_async_request_which_stays_async() {
+    let mut bench = waiting("mq-deadline");
+    bench.submit_all([write(100), Bio { flags: BioFlags::SYNC, ..write(108) }]);
+    bench.queue.set_quiesced(false);
+    bench.run(0);
+    assert_eq!(bench.driver.in_flight.len(), 1);
+    assert!(!bench.driver.in_flight[0].is_sync());
+}
+
+#[test]
+fn item_29_a_request_that_would_grow_too_long_never_merges_again() {
+    for scheduler in ["none", "mq-deadline"] {
+        for limits in [Limits { max_sectors: 12, ..Limits::default() }, Limits { max_segments: 1, ..Limits::default() }]
+        {
+            let mut bench = quiesced(&QueueConfig { limits, ..config(Kernel::V6_18) }, scheduler);
+            bench.submit_all([write(100), write(108)]);
+            let small = Bio { sectors: 4, segments: 0, ..write(96) };
+            bench.submit(small);
+            assert_eq!(bench.queue.requests_in_use(), 3, "{scheduler}: not even what would fit");
+        }
+    }
+}
+
+#[test]
+fn item_30_no_request_grows_over_a_chunk_boundary() {
+    let limits = Limits { chunk_sectors: 128, ..Limits::default() };
+    let mut bench = quiesced(&QueueConfig { limits, ..config(Kernel::V6_18) }, "mq-deadline");
+    bench.submit_all([write(120), write(128)]);
+    assert_eq!(release(&mut bench), [(120, 8), (128, 8)]);
+}
+
+#[test]
+fn item_31_preflush_fua_and_nomerge_bios_and_write_zeroes_stay_alone() {
+    for scheduler in ["none", "mq-deadline"] {
+        for flags in [BioFlags::PREFLUSH, BioFlags::FUA, BioFlags::NOMERGE] {
+            let mut bench = waiting(scheduler);
+            let special = |sector| Bio { flags, ..write(sector) };
+            bench.submit_all([write(100), special(108), write(116), special(92)]);
+            assert_eq!(bench.queue.requests_in_use(), 4, "{scheduler} {flags:?}");
+        }
+        let limits = Limits { max_write_zeroes_sectors: 1000, ..Limits::default() };
+        let mut bench = quiesced(&QueueConfig { limits, ..config(Kernel::V6_18) }, scheduler);
+        bench.submit_all([bio(Op::WriteZeroes, 100), bio(Op::WriteZeroes, 108)]);
+        assert_eq!(bench.queue.requests_in_use(), 2, "{scheduler}");
+    }
+}
+
+#[test]
+fn items_32_38_and_39_a_dispatched_request_is_found_by_nobody() {
+    let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_18) }, "mq-deadline");
+    bench.occupy(4);
+    bench.submit(write(100));
+    assert!(bench.hctx(0).has_leftovers(), "it was dispatched, but got no driver tag");
+    bench.submit_all([write(108), write(92)]);
+    assert_eq!(bench.letters(), "Q G P U1 I Q G P U1 I Q G P U1 I");
+    bench.drain();
+}
+
+#[test]
+fn item_33_a_bio_that_closes_a_gap_makes_one_request_of_three() {
+    let mut bench = waiting("mq-deadline");
+    bench.now = Instant(7000);
+    bench.submit(write(116));
+    bench.now = Instant(9000);
+    bench.submit(write(100));
+    bench.submit(write(108));
+    assert_eq!(bench.queue.requests_in_use(), 1, "one request is freed");
+    bench.queue.set_quiesced(false);
+    bench.run(0);
+    let rq = &bench.driver.in_flight[0];
+    assert_eq!((rq.sector.0, rq.sectors, rq.start), (100, 24, Instant(7000)), "the earlier start");
+    bench.drain();
+    assert_eq!(bench.ended.len(), 3);
+}
+
+#[test]
+fn item_34_in_a_plug_only_the_newest_request_is_tried_since_5_16() {
+    for (kernel, requests) in [(Kernel::V5_10, 2), (Kernel::V6_3, 3), (Kernel::V6_18, 3)] {
+        let mut bench = Bench::new(kernel, "none");
+        bench.plug();
+        bench.submit_all([write(100), write(1000), write(108)]);
+        assert_eq!(bench.plug.as_ref().unwrap().len(), requests, "{kernel}");
+        bench.unplug();
+        bench.drain();
+    }
+}
+
+#[test]
+fn item_35_a_bio_is_compared_with_the_8_newest_requests_of_its_cpu() {
+    let mut bench = waiting("none");
+    bench.submit_all((0..10).map(|n| write(n * 1000)));
+    bench.forget();
+    bench.submit_all([write(9008), write(2008), write(1008)]);
+    assert_eq!(bench.letters(), "Q M Q M Q G P U1 I", "the ninth is out of sight");
+    bench.on(1).submit(write(9016));
+    assert_eq!(bench.letters(), "Q G P U1 I", "and so is another CPU's");
+}
+
+#[test]
+fn item_36_nomerges_1_leaves_plug_software_queue_and_one_hit_cache() {
+    let cheap = QueueConfig { nomerges: NoMerges::Cheap, ..config(Kernel::V6_18) };
+    let mut bench = quiesced(&cheap, "mq-deadline");
+    bench.submit_all([write(100), write(1000), write(108)]);
+    assert_eq!(bench.queue.requests_in_use(), 2, "the first request is cached");
+    bench.submit_all([write(1008), write(992)]);
+    assert_eq!(bench.queue.requests_in_use(), 4, "neither the hash nor the tree is looked at");
+    let mut bench = quiesced(&cheap, "none");
+    bench.submit_all([write(100), write(1000), write(108)]);
+    assert_eq!(bench.queue.requests_in_use(), 2, "the software queue is");
+    let mut bench = Bench::with(&cheap, "none");
+    bench.plug();
+    bench.submit_all([write(100), write(108)]);
+    assert_eq!(bench.plug.as_ref().unwrap().len(), 1, "and the plug");
+    bench.unplug();
+}
+
+#[test]
+fn item_36_nomerges_2_leaves_nothing() {
+    for scheduler in ["none", "mq-deadline"] {
+        let mut bench = quiesced(&QueueConfig { nomerges: NoMerges::Nothing, ..config(Kernel::V6_18) }, scheduler);
+        bench.plug();
+        bench.submit_all([write(100), write(108)]);
+        bench.unplug();
+        bench.submit_all([write(116), write(92)]);
+        assert_eq!(bench.queue.requests_in_use(), 4, "{scheduler}");
+    }
+}
+
+#[test]
+fn none_example_6_halves_on_two_cpus_merge_with_mq_deadline_only() {
+    for (scheduler, requests) in [("none", 2), ("mq-deadline", 1)] {
+        let mut bench = waiting(scheduler);
+        bench.on(0).submit(write(100));
+        bench.on(1).submit(write(108));
+        assert_eq!(bench.queue.requests_in_use(), requests, "{scheduler}");
+        release(&mut bench);
+    }
+}

@@ -1,0 +1,157 @@
+//! `block-layer.md` 32, items 15 to 24.
+
+use super::*;
+
+#[test]
+fn item_15_requests_in_a_plug_are_invisible_until_it_is_flushed() {
+    for scheduler in SCHEDULERS {
+        let mut bench = Bench::new(Kernel::V6_18, scheduler);
+        bench.plug();
+        bench.submit_all([read(0), read(1000)]);
+        assert!(!bench.queue.has_pending(HctxId(0)), "{scheduler}");
+        bench.run(0);
+        assert!(bench.issued().is_empty(), "{scheduler}");
+        bench.unplug();
+        assert_eq!(bench.issued(), [0, 1000], "{scheduler}");
+        bench.drain();
+    }
+}
+
+#[test]
+fn item_17_the_33rd_request_flushes_the_first_32() {
+    let letters = |kernel, requests| {
+        let mut bench = Bench::with(&QueueConfig { queue_depth: 64, ..config(kernel) }, "none");
+        bench.plug();
+        bench.submit_all((0..requests).map(|n| read(n * 1000)));
+        let plugged = bench.plug.as_ref().unwrap().len();
+        (bench.letters(), bench.issued().len(), plugged)
+    };
+    for (kernel, limit) in [(Kernel::V4_19, 16), (Kernel::V5_10, 16), (Kernel::V6_3, 32), (Kernel::V6_18, 32)] {
+        let (_, issued, plugged) = letters(kernel, limit);
+        assert_eq!((issued, plugged), (0, limit as usize), "{kernel}: a full plug waits");
+        let (trace, issued, plugged) = letters(kernel, limit + 1);
+        assert_eq!((issued, plugged), (limit as usize, 1), "{kernel}");
+        let flush = format!("Q G U{limit} ");
+        assert!(trace.contains(&flush) && trace.ends_with(" P"), "{kernel}: {trace}");
+    }
+}
+
+#[test]
+fn item_19_a_plug_is_flushed_before_the_next_request_once_its_newest_has_128_kib() {
+    let plugged = |nomerges| {
+        let config = QueueConfig { nomerges, ..config(Kernel::V6_12) };
+        let mut bench = Bench::with(&config, "none");
+        bench.plug();
+        bench.submit(Bio { segments: 16, ..Bio::new(Op::Write, Sector(0), 128) });
+        bench.submit(Bio { segments: 16, ..Bio::new(Op::Write, Sector(128), 128) });
+        bench.submit(write(10_000));
+        bench.plug.as_ref().unwrap().len()
+    };
+    assert_eq!(plugged(NoMerges::All), 1, "it grew to 128 KiB and went");
+    assert_eq!(plugged(NoMerges::Cheap), 1);
+    assert_eq!(plugged(NoMerges::Nothing), 3);
+}
+
+#[test]
+fn item_20_a_plug_that_is_flushed_before_sleeping_is_inserted_and_run_by_a_worker() {
+    for (scheduler, insertions) in [("none", 4), ("mq-deadline", 8)] {
+        let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_12) }, scheduler);
+        bench.plug();
+        bench.submit_all((0..insertions).map(|n| read(n * 1000)));
+        bench.forget();
+        assert_eq!(bench.submit_as(3, read(9000)), Submitted::Parked, "{scheduler}");
+        let inserted = " I".repeat(insertions as usize);
+        assert_eq!(bench.letters(), format!("Q U{insertions}{inserted}"), "{scheduler}: nothing is issued");
+        assert_eq!(bench.asked(), ["run 0"], "{scheduler}");
+        bench.run(0);
+        assert_eq!(bench.issued().len(), 4, "{scheduler}");
+        bench.drain_with_plug();
+    }
+}
+
+#[test]
+fn item_21_an_explicit_flush_without_a_scheduler_issues_directly() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.plug();
+    bench.submit_all([read(0), read(1000)]);
+    bench.forget();
+    bench.unplug();
+    assert_eq!(bench.events(), "U2 D0 D1000");
+}
+
+#[test]
+fn item_22_an_explicit_flush_with_a_scheduler_inserts_each_group_at_once_and_runs_it() {
+    let config = QueueConfig { hw_queues: 2, ..config(Kernel::V6_18) };
+    let mut bench = Bench::with(&config, "mq-deadline");
+    bench.plug();
+    for (cpu, sector) in [(0, 0), (3, 5000), (0, 1000), (3, 6000)] {
+        bench.on(cpu).submit(read(sector));
+    }
+    bench.forget();
+    bench.unplug();
+    assert_eq!(bench.events(), "U4 I0 I1000 D0 D1000 I5000 I6000 D5000 D6000");
+    assert!(bench.asked().is_empty(), "no worker is needed");
+}
+
+#[test]
+fn item_23_until_4_20_a_plug_is_inserted_by_software_queue_and_sector() {
+    for kernel in [Kernel::V4_12, Kernel::V4_19] {
+        let mut bench = Bench::new(kernel, "mq-deadline");
+        bench.plug();
+        for (cpu, sector) in [(1, 300), (0, 200), (1, 100), (0, 50)] {
+            bench.on(cpu).submit(read(sector));
+        }
+        bench.forget();
+        bench.unplug();
+        let insertions: Vec<String> =
+            bench.events().split(' ').filter(|event| event.starts_with('I')).map(String::from).collect();
+        assert_eq!(insertions, ["I50", "I200", "I100", "I300"], "{kernel}");
+    }
+}
+
+#[test]
+fn item_24_a_plug_is_announced_once_for_each_filling_and_unplugged_with_its_count() {
+    let mut bench = Bench::with(&QueueConfig { queue_depth: 64, ..config(Kernel::V6_18) }, "none");
+    bench.plug();
+    bench.submit_all((0..40).map(|n| read(n * 1000)));
+    bench.unplug();
+    let plugs: Vec<String> =
+        bench.letters().split(' ').filter(|l| l.starts_with(['P', 'U'])).map(String::from).collect();
+    assert_eq!(plugs, ["P", "U32", "P", "U8"]);
+    bench.plug();
+    bench.unplug();
+    assert_eq!(bench.letters(), "", "an empty plug says nothing");
+}
+
+#[test]
+fn the_clock_stands_still_under_a_plug_since_6_9() {
+    let starts = |kernel| {
+        let mut bench = Bench::new(kernel, "none");
+        bench.plug();
+        bench.submit(read(0));
+        bench.now = Instant(5000);
+        bench.submit(read(1000));
+        bench.unplug();
+        let mut starts: Vec<u64> = bench.driver.in_flight.iter().map(|rq| rq.start.0).collect();
+        starts.sort_unstable();
+        starts
+    };
+    assert_eq!(starts(Kernel::V6_3), [0, 5000]);
+    assert_eq!(starts(Kernel::V6_12), [0, 0]);
+}
+
+impl Bench {
+    /// Serves everything, flushing the plug whenever nothing else goes on.
+    fn drain_with_plug(&mut self) {
+        self.work();
+        while !self.driver.in_flight.is_empty() || self.plug.as_ref().is_some_and(|plug| !plug.is_empty()) {
+            self.complete_all();
+            self.work();
+            if self.plug.is_some() {
+                self.unplug();
+                self.plug();
+            }
+        }
+        self.drain();
+    }
+}

@@ -1,0 +1,300 @@
+//! A device that serves requests with a fixed or computed time, and processes that keep it busy, in virtual time.
+
+use super::super::{Bfq, BfqConfig, BfqVariant, StateChange, StateLine};
+use crate::bio::{Bio, BioFlags, Op};
+use crate::elevator::{Calls, Place, PolicyCx, Requests, Scheduler};
+use crate::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
+use crate::ioprio::IoPriority;
+use crate::kernel::Kernel;
+use crate::request::RequestPool;
+use crate::sharing::Local;
+use crate::time::{Hz, Instant};
+
+pub(super) const MS: u64 = 1_000_000;
+
+/// What a process does.
+#[derive(Clone)]
+pub(super) struct Job {
+    pub pid: u32,
+    pub ioprio: IoPriority,
+    pub cgroup: CgroupId,
+    pub op: Op,
+    pub flags: BioFlags,
+    /// Where it starts.
+    pub sector: u64,
+    pub sectors: u32,
+    /// From the start of a request to that of the next; the length for a sequential process.
+    pub stride: u64,
+    /// Requests that it keeps going.
+    pub depth: u32,
+    /// From a completion to the next request, ns.
+    pub think: u64,
+    /// When it starts, ns.
+    pub start: u64,
+}
+
+impl Job {
+    /// Sequential reads of `sectors`, four at a time.
+    pub fn sequential(pid: u32, sectors: u32) -> Self {
+        Job {
+            pid,
+            ioprio: IoPriority::DEFAULT,
+            cgroup: CgroupId::ROOT,
+            op: Op::Read,
+            flags: BioFlags::NONE,
+            sector: u64::from(pid) << 32,
+            sectors,
+            stride: u64::from(sectors),
+            depth: 4,
+            think: 0,
+            start: 0,
+        }
+    }
+
+    /// Reads of 8 sectors far from each other.
+    pub fn random(pid: u32, depth: u32) -> Self {
+        Job { stride: 10_000, depth, ..Job::sequential(pid, 8) }
+    }
+}
+
+/// bfq as of 6.x with a real clock, low latency off, and budgets of 16384 sectors.
+pub(super) fn config(rotational: bool) -> BfqConfig {
+    let generation = Kernel::V6_18.generation();
+    let variant = BfqVariant { first_elapsed_is_minus_one: false, ..BfqVariant::of(Kernel::V6_18) };
+    BfqConfig { hz: Hz(1000), variant, ..BfqConfig::new(generation, 256, rotational) }
+}
+
+/// A device with bfq before it.
+pub(super) struct Machine {
+    pub bfq: Bfq,
+    pub now: u64,
+    pool: RequestPool<Local>,
+    requests: Requests,
+    free: Vec<RqId>,
+    timer: Option<u64>,
+    /// Requests that the device takes at once.
+    pub device_depth: usize,
+    /// Requests in the device and when each completes, in this order.
+    pub in_device: Vec<(u64, RqId)>,
+    /// Service time of so many sectors of a process, ns.
+    pub service: fn(u32, u32) -> u64,
+    jobs: Vec<Job>,
+    /// Arrivals to come: when, and of which job.
+    arrivals: Vec<(u64, usize)>,
+    /// Job of each request in use.
+    job_of: Vec<Option<usize>>,
+    /// Sectors served, by job.
+    pub served: Vec<u64>,
+    /// Requests given out: when, which process, which sector.
+    pub dispatches: Vec<(u64, u32, u64)>,
+    pub lines: Vec<(u64, StateLine)>,
+}
+
+impl Machine {
+    /// A machine whose device takes one request at a time, 4 us for each sector.
+    pub fn new(config: BfqConfig) -> Self {
+        let capacity = 512;
+        let mut machine = Machine {
+            bfq: Bfq::new(config, capacity),
+            now: 0,
+            pool: RequestPool::new(capacity),
+            requests: Requests::new(capacity),
+            free: (0..capacity).rev().map(RqId).collect(),
+            timer: None,
+            device_depth: 1,
+            in_device: Vec::new(),
+            service: |_, sectors| u64::from(sectors) * 4_000,
+            jobs: Vec::new(),
+            arrivals: Vec::new(),
+            job_of: vec![None; capacity as usize],
+            served: Vec::new(),
+            dispatches: Vec::new(),
+            lines: Vec::new(),
+        };
+        machine.bfq.observe(true);
+        machine.set("low_latency", 0);
+        machine.set("max_budget", 16_384);
+        machine
+    }
+
+    pub fn call<R>(&mut self, body: impl FnOnce(&mut Bfq, &mut PolicyCx<'_>) -> R) -> R {
+        let now = self.bfq_hz().now(Instant(self.now));
+        let mut calls = Calls::default();
+        let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, calls: &mut calls });
+        if let Some(at) = calls.set_timer {
+            self.timer = Some(at.0);
+        } else if calls.cancel_timer {
+            self.timer = None;
+        }
+        let now = self.now;
+        self.lines.extend(self.bfq.take_lines().into_iter().map(|line| (now, line)));
+        answer
+    }
+
+    fn bfq_hz(&self) -> Hz {
+        Hz(1000)
+    }
+
+    pub fn set(&mut self, name: &str, value: i128) {
+        let index = self.bfq.tunables().iter().position(|tunable| tunable.name == name).unwrap();
+        self.call(|bfq, cx| bfq.set_tunable(cx, index, value));
+    }
+
+    pub fn get(&self, name: &str) -> i128 {
+        let index = self.bfq.tunables().iter().position(|tunable| tunable.name == name).unwrap();
+        self.bfq.tunable(index)
+    }
+
+    /// Adds a process; answers its number.
+    pub fn add(&mut self, job: Job) -> usize {
+        self.arrivals.extend((0..job.depth).map(|_| (job.start, self.jobs.len())));
+        self.jobs.push(job);
+        self.served.push(0);
+        self.jobs.len() - 1
+    }
+
+    /// Inserts one request, without asking for one.
+    pub fn insert(&mut self, bio: Bio) -> RqId {
+        let id = self.free.pop().unwrap();
+        let mut rq = self.pool.take(id);
+        rq.found(bio, Instant(self.now));
+        self.call(|bfq, cx| bfq.arrived(cx, &rq));
+        self.requests.hold(rq);
+        self.call(|bfq, cx| bfq.insert(cx, id, Place::Sorted));
+        id
+    }
+
+    /// Inserts a read of a process.
+    pub fn read(&mut self, pid: u32, sector: u64, sectors: u32) -> RqId {
+        self.insert(Bio { io_context: IoContextId(pid), ..Bio::new(Op::Read, Sector(sector), sectors) })
+    }
+
+    /// Asks for the next request: where it starts.
+    pub fn dispatch(&mut self) -> Option<(RqId, u64)> {
+        let id = self.call(|bfq, cx| bfq.dispatch(cx, HctxId(0))).rq?;
+        let rq = self.requests.release(id);
+        let sector = rq.sector.0;
+        self.dispatches.push((self.now, rq.io_context.0, sector));
+        let took = (self.service)(rq.io_context.0, rq.sectors);
+        self.in_device.push((self.now + took, id));
+        self.in_device.sort_unstable();
+        self.pool.put(rq);
+        Some((id, sector))
+    }
+
+    /// A request has ended.
+    pub fn finish(&mut self, id: RqId) {
+        self.in_device.retain(|&(_, other)| other != id);
+        self.call(|bfq, cx| bfq.finish(cx, id));
+        self.free.push(id);
+    }
+
+    fn run_queue(&mut self) {
+        while self.in_device.len() < self.device_depth && self.bfq.has_work() && self.dispatch().is_some() {}
+    }
+
+    fn arrive(&mut self, number: usize) {
+        let job = &mut self.jobs[number];
+        let bio = Bio {
+            ioprio: job.ioprio,
+            cgroup: job.cgroup,
+            flags: job.flags,
+            io_context: IoContextId(job.pid),
+            ..Bio::new(job.op, Sector(job.sector), job.sectors)
+        };
+        job.sector += job.stride;
+        let id = self.insert(bio);
+        self.job_of[id.index()] = Some(number);
+        self.run_queue();
+    }
+
+    /// Runs all processes until `end`, ns.
+    pub fn run_until(&mut self, end: u64) {
+        loop {
+            let arrival = self.arrivals.iter().enumerate().min_by_key(|(at, arrival)| (arrival.0, *at));
+            let arrival = arrival.map(|(at, &(when, _))| (when, at));
+            let completion = self.in_device.first().copied();
+            // At the same moment: completions, then arrivals in order, then the timer.
+            let moments = [completion.map(|(t, _)| t), arrival.map(|(t, _)| t), self.timer];
+            let Some(next) = moments.into_iter().flatten().min().filter(|&next| next <= end) else { break };
+            self.now = next;
+            if completion.is_some_and(|(t, _)| t == next) {
+                let (_, id) = self.in_device[0];
+                self.complete(id);
+            } else if let Some((when, at)) = arrival
+                && when == next
+            {
+                let (_, number) = self.arrivals.remove(at);
+                self.arrive(number);
+            } else {
+                self.timer = None;
+                self.call(|bfq, cx| bfq.timer(cx));
+                self.run_queue();
+            }
+        }
+        self.now = end;
+    }
+
+    fn complete(&mut self, id: RqId) {
+        self.finish(id);
+        if let Some(number) = self.job_of[id.index()].take() {
+            let job = &self.jobs[number];
+            self.served[number] += u64::from(job.sectors);
+            if job.think == 0 {
+                self.arrive(number);
+            } else {
+                self.arrivals.push((self.now + job.think, number));
+            }
+        }
+        self.run_queue();
+    }
+
+    /// The idle timer comes, if it is set.
+    pub fn fire_timer(&mut self) {
+        self.now = self.timer.take().expect("the timer is set");
+        self.call(|bfq, cx| bfq.timer(cx));
+    }
+
+    /// For how long the timer is set, ns.
+    pub fn timer_left(&self) -> Option<u64> {
+        self.timer.map(|at| at - self.now)
+    }
+
+    /// The share of a process in what was served.
+    pub fn share(&self, number: usize) -> f64 {
+        self.served[number] as f64 / self.served.iter().sum::<u64>() as f64
+    }
+
+    /// State lines of a kind about a process's queue.
+    pub fn lines_of(&self, pid: u32, wanted: fn(&StateChange) -> bool) -> Vec<(u64, StateChange)> {
+        let context = Some(IoContextId(pid));
+        let lines = self.lines.iter().filter(|(_, line)| {
+            line.queue.is_some_and(|queue| queue.io_context == context) && wanted(&line.what)
+        });
+        lines.map(|(t, line)| (*t, line.what.clone())).collect()
+    }
+
+    /// When and why slots of a process ended.
+    pub fn expirations(&self, pid: u32) -> Vec<(u64, &'static str)> {
+        let lines = self.lines_of(pid, |what| matches!(what, StateChange::Expire { .. }));
+        lines
+            .into_iter()
+            .filter_map(|(t, what)| match what {
+                StateChange::Expire { reason, .. } => Some((t, reason.text())),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Start and finish as last computed for a process.
+    pub fn stamps(&self, pid: u32) -> Vec<(u64, u64)> {
+        let lines = self.lines_of(pid, |what| matches!(what, StateChange::Vtime { .. }));
+        lines
+            .into_iter()
+            .filter_map(|(_, what)| match what {
+                StateChange::Vtime { start, finish, .. } => Some((start, finish)),
+                _ => None,
+            })
+            .collect()
+    }
+}

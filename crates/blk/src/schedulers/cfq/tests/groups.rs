@@ -1,0 +1,95 @@
+//! Groups within the scheduler: waiting-busy, think time of a group, hand-over of the workload slice.
+//!
+//! Rules: `cfq.md` 10, 13 (4, 9), 15 (3b), 16.2 (6).
+
+use super::super::CfqEvent;
+use super::*;
+use crate::elevator::{Reason, Scheduler};
+use crate::ids::{CgroupId, HctxId};
+
+fn member(cgroup: u32, pid: u32) -> Job {
+    Job { cgroup: CgroupId(cgroup), ..Job::new(pid, 1) }
+}
+
+#[test]
+fn the_only_queue_of_a_group_waits_beyond_its_slice_and_ends_with_its_next_request() {
+    let mut bench = Bench::new(1);
+    bench.add(Job { think: MS, ..member(1, 1) });
+    bench.add(Job { think: MS, ..member(2, 2) });
+    bench.run_until(97 * MS + 500 * US);
+    assert!(bench.events_of(1).contains(&CfqEvent::WillBusyWait));
+    let queue = bench.queue(1);
+    assert!(queue.waiting_busy && queue.slice.is_some_and(|slice| slice.end / MS as i64 == 105));
+    bench.run_until(98 * MS + 500 * US);
+    assert_eq!((bench.active(), bench.turns_ms()), (Some(2), vec![(98, 1)]));
+}
+
+#[test]
+fn a_group_whose_requests_are_out_keeps_the_device_unless_it_thinks_long() {
+    for thinks_long in [false, true] {
+        let mut bench = Bench::flash(31);
+        bench.insert(member(1, 1));
+        bench.give_out();
+        bench.insert(member(2, 2));
+        if thinks_long {
+            let think = &mut bench.policy.groups[CgroupId(1)].think;
+            (0..8).for_each(|_| think.arrived(1_000 * MS as i64, 8 * MS as i64));
+        }
+        let choice = bench.call(|policy, cx| policy.dispatch(cx, HctxId(0)));
+        let expected = if thinks_long { Reason::InService } else { Reason::GroupIdling };
+        assert_eq!(choice.reason, expected);
+    }
+}
+
+#[test]
+fn an_async_completion_counts_for_the_think_time_of_the_group_alone() {
+    let mut bench = Bench::new(1);
+    bench.insert(member(1, 1).asynchronous());
+    let rq = bench.pull().expect("the write");
+    bench.now = 50 * MS;
+    bench.finish(rq);
+    let mut group = bench.policy.groups[CgroupId(1)].think;
+    let mut process = bench.policy.contexts[bench.context(1)].think;
+    for think in [&mut group, &mut process] {
+        (0..4).for_each(|_| think.arrived(51 * MS as i64, 8 * MS as i64));
+    }
+    let means = [group, process].map(|think| think.trusted_mean().expect("four samples"));
+    assert!(means[0] < 2 * MS as i64 && means[1] > 15 * MS as i64, "{means:?}");
+}
+
+#[test]
+fn a_group_goes_on_with_the_rest_of_its_workload_slice() {
+    let mut bench = Bench::new(1);
+    bench.insert(member(1, 1));
+    bench.give_out();
+    bench.now = 10 * MS;
+    bench.call(|policy, cx| policy.io_context_exited(cx, crate::ids::IoContextId(9)));
+    bench.insert(member(1, 3));
+    bench.call(|policy, cx| policy.expire_active(cx, super::super::turn::Residual::Dropped));
+    let saved = bench.policy.groups[CgroupId(1)].saved.expect("a rest");
+    assert_eq!(saved.remaining, 290 * MS as i64);
+    bench.now = 50 * MS;
+    bench.give_out();
+    assert_eq!(bench.policy.serving.end, 340 * MS as i64, "the gap does not count");
+}
+
+#[test]
+fn a_low_weight_groups_real_time_queue_does_not_beat_another_group() {
+    let mut bench = Bench::new(1);
+    bench.call(|policy, cx| policy.weight_changed(cx, CgroupId(2), 10));
+    bench.insert(member(1, 1));
+    bench.insert(member(2, 2).class(crate::ioprio::PriorityClass::RealTime, 0));
+    assert_eq!(bench.pull().expect("a request").io_context.0, 1);
+}
+
+#[test]
+fn a_removed_group_gives_up_its_async_queues() {
+    let mut bench = Bench::new(1);
+    bench.insert(member(1, 1).asynchronous());
+    let rq = bench.pull().expect("the write");
+    bench.exit(1);
+    bench.call(|policy, cx| policy.cgroup_removed(cx, CgroupId(1)));
+    assert!(!bench.events_of(1).contains(&CfqEvent::Freed));
+    bench.finish(rq);
+    assert!(bench.events_of(1).contains(&CfqEvent::Freed));
+}

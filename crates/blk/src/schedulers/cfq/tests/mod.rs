@@ -1,0 +1,15 @@
+//! Tests of the policy as a whole: the worked examples and the checklist of the specification.
+//!
+//! [`Bench`] is the smallest world that cfq can live in: processes, the legacy queue in short (the driver looks at one
+//! request ahead and keeps that while the device is full) and a device of constant service time.
+
+mod bench;
+mod cooperation;
+mod examples;
+mod groups;
+mod hooks;
+mod invariants;
+mod rules;
+mod ticks;
+
+use bench::{Bench, Job, MS, US};

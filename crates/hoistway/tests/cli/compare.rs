@@ -1,0 +1,134 @@
+//! `hoistway compare`: what comes out.
+
+use std::fs;
+
+use hoistway_blk::SCHEDULERS;
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::support::{hoistway, keys, printed, repeatable, succeeded};
+
+/// A load that is over soon, with `options` besides.
+fn compare_json(options: &[&str]) -> String {
+    printed(&[&["compare", "--runtime", "300ms", "--format", "json"], options].concat())
+}
+
+/// The run of a scheduler.
+fn run_of<'a>(document: &'a Value, scheduler: &str) -> &'a Value {
+    let runs = document["runs"].as_array().unwrap();
+    runs.iter().find(|run| run["scheduler"] == scheduler).unwrap()
+}
+
+#[test]
+fn without_arguments_it_compares_every_scheduler_and_says_on_which_device() {
+    let table = printed(&["compare"]);
+    for scheduler in SCHEDULERS {
+        let rows = table.lines().filter(|line| line.split_whitespace().next() == Some(scheduler));
+        assert!(rows.count() >= 3, "{scheduler} lacks rows (a job that writes, and one that reads too):\n{table}");
+    }
+    let first = table.lines().next().unwrap();
+    assert!(first.contains("on intel-s3520-1600gb, Linux 6.18"), "{first}");
+    assert!(table.contains("No --device was given: intel-s3520-1600gb was taken"), "{table}");
+    assert!(!table.contains('\x1b'), "escape codes without a terminal");
+}
+
+#[test]
+fn a_device_that_was_named_needs_no_notice() {
+    let table = printed(&["compare", "--runtime", "50ms", "--device", "null", "--schedulers", "none"]);
+    assert!(table.contains("on null,") && !table.contains("No --device"), "{table}");
+}
+
+#[test]
+fn the_json_document_has_all_its_keys_in_order() {
+    let text = compare_json(&[]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let expected = "format version command job_file job_text device kernel cpus hw_queues nr_requests host seed \
+                    wall_seconds simulated_ios partial notices runs";
+    assert_eq!(keys(&document).join(" "), expected);
+    assert_eq!(document["format"], "hoistway-results/1");
+    assert_eq!(document["partial"], false);
+    let expected = "scheduler front tunables repeat seed simulated_seconds simulated_ios wall_seconds cpu_us_per_io \
+                    jobs fio";
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.iter().map(|run| run["scheduler"].as_str().unwrap()).collect::<Vec<_>>(), SCHEDULERS);
+    for run in runs {
+        assert_eq!(keys(run).join(" "), expected);
+        assert!(run["simulated_ios"].as_u64().unwrap() > 1000, "{run}");
+        assert!(run["fio"]["jobs"].is_array(), "fio's own document is missing");
+    }
+}
+
+#[test]
+fn a_file_receives_what_would_be_printed_and_nothing_lies_beside_it() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("results.json");
+    let printed = compare_json(&[]);
+    for _ in ["new", "there already"] {
+        assert_eq!(compare_json(&["-o", file.to_str().unwrap()]), "");
+        assert_eq!(repeatable(&fs::read_to_string(&file).unwrap()), repeatable(&printed));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_one_thread_and_on_two() {
+    let runs = ["1", "2", "2"].map(|threads| {
+        let arguments = ["compare", "--runtime", "300ms", "--format", "json", "--seed", "7"];
+        let json = succeeded(hoistway().args(arguments).env("RAYON_NUM_THREADS", threads));
+        repeatable(&json).to_string()
+    });
+    assert!(runs[0] == runs[1], "one thread and two differ");
+    assert!(runs[1] == runs[2], "two runs differ");
+}
+
+#[test]
+fn another_seed_gives_other_figures() {
+    let [one, two] = ["1", "2"].map(|seed| repeatable(&compare_json(&["--seed", seed])));
+    for scheduler in SCHEDULERS {
+        assert_ne!(run_of(&one, scheduler)["jobs"], run_of(&two, scheduler)["jobs"], "{scheduler}");
+    }
+}
+
+#[test]
+fn a_tunable_changes_the_run_of_its_scheduler_and_no_other() {
+    let default = repeatable(&compare_json(&[]));
+    let set = repeatable(&compare_json(&["--set", "mq-deadline.fifo_batch=1"]));
+    assert_eq!(run_of(&set, "mq-deadline")["tunables"].to_string(), r#"{"fifo_batch":1}"#);
+    for scheduler in SCHEDULERS {
+        let same = run_of(&default, scheduler)["jobs"] == run_of(&set, scheduler)["jobs"];
+        assert_eq!(same, scheduler != "mq-deadline", "{scheduler}");
+    }
+}
+
+#[test]
+fn a_value_that_the_kernel_takes_for_another_gets_a_notice() {
+    let table = printed(&["compare", "--runtime", "50ms", "--set", "mq-deadline.fifo_batch=-5"]);
+    assert!(table.contains("--set mq-deadline.fifo_batch=-5: the kernel takes this for 0."), "{table}");
+}
+
+#[test]
+fn a_job_file_may_come_from_standard_input() {
+    let job = "[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\ntime_based\nruntime=1\n";
+    let arguments = ["compare", "-", "--runtime", "50ms", "--schedulers", "none"];
+    let table = succeeded(hoistway().args(arguments).write_stdin(job));
+    assert!(table.contains("\na, 1 process\n"), "{table}");
+}
+
+#[test]
+fn schedulers_are_compared_in_the_order_given_and_once() {
+    let json = compare_json(&["--schedulers", "mq-deadline,none,mq-deadline"]);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let names: Vec<_> = document["runs"].as_array().unwrap().iter().map(|run| run["scheduler"].clone()).collect();
+    assert_eq!(names, ["mq-deadline", "none"]);
+}
+
+#[test]
+fn runs_that_could_last_longer_than_a_counter_holds_are_stopped_like_others() {
+    let folder = tempdir().unwrap();
+    let job = folder.path().join("two.fio");
+    let phase = "filename=/dev/sda\ndirect=1\nrw=randread\ntime_based\nruntime=3650d\n";
+    fs::write(&job, format!("[a]\n{phase}[b]\nstonewall\n{phase}")).unwrap();
+    let job = job.to_str().unwrap();
+    let table = printed(&["compare", job, "--runtime", "20ms", "--schedulers", "none"]);
+    assert!(table.contains("\nb, 1 process\n"), "{table}");
+}

@@ -1,0 +1,337 @@
+//! Bad input: one message that names what is at fault and what was expected, exit status 2, and nothing else.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use tempfile::{TempDir, tempdir};
+
+use crate::support::{RECORDINGS, hoistway, refused};
+
+/// A valid preset, from which the invalid ones are made.
+pub(crate) const PRESET: &str = r#"name = "mine"
+title = "a device for tests"
+model = "null"
+
+[shape]
+capacity_gb = 100.0
+logical_block_bytes = 512
+physical_block_bytes = 4096
+hw_queues = 1
+queue_depth = 32
+scsi = false
+rotational = false
+write_cache = false
+fua = false
+max_sectors = 2560
+max_segments = 128
+
+[null]
+delay_ns = 20_000
+
+[calibration]
+on = "nothing"
+valid_range = "any load"
+"#;
+
+/// Bytes that are neither text nor anything else.
+const GARBAGE: &[u8] = b"[a]\nrw=read\n\xff\xfe\x80\x00\x01\xc3\x28\n";
+
+/// A folder with one file in it.
+fn folder_with(name: &str, content: impl AsRef<[u8]>) -> TempDir {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join(name), content).unwrap();
+    folder
+}
+
+// --- job files ---
+
+#[track_caller]
+fn job_refused(content: impl AsRef<[u8]>, words: &[&str]) {
+    let folder = folder_with("load.fio", content);
+    refused(folder.path(), &["compare", "load.fio"], words);
+}
+
+/// A job whose last line, the fourth, is this option.
+fn job_with(option: &str) -> String {
+    format!("[job]\nfilename=/dev/sda\ndirect=1\n{option}\n")
+}
+
+#[test]
+fn a_section_without_closing_bracket() {
+    job_refused("[global]\ndirect=1\n[job\n", &["load.fio:3:", "closing bracket", "[name]"]);
+}
+
+#[test]
+fn an_option_outside_of_any_section() {
+    job_refused("rw=read\n", &["load.fio:1:", "\"rw=read\"", "[job] or [global]"]);
+}
+
+#[test]
+fn an_option_that_does_not_exist_with_the_one_that_was_meant() {
+    job_refused(job_with("iodpeth=4"), &["load.fio:4:", "[job]", "iodpeth", "did you mean \"iodepth\"?"]);
+}
+
+#[test]
+fn a_value_that_cannot_be() {
+    job_refused(job_with("bs=0"), &["load.fio:4:", "bs:", "0 bytes is out of range"]);
+    job_refused(job_with("iodepth=many"), &["load.fio:4:", "iodepth:", "\"many\"", "whole number"]);
+    job_refused(job_with("rw=sideways"), &["load.fio:4:", "rw:", "\"sideways\"", "after rand"]);
+    job_refused(job_with("rwmixread=101"), &["load.fio:4:", "rwmixread:", "100"]);
+}
+
+#[test]
+fn buffered_io_which_is_not_modelled() {
+    job_refused("[job]\nfilename=/dev/sda\n", &["load.fio:1:", "set direct=1"]);
+}
+
+#[test]
+fn an_empty_job_file() {
+    job_refused("", &["load.fio:", "no jobs", "[name]"]);
+    job_refused("; only a comment\n\n", &["load.fio:", "no jobs"]);
+}
+
+#[test]
+fn a_job_file_of_bytes() {
+    job_refused(GARBAGE, &["load.fio:3:", "not text", "expected a fio job file"]);
+    job_refused(b"[a]\n\0\0\0", &["load.fio:", "not a text file"]);
+}
+
+#[test]
+fn includes_that_loop_or_lead_nowhere() {
+    let folder = folder_with("load.fio", "[a]\ninclude one.inc\n");
+    fs::write(folder.path().join("one.inc"), "bs=4k\ninclude two.inc\n").unwrap();
+    fs::write(folder.path().join("two.inc"), "include one.inc\n").unwrap();
+    refused(folder.path(), &["compare", "load.fio"], &["two.inc:1:", "\"one.inc\" includes itself"]);
+    fs::write(folder.path().join("two.inc"), "include three.inc\n").unwrap();
+    refused(folder.path(), &["compare", "load.fio"], &["two.inc:1:", "\"three.inc\"", "No such file"]);
+    fs::write(folder.path().join("two.inc"), GARBAGE).unwrap();
+    refused(folder.path(), &["compare", "load.fio"], &["one.inc:2:", "\"two.inc\"", "not text"]);
+}
+
+#[test]
+fn an_include_without_end() {
+    job_refused("[a]\ninclude /dev/zero\n", &["load.fio:2:", "\"/dev/zero\"", "longer than 64 MiB"]);
+}
+
+#[test]
+fn a_job_file_that_is_missing_or_a_folder_or_without_end() {
+    let folder = tempdir().unwrap();
+    let refused = |name: &str, words: &[&str]| refused(folder.path(), &["compare", name], words);
+    refused("gone.fio", &["gone.fio:", "expected a fio job file", "No such file"]);
+    refused(".", &[".: cannot be read", "expected a fio job file", "Is a directory"]);
+    refused("/dev/zero", &["/dev/zero:", "longer than 64 MiB", "expected a fio job file"]);
+}
+
+// --- presets ---
+
+/// The preset with one line changed: refused by `devices` and by `compare` alike.
+#[track_caller]
+fn preset_refused(from: &str, to: &str, words: &[&str]) {
+    assert!(PRESET.contains(from), "{from}");
+    preset_text_refused(PRESET.replace(from, to), words);
+}
+
+#[track_caller]
+fn preset_text_refused(content: impl AsRef<[u8]>, words: &[&str]) {
+    let folder = folder_with("mine.toml", content);
+    refused(folder.path(), &["devices", "mine.toml"], words);
+    refused(folder.path(), &["compare", "--device", "mine.toml"], words);
+}
+
+#[test]
+fn a_preset_without_a_key() {
+    preset_refused("delay_ns = 20_000\n", "", &["mine.toml:18:", "`null.delay_ns` is missing", "expected"]);
+    preset_refused("hw_queues = 1\n", "", &["mine.toml:5:", "`shape.hw_queues` is missing", "expected"]);
+}
+
+#[test]
+fn a_preset_with_a_number_that_cannot_be() {
+    preset_refused("= 20_000", "= -1", &["mine.toml:19:", "`null.delay_ns` is -1", "from 1 to"]);
+    for number in ["nan", "inf", "-inf", "-100.0", "0"] {
+        let shown = format!("`shape.capacity_gb` is {number}");
+        preset_refused("= 100.0", &format!("= {number}"), &["mine.toml:6:", &shown, "expected a number"]);
+    }
+    preset_refused("= 100.0", "= \"big\"", &["mine.toml:6:", "the text \"big\"", "expected a number"]);
+}
+
+#[test]
+fn a_preset_with_a_key_too_many() {
+    let words = ["mine.toml:20:", "`null.delay` is not a key", "`delay_jitter_percent`"];
+    preset_refused("= 20_000\n", "= 20_000\ndelay = 1\n", &words);
+}
+
+#[test]
+fn a_preset_of_something_else() {
+    preset_text_refused("", &["mine.toml:1:", "`model` is missing", "\"null\" or"]);
+    preset_text_refused("{{{\n", &["mine.toml:1:", "expected key"]);
+    preset_text_refused(GARBAGE, &["mine.toml:3:", "not text", "expected a device preset in TOML"]);
+}
+
+#[test]
+fn a_preset_that_is_missing_or_a_folder() {
+    let folder = tempdir().unwrap();
+    fs::create_dir(folder.path().join("folder.toml")).unwrap();
+    for (name, reason) in [("gone.toml", "No such file"), ("folder.toml", "Is a directory")] {
+        let words = [&format!("{name}:"), "expected a device preset in TOML", reason];
+        refused(folder.path(), &["devices", name], &words);
+        refused(folder.path(), &["compare", "--device", name], &words);
+    }
+}
+
+// --- the command line ---
+
+#[track_caller]
+fn compare_refused(arguments: &[&str], words: &[&str]) {
+    let folder = tempdir().unwrap();
+    refused(folder.path(), &[&["compare"], arguments].concat(), words);
+}
+
+#[test]
+fn names_that_nothing_has() {
+    compare_refused(&["--schedulers", "none,mq-dedline"], &["mq-dedline: unknown", "expected all, or", "mq-deadline"]);
+    compare_refused(&["--device", "floppy"], &["`floppy`", "expected one of", "intel-s3520-1600gb"]);
+    compare_refused(&["--device", "sda=null"], &["sda=null", "\"sda\"", "expected one of /dev/sda"]);
+    compare_refused(&["--kernel", "2.6"], &["unknown kernel \"2.6\"", "--kernel", "expected one of", "6.18"]);
+    let folder = tempdir().unwrap();
+    refused(folder.path(), &["devices", "floppy"], &["`floppy`", "expected one of", "intel-s3520-1600gb"]);
+}
+
+#[test]
+fn devices_given_twice() {
+    compare_refused(&["--device", "null", "--device", "null"], &["--device null", "NAME=PRESET"]);
+}
+
+#[test]
+fn run_times_that_cannot_be() {
+    let hint = "a whole number with a unit, such as 30s";
+    for (time, expected) in [
+        ("", hint),
+        ("fast", "expected us, ms, s, m, h or d"),
+        ("3x", "expected us, ms, s, m, h or d"),
+        ("1.5s", "expected us, ms, s, m, h or d"),
+        ("s", hint),
+        ("0", "between 1 us and 10 years"),
+        ("3654d", "between 1 us and 10 years"),
+        ("99999999999999999999", hint),
+    ] {
+        compare_refused(&["--runtime", time], &["--runtime", expected]);
+    }
+}
+
+#[test]
+fn settings_that_cannot_be() {
+    let example = "expected SCHED.TUNABLE=VALUE, such as mq-deadline.fifo_batch=1";
+    for setting in ["", "fifo_batch", "fifo_batch=1", "mq-deadline.fifo_batch", "=", "."] {
+        compare_refused(&["--set", setting], &[&format!("--set {setting}: "), example]);
+    }
+    for (setting, words) in [
+        ("elevator.fifo_batch=1", ["unknown scheduler \"elevator\"", "expected one of none"]),
+        ("mq-deadline.fifo_bitch=1", ["no tunable \"fifo_bitch\"", "(expected one of read_expire, "]),
+        ("none.fifo_batch=1", ["none has no", "tunables"]),
+        ("mq-deadline.fifo_batch=", ["not a number", "expected 0 to 2147483647"]),
+        ("mq-deadline.fifo_batch=many", ["not a number", "expected 0 to 2147483647"]),
+        ("mq-deadline.fifo_batch=1.5", ["not a number", "expected 0 to 2147483647"]),
+        ("mq-deadline.fifo_batch=99999999999", ["out of range", "expected 0 to 2147483647"]),
+    ] {
+        compare_refused(&["--set", setting], &[&format!("--set {setting}: "), words[0], words[1]]);
+    }
+    let not_compared = ["--schedulers", "none", "--set", "mq-deadline.fifo_batch=1"];
+    compare_refused(&not_compared, &["mq-deadline is not among the schedulers that are compared"]);
+}
+
+#[test]
+fn a_wrong_setting_is_told_before_the_runs_begin() {
+    // With the runs it would take days to get there.
+    compare_refused(&["--runtime", "3650d", "--set", "mq-deadline.front_merges=x"], &["not a number"]);
+}
+
+#[test]
+fn formats_and_seeds_that_cannot_be() {
+    compare_refused(&["--format", "xml"], &["'xml'", "table, json"]);
+    compare_refused(&["--seed", "dice"], &["'dice'", "--seed"]);
+}
+
+#[test]
+fn no_command_at_all_gets_the_help() {
+    let output = hoistway().output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("compare"));
+}
+
+// --- results ---
+
+#[test]
+fn places_that_cannot_be_written() {
+    let folder = tempdir().unwrap();
+    fs::create_dir(folder.path().join("folder")).unwrap();
+    let recording = format!("{RECORDINGS}/mq-deadline/dd-flush.jsonl.gz");
+    for command in [&["compare", "--runtime", "3650d"][..], &["conform", &recording]] {
+        let refused = |place: &str, words: &[&str]| refused(folder.path(), &[command, &["-o", place]].concat(), words);
+        refused("folder", &["folder: is a directory", "expected a file to write"]);
+        refused("gone/results", &["gone/results: cannot be written", "in a folder that exists", "No such file"]);
+        refused("/", &["/: is a directory", "expected a file to write"]);
+        refused("..", &["..: is a directory", "expected a file to write"]);
+    }
+}
+
+#[test]
+fn a_full_disk() {
+    let folder = tempdir().unwrap();
+    let words = ["/dev/full: cannot be written", "No space left"];
+    refused(folder.path(), &["compare", "--runtime", "20ms", "-o", "/dev/full"], &words);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hoistway"));
+    let output = command.arg("devices").stdout(full).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.starts_with("hoistway: standard output: cannot be written: No space left"), "{message}");
+}
+
+// --- recordings ---
+
+#[track_caller]
+fn recording_refused(name: &str, content: impl AsRef<[u8]>, words: &[&str]) {
+    let folder = folder_with(name, content);
+    refused(folder.path(), &["conform", name], words);
+    // As one among others, it is refused all the same.
+    let good = format!("{RECORDINGS}/mq-deadline/dd-flush.jsonl.gz");
+    refused(folder.path(), &["conform", &good, name], words);
+}
+
+fn recording() -> Vec<u8> {
+    fs::read(Path::new(RECORDINGS).join("mq-deadline/dd-flush.jsonl.gz")).unwrap()
+}
+
+#[test]
+fn recordings_that_were_cut() {
+    let zipped = recording();
+    recording_refused("cut.jsonl.gz", &zipped[..3000], &["cut.jsonl.gz, line ", "gzip data ends in the middle"]);
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&zipped[..]).read_to_string(&mut text).unwrap();
+    let lines: Vec<&str> = text.lines().take(20).collect();
+    let cut = lines.join("\n");
+    let cut = &cut[..cut.len() - 5];
+    recording_refused("cut.jsonl", cut, &["cut.jsonl, line 20:", "the last line ends in the middle", "expected"]);
+    recording_refused("cut.jsonl", lines.join("\n"), &["cut.jsonl: expected", "found 19"]);
+}
+
+#[test]
+fn files_that_are_no_recordings() {
+    let found = |what| ["foreign, line 1:", "\"format\":\"iosched-trace/1\", found", what];
+    recording_refused("foreign", b"\x07tae\0\0\0\0\0\0\0\0\0\0", &found("a binary blktrace file"));
+    recording_refused("foreign", "8,0 1 1 0.0 697 Q R 223490 + 8 [fio]\n", &found("plain text"));
+    recording_refused("foreign", PRESET, &found("plain text"));
+    recording_refused("foreign", "{\"format\":\"hoistway-results/1\"}\n", &found("\"format\":\"hoistway-results/1\""));
+    recording_refused("foreign", GARBAGE, &["foreign, line 1:", "expected a header line"]);
+    recording_refused("empty", "", &["empty: the file is empty", "expected a header line"]);
+}
+
+#[test]
+fn recordings_that_are_not_there() {
+    let folder = tempdir().unwrap();
+    refused(folder.path(), &["conform", "gone.jsonl.gz"], &["gone.jsonl.gz:", "no such file", "expected a recording"]);
+    fs::create_dir_all(folder.path().join("empty/inside")).unwrap();
+    refused(folder.path(), &["conform", "empty"], &["empty: no recordings", "expected *.jsonl or *.jsonl.gz"]);
+    refused(folder.path(), &["conform"], &["required arguments", "\n  <TRACE|FOLDER>"]);
+}

@@ -1,0 +1,100 @@
+//! How the tests run the binary, and what they all expect of it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// A run that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The recordings of real kernels.
+pub(crate) const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../conform/traces");
+
+/// The binary, with nothing of the tester's surroundings that changes what it does.
+pub(crate) fn hoistway() -> Command {
+    let mut command = assert_cmd::cargo::cargo_bin_cmd!("hoistway");
+    command.timeout(PATIENCE);
+    for variable in ["NO_COLOR", "RAYON_NUM_THREADS"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// What the binary prints for these arguments. It must end well and say nothing besides.
+pub(crate) fn printed(arguments: &[&str]) -> String {
+    succeeded(hoistway().args(arguments))
+}
+
+/// What the command prints. It must end well and say nothing besides.
+pub(crate) fn succeeded(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && complaints.is_empty(), "{:?}: {complaints}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The JSON document without anything that depends on when, how fast and by which command line it was made.
+pub(crate) fn repeatable(json: &str) -> Value {
+    fn scrub(value: &mut Value) {
+        match value {
+            Value::Object(object) => {
+                for (key, value) in object {
+                    match key.as_str() {
+                        "wall_seconds" | "timestamp" | "timestamp_ms" | "time" | "command" => *value = Value::Null,
+                        _ => scrub(value),
+                    }
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(scrub),
+            _ => {}
+        }
+    }
+    let mut document = serde_json::from_str(json).unwrap();
+    scrub(&mut document);
+    document
+}
+
+/// The keys of a JSON object, in their order.
+pub(crate) fn keys(object: &Value) -> Vec<&str> {
+    object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Asserts that the binary, run in `folder`, refuses these arguments: exit status 2, one message that contains all
+/// these words, nothing on standard output and no file more, fewer or other than before. What writes results is told to
+/// write them to a file unless the arguments say so.
+#[track_caller]
+pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
+    let mut command = hoistway();
+    command.current_dir(folder).args(arguments);
+    if arguments[0] != "devices" && !arguments.contains(&"-o") {
+        command.args(["-o", "results"]);
+    }
+    let before = contents(folder);
+    let output = command.output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed something");
+    assert_eq!(contents(folder), before, "{arguments:?} left something behind");
+    assert!(is_one_message(&message), "{arguments:?}: not one message:\n{message}");
+    for word in words {
+        assert!(message.contains(word), "{arguments:?}: expected {word:?} in the message:\n{message}");
+        assert_eq!(message.matches(word).count(), 1, "{arguments:?}: told twice:\n{message}");
+    }
+}
+
+/// A line of our own, or what the parser of the command line says.
+fn is_one_message(message: &str) -> bool {
+    let ours = message.starts_with("hoistway: ") && message.lines().count() == 1;
+    let of_the_command_line = message.starts_with("error: ") && message.matches("error: ").count() == 1;
+    (ours || of_the_command_line) && !message.contains("panicked") && !message.contains('\x1b')
+}
+
+/// Names and lengths of what is in a folder.
+fn contents(folder: &Path) -> BTreeSet<(String, u64)> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len())).collect()
+}
