@@ -1,4 +1,7 @@
-//! The event queue: a 4-ary heap ordered by time, ties broken by the order of scheduling.
+//! The event queue: a 4-ary heap ordered by time, ties broken by the order of scheduling. Events of one constant delay
+//! come in order by themselves and have a lane of their own beside the heap.
+
+use std::collections::VecDeque;
 
 use hoistway_blk::Instant;
 
@@ -63,6 +66,7 @@ impl Entry {
 #[derive(Default)]
 pub(crate) struct EventQueue {
     heap: Vec<Entry>,
+    lane: VecDeque<Entry>,
     scheduled: u64,
 }
 
@@ -88,9 +92,23 @@ impl EventQueue {
         self.heap[hole] = entry;
     }
 
+    /// Schedules an event that is not earlier than the last one that was scheduled this way.
+    #[inline]
+    pub(crate) fn push_in_order(&mut self, at: Instant, event: Event) {
+        debug_assert!(self.lane.back().is_none_or(|last| last.at <= at.0));
+        self.lane.push_back(Entry { at: at.0, order: self.scheduled, event });
+        self.scheduled += 1;
+    }
+
     /// Takes the earliest event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
+        if let Some(next) = self.lane.front()
+            && self.heap.first().is_none_or(|first| next.key() < first.key())
+        {
+            let next = self.lane.pop_front()?;
+            return Some((Instant(next.at), next.event));
+        }
         let first = *self.heap.first()?;
         let last = self.heap.pop()?;
         if !self.heap.is_empty() {
@@ -133,16 +151,22 @@ mod tests {
     proptest! {
         #[test]
         fn events_come_in_the_order_of_time_and_then_of_scheduling(
-            steps in prop::collection::vec(prop::option::of(0u64..20), 1..300),
+            steps in prop::collection::vec(prop::option::of((0u64..20, prop::bool::ANY)), 1..300),
         ) {
             let mut queue = EventQueue::default();
             let mut model: Vec<(u64, u32)> = Vec::new();
+            let mut in_order = 0;
             for (number, step) in steps.into_iter().enumerate() {
                 let number = number as u32;
                 match step {
-                    Some(at) => {
+                    Some((at, false)) => {
                         queue.push(Instant(at), Event::Task { task: number, setting: 0 });
                         model.push((at, number));
+                    }
+                    Some((step, true)) => {
+                        in_order += step / 8;
+                        queue.push_in_order(Instant(in_order), Event::Task { task: number, setting: 0 });
+                        model.push((in_order, number));
                     }
                     None => {
                         let next = model.iter().enumerate().min_by_key(|(_, entry)| **entry).map(|(index, _)| index);

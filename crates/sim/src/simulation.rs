@@ -485,8 +485,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if on.run_due(hctx).is_some_and(|set| set <= due && set.since(self.now) <= self.worker_hop) {
             return;
         }
-        let setting = on.set_run(hctx, due);
-        self.events.push(due, Event::RunHctx { disk, hctx: hctx.0, setting });
+        let event = Event::RunHctx { disk, hctx: hctx.0, setting: on.set_run(hctx, due) };
+        if delay == Nanos::ZERO {
+            self.events.push_in_order(due, event);
+        } else {
+            self.events.push(due, event);
+        }
     }
 
     /// Sets runs of all hardware queues; with a delay those that are set already are left alone.

@@ -7,6 +7,9 @@
 use crate::kernel::CfqGeneration;
 use crate::time::{Hz, Instant, Now};
 
+/// Longer spans than this are not told apart, so that sums of a few do not overflow.
+const LONGEST: u64 = i64::MAX as u64 / 4;
+
 /// A clock: its unit is that of the generation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
@@ -60,15 +63,12 @@ impl Clock {
             CfqGeneration::Nanoseconds => ms.saturating_mul(1_000_000),
             CfqGeneration::Ticks => self.hz.ticks_from_millis(ms),
         };
-        span.min(i64::MAX as u64 / 4) as i64
+        span.min(LONGEST) as i64
     }
 
     /// A tunable's microseconds, which only the nanosecond clock has.
     pub(super) fn of_micros(self, us: u64) -> i64 {
-        match self.generation {
-            CfqGeneration::Nanoseconds => us.saturating_mul(1_000).min(i64::MAX as u64 / 4) as i64,
-            CfqGeneration::Ticks => self.of_millis(us.div_ceil(1_000)),
-        }
+        us.saturating_mul(1_000).min(LONGEST) as i64
     }
 
     /// A span as a tunable in milliseconds shows it.
@@ -81,9 +81,6 @@ impl Clock {
 
     /// A span as a tunable in microseconds shows it.
     pub(super) fn micros(self, span: i64) -> i64 {
-        match self.generation {
-            CfqGeneration::Nanoseconds => span / 1_000,
-            CfqGeneration::Ticks => self.millis(span) * 1_000,
-        }
+        span / 1_000
     }
 }

@@ -123,6 +123,7 @@ impl<L: CfqLog> Cfq<L> {
     pub(super) fn absorb(&mut self, survivor: RqId, absorbed: RqId) {
         let entry = &self.entries[absorbed.index()];
         let (Some((queue, _)), Whereabouts::Waiting) = (entry.owner, entry.place) else { return };
+        debug_assert_eq!(self.entries[survivor.index()].owner.map(|(queue, _)| queue), Some(queue));
         self.queues[queue.0 as usize].backlog.inherit(&mut self.requests, survivor, absorbed);
         let next = self.queue(queue).backlog.next();
         self.leave_backlog(queue, absorbed, next);

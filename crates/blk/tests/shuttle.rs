@@ -1,0 +1,354 @@
+//! The protocols between threads under a model checker: many interleavings of small loads, one thread at a time, in
+//! which a lost wake-up shows as a deadlock and lost work as a request that is left.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hoistway_blk::{
+    Bio, Calls, CpuId, Cx, DeadlineGeneration, Depth, Driver, Effect, Effects, HctxId, Hz, Instant, IoPriority, Kernel,
+    Limits, Lock, MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, NoProbe, Now, Op, Place, PriorityClass,
+    Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule, Sharing, Sleeper, Status,
+    Submission, Submitted, Tags, Waiter, Word,
+};
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::sync::{Condvar, Mutex};
+use shuttle::thread;
+
+/// Sharing whose every access is a point at which another thread may go on.
+struct Checked;
+
+struct CheckedLock<T>(Mutex<T>);
+struct CheckedWord(AtomicU64);
+
+impl Sharing for Checked {
+    type Lock<T> = CheckedLock<T>;
+    type Word = CheckedWord;
+}
+
+impl<T> Lock<T> for CheckedLock<T> {
+    fn new(value: T) -> Self {
+        CheckedLock(Mutex::new(value))
+    }
+    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        body(&mut self.0.lock().unwrap())
+    }
+    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.0.try_lock().ok().map(|mut value| body(&mut value))
+    }
+}
+
+impl Word for CheckedWord {
+    fn new(value: u64) -> Self {
+        CheckedWord(AtomicU64::new(value))
+    }
+    fn load(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+    fn store(&self, value: u64) {
+        self.0.store(value, Ordering::SeqCst);
+    }
+    fn fetch_or(&self, bits: u64) -> u64 {
+        self.0.fetch_or(bits, Ordering::SeqCst)
+    }
+    fn fetch_and(&self, mask: u64) -> u64 {
+        self.0.fetch_and(mask, Ordering::SeqCst)
+    }
+    fn fetch_add(&self, n: u64) -> u64 {
+        self.0.fetch_add(n, Ordering::SeqCst)
+    }
+    fn fetch_sub(&self, n: u64) -> u64 {
+        self.0.fetch_sub(n, Ordering::SeqCst)
+    }
+    fn swap(&self, value: u64) -> u64 {
+        self.0.swap(value, Ordering::SeqCst)
+    }
+}
+
+/// Checks a model under random schedules and under those that find bugs of small depth.
+fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
+    shuttle::check_random(model.clone(), 400);
+    shuttle::check_pct(model, 400, 3);
+}
+
+/// Runs `body` on so many threads and waits for them.
+fn on_threads<T: Send + Sync + 'static>(
+    shared: &Arc<T>,
+    threads: u32,
+    body: impl Fn(&T, u32) + Send + Sync + Clone + 'static,
+) {
+    let spawn = |number| {
+        let (shared, body) = (Arc::clone(shared), body.clone());
+        thread::spawn(move || body(&shared, number))
+    };
+    let threads: Vec<_> = (0..threads).map(spawn).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+// --- a policy behind its lock ---
+
+/// mq-deadline, and how often each of its requests was given out.
+struct Scheduled {
+    scheduler: Serialized<MqDeadline, Checked>,
+    pool: RequestPool<Checked>,
+    given: Vec<AtomicU64>,
+}
+
+impl Scheduled {
+    const REQUESTS: u32 = 4;
+
+    fn new() -> Self {
+        let config = MqDeadlineConfig {
+            generation: DeadlineGeneration::CPrime,
+            hz: Hz::DEFAULT,
+            shallow: ShallowRule::WholeMap,
+            limits_async: false,
+            nr_requests: Self::REQUESTS,
+        };
+        Scheduled {
+            scheduler: Serialized::new(MqDeadline::new(config, Self::REQUESTS), Self::REQUESTS),
+            pool: RequestPool::new(Self::REQUESTS),
+            given: (0..Self::REQUESTS).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    fn insert(&self, id: u32) {
+        let class = if id % 2 == 0 { PriorityClass::RealTime } else { PriorityClass::BestEffort };
+        let mut rq = self.pool.take(RqId(id));
+        let sector = Sector(u64::from(id) * 1000);
+        rq.found(Bio { ioprio: IoPriority::new(class, 0), ..Bio::new(Op::Read, sector, 8) }, Instant::ZERO);
+        let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        let (mut freed, mut calls) = (Vec::new(), Calls::default());
+        let list = std::iter::once(rq);
+        self.scheduler.insert(Now::default(), &rules, list, Place::Sorted, &mut freed, &mut calls);
+        assert!(freed.is_empty());
+    }
+
+    /// Dispatches while there seems to be work. What is given out completes at once; the policy learns of it later.
+    fn run(&self) {
+        while self.scheduler.has_work() {
+            let (Some(rq), _) = self.scheduler.dispatch(Now::default(), HctxId(0), &mut Calls::default()) else {
+                break;
+            };
+            let id = rq.id();
+            self.given[id.index()].fetch_add(1, Ordering::SeqCst);
+            self.pool.put(rq);
+            self.scheduler.finish(Now::default(), id, &mut Calls::default());
+        }
+    }
+}
+
+#[test]
+fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given_out_once() {
+    check(|| {
+        let shared = Arc::new(Scheduled::new());
+        on_threads(&shared, 3, |shared, number| {
+            if number < 2 {
+                for n in 0..2 {
+                    shared.insert(number * 2 + n);
+                    shared.run();
+                }
+            } else {
+                shared.run();
+                shared.run();
+            }
+        });
+        assert!(!shared.scheduler.has_work(), "work is left");
+        assert!(shared.given.iter().all(|count| count.load(Ordering::SeqCst) == 1));
+        shared.scheduler.tell(Now::default(), &mut Calls::default(), |_, cx| {
+            assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
+        });
+    });
+}
+
+// --- waiting for a tag ---
+
+/// For each thread: it was woken.
+struct Beds(Vec<(Mutex<bool>, Condvar)>);
+
+impl Beds {
+    fn new(threads: u32) -> Self {
+        Beds((0..threads).map(|_| (Mutex::new(false), Condvar::new())).collect())
+    }
+
+    fn wake(&self, Waiter(number): Waiter) {
+        let (woken, condvar) = &self.0[number as usize];
+        *woken.lock().unwrap() = true;
+        condvar.notify_one();
+    }
+
+    fn sleep(&self, number: u32) {
+        let (woken, condvar) = &self.0[number as usize];
+        let mut woken = woken.lock().unwrap();
+        while !std::mem::take(&mut *woken) {
+            woken = condvar.wait(woken).unwrap();
+        }
+    }
+}
+
+struct Contended {
+    tags: Tags<Checked>,
+    beds: Beds,
+}
+
+impl Contended {
+    /// Try, join, try again, sleep.
+    fn take(&self, number: u32) -> u32 {
+        let sleeper = Sleeper::Submitter(Waiter(number));
+        let attempt = || self.tags.try_take(CpuId(number as u16), Depth::Full);
+        loop {
+            if let Some(tag) = attempt() {
+                return tag;
+            }
+            self.tags.wait(sleeper);
+            if let Some(tag) = attempt() {
+                self.tags.leave(sleeper);
+                return tag;
+            }
+            self.beds.sleep(number);
+            // The wake-up may have been an old one.
+            self.tags.leave(sleeper);
+        }
+    }
+
+    fn free(&self, number: u32, tag: u32) {
+        self.tags.free(tag, CpuId(number as u16), |sleeper| match sleeper {
+            Sleeper::Submitter(waiter) => self.beds.wake(waiter),
+            Sleeper::Hctx(_) => unreachable!("only submitters sleep"),
+        });
+    }
+}
+
+fn nobody_sleeps_for_ever(threads: u32, depth: u32, rounds: u32) {
+    check(move || {
+        let tags = Tags::new(depth, threads as usize, ShallowRule::WholeMap, None);
+        let shared = Arc::new(Contended { tags, beds: Beds::new(threads) });
+        on_threads(&shared, threads, move |shared, number| {
+            for _ in 0..rounds {
+                let tag = shared.take(number);
+                shared.free(number, tag);
+            }
+        });
+        assert_eq!((shared.tags.in_use(), shared.tags.sleepers()), (0, 0));
+    });
+}
+
+#[test]
+fn three_threads_share_one_tag_and_no_wake_up_is_lost() {
+    nobody_sleeps_for_ever(3, 1, 2);
+}
+
+#[test]
+fn four_threads_share_two_tags_and_no_wake_up_is_lost() {
+    nobody_sleeps_for_ever(4, 2, 2);
+}
+
+// --- a whole queue ---
+
+/// Takes everything; what it holds is completed by its thread.
+#[derive(Default)]
+struct Null {
+    in_flight: VecDeque<Rq>,
+}
+
+impl Driver for Null {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+        self.in_flight.push_back(rq);
+        Ok(())
+    }
+}
+
+struct Served {
+    queue: Queue<Checked>,
+    beds: Beds,
+    ended: AtomicU64,
+}
+
+/// A CPU with its device.
+struct Cpu<'a> {
+    served: &'a Served,
+    number: u32,
+    device: Null,
+    effects: Effects,
+}
+
+impl Cpu<'_> {
+    fn call<R>(&mut self, body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, Null, NoProbe>) -> R) -> R {
+        let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut NoProbe);
+        let mut cx = Cx { now: Now::default(), cpu: CpuId(self.number as u16), driver, effects, probe };
+        body(&self.served.queue, &mut cx)
+    }
+
+    /// Carries out effects and completes requests until there are none. Delayed runs never come due: they are a
+    /// safety net that nothing here may need.
+    fn serve(&mut self) {
+        loop {
+            if let Some(effect) = self.effects.pop() {
+                match effect {
+                    Effect::EndBio { .. } => {
+                        self.served.ended.fetch_add(1, Ordering::SeqCst);
+                    }
+                    Effect::Wake(waiter) => self.served.beds.wake(waiter),
+                    Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
+                    _ => {}
+                }
+            } else if let Some(rq) = self.device.in_flight.pop_front() {
+                self.call(|queue, cx| queue.complete(cx, rq, Status::Ok));
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn submit(&mut self, submission: &mut Submission) {
+        while self.call(|queue, cx| queue.submit(cx, submission, None)) == Submitted::Parked {
+            self.serve();
+            self.served.beds.sleep(self.number);
+        }
+        self.serve();
+    }
+}
+
+fn a_queue_serves_everything(scheduler: &'static str, kernel: Kernel, threads: u32, queue_depth: u32) {
+    const BIOS: u64 = 2;
+    check(move || {
+        let config = QueueConfig {
+            kernel,
+            cpus: threads as u16,
+            hw_queues: 1,
+            queue_depth,
+            nr_requests: None,
+            nomerges: NoMerges::Nothing,
+            limits: Limits::default(),
+        };
+        let queue = Queue::new(&config, scheduler).expect("a valid configuration");
+        let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });
+        on_threads(&shared, threads, |served, number| {
+            let mut cpu = Cpu { served, number, device: Null::default(), effects: Effects::new() };
+            let mut submission = Submission::idle(Waiter(number));
+            for n in 0..BIOS {
+                submission.begin(Bio::new(Op::Read, Sector(u64::from(number) * 10_000 + n * 1000), 8));
+                cpu.submit(&mut submission);
+            }
+        });
+        assert_eq!(shared.ended.load(Ordering::SeqCst), u64::from(threads) * BIOS, "every bio has ended");
+        assert_eq!((shared.queue.requests_in_use(), shared.queue.driver_tags_in_use()), (0, 0));
+    });
+}
+
+#[test]
+fn without_a_scheduler_every_sleeping_submitter_is_woken() {
+    a_queue_serves_everything("none", Kernel::V6_18, 3, 1);
+}
+
+#[test]
+fn with_mq_deadline_a_request_left_over_is_followed_by_a_run() {
+    a_queue_serves_everything("mq-deadline", Kernel::V6_18, 2, 1);
+    a_queue_serves_everything("mq-deadline", Kernel::V6_18, 3, 2);
+}
+
+#[test]
+fn with_mq_deadline_on_older_kernels_a_request_left_over_is_followed_by_a_run() {
+    for kernel in [Kernel::V4_19, Kernel::V5_10, Kernel::V6_3] {
+        a_queue_serves_everything("mq-deadline", kernel, 2, 1);
+    }
+}
