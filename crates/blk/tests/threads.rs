@@ -14,7 +14,7 @@ use hoistway_blk::{
 
 /// A hung test ends after this long.
 const PATIENCE: Duration = Duration::from_secs(60);
-const BIOS_PER_THREAD: u64 = 4000;
+const BIOS_PER_THREAD: u64 = 20_000;
 
 /// Takes everything; what it holds is completed by its thread.
 #[derive(Default)]
@@ -46,7 +46,8 @@ struct Worker {
     number: u32,
     device: Null,
     effects: Effects,
-    delayed: Vec<Effect>,
+    /// A run was asked for that is not due yet.
+    delayed: bool,
     /// So many requests stay at the device until later calls.
     lag: usize,
     clock: u64,
@@ -81,24 +82,20 @@ impl Worker {
                     *woken.lock().unwrap() = true;
                     condvar.notify_one();
                 }
-                Effect::RunHctx { delay, .. } | Effect::RunAll { delay } if delay > Nanos::ZERO => {
-                    self.delayed.push(effect);
-                }
-                effect => self.run(&effect),
+                Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
+                Effect::RunAll { delay: Nanos::ZERO } => self.run_all(),
+                Effect::RunHctx { .. } | Effect::RunAll { .. } => self.delayed = true,
+                _ => {}
             }
         }
     }
 
-    fn run(&mut self, effect: &Effect) {
-        match *effect {
-            Effect::RunHctx { hctx, .. } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
-            Effect::RunAll { .. } => self.call(|queue, cx| {
-                for hctx in queue.hctxs_of_run_all(cx.cpu) {
-                    queue.run_hctx(cx, hctx);
-                }
-            }),
-            _ => {}
-        }
+    fn run_all(&mut self) {
+        self.call(|queue, cx| {
+            for hctx in queue.hctxs_of_run_all(cx.cpu) {
+                queue.run_hctx(cx, hctx);
+            }
+        });
     }
 
     /// Completes what is at the device but for the newest `keep`.
@@ -113,8 +110,8 @@ impl Worker {
     /// Everything that this thread can do without submitting.
     fn serve(&mut self) {
         self.reap(0);
-        for effect in std::mem::take(&mut self.delayed) {
-            self.run(&effect);
+        if std::mem::take(&mut self.delayed) {
+            self.run_all();
         }
         self.reap(0);
     }
@@ -126,7 +123,7 @@ impl Worker {
         loop {
             self.serve();
             let mut flag = woken.lock().unwrap();
-            if !*flag && self.delayed.is_empty() {
+            if !*flag && !self.delayed {
                 flag = condvar.wait_timeout(flag, Duration::from_millis(1)).unwrap().0;
             }
             if std::mem::take(&mut *flag) || shared.failed.load(Ordering::Relaxed) {
@@ -187,7 +184,7 @@ fn drive(config: &QueueConfig, scheduler: &str, lag: usize) {
         let (shared, done) = (Arc::clone(&shared), done.clone());
         std::thread::spawn(move || {
             let (device, effects) = (Null::default(), Effects::new());
-            Worker { shared, number, device, effects, delayed: Vec::new(), lag, clock: 0 }.work();
+            Worker { shared, number, device, effects, delayed: false, lag, clock: 0 }.work();
             let _ = done.send(());
         });
     }

@@ -43,3 +43,17 @@ fn driven_freely_cfq_decides_and_says_what_the_kernel_did() {
         assert!(difference.is_none(), "{name}:\n{}", difference.unwrap_or_default());
     }
 }
+
+#[test]
+fn a_replay_goes_on_from_the_kernels_answer_after_a_different_one() {
+    let mut pooled = Score::default();
+    for (name, mut trace) in recordings().into_iter().step_by(5) {
+        trace.header.tunables.insert("fifo_expire_sync".to_owned(), 20);
+        let score = replay(&trace).expect("cfq can be replayed").score;
+        let decisions = trace.events.iter().filter(|event| event.kind.name() == "dispatch").count() as u64;
+        assert_eq!(score.questions, decisions, "{name}");
+        pooled.add(&score);
+    }
+    // Where a turn begins it now often decides differently, but what it goes on from is right.
+    assert!(!pooled.is_perfect() && 10 * pooled.all > 9 * pooled.dispatches, "{pooled:?}");
+}

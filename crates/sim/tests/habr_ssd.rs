@@ -66,8 +66,7 @@ fn every_cell_of_the_row_none_is_met_within_five_percent_and_as_the_preset_says(
 fn littles_law_holds_for_every_process() {
     for process in simulate(Kernel::V6_18, 3) {
         let seconds = process.runtime_ns as f64 / 1e9;
-        let outstanding: f64 =
-            process.directions.iter().map(|d| d.ios as f64 / seconds * (d.lat.mean() / 1e9)).sum();
+        let outstanding: f64 = process.directions.iter().map(|d| d.ios as f64 / seconds * (d.lat.mean() / 1e9)).sum();
         assert!((outstanding / 4.0 - 1.0).abs() < 0.01, "{}: {outstanding} outstanding", process.name);
     }
 }

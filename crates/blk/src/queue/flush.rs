@@ -95,6 +95,8 @@ impl PlugFlush {
                 PlugOrder::Fifo | PlugOrder::Sorted => self.list.pop_front(),
             };
             if let Some(rq) = next {
+                // Not always that of the first: the plug may be taken from its end.
+                let hctx = rq.hctx;
                 self.is_running = queue.issue_directly(cx, rq);
                 self.run.start(hctx);
             }

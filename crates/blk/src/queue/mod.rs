@@ -295,12 +295,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(
-        &self,
-        now: Now,
-        effects: &mut Effects,
-        what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>),
-    ) {
+    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
         let mut calls = Calls::default();
         self.elevator.tell(now, &mut calls, what);
         effects.push_calls(calls);

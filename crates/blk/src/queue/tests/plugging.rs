@@ -80,6 +80,22 @@ fn item_21_an_explicit_flush_without_a_scheduler_issues_directly() {
 }
 
 #[test]
+fn item_21_a_direct_issue_that_is_refused_runs_the_hardware_queue_of_its_request() {
+    for kernel in [Kernel::V6_12, Kernel::V6_18] {
+        let mut bench = Bench::with(&QueueConfig { hw_queues: 2, ..config(kernel) }, "none");
+        bench.plug();
+        bench.on(0).submit(read(0));
+        bench.on(3).submit(read(1000));
+        bench.refuse([Some(Refusal::Busy)]);
+        bench.unplug();
+        let mut taken: Vec<u64> = bench.calls().iter().filter(|call| call.taken).map(|call| call.sector).collect();
+        taken.sort_unstable();
+        assert_eq!(taken, [0, 1000], "{kernel}");
+        bench.drain();
+    }
+}
+
+#[test]
 fn item_22_an_explicit_flush_with_a_scheduler_inserts_each_group_at_once_and_runs_it() {
     let config = QueueConfig { hw_queues: 2, ..config(Kernel::V6_18) };
     let mut bench = Bench::with(&config, "mq-deadline");

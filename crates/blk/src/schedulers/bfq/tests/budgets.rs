@@ -1,1 +1,66 @@
-//! .
+//! Budgets and the ends of slots (8.3, 8.4, 9, 28.7).
+
+use super::super::Expiration;
+use super::machine::{MS, Machine, config};
+
+/// The learned budgets of a queue whose slots all end for `reason`.
+fn learned(reason: Expiration, from: u64, slots: usize) -> Vec<u64> {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 0, 8);
+    machine.dispatch();
+    let q = machine.bfq.in_service.unwrap();
+    machine.bfq.queues[q].max_budget = from;
+    machine.bfq.queues[q].dispatched = 0;
+    machine.bfq.budgets_assigned = 0;
+    (0..slots)
+        .map(|_| {
+            machine.bfq.learn_budget(q, reason);
+            machine.bfq.queues[q].max_budget
+        })
+        .collect()
+}
+
+#[test]
+fn idling_too_long_shrinks_the_budget_and_exhausting_it_quadruples_it() {
+    assert_eq!(learned(Expiration::TooIdle, 10_922, 8), [8874, 6826, 4778, 2730, 682, 512, 512, 512]);
+    assert_eq!(learned(Expiration::BudgetExhausted, 512, 4), [2048, 8192, 16_384, 16_384]);
+    assert_eq!(learned(Expiration::BudgetTimeout, 4096, 3), [8192, 16_384, 16_384]);
+    assert_eq!(learned(Expiration::NoMoreRequests, 4096, 1), [512], "the service, but not less than the smallest");
+    assert_eq!(learned(Expiration::Preempted, 4096, 1), [4096]);
+}
+
+#[test]
+fn statistics_count_from_the_eleventh_slot_on() {
+    let mut machine = Machine::new(config(true));
+    let counts: Vec<u32> = (0..12)
+        .map(|_| {
+            machine.bfq.count_slot();
+            machine.bfq.budgets_assigned
+        })
+        .collect();
+    assert_eq!(counts, [32, 60, 84, 105, 123, 139, 153, 165, 176, 186, 194, 201]);
+}
+
+#[test]
+fn a_seeky_queue_is_charged_for_the_time_of_its_slot() {
+    let charged = |after_ns| {
+        let mut machine = Machine::new(config(true));
+        for sector in 0..40 {
+            machine.read(1, sector * 10_000, 8);
+        }
+        (0..5).for_each(|_| {
+            machine.dispatch();
+        });
+        machine.now = after_ns;
+        machine.call(|bfq, cx| {
+            bfq.begin(cx.now);
+            let q = bfq.in_service.unwrap();
+            bfq.expire(q, false, Expiration::BudgetExhausted);
+        });
+        machine.stamps(1)[1].1 - machine.stamps(1)[1].0
+    };
+    let sectors = |total: u64| (total << 22) / 40;
+    assert_eq!(charged(MS / 2), sectors(16_384 * 8 / 125), "a very short slot counts as 8 ms on a disk");
+    assert_eq!(charged(62 * MS), sectors(16_384 * 62 / 125));
+    assert_eq!(charged(200 * MS), sectors(16_384), "no more than a whole slot");
+}

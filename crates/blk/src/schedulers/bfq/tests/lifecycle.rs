@@ -1,1 +1,89 @@
-//! .
+//! Processes end, change priority and group, requests come back (22.4, 22.7, 23).
+
+use super::super::{BfqConfig, BfqGroup};
+use super::machine::{Job, MS, Machine, config};
+use crate::bio::{Bio, Op};
+use crate::elevator::Scheduler;
+use crate::ids::{CgroupId, IoContextId, Sector};
+use crate::ioprio::{IoPriority, PriorityClass};
+
+#[test]
+fn the_end_of_a_process_ends_the_slot_of_its_queue_but_serves_its_requests() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 0, 8);
+    machine.read(1, 100, 8);
+    machine.dispatch();
+    machine.call(|bfq, cx| bfq.io_context_exited(cx, IoContextId(1)));
+    assert!(machine.bfq.in_service.is_none() && machine.bfq.has_work());
+    assert_eq!(machine.dispatch().map(|(_, sector)| sector), Some(100));
+}
+
+#[test]
+fn a_queue_is_freed_with_its_process_and_its_last_request() {
+    let mut machine = Machine::new(config(true));
+    machine.add(Job { depth: 1, think: 1 << 40, ..Job::sequential(1, 8) });
+    machine.run_until(100 * MS);
+    machine.call(|bfq, cx| bfq.io_context_exited(cx, IoContextId(1)));
+    machine.add(Job { depth: 1, start: 200 * MS, ..Job::sequential(2, 8) });
+    machine.run_until(400 * MS);
+    machine.read(3, 0, 8);
+    assert_eq!(machine.bfq.queues.len(), 2, "the third process has the slot of the first");
+}
+
+#[test]
+fn a_requeued_request_goes_first_and_is_not_counted() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 0, 8);
+    machine.read(1, 5000, 8);
+    let (id, _) = machine.dispatch().unwrap();
+    machine.call(|bfq, cx| bfq.requeued(cx, id));
+    assert_eq!(machine.bfq.in_driver, 0, "for the scheduler that is a completion");
+    machine.bfq.insert_request(id.0, crate::elevator::Place::Head);
+    let choice = machine.bfq.choose();
+    assert_eq!((choice.rq, machine.bfq.in_driver), (Some(id), 0));
+    machine.call(|bfq, cx| bfq.finish(cx, id));
+    assert_eq!(machine.bfq.queued, 1);
+}
+
+#[test]
+fn another_priority_is_another_weight_from_the_next_activation_on() {
+    let mut machine = Machine::new(config(true));
+    machine.add(Job::sequential(1, 256));
+    let heavy = machine.add(Job::sequential(2, 256));
+    machine.run_until(1000 * MS);
+    let best = IoPriority::new(PriorityClass::BestEffort, 0);
+    machine.call(|bfq, cx| bfq.priority_changed(cx, IoContextId(2), best));
+    let q = machine.bfq.contexts[machine.bfq.contexts.find(IoContextId(2)).unwrap()].queues[0].sync.unwrap();
+    assert_eq!(machine.bfq.entity(q).requested_weight, 80);
+    assert!(machine.served[heavy] > 0);
+}
+
+#[test]
+fn nothing_is_lost_when_a_group_is_removed() {
+    let group = BfqGroup { cgroup: CgroupId(1), parent: CgroupId::ROOT, weight: 100 };
+    let mut machine = Machine::new(BfqConfig { groups: vec![group], ..config(true) });
+    for at in 0..10 {
+        let bio = Bio::new(Op::Read, Sector(at * 1000), 8);
+        machine.insert(Bio { io_context: IoContextId(1), cgroup: CgroupId(1), ..bio });
+    }
+    machine.dispatch();
+    machine.call(|bfq, cx| bfq.cgroup_removed(cx, CgroupId(1)));
+    let served = (0..9).filter(|_| machine.dispatch().is_some()).count();
+    assert_eq!((served, machine.bfq.has_work()), (9, false));
+}
+
+#[test]
+fn the_idle_class_gets_one_request_in_a_turn_and_the_real_time_class_everything() {
+    let class = |class| IoPriority::new(class, 4);
+    let mut machine = Machine::new(config(true));
+    machine.add(Job::sequential(1, 256));
+    let idle = machine.add(Job { ioprio: class(PriorityClass::Idle), ..Job::sequential(2, 256) });
+    machine.run_until(10_000 * MS);
+    let share = machine.share(idle);
+    assert!((0.003..0.005).contains(&share), "{share}");
+    let mut machine = Machine::new(config(true));
+    machine.add(Job::sequential(1, 256));
+    let real_time = machine.add(Job { ioprio: class(PriorityClass::RealTime), ..Job::sequential(2, 256) });
+    machine.run_until(10_000 * MS);
+    assert!(machine.share(real_time) > 0.98);
+}

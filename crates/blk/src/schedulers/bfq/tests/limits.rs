@@ -1,1 +1,47 @@
-//! .
+//! Tag limits (21.4, 21.5, 28.14).
+
+use super::super::{Bfq, BfqConfig, BfqGroup};
+use super::machine::{Machine, config};
+use crate::bio::{Bio, BioFlags, Op};
+use crate::elevator::{Allocation, Scheduler};
+use crate::ids::{CgroupId, IoContextId, Sector};
+use crate::ioprio::IoPriority;
+use crate::kernel::ShallowRule;
+
+fn limit(machine: &mut Machine, pid: u32, op: Op, flags: BioFlags) -> Option<u32> {
+    let io_context = IoContextId(pid);
+    let allocation = Allocation { op, flags, io_context, ioprio: IoPriority::DEFAULT, cgroup: CgroupId::ROOT };
+    machine.call(|bfq: &mut Bfq, cx| bfq.limit_depth(cx, &allocation))
+}
+
+#[test]
+fn writes_get_a_part_of_the_tags_and_less_while_somebody_is_raised() {
+    let limits = |tags, raised, shallow| {
+        let mut machine = Machine::new(BfqConfig { nr_requests: tags, shallow, ..config(true) });
+        machine.bfq.raised_busy = raised;
+        [(Op::Read, BioFlags::NONE), (Op::Write, BioFlags::NONE), (Op::Write, BioFlags::SYNC)]
+            .map(|(op, flags)| limit(&mut machine, 1, op, flags))
+    };
+    assert_eq!(limits(256, 0, ShallowRule::WholeMap), [None, Some(128), Some(192)]);
+    assert_eq!(limits(256, 1, ShallowRule::WholeMap), [None, Some(48), Some(96)]);
+    assert_eq!(limits(32, 1, ShallowRule::WholeMap), [None, Some(6), Some(12)]);
+    assert_eq!(limits(256, 0, ShallowRule::PerWord), [None, Some(32), Some(48)], "of each word of 64");
+}
+
+#[test]
+fn a_process_with_its_share_of_requests_gets_one_at_a_time() {
+    let group = |id, weight| BfqGroup { cgroup: CgroupId(id), parent: CgroupId::ROOT, weight };
+    let mut machine = Machine::new(BfqConfig { groups: vec![group(1, 100), group(2, 300)], ..config(true) });
+    let read = |machine: &mut Machine, pid, cgroup, sector| {
+        let bio = Bio::new(Op::Read, Sector(sector), 8);
+        machine.insert(Bio { io_context: IoContextId(pid), cgroup: CgroupId(cgroup), ..bio })
+    };
+    read(&mut machine, 3, 2, 0);
+    read(&mut machine, 2, 1, 1 << 30);
+    for at in 0..31 {
+        read(&mut machine, 1, 1, (2 << 30) + at * 100);
+    }
+    assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), None, "31 of 32");
+    read(&mut machine, 1, 1, 3 << 30);
+    assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), Some(1));
+}

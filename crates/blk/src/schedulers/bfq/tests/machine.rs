@@ -118,7 +118,7 @@ impl Machine {
     }
 
     pub fn call<R>(&mut self, body: impl FnOnce(&mut Bfq, &mut PolicyCx<'_>) -> R) -> R {
-        let now = self.bfq_hz().now(Instant(self.now));
+        let now = Hz(1000).now(Instant(self.now));
         let mut calls = Calls::default();
         let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, calls: &mut calls });
         if let Some(at) = calls.set_timer {
@@ -129,10 +129,6 @@ impl Machine {
         let now = self.now;
         self.lines.extend(self.bfq.take_lines().into_iter().map(|line| (now, line)));
         answer
-    }
-
-    fn bfq_hz(&self) -> Hz {
-        Hz(1000)
     }
 
     pub fn set(&mut self, name: &str, value: i128) {
@@ -268,9 +264,10 @@ impl Machine {
     /// State lines of a kind about a process's queue.
     pub fn lines_of(&self, pid: u32, wanted: fn(&StateChange) -> bool) -> Vec<(u64, StateChange)> {
         let context = Some(IoContextId(pid));
-        let lines = self.lines.iter().filter(|(_, line)| {
-            line.queue.is_some_and(|queue| queue.io_context == context) && wanted(&line.what)
-        });
+        let lines = self
+            .lines
+            .iter()
+            .filter(|(_, line)| line.queue.is_some_and(|queue| queue.io_context == context) && wanted(&line.what));
         lines.map(|(t, line)| (*t, line.what.clone())).collect()
     }
 

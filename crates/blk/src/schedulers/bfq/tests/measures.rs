@@ -1,0 +1,124 @@
+//! What is measured: think time, seeks, I/O-boundness, queueing, peak rate (11, 13, 14, 28.13, 28.18).
+
+use super::super::ncq::Ncq;
+use super::super::rate::{PeakRate, Sample};
+use super::super::statistics::{IoBound, SeekHistory, ThinkTime};
+use super::super::vtime::{delta, is_after};
+use super::machine::{MS, config};
+
+#[test]
+fn virtual_time_is_sectors_by_weight_with_22_bits_behind_the_point_and_wraps() {
+    let deltas = [(8, 40), (10_922, 40), (16_384, 40), (24, 40), (8, 1200)].map(|(s, w)| delta(s, w));
+    assert_eq!(deltas, [838_860, 1_145_254_707, 1_717_986_918, 2_516_582, 27_962]);
+    assert!(is_after(5, u64::MAX - 5) && !is_after(u64::MAX - 5, 5) && !is_after(7, 7));
+}
+
+#[test]
+fn think_time_is_valid_at_the_third_sample_and_passes_4_ms_at_the_seventh() {
+    let mut think = ThinkTime::new(0);
+    let mut means = Vec::new();
+    for elapsed in [0, 0, 0, 6, 6, 6, 6].map(|ms| ms * MS) {
+        think.sample(think.last_completion + elapsed, 16 * MS);
+        means.push(think.mean);
+    }
+    assert_eq!(means, [4, 2, 1, 1_828_572, 2_926_830, 3_647_482, 4_154_412]);
+    let mut think = ThinkTime::new(0);
+    let valid: Vec<bool> = (0..3)
+        .map(|_| {
+            think.sample(5 * MS, 16 * MS);
+            think.is_valid()
+        })
+        .collect();
+    assert_eq!((valid, think.mean), (vec![false, false, true], 5_029_763));
+}
+
+#[test]
+fn a_first_elapsed_time_of_minus_one_counts_as_the_cap_and_as_endless_idling() {
+    let mut think = ThinkTime::new(101);
+    think.sample(100, 16 * MS);
+    assert_eq!(think.mean / MS, 16, "the cap");
+    let mut bound = IoBound::new(100);
+    bound.arrival(100, Some(u64::MAX), true);
+    assert!(bound.is, "the first arrival decides nothing");
+    bound.arrival(2 * MS, None, false);
+    assert!(!bound.is);
+    bound.arrival(4 * MS, Some(1), false);
+    assert!(bound.is, "the next gap wraps the sum back");
+}
+
+#[test]
+fn twenty_far_requests_of_32_make_a_queue_seeky_and_five_in_4_12() {
+    let mut seeks = SeekHistory::default();
+    seeks.note(false);
+    let history = |count| {
+        let mut seeks = seeks;
+        (0..32 - count).for_each(|_| seeks.note(false));
+        (0..count).for_each(|_| seeks.note(true));
+        seeks
+    };
+    assert!(!history(19).is_seeky(19) && history(20).is_seeky(19));
+    assert!(!history(4).is_seeky(4) && history(5).is_seeky(4));
+    assert!(history(32).is_totally_seeky() && !history(31).is_totally_seeky());
+}
+
+#[test]
+fn the_33rd_loaded_sample_decides_whether_the_device_queues_and_yes_is_final() {
+    let mut ncq = Ncq::default();
+    assert!(ncq.queues(), "undecided counts as yes");
+    ncq.note(3);
+    assert!(!ncq.sample(3, false, 3), "too little around");
+    for _ in 0..32 {
+        assert!(!ncq.sample(4, false, 3));
+    }
+    assert!(!ncq.sample(4, true, 3), "a thinker's load does not count");
+    assert!(ncq.sample(4, false, 3) && !ncq.queues());
+    ncq.note(4);
+    (0..33).for_each(|_| {
+        ncq.sample(4, false, 3);
+    });
+    assert!(ncq.queues() && !ncq.sample(4, false, 3));
+}
+
+/// Dispatches of `sectors`, so many of them near, over `interval` ns.
+fn window(rotational: bool, dispatches: u64, near: u64, sectors: u64, interval: u64) -> PeakRate {
+    let mut rate = PeakRate::new(rotational);
+    rate.completed(0);
+    for at in 0..dispatches {
+        let now = interval * at / (dispatches - 1);
+        rate.dispatched(Sample { now, sectors, near: at <= near, in_driver: 1 });
+        if at > 0 && at + 1 < dispatches {
+            rate.last_completion = now;
+        }
+    }
+    rate
+}
+
+#[test]
+fn the_peak_rate_follows_sequential_windows_and_otherwise_only_rises() {
+    assert_eq!((PeakRate::new(true).rate, PeakRate::new(false).rate), (9333, 22_000));
+    assert_eq!(window(true, 400, 380, 512, 1_050 * MS).rate, 11_057);
+    assert_eq!(window(true, 1000, 10, 8, 1_000_500_000).rate, 9333, "slow and not sequential");
+    assert_eq!(window(false, 1000, 900, 512, 1_000_200_000).rate, 27_773);
+    assert_eq!(window(true, 31, 31, 512, 1_050 * MS).rate, 9333, "too few samples");
+}
+
+#[test]
+fn a_completion_that_took_too_long_for_its_size_discards_the_window() {
+    let gap = |ns| {
+        let mut rate = PeakRate::new(true);
+        rate.completed(0);
+        rate.dispatched(Sample { now: 0, sectors: 8, near: true, in_driver: 0 });
+        rate.completed(ns).reset
+    };
+    assert!(!gap(8_192_000) && gap(8_194_000), "8 sectors may take 8.19 ms");
+}
+
+#[test]
+fn the_derived_numbers_of_a_fresh_device_are_those_of_section_4() {
+    let mut rotational = super::machine::Machine::new(config(true));
+    rotational.set("max_budget", 0);
+    assert_eq!(rotational.bfq.max_budget, 17_801);
+    assert_eq!(rotational.bfq.interactive_duration(), 10_500);
+    let flash = super::machine::Machine::new(config(false));
+    assert_eq!((flash.bfq.auto_max_budget(), flash.bfq.interactive_duration()), (41_961, 3_750));
+}
