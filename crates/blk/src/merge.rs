@@ -51,6 +51,9 @@ pub struct MergeRules {
     pub nomerges: NoMerges,
 }
 
+/// I/O of a cgroup that is charged to the root instead.
+const CHARGED_TO_ROOT: BioFlags = BioFlags::META.with(BioFlags::SWAP);
+
 const NEVER: BioFlags = BioFlags(BioFlags::NOMERGE.0 | BioFlags::PREFLUSH.0 | BioFlags::FUA.0);
 
 /// Whether a bio may merge at all.
@@ -97,14 +100,13 @@ impl MergeRules {
     #[inline]
     #[must_use]
     pub fn alike(&self, rq: &Request, bio: &Bio) -> bool {
-        let charged_to_root = BioFlags::META.with(BioFlags::SWAP);
         mergeable(rq)
             && rq.op == bio.op
             && rq.write_hint == bio.write_hint
             && (!self.equal_priority || rq.ioprio == bio.ioprio)
             && (!self.equal_cgroup
                 || (rq.cgroup == bio.cgroup
-                    && rq.flags.intersects(charged_to_root) == bio.flags.intersects(charged_to_root)))
+                    && rq.flags.intersects(CHARGED_TO_ROOT) == bio.flags.intersects(CHARGED_TO_ROOT)))
     }
 
     /// Whether `bio` may join `rq` at `edge` as far as sizes go.
@@ -148,7 +150,9 @@ impl MergeRules {
             && first.op == second.op
             && first.write_hint == second.write_hint
             && (!self.equal_priority || first.ioprio == second.ioprio)
-            && (!self.equal_cgroup || first.cgroup == second.cgroup)
+            && (!self.equal_cgroup
+                || (first.cgroup == second.cgroup
+                    && first.flags.intersects(CHARGED_TO_ROOT) == second.flags.intersects(CHARGED_TO_ROOT)))
             && first.sectors + second.sectors <= self.limits.max_at(first.op, first.sector)
             && u32::from(first.segments) + u32::from(second.segments) <= u32::from(self.limits.max_segments)
     }

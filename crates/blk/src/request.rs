@@ -139,7 +139,7 @@ impl Request {
     }
 }
 
-/// The ownership of a request. See the [module's words](self).
+/// The ownership of a request: it can be moved, not copied, and gives access to the slot.
 #[must_use = "a request that is dropped never ends"]
 pub struct Rq(Box<Request>);
 

@@ -66,8 +66,8 @@ impl Word for CheckedWord {
 
 /// Checks a model under random schedules and under those that find bugs of small depth.
 fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
-    shuttle::check_random(model.clone(), 400);
-    shuttle::check_pct(model, 400, 3);
+    shuttle::check_random(model.clone(), 2000);
+    shuttle::check_pct(model, 2000, 3);
 }
 
 /// Runs `body` on so many threads and waits for them.

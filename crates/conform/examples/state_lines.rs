@@ -1,7 +1,8 @@
 //! Compares bfq's inner state with recordings, line by line: how much is equal, and the first differences.
 use hoistway_conform::bfq::replay_with_lines;
 fn main() {
-    let shown = std::env::var("SHOWN").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
+    /// Differences to show.
+    const SHOWN: usize = 4;
     for file in std::env::args().skip(1) {
         let trace = hoistway_trace::iosched::Trace::open(&file).unwrap();
         let (outcome, differences) = replay_with_lines(&trace);
@@ -17,7 +18,7 @@ fn main() {
             score.switch,
             score.null
         );
-        for difference in differences.iter().take(shown) {
+        for difference in differences.iter().take(SHOWN) {
             let show =
                 |line: &Option<hoistway_conform::bfq::Line>| line.as_ref().map_or("-".to_owned(), ToString::to_string);
             println!(

@@ -21,7 +21,7 @@ fn every_recorded_decision_and_refusal_is_met() {
         let (equal, all) = outcome.state_lines.expect("lines were compared");
         lines = (lines.0 + equal, lines.1 + all);
     }
-    assert_eq!((recordings, pooled.dispatches), (31, 19_118));
+    assert_eq!((recordings, pooled.dispatches), (31, 19_122));
     // What is left lies within the microseconds that a recording does not tell: tick edges, one process's exit.
     assert!(exact >= 26, "{exact} recordings without any difference");
     assert!(lines.1 - lines.0 <= 10, "{} of {} lines", lines.0, lines.1);

@@ -201,7 +201,7 @@ pub enum MayQueue {
     No,
 }
 
-/// An I/O scheduler's policy. See the [module's words](self).
+/// An I/O scheduler's policy. It is a single-threaded state machine; who calls it, holds its requests and locks is not its business.
 pub trait Scheduler {
     /// Its name, as in `queue/scheduler`.
     fn name(&self) -> &'static str;

@@ -90,8 +90,11 @@ impl PeakRate {
             let streams = sample.in_driver > 0 || sample.now.wrapping_sub(self.last_completion) < CONTINUES;
             self.sequential += u32::from(streams && sample.near);
             self.sectors += sample.sectors;
-            self.largest =
-                if self.samples % SAMPLES_MIN == 0 { sample.sectors } else { self.largest.max(sample.sectors) };
+            self.largest = if self.samples.is_multiple_of(SAMPLES_MIN) {
+                sample.sectors
+            } else {
+                self.largest.max(sample.sectors)
+            };
             let interval = sample.now.wrapping_sub(self.first_dispatch);
             if interval >= INTERVAL {
                 event.updated = self.evaluate(interval);

@@ -245,12 +245,6 @@ impl Machine {
         self.run_queue();
     }
 
-    /// The idle timer comes, if it is set.
-    pub fn fire_timer(&mut self) {
-        self.now = self.timer.take().expect("the timer is set");
-        self.call(|bfq, cx| bfq.timer(cx));
-    }
-
     /// For how long the timer is set, ns.
     pub fn timer_left(&self) -> Option<u64> {
         self.timer.map(|at| at - self.now)

@@ -42,7 +42,7 @@ fn an_expired_request_is_served_once_in_a_slot_at_its_first_removal() {
         machine.read(1, sector, 8);
     }
     let order: Vec<u64> = (0..5).map(|_| machine.dispatch().unwrap().1).collect();
-    assert_eq!(order, [0, 1_000_000, 300, 200, 100]);
+    assert_eq!(order, [0, 1_000_000, 100, 200, 300]);
 }
 
 #[test]
