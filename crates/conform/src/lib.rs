@@ -18,7 +18,7 @@ pub mod report;
 pub mod score;
 
 use hoistway_blk::{DeadlineGeneration, Hz, Kernel, MqDeadline, MqDeadlineConfig};
-use hoistway_trace::iosched::{Header, Trace};
+use hoistway_trace::iosched::{EventKind, Header, Mark, Trace};
 
 pub use report::{Report, TraceReport};
 pub use score::{Mismatch, Outcome, OwnController, Score};
@@ -34,7 +34,7 @@ impl std::fmt::Display for Unsupported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "scheduler \"{}\" cannot be replayed yet (expected none, deadline, cfq, mq-deadline or kyber)",
+            "scheduler \"{}\" cannot be replayed yet (expected none, mq-deadline, kyber, bfq, deadline or cfq)",
             self.scheduler
         )
     }
@@ -60,6 +60,45 @@ pub fn kernel_of(header: &Header) -> Kernel {
 /// # Errors
 /// If there is no scheduler of ours for it.
 pub fn replay(trace: &Trace) -> Result<Outcome, Unsupported> {
+    if !switches(trace) {
+        return replay_one(trace);
+    }
+    let mut outcome = Outcome::default();
+    for part in parts(trace) {
+        let of_part = replay_one(&part)?;
+        outcome.score.add(&of_part.score);
+        outcome.unknown_events += of_part.unknown_events;
+        let room = score::MISMATCHES_KEPT - outcome.mismatches.len();
+        outcome.mismatches.extend(of_part.mismatches.into_iter().take(room));
+    }
+    Ok(outcome)
+}
+
+/// Whether a scheduler is changed during the recording.
+fn switches(trace: &Trace) -> bool {
+    trace.events.iter().any(|event| matches!(event.kind, EventKind::Mark(Mark::SwitchBegin(_))))
+}
+
+/// The parts of a recording between changes of scheduler, each as a recording of its own. A change drains the queue, so
+/// nothing is carried over; the new scheduler has default tunables and `nr_requests` (`block-layer.md` 22.2).
+fn parts(trace: &Trace) -> Vec<Trace> {
+    let mut parts = vec![Trace { header: trace.header.clone(), events: Vec::new() }];
+    for event in &trace.events {
+        if let EventKind::Mark(Mark::SwitchEnd(name)) = &event.kind {
+            let mut header = trace.header.clone();
+            header.scheduler = name.to_string();
+            header.tunables.clear();
+            let depth = header.queue.queue_depth;
+            header.queue.nr_requests = if &**name == "none" { depth } else { 2 * depth.min(128) };
+            parts.push(Trace { header, events: Vec::new() });
+        } else if let Some(part) = parts.last_mut() {
+            part.events.push(event.clone());
+        }
+    }
+    parts
+}
+
+fn replay_one(trace: &Trace) -> Result<Outcome, Unsupported> {
     let header = &trace.header;
     match header.scheduler.as_str() {
         "none" => Ok(none::replay(trace)),
@@ -92,7 +131,6 @@ pub fn replay(trace: &Trace) -> Result<Outcome, Unsupported> {
 /// The name under which a recording is pooled: its scheduler, or "switch" if that is changed on the way.
 #[must_use]
 pub fn pool_of(trace: &Trace) -> String {
-    use hoistway_trace::iosched::{EventKind, Mark};
-    let switches = trace.events.iter().any(|event| matches!(event.kind, EventKind::Mark(Mark::SwitchBegin(_))));
-    if switches { "switch".to_owned() } else { trace.header.scheduler.clone() }
+    if switches(trace) { "switch".to_owned() } else { trace.header.scheduler.clone() }
+}
 }

@@ -174,7 +174,7 @@ impl Task {
         let shift = start.since(self.start);
         self.start = start;
         if self.deadline != Instant::NEVER {
-            self.deadline = self.deadline + shift;
+            self.deadline += shift;
         }
         self.measurement = Measurement::new(process, start);
     }
@@ -377,7 +377,7 @@ impl Task {
                 self.held_back = Some(io);
                 return None;
             }
-            let Some(slot) = self.free.pop() else { return None };
+            let slot = self.free.pop()?;
             self.slots[slot as usize] = Slot {
                 op: Some(io.op),
                 offset_bytes: io.offset_bytes,
