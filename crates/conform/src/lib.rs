@@ -133,4 +133,3 @@ fn replay_one(trace: &Trace) -> Result<Outcome, Unsupported> {
 pub fn pool_of(trace: &Trace) -> String {
     if switches(trace) { "switch".to_owned() } else { trace.header.scheduler.clone() }
 }
-}
