@@ -112,7 +112,7 @@ impl Scheduled {
     }
 
     fn insert(&self, id: u32) {
-        let class = if id % 2 == 0 { PriorityClass::RealTime } else { PriorityClass::BestEffort };
+        let class = if id.is_multiple_of(2) { PriorityClass::RealTime } else { PriorityClass::BestEffort };
         let mut rq = self.pool.take(RqId(id));
         let sector = Sector(u64::from(id) * 1000);
         rq.found(Bio { ioprio: IoPriority::new(class, 0), ..Bio::new(Op::Read, sector, 8) }, Instant::ZERO);
