@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use crate::bio::{Bio, Status};
 use crate::elevator::Calls;
 use crate::ids::{HctxId, Waiter};
+use crate::queue::HctxRun;
 use crate::request::Rq;
 use crate::time::{Instant, Nanos};
 
@@ -49,7 +50,14 @@ pub enum Effect {
 pub struct Effects {
     list: VecDeque<Effect>,
     spare: Vec<VecDeque<Rq>>,
-    freed: Vec<Rq>,
+    /// Boxed, so that lending one moves a pointer and not the run.
+    #[expect(clippy::vec_box)]
+    spare_runs: Vec<Box<HctxRun>>,
+    /// Requests that were absorbed during a call. Empty between calls.
+    pub(crate) freed: Vec<Rq>,
+    /// What a policy asks for during a call. Nothing between calls: it is reused, because making and moving one for
+    /// every call costs more than the call.
+    pub(crate) calls: Calls,
 }
 
 impl Effects {
@@ -77,11 +85,12 @@ impl Effects {
         self.list.push_back(effect);
     }
 
-    /// What a policy asked for.
+    /// Turns what a policy asked for during a call into effects.
     #[inline]
-    pub(crate) fn push_calls(&mut self, calls: Calls) {
-        let nothing = calls.set_timer.is_none() && !calls.cancel_timer && !calls.run_queues;
-        if !nothing || !calls.run_hctxs.is_empty() {
+    pub(crate) fn take_calls(&mut self) {
+        let Calls { set_timer, cancel_timer, run_queues, run_hctxs } = &self.calls;
+        if set_timer.is_some() || *cancel_timer | *run_queues | !run_hctxs.is_empty() {
+            let calls = std::mem::take(&mut self.calls);
             self.push_some_calls(calls);
         }
     }
@@ -107,6 +116,18 @@ impl Effects {
         self.spare.pop().unwrap_or_default()
     }
 
+    /// A run of a hardware queue that keeps its memory between uses.
+    #[inline]
+    pub(crate) fn take_run(&mut self) -> Box<HctxRun> {
+        self.spare_runs.pop().unwrap_or_default()
+    }
+
+    /// Gives a run back that is done.
+    #[inline]
+    pub(crate) fn give_run(&mut self, run: Box<HctxRun>) {
+        self.spare_runs.push(run);
+    }
+
     /// Gives an emptied list back.
     #[inline]
     pub(crate) fn give_list(&mut self, list: VecDeque<Rq>) {
@@ -114,17 +135,5 @@ impl Effects {
         if list.capacity() > 0 {
             self.spare.push(list);
         }
-    }
-
-    /// The buffer for requests that were absorbed during a call.
-    #[inline]
-    pub(crate) fn take_freed(&mut self) -> Vec<Rq> {
-        std::mem::take(&mut self.freed)
-    }
-
-    #[inline]
-    pub(crate) fn give_freed(&mut self, freed: Vec<Rq>) {
-        debug_assert!(freed.is_empty(), "no request is left behind");
-        self.freed = freed;
     }
 }

@@ -31,6 +31,7 @@ mod probe;
 mod queue;
 mod request;
 mod schedulers;
+mod sector_order;
 mod sharing;
 mod sorted_tree;
 mod split;

@@ -41,6 +41,19 @@ impl Limits {
         }
     }
 
+    /// Whether an I/O begins and ends at borders of logical blocks.
+    #[inline]
+    #[must_use]
+    pub fn is_aligned(&self, sector: Sector, sectors: u32) -> bool {
+        let block = u64::from(self.logical_block.max(1));
+        let both = sector.0 | u64::from(sectors);
+        if block.is_power_of_two() {
+            both & (block - 1) == 0
+        } else {
+            sector.0.is_multiple_of(block) && u64::from(sectors).is_multiple_of(block)
+        }
+    }
+
     /// Largest request of operation `op` that starts at `sector`.
     #[inline]
     #[must_use]

@@ -7,8 +7,19 @@ use crate::bio::{Bio, BioFlags, Op};
 use crate::limits::Limits;
 
 /// Where to cut `bio`: the length of the front part in sectors, or `None` if it fits as it is.
+#[inline]
 #[must_use]
 pub fn split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
+    // Nearly every bio fits wherever it begins, which needs no division.
+    let fits_anywhere = u64::from(bio.sectors) + u64::from(limits.physical_block) <= u64::from(limits.max_sectors);
+    let is_data = matches!(bio.op, Op::Read | Op::Write);
+    if is_data && fits_anywhere && limits.chunk_sectors == 0 && bio.segments <= limits.max_segments {
+        return None;
+    }
+    exact_split_point(bio, limits)
+}
+
+fn exact_split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
     let max = match bio.op {
         Op::Flush => return None,
         Op::Discard | Op::WriteZeroes => limits.max_at(bio.op, bio.sector),

@@ -486,11 +486,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             return;
         }
         let event = Event::RunHctx { disk, hctx: hctx.0, setting: on.set_run(hctx, due) };
-        if delay == Nanos::ZERO {
-            self.events.push_in_order(due, event);
-        } else {
-            self.events.push(due, event);
-        }
+        self.events.push(due, event);
     }
 
     /// Sets runs of all hardware queues; with a delay those that are set already are left alone.

@@ -5,7 +5,6 @@ use super::{Cx, Queue};
 use crate::bio::Status;
 use crate::driver::Driver;
 use crate::effects::Effect;
-use crate::elevator::Calls;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::Sharing;
@@ -18,9 +17,8 @@ impl<Sh: Sharing> Queue<Sh> {
     pub fn complete<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
         if rq.marks.contains(Marks::USES_ELEVATOR) {
-            let mut calls = Calls::default();
-            self.elevator.completed(cx.now, cx.cpu, &rq, &mut calls);
-            cx.effects.push_calls(calls);
+            self.elevator.completed(cx.now, cx.cpu, &rq, &mut cx.effects.calls);
+            cx.effects.take_calls();
         }
         for bio in rq.bios.drain(..) {
             cx.effects.push(Effect::EndBio { bio, status });
@@ -28,22 +26,31 @@ impl<Sh: Sharing> Queue<Sh> {
         self.release(cx, rq);
     }
 
-    /// Frees requests that others have absorbed.
+    /// Carries out what a call of the elevator left behind: the policy's wishes, and requests that others have
+    /// absorbed.
     #[inline]
-    pub(super) fn free_absorbed<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut freed: Vec<Rq>) {
+    pub(super) fn after_call<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
+        cx.effects.take_calls();
+        if !cx.effects.freed.is_empty() {
+            self.free_absorbed(cx);
+        }
+    }
+
+    #[cold]
+    fn free_absorbed<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
+        let mut freed = std::mem::take(&mut cx.effects.freed);
         for rq in freed.drain(..) {
             self.release(cx, rq);
         }
-        cx.effects.give_freed(freed);
+        cx.effects.freed = freed;
     }
 
     /// Tells the scheduler, frees the slot and its tags, and restarts the hardware queue if it asked for that.
     #[inline]
     fn release<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
         if rq.marks.contains(Marks::INSERTED) {
-            let mut calls = Calls::default();
-            self.elevator.finish(cx.now, rq.id(), &mut calls);
-            cx.effects.push_calls(calls);
+            self.elevator.finish(cx.now, rq.id(), &mut cx.effects.calls);
+            cx.effects.take_calls();
         }
         let hctx = rq.hctx;
         let driver_tag = rq.driver_tag.take();

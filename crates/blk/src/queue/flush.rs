@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::run::HctxRun;
 use super::{Cx, Queue, Step};
 use crate::driver::Driver;
+use crate::ids::HctxId;
 use crate::kernel::{DirectIssue, PlugOrder};
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
@@ -19,9 +20,8 @@ pub struct PlugFlush {
     explicit: bool,
     /// The time as the plug saw it.
     now: Now,
-    /// A run of a hardware queue that the flush started, and whether it is under way.
-    run: HctxRun,
-    is_running: bool,
+    /// The run of a hardware queue that the flush started, while it is under way.
+    run: Option<Box<HctxRun>>,
 }
 
 impl PlugFlush {
@@ -52,29 +52,38 @@ impl PlugFlush {
         let mut list = cx.effects.take_list();
         std::mem::swap(&mut list, &mut plug.list);
         plug.forget_clock();
-        PlugFlush { list, explicit, now, run: HctxRun::default(), is_running: false }
+        PlugFlush { list, explicit, now, run: None }
     }
 
     /// The request that the next step is about, if it is about one.
     #[must_use]
     pub fn next(&self) -> Option<&Rq> {
-        if self.is_running { None } else { self.list.front() }
+        if self.is_running() { None } else { self.list.front() }
     }
 
     /// Whether a run of a hardware queue is under way that the flush started.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.is_running
+        self.run.is_some()
+    }
+
+    fn begin_run<D, P>(&mut self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+        let mut run = cx.effects.take_run();
+        run.start(hctx);
+        self.run = Some(run);
     }
 
     /// One step.
     pub fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
-        if self.is_running {
+        if let Some(mut run) = self.run.take() {
             // What a plug's flush runs itself still sees the plug's clock.
             let real = std::mem::replace(&mut cx.now, self.now);
-            let step = self.run.step(queue, cx);
+            let step = run.step(queue, cx);
             cx.now = real;
-            self.is_running = step == Step::More;
+            match step {
+                Step::More => self.run = Some(run),
+                Step::Done => cx.effects.give_run(run),
+            }
             return Step::More;
         }
         let Some(first) = self.list.front() else {
@@ -97,8 +106,9 @@ impl PlugFlush {
             if let Some(rq) = next {
                 // Not always that of the first: the plug may be taken from its end.
                 let hctx = rq.hctx;
-                self.is_running = queue.issue_directly(cx, rq);
-                self.run.start(hctx);
+                if queue.issue_directly(cx, rq) {
+                    self.begin_run(cx, hctx);
+                }
             }
             return Step::More;
         }
@@ -115,8 +125,7 @@ impl PlugFlush {
         cx.now = real;
         cx.effects.give_list(group);
         if self.explicit {
-            self.is_running = true;
-            self.run.start(hctx);
+            self.begin_run(cx, hctx);
         } else {
             queue.run_async(cx, hctx);
         }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use super::{Cx, Queue};
 use crate::driver::{Driver, Refusal, Rejected};
-use crate::effects::Effect;
-use crate::elevator::{Calls, Place};
+use crate::effects::{Effect, Effects};
+use crate::elevator::Place;
 use crate::ids::HctxId;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
@@ -47,11 +47,9 @@ impl<Sh: Sharing> Queue<Sh> {
         list: impl Iterator<Item = Rq>,
         place: Place,
     ) {
-        let mut freed = cx.effects.take_freed();
-        let mut calls = Calls::default();
-        self.elevator.insert(cx.now, &self.rules, list, place, &mut freed, &mut calls);
-        cx.effects.push_calls(calls);
-        self.free_absorbed(cx, freed);
+        let Effects { freed, calls, .. } = &mut *cx.effects;
+        self.elevator.insert(cx.now, &self.rules, list, place, freed, calls);
+        self.after_call(cx);
     }
 
     /// Hands a request without a scheduler straight to the driver. Answers whether its hardware queue must be run,

@@ -20,10 +20,11 @@ mod submit;
 mod tests;
 
 pub use flush::PlugFlush;
+pub(crate) use run::HctxRun;
 pub use submit::{Submission, Submitted};
 
 use crate::effects::Effects;
-use crate::elevator::{Calls, Elevator, PolicyCx, Scheduler};
+use crate::elevator::{Elevator, PolicyCx, Scheduler};
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
@@ -288,24 +289,21 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let mut calls = Calls::default();
-        let answer = self.elevator.set_tunable(now, name, text, &mut calls);
-        effects.push_calls(calls);
+        let answer = self.elevator.set_tunable(now, name, text, &mut effects.calls);
+        effects.take_calls();
         answer
     }
 
     /// Tells the scheduler of something that happened to a process or cgroup.
     pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        let mut calls = Calls::default();
-        self.elevator.tell(now, &mut calls, what);
-        effects.push_calls(calls);
+        self.elevator.tell(now, &mut effects.calls, what);
+        effects.take_calls();
     }
 
     /// The scheduler's timer has come.
     pub fn timer(&self, now: Now, effects: &mut Effects) {
-        let mut calls = Calls::default();
-        self.elevator.timer(now, &mut calls);
-        effects.push_calls(calls);
+        self.elevator.timer(now, &mut effects.calls);
+        effects.take_calls();
     }
 
     /// Stops or allows all dispatching; insertion and completion go on. After allowing it again the caller runs all

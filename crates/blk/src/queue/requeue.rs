@@ -3,7 +3,7 @@
 use super::{Cx, Queue};
 use crate::driver::Driver;
 use crate::effects::Effect;
-use crate::elevator::{Calls, Place};
+use crate::elevator::Place;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::{Lock, Sharing};
@@ -16,9 +16,8 @@ impl<Sh: Sharing> Queue<Sh> {
         cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {
-            let mut calls = Calls::default();
-            self.elevator.requeued(cx.now, rq.id(), &mut calls);
-            cx.effects.push_calls(calls);
+            self.elevator.requeued(cx.now, rq.id(), &mut cx.effects.calls);
+            cx.effects.take_calls();
         }
         self.requeued.with(|list| list.push(rq));
         cx.effects.push(Effect::KickRequeue);

@@ -5,14 +5,13 @@ use std::collections::VecDeque;
 use super::{Cx, Queue, Step};
 use crate::driver::Driver;
 use crate::effects::{Effect, RESOURCE_DELAY};
-use crate::elevator::Calls;
 use crate::ids::HctxId;
 use crate::kernel::{AfterLeftovers, Fetch};
 use crate::probe::{Event, Probe};
 use crate::request::Rq;
 use crate::sharing::Sharing;
 
-/// One run of a hardware queue, in steps. It may be started again when it is done.
+/// One run of a hardware queue, in steps. It may be started again when it is done, and keeps its memory.
 #[derive(Debug, Default)]
 pub struct HctxRun {
     hctx: HctxId,
@@ -23,6 +22,8 @@ pub struct HctxRun {
     careful: bool,
     /// Requests were drawn and sent since the last look at the dispatch list.
     restarted: bool,
+    /// How many requests the batch may still draw.
+    left: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,13 +32,10 @@ enum Stage {
     Begin,
     /// Send the left-overs.
     SendLeftovers,
-    /// Draw another request of the batch; so many may still follow.
-    Draw(u32),
+    /// Draw another request of the batch.
+    Draw,
     /// Send the batch.
-    SendBatch {
-        /// Drawing stopped because something came into the dispatch list.
-        again: bool,
-    },
+    SendBatch,
     /// Take everything from the software queues.
     TakeAll,
     /// Take one request from the software queues.
@@ -50,9 +48,10 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Runs a hardware queue on this CPU.
     #[inline]
     pub fn run_hctx<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
-        let mut run = HctxRun::default();
+        let mut run = cx.effects.take_run();
         run.start(hctx);
         while run.step(self, cx) == Step::More {}
+        cx.effects.give_run(run);
     }
 
     /// The hardware queues that a "run all" on this CPU runs: all of them, or with a single-dispatch scheduler the
@@ -102,10 +101,9 @@ impl HctxRun {
                 };
                 if go_on { self.source(queue) } else { Stage::Done }
             }
-            Stage::Draw(left) => self.draw(queue, cx, left),
-            Stage::SendBatch { again } => self.end_batch(queue, cx, again),
+            Stage::Draw => self.draw(queue, cx),
+            Stage::SendBatch => self.end_batch(queue, cx, false),
             Stage::TakeAll => {
-                self.take_list(cx);
                 queue.hctxs[self.hctx.index()].take_all(&mut self.list);
                 if !self.list.is_empty() {
                     queue.send(cx, self.hctx, &mut self.list);
@@ -115,11 +113,7 @@ impl HctxRun {
             Stage::TakeOne => self.take_one(queue, cx),
             Stage::Done => Stage::Done,
         };
-        if self.stage == Stage::Done {
-            cx.effects.give_list(std::mem::take(&mut self.list));
-            return Step::Done;
-        }
-        Step::More
+        if self.stage == Stage::Done { Step::Done } else { Step::More }
     }
 
     #[inline]
@@ -129,35 +123,27 @@ impl HctxRun {
             return Stage::Done;
         }
         if hctx.has_leftovers() {
-            self.take_list(cx);
             hctx.take_leftovers(&mut self.list);
             hctx.mark_restart();
             return Stage::SendLeftovers;
         }
         // No lock was taken yet, so the first question may follow in the same step.
         match self.source(queue) {
-            Stage::Draw(limit) => self.draw(queue, cx, limit),
+            Stage::Draw => self.draw(queue, cx),
             source => source,
-        }
-    }
-
-    /// Gets memory for the list of the run.
-    #[inline]
-    fn take_list<D, P>(&mut self, cx: &mut Cx<'_, D, P>) {
-        if self.list.capacity() == 0 {
-            self.list = cx.effects.take_list();
         }
     }
 
     /// Where requests come from when there are no left-overs.
     #[inline]
-    fn source<Sh: Sharing>(&self, queue: &Queue<Sh>) -> Stage {
+    fn source<Sh: Sharing>(&mut self, queue: &Queue<Sh>) -> Stage {
         let busy = queue.hctxs[self.hctx.index()].busy() > 0;
         if !queue.elevator.is_none() {
-            Stage::Draw(match queue.generation.fetch {
+            self.left = match queue.generation.fetch {
                 Fetch::Batch { .. } if !busy => queue.slots_per_hctx,
                 Fetch::One | Fetch::Batch { .. } => 1,
-            })
+            };
+            Stage::Draw
         } else if self.careful || busy {
             Stage::TakeOne
         } else {
@@ -177,8 +163,8 @@ impl HctxRun {
 
     /// Draws one request from the scheduler into the batch.
     #[inline]
-    fn draw<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>, left: u32) -> Stage {
-        if left == 0 || !queue.elevator.has_work(self.hctx) {
+    fn draw<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+        if self.left == 0 || !queue.elevator.has_work(self.hctx) {
             return self.end_batch(queue, cx, false);
         }
         let looks_back = queue.generation.after_leftovers == AfterLeftovers::AskIfSent;
@@ -188,9 +174,8 @@ impl HctxRun {
         if queue.generation.budget && !cx.driver.get_budget(self.hctx) {
             return self.end_batch(queue, cx, false);
         }
-        let mut calls = Calls::default();
-        let (rq, reason) = queue.elevator.dispatch(cx.now, self.hctx, &mut calls);
-        cx.effects.push_calls(calls);
+        let (rq, reason) = queue.elevator.dispatch(cx.now, self.hctx, &mut cx.effects.calls);
+        cx.effects.take_calls();
         cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: self.hctx, rq: rq.as_deref(), reason });
         let Some(mut rq) = rq else {
             if queue.generation.budget {
@@ -200,15 +185,17 @@ impl HctxRun {
                     cx.effects.push(Effect::RunAll { delay: RESOURCE_DELAY });
                 }
             }
-            return Stage::SendBatch { again: false };
+            return Stage::SendBatch;
         };
         queue.set_budget(&mut rq);
         let tagged = queue.take_driver_tag(cx.cpu, &mut rq);
-        self.take_list(cx);
         self.list.push_back(rq);
         match queue.generation.fetch {
-            Fetch::Batch { stop_without_tag: true } if !tagged => Stage::SendBatch { again: false },
-            _ => Stage::Draw(left - 1),
+            Fetch::Batch { stop_without_tag: true } if !tagged => Stage::SendBatch,
+            _ => {
+                self.left -= 1;
+                Stage::Draw
+            }
         }
     }
 
@@ -261,7 +248,6 @@ impl HctxRun {
         if !hctx.has_queued() || (queue.generation.budget && !cx.driver.get_budget(self.hctx)) {
             return Stage::Done;
         }
-        self.take_list(cx);
         let Some(mut rq) = hctx.take_next() else {
             if queue.generation.budget {
                 cx.driver.put_budget(self.hctx);

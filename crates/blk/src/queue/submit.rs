@@ -5,8 +5,8 @@ use super::run::HctxRun;
 use super::{Cx, Queue, Step};
 use crate::bio::{Bio, BioFlags, Status};
 use crate::driver::Driver;
-use crate::effects::Effect;
-use crate::elevator::{Allocation, Calls};
+use crate::effects::{Effect, Effects};
+use crate::elevator::Allocation;
 use crate::ids::{HctxId, Waiter};
 use crate::kernel::DirectIssue;
 use crate::merge::{self, NoMerges};
@@ -241,9 +241,7 @@ impl<Sh: Sharing> Queue<Sh> {
     fn enter<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
         let limits = &self.rules.limits;
-        if u64::from(bio.sectors) % u64::from(limits.logical_block.max(1)) != 0
-            || bio.sector.0 % u64::from(limits.logical_block.max(1)) != 0
-        {
+        if !limits.is_aligned(bio.sector, bio.sectors) {
             return self.fail(cx, submission, Status::IoError);
         }
         if let Some(at) = split::split_point(bio, limits) {
@@ -300,11 +298,9 @@ impl<Sh: Sharing> Queue<Sh> {
         cx: &mut Cx<'_, D, P>,
         bio: &mut Option<Bio>,
     ) -> Option<merge::Edge> {
-        let mut freed = cx.effects.take_freed();
-        let mut calls = Calls::default();
-        let merged = self.elevator.merge_bio(cx.now, cx.cpu, &self.rules, bio, &mut freed, &mut calls);
-        cx.effects.push_calls(calls);
-        self.free_absorbed(cx, freed);
+        let Effects { freed, calls, .. } = &mut *cx.effects;
+        let merged = self.elevator.merge_bio(cx.now, cx.cpu, &self.rules, bio, freed, calls);
+        self.after_call(cx);
         merged
     }
 
@@ -332,9 +328,8 @@ impl<Sh: Sharing> Queue<Sh> {
                 ioprio: bio.ioprio,
                 cgroup: bio.cgroup,
             };
-            let mut calls = Calls::default();
-            let depth = self.elevator.limit_depth(cx.now, &allocation, &mut calls);
-            cx.effects.push_calls(calls);
+            let depth = self.elevator.limit_depth(cx.now, &allocation, &mut cx.effects.calls);
+            cx.effects.take_calls();
             depth
         } else {
             Depth::Full
@@ -348,9 +343,8 @@ impl<Sh: Sharing> Queue<Sh> {
         rq.hctx = hctx;
         if uses_elevator {
             rq.marks.set(Marks::USES_ELEVATOR);
-            let mut calls = Calls::default();
-            self.elevator.prepare(now, &rq, &mut calls);
-            cx.effects.push_calls(calls);
+            self.elevator.prepare(now, &rq, &mut cx.effects.calls);
+            cx.effects.take_calls();
         } else {
             rq.driver_tag = Some(tag);
         }

@@ -20,7 +20,7 @@ use crate::ioprio::PriorityClass;
 use crate::kernel::DeadlineGeneration;
 use crate::merge::Edge;
 use crate::request::Request;
-use crate::sorted_tree::{Nodes, SortedTree};
+use crate::sector_order::SectorOrder;
 use crate::tunables::{Grammar, Tunable};
 
 /// The three priority classes, best first: indexes into [`MqDeadline::classes`].
@@ -56,7 +56,6 @@ pub struct MqDeadline {
     waiting: u32,
 
     entries: Vec<Entry>,
-    nodes: Nodes,
     links: Links,
 }
 
@@ -64,7 +63,7 @@ pub struct MqDeadline {
 #[derive(Clone, Default)]
 struct Class {
     /// By start sector, for each direction.
-    sort: [SortedTree; 2],
+    sort: [SectorOrder; 2],
     /// By arrival, for each direction.
     fifo: [IdList; 2],
     /// C: start sector of the request given out last in each direction; the sweep goes on from there.
@@ -73,7 +72,7 @@ struct Class {
     next: [Option<u32>; 2],
     /// Requests that exist: inserted and not yet completed, in flight included.
     queued: u32,
-    /// Requests that wait here, in trees and head list.
+    /// Requests that wait here, sorted or in the head list.
     waiting: u32,
 }
 
@@ -82,6 +81,8 @@ struct Class {
 struct Entry {
     /// When it is over its time, ticks.
     expiry: u64,
+    /// Where it began when it was inserted or last grew at its front: its key in `sort`.
+    sector: u64,
     class: u8,
     direction: u8,
     place: Whereabouts,
@@ -117,7 +118,6 @@ impl MqDeadline {
             heads: Default::default(),
             waiting: 0,
             entries: vec![Entry::default(); capacity],
-            nodes: Nodes::new(capacity),
             links: Links::new(capacity),
             config,
         }
@@ -218,11 +218,7 @@ impl MqDeadline {
     /// The next request of the sweep in `direction`.
     fn next_in_sweep(&self, class: usize, direction: Direction) -> Option<u32> {
         let (class, d) = (&self.classes[class], direction.index());
-        if self.sweeps_by_position() {
-            class.sort[d].at_or_after(&self.nodes, class.position[d])
-        } else {
-            class.next[d]
-        }
+        if self.sweeps_by_position() { class.sort[d].at_or_after(class.position[d]) } else { class.next[d] }
     }
 
     /// The request that would continue the running batch.
@@ -275,8 +271,8 @@ impl MqDeadline {
         let entry = self.entries[id as usize];
         let list = self.head_list_of(usize::from(entry.class));
         self.heads[list].remove(&mut self.links, id);
-        // The key was set at insertion: the sector that the sweep goes on from.
-        self.classes[usize::from(entry.class)].position[usize::from(entry.direction)] = self.nodes.key(id);
+        // The sector that the sweep goes on from.
+        self.classes[usize::from(entry.class)].position[usize::from(entry.direction)] = entry.sector;
         self.classes[usize::from(entry.class)].waiting -= 1;
         self.entries[id as usize].place = Whereabouts::Elsewhere;
         self.waiting -= 1;
@@ -284,11 +280,11 @@ impl MqDeadline {
 
     /// Gives out a sorted request and lets the sweep of its direction go on behind it.
     fn give(&mut self, id: u32) {
-        let Entry { class, direction, .. } = self.entries[id as usize];
-        let (d, sector) = (usize::from(direction), self.nodes.key(id));
+        let Entry { class, direction, sector, .. } = self.entries[id as usize];
+        let d = usize::from(direction);
         let class = &mut self.classes[usize::from(class)];
         if self.config.generation < DeadlineGeneration::C {
-            class.next[d] = class.sort[d].next(&self.nodes, id);
+            class.next[d] = class.sort[d].next(id, sector);
         }
         if self.config.generation == DeadlineGeneration::A {
             class.next[1 - d] = None;
@@ -297,15 +293,15 @@ impl MqDeadline {
         self.leave(id);
     }
 
-    /// Takes a request out of tree and fifo.
+    /// Takes a request out of order and fifo.
     fn leave(&mut self, id: u32) {
-        let Entry { class, direction, .. } = self.entries[id as usize];
+        let Entry { class, direction, sector, .. } = self.entries[id as usize];
         let d = usize::from(direction);
         let class = &mut self.classes[usize::from(class)];
         if class.next[d] == Some(id) {
-            class.next[d] = class.sort[d].next(&self.nodes, id);
+            class.next[d] = class.sort[d].next(id, sector);
         }
-        class.sort[d].remove(&mut self.nodes, id);
+        class.sort[d].remove(id, sector);
         class.fifo[d].remove(&mut self.links, id);
         class.waiting -= 1;
         self.entries[id as usize].place = Whereabouts::Elsewhere;
@@ -332,6 +328,7 @@ impl Scheduler for MqDeadline {
         let entry = &mut self.entries[id.index()];
         entry.class = class as u8;
         entry.direction = direction as u8;
+        entry.sector = sector;
         if !entry.counted {
             entry.counted = true;
             self.classes[class].queued += 1;
@@ -342,7 +339,6 @@ impl Scheduler for MqDeadline {
             Place::Head => {
                 entry.place = Whereabouts::Head;
                 entry.expiry = cx.now.tick.0;
-                self.nodes.set_key(id.0, sector);
                 let list = self.head_list_of(class);
                 self.heads[list].push_front(&mut self.links, id.0);
             }
@@ -350,7 +346,7 @@ impl Scheduler for MqDeadline {
                 entry.place = Whereabouts::Sorted;
                 entry.expiry = cx.now.tick.0 + self.expire_ticks[direction.index()];
                 let class = &mut self.classes[class];
-                class.sort[direction.index()].insert(&mut self.nodes, id.0, sector);
+                class.sort[direction.index()].insert(id.0, sector);
                 class.fifo[direction.index()].push_back(&mut self.links, id.0);
             }
         }
@@ -382,8 +378,8 @@ impl Scheduler for MqDeadline {
             (_, PriorityClass::RealTime) => 0,
             (_, PriorityClass::Idle) => 2,
         };
-        let tree = &self.classes[class].sort[bio.op.direction().index()];
-        let id = RqId(tree.find(&self.nodes, bio.end().0)?);
+        let order = &self.classes[class].sort[bio.op.direction().index()];
+        let id = RqId(order.find(bio.end().0)?);
         crate::merge::mergeable(cx.rq(id)).then_some(id)
     }
 
@@ -392,8 +388,8 @@ impl Scheduler for MqDeadline {
         if entry.place != Whereabouts::Sorted {
             return None;
         }
-        let tree = &self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
-        tree.previous(&self.nodes, id.0).map(RqId)
+        let order = &self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
+        order.previous(id.0, entry.sector).map(RqId)
     }
 
     fn next(&self, id: RqId) -> Option<RqId> {
@@ -401,16 +397,18 @@ impl Scheduler for MqDeadline {
         if entry.place != Whereabouts::Sorted {
             return None;
         }
-        let tree = &self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
-        tree.next(&self.nodes, id.0).map(RqId)
+        let order = &self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
+        order.next(id.0, entry.sector).map(RqId)
     }
 
     fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
         let entry = self.entries[id.index()];
         if edge == Edge::Front && entry.place == Whereabouts::Sorted {
-            let tree = &mut self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
-            tree.remove(&mut self.nodes, id.0);
-            tree.insert(&mut self.nodes, id.0, cx.rq(id).sector.0);
+            let order = &mut self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
+            let sector = cx.rq(id).sector.0;
+            order.remove(id.0, entry.sector);
+            order.insert(id.0, sector);
+            self.entries[id.index()].sector = sector;
         }
     }
 

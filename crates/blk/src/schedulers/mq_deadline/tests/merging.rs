@@ -106,7 +106,7 @@ impl Merging {
     fn fifo(&self, direction: usize) -> Vec<(u64, u64)> {
         self.look(|policy| {
             let ids = policy.classes[1].fifo[direction].iter(&policy.links);
-            ids.map(|id| (policy.nodes.key(id), policy.entries[id as usize].expiry)).collect()
+            ids.map(|id| &policy.entries[id as usize]).map(|entry| (entry.sector, entry.expiry)).collect()
         })
     }
 
