@@ -130,6 +130,13 @@ pub const fn is_sync(op: Op, flags: BioFlags) -> bool {
     matches!(op, Op::Read) || flags.intersects(waited)
 }
 
+/// Whether a bio or request asks for durability: a write with PREFLUSH or FUA.
+#[inline]
+#[must_use]
+pub(crate) const fn is_flush_type(op: Op, flags: BioFlags) -> bool {
+    matches!(op, Op::Write) && flags.intersects(BioFlags::PREFLUSH.with(BioFlags::FUA))
+}
+
 /// One I/O as its submitter hands it in. Plain data: it moves into a request and comes back, by value, in
 /// [`Effect::EndBio`](crate::Effect::EndBio).
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -199,6 +199,14 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         });
     }
 
+    /// Adds one request to the head of the dispatch list.
+    pub fn put_first(&self, rq: Rq) {
+        self.dispatch.with(|list| {
+            list.push_front(rq);
+            self.dispatch_len.store(list.len() as u64);
+        });
+    }
+
     /// Adds one request to the tail of the dispatch list.
     pub fn put_leftover(&self, rq: Rq) {
         self.dispatch.with(|list| {

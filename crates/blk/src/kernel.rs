@@ -168,6 +168,10 @@ pub struct Generation {
     pub max_sectors_cap: u32,
     /// Whether "run all" of a scheduler that is not multi-queue aware runs one hardware queue.
     pub single_dispatch: bool,
+    /// Whether every flush-type write by-passes the scheduler, even one that needs no flush.
+    pub flushes_bypass_scheduler: bool,
+    /// Whether a flush command waits for sequenced data in flight also with a scheduler.
+    pub flush_always_defers: bool,
     /// mq-deadline's generation.
     pub deadline: DeadlineGeneration,
     /// Whether mq-deadline limits async I/O to 3/4 of the scheduler tags by default.
@@ -199,6 +203,8 @@ static GENERATIONS: [Generation; 7] = {
         shallow: ShallowRule::PerWord,
         max_sectors_cap: 2560,
         single_dispatch: false,
+        flushes_bypass_scheduler: true,
+        flush_always_defers: false,
         deadline: DeadlineGeneration::A,
         deadline_limits_async: false,
         kyber: KyberGeneration::Windows,
@@ -220,6 +226,7 @@ static GENERATIONS: [Generation; 7] = {
         leftovers_at_head: false,
         plug_order: PlugOrder::Fifo,
         plug_use: PlugUse::DirectAndBatches,
+        flush_always_defers: true,
         merge_needs_equal_priority: true,
         kyber: KyberGeneration::Percentiles,
         ..V4_19
@@ -242,6 +249,7 @@ static GENERATIONS: [Generation; 7] = {
         kernel: Kernel::V6_12,
         unplugged_runs_inline: true,
         plug_stops_clock: true,
+        flushes_bypass_scheduler: false,
         deadline: DeadlineGeneration::C,
         deadline_limits_async: false,
         ..V6_3

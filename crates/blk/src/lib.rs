@@ -19,6 +19,7 @@ mod bio;
 mod driver;
 mod effects;
 mod elevator;
+mod flush_queue;
 mod hardware_queue;
 mod id_list;
 mod ids;
@@ -46,6 +47,7 @@ pub use elevator::{
     Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, MayQueue, Needs, Place, PolicyCx, Reason,
     Requests, Scheduler, Serialized, WokenHctxs,
 };
+pub use flush_queue::FlushSteps;
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, SECTOR_BYTES, Sector, Waiter};

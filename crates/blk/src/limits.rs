@@ -20,6 +20,12 @@ pub struct Limits {
     pub max_discard_sectors: u32,
     /// Largest write-zeroes; 0 if the device cannot.
     pub max_write_zeroes_sectors: u32,
+    /// Size of the device.
+    pub capacity: Sector,
+    /// Whether the device has a volatile write cache, so that flushes mean something (`queue/write_cache`).
+    pub write_cache: bool,
+    /// Whether the device can write one request past its cache (`queue/fua`).
+    pub fua: bool,
     /// Whether the device seeks: no limit, but a feature that schedulers ask for.
     pub rotational: bool,
 }
@@ -37,6 +43,9 @@ impl Limits {
             chunk_sectors: 0,
             max_discard_sectors: u32::MAX >> 9,
             max_write_zeroes_sectors: 0,
+            capacity: Sector(u64::MAX),
+            write_cache: false,
+            fua: false,
             rotational: false,
         }
     }

@@ -56,6 +56,9 @@ const CHARGED_TO_ROOT: BioFlags = BioFlags::META.with(BioFlags::SWAP);
 
 const NEVER: BioFlags = BioFlags(BioFlags::NOMERGE.0 | BioFlags::PREFLUSH.0 | BioFlags::FUA.0);
 
+/// What has these marks no longer grows.
+const CLOSED: Marks = Marks::STARTED.with(Marks::IN_SEQUENCE);
+
 /// Whether a bio may merge at all.
 #[inline]
 #[must_use]
@@ -67,7 +70,7 @@ pub fn bio_mergeable(bio: &Bio) -> bool {
 #[inline]
 #[must_use]
 pub fn mergeable(rq: &Request) -> bool {
-    !matches!(rq.op, Op::Flush | Op::WriteZeroes) && !rq.flags.intersects(NEVER) && !rq.marks.contains(Marks::STARTED)
+    !matches!(rq.op, Op::Flush | Op::WriteZeroes) && !rq.flags.intersects(NEVER) && !rq.marks.intersects(CLOSED)
 }
 
 impl MergeRules {

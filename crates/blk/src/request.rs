@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use crate::bio::{Bio, BioFlags, Direction, Op, is_sync};
+use crate::flush_queue::FlushSteps;
 use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::IoPriority;
 use crate::sharing::{Lock, Sharing};
@@ -34,6 +35,8 @@ pub struct Request {
     pub write_hint: u8,
     /// What happened to it.
     pub marks: Marks,
+    /// Steps of its flush sequence that are still to be done.
+    pub steps: FlushSteps,
     /// The software queue it was allocated on; it keeps it for life.
     pub ctx: CpuId,
     /// The hardware queue it was allocated for; it keeps it for life.
@@ -70,11 +73,30 @@ impl Marks {
     /// The elevator has taken it in, and must be told when it is released.
     pub const INSERTED: Marks = Marks(16);
 
+    /// Its data is one step of a flush sequence.
+    pub const IN_SEQUENCE: Marks = Marks(64);
+    /// It is the flush command of a sequencer.
+    pub const FLUSH_COMMAND: Marks = Marks(128);
+
     /// Whether all of `marks` are set.
     #[inline]
     #[must_use]
     pub const fn contains(self, marks: Marks) -> bool {
         self.0 & marks.0 == marks.0
+    }
+
+    /// These marks and those.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, marks: Marks) -> Marks {
+        Marks(self.0 | marks.0)
+    }
+
+    /// Whether any of `marks` is set.
+    #[inline]
+    #[must_use]
+    pub const fn intersects(self, marks: Marks) -> bool {
+        self.0 & marks.0 != 0
     }
 
     /// Sets `marks`.
@@ -134,6 +156,7 @@ impl Request {
         self.start = start;
         self.issued = Instant::NEVER;
         self.marks = Marks::NONE;
+        self.steps = FlushSteps::NONE;
         self.driver_tag = None;
         self.bios.push(bio);
     }
@@ -142,6 +165,37 @@ impl Request {
 /// The ownership of a request: it can be moved, not copied, and gives access to the slot.
 #[must_use = "a request that is dropped never ends"]
 pub struct Rq(Box<Request>);
+
+impl Rq {
+    /// An empty slot with room for so many bios.
+    fn empty(id: RqId, bios: usize) -> Rq {
+        Rq(Box::new(Request {
+            id,
+            sector: Sector(0),
+            sectors: 0,
+            op: Op::Read,
+            flags: BioFlags::NONE,
+            segments: 0,
+            ioprio: IoPriority::UNSET,
+            write_hint: 0,
+            marks: Marks::NONE,
+            steps: FlushSteps::NONE,
+            ctx: CpuId(0),
+            hctx: HctxId(0),
+            driver_tag: None,
+            io_context: IoContextId(0),
+            cgroup: CgroupId::ROOT,
+            start: Instant::ZERO,
+            issued: Instant::NEVER,
+            bios: Vec::with_capacity(bios),
+        }))
+    }
+
+    /// A request that belongs to no pool and carries no bio: a sequencer's flush command.
+    pub(crate) fn outside_of_pool(id: RqId) -> Rq {
+        Rq::empty(id, 0)
+    }
+}
 
 impl Deref for Rq {
     type Target = Request;
@@ -173,27 +227,7 @@ impl<Sh: Sharing> RequestPool<Sh> {
     /// A pool of `count` slots, numbered from 0.
     #[must_use]
     pub fn new(count: u32) -> Self {
-        let slot = |id| {
-            Sh::Lock::new(Some(Rq(Box::new(Request {
-                id: RqId(id),
-                sector: Sector(0),
-                sectors: 0,
-                op: Op::Read,
-                flags: BioFlags::NONE,
-                segments: 0,
-                ioprio: IoPriority::UNSET,
-                write_hint: 0,
-                marks: Marks::NONE,
-                ctx: CpuId(0),
-                hctx: HctxId(0),
-                driver_tag: None,
-                io_context: IoContextId(0),
-                cgroup: CgroupId::ROOT,
-                start: Instant::ZERO,
-                issued: Instant::NEVER,
-                bios: Vec::with_capacity(1),
-            }))))
-        };
+        let slot = |id| Sh::Lock::new(Some(Rq::empty(RqId(id), 1)));
         RequestPool { slots: (0..count).map(slot).collect() }
     }
 

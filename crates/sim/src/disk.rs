@@ -1,6 +1,6 @@
 //! A disk: a device with its driver and its queue, and the runs that are waiting to happen.
 
-use hoistway_blk::{ConfigError, HctxId, Instant, Kernel, Limits, Local, Nanos, NoMerges, Queue, QueueConfig};
+use hoistway_blk::{ConfigError, HctxId, Instant, Kernel, Limits, Local, Nanos, NoMerges, Queue, QueueConfig, Sector};
 use hoistway_device::Preset;
 
 use crate::driver::DiskDriver;
@@ -52,6 +52,9 @@ impl QueueSettings {
             nr_requests: self.nr_requests,
             nomerges: NoMerges::All,
             limits: Limits {
+                capacity: Sector(shape.capacity_sectors),
+                write_cache: shape.write_cache,
+                fua: shape.fua,
                 rotational: shape.rotational,
                 ..Limits::new(
                     sectors(shape.logical_block_bytes),

@@ -190,7 +190,8 @@ impl Task {
     pub(crate) fn bio_ended(&mut self, bio: &Bio, status: Status) {
         let index = bio.owner as u32;
         let slot = &mut self.slots[index as usize];
-        slot.left = slot.left.saturating_sub(bio.sectors);
+        // An fsync has no sectors and ends as a whole.
+        slot.left = slot.left.saturating_sub(bio.sectors.max(1));
         if status != Status::Ok {
             self.measurement.failed(status.errno());
             self.is_exhausted = true;

@@ -5,6 +5,7 @@ use super::{Cx, Queue};
 use crate::bio::Status;
 use crate::driver::Driver;
 use crate::effects::Effect;
+use crate::ids::HctxId;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::Sharing;
@@ -14,12 +15,21 @@ use crate::time::Nanos;
 impl<Sh: Sharing> Queue<Sh> {
     /// A request has ended. Its bios end *before* its tags are free.
     #[inline]
-    pub fn complete<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
+    pub fn complete<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
+        if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
+            return self.step_done(cx, rq, status);
+        }
         if rq.marks.contains(Marks::USES_ELEVATOR) {
             self.elevator.completed(cx.now, cx.cpu, &rq, &mut cx.effects.calls);
             cx.effects.take_calls();
         }
+        self.end(cx, rq, status);
+    }
+
+    /// Ends the bios of a request, and then the request.
+    #[inline]
+    pub(super) fn end<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
         for bio in rq.bios.drain(..) {
             cx.effects.push(Effect::EndBio { bio, status });
         }
@@ -45,13 +55,20 @@ impl<Sh: Sharing> Queue<Sh> {
         cx.effects.freed = freed;
     }
 
-    /// Tells the scheduler, frees the slot and its tags, and restarts the hardware queue if it asked for that.
+    /// Tells the scheduler that a request that it has seen is released.
     #[inline]
-    fn release<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
+    pub(super) fn finish<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
         if rq.marks.contains(Marks::INSERTED) {
+            rq.marks.clear(Marks::INSERTED);
             self.elevator.finish(cx.now, rq.id(), &mut cx.effects.calls);
             cx.effects.take_calls();
         }
+    }
+
+    /// Tells the scheduler, frees the slot and its tags, and restarts the hardware queue if it asked for that.
+    #[inline]
+    fn release<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
+        self.finish(cx, &mut rq);
         let hctx = rq.hctx;
         let driver_tag = rq.driver_tag.take();
         let slot_tag = self.tag_of_slot(&rq);
@@ -63,6 +80,12 @@ impl<Sh: Sharing> Queue<Sh> {
         if let Some(tags) = self.scheduler_tags.get(hctx.index()) {
             self.free_tag(cx, tags, slot_tag);
         }
+        self.restart(cx, hctx);
+    }
+
+    /// Runs a hardware queue that asked for that at the next completion.
+    #[inline]
+    pub(super) fn restart<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
         if self.hctxs[hctx.index()].take_restart() {
             self.run_async(cx, hctx);
         }

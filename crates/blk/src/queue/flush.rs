@@ -1,153 +1,99 @@
-//! Flushing a plug: its requests become visible (`block-layer.md` 8.3 and 8.4).
+//! Writes that must be durable, on their way through the sequencer of their hardware queue (`block-layer.md` 24).
 
-use std::collections::VecDeque;
-
-use super::run::HctxRun;
-use super::{Cx, Queue, Step};
+use super::{Cx, Queue};
+use crate::bio::Status;
 use crate::driver::Driver;
+use crate::effects::Effect;
+use crate::flush_queue::{self, FlushSteps, Next};
 use crate::ids::HctxId;
-use crate::kernel::{DirectIssue, PlugOrder};
-use crate::plug::Plug;
-use crate::probe::{Event, Probe};
+use crate::probe::Probe;
 use crate::request::{Marks, Rq};
-use crate::sharing::Sharing;
-use crate::time::Now;
-
-/// The flush of a plug, in steps.
-#[derive(Debug, Default)]
-pub struct PlugFlush {
-    list: VecDeque<Rq>,
-    explicit: bool,
-    /// The time as the plug saw it.
-    now: Now,
-    /// The run of a hardware queue that the flush started, while it is under way.
-    run: Option<Box<HctxRun>>,
-}
-
-impl PlugFlush {
-    /// A flush because the task is done, or because the plug is full.
-    pub(super) fn explicit<D: Driver, P: Probe, Sh: Sharing>(
-        queue: &Queue<Sh>,
-        cx: &mut Cx<'_, D, P>,
-        plug: &mut Plug,
-    ) -> Self {
-        let now = plug.now(queue.generation, cx.now);
-        let mut flush = PlugFlush::take(cx, plug, true, now);
-        if queue.generation.plug_order == PlugOrder::Sorted {
-            flush.list.make_contiguous().sort_by_key(|rq| (rq.ctx, rq.sector));
-        }
-        flush
-    }
-
-    /// A flush because the task is about to sleep.
-    pub(super) fn before_sleep<D: Driver, P: Probe>(cx: &mut Cx<'_, D, P>, plug: &mut Plug) -> Self {
-        let now = cx.now;
-        PlugFlush::take(cx, plug, false, now)
-    }
-
-    fn take<D: Driver, P: Probe>(cx: &mut Cx<'_, D, P>, plug: &mut Plug, explicit: bool, now: Now) -> Self {
-        if !plug.is_empty() {
-            cx.probe.event(cx.now, cx.cpu, Event::Unplug { count: plug.len(), explicit });
-        }
-        let mut list = cx.effects.take_list();
-        std::mem::swap(&mut list, &mut plug.list);
-        plug.forget_clock();
-        PlugFlush { list, explicit, now, run: None }
-    }
-
-    /// The request that the next step is about, if it is about one.
-    #[must_use]
-    pub fn next(&self) -> Option<&Rq> {
-        if self.is_running() { None } else { self.list.front() }
-    }
-
-    /// Whether a run of a hardware queue is under way that the flush started.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
-        self.run.is_some()
-    }
-
-    fn begin_run<D, P>(&mut self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
-        let mut run = cx.effects.take_run();
-        run.start(hctx);
-        self.run = Some(run);
-    }
-
-    /// One step.
-    pub fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
-        if let Some(mut run) = self.run.take() {
-            // What a plug's flush runs itself still sees the plug's clock.
-            let real = std::mem::replace(&mut cx.now, self.now);
-            let step = run.step(queue, cx);
-            cx.now = real;
-            match step {
-                Step::More => self.run = Some(run),
-                Step::Done => cx.effects.give_run(run),
-            }
-            return Step::More;
-        }
-        let Some(first) = self.list.front() else {
-            cx.effects.give_list(std::mem::take(&mut self.list));
-            return Step::Done;
-        };
-        let (hctx, ctx) = (first.hctx, first.ctx);
-        let direct = self.explicit
-            && !first.marks.contains(Marks::USES_ELEVATOR)
-            && match queue.generation.direct_issue {
-                DirectIssue::Always => true,
-                DirectIssue::NotBusy => queue.hctxs[hctx.index()].busy() == 0,
-                DirectIssue::SyncManyQueues => false,
-            };
-        if direct {
-            let next = match queue.generation.plug_order {
-                PlugOrder::Lifo => self.list.pop_back(),
-                PlugOrder::Fifo | PlugOrder::Sorted => self.list.pop_front(),
-            };
-            if let Some(rq) = next {
-                // Not always that of the first: the plug may be taken from its end.
-                let hctx = rq.hctx;
-                if queue.issue_directly(cx, rq) {
-                    self.begin_run(cx, hctx);
-                }
-            }
-            return Step::More;
-        }
-        // One group: all requests of this hardware and software queue, in submission order, under one lock hold.
-        let mut group = cx.effects.take_list();
-        let mut rest = cx.effects.take_list();
-        for rq in self.list.drain(..) {
-            if (rq.hctx, rq.ctx) == (hctx, ctx) { group.push_back(rq) } else { rest.push_back(rq) }
-        }
-        std::mem::swap(&mut self.list, &mut rest);
-        cx.effects.give_list(rest);
-        let real = std::mem::replace(&mut cx.now, self.now);
-        queue.insert_list(cx, &mut group);
-        cx.now = real;
-        cx.effects.give_list(group);
-        if self.explicit {
-            self.begin_run(cx, hctx);
-        } else {
-            queue.run_async(cx, hctx);
-        }
-        Step::More
-    }
-}
+use crate::sharing::{Lock, Sharing};
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Begins the flush of a plug: because its section ends, or because the task is about to sleep and its requests
-    /// must only be queued. The caller steps through it.
-    pub fn begin_flush<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        plug: &mut Plug,
-        explicit: bool,
-    ) -> PlugFlush {
-        if explicit { PlugFlush::explicit(self, cx, plug) } else { PlugFlush::before_sleep(cx, plug) }
+    /// Takes a flush-type request that has just been allocated. It comes back if its data goes the ordinary way now.
+    pub(super) fn begin_sequence<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) -> Option<Rq> {
+        let limits = &self.rules.limits;
+        let steps = FlushSteps::of(rq.flags, rq.sectors, limits.write_cache, limits.fua);
+        flush_queue::begin(&mut rq, steps, limits.fua);
+        let by_pass = self.generation.flushes_bypass_scheduler;
+        let hctx = rq.hctx;
+        if steps.is_empty() {
+            self.end(cx, rq, Status::Ok);
+            return None;
+        }
+        if steps.is_data_only() {
+            if !by_pass {
+                return Some(rq);
+            }
+            self.hctxs[hctx.index()].put_leftover(rq);
+            self.run_async(cx, hctx);
+            return None;
+        }
+        rq.marks.set(Marks::IN_SEQUENCE);
+        if steps.begins_with_data() && !by_pass {
+            self.flush_queues[hctx.index()].with(crate::flush_queue::FlushQueue::data_begins);
+            return Some(rq);
+        }
+        let now = cx.now.at;
+        let next = self.flush_queues[hctx.index()].with(|queue| queue.advance(now, rq, Status::Ok));
+        self.go_on(cx, next);
+        self.kick(cx, hctx);
+        None
     }
 
-    /// Flushes a plug at the end of its section.
-    pub fn flush_plug<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug) {
-        let mut flush = self.begin_flush(cx, plug, true);
-        while flush.step(self, cx) == Step::More {}
+    /// A step of a sequence has been done by the driver: a flush command, or the data of a request.
+    #[cold]
+    pub(super) fn step_done<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
+        let (hctx, now) = (rq.hctx, cx.now.at);
+        let queue = &self.flush_queues[hctx.index()];
+        // With a scheduler each step has a driver tag of its own; without one the first waiter's serves for all.
+        self.release_driver_tag(cx, &mut rq);
+        if rq.marks.contains(Marks::FLUSH_COMMAND) {
+            let mut waiters = queue.with(|queue| queue.flushed(rq));
+            for rq in waiters.drain(..) {
+                let next = queue.with(|queue| queue.flush_done(now, rq, status));
+                self.go_on(cx, next);
+            }
+            queue.with(|queue| queue.keep(waiters));
+        } else {
+            // For the scheduler the request ends with its data.
+            if rq.marks.contains(Marks::INSERTED) {
+                self.elevator.completed(cx.now, cx.cpu, &rq, &mut cx.effects.calls);
+                cx.effects.take_calls();
+                self.finish(cx, &mut rq);
+            }
+            let next = queue.with(|queue| queue.data_done(now, rq, status));
+            self.go_on(cx, next);
+        }
+        self.kick(cx, hctx);
+        self.restart(cx, hctx);
+    }
+
+    fn go_on<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, next: Option<Next>) {
+        match next {
+            Some(Next::Data(rq)) => {
+                self.requeued.with(|list| list.push(rq));
+                cx.effects.push(Effect::KickRequeue);
+            }
+            Some(Next::End(rq, status)) => self.end(cx, rq, status),
+            None => {}
+        }
+    }
+
+    /// Issues the flush command if its time has come.
+    fn kick<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+        let defer = self.generation.flush_always_defers || self.elevator.is_none();
+        if let Some(command) = self.flush_queues[hctx.index()].with(|queue| queue.kick(cx.now.at, defer)) {
+            self.flush_commands.with(|list| list.push(command));
+            cx.effects.push(Effect::KickRequeue);
+        }
+    }
+
+    /// Puts flush commands to the heads of the dispatch lists.
+    pub(super) fn put_flush_commands(&self) {
+        while let Some(command) = self.flush_commands.with(Vec::pop) {
+            self.hctxs[command.hctx.index()].put_first(command);
+        }
     }
 }

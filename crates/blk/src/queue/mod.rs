@@ -1,13 +1,15 @@
 //! The queue of a device: the way of a request from `submit` to its end.
 //!
-//! The files in the order of the way: `submit` (split, merge, allocate), `flush` (of a plug), `insert`, `run` (which
-//! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`.
+//! The files in the order of the way: `check`, `submit` (split, merge, allocate), `unplug`, `insert`, `run` (which
+//! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`; beside it `flush`, the sequence of
+//! what must be durable.
 //!
 //! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
 //! `step` touches at most one lock and never blocks. What must wait is parked and comes back through an
 //! [`Effect`](crate::Effect). Real time runs the steps back to back; virtual time may charge CPU time and grant
 //! virtual locks between them.
 
+mod check;
 mod complete;
 mod flush;
 mod insert;
@@ -15,16 +17,18 @@ mod requeue;
 mod run;
 mod send;
 mod submit;
+mod unplug;
 
 #[cfg(test)]
 mod tests;
 
-pub use flush::PlugFlush;
 pub(crate) use run::HctxRun;
 pub use submit::{Submission, Submitted};
+pub use unplug::PlugFlush;
 
 use crate::effects::Effects;
 use crate::elevator::{Elevator, PolicyCx, Scheduler};
+use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
@@ -118,6 +122,10 @@ pub struct Queue<Sh: Sharing> {
     hctxs: Vec<HardwareQueue<Sh>>,
     hctx_of_cpu: Vec<HctxId>,
     requeued: Sh::Lock<Vec<Rq>>,
+    /// For each hardware queue.
+    flush_queues: Vec<Sh::Lock<FlushQueue>>,
+    /// Flush commands on their way to the dispatch lists.
+    flush_commands: Sh::Lock<Vec<Rq>>,
     quiesced: Sh::Word,
 }
 
@@ -211,6 +219,10 @@ impl<Sh: Sharing> Queue<Sh> {
             (true, Some(nr)) => nr.max(NR_REQUESTS_MIN),
             _ => config.queue_depth,
         };
+        let flush_queue = |index: u16| {
+            // Behind the ids that tags name.
+            Sh::Lock::new(FlushQueue::new(RqId(u32::MAX - u32::from(index))))
+        };
         let tags = |depth, min_shallow| -> Vec<Tags<Sh>> {
             let one = |_| Tags::new(depth, usize::from(config.cpus), generation.shallow, min_shallow);
             (0..hw_queues).map(one).collect()
@@ -231,6 +243,8 @@ impl<Sh: Sharing> Queue<Sh> {
             hctxs,
             hctx_of_cpu,
             requeued: Sh::Lock::new(Vec::new()),
+            flush_queues: (0..hw_queues).map(flush_queue).collect(),
+            flush_commands: Sh::Lock::new(Vec::new()),
             quiesced: Sh::Word::new(0),
         })
     }

@@ -33,6 +33,11 @@ impl<Sh: Sharing> Queue<Sh> {
                 hctx.put_leftover(rq);
                 continue;
             }
+            if !self.elevator.is_none() && !rq.marks.contains(Marks::USES_ELEVATOR) {
+                // It by-passes the scheduler, and the software queues are not looked at.
+                hctx.put_first(rq);
+                continue;
+            }
             cx.probe.event(cx.now, cx.cpu, Event::Insert(&rq));
             if rq.marks.contains(Marks::USES_ELEVATOR) {
                 rq.marks.clear(Marks::STARTED);
@@ -41,6 +46,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 hctx.insert(rq, true);
             }
         }
+        self.put_flush_commands();
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 }

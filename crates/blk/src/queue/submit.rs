@@ -1,9 +1,10 @@
 //! The way in: a bio is split, merged or given a request (`block-layer.md` 7).
 
-use super::flush::PlugFlush;
+use super::check::Checked;
 use super::run::HctxRun;
+use super::unplug::PlugFlush;
 use super::{Cx, Queue, Step};
-use crate::bio::{Bio, BioFlags, Status};
+use crate::bio::{Bio, BioFlags, Status, is_flush_type};
 use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
 use crate::elevator::Allocation;
@@ -134,10 +135,14 @@ impl<Sh: Sharing> Queue<Sh> {
     ) -> SubmitStep {
         submission.stage = match submission.stage {
             Stage::Enter => {
-                if let Some(bio) = &submission.bio {
-                    cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
+                let Some(bio) = submission.bio.as_mut() else { return SubmitStep::Done };
+                match self.check(bio) {
+                    Checked::Goes => {
+                        cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
+                        self.enter(cx, submission)
+                    }
+                    Checked::Ends(status) => self.end_bio(cx, submission, status),
                 }
-                self.enter(cx, submission)
             }
             Stage::Split => self.enter(cx, submission),
             Stage::Merge => self.try_merge(cx, submission, plug),
@@ -145,7 +150,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 if self.allocate(cx, submission, plug.as_deref_mut()) {
                     self.add_to_plug_or_place(cx, submission, plug)
                 } else if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
-                    self.fail(cx, submission, Status::Again)
+                    self.end_bio(cx, submission, Status::Again)
                 } else if self.has_pending(self.hctx_of(cx.cpu)) {
                     submission.run.start(self.hctx_of(cx.cpu));
                     Stage::RunForTag
@@ -241,12 +246,9 @@ impl<Sh: Sharing> Queue<Sh> {
     fn enter<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
         let limits = &self.rules.limits;
-        if !limits.is_aligned(bio.sector, bio.sectors) {
-            return self.fail(cx, submission, Status::IoError);
-        }
         if let Some(at) = split::split_point(bio, limits) {
             if bio.flags.contains(BioFlags::NOWAIT) {
-                return self.fail(cx, submission, Status::Again);
+                return self.end_bio(cx, submission, Status::Again);
             }
             let front = split::split(bio, at);
             cx.probe.event(cx.now, cx.cpu, Event::Split(&front));
@@ -258,8 +260,13 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    /// Ends a bio that cannot go on.
-    fn fail<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission, status: Status) -> Stage {
+    /// Ends a bio that does not go on.
+    fn end_bio<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        status: Status,
+    ) -> Stage {
         if let Some(bio) = submission.bio.take() {
             cx.effects.push(Effect::EndBio { bio, status });
         }
@@ -319,7 +326,9 @@ impl<Sh: Sharing> Queue<Sh> {
     ) -> bool {
         let hctx = self.hctx_of(cx.cpu);
         let Some(bio) = submission.bio.as_ref() else { return false };
-        let uses_elevator = !self.elevator.is_none();
+        let is_flush = is_flush_type(bio.op, bio.flags);
+        let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
+        let uses_elevator = !by_passes;
         let depth = if uses_elevator {
             let allocation = Allocation {
                 op: bio.op,
@@ -345,7 +354,7 @@ impl<Sh: Sharing> Queue<Sh> {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.elevator.prepare(now, &rq, &mut cx.effects.calls);
             cx.effects.take_calls();
-        } else {
+        } else if self.elevator.is_none() {
             rq.driver_tag = Some(tag);
         }
         cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
@@ -364,6 +373,15 @@ impl<Sh: Sharing> Queue<Sh> {
         submission: &mut Submission,
         plug: Option<&mut Plug>,
     ) -> Stage {
+        if let Some(rq) = &submission.rq
+            && is_flush_type(rq.op, rq.flags)
+            && let Some(rq) = submission.rq.take()
+        {
+            submission.rq = self.begin_sequence(cx, rq);
+            if submission.rq.is_none() {
+                return Stage::Next;
+            }
+        }
         let Some(plug) = plug else { return self.place(cx, submission) };
         if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
             submission.flush = PlugFlush::explicit(self, cx, plug);

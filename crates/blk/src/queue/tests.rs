@@ -4,6 +4,7 @@
 mod appendix;
 mod completion;
 mod dispatch;
+mod flushing;
 mod merging;
 mod plugging;
 mod sending;

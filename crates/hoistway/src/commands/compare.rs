@@ -92,7 +92,6 @@ fn parse_time(text: &str) -> Result<Nanos, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let (job_file, job_text) = read_job(arguments.job.as_deref())?;
     let workload = parse_job(&job_text, &job_file)?;
-    refuse_flushes(&workload, &job_file)?;
     let (devices, mut notices) = choose_devices(&workload, &arguments.device)?;
     let schedulers = choose_schedulers(&arguments.schedulers)?;
     let settings = parse_settings(&arguments.set, &schedulers)?;
@@ -170,23 +169,6 @@ fn parse_job(text: &str, name: &str) -> Result<Workload> {
         memory_mib,
     };
     Ok(Workload::parse(text, name, &environment)?)
-}
-
-/// Flushes and forced unit access are not sequenced yet as the kernel does it, so loads that need them are refused.
-fn refuse_flushes(workload: &Workload, name: &str) -> Result<()> {
-    for process in &workload.processes {
-        let own = process.options.iter().chain(&workload.global_options);
-        let wanted = own.filter(|(option, _)| ["fsync", "fdatasync", "sync"].contains(&option.as_str()));
-        for (option, value) in wanted {
-            if value != "0" && value != "none" {
-                bail!(
-                    "{name}: [{}] {option}={value}: flushes are not simulated yet (expected {option}=0, or no {option})",
-                    process.name
-                );
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Virtual time of a run, if every process is bounded by time.

@@ -122,7 +122,8 @@ fn item_30_no_request_grows_over_a_chunk_boundary() {
 fn item_31_preflush_fua_and_nomerge_bios_and_write_zeroes_stay_alone() {
     for scheduler in ["none", "mq-deadline"] {
         for flags in [BioFlags::PREFLUSH, BioFlags::FUA, BioFlags::NOMERGE] {
-            let mut bench = waiting(scheduler);
+            let limits = Limits { write_cache: true, fua: true, ..Limits::default() };
+            let mut bench = quiesced(&QueueConfig { limits, ..config(Kernel::V6_18) }, scheduler);
             let special = |sector| Bio { flags, ..write(sector) };
             bench.submit_all([write(100), special(108), write(116), special(92)]);
             assert_eq!(bench.queue.requests_in_use(), 4, "{scheduler} {flags:?}");

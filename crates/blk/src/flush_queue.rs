@@ -1,0 +1,222 @@
+//! Flush and FUA: which steps make an I/O durable, and the sequencer that lets many waiters share one flush command
+//! (`block-layer.md` 24; `legacy-queue.md` 10).
+
+use crate::bio::{BioFlags, Op, Status};
+use crate::ids::RqId;
+use crate::request::{Marks, Request, Rq};
+use crate::time::{Instant, Nanos};
+
+/// A flush is put off while sequenced data is in flight, but no longer than this.
+const PATIENCE: Nanos = Nanos::from_secs(5);
+
+/// What is still to be done for a request, in this order: a set of bits.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct FlushSteps(u8);
+
+impl FlushSteps {
+    /// Nothing.
+    pub const NONE: FlushSteps = FlushSteps(0);
+    /// Flush the cache before the data.
+    pub const PRE: FlushSteps = FlushSteps(1);
+    /// Write the data.
+    pub const DATA: FlushSteps = FlushSteps(2);
+    /// Flush the cache after the data.
+    pub const POST: FlushSteps = FlushSteps(4);
+
+    /// The steps of a write with these flags on a queue that has a volatile write cache, or not, and a device that can
+    /// do FUA, or not.
+    #[must_use]
+    pub fn of(flags: BioFlags, sectors: u32, write_cache: bool, fua: bool) -> FlushSteps {
+        let pre = write_cache && flags.contains(BioFlags::PREFLUSH);
+        let post = write_cache && flags.contains(BioFlags::FUA) && !fua;
+        let step = |wanted: bool, step: FlushSteps| if wanted { step.0 } else { 0 };
+        FlushSteps(step(pre, Self::PRE) | step(sectors > 0, Self::DATA) | step(post, Self::POST))
+    }
+
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether only the data is left.
+    #[must_use]
+    pub fn is_data_only(self) -> bool {
+        self == Self::DATA
+    }
+
+    /// Whether the data comes first and something after it.
+    #[must_use]
+    pub fn begins_with_data(self) -> bool {
+        self.0 & Self::PRE.0 == 0 && self.0 & Self::DATA.0 != 0
+    }
+
+    /// Takes the first step off.
+    fn done(&mut self) {
+        self.0 &= self.0.wrapping_sub(1);
+    }
+}
+
+/// Prepares a write for its steps: what a step does is no longer a flag of the request.
+pub(crate) fn begin(rq: &mut Request, steps: FlushSteps, fua: bool) {
+    rq.steps = steps;
+    let mut flags = rq.flags.without(BioFlags::PREFLUSH).with(BioFlags::SYNC);
+    if !fua {
+        flags = flags.without(BioFlags::FUA);
+    }
+    rq.flags = flags;
+}
+
+/// Where a request goes after a step.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Its data is to be written.
+    Data(Rq),
+    /// It has ended.
+    End(Rq, Status),
+}
+
+/// The sequencer of one queue. One flush command at a time; all that wait when it is issued share it.
+pub(crate) struct FlushQueue {
+    /// Wait for the next flush command.
+    pending: Vec<Rq>,
+    /// Since when somebody waits there.
+    pending_since: Instant,
+    /// Wait for the flush command that is under way.
+    running: Vec<Rq>,
+    data_in_flight: u32,
+    /// The flush command, while it is not under way.
+    command: Option<Rq>,
+}
+
+impl FlushQueue {
+    /// A sequencer whose flush command has this id, which no tag names.
+    pub(crate) fn new(id: RqId) -> Self {
+        FlushQueue {
+            pending: Vec::new(),
+            pending_since: Instant::ZERO,
+            running: Vec::new(),
+            data_in_flight: 0,
+            command: Some(Rq::outside_of_pool(id)),
+        }
+    }
+
+    /// Counts data that is written by the ordinary way before a flush follows.
+    pub(crate) fn data_begins(&mut self) {
+        self.data_in_flight += 1;
+    }
+
+    /// Sends a request to its next step. One that needs a flush stays here.
+    pub(crate) fn advance(&mut self, now: Instant, rq: Rq, status: Status) -> Option<Next> {
+        if status != Status::Ok || rq.steps.is_empty() {
+            return Some(Next::End(rq, status));
+        }
+        if rq.steps.begins_with_data() {
+            self.data_begins();
+            return Some(Next::Data(rq));
+        }
+        if self.pending.is_empty() {
+            self.pending_since = now;
+        }
+        self.pending.push(rq);
+        None
+    }
+
+    /// The data of a request has been written.
+    pub(crate) fn data_done(&mut self, now: Instant, mut rq: Rq, status: Status) -> Option<Next> {
+        self.data_in_flight -= 1;
+        rq.steps.done();
+        self.advance(now, rq, status)
+    }
+
+    /// The flush command is to be issued now: if nobody waits, if one is under way, or if it pays to wait for data that
+    /// will need a flush too, there is none. `defer`: whether data in flight counts.
+    pub(crate) fn kick(&mut self, now: Instant, defer: bool) -> Option<Rq> {
+        let first = self.pending.first()?;
+        if defer && self.data_in_flight > 0 && now.since(self.pending_since) < PATIENCE {
+            return None;
+        }
+        let mut command = self.command.take()?;
+        command.become_flush(first, now);
+        debug_assert!(self.running.is_empty(), "one flush command at a time");
+        std::mem::swap(&mut self.pending, &mut self.running);
+        Some(command)
+    }
+
+    /// The flush command has ended. Answers those that waited for it: each has [done its step](Self::flush_done), and
+    /// the emptied list [comes back](Self::keep).
+    pub(crate) fn flushed(&mut self, command: Rq) -> Vec<Rq> {
+        self.command = Some(command);
+        std::mem::take(&mut self.running)
+    }
+
+    /// The flush that a request waited for is done.
+    pub(crate) fn flush_done(&mut self, now: Instant, mut rq: Rq, status: Status) -> Option<Next> {
+        rq.steps.done();
+        self.advance(now, rq, status)
+    }
+
+    /// Keeps the memory of a list for the next flush.
+    pub(crate) fn keep(&mut self, list: Vec<Rq>) {
+        if self.running.capacity() == 0 {
+            self.running = list;
+        }
+    }
+}
+
+impl Request {
+    /// Makes the request a flush command for the benefit of `first` and others.
+    fn become_flush(&mut self, first: &Request, now: Instant) {
+        self.op = Op::Flush;
+        self.flags = BioFlags::PREFLUSH;
+        self.marks = Marks::NONE;
+        self.marks.set(Marks::FLUSH_COMMAND);
+        self.ctx = first.ctx;
+        self.hctx = first.hctx;
+        // Without a scheduler it travels on the tag of the first that waits, which needs none meanwhile.
+        self.driver_tag = first.driver_tag;
+        self.io_context = first.io_context;
+        self.cgroup = first.cgroup;
+        self.start = now;
+        self.issued = Instant::NEVER;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRE: BioFlags = BioFlags::PREFLUSH;
+    const FUA: BioFlags = BioFlags::FUA;
+
+    fn steps(flags: BioFlags, sectors: u32, write_cache: bool, fua: bool) -> Vec<FlushSteps> {
+        let mut left = FlushSteps::of(flags, sectors, write_cache, fua);
+        let mut out = Vec::new();
+        while !left.is_empty() {
+            out.push(FlushSteps(left.0 & left.0.wrapping_neg()));
+            left.done();
+        }
+        out
+    }
+
+    #[test]
+    fn the_steps_follow_from_cache_fua_support_and_flags() {
+        use FlushSteps as S;
+        let both = PRE.with(FUA);
+        for (flags, write_cache, fua, expected) in [
+            (PRE, false, false, vec![S::DATA]),
+            (FUA, false, false, vec![S::DATA]),
+            (both, false, true, vec![S::DATA]),
+            (PRE, true, false, vec![S::PRE, S::DATA]),
+            (PRE, true, true, vec![S::PRE, S::DATA]),
+            (FUA, true, false, vec![S::DATA, S::POST]),
+            (FUA, true, true, vec![S::DATA]),
+            (both, true, false, vec![S::PRE, S::DATA, S::POST]),
+            (both, true, true, vec![S::PRE, S::DATA]),
+        ] {
+            assert_eq!(steps(flags, 8, write_cache, fua), expected, "{flags:?} {write_cache} {fua}");
+        }
+        assert_eq!(steps(PRE, 0, true, false), [S::PRE]);
+        assert_eq!(steps(PRE, 0, false, false), []);
+    }
+}
