@@ -61,8 +61,8 @@ pub use merge::{Edge, Merge, MergeRules, NoMerges};
 pub use plug::Plug;
 pub use probe::{Event, NoProbe, Probe};
 pub use queue::{
-    ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush, QUEUE_DEPTH_MAX, Queue, QueueConfig,
-    SCHEDULERS, Step, Submission, Submitted,
+    ChangeError, ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush, QUEUE_DEPTH_MAX, Queue,
+    QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
 pub use schedulers::{

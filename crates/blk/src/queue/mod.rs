@@ -2,7 +2,7 @@
 //!
 //! The files in the order of the way: `check`, `submit` (split, merge, allocate), `unplug`, `insert`, `run` (which
 //! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`; beside it `flush`, the sequence of
-//! what must be durable.
+//! what must be durable, `freeze`, the gate in front, and `reconfigure`, what can be changed behind it.
 //!
 //! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
 //! `step` touches at most one lock and never blocks. What must wait is parked and comes back through an
@@ -12,7 +12,9 @@
 mod check;
 mod complete;
 mod flush;
+mod freeze;
 mod insert;
+mod reconfigure;
 mod requeue;
 mod run;
 mod send;
@@ -22,6 +24,7 @@ mod unplug;
 #[cfg(test)]
 mod tests;
 
+pub use reconfigure::ChangeError;
 pub(crate) use run::HctxRun;
 pub use submit::{Submission, Submitted};
 pub use unplug::PlugFlush;
@@ -40,6 +43,7 @@ use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::Tags;
 use crate::time::Now;
 use crate::tunables::StoreError;
+use freeze::Gate;
 
 /// What every call on the way of a request takes.
 pub struct Cx<'a, D, P> {
@@ -110,6 +114,8 @@ impl std::error::Error for ConfigError {}
 
 /// The queue of one device.
 pub struct Queue<Sh: Sharing> {
+    config: QueueConfig,
+    gate: Gate<Sh>,
     generation: &'static Generation,
     rules: MergeRules,
     elevator: Elevator<Sh>,
@@ -168,9 +174,15 @@ impl<Sh: Sharing> Queue<Sh> {
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
+        let elevator = Queue::make_elevator(config, scheduler)?;
+        Queue::with_elevator(config, elevator)
+    }
+
+    /// The scheduler of this name for a queue of this kind.
+    fn make_elevator(config: &QueueConfig, scheduler: &str) -> Result<Elevator<Sh>, ConfigError> {
         let depth = config.scheduler_depth();
         let capacity = depth * u32::from(config.hw_queues.min(config.cpus));
-        let elevator = match scheduler {
+        Ok(match scheduler {
             "none" => Elevator::None,
             "mq-deadline" | "deadline" => {
                 let policy = MqDeadlineConfig::new(config.kernel.generation(), depth);
@@ -190,8 +202,7 @@ impl<Sh: Sharing> Queue<Sh> {
                     SCHEDULERS.join(", ")
                 )));
             }
-        };
-        Queue::with_elevator(config, elevator)
+        })
     }
 
     /// Makes a queue with an elevator that was made for [`QueueConfig::scheduler_depth`] requests for each hardware
@@ -233,6 +244,8 @@ impl<Sh: Sharing> Queue<Sh> {
             (config.scheduler_depth(), tags(config.scheduler_depth(), elevator.min_shallow()))
         };
         Ok(Queue {
+            config: config.clone(),
+            gate: Gate::new(config.cpus),
             generation,
             rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
             elevator,

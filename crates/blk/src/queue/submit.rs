@@ -35,6 +35,8 @@ pub struct Submission {
     run: HctxRun,
     /// The flush of a plug that is under way.
     flush: PlugFlush,
+    /// Whether it has entered the queue and is counted there.
+    is_inside: bool,
     /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
     slept: Option<(HctxId, u8)>,
 }
@@ -86,6 +88,7 @@ impl Submission {
             rq: None,
             run: HctxRun::default(),
             flush: PlugFlush::default(),
+            is_inside: false,
             slept: None,
         }
     }
@@ -120,7 +123,12 @@ impl<Sh: Sharing> Queue<Sh> {
             match self.submit_step(cx, submission, plug.as_deref_mut()) {
                 SubmitStep::More => {}
                 SubmitStep::Parked => return Submitted::Parked,
-                SubmitStep::Done => return Submitted::Done,
+                SubmitStep::Done => {
+                    if std::mem::take(&mut submission.is_inside) {
+                        self.gate.leave(cx.cpu);
+                    }
+                    return Submitted::Done;
+                }
             }
         }
     }
@@ -136,6 +144,10 @@ impl<Sh: Sharing> Queue<Sh> {
         submission.stage = match submission.stage {
             Stage::Enter => {
                 let Some(bio) = submission.bio.as_mut() else { return SubmitStep::Done };
+                if !self.gate.enter(cx.cpu) {
+                    return self.shut_out(cx, submission, plug);
+                }
+                submission.is_inside = true;
                 match self.check(bio) {
                     Checked::Goes => {
                         cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
@@ -214,6 +226,25 @@ impl<Sh: Sharing> Queue<Sh> {
             return SubmitStep::Done;
         }
         SubmitStep::More
+    }
+
+    /// The queue is frozen: the submission waits, and what its task has plugged goes on without it.
+    #[cold]
+    fn shut_out<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        plug: Option<&mut Plug>,
+    ) -> SubmitStep {
+        if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
+            self.end_bio(cx, submission, Status::Again);
+            return SubmitStep::Done;
+        }
+        if let Some(plug) = plug {
+            let mut flush = PlugFlush::before_sleep(cx, plug);
+            while flush.step(self, cx) == Step::More {}
+        }
+        if self.gate.wait(submission.waiter) { SubmitStep::Parked } else { SubmitStep::More }
     }
 
     /// A task that sleeps must not keep others waiting for what it has plugged.

@@ -5,6 +5,7 @@ mod appendix;
 mod completion;
 mod dispatch;
 mod flushing;
+mod freezing;
 mod merging;
 mod plugging;
 mod sending;

@@ -1,0 +1,97 @@
+//! What a queue is made of can be changed while it is frozen and empty: its scheduler (`block-layer.md` 22.2).
+//!
+//! These calls take `&mut self`: that nobody else is in the queue is not only promised by the freeze, but proved to the
+//! compiler.
+
+use super::{ConfigError, Queue, QueueConfig, SCHEDULERS};
+use crate::effects::{Effect, Effects};
+use crate::elevator::Elevator;
+use crate::sharing::Sharing;
+
+/// The kernel looks at so many characters of a scheduler's name.
+const NAME_MAX: usize = 15;
+
+/// Why a queue was not changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ChangeError {
+    /// The queue is not frozen, or something is still inside (EBUSY).
+    Busy,
+    /// There is no such scheduler, or the value is out of range (EINVAL).
+    Invalid,
+    /// The new parts cannot be made. The queue has no scheduler now.
+    Failed(ConfigError),
+}
+
+impl std::fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ChangeError::Busy => f.write_str("the queue is in use"),
+            ChangeError::Invalid => f.write_str("invalid argument"),
+            ChangeError::Failed(why) => write!(f, "{why}; the queue has no scheduler now"),
+        }
+    }
+}
+
+impl std::error::Error for ChangeError {}
+
+/// The scheduler that a write to `queue/scheduler` asks for: the kernel strips white space, looks at 15 characters,
+/// knows aliases, and takes anything that begins with "none" for "none".
+fn asked_for(text: &str) -> Option<&'static str> {
+    let name = text.trim();
+    let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
+    let name = match name {
+        "deadline" => "mq-deadline",
+        name if name.starts_with("none") => "none",
+        name => name,
+    };
+    SCHEDULERS.into_iter().find(|&known| known == name)
+}
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// Whether a write of `text` to `queue/scheduler` would change anything: only then the queue must be frozen and
+    /// emptied.
+    ///
+    /// # Errors
+    /// If there is no such scheduler; nothing changes then.
+    pub fn would_switch(&self, text: &str) -> Result<bool, ChangeError> {
+        let name = asked_for(text).ok_or(ChangeError::Invalid)?;
+        Ok(name != self.elevator.name())
+    }
+
+    /// Changes the scheduler of a [drained](Self::is_drained) queue, as a write to `queue/scheduler` does. The new one
+    /// starts with default tunables and the default `nr_requests`; nothing is carried over. The present one, named
+    /// again, stays as it is.
+    ///
+    /// # Errors
+    /// If there is no such scheduler or the queue is in use, nothing changes. If the new one cannot be made, there is
+    /// none.
+    pub fn switch_scheduler(&mut self, text: &str, effects: &mut Effects) -> Result<(), ChangeError> {
+        let name = asked_for(text).ok_or(ChangeError::Invalid)?;
+        if name == self.elevator.name() {
+            return Ok(());
+        }
+        if !self.is_drained() {
+            return Err(ChangeError::Busy);
+        }
+        effects.push(Effect::CancelTimer);
+        let config = QueueConfig { nr_requests: None, ..self.config.clone() };
+        let made = Queue::make_elevator(&config, name).and_then(|elevator| self.rebuild(config.clone(), elevator));
+        made.map_err(|why| {
+            // Without a scheduler there is nothing that could fail.
+            let _ = self.rebuild(config, Elevator::None);
+            ChangeError::Failed(why)
+        })
+    }
+
+    /// Makes everything anew that depends on scheduler and number of requests, and keeps the rest: who waits at the
+    /// gate, the hardware queues with their marks, the merge rules.
+    fn rebuild(&mut self, config: QueueConfig, elevator: Elevator<Sh>) -> Result<(), ConfigError> {
+        let new = Queue::with_elevator(&config, elevator)?;
+        let old = std::mem::replace(self, new);
+        self.gate = old.gate;
+        self.hctxs = old.hctxs;
+        self.rules = old.rules;
+        self.quiesced = old.quiesced;
+        Ok(())
+    }
+}
