@@ -91,6 +91,17 @@ pub enum ShallowRule {
     WholeMap,
 }
 
+/// How the files of `queue/` behave (`block-layer.md` 4, 22.3, 23).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SysfsGeneration {
+    /// Up to 6.1: `none` is the last in the list of schedulers if another is active.
+    NoneLast,
+    /// 6.2 to 6.8: `none` is the first.
+    NoneFirst,
+    /// Later: besides, too large a `max_sectors_kb` is cut, and a write cache that is not there stays off.
+    Clamping,
+}
+
 /// The generations of mq-deadline (`mq-deadline.md` 1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DeadlineGeneration {
@@ -172,6 +183,8 @@ pub struct Generation {
     pub flushes_bypass_scheduler: bool,
     /// Whether a flush command waits for sequenced data in flight also with a scheduler.
     pub flush_always_defers: bool,
+    /// How the files in sysfs behave.
+    pub sysfs: SysfsGeneration,
     /// mq-deadline's generation.
     pub deadline: DeadlineGeneration,
     /// Whether mq-deadline limits async I/O to 3/4 of the scheduler tags by default.
@@ -205,6 +218,7 @@ static GENERATIONS: [Generation; 7] = {
         single_dispatch: false,
         flushes_bypass_scheduler: true,
         flush_always_defers: false,
+        sysfs: SysfsGeneration::NoneLast,
         deadline: DeadlineGeneration::A,
         deadline_limits_async: false,
         kyber: KyberGeneration::Windows,
@@ -239,6 +253,7 @@ static GENERATIONS: [Generation; 7] = {
         plug_merges_newest_only: true,
         plug_order: PlugOrder::Lifo,
         plug_use: PlugUse::Batches,
+        sysfs: SysfsGeneration::NoneFirst,
         merge_needs_equal_cgroup: true,
         single_dispatch: true,
         deadline: DeadlineGeneration::B2,
@@ -250,6 +265,7 @@ static GENERATIONS: [Generation; 7] = {
         unplugged_runs_inline: true,
         plug_stops_clock: true,
         flushes_bypass_scheduler: false,
+        sysfs: SysfsGeneration::Clamping,
         deadline: DeadlineGeneration::C,
         deadline_limits_async: false,
         ..V6_3

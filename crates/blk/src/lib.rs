@@ -54,15 +54,16 @@ pub use ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, SECTOR_BYTES, Sector, 
 pub use ioprio::{IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
-    PlugOrder, PlugUse, ShallowRule,
+    PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
 pub use plug::Plug;
 pub use probe::{Event, NoProbe, Probe};
 pub use queue::{
-    ChangeError, ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush, QUEUE_DEPTH_MAX, Queue,
-    QueueConfig, SCHEDULERS, Step, Submission, Submitted,
+    Affinity, AttributeError, ChangeError, CompletionPlace, ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX,
+    NR_REQUESTS_MIN, PlugFlush, QUEUE_DEPTH_MAX, Queue, QueueConfig, READ_ONLY_ATTRIBUTES, SCHEDULERS, Step,
+    Submission, Submitted, WRITABLE_ATTRIBUTES,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
 pub use schedulers::{

@@ -12,12 +12,16 @@ pub struct Limits {
     pub physical_block: u32,
     /// Largest read or write.
     pub max_sectors: u32,
+    /// The largest read or write that the hardware takes.
+    pub max_hw_sectors: u32,
     /// Largest number of physical segments of a request.
     pub max_segments: u16,
     /// No request crosses a multiple of it; 0 for none.
     pub chunk_sectors: u32,
     /// Largest discard; 0 if the device cannot discard.
     pub max_discard_sectors: u32,
+    /// Discards begin and end at multiples of it.
+    pub discard_granularity: u32,
     /// Largest write-zeroes; 0 if the device cannot.
     pub max_write_zeroes_sectors: u32,
     /// Size of the device.
@@ -39,9 +43,11 @@ impl Limits {
             logical_block,
             physical_block,
             max_sectors: max_sectors - max_sectors % logical_block.max(1),
+            max_hw_sectors,
             max_segments,
             chunk_sectors: 0,
             max_discard_sectors: u32::MAX >> 9,
+            discard_granularity: physical_block,
             max_write_zeroes_sectors: 0,
             capacity: Sector(u64::MAX),
             write_cache: false,

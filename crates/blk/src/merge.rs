@@ -20,11 +20,11 @@ pub enum Edge {
 pub enum NoMerges {
     /// 0: nothing is.
     #[default]
-    All,
+    All = 0,
     /// 1: only the cheap tries are left: plug, software queue and the one-hit cache.
-    Cheap,
+    Cheap = 1,
     /// 2: no merging at all.
-    Nothing,
+    Nothing = 2,
 }
 
 /// Why a bio that fits by position did not merge.

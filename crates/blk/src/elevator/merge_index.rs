@@ -33,6 +33,13 @@ impl MergeIndex {
         }
     }
 
+    /// Makes room for the ids below `capacity`.
+    pub fn grow(&mut self, capacity: u32) {
+        let capacity = (capacity as usize).max(self.ends.len());
+        self.links.grow(capacity);
+        self.ends.resize(capacity, None);
+    }
+
     /// The cached request.
     #[inline]
     #[must_use]

@@ -210,6 +210,11 @@ impl<Sh: Sharing> Elevator<Sh> {
         with_scheduler!(self, s => s.depth_updated(nr_requests), none => {});
     }
 
+    /// Request ids below `capacity` will come from now on. It holds none.
+    pub fn grow(&mut self, capacity: u32) {
+        with_scheduler!(self, s => s.grow(capacity), none => {});
+    }
+
     /// Tells the policy of something that happened to a process or cgroup. kyber knows of neither.
     pub fn tell(&self, now: Now, calls: &mut Calls, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
         with_scheduler!(
@@ -329,6 +334,9 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     }
     fn depth_updated(&mut self, nr_requests: u32) {
         (**self).depth_updated(nr_requests);
+    }
+    fn grow(&mut self, capacity: u32) {
+        (**self).grow(capacity);
     }
     fn io_context_exited(&mut self, cx: &mut PolicyCx<'_>, io_context: crate::ids::IoContextId) {
         (**self).io_context_exited(cx, io_context);

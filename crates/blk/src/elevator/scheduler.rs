@@ -30,6 +30,13 @@ impl Requests {
         Requests { held: (0..capacity).map(|_| None).collect() }
     }
 
+    /// Makes room for the ids below `capacity`.
+    pub fn grow(&mut self, capacity: u32) {
+        if capacity as usize > self.held.len() {
+            self.held.resize_with(capacity as usize, || None);
+        }
+    }
+
     /// The request `id`.
     ///
     /// # Panics
@@ -308,6 +315,10 @@ pub trait Scheduler {
 
     /// `nr_requests` has changed: tags per hardware queue, and bits in a word of the tag bitmap.
     fn depth_updated(&mut self, _nr_requests: u32) {}
+
+    /// Request ids below `capacity` will come from now on: a policy that keeps tables by id makes room. It has no request
+    /// when this is called.
+    fn grow(&mut self, _capacity: u32) {}
 
     /// An I/O context, normally a process, has ended.
     fn io_context_exited(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId) {}

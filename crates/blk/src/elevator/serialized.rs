@@ -371,6 +371,18 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         });
     }
 
+    /// Request ids below `capacity` will come from now on. Nothing is held, and nobody else is here.
+    pub fn grow(&mut self, capacity: u32) {
+        // What has ended and was not told of yet.
+        self.locked(Now::default(), &mut Calls::default(), |_, _| {});
+        self.finished = FinishedSet::new(capacity);
+        self.inner.with(|inner| {
+            inner.requests.grow(capacity);
+            inner.index.grow(capacity);
+            inner.policy.grow(capacity);
+        });
+    }
+
     /// The policy's tunables.
     #[must_use]
     pub fn tunables(&self) -> &'static [Tunable] {

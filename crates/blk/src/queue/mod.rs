@@ -2,13 +2,15 @@
 //!
 //! The files in the order of the way: `check`, `submit` (split, merge, allocate), `unplug`, `insert`, `run` (which
 //! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`; beside it `flush`, the sequence of
-//! what must be durable, `freeze`, the gate in front, and `reconfigure`, what can be changed behind it.
+//! what must be durable, `freeze`, the gate in front, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
 //! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
 //! `step` touches at most one lock and never blocks. What must wait is parked and comes back through an
 //! [`Effect`](crate::Effect). Real time runs the steps back to back; virtual time may charge CPU time and grant
 //! virtual locks between them.
 
+mod affinity;
+mod attributes;
 mod check;
 mod complete;
 mod flush;
@@ -24,6 +26,8 @@ mod unplug;
 #[cfg(test)]
 mod tests;
 
+pub use affinity::{Affinity, CompletionPlace};
+pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use reconfigure::ChangeError;
 pub(crate) use run::HctxRun;
 pub use submit::{Submission, Submitted};
@@ -114,6 +118,7 @@ impl std::error::Error for ConfigError {}
 
 /// The queue of one device.
 pub struct Queue<Sh: Sharing> {
+    /// How it was made; its limits are those of the device.
     config: QueueConfig,
     gate: Gate<Sh>,
     generation: &'static Generation,
@@ -133,6 +138,7 @@ pub struct Queue<Sh: Sharing> {
     /// Flush commands on their way to the dispatch lists.
     flush_commands: Sh::Lock<Vec<Rq>>,
     quiesced: Sh::Word,
+    affinity: Affinity,
 }
 
 impl QueueConfig {
@@ -259,6 +265,7 @@ impl<Sh: Sharing> Queue<Sh> {
             flush_queues: (0..hw_queues).map(flush_queue).collect(),
             flush_commands: Sh::Lock::new(Vec::new()),
             quiesced: Sh::Word::new(0),
+            affinity: Affinity::default(),
         })
     }
 

@@ -1,9 +1,10 @@
-//! What a queue is made of can be changed while it is frozen and empty: its scheduler (`block-layer.md` 22.2).
+//! What a queue is made of can be changed while it is frozen and empty: its scheduler (`block-layer.md` 22.2) and
+//! the number of its requests (11.1).
 //!
 //! These calls take `&mut self`: that nobody else is in the queue is not only promised by the freeze, but proved to the
 //! compiler.
 
-use super::{ConfigError, Queue, QueueConfig, SCHEDULERS};
+use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, SCHEDULERS};
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
 use crate::sharing::Sharing;
@@ -83,6 +84,30 @@ impl<Sh: Sharing> Queue<Sh> {
         })
     }
 
+    /// Changes how many requests each hardware queue can have, as a write to `queue/nr_requests` does. Smaller numbers
+    /// than 4 become 4; without a scheduler it can be no more than the device has tags.
+    ///
+    /// # Errors
+    /// If the number is out of range or the queue is in use; nothing changes then.
+    pub fn set_nr_requests(&mut self, nr_requests: u32) -> Result<(), ChangeError> {
+        let wanted = nr_requests.max(NR_REQUESTS_MIN);
+        let most = if self.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
+        if wanted > most {
+            return Err(ChangeError::Invalid);
+        }
+        if wanted == self.nr_requests() {
+            return Ok(());
+        }
+        if !self.is_drained() {
+            return Err(ChangeError::Busy);
+        }
+        let config = QueueConfig { nr_requests: Some(wanted), ..self.config.clone() };
+        let mut elevator = std::mem::replace(&mut self.elevator, Elevator::None);
+        elevator.grow(wanted * u32::from(self.hw_queues()));
+        elevator.depth_updated(wanted);
+        self.rebuild(config, elevator).map_err(ChangeError::Failed)
+    }
+
     /// Makes everything anew that depends on scheduler and number of requests, and keeps the rest: who waits at the
     /// gate, the hardware queues with their marks, the merge rules.
     fn rebuild(&mut self, config: QueueConfig, elevator: Elevator<Sh>) -> Result<(), ConfigError> {
@@ -92,6 +117,7 @@ impl<Sh: Sharing> Queue<Sh> {
         self.hctxs = old.hctxs;
         self.rules = old.rules;
         self.quiesced = old.quiesced;
+        self.affinity = old.affinity;
         Ok(())
     }
 }

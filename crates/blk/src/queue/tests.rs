@@ -2,6 +2,7 @@
 //! blktrace's letters.
 
 mod appendix;
+mod attributes;
 mod completion;
 mod dispatch;
 mod flushing;

@@ -393,6 +393,13 @@ impl Scheduler for Bfq {
         self.config.nr_requests = nr_requests;
     }
 
+    fn grow(&mut self, capacity: u32) {
+        let capacity = (capacity as usize).max(self.entries.len());
+        self.entries.resize(capacity, Entry::default());
+        self.sort_nodes.grow(capacity);
+        self.fifo_links.grow(capacity);
+    }
+
     fn io_context_exited(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId) {
         self.call(cx, |bfq| bfq.context_exited(io_context));
     }

@@ -213,6 +213,13 @@ impl<Sh: Sharing> Kyber<Sh> {
         }
     }
 
+    /// Request ids below `capacity` will come from now on.
+    pub fn grow(&mut self, capacity: u32) {
+        if capacity as usize > self.held.len() {
+            self.held.resize_with(capacity as usize, || Sh::Word::new(Held::NOTHING));
+        }
+    }
+
     // --- the way out ---
 
     /// Whether dispatching for `hctx` is worth asking. Takes no lock.

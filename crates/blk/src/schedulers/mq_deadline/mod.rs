@@ -435,6 +435,12 @@ impl Scheduler for MqDeadline {
         self.async_depth = self.config.default_async_depth();
     }
 
+    fn grow(&mut self, capacity: u32) {
+        let capacity = (capacity as usize).max(self.entries.len());
+        self.entries.resize(capacity, Entry::default());
+        self.links.grow(capacity);
+    }
+
     fn tunables(&self) -> &'static [Tunable] {
         tunables::table(self.config.generation)
     }

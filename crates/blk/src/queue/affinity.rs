@@ -1,0 +1,61 @@
+//! Where a completion runs (`block-layer.md` 18, `queue/rq_affinity`).
+
+use super::Queue;
+use crate::ids::CpuId;
+use crate::request::Rq;
+use crate::sharing::Sharing;
+
+/// `queue/rq_affinity`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Affinity {
+    /// 0: where the interrupt came.
+    Interrupted = 0,
+    /// 1: there, if it shares a cache with the submitter's CPU.
+    #[default]
+    SameCache = 1,
+    /// 2: on the submitter's CPU.
+    Submitter = 2,
+}
+
+/// Where and how a completion runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompletionPlace {
+    /// On the interrupted CPU, in the interrupt.
+    Interrupt,
+    /// On the interrupted CPU, in its softirq.
+    Softirq,
+    /// On another CPU, which is sent an interrupt.
+    Redirected(CpuId),
+}
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
+    pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
+        if rq.ctx == cpu && self.hctxs[rq.hctx.index()].cpus().len() == 1 {
+            return CompletionPlace::Interrupt;
+        }
+        let elsewhere = match self.affinity {
+            Affinity::Interrupted => false,
+            Affinity::SameCache => rq.ctx != cpu && !share_cache(rq.ctx, cpu),
+            Affinity::Submitter => rq.ctx != cpu,
+        };
+        if elsewhere {
+            CompletionPlace::Redirected(rq.ctx)
+        } else if self.hctxs.len() == 1 {
+            // Keeps the time with interrupts off short.
+            CompletionPlace::Softirq
+        } else {
+            CompletionPlace::Interrupt
+        }
+    }
+
+    /// Numbers that mean nothing change nothing.
+    pub(super) fn set_affinity(&mut self, number: u32) {
+        self.affinity = match number {
+            0 => Affinity::Interrupted,
+            1 => Affinity::SameCache,
+            2 => Affinity::Submitter,
+            _ => self.affinity,
+        };
+    }
+}
