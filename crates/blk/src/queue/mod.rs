@@ -164,7 +164,7 @@ impl<Sh: Sharing> Queue<Sh> {
         let capacity = depth * u32::from(config.hw_queues.min(config.cpus));
         let elevator = match scheduler {
             "none" => Elevator::None,
-            "mq-deadline" | "deadline" => {
+            "mq-deadline" => {
                 let policy = MqDeadlineConfig::new(config.kernel.generation(), depth);
                 Elevator::mq_deadline(MqDeadline::new(policy, capacity), capacity)
             }
