@@ -101,6 +101,12 @@ impl FlushQueue {
         }
     }
 
+    /// Whether a flush command is under way.
+    #[inline]
+    pub(crate) fn is_flushing(&self) -> bool {
+        self.command.is_none()
+    }
+
     /// Counts data that is written by the ordinary way before a flush follows.
     pub(crate) fn data_begins(&mut self) {
         self.data_in_flight += 1;

@@ -67,6 +67,14 @@ impl IdList {
         (next != NIL).then_some(next)
     }
 
+    /// The number before `id`, which is in this list.
+    #[inline]
+    #[must_use]
+    pub fn previous(&self, links: &Links, id: u32) -> Option<u32> {
+        let previous = links.links[id as usize].previous;
+        (previous != NIL).then_some(previous)
+    }
+
     /// Appends `id`, which is in no list.
     #[inline]
     pub fn push_back(&mut self, links: &mut Links, id: u32) {
@@ -138,6 +146,7 @@ mod tests {
         }
         list.push_front(&mut links, 5);
         assert_eq!(list.iter(&links).collect::<Vec<_>>(), [5, 3, 1, 4]);
+        assert_eq!((list.previous(&links, 1), list.previous(&links, 5)), (Some(3), None));
         list.remove(&mut links, 3);
         list.insert_before(&mut links, 1, 2);
         list.insert_before(&mut links, 5, 7);

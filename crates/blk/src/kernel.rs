@@ -158,6 +158,8 @@ pub struct Generation {
     pub direct_issue: DirectIssue,
     /// A plug that holds so many requests is flushed before the next one.
     pub plug_limit: u16,
+    /// Whether a plug whose newest request has 128 KiB or more is flushed before the next one.
+    pub plug_flushes_large: bool,
     /// Whether a bio is merged only with the newest request of the plug.
     pub plug_merges_newest_only: bool,
     /// The order of an explicit flush without a scheduler.
@@ -206,6 +208,7 @@ static GENERATIONS: [Generation; 7] = {
         busy_average: false,
         direct_issue: DirectIssue::SyncManyQueues,
         plug_limit: 16,
+        plug_flushes_large: true,
         plug_merges_newest_only: false,
         plug_order: PlugOrder::Sorted,
         plug_use: PlugUse::Always,
@@ -224,7 +227,8 @@ static GENERATIONS: [Generation; 7] = {
         kyber: KyberGeneration::Windows,
         cfq: CfqGeneration::Nanoseconds,
     };
-    const V4_4: Generation = Generation { kernel: Kernel::V4_4, cfq: CfqGeneration::Ticks, ..V4_12 };
+    const V4_4: Generation =
+        Generation { kernel: Kernel::V4_4, plug_flushes_large: false, cfq: CfqGeneration::Ticks, ..V4_12 };
     const V4_19: Generation = Generation {
         kernel: Kernel::V4_19,
         budget: true,

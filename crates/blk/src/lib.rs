@@ -1,4 +1,4 @@
-//! The Linux multi-queue block layer and its I/O schedulers as a pure state machine.
+//! The Linux block layer, multi-queue and legacy, and its I/O schedulers as a pure state machine.
 //!
 //! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect).
 //! The same code runs in virtual time over device models and in real time over disks; the difference is the type
@@ -12,19 +12,27 @@
 //! queue, gets a driver tag, and goes to the [`Driver`]. At its end, [`Queue::complete`], its bios end, the scheduler
 //! is told, and the tags are free for whoever waits.
 //!
+//! # The other way
+//! [`LegacyQueue`] is the single queue that Linux had until 4.20, with noop, deadline and cfq: one lock, requests counted
+//! by class instead of tagged, and a dispatch queue that the driver empties. A [`Front`] is either of the two, by the
+//! scheduler's name.
+//!
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
 
 mod bio;
+mod check;
 mod driver;
 mod effects;
 mod elevator;
 mod flush_queue;
+mod front;
 mod hardware_queue;
 mod id_list;
 mod ids;
 mod ioprio;
 mod kernel;
+mod legacy;
 mod limits;
 mod merge;
 mod plug;
@@ -48,6 +56,7 @@ pub use elevator::{
     Requests, Scheduler, Serialized, WokenHctxs,
 };
 pub use flush_queue::FlushSteps;
+pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, SECTOR_BYTES, Sector, Waiter};
@@ -55,6 +64,10 @@ pub use ioprio::{IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
+};
+pub use legacy::{
+    IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL,
+    StoreSchedulerError, Tagging, legacy_kernel,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
@@ -72,6 +85,7 @@ pub use schedulers::{
 pub use schedulers::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
+    Noop,
 };
 pub use sharing::{Local, Lock, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};

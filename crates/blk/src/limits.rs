@@ -30,6 +30,8 @@ pub struct Limits {
     pub write_cache: bool,
     /// Whether the device can write one request past its cache (`queue/fua`).
     pub fua: bool,
+    /// Whether the device does other commands beside a flush (SATA disks with NCQ do not). Legacy queues ask.
+    pub flush_queueable: bool,
     /// Whether the device seeks: no limit, but a feature that schedulers ask for.
     pub rotational: bool,
 }
@@ -52,6 +54,7 @@ impl Limits {
             capacity: Sector(u64::MAX),
             write_cache: false,
             fua: false,
+            flush_queueable: true,
             rotational: false,
         }
     }

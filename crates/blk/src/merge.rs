@@ -166,6 +166,8 @@ pub fn absorb(first: &mut Request, second: &mut Rq) {
     first.sectors += second.sectors;
     first.segments += second.segments;
     first.start = first.start.min(second.start);
+    // Different priorities join only where bios of different priority merge too: the better one holds.
+    first.ioprio.0 = first.ioprio.0.min(second.ioprio.0);
     first.bios.append(&mut second.bios);
 }
 

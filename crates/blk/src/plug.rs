@@ -9,7 +9,7 @@ use crate::merge::{Edge, Merge, MergeRules};
 use crate::request::Rq;
 use crate::time::{Instant, Now};
 
-/// A newest request of so many sectors (128 KiB) flushes the plug before the next one.
+/// A newest request of so many sectors (128 KiB) flushes the plug before the next one, from 4.10 on.
 const FLUSH_SECTORS: u32 = 256;
 
 /// A task's plug for one queue.
@@ -66,6 +66,8 @@ impl Plug {
     /// Whether the plug must be flushed before another request is added.
     pub(crate) fn is_full(&self, generation: &Generation, merging: bool) -> bool {
         self.list.len() >= usize::from(generation.plug_limit)
-            || (merging && self.list.back().is_some_and(|newest| newest.sectors >= FLUSH_SECTORS))
+            || (generation.plug_flushes_large
+                && merging
+                && self.list.back().is_some_and(|newest| newest.sectors >= FLUSH_SECTORS))
     }
 }

@@ -64,7 +64,7 @@ impl Marks {
     pub const NONE: Marks = Marks(0);
     /// An elevator manages it: the scheduler hooks apply.
     pub const USES_ELEVATOR: Marks = Marks(1);
-    /// The elevator has given it out: no more merging.
+    /// The elevator has given it out, or (legacy queues) the driver has seen it: no more merging.
     pub const STARTED: Marks = Marks(2);
     /// Holds a piece of the driver's budget.
     pub const HAS_BUDGET: Marks = Marks(4);
@@ -72,6 +72,8 @@ impl Marks {
     pub const DONTPREP: Marks = Marks(8);
     /// The elevator has taken it in, and must be told when it is released.
     pub const INSERTED: Marks = Marks(16);
+    /// Legacy queues: no request may be sorted past it in the dispatch queue.
+    pub const SOFT_BARRIER: Marks = Marks(32);
 
     /// Its data is one step of a flush sequence.
     pub const IN_SEQUENCE: Marks = Marks(64);

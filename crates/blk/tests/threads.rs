@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::{
-    Bio, CpuId, Cx, Driver, Effect, Effects, Hz, Instant, Kernel, Limits, Nanos, NoMerges, NoProbe, Now, Op, Plug,
-    Queue, QueueConfig, Rejected, Rq, Sector, Status, Submission, Submitted, Threads, Waiter,
+    Bio, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, LEGACY_SCHEDULERS, Limits,
+    Nanos, NoMerges, NoProbe, Now, Op, Plug, QueueConfig, Rejected, Rq, Sector, Status, Submitted, Threads, Waiter,
 };
 
 /// A hung test ends after this long.
@@ -31,7 +31,9 @@ impl Driver for Null {
 
 /// What the threads share.
 struct Shared {
-    queue: Queue<Threads>,
+    queue: Front<Threads>,
+    /// ns.
+    clock: AtomicU64,
     /// How often each bio has ended.
     ended: Vec<AtomicU8>,
     left: AtomicU64,
@@ -50,16 +52,15 @@ struct Worker {
     delayed: bool,
     /// So many requests stay at the device until later calls.
     lag: usize,
-    clock: u64,
 }
 
 impl Worker {
-    fn call<R>(&mut self, body: impl FnOnce(&Queue<Threads>, &mut Cx<'_, Null, NoProbe>) -> R) -> R {
-        self.clock += 1000;
+    fn call<R>(&mut self, body: impl FnOnce(&Front<Threads>, &mut Cx<'_, Null, NoProbe>) -> R) -> R {
+        let now = Instant(self.shared.clock.fetch_add(1000, Ordering::Relaxed));
         let answer = body(
             &self.shared.queue,
             &mut Cx {
-                now: Hz::DEFAULT.now(Instant(self.clock)),
+                now: Hz::DEFAULT.now(now),
                 cpu: CpuId(self.number as u16),
                 driver: &mut self.device,
                 effects: &mut self.effects,
@@ -84,7 +85,7 @@ impl Worker {
                 }
                 Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
                 Effect::RunAll { delay: Nanos::ZERO } => self.run_all(),
-                Effect::RunHctx { .. } | Effect::RunAll { .. } => self.delayed = true,
+                Effect::RunHctx { .. } | Effect::RunAll { .. } | Effect::SetTimer(_) => self.delayed = true,
                 _ => {}
             }
         }
@@ -111,6 +112,7 @@ impl Worker {
     fn serve(&mut self) {
         self.reap(0);
         if std::mem::take(&mut self.delayed) {
+            self.call(|queue, cx| queue.timer(cx.now, cx.effects));
             self.run_all();
         }
         self.reap(0);
@@ -132,7 +134,7 @@ impl Worker {
         }
     }
 
-    fn submit(&mut self, submission: &mut Submission, plug: &mut Option<Plug>) {
+    fn submit(&mut self, submission: &mut FrontSubmission, plug: &mut Option<Plug>) {
         while self.call(|queue, cx| queue.submit(cx, submission, plug.as_mut())) == Submitted::Parked {
             self.sleep();
             if self.shared.failed.load(Ordering::Relaxed) {
@@ -143,7 +145,7 @@ impl Worker {
     }
 
     fn work(mut self) {
-        let mut submission = Submission::idle(Waiter(self.number));
+        let mut submission = self.shared.queue.submission(Waiter(self.number));
         let mut plug = None;
         for n in 0..BIOS_PER_THREAD {
             // Runs of four neighbours, some of them in a plug.
@@ -173,7 +175,8 @@ fn drive(config: &QueueConfig, scheduler: &str, lag: usize) {
     let threads = u32::from(config.cpus);
     let bios = u64::from(threads) * BIOS_PER_THREAD;
     let shared = Arc::new(Shared {
-        queue: Queue::new(config, scheduler).expect("a valid configuration"),
+        queue: Front::new(config, scheduler).expect("a valid configuration"),
+        clock: AtomicU64::new(0),
         ended: (0..bios).map(|_| AtomicU8::new(0)).collect(),
         left: AtomicU64::new(bios),
         woken: (0..threads).map(|_| Default::default()).collect(),
@@ -184,7 +187,7 @@ fn drive(config: &QueueConfig, scheduler: &str, lag: usize) {
         let (shared, done) = (Arc::clone(&shared), done.clone());
         std::thread::spawn(move || {
             let (device, effects) = (Null::default(), Effects::new());
-            Worker { shared, number, device, effects, delayed: false, lag, clock: 0 }.work();
+            Worker { shared, number, device, effects, delayed: false, lag }.work();
             let _ = done.send(());
         });
     }
@@ -248,6 +251,16 @@ fn two_threads_lose_nothing_with_mq_deadline() {
 #[test]
 fn four_threads_lose_nothing_with_mq_deadline() {
     every_device(Kernel::V6_18, 4, "mq-deadline");
+}
+
+#[test]
+fn two_and_four_threads_lose_nothing_on_the_legacy_front() {
+    for scheduler in LEGACY_SCHEDULERS {
+        for (threads, depth, lag, nr_requests) in [(2, 1, 0, 4), (2, 8, 3, 4), (4, 4, 0, 4), (4, 64, 8, 128)] {
+            let config = QueueConfig { nr_requests: Some(nr_requests), ..config(Kernel::V4_12, threads, 1, depth) };
+            drive(&config, scheduler, lag);
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Instant as WallClock;
 
+use hoistway_blk::is_legacy;
 use hoistway_results::document::{Front, JobSummary, Run};
 use hoistway_results::fio::{Output, OutputParameters};
 use rayon::prelude::*;
@@ -45,7 +46,7 @@ fn one(scenario: &Scenario<'_>, spec: &RunSpec, control: &Control) -> Result<(Ru
         .collect();
     let run = Run {
         scheduler: spec.scheduler.clone(),
-        front: Front::Mq,
+        front: if is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
         tunables,
         repeat: 0,
         seed: spec.seed,

@@ -1,13 +1,18 @@
 //! A disk: a device with its driver and its queue, and the runs that are waiting to happen.
 
-use hoistway_blk::{ConfigError, HctxId, Instant, Kernel, Limits, Local, Nanos, NoMerges, Queue, QueueConfig, Sector};
+use hoistway_blk::{
+    ConfigError, Front, HctxId, Instant, Kernel, Limits, Local, Nanos, NoMerges, PlugUse, QueueConfig, Sector,
+    kernel_of_front,
+};
 use hoistway_device::Preset;
 
 use crate::driver::DiskDriver;
 
 /// One device under test.
 pub(crate) struct Disk {
-    pub(crate) queue: Queue<Local>,
+    pub(crate) front: Front<Local>,
+    /// Which system calls plug, on the kernel that the front is of.
+    pub(crate) plug_use: PlugUse,
     pub(crate) driver: DiskDriver,
     /// For each hardware queue the run that is set, if any.
     runs: Vec<PendingRun>,
@@ -24,7 +29,7 @@ struct PendingRun {
 /// How the queue of a device is made.
 #[derive(Clone, Debug)]
 pub struct QueueSettings {
-    /// The kernel whose behaviour is wanted.
+    /// The kernel whose behaviour is wanted. Legacy schedulers, if it has none, get the last one that had them.
     pub kernel: Kernel,
     /// CPUs of the host.
     pub cpus: u16,
@@ -75,9 +80,15 @@ impl Disk {
         scheduler: &str,
         seed: u64,
     ) -> Result<Self, ConfigError> {
-        let queue = Queue::new(&settings.config(preset), scheduler)?;
-        let runs = vec![PendingRun::default(); usize::from(queue.hw_queues())];
-        Ok(Disk { queue, driver: DiskDriver::new(preset.build(seed)), runs, timer_setting: 0 })
+        let kernel = kernel_of_front(settings.kernel, scheduler);
+        let front = Front::new(&QueueSettings { kernel, ..settings.clone() }.config(preset), scheduler)?;
+        Ok(Disk {
+            driver: DiskDriver::new(preset.build(seed)),
+            plug_use: front.generation().plug_use,
+            runs: vec![PendingRun::default(); usize::from(front.hw_queues())],
+            timer_setting: 0,
+            front,
+        })
     }
 
     /// Sets a run of `hctx` for `due`, instead of one that was set before. Answers the number of the setting.

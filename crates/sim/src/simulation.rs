@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hoistway_blk::{
-    CgroupId, ConfigError, CpuId, Cx, Effect, Effects, HctxId, Hz, Instant, Nanos, NoProbe, Now, PlugUse, Probe,
-    Status, StoreError, Submitted,
+    CgroupId, ConfigError, CpuId, Cx, Effect, Effects, Front, HctxId, Hz, Instant, Local, Nanos, NoProbe, Now, PlugUse,
+    Probe, Status, StoreError, Submitted, Waiter,
 };
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
@@ -146,7 +146,6 @@ struct Simulation<'a, P> {
     workload: &'a Workload,
     now: Instant,
     clock: TickClock,
-    plug_use: PlugUse,
     worker_hop: Nanos,
     events: EventQueue,
     /// Tasks that were woken inside a system call: they go first.
@@ -171,7 +170,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         for (index, preset) in scenario.devices.iter().enumerate() {
             let disk = Disk::new(preset, &scenario.queue, &spec.scheduler, spec.seed ^ (index as u64 + 1) << 32)?;
             for (name, text) in &spec.tunables {
-                let set = disk.queue.set_tunable(Hz::now(generation.hz, Instant::ZERO), name, text, &mut effects);
+                let set = disk.front.set_tunable(Hz::now(generation.hz, Instant::ZERO), name, text, &mut effects);
                 set.map_err(|error| RunError::Tunable {
                     scheduler: spec.scheduler.clone(),
                     name: name.clone(),
@@ -207,13 +206,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 seed: spec.seed,
                 runtime: scenario.runtime,
             };
-            tasks.push(Task::new(process, generator, &placement));
+            let submission = disks[process.file as usize].front.submission(Waiter(number));
+            tasks.push(Task::new(process, generator, submission, &placement));
         }
         Ok(Simulation {
             workload: scenario.workload,
             now: Instant::ZERO,
             clock: TickClock::new(generation.hz),
-            plug_use: generation.plug_use,
             worker_hop: scenario.queue.worker_hop,
             events: EventQueue::default(),
             woken: VecDeque::new(),
@@ -291,7 +290,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 let now = self.clock.now;
                 let on = &mut self.disks[disk as usize];
                 if on.is_timer(setting) {
-                    on.queue.timer(now, &mut self.effects);
+                    on.front.timer(now, &mut self.effects);
                     self.settle(disk, CpuId(0));
                 }
             }
@@ -315,7 +314,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 self.run_task(task);
             }
             Work::KickRequeue(disk) => {
-                self.with_queue(disk, CpuId(0), |queue, cx| queue.kick_requeue(cx));
+                self.with_front(disk, CpuId(0), |front, cx| front.kick_requeue(cx));
                 self.settle(disk, CpuId(0));
             }
         }
@@ -351,15 +350,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
     // --- calls into the block layer ---
 
     #[inline]
-    fn with_queue<R>(
+    fn with_front<R>(
         &mut self,
         disk: u32,
         cpu: CpuId,
-        body: impl FnOnce(&hoistway_blk::Queue<hoistway_blk::Local>, &mut Cx<'_, crate::driver::DiskDriver, P>) -> R,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, crate::driver::DiskDriver, P>) -> R,
     ) -> R {
         let now = self.clock.now;
-        let Disk { queue, driver, .. } = &mut self.disks[disk as usize];
-        body(queue, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe })
+        let Disk { front, driver, .. } = &mut self.disks[disk as usize];
+        body(front, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe })
     }
 
     #[inline]
@@ -368,7 +367,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let Some(rq) = driver.finish(tag) else { return };
         let restart = driver.take_restart();
         let cpu = rq.ctx;
-        self.with_queue(disk, cpu, |queue, cx| queue.complete(cx, rq, Status::Ok));
+        self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, Status::Ok));
         self.settle(disk, cpu);
         if restart {
             self.run_all(disk, cpu, Nanos::ZERO);
@@ -380,8 +379,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if !on.take_run(hctx, setting) {
             return;
         }
-        let cpu = on.queue.hctx(hctx).cpus().first().copied().unwrap_or_default();
-        self.with_queue(disk, cpu, |queue, cx| queue.run_hctx(cx, hctx));
+        let cpu = on.front.worker_cpu(hctx);
+        self.with_front(disk, cpu, |front, cx| front.run_hctx(cx, hctx));
         self.settle(disk, cpu);
     }
 
@@ -396,14 +395,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
             let (disk, cpu) = (task.disk, task.cpu);
             match task.next(self.now) {
                 Next::Submit => {
-                    if !task.is_plugged && opens_plug(self.plug_use, task.call_size()) {
+                    let now = self.clock.now;
+                    let Disk { front, driver, plug_use, .. } = &mut self.disks[disk as usize];
+                    if !task.is_plugged && opens_plug(*plug_use, task.call_size()) {
                         task.is_plugged = true;
                     }
-                    let now = self.clock.now;
-                    let Disk { queue, driver, .. } = &mut self.disks[disk as usize];
                     let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
                     let plug = task.is_plugged.then_some(&mut task.plug);
-                    let submitted = queue.submit(&mut cx, &mut task.submission, plug);
+                    let submitted = front.submit(&mut cx, &mut task.submission, plug);
                     if submitted == Submitted::Parked {
                         task.park();
                     }
@@ -415,7 +414,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Next::EndCall => {
                     if std::mem::take(&mut task.is_plugged) {
                         let mut plug = std::mem::take(&mut task.plug);
-                        self.with_queue(disk, cpu, |queue, cx| queue.flush_plug(cx, &mut plug));
+                        self.with_front(disk, cpu, |front, cx| front.flush_plug(cx, &mut plug));
                         self.tasks[number as usize].plug = plug;
                         self.settle(disk, cpu);
                     }
@@ -431,6 +430,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     return;
                 }
                 Next::Exit => {
+                    let io_context = task.io_context();
+                    let front = &self.disks[disk as usize].front;
+                    front.io_context_exited(self.clock.now, &mut self.effects, io_context);
+                    self.settle(disk, cpu);
                     self.running -= 1;
                     self.start_phase();
                     return;
@@ -492,13 +495,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Sets runs of all hardware queues; with a delay those that are set already are left alone.
     fn run_all(&mut self, disk: u32, cpu: CpuId, delay: Nanos) {
         let on = &self.disks[disk as usize];
-        if on.queue.hw_queues() == 1 {
+        if on.front.hw_queues() == 1 {
             if delay == Nanos::ZERO || on.run_due(HctxId(0)).is_none() {
                 self.set_run(disk, HctxId(0), delay);
             }
             return;
         }
-        let hctxs: Vec<HctxId> = on.queue.hctxs_of_run_all(cpu).collect();
+        let hctxs: Vec<HctxId> = on.front.hctxs_of_run_all(cpu).collect();
         for hctx in hctxs {
             if delay == Nanos::ZERO || self.disks[disk as usize].run_due(hctx).is_none() {
                 self.set_run(disk, hctx, delay);

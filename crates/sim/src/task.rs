@@ -6,8 +6,7 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CpuId, Instant, IoContextId, IoPriority, Nanos, Op, Plug, Sector, Status, Submission,
-    Waiter,
+    Bio, BioFlags, CgroupId, CpuId, FrontSubmission, Instant, IoContextId, IoPriority, Nanos, Op, Plug, Sector, Status,
 };
 use hoistway_results::ProcessResult;
 use hoistway_workload::{Generator, Io, Pacer, Process, ThinkBlocks, WriteSync};
@@ -50,7 +49,7 @@ pub(crate) struct Task {
     batch: VecDeque<u32>,
     /// Put forward in the running system call.
     called: Vec<u32>,
-    pub(crate) submission: Submission,
+    pub(crate) submission: FrontSubmission,
     /// The submission sleeps for a tag.
     is_parked: bool,
     /// The queue was full and now drains to `iodepth_low`.
@@ -113,7 +112,12 @@ pub(crate) struct Placement {
 }
 
 impl Task {
-    pub(crate) fn new(process: &Process, generator: Generator, placement: &Placement) -> Self {
+    pub(crate) fn new(
+        process: &Process,
+        generator: Generator,
+        submission: FrontSubmission,
+        placement: &Placement,
+    ) -> Self {
         let direct_write = BioFlags::SYNC.with(BioFlags::IDLE);
         let write_flags = match process.write_sync {
             WriteSync::None => direct_write,
@@ -135,7 +139,7 @@ impl Task {
             ended: VecDeque::with_capacity(depth as usize),
             batch: VecDeque::with_capacity(depth as usize),
             called: Vec::with_capacity(depth as usize),
-            submission: Submission::idle(Waiter(placement.number)),
+            submission,
             is_parked: false,
             is_draining: false,
             is_fenced: false,
@@ -177,6 +181,12 @@ impl Task {
             self.deadline += shift;
         }
         self.measurement = Measurement::new(process, start);
+    }
+
+    /// The process, as schedulers know it.
+    #[inline]
+    pub(crate) fn io_context(&self) -> IoContextId {
+        IoContextId(self.number + 1)
     }
 
     pub(crate) fn phase(&self) -> u32 {
@@ -421,7 +431,7 @@ impl Task {
             write_hint: 0,
             flags,
             ioprio: self.ioprio,
-            io_context: IoContextId(self.number + 1),
+            io_context: self.io_context(),
             cgroup: self.cgroup,
             owner: u64::from(self.number) << 32 | u64::from(index),
         }

@@ -4,6 +4,7 @@
 //! [`Serialized`] puts one behind a lock; [`Kyber`] needs none. [`Elevator`] is the choice among them, an enum so that
 //! calls inline.
 
+mod custody;
 mod finished;
 mod merge_index;
 mod reason;
@@ -11,6 +12,7 @@ mod scheduler;
 mod serialized;
 mod woken;
 
+pub(crate) use custody::Custody;
 pub use reason::Reason;
 pub use scheduler::{Allocation, Calls, Choice, Completions, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler};
 pub use serialized::Serialized;

@@ -1,40 +1,34 @@
-//! A policy behind one lock: everything around a policy that does not depend on which policy it is.
+//! A policy behind one lock of its own.
 //!
-//! The lock, the requests themselves, the merge cache and hash, what the hot path may know without the lock
-//! (is there work? how deep may it allocate?), and how completions get in. Every public call takes the policy's
-//! lock at most once and no other lock meanwhile, so that it is one *step* of the way.
+//! The lock around the policy's custody, what the hot path may know without the lock (is there work? how deep may it
+//! allocate?), and how completions get in. Every public call takes the policy's lock at most once and no other lock
+//! meanwhile, so that it is one *step* of the way.
 
 use crate::bio::{Bio, Op, is_sync};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
-use crate::merge::{self, Edge, Merge, MergeRules, NoMerges};
+use crate::merge::{Edge, MergeRules};
 use crate::request::{Marks, Request, Rq};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::Depth;
 use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
 
+use super::custody::Custody;
 use super::finished::FinishedSet;
-use super::merge_index::MergeIndex;
 use super::reason::Reason;
-use super::scheduler::{Allocation, Calls, Completions, Needs, Place, PolicyCx, Requests, Scheduler};
+use super::scheduler::{Allocation, Calls, Completions, Needs, Place, PolicyCx, Scheduler};
 
 /// A policy and what it needs around it.
 pub struct Serialized<S, Sh: Sharing> {
     name: &'static str,
     needs: Needs,
-    inner: Sh::Lock<Inner<S>>,
+    custody: Sh::Lock<Custody<S>>,
     /// Whether dispatching is worth the lock.
     has_work: Sh::Word,
     /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none.
     depths: [Sh::Word; 3],
     finished: FinishedSet<Sh>,
-}
-
-struct Inner<S> {
-    policy: S,
-    requests: Requests,
-    index: MergeIndex,
 }
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -48,131 +42,6 @@ fn depth_kind(allocation: &Allocation) -> usize {
     }
 }
 
-impl<S: Scheduler> Inner<S> {
-    /// Calls the policy.
-    #[inline]
-    fn call<R>(&mut self, now: Now, calls: &mut Calls, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
-        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls })
-    }
-
-    /// The request that `bio` should try to join, by cache, hash and the policy's own index, in this order.
-    fn candidate(&mut self, now: Now, rules: &MergeRules, bio: &Bio, calls: &mut Calls) -> Option<RqId> {
-        // The policy is asked about the last merged request wherever that lies: bfq merges queues on that occasion.
-        if let Some(last) = self.index.last()
-            && rules.alike(self.requests.get(last), bio)
-            && self.allows(now, last, bio, calls)
-            && rules.edge(self.requests.get(last), bio).is_some()
-        {
-            return Some(last);
-        }
-        if rules.nomerges != NoMerges::All {
-            return None;
-        }
-        let requests = &self.requests;
-        let by_end = self.index.find(bio.sector, |id| merge::mergeable(requests.get(id)));
-        if let Some(id) = by_end
-            && rules.edge(self.requests.get(id), bio).is_some()
-            && self.allows(now, id, bio, calls)
-        {
-            return Some(id);
-        }
-        let front = self.call(now, calls, |policy, cx| policy.front_candidate(cx, bio))?;
-        (rules.edge(self.requests.get(front), bio) == Some(Edge::Front) && self.allows(now, front, bio, calls))
-            .then_some(front)
-    }
-
-    fn allows(&mut self, now: Now, id: RqId, bio: &Bio, calls: &mut Calls) -> bool {
-        self.call(now, calls, |policy, cx| policy.allow_merge(cx, id, bio))
-    }
-
-    /// After `id` grew at `edge`: joins it with its neighbour if the gap between them is closed.
-    fn after_growth(
-        &mut self,
-        now: Now,
-        rules: &MergeRules,
-        id: RqId,
-        edge: Edge,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
-    ) {
-        let (first, second) = match edge {
-            Edge::Back => (Some(id), self.policy.next(id)),
-            Edge::Front => (self.policy.previous(id), Some(id)),
-        };
-        if let (Some(first), Some(second)) = (first, second)
-            && rules.may_absorb(self.requests.get(first), self.requests.get(second))
-        {
-            freed.push(self.absorb(now, first, second, calls));
-            return;
-        }
-        self.call(now, calls, |policy, cx| policy.grown(cx, id, edge));
-        if edge == Edge::Back {
-            self.index.hash(id, self.requests.get(id).end());
-        }
-        self.index.set_last(id);
-    }
-
-    /// Lets `first` absorb `second`; both are inserted and adjacent.
-    fn absorb(&mut self, now: Now, first: RqId, second: RqId, calls: &mut Calls) -> Rq {
-        self.call(now, calls, |policy, cx| policy.absorbed(cx, first, second));
-        self.index.forget(second);
-        let absorbed = self.requests.join(first, second, merge::absorb);
-        self.index.hash(first, self.requests.get(first).end());
-        self.index.set_last(first);
-        absorbed
-    }
-
-    /// Appends a request on its way in to one that is queued, if one ends where it starts, and goes on with the
-    /// grown one. Answers the newcomer if it found no such request.
-    fn insertion_merge(
-        &mut self,
-        now: Now,
-        rules: &MergeRules,
-        mut rq: Rq,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
-    ) -> Option<Rq> {
-        if rules.nomerges == NoMerges::Nothing || !merge::mergeable(&rq) {
-            return Some(rq);
-        }
-        let last = self.index.last().filter(|&last| rules.may_absorb(self.requests.get(last), &rq));
-        let mut survivor = match last {
-            Some(last) => last,
-            None if rules.nomerges == NoMerges::All => match self.appendable(rules, &rq) {
-                Some(id) => id,
-                None => return Some(rq),
-            },
-            None => return Some(rq),
-        };
-        merge::absorb(self.requests.get_mut(survivor), &mut rq);
-        self.call(now, calls, |policy, cx| policy.dropped(cx, rq.id()));
-        freed.push(rq);
-        self.call(now, calls, |policy, cx| policy.grown(cx, survivor, Edge::Back));
-        self.index.hash(survivor, self.requests.get(survivor).end());
-        self.index.set_last(survivor);
-        if last.is_none() {
-            while let Some(first) = self.appendable_id(rules, survivor) {
-                freed.push(self.absorb(now, first, survivor, calls));
-                survivor = first;
-            }
-        }
-        None
-    }
-
-    /// The hashed request that may absorb `rq`.
-    fn appendable(&mut self, rules: &MergeRules, rq: &Request) -> Option<RqId> {
-        let requests = &self.requests;
-        let id = self.index.find(rq.sector, |id| merge::mergeable(requests.get(id)))?;
-        rules.may_absorb(self.requests.get(id), rq).then_some(id)
-    }
-
-    fn appendable_id(&mut self, rules: &MergeRules, id: RqId) -> Option<RqId> {
-        let requests = &self.requests;
-        let first = self.index.find(requests.get(id).sector, |id| merge::mergeable(requests.get(id)))?;
-        (first != id && rules.may_absorb(requests.get(first), requests.get(id))).then_some(first)
-    }
-}
-
 impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     /// Puts a policy behind a lock; it will be given request ids below `capacity`.
     #[must_use]
@@ -181,12 +50,12 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         let serialized: Self = Serialized {
             name: policy.name(),
             needs,
-            inner: Sh::Lock::new(Inner { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity) }),
+            custody: Sh::Lock::new(Custody::new(policy, capacity)),
             has_work: Sh::Word::new(0),
             depths: [NO_LIMIT; 3].map(Sh::Word::new),
             finished: FinishedSet::new(capacity),
         };
-        serialized.inner.with(|inner| serialized.publish_depths(inner));
+        serialized.custody.with(|custody| serialized.publish_depths(custody));
         serialized
     }
 
@@ -204,19 +73,19 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
 
     /// Takes the lock, lets the policy learn what has ended meanwhile, runs `body`, publishes whether there is work.
     #[inline]
-    fn locked<R>(&self, now: Now, calls: &mut Calls, body: impl FnOnce(&mut Inner<S>, &mut Calls) -> R) -> R {
-        self.inner.with(|inner| {
+    fn locked<R>(&self, now: Now, calls: &mut Calls, body: impl FnOnce(&mut Custody<S>, &mut Calls) -> R) -> R {
+        self.custody.with(|custody| {
             if self.needs.completions == Completions::Deferred {
-                self.finished.drain(|id| inner.call(now, calls, |policy, cx| policy.finish(cx, id)));
+                self.finished.drain(|id| custody.call(now, calls, |policy, cx| policy.finish(cx, id)));
             }
-            let answer = body(inner, calls);
-            self.has_work.store(u64::from(inner.policy.has_work()));
+            let answer = body(custody, calls);
+            self.has_work.store(u64::from(custody.policy().has_work()));
             answer
         })
     }
 
     /// Publishes the tag limits, so that allocation need not ask under the lock.
-    fn publish_depths(&self, inner: &mut Inner<S>) {
+    fn publish_depths(&self, custody: &mut Custody<S>) {
         let probes = [(Op::Read, false), (Op::Write, true), (Op::Write, false)];
         for (word, (op, sync)) in self.depths.iter().zip(probes) {
             let flags = if sync { crate::bio::BioFlags::SYNC } else { crate::bio::BioFlags::NONE };
@@ -228,7 +97,7 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
                 cgroup: CgroupId::ROOT,
             };
             let mut calls = Calls::default();
-            let limit = inner.call(Now::default(), &mut calls, |policy, cx| policy.limit_depth(cx, &allocation));
+            let limit = custody.call(Now::default(), &mut calls, |policy, cx| policy.limit_depth(cx, &allocation));
             word.store(limit.map_or(NO_LIMIT, u64::from));
         }
     }
@@ -243,24 +112,7 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         freed: &mut Vec<Rq>,
         calls: &mut Calls,
     ) -> Option<Edge> {
-        self.locked(now, calls, |inner, calls| {
-            let candidate = bio.as_ref()?;
-            if self.needs.bios {
-                inner.call(now, calls, |policy, cx| policy.bio_arrived(cx, candidate));
-            }
-            let id = inner.candidate(now, rules, candidate, calls)?;
-            match rules.merge(inner.requests.get_mut(id), bio) {
-                Merge::Merged(edge) => {
-                    inner.after_growth(now, rules, id, edge, freed, calls);
-                    Some(edge)
-                }
-                Merge::TooLong => {
-                    inner.index.uncache(id);
-                    None
-                }
-                Merge::No => None,
-            }
-        })
+        self.locked(now, calls, |custody, calls| custody.merge_bio(now, rules, bio, freed, calls))
     }
 
     /// Takes a list of requests in, in order and under one lock hold. Requests that were absorbed on the way are
@@ -274,19 +126,9 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         freed: &mut Vec<Rq>,
         calls: &mut Calls,
     ) {
-        self.locked(now, calls, |inner, calls| {
+        self.locked(now, calls, |custody, calls| {
             for rq in list {
-                inner.call(now, calls, |policy, cx| policy.arrived(cx, &rq));
-                let Some(mut rq) = inner.insertion_merge(now, rules, rq, freed, calls) else { continue };
-                rq.marks.set(Marks::INSERTED);
-                let (id, end) = (rq.id(), rq.end());
-                let findable = place == Place::Sorted && merge::mergeable(&rq);
-                inner.requests.hold(rq);
-                inner.call(now, calls, |policy, cx| policy.insert(cx, id, place));
-                if findable {
-                    inner.index.hash(id, end);
-                    inner.index.set_last_if_none(id);
-                }
+                custody.insert(now, rules, rq, place, freed, calls);
             }
         });
     }
@@ -294,15 +136,12 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     /// Asks the policy for the next request.
     #[inline]
     pub fn dispatch(&self, now: Now, hctx: HctxId, calls: &mut Calls) -> (Option<Rq>, Reason) {
-        self.locked(now, calls, |inner, calls| {
-            let choice = inner.call(now, calls, |policy, cx| policy.dispatch(cx, hctx));
-            let rq = choice.rq.map(|id| {
-                inner.index.forget(id);
-                let mut rq = inner.requests.release(id);
+        self.locked(now, calls, |custody, calls| {
+            let (mut rq, reason) = custody.dispatch(now, hctx, calls);
+            if let Some(rq) = &mut rq {
                 rq.marks.set(Marks::STARTED);
-                rq
-            });
-            (rq, choice.reason)
+            }
+            (rq, reason)
         })
     }
 
@@ -317,8 +156,8 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     pub fn limit_depth(&self, now: Now, allocation: &Allocation, calls: &mut Calls) -> Depth {
         let limit = if self.needs.depth_by_context {
-            self.locked(now, calls, |inner, calls| {
-                inner.call(now, calls, |policy, cx| policy.limit_depth(cx, allocation))
+            self.locked(now, calls, |custody, calls| {
+                custody.call(now, calls, |policy, cx| policy.limit_depth(cx, allocation))
             })
         } else {
             match self.depths[depth_kind(allocation)].load() {
@@ -333,7 +172,7 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     pub fn prepare(&self, now: Now, rq: &Request, calls: &mut Calls) {
         if self.needs.preparation {
-            self.locked(now, calls, |inner, calls| inner.call(now, calls, |policy, cx| policy.prepare(cx, rq)));
+            self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.prepare(cx, rq)));
         }
     }
 
@@ -343,31 +182,31 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         match self.needs.completions {
             Completions::Deferred => self.finished.add(id),
             Completions::AtOnce => {
-                self.locked(now, calls, |inner, calls| inner.call(now, calls, |policy, cx| policy.finish(cx, id)));
+                self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.finish(cx, id)));
             }
         }
     }
 
     /// A request that was given out comes back; its insertion follows.
     pub fn requeued(&self, now: Now, id: RqId, calls: &mut Calls) {
-        self.locked(now, calls, |inner, calls| inner.call(now, calls, |policy, cx| policy.requeued(cx, id)));
+        self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.requeued(cx, id)));
     }
 
     /// The policy's timer has come.
     pub fn timer(&self, now: Now, calls: &mut Calls) {
-        self.locked(now, calls, |inner, calls| inner.call(now, calls, |policy, cx| policy.timer(cx)));
+        self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.timer(cx)));
     }
 
     /// Something happened to a process or cgroup.
     pub fn tell(&self, now: Now, calls: &mut Calls, what: impl FnOnce(&mut S, &mut PolicyCx<'_>)) {
-        self.locked(now, calls, |inner, calls| inner.call(now, calls, what));
+        self.locked(now, calls, |custody, calls| custody.call(now, calls, what));
     }
 
     /// `nr_requests` has changed.
     pub fn depth_updated(&self, nr_requests: u32) {
-        self.inner.with(|inner| {
-            inner.policy.depth_updated(nr_requests);
-            self.publish_depths(inner);
+        self.custody.with(|custody| {
+            custody.policy_mut().depth_updated(nr_requests);
+            self.publish_depths(custody);
         });
     }
 
@@ -376,17 +215,13 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         // What has ended and was not told of yet.
         self.locked(Now::default(), &mut Calls::default(), |_, _| {});
         self.finished = FinishedSet::new(capacity);
-        self.inner.with(|inner| {
-            inner.requests.grow(capacity);
-            inner.index.grow(capacity);
-            inner.policy.grow(capacity);
-        });
+        self.custody.with(|custody| custody.grow(capacity));
     }
 
     /// The policy's tunables.
     #[must_use]
     pub fn tunables(&self) -> &'static [Tunable] {
-        self.inner.with(|inner| inner.policy.tunables())
+        self.custody.with(|custody| custody.policy().tunables())
     }
 
     /// A tunable's value as its file shows it.
@@ -394,10 +229,7 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.inner.with(|inner| {
-            let index = inner.policy.tunables().iter().position(|tunable| tunable.name == name);
-            index.map(|index| inner.policy.tunable(index)).ok_or(StoreError::Unknown)
-        })
+        self.custody.with(|custody| custody.tunable(name))
     }
 
     /// Writes a tunable, with the kernel's parsing, clamping and errors.
@@ -405,12 +237,9 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, calls: &mut Calls) -> Result<(), StoreError> {
-        self.locked(now, calls, |inner, calls| {
-            let tunables = inner.policy.tunables();
-            let index = tunables.iter().position(|tunable| tunable.name == name).ok_or(StoreError::Unknown)?;
-            let value = tunables[index].parse(inner.policy.grammar(), text)?;
-            inner.call(now, calls, |policy, cx| policy.set_tunable(cx, index, value));
-            self.publish_depths(inner);
+        self.locked(now, calls, |custody, calls| {
+            custody.set_tunable(now, name, text, calls)?;
+            self.publish_depths(custody);
             Ok(())
         })
     }

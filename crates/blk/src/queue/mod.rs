@@ -1,6 +1,6 @@
 //! The queue of a device: the way of a request from `submit` to its end.
 //!
-//! The files in the order of the way: `check`, `submit` (split, merge, allocate), `unplug`, `insert`, `run` (which
+//! The files in the order of the way: `submit` (split, merge, allocate), `unplug`, `insert`, `run` (which
 //! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`; beside it `flush`, the sequence of
 //! what must be durable, `freeze`, the gate in front, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
@@ -11,7 +11,6 @@
 
 mod affinity;
 mod attributes;
-mod check;
 mod complete;
 mod flush;
 mod freeze;
@@ -190,7 +189,7 @@ impl<Sh: Sharing> Queue<Sh> {
         let capacity = depth * u32::from(config.hw_queues.min(config.cpus));
         Ok(match scheduler {
             "none" => Elevator::None,
-            "mq-deadline" | "deadline" => {
+            "mq-deadline" => {
                 let policy = MqDeadlineConfig::new(config.kernel.generation(), depth);
                 Elevator::mq_deadline(MqDeadline::new(policy, capacity), capacity)
             }

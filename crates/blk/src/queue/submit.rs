@@ -1,10 +1,10 @@
 //! The way in: a bio is split, merged or given a request (`block-layer.md` 7).
 
-use super::check::Checked;
 use super::run::HctxRun;
 use super::unplug::PlugFlush;
 use super::{Cx, Queue, Step};
 use crate::bio::{Bio, BioFlags, Status, is_flush_type};
+use crate::check::{Checked, check};
 use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
 use crate::elevator::Allocation;
@@ -148,7 +148,7 @@ impl<Sh: Sharing> Queue<Sh> {
                     return self.shut_out(cx, submission, plug);
                 }
                 submission.is_inside = true;
-                match self.check(bio) {
+                match check(&self.rules.limits, bio) {
                     Checked::Goes => {
                         cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
                         self.enter(cx, submission)

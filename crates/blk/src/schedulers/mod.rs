@@ -5,6 +5,7 @@ mod bfq;
 mod cfq;
 mod kyber;
 mod mq_deadline;
+mod noop;
 mod process_queue;
 
 pub use bfq::{
@@ -14,3 +15,4 @@ pub use bfq::{
 pub use cfq::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading};
 pub use mq_deadline::{MqDeadline, MqDeadlineConfig};
+pub use noop::Noop;

@@ -8,7 +8,9 @@ use std::time::{Instant as WallClock, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use hoistway_blk::{Effects, Instant, Kernel, Local, Nanos, Queue, QueueConfig, SCHEDULERS};
+use hoistway_blk::{
+    ALL_SCHEDULERS, Effects, Front, Instant, Kernel, Local, Nanos, QueueConfig, is_legacy, kernel_of_front,
+};
 use hoistway_device::Preset;
 use hoistway_results::ResultsDocument;
 use hoistway_results::document::FormatTag;
@@ -98,6 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let queue = QueueSettings { kernel: arguments.kernel, cpus: CPUS, nr_requests: None, worker_hop: WORKER_HOP };
     let config = queue.config(&devices[0]);
     notices.extend(try_settings(&settings, &config)?);
+    notices.extend(legacy_notice(&schedulers, arguments.kernel));
     notices.extend(workload.notices.iter().cloned());
     let output = Output::open(arguments.output.as_deref())?;
 
@@ -247,16 +250,28 @@ fn choose_schedulers(wanted: &[String]) -> Result<Vec<String>> {
     let mut chosen: Vec<String> = Vec::new();
     for name in wanted {
         if name == "all" {
-            chosen.extend(SCHEDULERS.iter().map(|&known| known.to_owned()));
-        } else if SCHEDULERS.contains(&name.as_str()) {
+            chosen.extend(ALL_SCHEDULERS.map(str::to_owned));
+        } else if ALL_SCHEDULERS.contains(&name.as_str()) {
             chosen.push(name.clone());
         } else {
-            bail!("--schedulers {name}: unknown scheduler (expected all, or some of {})", SCHEDULERS.join(", "));
+            bail!("--schedulers {name}: unknown scheduler (expected all, or some of {})", ALL_SCHEDULERS.join(", "));
         }
     }
     let mut seen = std::collections::BTreeSet::new();
     chosen.retain(|name| seen.insert(name.clone()));
     Ok(chosen)
+}
+
+/// What must be said of schedulers that run on a block layer which the kernel no longer has.
+fn legacy_notice(schedulers: &[String], kernel: Kernel) -> Option<String> {
+    let legacy: Vec<&str> = schedulers.iter().map(String::as_str).filter(|name| is_legacy(name)).collect();
+    let runs_as = kernel_of_front(kernel, legacy.first()?);
+    (runs_as != kernel).then(|| {
+        format!(
+            "{}: the legacy single queue, which Linux {kernel} no longer has; run as in 4.20, the last release with it.",
+            legacy.join(", ")
+        )
+    })
 }
 
 type Settings = BTreeMap<String, Vec<(String, String)>>;
@@ -271,8 +286,8 @@ fn parse_settings(wanted: &[String], schedulers: &[String]) -> Result<Settings> 
         let Some((scheduler, tunable, value)) = parsed else {
             bail!("--set {setting}: expected SCHED.TUNABLE=VALUE, such as mq-deadline.fifo_batch=1");
         };
-        if !SCHEDULERS.contains(&scheduler) {
-            bail!("--set {setting}: unknown scheduler \"{scheduler}\" (expected one of {})", SCHEDULERS.join(", "));
+        if !ALL_SCHEDULERS.contains(&scheduler) {
+            bail!("--set {setting}: unknown scheduler \"{scheduler}\" (expected one of {})", ALL_SCHEDULERS.join(", "));
         }
         if !schedulers.iter().any(|known| known == scheduler) {
             bail!("--set {setting}: {scheduler} is not among the schedulers that are compared");
@@ -288,8 +303,8 @@ fn try_settings(settings: &Settings, config: &QueueConfig) -> Result<Vec<String>
     let now = config.kernel.generation().hz.now(Instant::ZERO);
     let mut notices = Vec::new();
     for (scheduler, wanted) in settings {
-        let queue: Queue<Local> = Queue::new(config, scheduler)?;
-        let tunables = queue.elevator().tunables();
+        let queue: Front<Local> = Front::new(config, scheduler)?;
+        let tunables = queue.tunables();
         for (name, text) in wanted {
             let setting = format!("--set {scheduler}.{name}={text}");
             let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
@@ -302,7 +317,7 @@ fn try_settings(settings: &Settings, config: &QueueConfig) -> Result<Vec<String>
             if let Err(error) = queue.set_tunable(now, name, text, &mut Effects::new()) {
                 bail!("{setting}: {error}; expected {} to {} ({})", tunable.min, tunable.max, tunable.unit);
             }
-            match queue.elevator().tunable(name) {
+            match queue.tunable(name) {
                 Ok(value) if value.to_string() != *text => {
                     notices.push(format!("{setting}: the kernel takes this for {value}."));
                 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hoistway_blk::SCHEDULERS;
+use hoistway_blk::{ALL_SCHEDULERS, is_legacy};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -22,7 +22,7 @@ fn run_of<'a>(document: &'a Value, scheduler: &str) -> &'a Value {
 #[test]
 fn without_arguments_it_compares_every_scheduler_and_says_on_which_device() {
     let table = printed(&["compare"]);
-    for scheduler in SCHEDULERS {
+    for scheduler in ALL_SCHEDULERS {
         let rows = table.lines().filter(|line| line.split_whitespace().next() == Some(scheduler));
         assert!(rows.count() >= 3, "{scheduler} lacks rows (a job that writes, and one that reads too):\n{table}");
     }
@@ -50,8 +50,10 @@ fn the_json_document_has_all_its_keys_in_order() {
     let expected = "scheduler front tunables repeat seed simulated_seconds simulated_ios wall_seconds cpu_us_per_io \
                     jobs fio";
     let runs = document["runs"].as_array().unwrap();
-    assert_eq!(runs.iter().map(|run| run["scheduler"].as_str().unwrap()).collect::<Vec<_>>(), SCHEDULERS);
+    assert_eq!(runs.iter().map(|run| run["scheduler"].as_str().unwrap()).collect::<Vec<_>>(), ALL_SCHEDULERS);
     for run in runs {
+        let front = if is_legacy(run["scheduler"].as_str().unwrap()) { "legacy" } else { "mq" };
+        assert_eq!(run["front"], front);
         assert_eq!(keys(run).join(" "), expected);
         assert!(run["simulated_ios"].as_u64().unwrap() > 1000, "{run}");
         assert!(run["fio"]["jobs"].is_array(), "fio's own document is missing");
@@ -84,7 +86,7 @@ fn the_same_seed_gives_the_same_bytes_on_one_thread_and_on_two() {
 #[test]
 fn another_seed_gives_other_figures() {
     let [one, two] = ["1", "2"].map(|seed| repeatable(&compare_json(&["--seed", seed])));
-    for scheduler in SCHEDULERS {
+    for scheduler in ALL_SCHEDULERS {
         assert_ne!(run_of(&one, scheduler)["jobs"], run_of(&two, scheduler)["jobs"], "{scheduler}");
     }
 }
@@ -94,7 +96,7 @@ fn a_tunable_changes_the_run_of_its_scheduler_and_no_other() {
     let default = repeatable(&compare_json(&[]));
     let set = repeatable(&compare_json(&["--set", "mq-deadline.fifo_batch=1"]));
     assert_eq!(run_of(&set, "mq-deadline")["tunables"].to_string(), r#"{"fifo_batch":1}"#);
-    for scheduler in SCHEDULERS {
+    for scheduler in ALL_SCHEDULERS {
         let same = run_of(&default, scheduler)["jobs"] == run_of(&set, scheduler)["jobs"];
         assert_eq!(same, scheduler != "mq-deadline", "{scheduler}");
     }
@@ -104,6 +106,19 @@ fn a_tunable_changes_the_run_of_its_scheduler_and_no_other() {
 fn a_value_that_the_kernel_takes_for_another_gets_a_notice() {
     let table = printed(&["compare", "--runtime", "50ms", "--set", "mq-deadline.fifo_batch=-5"]);
     assert!(table.contains("--set mq-deadline.fifo_batch=-5: the kernel takes this for 0."), "{table}");
+}
+
+#[test]
+fn schedulers_that_the_kernel_no_longer_has_are_named_and_run_as_in_the_last_one_that_had_them() {
+    let table = |kernel| printed(&["compare", "--runtime", "50ms", "--kernel", kernel]);
+    let notice = "noop, deadline, cfq: the legacy single queue, which Linux 6.18 no longer has; run as in 4.20";
+    assert!(table("6.18").contains(notice) && table("6.18").contains("deadline (legacy)"));
+    assert!(!table("4.19").contains("no longer has"));
+    let figures = |kernel| {
+        let json = compare_json(&["--kernel", kernel, "--schedulers", "cfq"]);
+        run_of(&repeatable(&json), "cfq")["jobs"].clone()
+    };
+    assert_eq!(figures("6.18"), figures("4.19"));
 }
 
 #[test]

@@ -1,0 +1,295 @@
+//! A policy with the requests that it decides on: merging, insertion and giving out, whatever the policy and whoever
+//! locks.
+//!
+//! The requests themselves, the merge cache and hash, and the order in which the policy is told. [`Serialized`] puts a
+//! custody behind a lock of its own, the legacy queue keeps one under the lock that it has anyway.
+//!
+//! [`Serialized`]: super::Serialized
+
+use crate::bio::Bio;
+use crate::ids::{HctxId, RqId};
+use crate::merge::{self, Edge, Merge, MergeRules, NoMerges};
+use crate::request::{Marks, Request, Rq};
+use crate::time::Now;
+use crate::tunables::{StoreError, Tunable};
+
+use super::merge_index::MergeIndex;
+use super::reason::Reason;
+use super::scheduler::{Calls, Place, PolicyCx, Requests, Scheduler};
+
+/// A policy and the requests that it has been given.
+pub(crate) struct Custody<S> {
+    policy: S,
+    requests: Requests,
+    index: MergeIndex,
+    /// Whether the policy wants to know of every bio.
+    tells_bios: bool,
+}
+
+impl<S: Scheduler> Custody<S> {
+    /// Takes requests with ids below `capacity` for this policy.
+    pub(crate) fn new(policy: S, capacity: u32) -> Self {
+        let tells_bios = policy.needs().bios;
+        Custody { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
+    }
+
+    /// The policy, to be asked what needs no surroundings.
+    #[inline]
+    pub(crate) fn policy(&self) -> &S {
+        &self.policy
+    }
+
+    /// The policy, to be told what needs no surroundings.
+    #[inline]
+    pub(crate) fn policy_mut(&mut self) -> &mut S {
+        &mut self.policy
+    }
+
+    /// Makes room for requests with ids below `capacity`.
+    pub(crate) fn grow(&mut self, capacity: u32) {
+        self.requests.grow(capacity);
+        self.index.grow(capacity);
+        self.policy.grow(capacity);
+    }
+
+    /// Calls the policy.
+    #[inline]
+    pub(crate) fn call<R>(
+        &mut self,
+        now: Now,
+        calls: &mut Calls,
+        body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R,
+    ) -> R {
+        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls })
+    }
+
+    // --- merging ---
+
+    /// Tries to merge a bio into a request. It is taken out of its option exactly when that succeeded. Requests that
+    /// were absorbed on the way are added to `freed`.
+    #[inline]
+    pub(crate) fn merge_bio(
+        &mut self,
+        now: Now,
+        rules: &MergeRules,
+        bio: &mut Option<Bio>,
+        freed: &mut Vec<Rq>,
+        calls: &mut Calls,
+    ) -> Option<Edge> {
+        let candidate = bio.as_ref()?;
+        if self.tells_bios {
+            self.call(now, calls, |policy, cx| policy.bio_arrived(cx, candidate));
+        }
+        let id = self.candidate(now, rules, candidate, calls)?;
+        match rules.merge(self.requests.get_mut(id), bio) {
+            Merge::Merged(edge) => {
+                self.after_growth(now, rules, id, edge, freed, calls);
+                Some(edge)
+            }
+            Merge::TooLong => {
+                self.index.uncache(id);
+                None
+            }
+            Merge::No => None,
+        }
+    }
+
+    /// The request that `bio` should try to join, by cache, hash and the policy's own index, in this order.
+    fn candidate(&mut self, now: Now, rules: &MergeRules, bio: &Bio, calls: &mut Calls) -> Option<RqId> {
+        // The policy is asked about the last merged request wherever that lies: bfq merges queues on that occasion.
+        if let Some(last) = self.index.last()
+            && rules.alike(self.requests.get(last), bio)
+            && self.allows(now, last, bio, calls)
+            && rules.edge(self.requests.get(last), bio).is_some()
+        {
+            return Some(last);
+        }
+        if rules.nomerges != NoMerges::All {
+            return None;
+        }
+        let requests = &self.requests;
+        let by_end = self.index.find(bio.sector, |id| merge::mergeable(requests.get(id)));
+        if let Some(id) = by_end
+            && rules.edge(self.requests.get(id), bio).is_some()
+            && self.allows(now, id, bio, calls)
+        {
+            return Some(id);
+        }
+        let front = self.call(now, calls, |policy, cx| policy.front_candidate(cx, bio))?;
+        (rules.edge(self.requests.get(front), bio) == Some(Edge::Front) && self.allows(now, front, bio, calls))
+            .then_some(front)
+    }
+
+    fn allows(&mut self, now: Now, id: RqId, bio: &Bio, calls: &mut Calls) -> bool {
+        self.call(now, calls, |policy, cx| policy.allow_merge(cx, id, bio))
+    }
+
+    /// After `id` grew at `edge`: joins it with its neighbour if the gap between them is closed.
+    fn after_growth(
+        &mut self,
+        now: Now,
+        rules: &MergeRules,
+        id: RqId,
+        edge: Edge,
+        freed: &mut Vec<Rq>,
+        calls: &mut Calls,
+    ) {
+        let (first, second) = match edge {
+            Edge::Back => (Some(id), self.policy.next(id)),
+            Edge::Front => (self.policy.previous(id), Some(id)),
+        };
+        if let (Some(first), Some(second)) = (first, second)
+            && rules.may_absorb(self.requests.get(first), self.requests.get(second))
+        {
+            freed.push(self.absorb(now, first, second, calls));
+            return;
+        }
+        self.call(now, calls, |policy, cx| policy.grown(cx, id, edge));
+        if edge == Edge::Back {
+            self.index.hash(id, self.requests.get(id).end());
+        }
+        self.index.set_last(id);
+    }
+
+    /// Lets `first` absorb `second`; both are inserted and adjacent.
+    fn absorb(&mut self, now: Now, first: RqId, second: RqId, calls: &mut Calls) -> Rq {
+        self.call(now, calls, |policy, cx| policy.absorbed(cx, first, second));
+        self.index.forget(second);
+        let absorbed = self.requests.join(first, second, merge::absorb);
+        self.index.hash(first, self.requests.get(first).end());
+        self.index.set_last(first);
+        absorbed
+    }
+
+    // --- the way in and out ---
+
+    /// Takes a request in, unless a queued one absorbs it.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        now: Now,
+        rules: &MergeRules,
+        rq: Rq,
+        place: Place,
+        freed: &mut Vec<Rq>,
+        calls: &mut Calls,
+    ) {
+        self.call(now, calls, |policy, cx| policy.arrived(cx, &rq));
+        if let Some(rq) = self.insertion_merge(now, rules, rq, freed, calls) {
+            self.take_in(now, rq, place, calls);
+        }
+    }
+
+    /// Takes a request in that joins no other.
+    #[inline]
+    pub(crate) fn take_in(&mut self, now: Now, mut rq: Rq, place: Place, calls: &mut Calls) {
+        rq.marks.set(Marks::INSERTED);
+        let (id, end) = (rq.id(), rq.end());
+        let findable = place == Place::Sorted && merge::mergeable(&rq);
+        self.requests.hold(rq);
+        self.call(now, calls, |policy, cx| policy.insert(cx, id, place));
+        if findable {
+            self.index.hash(id, end);
+            self.index.set_last_if_none(id);
+        }
+    }
+
+    /// Appends a request on its way in to one that is queued, if one ends where it starts, and goes on with the
+    /// grown one. Answers the newcomer if it found no such request.
+    fn insertion_merge(
+        &mut self,
+        now: Now,
+        rules: &MergeRules,
+        mut rq: Rq,
+        freed: &mut Vec<Rq>,
+        calls: &mut Calls,
+    ) -> Option<Rq> {
+        if rules.nomerges == NoMerges::Nothing || !merge::mergeable(&rq) {
+            return Some(rq);
+        }
+        let last = self
+            .index
+            .last()
+            .filter(|&last| rules.may_absorb(self.requests.get(last), &rq) && self.policy.allow_join(last, rq.id()));
+        let mut survivor = match last {
+            Some(last) => last,
+            None if rules.nomerges == NoMerges::All => match self.appendable(rules, &rq) {
+                Some(id) => id,
+                None => return Some(rq),
+            },
+            None => return Some(rq),
+        };
+        merge::absorb(self.requests.get_mut(survivor), &mut rq);
+        self.call(now, calls, |policy, cx| policy.dropped(cx, rq.id()));
+        freed.push(rq);
+        self.call(now, calls, |policy, cx| policy.grown(cx, survivor, Edge::Back));
+        self.index.hash(survivor, self.requests.get(survivor).end());
+        self.index.set_last(survivor);
+        if last.is_none() {
+            while let Some(first) = self.appendable_id(rules, survivor) {
+                freed.push(self.absorb(now, first, survivor, calls));
+                survivor = first;
+            }
+        }
+        None
+    }
+
+    /// The hashed request that may absorb `rq`.
+    fn appendable(&mut self, rules: &MergeRules, rq: &Request) -> Option<RqId> {
+        let requests = &self.requests;
+        let id = self.index.find(rq.sector, |id| merge::mergeable(requests.get(id)))?;
+        (rules.may_absorb(self.requests.get(id), rq) && self.policy.allow_join(id, rq.id())).then_some(id)
+    }
+
+    fn appendable_id(&mut self, rules: &MergeRules, id: RqId) -> Option<RqId> {
+        let requests = &self.requests;
+        let first = self.index.find(requests.get(id).sector, |id| merge::mergeable(requests.get(id)))?;
+        (first != id && rules.may_absorb(requests.get(first), requests.get(id)) && self.policy.allow_join(first, id))
+            .then_some(first)
+    }
+
+    /// Asks the policy for the next request.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, now: Now, hctx: HctxId, calls: &mut Calls) -> (Option<Rq>, Reason) {
+        let choice = self.call(now, calls, |policy, cx| policy.dispatch(cx, hctx));
+        (choice.rq.map(|id| self.give_out(id)), choice.reason)
+    }
+
+    /// Has the policy give out everything, in its order, into `out`. `ids` is a buffer.
+    pub(crate) fn drain(&mut self, now: Now, ids: &mut Vec<RqId>, calls: &mut Calls, mut out: impl FnMut(Rq)) {
+        self.call(now, calls, |policy, cx| policy.drain(cx, HctxId(0), ids));
+        for id in ids.drain(..) {
+            out(self.give_out(id));
+        }
+    }
+
+    /// Lets a request go that the policy has given out.
+    #[inline]
+    fn give_out(&mut self, id: RqId) -> Rq {
+        self.index.forget(id);
+        self.requests.release(id)
+    }
+
+    // --- tunables ---
+
+    /// A tunable's value as its file shows it.
+    pub(crate) fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        let index = self.policy.tunables().iter().position(|tunable| tunable.name == name);
+        index.map(|index| self.policy.tunable(index)).ok_or(StoreError::Unknown)
+    }
+
+    /// Writes a tunable, with the kernel's parsing, clamping and errors.
+    pub(crate) fn set_tunable(
+        &mut self,
+        now: Now,
+        name: &str,
+        text: &str,
+        calls: &mut Calls,
+    ) -> Result<(), StoreError> {
+        let tunables: &'static [Tunable] = self.policy.tunables();
+        let index = tunables.iter().position(|tunable| tunable.name == name).ok_or(StoreError::Unknown)?;
+        let value = tunables[index].parse(self.policy.grammar(), text)?;
+        self.call(now, calls, |policy, cx| policy.set_tunable(cx, index, value));
+        Ok(())
+    }
+}

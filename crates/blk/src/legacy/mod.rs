@@ -1,0 +1,342 @@
+//! The legacy single queue: the block layer of Linux up to 4.20, and the home of noop, deadline and cfq.
+//!
+//! One lock for everything, one elevator that is always there, one *dispatch queue* of what has left it. The driver
+//! pulls: whoever inserts, or ends a request, runs the queue in its own context, and a run takes as many requests as
+//! the device has room for. Rules: `legacy-queue.md`; each file names its sections.
+//!
+//! The files in the order of the way: `submit` (split, merge, plug), `request_list` and `batching` (who may have a
+//! request), `unplug`, `insert`, `elevator` (which of them), `dispatch_queue` (the order of what left it), `run` (to
+//! the driver) with `driver_tags`, `complete` and `requeue`; beside it `flush`, the sequence of what must be durable. `switch` changes the elevator under load.
+//!
+//! The ways of working are those of [`Queue`](crate::Queue): told the time, answering with effects, tasks that must
+//! wait are parked. A queue that runs "on a worker" asks for it by [`Effect::RunHctx`] with hardware queue 0.
+
+mod batching;
+mod complete;
+mod dispatch_queue;
+mod driver_tags;
+mod elevator;
+mod flush;
+mod insert;
+mod request_list;
+mod requeue;
+mod run;
+mod submit;
+mod switch;
+mod unplug;
+
+#[cfg(test)]
+mod tests;
+
+pub use driver_tags::Tagging;
+pub use elevator::{LEGACY_SCHEDULERS, LegacyElevator};
+pub use request_list::IoClass;
+pub use submit::LegacySubmission;
+pub use switch::{SWITCH_POLL, StoreSchedulerError};
+
+use crate::effects::{Effect, Effects};
+use crate::elevator::{Calls, PolicyCx, Scheduler};
+use crate::flush_queue::FlushQueue;
+use crate::ids::{HctxId, IoContextId, RqId};
+use crate::kernel::{Generation, Kernel};
+use crate::limits::Limits;
+use crate::merge::{MergeRules, NoMerges};
+use crate::queue::{ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
+use crate::request::{RequestPool, Rq};
+use crate::sharing::{Lock, Sharing};
+use crate::time::{Nanos, Now};
+use crate::tunables::{StoreError, Tunable};
+
+use batching::Batchers;
+use dispatch_queue::DispatchQueue;
+use driver_tags::DriverTags;
+use request_list::{RequestList, Thresholds};
+
+/// The only hardware queue.
+const HCTX: HctxId = HctxId(0);
+
+/// How to make a legacy queue.
+#[derive(Clone, Debug)]
+pub struct LegacyConfig {
+    /// The kernel whose behaviour is wanted. Releases after 4.20 have no such queue: they get that of 4.20.
+    pub kernel: Kernel,
+    /// Commands that the device takes at once, at least 1.
+    pub queue_depth: u32,
+    /// Requests of each class, sync and async; fewer than 4 become 4.
+    pub nr_requests: u32,
+    /// The most that [`LegacyQueue::set_nr_requests`] can ask for: request slots are made with the queue.
+    pub nr_requests_max: u32,
+    /// How the device's tags are given out.
+    pub tagging: Tagging,
+    /// How much merging is switched off.
+    pub nomerges: NoMerges,
+    /// What a request may span.
+    pub limits: Limits,
+}
+
+/// Requests of each class by default.
+const NR_REQUESTS: u32 = 128;
+
+impl LegacyConfig {
+    /// For the device of a multi-queue configuration, whose CPUs and hardware queues do not matter here.
+    #[must_use]
+    pub fn new(config: &QueueConfig) -> Self {
+        let nr_requests = config.nr_requests.unwrap_or(NR_REQUESTS);
+        LegacyConfig {
+            kernel: config.kernel,
+            queue_depth: config.queue_depth,
+            nr_requests,
+            nr_requests_max: nr_requests,
+            tagging: Tagging::default(),
+            nomerges: config.nomerges,
+            limits: config.limits.clone(),
+        }
+    }
+
+    /// The variants of the release that has the queue.
+    #[must_use]
+    pub fn generation(&self) -> &'static Generation {
+        legacy_kernel(self.kernel).generation()
+    }
+
+    /// Requests that can exist at once: both classes may exceed their number by half.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        2 * Thresholds::new(self.nr_requests.max(self.nr_requests_max)).most
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
+            return Err(ConfigError(format!("queue depth {}: expected 1 to {QUEUE_DEPTH_MAX}", self.queue_depth)));
+        }
+        if self.nr_requests.max(self.nr_requests_max) > NR_REQUESTS_MAX {
+            return Err(ConfigError(format!("nr_requests is at most {NR_REQUESTS_MAX}")));
+        }
+        Ok(())
+    }
+}
+
+/// The release whose legacy queue a kernel has: its own, or the last one.
+#[must_use]
+pub fn legacy_kernel(kernel: Kernel) -> Kernel {
+    kernel.min(Kernel::V4_19)
+}
+
+/// The legacy queue of one device.
+pub struct LegacyQueue<Sh: Sharing> {
+    generation: &'static Generation,
+    rules: MergeRules,
+    capacity: u32,
+    locked: Sh::Lock<Locked>,
+}
+
+/// What flushes depend on.
+#[derive(Clone, Copy, Debug)]
+struct Cache {
+    write_cache: bool,
+    fua: bool,
+    flush_queueable: bool,
+}
+
+/// What the queue's lock protects: everything.
+struct Locked {
+    elevator: LegacyElevator,
+    thresholds: Thresholds,
+    /// The limits of the root cgroup, to which all I/O is charged.
+    list: RequestList,
+    batchers: Batchers,
+    /// Slots that are free, with their requests.
+    free: Vec<Rq>,
+    /// Requests that exist and that the elevator manages.
+    managed: u32,
+    dispatch: DispatchQueue,
+    tags: DriverTags,
+    /// What must be durable.
+    flush: FlushQueue,
+    cache: Cache,
+    /// Requests at the driver, by class.
+    in_flight: [u32; 2],
+    /// The driver has stopped the queue.
+    is_stopped: bool,
+    /// The elevator is about to be changed: new requests go past it.
+    is_bypassed: bool,
+    /// A buffer for drains.
+    drained: Vec<RqId>,
+}
+
+impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// Makes a queue with the scheduler of this name, one of [`LEGACY_SCHEDULERS`].
+    ///
+    /// # Errors
+    /// If the name is unknown or the configuration contradicts itself.
+    pub fn new(config: &LegacyConfig, scheduler: &str) -> Result<Self, ConfigError> {
+        config.check()?;
+        let elevator = LegacyElevator::named(scheduler, config, Now::default()).ok_or_else(|| {
+            ConfigError(format!(
+                "unknown legacy scheduler \"{scheduler}\" (expected one of {})",
+                LEGACY_SCHEDULERS.join(", ")
+            ))
+        })?;
+        LegacyQueue::with_elevator(config, elevator)
+    }
+
+    /// Makes a queue with an elevator that was made for [`LegacyConfig::capacity`] requests.
+    ///
+    /// # Errors
+    /// If the configuration contradicts itself.
+    pub fn with_elevator(config: &LegacyConfig, elevator: LegacyElevator) -> Result<Self, ConfigError> {
+        config.check()?;
+        let generation = config.generation();
+        let capacity = config.capacity();
+        let pool: RequestPool<Sh> = RequestPool::new(capacity);
+        Ok(LegacyQueue {
+            generation,
+            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            capacity,
+            locked: Sh::Lock::new(Locked {
+                elevator,
+                thresholds: Thresholds::new(config.nr_requests),
+                list: RequestList::default(),
+                batchers: Batchers::new(generation.hz),
+                // The lowest number goes out first.
+                free: (0..capacity).rev().map(|id| pool.take(RqId(id))).collect(),
+                managed: 0,
+                dispatch: DispatchQueue::default(),
+                tags: DriverTags::new(config.queue_depth, config.tagging),
+                flush: FlushQueue::new(RqId(capacity)),
+                cache: Cache {
+                    write_cache: config.limits.write_cache,
+                    fua: config.limits.fua,
+                    flush_queueable: config.limits.flush_queueable,
+                },
+                in_flight: [0; 2],
+                is_stopped: false,
+                is_bypassed: false,
+                drained: Vec::new(),
+            }),
+        })
+    }
+
+    /// The kernel whose behaviour the queue has, which has a legacy queue.
+    #[must_use]
+    pub fn generation(&self) -> &'static Generation {
+        self.generation
+    }
+
+    /// The name of its scheduler.
+    #[must_use]
+    pub fn scheduler(&self) -> &'static str {
+        self.locked.with(|queue| queue.elevator.name())
+    }
+
+    /// Requests that each class may have.
+    #[must_use]
+    pub fn nr_requests(&self) -> u32 {
+        self.locked.with(|queue| queue.thresholds.nr_requests)
+    }
+
+    /// Sets how many requests each class may have; fewer than 4 become 4. Whoever finds room now is woken.
+    ///
+    /// # Errors
+    /// If it is more than the queue was made for.
+    pub fn set_nr_requests(&self, nr_requests: u32, effects: &mut Effects) -> Result<(), ConfigError> {
+        let thresholds = Thresholds::new(nr_requests);
+        if 2 * thresholds.most > self.capacity {
+            return Err(ConfigError(format!("nr_requests {nr_requests}: the queue was made for fewer")));
+        }
+        self.locked.with(|queue| {
+            queue.thresholds = thresholds;
+            queue.list.resized(&thresholds, |waiter| effects.push(Effect::Wake(waiter)));
+        });
+        Ok(())
+    }
+
+    /// Whether a class has so many requests that write-back should hold off.
+    #[must_use]
+    pub fn is_congested(&self, class: IoClass) -> bool {
+        self.locked.with(|queue| queue.list.is_congested(class))
+    }
+
+    /// Requests that exist now.
+    #[must_use]
+    pub fn requests_in_use(&self) -> usize {
+        self.locked.with(|queue| self.capacity as usize - queue.free.len())
+    }
+
+    /// Requests at the driver now.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.locked.with(|queue| queue.in_flight.iter().sum())
+    }
+
+    /// Driver tags that are taken now.
+    #[must_use]
+    pub fn driver_tags_in_use(&self) -> u32 {
+        self.locked.with(|queue| queue.tags.in_use())
+    }
+
+    /// The tunables of the scheduler.
+    #[must_use]
+    pub fn tunables(&self) -> &'static [Tunable] {
+        self.locked.with(|queue| queue.elevator.tunables())
+    }
+
+    /// A tunable's value.
+    ///
+    /// # Errors
+    /// If there is no such tunable.
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        self.locked.with(|queue| queue.elevator.tunable(name))
+    }
+
+    /// Writes a tunable of the scheduler, with the kernel's parsing and clamping.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
+        let answer = self.locked.with(|queue| queue.elevator.set_tunable(now, name, text, &mut effects.calls));
+        take_calls(effects);
+        answer
+    }
+
+    /// Tells the scheduler of something that happened to a process or cgroup.
+    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
+        self.locked.with(|queue| queue.elevator.tell(now, &mut effects.calls, what));
+        take_calls(effects);
+    }
+
+    /// A process has ended.
+    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
+        self.locked.with(|queue| queue.batchers.forget(io_context));
+        self.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context));
+    }
+
+    /// The scheduler's timer has come.
+    pub fn timer(&self, now: Now, effects: &mut Effects) {
+        self.locked.with(|queue| queue.elevator.timer(now, &mut effects.calls));
+        take_calls(effects);
+    }
+}
+
+/// Turns what a policy asked for during a call into effects. Whatever is to be run is the one queue, on a worker.
+#[inline]
+fn take_calls(effects: &mut Effects) {
+    if effects.calls == Calls::default() {
+        return;
+    }
+    let calls = std::mem::take(&mut effects.calls);
+    if let Some(at) = calls.set_timer {
+        effects.push(Effect::SetTimer(at));
+    } else if calls.cancel_timer {
+        effects.push(Effect::CancelTimer);
+    }
+    if calls.run_queues || !calls.run_hctxs.is_empty() {
+        run_on_worker(effects, Nanos::ZERO);
+    }
+}
+
+/// Has the queue run on a worker.
+#[inline]
+fn run_on_worker(effects: &mut Effects, delay: Nanos) {
+    effects.push(Effect::RunHctx { hctx: HCTX, delay });
+}

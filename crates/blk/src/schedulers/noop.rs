@@ -1,0 +1,84 @@
+//! noop: first come, first served, and merging.
+//!
+//! **Promises**: requests leave in the order in which they came; one that grew keeps the place of its oldest part.
+//! **Costs**: O(1) everywhere. **Rules**: `noop.md`.
+
+use crate::elevator::{Choice, Completions, Needs, Place, PolicyCx, Reason, Scheduler};
+use crate::id_list::{IdList, Links};
+use crate::ids::{HctxId, RqId};
+
+/// The policy. Clone it to look ahead.
+#[derive(Clone, Debug)]
+pub struct Noop {
+    /// Everything that waits, by arrival.
+    arrivals: IdList,
+    links: Links,
+    /// Whether a request slot is in the list.
+    waits: Vec<bool>,
+}
+
+impl Noop {
+    /// A fresh scheduler for request ids below `capacity`.
+    #[must_use]
+    pub fn new(capacity: u32) -> Self {
+        let capacity = capacity as usize;
+        Noop { arrivals: IdList::default(), links: Links::new(capacity), waits: vec![false; capacity] }
+    }
+
+    fn remove(&mut self, id: RqId) {
+        self.arrivals.remove(&mut self.links, id.0);
+        self.waits[id.index()] = false;
+    }
+}
+
+impl Scheduler for Noop {
+    fn name(&self) -> &'static str {
+        "noop"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { completions: Completions::Deferred, ..Needs::default() }
+    }
+
+    fn insert(&mut self, _cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
+        self.waits[id.index()] = true;
+        match place {
+            Place::Sorted => self.arrivals.push_back(&mut self.links, id.0),
+            Place::Head => self.arrivals.push_front(&mut self.links, id.0),
+        }
+    }
+
+    fn dispatch(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
+        let Some(oldest) = self.arrivals.first().map(RqId) else {
+            return Choice { rq: None, reason: Reason::Empty };
+        };
+        self.remove(oldest);
+        Choice { rq: Some(oldest), reason: Reason::Fifo }
+    }
+
+    fn finish(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
+
+    fn has_work(&self) -> bool {
+        !self.arrivals.is_empty()
+    }
+
+    /// The one that came before: noop knows no order by sector.
+    fn previous(&self, id: RqId) -> Option<RqId> {
+        self.waits[id.index()].then(|| self.arrivals.previous(&self.links, id.0)).flatten().map(RqId)
+    }
+
+    /// The one that came after.
+    fn next(&self, id: RqId) -> Option<RqId> {
+        self.waits[id.index()].then(|| self.arrivals.next(&self.links, id.0)).flatten().map(RqId)
+    }
+
+    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, absorbed: RqId) {
+        self.remove(absorbed);
+    }
+
+    fn adopt(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
+        if self.waits[id.index()] {
+            self.remove(id);
+        }
+    }
+}
