@@ -1,6 +1,7 @@
 //! The two fronts side by side: a scheduler's name decides whether a device has the multi-queue or the legacy block
 //! layer before it. Whoever drives a device in either way, the simulator for one, drives a [`Front`].
 
+use crate::attributes::AttributeError;
 use crate::bio::{Bio, Status};
 use crate::driver::Driver;
 use crate::effects::Effects;
@@ -266,6 +267,34 @@ impl<Sh: Sharing> Front<Sh> {
         match self {
             Front::Mq(queue) => queue.elevator().tunable(name),
             Front::Legacy(queue) => queue.tunable(name),
+        }
+    }
+
+    /// The content of a file of `queue/`.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
+        match self {
+            Front::Mq(queue) => queue.attribute(file),
+            Front::Legacy(queue) => queue.attribute(file),
+        }
+    }
+
+    /// Writes a file of `queue/`.
+    ///
+    /// # Errors
+    /// If the kernel would refuse the text, or what it changes is in use.
+    pub fn set_attribute(
+        &mut self,
+        now: Now,
+        file: &str,
+        text: &str,
+        effects: &mut Effects,
+    ) -> Result<(), AttributeError> {
+        match self {
+            Front::Mq(queue) => queue.set_attribute(now, file, text, effects),
+            Front::Legacy(queue) => queue.set_attribute(now, file, text, effects),
         }
     }
 

@@ -20,6 +20,7 @@
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
 
+mod attributes;
 mod bio;
 mod check;
 mod driver;
@@ -48,6 +49,7 @@ mod tags;
 mod time;
 mod tunables;
 
+pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use driver::{Driver, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
@@ -74,9 +76,8 @@ pub use merge::{Edge, Merge, MergeRules, NoMerges};
 pub use plug::Plug;
 pub use probe::{Event, NoProbe, Probe};
 pub use queue::{
-    Affinity, AttributeError, ChangeError, CompletionPlace, ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX,
-    NR_REQUESTS_MIN, PlugFlush, QUEUE_DEPTH_MAX, Queue, QueueConfig, READ_ONLY_ATTRIBUTES, SCHEDULERS, Step,
-    Submission, Submitted, WRITABLE_ATTRIBUTES,
+    Affinity, ChangeError, CompletionPlace, ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN,
+    PlugFlush, QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
 pub use schedulers::{

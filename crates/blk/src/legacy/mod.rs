@@ -11,6 +11,7 @@
 //! The ways of working are those of [`Queue`](crate::Queue): told the time, answering with effects, tasks that must
 //! wait are parked. A queue that runs "on a worker" asks for it by [`Effect::RunHctx`] with hardware queue 0.
 
+mod attributes;
 mod batching;
 mod complete;
 mod dispatch_queue;
@@ -126,6 +127,8 @@ pub fn legacy_kernel(kernel: Kernel) -> Kernel {
 pub struct LegacyQueue<Sh: Sharing> {
     generation: &'static Generation,
     rules: MergeRules,
+    /// What the hardware can.
+    device: Limits,
     capacity: u32,
     locked: Sh::Lock<Locked>,
 }
@@ -192,6 +195,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         Ok(LegacyQueue {
             generation,
             rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            device: config.limits.clone(),
             capacity,
             locked: Sh::Lock::new(Locked {
                 elevator,

@@ -26,7 +26,6 @@ mod unplug;
 mod tests;
 
 pub use affinity::{Affinity, CompletionPlace};
-pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use reconfigure::ChangeError;
 pub(crate) use run::HctxRun;
 pub use submit::{Submission, Submitted};

@@ -1,6 +1,7 @@
 //! The files in sysfs: `block-layer.md` 11.1, 22.3, 22.4 and 23, checklist items 36, 44, 45, 79, 80, 86, 89 and 91.
 
 use super::*;
+use crate::attributes::{AttributeError, READ_ONLY};
 
 impl Bench {
     fn show(&self, file: &str) -> String {
@@ -114,7 +115,7 @@ fn item_91_numbers_without_meaning_and_foreign_words() {
     assert_eq!(bench.store("wbt_lat_usec", "0"), Err(AttributeError::Unknown));
     assert_eq!(bench.store("iosched/fifo_batch", "1"), Err(AttributeError::Unknown), "none has no tunables");
     assert_eq!(bench.queue.attribute("colour"), Err(AttributeError::Unknown));
-    for file in READ_ONLY_ATTRIBUTES {
+    for file in READ_ONLY {
         assert_eq!(bench.store(file, "1"), Err(AttributeError::ReadOnly), "{file}");
         assert!(bench.show(file).ends_with('\n'));
     }

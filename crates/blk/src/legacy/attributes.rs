@@ -1,0 +1,64 @@
+//! The files of a single-queue device's `queue/` (`legacy-queue.md` 3 and 11). The scheduler is changed
+//! [another way](LegacyQueue::begin_switch): the queue is in use meanwhile.
+
+use crate::attributes::{self, AttributeError, number};
+use crate::effects::Effects;
+use crate::sharing::{Lock, Sharing};
+use crate::time::Now;
+
+use super::{LEGACY_SCHEDULERS, LegacyQueue};
+
+impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// The content of a file, its newline included.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
+        let text = match file {
+            "scheduler" => self.scheduler_list(),
+            "nr_requests" => self.nr_requests().to_string(),
+            file => match file.strip_prefix("iosched/") {
+                Some(tunable) => self.tunable(tunable)?.to_string(),
+                None => attributes::show(&self.rules, &self.device, file).ok_or(AttributeError::Unknown)?,
+            },
+        };
+        Ok(text + "\n")
+    }
+
+    /// Those of its kind, the present one in brackets.
+    fn scheduler_list(&self) -> String {
+        let present = self.scheduler();
+        let show = |name: &&str| if *name == present { format!("[{name}] ") } else { format!("{name} ") };
+        LEGACY_SCHEDULERS.iter().map(show).collect()
+    }
+
+    /// Writes `text` to a file other than `scheduler`.
+    ///
+    /// # Errors
+    /// If the kernel would refuse the text, or more requests are asked for than the queue was made for; then nothing
+    /// has changed.
+    pub fn set_attribute(
+        &mut self,
+        now: Now,
+        file: &str,
+        text: &str,
+        effects: &mut Effects,
+    ) -> Result<(), AttributeError> {
+        match file {
+            "scheduler" => return Err(AttributeError::Busy),
+            "nr_requests" => {
+                let set = self.set_nr_requests(number(text)?, effects);
+                set.map_err(|_| AttributeError::Invalid)?;
+            }
+            file => match file.strip_prefix("iosched/") {
+                Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
+                None => {
+                    attributes::store(&mut self.rules, &self.device, self.generation, file, text)?;
+                    let write_cache = self.rules.limits.write_cache;
+                    self.locked.with(|queue| queue.cache.write_cache = write_cache);
+                }
+            },
+        }
+        Ok(())
+    }
+}
