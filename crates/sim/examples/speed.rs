@@ -14,12 +14,7 @@ fn main() {
         let scenario = Scenario {
             workload: &workload,
             devices: vec![&preset; workload.files.len()],
-            queue: QueueSettings {
-                kernel: args[3].parse::<Kernel>().unwrap(),
-                cpus: 8,
-                nr_requests: None,
-                worker_hop: hoistway_sim::WORKER_HOP,
-            },
+            queue: QueueSettings::new(args[3].parse::<Kernel>().unwrap(), 8),
             runtime: Some(Nanos::from_secs(seconds)),
         };
         let start = Clock::now();

@@ -35,6 +35,8 @@ pub struct QueueSettings {
     pub cpus: u16,
     /// Scheduler tags; `None` for the kernel's default.
     pub nr_requests: Option<u32>,
+    /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
+    pub attributes: Vec<(String, String)>,
     /// From the moment that somebody asks for a run on a worker to the moment that the worker runs.
     pub worker_hop: Nanos,
 }
@@ -44,6 +46,12 @@ pub struct QueueSettings {
 pub const WORKER_HOP: Nanos = Nanos::from_micros(5);
 
 impl QueueSettings {
+    /// Everything as the kernel sets it by default, on a host with so many CPUs.
+    #[must_use]
+    pub fn new(kernel: Kernel, cpus: u16) -> Self {
+        QueueSettings { kernel, cpus, nr_requests: None, attributes: Vec::new(), worker_hop: WORKER_HOP }
+    }
+
     /// The configuration of a queue over this device.
     #[must_use]
     pub fn config(&self, preset: &Preset) -> QueueConfig {
@@ -60,6 +68,8 @@ impl QueueSettings {
                 capacity: Sector(shape.capacity_sectors),
                 write_cache: shape.write_cache,
                 fua: shape.fua,
+                // Of SCSI disks there are only SATA ones here, and NCQ knows no flush.
+                flush_queueable: !shape.scsi,
                 rotational: shape.rotational,
                 ..Limits::new(
                     sectors(shape.logical_block_bytes),

@@ -8,6 +8,8 @@ pub(crate) struct DiskDriver {
     pub(crate) device: Box<dyn Device>,
     /// What the model has announced and the event loop has not yet taken.
     pub(crate) schedule: Schedule,
+    /// Commands in flight that will end badly: few, if any.
+    pub(crate) failed: Vec<(u32, Status)>,
     /// Requests at the device, by command tag.
     in_flight: Vec<Option<Rq>>,
     /// Commands of one hardware queue.
@@ -31,6 +33,7 @@ impl DiskDriver {
         let tags = u32::from(shape.hw_queues) * queue_depth;
         DiskDriver {
             schedule: Schedule::default(),
+            failed: Vec::new(),
             in_flight: (0..tags).map(|_| None).collect(),
             queue_depth,
             budget,
@@ -38,16 +41,20 @@ impl DiskDriver {
         }
     }
 
-    /// Takes a finished request out of flight.
+    /// Takes a finished request out of flight, and how it ended.
     #[inline]
-    pub(crate) fn finish(&mut self, tag: u32) -> Option<Rq> {
-        let rq = self.in_flight[tag as usize].take();
-        if rq.is_some()
-            && let Some(budget) = &mut self.budget
-        {
+    pub(crate) fn finish(&mut self, tag: u32) -> Option<(Rq, Status)> {
+        let rq = self.in_flight[tag as usize].take()?;
+        if let Some(budget) = &mut self.budget {
             budget.taken = budget.taken.saturating_sub(1);
         }
-        rq
+        Some((rq, if self.failed.is_empty() { Status::Ok } else { self.take_failure(tag) }))
+    }
+
+    #[cold]
+    fn take_failure(&mut self, tag: u32) -> Status {
+        let at = self.failed.iter().position(|&(other, _)| other == tag);
+        at.map_or(Status::Ok, |at| self.failed.swap_remove(at).1)
     }
 
     /// Whether a refused dispatch wants all hardware queues to be run now.

@@ -29,6 +29,11 @@ pub(crate) enum Event {
         /// The setting that this event belongs to.
         setting: u32,
     },
+    /// Requeued requests, and flush commands, are put back in by a worker.
+    KickRequeue {
+        /// Which disk.
+        disk: u32,
+    },
     /// A scheduler's timer, unless another setting has replaced it.
     Timer {
         /// Which disk.
@@ -64,6 +69,7 @@ const ALARM: u32 = 1;
 const RUN_HCTX: u32 = 2;
 const TIMER: u32 = 3;
 const TASK: u32 = 4;
+const KICK_REQUEUE: u32 = 5;
 
 #[inline]
 fn words(upper: u32, lower: u32) -> u64 {
@@ -78,6 +84,7 @@ impl Entry {
             Event::Alarm { disk, alarm } => (ALARM, disk, 0, alarm),
             Event::RunHctx { disk, hctx, setting } => (RUN_HCTX, disk, setting, u32::from(hctx)),
             Event::Timer { disk, setting } => (TIMER, disk, setting, 0),
+            Event::KickRequeue { disk } => (KICK_REQUEUE, disk, 0, 0),
             Event::Task { task, setting } => (TASK, task, setting, 0),
         };
         Entry { at: at.0, order, kind_and_place: words(kind, place), rest: words(setting, what) }
@@ -91,6 +98,7 @@ impl Entry {
             ALARM => Event::Alarm { disk: place, alarm: what },
             RUN_HCTX => Event::RunHctx { disk: place, hctx: what as u16, setting },
             TIMER => Event::Timer { disk: place, setting },
+            KICK_REQUEUE => Event::KickRequeue { disk: place },
             _ => Event::Task { task: place, setting },
         };
         (Instant(self.at), event)

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hoistway_blk::{
-    CgroupId, ConfigError, CpuId, Cx, Effect, Effects, Front, HctxId, Hz, Instant, Local, Nanos, NoProbe, Now, PlugUse,
-    Probe, Status, StoreError, Submitted, Waiter,
+    AttributeError, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, Front, HctxId, Hz, Instant, Local, Nanos,
+    NoProbe, Now, PlugUse, Probe, Status, StoreError, Submitted, Waiter,
 };
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
@@ -50,6 +50,16 @@ pub enum RunError {
     /// The load does not fit its device.
     #[error(transparent)]
     Load(#[from] JobFileError),
+    /// A file of `queue/` was refused.
+    #[error("queue/{file}={text}: {error}")]
+    Attribute {
+        /// The file.
+        file: String,
+        /// What was written.
+        text: String,
+        /// Why not.
+        error: AttributeError,
+    },
     /// A tunable was refused.
     #[error("{scheduler}.{name}={text}: {error}")]
     Tunable {
@@ -136,12 +146,6 @@ impl TickClock {
     }
 }
 
-/// Something that happens now.
-enum Work {
-    Task(u32),
-    KickRequeue(u32),
-}
-
 struct Simulation<'a, P> {
     workload: &'a Workload,
     now: Instant,
@@ -150,7 +154,7 @@ struct Simulation<'a, P> {
     events: EventQueue,
     /// Tasks that were woken inside a system call: they go first.
     woken: VecDeque<u32>,
-    work: VecDeque<Work>,
+    ready: VecDeque<u32>,
     effects: Effects,
     disks: Vec<Disk>,
     tasks: Vec<Task>,
@@ -168,9 +172,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut disks = Vec::with_capacity(scenario.devices.len());
         let mut effects = Effects::new();
         for (index, preset) in scenario.devices.iter().enumerate() {
-            let disk = Disk::new(preset, &scenario.queue, &spec.scheduler, spec.seed ^ (index as u64 + 1) << 32)?;
+            let mut disk = Disk::new(preset, &scenario.queue, &spec.scheduler, spec.seed ^ (index as u64 + 1) << 32)?;
+            let start = generation.hz.now(Instant::ZERO);
+            for (file, text) in &scenario.queue.attributes {
+                let set = disk.front.set_attribute(start, file, text, &mut effects);
+                set.map_err(|error| RunError::Attribute { file: file.clone(), text: text.clone(), error })?;
+            }
             for (name, text) in &spec.tunables {
-                let set = disk.front.set_tunable(Hz::now(generation.hz, Instant::ZERO), name, text, &mut effects);
+                let set = disk.front.set_tunable(start, name, text, &mut effects);
                 set.map_err(|error| RunError::Tunable {
                     scheduler: spec.scheduler.clone(),
                     name: name.clone(),
@@ -216,7 +225,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             worker_hop: scenario.queue.worker_hop,
             events: EventQueue::default(),
             woken: VecDeque::new(),
-            work: VecDeque::new(),
+            ready: VecDeque::new(),
             effects,
             disks,
             tasks,
@@ -233,8 +242,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut until_check = CHECK_EVERY;
         self.start_phase();
         'time: while self.running > 0 {
-            while let Some(work) = self.next_work() {
-                self.work(work);
+            while let Some(task) = self.next_ready() {
+                self.tasks[task as usize].is_ready = false;
+                self.run_task(task);
             }
             let Some((at, event)) = self.events.pop() else { break };
             self.now = at;
@@ -294,6 +304,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.settle(disk, CpuId(0));
                 }
             }
+            Event::KickRequeue { disk } => {
+                self.with_front(disk, CpuId(0), |front, cx| front.kick_requeue(cx));
+                self.settle(disk, CpuId(0));
+            }
             Event::Task { task, setting } => {
                 if self.tasks[task as usize].alarm_setting == setting {
                     self.make_ready(task);
@@ -303,21 +317,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 
     #[inline]
-    fn next_work(&mut self) -> Option<Work> {
-        self.woken.pop_front().map(Work::Task).or_else(|| self.work.pop_front())
-    }
-
-    fn work(&mut self, work: Work) {
-        match work {
-            Work::Task(task) => {
-                self.tasks[task as usize].is_ready = false;
-                self.run_task(task);
-            }
-            Work::KickRequeue(disk) => {
-                self.with_front(disk, CpuId(0), |front, cx| front.kick_requeue(cx));
-                self.settle(disk, CpuId(0));
-            }
-        }
+    fn next_ready(&mut self) -> Option<u32> {
+        self.woken.pop_front().or_else(|| self.ready.pop_front())
     }
 
     #[inline]
@@ -325,7 +326,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let ready = &mut self.tasks[task as usize];
         if !ready.is_ready && !ready.has_exited {
             ready.is_ready = true;
-            self.work.push_back(Work::Task(task));
+            self.ready.push_back(task);
         }
     }
 
@@ -364,10 +365,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
     #[inline]
     fn complete(&mut self, disk: u32, tag: u32) {
         let driver = &mut self.disks[disk as usize].driver;
-        let Some(rq) = driver.finish(tag) else { return };
+        let Some((rq, status)) = driver.finish(tag) else { return };
         let restart = driver.take_restart();
         let cpu = rq.ctx;
-        self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, Status::Ok));
+        self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
         self.settle(disk, cpu);
         if restart {
             self.run_all(disk, cpu, Nanos::ZERO);
@@ -447,11 +448,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Carries out what a call into the block layer of `disk` on `cpu` led to.
     #[inline]
     fn settle(&mut self, disk: u32, cpu: CpuId) {
-        let schedule = &mut self.disks[disk as usize].driver.schedule;
-        for completion in schedule.completions.drain(..) {
+        let driver = &mut self.disks[disk as usize].driver;
+        for completion in driver.schedule.completions.drain(..) {
             self.events.push(completion.at, Event::Complete { disk, tag: completion.tag });
+            if completion.status != Status::Ok {
+                driver.failed.push((completion.tag, completion.status));
+            }
         }
-        for (at, alarm) in schedule.alarms.drain(..) {
+        for (at, alarm) in driver.schedule.alarms.drain(..) {
             self.events.push(at, Event::Alarm { disk, alarm });
         }
         while let Some(effect) = self.effects.pop() {
@@ -468,7 +472,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Effect::Wake(waiter) => self.wake(waiter.0),
                 Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
                 Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
-                Effect::KickRequeue => self.work.push_back(Work::KickRequeue(disk)),
+                Effect::KickRequeue => self.events.push(self.now + self.worker_hop, Event::KickRequeue { disk }),
                 Effect::SetTimer(at) => {
                     let setting = self.disks[disk as usize].set_timer();
                     self.events.push(at.max(self.now), Event::Timer { disk, setting });

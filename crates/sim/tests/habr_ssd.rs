@@ -16,7 +16,7 @@ const PERCENT: f64 = 5.0;
 fn simulate(kernel: Kernel, seed: u64) -> Vec<ProcessResult> {
     let workload = Workload::parse(JOB, "habr-ssd.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
-    let queue = QueueSettings { kernel, cpus: 8, nr_requests: None, worker_hop: WORKER_HOP };
+    let queue = QueueSettings::new(kernel, 8);
     let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, runtime: Some(RUNTIME) };
     let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), seed };
     run(&scenario, &spec, &Control::default()).unwrap().processes

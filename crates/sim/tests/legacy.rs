@@ -5,7 +5,7 @@
 use hoistway_blk::{Kernel, LEGACY_SCHEDULERS, Nanos};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
-use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, WORKER_HOP, run};
+use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run};
 use hoistway_workload::{Environment, Workload};
 
 const JOB: &str = include_str!("data/habr-ssd.fio");
@@ -13,7 +13,7 @@ const JOB: &str = include_str!("data/habr-ssd.fio");
 fn simulate_job(job: &str, runtime: Nanos, kernel: Kernel, scheduler: &str, seed: u64) -> Vec<ProcessResult> {
     let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
-    let queue = QueueSettings { kernel, cpus: 8, nr_requests: None, worker_hop: WORKER_HOP };
+    let queue = QueueSettings::new(kernel, 8);
     let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, runtime: Some(runtime) };
     let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed };
     run(&scenario, &spec, &Control::default()).unwrap().processes

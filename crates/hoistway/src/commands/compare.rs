@@ -18,6 +18,7 @@ use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, WORKER_HOP, compar
 use hoistway_workload::{Environment, Workload};
 use serde_json::{Value, json};
 
+use super::queue_files;
 use crate::Ending;
 use crate::input;
 use crate::output::{Format, Output};
@@ -38,7 +39,7 @@ const CPUS: u16 = 8;
 ///   hoistway compare
 ///   hoistway compare my-load.fio --device intel-s3520-1600gb
 ///   hoistway compare my-load.fio --device my-disk.toml --schedulers none,mq-deadline
-///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --runtime 2m
+///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --queue nr_requests=32 --runtime 2m
 ///   hoistway compare my-load.fio --format json -o results.json
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -55,6 +56,10 @@ pub(crate) struct Arguments {
     /// Sets a tunable, as a write to queue/iosched/ would. May be given several times.
     #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
     set: Vec<String>,
+    /// Writes a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, write_cache, rotational,
+    /// max_sectors_kb, discard_max_bytes. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    queue: Vec<String>,
     /// The kernel whose block layer is simulated: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
     #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT)]
     kernel: Kernel,
@@ -97,8 +102,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let (devices, mut notices) = choose_devices(&workload, &arguments.device)?;
     let schedulers = choose_schedulers(&arguments.schedulers)?;
     let settings = parse_settings(&arguments.set, &schedulers)?;
-    let queue = QueueSettings { kernel: arguments.kernel, cpus: CPUS, nr_requests: None, worker_hop: WORKER_HOP };
+    let mut queue = QueueSettings::new(arguments.kernel, CPUS);
+    queue_files::parse(&arguments.queue, &mut queue)?;
     let config = queue.config(&devices[0]);
+    notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
     notices.extend(try_settings(&settings, &config)?);
     notices.extend(legacy_notice(&schedulers, arguments.kernel));
     notices.extend(workload.notices.iter().cloned());

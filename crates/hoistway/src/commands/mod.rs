@@ -3,3 +3,4 @@
 pub(crate) mod compare;
 pub(crate) mod conform;
 pub(crate) mod devices;
+mod queue_files;

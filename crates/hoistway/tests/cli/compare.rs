@@ -147,3 +147,14 @@ fn runs_that_could_last_longer_than_a_counter_holds_are_stopped_like_others() {
     let table = printed(&["compare", job, "--runtime", "20ms", "--schedulers", "none"]);
     assert!(table.contains("\nb, 1 process\n"), "{table}");
 }
+
+#[test]
+fn files_of_the_queue_can_be_written_for_a_comparison() {
+    let with = |options: &[&str]| -> Value { serde_json::from_str(&compare_json(options)).unwrap() };
+    let few = with(&["--queue", "nr_requests=4", "--queue", "nomerges=2"]);
+    assert_eq!(few["nr_requests"], 4);
+    let latency = |document: &Value| run_of(document, "mq-deadline")["fio"]["jobs"][0]["write"]["iops"].clone();
+    assert_ne!(latency(&few), latency(&with(&[])), "four requests at once are fewer than 64");
+    let notices = with(&["--queue", "nomerges=7"])["notices"].to_string();
+    assert!(notices.contains(r#"--queue nomerges=7: the kernel takes this for \"1\""#), "{notices}");
+}

@@ -1,0 +1,69 @@
+//! `--queue KEY=VALUE`: files of `/sys/block/DEV/queue/` for every device of a comparison.
+
+use anyhow::{Context, Result, bail};
+use hoistway_blk::{AttributeError, Effects, Front, Instant, Local, QueueConfig, WRITABLE_ATTRIBUTES, kernel_of_front};
+use hoistway_sim::QueueSettings;
+
+/// Files whose place is another option, or which would change nothing here.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("scheduler", "use --schedulers"),
+    ("rq_affinity", "completions run on the submitter's CPU here, whatever it says"),
+];
+
+/// What may be written.
+fn expected() -> String {
+    let files = WRITABLE_ATTRIBUTES.into_iter().filter(|file| ELSEWHERE.iter().all(|(other, _)| other != file));
+    files.collect::<Vec<_>>().join(", ")
+}
+
+/// Reads the settings and adds them to `queue`.
+pub(super) fn parse(wanted: &[String], queue: &mut QueueSettings) -> Result<()> {
+    for setting in wanted {
+        let Some((file, text)) = setting.split_once('=') else {
+            bail!("--queue {setting}: expected KEY=VALUE, such as nr_requests=64");
+        };
+        if let Some((_, why)) = ELSEWHERE.iter().find(|(other, _)| *other == file) {
+            bail!("--queue {setting}: {why}");
+        }
+        if file.starts_with("iosched/") {
+            bail!("--queue {setting}: use --set SCHED.TUNABLE=VALUE");
+        }
+        if file == "nr_requests" {
+            // Request slots are made with the queue, so it has to be known before.
+            let number = text.parse::<u32>();
+            queue.nr_requests = Some(number.with_context(|| format!("--queue {setting}: expected a whole number"))?);
+        } else {
+            queue.attributes.push((file.to_owned(), text.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Tries the settings on a queue of each scheduler, so that a mistake is told at once and with what would be right.
+/// Answers with a notice for each value that the kernel takes for another.
+pub(super) fn try_out(queue: &QueueSettings, config: &QueueConfig, schedulers: &[String]) -> Result<Vec<String>> {
+    let mut notices = Vec::new();
+    for scheduler in schedulers {
+        let config = QueueConfig { kernel: kernel_of_front(config.kernel, scheduler), ..config.clone() };
+        let now = config.kernel.generation().hz.now(Instant::ZERO);
+        let mut front: Front<Local> = Front::new(&config, scheduler).context("--queue nr_requests")?;
+        for (file, text) in &queue.attributes {
+            let setting = format!("--queue {file}={text}");
+            match front.set_attribute(now, file, text, &mut Effects::new()) {
+                Ok(()) => {}
+                Err(AttributeError::Unknown) => {
+                    bail!("{setting}: no such file (expected one of {})", expected());
+                }
+                Err(why) => bail!("{setting}: {why} with {scheduler}"),
+            }
+            let shown = front.attribute(file)?;
+            if shown.trim() != text.trim() {
+                let notice = format!("{setting}: the kernel takes this for \"{}\".", shown.trim());
+                if !notices.contains(&notice) {
+                    notices.push(notice);
+                }
+            }
+        }
+    }
+    Ok(notices)
+}

@@ -1,0 +1,86 @@
+//! Loads that must be durable: fsync after each write, and O_DSYNC, through the sequencers of both fronts.
+
+use hoistway_blk::{ALL_SCHEDULERS, Event, Kernel, Now, Op, Probe};
+use hoistway_device::Preset;
+use hoistway_results::ProcessResult;
+use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run_probed};
+use hoistway_workload::{Environment, Workload};
+
+/// Counts the commands that the device is given.
+#[derive(Default)]
+struct Commands {
+    flushes: u64,
+    writes: u64,
+}
+
+impl Probe for Commands {
+    fn event(&mut self, _: Now, _: hoistway_blk::CpuId, event: Event<'_>) {
+        if let Event::Complete(rq, _) = event {
+            match rq.op {
+                Op::Flush => self.flushes += 1,
+                _ => self.writes += 1,
+            }
+        }
+    }
+}
+
+fn simulate(job: &str, scheduler: &str, attributes: &[(&str, &str)]) -> (Vec<ProcessResult>, Commands) {
+    let text = format!("[global]\nioengine=libaio\ndirect=1\nbs=4k\nfilename=/dev/sda\nrw=randwrite\nruntime=1\n{job}");
+    let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
+    let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
+    let mut queue = QueueSettings::new(Kernel::V6_18, 8);
+    queue.attributes = attributes.iter().map(|(file, value)| ((*file).into(), (*value).into())).collect();
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, runtime: None };
+    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
+    let (result, commands) = run_probed(&scenario, &spec, &Control::default(), Commands::default()).unwrap();
+    (result.processes, commands)
+}
+
+fn syncs(processes: &[ProcessResult]) -> u64 {
+    processes.iter().map(|process| process.sync.total_ios).sum()
+}
+
+#[test]
+fn one_process_needs_a_flush_for_each_fsync() {
+    for scheduler in ALL_SCHEDULERS {
+        let (processes, commands) = simulate("[wal]\nfsync=1\n", scheduler, &[]);
+        let (fsyncs, writes) = (syncs(&processes), processes[0].directions[1].ios);
+        assert!(writes > 1000 && fsyncs.abs_diff(writes) <= 1, "{scheduler}: {fsyncs} fsyncs, {writes} writes");
+        assert!(commands.flushes.abs_diff(fsyncs) <= 1, "{scheduler}: {} flushes", commands.flushes);
+        assert_eq!(processes[0].error, 0);
+    }
+}
+
+#[test]
+fn many_processes_share_flushes() {
+    for scheduler in ALL_SCHEDULERS {
+        let (processes, commands) = simulate("[wal]\nfsync=1\nnumjobs=8\n", scheduler, &[]);
+        let fsyncs = syncs(&processes);
+        assert!(fsyncs > 1000, "{scheduler}: {fsyncs}");
+        assert!(commands.flushes * 2 < fsyncs, "{scheduler}: {} flushes for {fsyncs} fsyncs", commands.flushes);
+    }
+}
+
+#[test]
+fn a_write_with_dsync_is_followed_by_a_flush_if_the_device_has_no_fua() {
+    for scheduler in ALL_SCHEDULERS {
+        let (_, commands) = simulate("[log]\nsync=dsync\n", scheduler, &[]);
+        assert!(commands.writes > 1000 && commands.flushes.abs_diff(commands.writes) <= 1, "{scheduler}");
+    }
+}
+
+#[test]
+fn write_through_makes_an_fsync_free() {
+    for scheduler in ALL_SCHEDULERS {
+        let (with, _) = simulate("[wal]\nfsync=1\n", scheduler, &[]);
+        let (without, commands) = simulate("[wal]\nfsync=1\n", scheduler, &[("write_cache", "write through")]);
+        assert_eq!(commands.flushes, 0, "{scheduler}");
+        assert!(syncs(&without) as f64 > 1.2 * syncs(&with) as f64, "{scheduler}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let twice = [(); 2].map(|()| simulate("[wal]\nfsync=4\nnumjobs=3\niodepth=4\n", "bfq", &[]));
+    assert_eq!(format!("{:?}", twice[0].0), format!("{:?}", twice[1].0));
+}
