@@ -67,6 +67,15 @@ impl FrontSubmission {
             FrontSubmission::Legacy(submission) => submission.begin(bio),
         }
     }
+
+    /// Takes the bio back, unless it is already on its way.
+    #[inline]
+    pub fn withdraw(&mut self) -> Option<Bio> {
+        match self {
+            FrontSubmission::Mq(submission) => submission.withdraw(),
+            FrontSubmission::Legacy(submission) => submission.withdraw(),
+        }
+    }
 }
 
 impl<Sh: Sharing> Front<Sh> {

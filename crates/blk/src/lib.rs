@@ -31,6 +31,7 @@ mod front;
 mod hardware_queue;
 mod id_list;
 mod ids;
+mod io_max;
 mod ioprio;
 mod kernel;
 mod legacy;
@@ -62,6 +63,7 @@ pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_fro
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, SECTOR_BYTES, Sector, Waiter};
+pub use io_max::{Charge, IoMax, IoMaxError, THROTTLE_ROUND, THROTTLE_SLICE, THROTTLE_SLICE_WITH_LOW_LIMIT, Throttle};
 pub use ioprio::{IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,

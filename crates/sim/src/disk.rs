@@ -1,12 +1,13 @@
 //! A disk: a device with its driver and its queue, and the runs that are waiting to happen.
 
 use hoistway_blk::{
-    ConfigError, Front, HctxId, Instant, Kernel, Limits, Local, Nanos, NoMerges, PlugUse, QueueConfig, Sector,
+    ConfigError, Front, HctxId, Instant, IoMax, Kernel, Limits, Local, Nanos, NoMerges, PlugUse, QueueConfig, Sector,
     kernel_of_front,
 };
 use hoistway_device::Preset;
 
 use crate::driver::DiskDriver;
+use crate::throttling::Throttling;
 
 /// One device under test.
 pub(crate) struct Disk {
@@ -14,6 +15,8 @@ pub(crate) struct Disk {
     /// Which system calls plug, on the kernel that the front is of.
     pub(crate) plug_use: PlugUse,
     pub(crate) driver: DiskDriver,
+    /// Limits of cgroups, if there are any.
+    pub(crate) throttling: Option<Box<Throttling>>,
     /// For each hardware queue the run that is set, if any.
     runs: Vec<PendingRun>,
     timer_setting: u32,
@@ -35,6 +38,8 @@ pub struct QueueSettings {
     pub cpus: u16,
     /// Scheduler tags; `None` for the kernel's default.
     pub nr_requests: Option<u32>,
+    /// `io.max` of cgroups, by their paths, for every device.
+    pub io_max: Vec<(String, IoMax)>,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
     pub attributes: Vec<(String, String)>,
     /// From the moment that somebody asks for a run on a worker to the moment that the worker runs.
@@ -49,7 +54,14 @@ impl QueueSettings {
     /// Everything as the kernel sets it by default, on a host with so many CPUs.
     #[must_use]
     pub fn new(kernel: Kernel, cpus: u16) -> Self {
-        QueueSettings { kernel, cpus, nr_requests: None, attributes: Vec::new(), worker_hop: WORKER_HOP }
+        QueueSettings {
+            kernel,
+            cpus,
+            nr_requests: None,
+            io_max: Vec::new(),
+            attributes: Vec::new(),
+            worker_hop: WORKER_HOP,
+        }
     }
 
     /// The configuration of a queue over this device.
@@ -97,6 +109,7 @@ impl Disk {
             plug_use: front.generation().plug_use,
             runs: vec![PendingRun::default(); usize::from(front.hw_queues())],
             timer_setting: 0,
+            throttling: None,
             front,
         })
     }

@@ -34,6 +34,11 @@ pub(crate) enum Event {
         /// Which disk.
         disk: u32,
     },
+    /// Bios that a limit kept may go.
+    Release {
+        /// Which disk.
+        disk: u32,
+    },
     /// A scheduler's timer, unless another setting has replaced it.
     Timer {
         /// Which disk.
@@ -70,6 +75,7 @@ const RUN_HCTX: u32 = 2;
 const TIMER: u32 = 3;
 const TASK: u32 = 4;
 const KICK_REQUEUE: u32 = 5;
+const RELEASE: u32 = 6;
 
 #[inline]
 fn words(upper: u32, lower: u32) -> u64 {
@@ -85,6 +91,7 @@ impl Entry {
             Event::RunHctx { disk, hctx, setting } => (RUN_HCTX, disk, setting, u32::from(hctx)),
             Event::Timer { disk, setting } => (TIMER, disk, setting, 0),
             Event::KickRequeue { disk } => (KICK_REQUEUE, disk, 0, 0),
+            Event::Release { disk } => (RELEASE, disk, 0, 0),
             Event::Task { task, setting } => (TASK, task, setting, 0),
         };
         Entry { at: at.0, order, kind_and_place: words(kind, place), rest: words(setting, what) }
@@ -99,6 +106,7 @@ impl Entry {
             RUN_HCTX => Event::RunHctx { disk: place, hctx: what as u16, setting },
             TIMER => Event::Timer { disk: place, setting },
             KICK_REQUEUE => Event::KickRequeue { disk: place },
+            RELEASE => Event::Release { disk: place },
             _ => Event::Task { task: place, setting },
         };
         (Instant(self.at), event)

@@ -3,9 +3,10 @@
 //! * [`run`] simulates one load under one scheduler; same seed, same bits.
 //! * Independent runs go side by side over all cores; one run is single-threaded.
 //!
-//! The way of time: `events` (the queue), `task` (what a process does), `disk` and `driver` (what is below the block
-//! layer), `measure` (what comes out), `simulation` (the loop).
+//! The way of time: `events` (the queue), `task` (what a process does), `cgroups` and
+//! `throttling` (whose I/O it is, and what it may), `disk` and `driver` (what is below the block layer), `measure` (what comes out), `simulation` (the loop).
 
+mod cgroups;
 mod comparison;
 mod disk;
 mod driver;
@@ -13,6 +14,7 @@ mod events;
 mod measure;
 mod simulation;
 mod task;
+mod throttling;
 
 pub use comparison::compare;
 pub use disk::{QueueSettings, WORKER_HOP};

@@ -13,9 +13,11 @@ use hoistway_workload::{JobFileError, Workload};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::cgroups::Cgroups;
 use crate::disk::{Disk, QueueSettings};
 use crate::events::{Event, EventQueue};
 use crate::task::{Next, Placement, Task, task_of};
+use crate::throttling::{Throttling, disk_of, worker};
 
 /// What is simulated: a load on devices.
 #[derive(Clone, Debug)]
@@ -169,6 +171,7 @@ struct Simulation<'a, P> {
 impl<'a, P: Probe> Simulation<'a, P> {
     fn new(scenario: &Scenario<'a>, spec: &RunSpec, probe: P) -> Result<Self, RunError> {
         let generation = scenario.queue.kernel.generation();
+        let cgroups = Cgroups::of(scenario.workload);
         let mut disks = Vec::with_capacity(scenario.devices.len());
         let mut effects = Effects::new();
         for (index, preset) in scenario.devices.iter().enumerate() {
@@ -187,23 +190,18 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     error,
                 })?;
             }
+            cgroups.introduce(&disk.front, start, &mut effects);
+            if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start) {
+                let submission = disk.front.submission(worker(index as u32));
+                disk.throttling = Some(Box::new(Throttling::new(throttle, submission)));
+            }
             disks.push(disk);
         }
-        let mut cgroups: Vec<&str> = Vec::new();
         let mut tasks = Vec::with_capacity(scenario.workload.processes.len());
         for process in &scenario.workload.processes {
             let capacity = disks[process.file as usize].driver.device.shape().capacity_sectors * 512;
             let generator = process.plan.generator(spec.seed, capacity)?;
-            let cgroup = process.cgroup.as_deref().map_or(CgroupId::ROOT, |name| {
-                let known = cgroups.iter().position(|&other| other == name);
-                CgroupId(
-                    known.unwrap_or_else(|| {
-                        cgroups.push(name);
-                        cgroups.len() - 1
-                    }) as u32
-                        + 1,
-                )
-            });
+            let cgroup = process.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
             let number = tasks.len() as u32;
             let any = number % u32::from(scenario.queue.cpus);
             let cpu = process.cpus_allowed.as_ref().and_then(|cpus| cpus.get(process.clone as usize % cpus.len()));
@@ -308,6 +306,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 self.with_front(disk, CpuId(0), |front, cx| front.kick_requeue(cx));
                 self.settle(disk, CpuId(0));
             }
+            Event::Release { disk } => self.release(disk),
             Event::Task { task, setting } => {
                 if self.tasks[task as usize].alarm_setting == setting {
                     self.make_ready(task);
@@ -397,6 +396,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
             match task.next(self.now) {
                 Next::Submit => {
                     let now = self.clock.now;
+                    if self.disks[disk as usize].throttling.is_some() && self.is_throttled(disk, number) {
+                        continue;
+                    }
+                    let task = &mut self.tasks[number as usize];
                     let Disk { front, driver, plug_use, .. } = &mut self.disks[disk as usize];
                     if !task.is_plugged && opens_plug(*plug_use, task.call_size()) {
                         task.is_plugged = true;
@@ -443,6 +446,63 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
+    // --- limits of cgroups ---
+
+    /// Whether the bio that a task is about to submit is kept by a limit.
+    fn is_throttled(&mut self, disk: u32, task: u32) -> bool {
+        let submission = &mut self.tasks[task as usize].submission;
+        let Some(throttling) = &mut self.disks[disk as usize].throttling else { return false };
+        let Some(bio) = submission.withdraw() else { return false };
+        match throttling.submit(self.now, bio) {
+            Some(bio) => {
+                submission.begin(bio);
+                false
+            }
+            None => {
+                self.set_release(disk);
+                true
+            }
+        }
+    }
+
+    fn set_release(&mut self, disk: u32) {
+        let due = self.disks[disk as usize].throttling.as_mut().and_then(|throttling| throttling.next_setting());
+        if let Some(due) = due {
+            self.events.push(due.max(self.now), Event::Release { disk });
+        }
+    }
+
+    /// The worker of a device's limits sends what may go, in one plug, as far as there are tags.
+    fn release(&mut self, disk: u32) {
+        let (now, cpu) = (self.clock.now, CpuId(0));
+        loop {
+            let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
+            let Some(throttling) = throttling else { return };
+            throttling.release(now.at);
+            if !std::mem::take(&mut throttling.is_parked) {
+                let Some(bio) = throttling.released.pop_front() else { break };
+                throttling.submission.begin(bio);
+            }
+            let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
+            let submitted = front.submit(&mut cx, &mut throttling.submission, Some(&mut throttling.plug));
+            throttling.is_parked = submitted == Submitted::Parked;
+            let is_parked = throttling.is_parked;
+            self.settle(disk, cpu);
+            if is_parked {
+                return;
+            }
+        }
+        if let Some(throttling) = &mut self.disks[disk as usize].throttling {
+            let mut plug = std::mem::take(&mut throttling.plug);
+            self.with_front(disk, cpu, |front, cx| front.flush_plug(cx, &mut plug));
+            self.settle(disk, cpu);
+            if let Some(throttling) = &mut self.disks[disk as usize].throttling {
+                throttling.plug = plug;
+            }
+        }
+        self.set_release(disk);
+    }
+
     // --- effects ---
 
     /// Carries out what a call into the block layer of `disk` on `cpu` led to.
@@ -469,7 +529,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         self.make_ready(number);
                     }
                 }
-                Effect::Wake(waiter) => self.wake(waiter.0),
+                Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
+                    Some(disk) => self.events.push(self.now + self.worker_hop, Event::Release { disk }),
+                    None => self.wake(waiter.0),
+                },
                 Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
                 Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
                 Effect::KickRequeue => self.events.push(self.now + self.worker_hop, Event::KickRequeue { disk }),

@@ -340,6 +340,9 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     fn grow(&mut self, capacity: u32) {
         (**self).grow(capacity);
     }
+    fn rotational_changed(&mut self, rotational: bool) {
+        (**self).rotational_changed(rotational);
+    }
     fn io_context_exited(&mut self, cx: &mut PolicyCx<'_>, io_context: crate::ids::IoContextId) {
         (**self).io_context_exited(cx, io_context);
     }

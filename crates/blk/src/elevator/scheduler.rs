@@ -320,6 +320,9 @@ pub trait Scheduler {
     /// when this is called.
     fn grow(&mut self, _capacity: u32) {}
 
+    /// Somebody wrote `queue/rotational`: the device is to be taken for one that seeks, or not.
+    fn rotational_changed(&mut self, _rotational: bool) {}
+
     /// An I/O context, normally a process, has ended.
     fn io_context_exited(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId) {}
 

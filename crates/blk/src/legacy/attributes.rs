@@ -54,6 +54,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
                     attributes::store(&mut self.rules, &self.device, self.generation, file, text)?;
+                    let rotational = self.rules.limits.rotational;
+                    self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
                     let write_cache = self.rules.limits.write_cache;
                     self.locked.with(|queue| queue.cache.write_cache = write_cache);
                 }

@@ -108,6 +108,16 @@ impl Submission {
         self.stage = Stage::Enter;
         self.bio = Some(bio);
     }
+
+    /// Takes the bio back, unless it is already on its way.
+    #[inline]
+    pub fn withdraw(&mut self) -> Option<Bio> {
+        if self.stage != Stage::Enter {
+            return None;
+        }
+        self.stage = Stage::Next;
+        self.bio.take()
+    }
 }
 
 impl<Sh: Sharing> Queue<Sh> {

@@ -18,7 +18,7 @@ use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, WORKER_HOP, compar
 use hoistway_workload::{Environment, Workload};
 use serde_json::{Value, json};
 
-use super::queue_files;
+use super::{io_max, queue_files};
 use crate::Ending;
 use crate::input;
 use crate::output::{Format, Output};
@@ -60,6 +60,10 @@ pub(crate) struct Arguments {
     /// max_sectors_kb, discard_max_bytes. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     queue: Vec<String>,
+    /// Limits a cgroup that the job file names, as a write to io.max would, on every device. May be given several
+    /// times.
+    #[arg(long, value_name = "CGROUP KEY=N...")]
+    io_max: Vec<String>,
     /// The kernel whose block layer is simulated: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
     #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT)]
     kernel: Kernel,
@@ -104,6 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let settings = parse_settings(&arguments.set, &schedulers)?;
     let mut queue = QueueSettings::new(arguments.kernel, CPUS);
     queue_files::parse(&arguments.queue, &mut queue)?;
+    queue.io_max = io_max::parse(&arguments.io_max, &workload)?;
     let config = queue.config(&devices[0]);
     notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
     notices.extend(try_settings(&settings, &config)?);

@@ -3,4 +3,5 @@
 pub(crate) mod compare;
 pub(crate) mod conform;
 pub(crate) mod devices;
+mod io_max;
 mod queue_files;

@@ -43,8 +43,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "cgroup_weight",
         "",
-        Setter::Int { min: 1, max: 10_000, set: |s, v| s.cgroup_weight = Some(v as u32) },
-        "I/O weight of that cgroup (fio allows 100 to 1000)",
+        Setter::Int { min: 10, max: 1000, set: |s, v| s.cgroup_weight = Some(v as u32) },
+        "I/O weight of that cgroup for bfq and cfq (fio itself takes 100 to 1000)",
     ),
     OptionSpec::new(
         "cpus_allowed",

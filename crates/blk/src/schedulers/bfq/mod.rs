@@ -400,6 +400,10 @@ impl Scheduler for Bfq {
         self.fifo_links.grow(capacity);
     }
 
+    fn rotational_changed(&mut self, rotational: bool) {
+        self.config.rotational = rotational;
+    }
+
     fn io_context_exited(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId) {
         self.call(cx, |bfq| bfq.context_exited(io_context));
     }

@@ -123,6 +123,11 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         }
     }
 
+    /// `slice_idle` stays as it was when the scheduler was attached.
+    fn rotational_changed(&mut self, rotational: bool) {
+        self.config.rotational = rotational;
+    }
+
     fn cgroup_added(&mut self, _cx: &mut PolicyCx<'_>, cgroup: CgroupId, parent: CgroupId) {
         self.groups.set_parent(cgroup, parent);
     }

@@ -1,0 +1,113 @@
+//! The cgroups of a load: who belongs where, and what schedulers are told of them (`cgroup-io.md` 1 to 5).
+//!
+//! A job names its cgroup by a path, `a/b`; every part of it is a group. The weight of a group is what
+//! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
+//! no groups.
+
+use hoistway_blk::{CgroupId, Effects, Front, IoMax, Local, Now, Throttle};
+use hoistway_workload::Workload;
+
+/// All cgroups of a load but the root, parents first.
+#[derive(Debug, Default)]
+pub(crate) struct Cgroups {
+    groups: Vec<Group>,
+}
+
+#[derive(Debug)]
+struct Group {
+    path: String,
+    parent: CgroupId,
+    weight: Option<u32>,
+}
+
+impl Cgroups {
+    /// The cgroups that the processes of a load name.
+    pub(crate) fn of(workload: &Workload) -> Self {
+        let mut cgroups = Cgroups::default();
+        for process in &workload.processes {
+            if let Some(path) = process.cgroup.as_deref() {
+                let id = cgroups.add(path);
+                if let (Some(weight), Some(group)) = (process.cgroup_weight, cgroups.group_mut(id)) {
+                    group.weight = Some(weight);
+                }
+            }
+        }
+        cgroups
+    }
+
+    /// The group of this path, and those above it.
+    fn add(&mut self, path: &str) -> CgroupId {
+        let path = path.trim_matches('/');
+        if path.is_empty() {
+            return CgroupId::ROOT;
+        }
+        if let Some(known) = self.find(path) {
+            return known;
+        }
+        let parent = path.rsplit_once('/').map_or(CgroupId::ROOT, |(above, _)| self.add(above));
+        self.groups.push(Group { path: path.to_owned(), parent, weight: None });
+        CgroupId(self.groups.len() as u32)
+    }
+
+    /// The group of this path.
+    pub(crate) fn find(&self, path: &str) -> Option<CgroupId> {
+        let path = path.trim_matches('/');
+        if path.is_empty() {
+            return Some(CgroupId::ROOT);
+        }
+        self.groups.iter().position(|group| group.path == path).map(|at| CgroupId(at as u32 + 1))
+    }
+
+    fn group_mut(&mut self, id: CgroupId) -> Option<&mut Group> {
+        self.groups.get_mut((id.0 as usize).checked_sub(1)?)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (CgroupId, &Group)> {
+        self.groups.iter().enumerate().map(|(at, group)| (CgroupId(at as u32 + 1), group))
+    }
+
+    /// Tells the scheduler of a device.
+    pub(crate) fn introduce(&self, front: &Front<Local>, now: Now, effects: &mut Effects) {
+        for (id, group) in self.iter() {
+            front.tell(now, effects, |policy, cx| {
+                policy.cgroup_added(cx, id, group.parent);
+                if let Some(weight) = group.weight {
+                    policy.weight_changed(cx, id, weight.min(u32::from(u16::MAX)) as u16);
+                }
+            });
+        }
+    }
+
+    /// The limits of a device, if any group has some.
+    pub(crate) fn throttle(&self, limits: &[(String, IoMax)], now: Now) -> Option<Throttle> {
+        if limits.is_empty() {
+            return None;
+        }
+        let mut throttle = Throttle::new(hoistway_blk::THROTTLE_SLICE);
+        for (id, group) in self.iter() {
+            throttle.add_group(id, group.parent);
+        }
+        for (path, limit) in limits {
+            if let Some(id) = self.find(path).filter(|&id| id != CgroupId::ROOT) {
+                throttle.set_limits(now.at, id, *limit);
+            }
+        }
+        Some(throttle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_workload::Environment;
+
+    #[test]
+    fn every_part_of_a_path_is_a_group_and_parents_come_first() {
+        let job = "[global]\nrw=read\ndirect=1\nfilename=/dev/sda\nsize=1m\n[a]\ncgroup=x/y\ncgroup_weight=300\n[b]\ncgroup=/x\n[c]\n";
+        let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+        let cgroups = Cgroups::of(&workload);
+        let seen: Vec<_> = cgroups.iter().map(|(id, g)| (id.0, g.path.as_str(), g.parent.0, g.weight)).collect();
+        assert_eq!(seen, [(1, "x", 0, None), (2, "x/y", 1, Some(300))]);
+        assert_eq!((cgroups.find("/x/"), cgroups.find("z")), (Some(CgroupId(1)), None));
+    }
+}
