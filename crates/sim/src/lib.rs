@@ -14,6 +14,6 @@ mod measure;
 mod simulation;
 mod task;
 
-pub use comparison::compare;
+pub use comparison::{compare, watched};
 pub use disk::{QueueSettings, WORKER_HOP};
 pub use simulation::{Control, RunError, RunResult, RunSpec, Scenario, run, run_probed};

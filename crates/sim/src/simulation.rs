@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hoistway_blk::{
     CgroupId, ConfigError, CpuId, Cx, Effect, Effects, HctxId, Hz, Instant, Nanos, NoProbe, Now, PlugUse, Probe,
-    Status, StoreError, Submitted,
+    Status, StoreError, Submitted, Waiter,
 };
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
@@ -358,6 +358,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         body: impl FnOnce(&hoistway_blk::Queue<hoistway_blk::Local>, &mut Cx<'_, crate::driver::DiskDriver, P>) -> R,
     ) -> R {
         let now = self.clock.now;
+        self.probe.enter(disk, None);
         let Disk { queue, driver, .. } = &mut self.disks[disk as usize];
         body(queue, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe })
     }
@@ -401,6 +402,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                     let now = self.clock.now;
                     let Disk { queue, driver, .. } = &mut self.disks[disk as usize];
+                    self.probe.enter(disk, Some(Waiter(number)));
                     let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
                     let plug = task.is_plugged.then_some(&mut task.plug);
                     let submitted = queue.submit(&mut cx, &mut task.submission, plug);
@@ -415,7 +417,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Next::EndCall => {
                     if std::mem::take(&mut task.is_plugged) {
                         let mut plug = std::mem::take(&mut task.plug);
-                        self.with_queue(disk, cpu, |queue, cx| queue.flush_plug(cx, &mut plug));
+                        self.with_queue(disk, cpu, |queue, cx| {
+                            cx.probe.enter(disk, Some(Waiter(number)));
+                            queue.flush_plug(cx, &mut plug);
+                        });
                         self.tasks[number as usize].plug = plug;
                         self.settle(disk, cpu);
                     }

@@ -3,3 +3,6 @@
 pub(crate) mod compare;
 pub(crate) mod conform;
 pub(crate) mod devices;
+pub(crate) mod explain;
+pub(crate) mod schedulers;
+pub(crate) mod why;
