@@ -5,7 +5,7 @@
 
 use crate::bio::{Bio, Status};
 use crate::elevator::Reason;
-use crate::ids::{CpuId, HctxId};
+use crate::ids::{CpuId, HctxId, Waiter};
 use crate::merge::Edge;
 use crate::request::Request;
 use crate::time::Now;
@@ -29,7 +29,9 @@ pub enum Event<'a> {
         explicit: bool,
     },
     /// M or F: a bio merged into a request.
-    Merge(Edge),
+    Merge(Edge, &'a Bio),
+    /// m: a request was absorbed by another.
+    Absorbed(&'a Request),
     /// I: a request went into the scheduler or a software queue.
     Insert(&'a Request),
     /// The scheduler was asked: what it gave out, and why.
@@ -51,6 +53,13 @@ pub enum Event<'a> {
 
 /// An observer.
 pub trait Probe {
+    /// Whether it looks at anything: what is prepared for it alone is left out otherwise.
+    const WATCHES: bool = true;
+
+    /// What happens from now on, until the next call, happens in the queue of this device (as its owner numbers it), and
+    /// in a system call of this submitter if one is named.
+    fn enter(&mut self, _device: u32, _submitter: Option<Waiter>) {}
+
     /// Something happened at `now` on `cpu`.
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>);
 }
@@ -60,6 +69,8 @@ pub trait Probe {
 pub struct NoProbe;
 
 impl Probe for NoProbe {
+    const WATCHES: bool = false;
+
     #[inline(always)]
     fn event(&mut self, _: Now, _: CpuId, _: Event<'_>) {}
 }

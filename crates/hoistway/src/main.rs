@@ -1,9 +1,12 @@
 //! The command line: parse, call a library, render.
 
 mod commands;
+mod facts;
 mod input;
 mod output;
 mod progress;
+mod texts;
+mod trace_file;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -25,6 +28,9 @@ enum Command {
     Compare(commands::compare::Arguments),
     Conform(commands::conform::Arguments),
     Devices(commands::devices::Arguments),
+    Explain(commands::explain::Arguments),
+    Schedulers(commands::schedulers::Arguments),
+    Why(commands::why::Arguments),
 }
 
 /// How a command ended well, or was ended.
@@ -41,6 +47,9 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Conform(arguments) => commands::conform::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
+        Command::Explain(arguments) => commands::explain::run(&arguments),
+        Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
+        Command::Why(arguments) => commands::why::run(&arguments),
     };
     match ending {
         Ok(Ending::Done) => ExitCode::SUCCESS,

@@ -76,8 +76,35 @@ impl Output {
         }
     }
 
+    /// Opens it to be written bit by bit.
+    pub(crate) fn stream(self) -> Result<Stream> {
+        let (name, opened) = match &self {
+            Output::Standard => return Err(anyhow!("expected the name of a file")),
+            Output::File { name, beside, .. } => (name.clone(), fs::File::create(beside)),
+            Output::Special { name, file } => (name.clone(), file.try_clone()),
+        };
+        let file = opened.with_context(|| cannot_be_written(&name))?;
+        Ok(Stream { output: self, name, file, bytes: 0 })
+    }
+
+    /// Whether both are the same file.
+    pub(crate) fn is_same_file(&self, other: &Output) -> bool {
+        match (self, other) {
+            (Output::File { place: one, .. }, Output::File { place: other, .. }) => {
+                one == other || std::path::absolute(one).ok() == std::path::absolute(other).ok()
+            }
+            _ => false,
+        }
+    }
+
     fn is_terminal(&self) -> bool {
         matches!(self, Output::Standard) && io::stdout().is_terminal()
+    }
+
+    /// Characters of a line of prose.
+    pub(crate) fn text_width(&self) -> usize {
+        let columns = if self.is_terminal() { console::Term::stdout().size().1 } else { 80 };
+        usize::from(columns).clamp(40, 100)
     }
 
     /// How tables look there.
@@ -101,7 +128,42 @@ impl Drop for Output {
     }
 }
 
-fn cannot_be_written(name: &Path) -> String {
+/// A place that is written bit by bit. Until it is [finished](Stream::finish), its file has another name.
+pub(crate) struct Stream {
+    output: Output,
+    name: PathBuf,
+    file: fs::File,
+    bytes: u64,
+}
+
+impl Stream {
+    /// As the user named it.
+    pub(crate) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Puts the file in its place, and answers how long it is.
+    pub(crate) fn finish(self) -> Result<u64> {
+        if let Output::File { place, beside, .. } = &self.output {
+            fs::rename(beside, place).with_context(|| cannot_be_written(&self.name))?;
+        }
+        Ok(self.bytes)
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+pub(crate) fn cannot_be_written(name: &Path) -> String {
     format!("{}: cannot be written (expected a file in a folder that exists and may be written to)", name.display())
 }
 

@@ -7,10 +7,12 @@ mod layout;
 mod table;
 mod units;
 mod variants;
+mod wrap;
 
 use hoistway_results::ResultsDocument;
 
 pub use table::{Style, table};
+pub use wrap::{hanging, wrapped};
 
 /// The document as JSON to be stored or read by other programs: indented, with a newline at the end.
 ///

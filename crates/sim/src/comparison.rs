@@ -2,13 +2,13 @@
 
 use std::time::Instant as WallClock;
 
-use hoistway_blk::is_legacy;
+use hoistway_blk::{NoProbe, Probe, is_legacy};
 use hoistway_results::document::{Front, JobSummary, Run};
 use hoistway_results::fio::{Output, OutputParameters};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::simulation::{Control, RunError, RunSpec, Scenario, run};
+use crate::simulation::{Control, RunError, RunSpec, Scenario, run_probed};
 
 /// Runs all `specs`, as many at once as there are cores, and answers in their order. `controls` has one entry for each
 /// of them. A run that was cancelled before it began is left out.
@@ -25,16 +25,26 @@ pub fn compare(scenario: &Scenario<'_>, specs: &[RunSpec], controls: &[Control])
             if control.cancelled.load(std::sync::atomic::Ordering::Relaxed) {
                 return Ok(None);
             }
-            one(scenario, spec, control).map(Some)
+            let (run, partial, NoProbe) = watched(scenario, spec, control, NoProbe)?;
+            Ok(Some((run, partial)))
         })
         .collect::<Result<_, RunError>>()?;
     let partial = runs.iter().any(|run| run.as_ref().is_none_or(|(_, partial)| *partial));
     Ok((runs.into_iter().flatten().map(|(run, _)| run).collect(), partial))
 }
 
-fn one(scenario: &Scenario<'_>, spec: &RunSpec, control: &Control) -> Result<(Run, bool), RunError> {
+/// One run of a comparison, watched by a probe, which is given back, and whether it was cut short.
+///
+/// # Errors
+/// If it cannot begin.
+pub fn watched<P: Probe>(
+    scenario: &Scenario<'_>,
+    spec: &RunSpec,
+    control: &Control,
+    probe: P,
+) -> Result<(Run, bool, P), RunError> {
     let begin = WallClock::now();
-    let result = run(scenario, spec, control)?;
+    let (result, probe) = run_probed(scenario, spec, control, probe)?;
     let wall_seconds = begin.elapsed().as_secs_f64();
     let parameters = OutputParameters::default();
     let tunables: Map<String, Value> = spec
@@ -57,5 +67,5 @@ fn one(scenario: &Scenario<'_>, spec: &RunSpec, control: &Control) -> Result<(Ru
         jobs: JobSummary::from_processes(&result.processes),
         fio: Output::from_processes(&scenario.workload.global_options, &result.processes, &parameters),
     };
-    Ok((run, result.partial))
+    Ok((run, result.partial, probe))
 }

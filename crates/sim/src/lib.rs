@@ -16,6 +16,6 @@ mod simulation;
 mod task;
 mod throttling;
 
-pub use comparison::compare;
+pub use comparison::{compare, watched};
 pub use disk::{QueueSettings, WORKER_HOP};
 pub use simulation::{Control, RunError, RunResult, RunSpec, Scenario, run, run_probed};

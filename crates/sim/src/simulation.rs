@@ -357,6 +357,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         body: impl FnOnce(&Front<Local>, &mut Cx<'_, crate::driver::DiskDriver, P>) -> R,
     ) -> R {
         let now = self.clock.now;
+        self.probe.enter(disk, None);
         let Disk { front, driver, .. } = &mut self.disks[disk as usize];
         body(front, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe })
     }
@@ -404,6 +405,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     if !task.is_plugged && opens_plug(*plug_use, task.call_size()) {
                         task.is_plugged = true;
                     }
+                    self.probe.enter(disk, Some(Waiter(number)));
                     let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
                     let plug = task.is_plugged.then_some(&mut task.plug);
                     let submitted = front.submit(&mut cx, &mut task.submission, plug);
@@ -418,7 +420,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Next::EndCall => {
                     if std::mem::take(&mut task.is_plugged) {
                         let mut plug = std::mem::take(&mut task.plug);
-                        self.with_front(disk, cpu, |front, cx| front.flush_plug(cx, &mut plug));
+                        self.with_front(disk, cpu, |front, cx| {
+                            cx.probe.enter(disk, Some(Waiter(number)));
+                            front.flush_plug(cx, &mut plug);
+                        });
                         self.tasks[number as usize].plug = plug;
                         self.settle(disk, cpu);
                     }

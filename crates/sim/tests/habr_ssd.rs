@@ -4,7 +4,7 @@
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_results::{Direction, ProcessResult};
-use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, WORKER_HOP, run};
+use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run};
 use hoistway_workload::{Environment, Workload};
 
 const JOB: &str = include_str!("data/habr-ssd.fio");

@@ -52,6 +52,7 @@ impl Locked {
     pub(super) fn release_absorbed<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>) {
         let mut freed = std::mem::take(&mut cx.effects.freed);
         for rq in freed.drain(..) {
+            cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
             self.release(cx, rq);
         }
         cx.effects.freed = freed;

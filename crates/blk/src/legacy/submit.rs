@@ -172,12 +172,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         submission: &mut LegacySubmission,
         plug: Option<&mut Plug>,
     ) -> bool {
+        let whole = P::WATCHES.then(|| submission.bio.clone()).flatten();
         let bio = &mut submission.bio;
         let merged = plug
             .and_then(|plug| plug.merge(self.generation, &self.rules, bio))
             .or_else(|| self.locked.with(|queue| queue.merge(cx, &self.rules, bio)));
-        if let Some(edge) = merged {
-            cx.probe.event(cx.now, cx.cpu, Event::Merge(edge));
+        if let (Some(edge), Some(bio)) = (merged, &whole) {
+            cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
         }
         merged.is_some()
     }

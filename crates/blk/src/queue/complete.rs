@@ -50,6 +50,7 @@ impl<Sh: Sharing> Queue<Sh> {
     fn free_absorbed<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
         let mut freed = std::mem::take(&mut cx.effects.freed);
         for rq in freed.drain(..) {
+            cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
             self.release(cx, rq);
         }
         cx.effects.freed = freed;

@@ -320,10 +320,16 @@ impl<Sh: Sharing> Queue<Sh> {
         submission: &mut Submission,
         plug: Option<&mut Plug>,
     ) -> Stage {
+        let whole = P::WATCHES.then(|| submission.bio.clone()).flatten();
+        let report = |cx: &mut Cx<'_, D, P>, edge| {
+            if let Some(bio) = &whole {
+                cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
+            }
+        };
         if let Some(plug) = plug
             && let Some(edge) = plug.merge(self.generation, &self.rules, &mut submission.bio)
         {
-            cx.probe.event(cx.now, cx.cpu, Event::Merge(edge));
+            report(cx, edge);
             return Stage::Next;
         }
         let merged = if self.elevator.is_none() {
@@ -334,7 +340,7 @@ impl<Sh: Sharing> Queue<Sh> {
         };
         match merged {
             Some(edge) => {
-                cx.probe.event(cx.now, cx.cpu, Event::Merge(edge));
+                report(cx, edge);
                 Stage::Next
             }
             None => Stage::Allocate,

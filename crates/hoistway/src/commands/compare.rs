@@ -23,6 +23,7 @@ use crate::Ending;
 use crate::input;
 use crate::output::{Format, Output};
 use crate::progress::Progress;
+use crate::trace_file::TraceFile;
 
 /// The load of a first run.
 const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../../jobs/example.fio"));
@@ -41,6 +42,7 @@ const CPUS: u16 = 8;
 ///   hoistway compare my-load.fio --device my-disk.toml --schedulers none,mq-deadline
 ///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --queue nr_requests=32 --runtime 2m
 ///   hoistway compare my-load.fio --format json -o results.json
+///   hoistway compare my-load.fio --runtime 1s --trace events.jsonl.gz
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -79,6 +81,10 @@ pub(crate) struct Arguments {
     /// Write to a file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Also writes every event of the runs, and why each request was chosen, as JSON lines (docs/trace.md);
+    /// compressed if the name ends in .gz. About 1 KiB for each I/O: use a short --runtime. Runs go one by one.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 fn parse_time(text: &str) -> Result<Nanos, String> {
@@ -115,6 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     notices.extend(legacy_notice(&schedulers, arguments.kernel));
     notices.extend(workload.notices.iter().cloned());
     let output = Output::open(arguments.output.as_deref())?;
+    let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, &output)).transpose()?;
 
     let specs: Vec<RunSpec> = schedulers
         .iter()
@@ -134,7 +141,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let begin = WallClock::now();
     let (runs, partial) = {
         let _progress = Progress::show(&controls, expected_ns(&workload, arguments.runtime));
-        compare(&scenario, &specs, &controls)?
+        match trace {
+            None => compare(&scenario, &specs, &controls)?,
+            Some(trace) => trace.compare(&scenario, &specs, &controls, &job_file)?,
+        }
     };
     let wall_seconds = begin.elapsed().as_secs_f64();
 

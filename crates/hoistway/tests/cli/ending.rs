@@ -107,6 +107,17 @@ fn ctrl_c_completes_the_file() {
 }
 
 #[test]
+fn ctrl_c_completes_the_trace_and_marks_it_as_partial() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("events.jsonl");
+    assert_interrupted(&interrupted(&["--trace", file.to_str().unwrap()], Signal::INT));
+    let trace = fs::read_to_string(&file).unwrap();
+    let last: Value = serde_json::from_str(trace.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["event"], &last["partial"]), (&"trace_end".into(), &true.into()));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn being_killed_leaves_no_file_behind() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("results.json");
@@ -129,6 +140,7 @@ fn a_reader_that_goes_away_is_no_error() {
         &["compare", "--runtime", "20ms"][..],
         &["compare", "--runtime", "20ms", "--format", "json"],
         &["devices"],
+        &["explain", "bfq"],
         &["--help"],
     ] {
         let (status, complaints) = with_nobody_reading(arguments);

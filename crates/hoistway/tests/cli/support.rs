@@ -70,7 +70,8 @@ pub(crate) fn keys(object: &Value) -> Vec<&str> {
 pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     let mut command = hoistway();
     command.current_dir(folder).args(arguments);
-    if arguments[0] != "devices" && !arguments.contains(&"-o") {
+    let prints_only = ["devices", "explain", "schedulers", "why"].contains(&arguments[0]);
+    if !prints_only && !arguments.contains(&"-o") {
         command.args(["-o", "results"]);
     }
     let before = contents(folder);

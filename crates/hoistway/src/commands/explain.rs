@@ -1,0 +1,492 @@
+//! `hoistway explain`: what a scheduler or one of its tunables does.
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use hoistway_blk::{Kernel, StoreError};
+use hoistway_report::{hanging, wrapped};
+use serde_json::{Value, json};
+
+use super::schedulers::aligned;
+use crate::Ending;
+use crate::facts::{self, Facts};
+use crate::output::Output;
+use crate::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
+
+/// Explains a scheduler, one of its tunables, or another file of the queue.
+///
+/// Examples:
+///   hoistway explain bfq
+///   hoistway explain bfq.slice_idle
+///   hoistway explain mq-deadline.fifo_batch --kernel 5.10
+///   hoistway explain queue.nr_requests
+///   hoistway explain wbt
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, queue.FILE, or wbt, io.cost, io.latency.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// As in this kernel: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18. [default: the newest that has it]
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<Kernel>,
+    /// How it is written.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// How an explanation is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What a name stands for.
+enum Subject<'a> {
+    Scheduler(&'a SchedulerText),
+    Tunable(&'a SchedulerText, &'a TunableText),
+    Queue(&'a [FileText]),
+    File(&'a FileText),
+    Note(&'a NoteText),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let output = Output::open(None)?;
+    let texts = Texts::read();
+    let Some(subject) = find(&texts, &arguments.name) else { bail!(unknown(&texts, &arguments.name)) };
+    let text = match arguments.format {
+        Format::Json => serde_json::to_string_pretty(&document(&subject, arguments.kernel))? + "\n",
+        Format::Text => text(&subject, arguments.kernel, output.text_width()),
+    };
+    output.write(&text)?;
+    Ok(Ending::Done)
+}
+
+// --- names ---
+
+fn find<'a>(texts: &'a Texts, name: &str) -> Option<Subject<'a>> {
+    let note = texts.notes.iter().find(|note| note.name == name || note.aliases.iter().any(|alias| alias == name));
+    if let Some(note) = note {
+        return Some(Subject::Note(note));
+    }
+    let (owner, member) = name.split_once('.').map_or((name, None), |(owner, member)| (owner, Some(member)));
+    if owner == "queue" {
+        return match member {
+            None => Some(Subject::Queue(&texts.files)),
+            Some(member) => texts.files.iter().find(|file| file.name == member).map(Subject::File),
+        };
+    }
+    let scheduler = texts.schedulers.iter().find(|scheduler| scheduler.name == owner)?;
+    match member {
+        None => Some(Subject::Scheduler(scheduler)),
+        Some(member) => scheduler.tunable(member).map(|tunable| Subject::Tunable(scheduler, tunable)),
+    }
+}
+
+/// Everything that can be explained.
+fn names(texts: &Texts) -> Vec<String> {
+    let mut names = Vec::new();
+    for scheduler in &texts.schedulers {
+        names.push(scheduler.name.clone());
+        names.extend(scheduler.tunables.iter().map(|tunable| format!("{}.{}", scheduler.name, tunable.name)));
+    }
+    names.push("queue".to_owned());
+    names.extend(texts.files.iter().map(|file| format!("queue.{}", file.name)));
+    for note in &texts.notes {
+        names.push(note.name.clone());
+        names.extend(note.aliases.iter().cloned());
+    }
+    names
+}
+
+/// Most names that are suggested.
+const SUGGESTIONS_MAX: usize = 4;
+
+/// What to say of a name that stands for nothing.
+fn unknown(texts: &Texts, name: &str) -> String {
+    let wanted = name.to_lowercase();
+    let member = |name: &str| name.split_once('.').map_or(name.to_owned(), |(_, member)| member.to_owned());
+    let mut near: Vec<(usize, String)> = Vec::new();
+    for known in names(texts) {
+        // The right tunable without its scheduler, or with another one, is as near as a slip of the pen.
+        let of_member = strsim::osa_distance(&member(&known), &member(&wanted)) + usize::from(wanted.contains('.'));
+        let of_part = if wanted.len() >= 3 && known.contains(&wanted) { 1 } else { usize::MAX };
+        let distance = strsim::osa_distance(&known, &wanted).min(of_member).min(of_part);
+        if distance <= (wanted.chars().count() / 4).max(2) {
+            near.push((distance, known));
+        }
+    }
+    let best = near.iter().map(|(distance, _)| *distance).min();
+    near.retain(|(distance, _)| Some(*distance) == best);
+    let near: Vec<String> = near.into_iter().map(|(_, known)| known).take(SUGGESTIONS_MAX).collect();
+    if near.is_empty() {
+        let schedulers: Vec<&str> = texts.schedulers.iter().map(|scheduler| scheduler.name.as_str()).collect();
+        let files: Vec<&str> = texts.files.iter().map(|file| file.name.as_str()).collect();
+        return format!(
+            "\"{name}\": nothing of this name is known (expected {}, SCHEDULER.TUNABLE, or queue.FILE with one of {})",
+            schedulers.join(", "),
+            files.join(", ")
+        );
+    }
+    format!("\"{name}\": nothing of this name is known; did you mean {}?", near.join(", "))
+}
+
+// --- facts ---
+
+/// The kernel to speak of, and whether it is the one that was asked for.
+fn kernel_for(wanted: Option<Kernel>, having: &[Kernel]) -> (Kernel, bool) {
+    let newest = having.last().copied().unwrap_or(Kernel::DEFAULT);
+    match wanted {
+        Some(kernel) if !having.contains(&kernel) => (newest, false),
+        Some(kernel) => (kernel, true),
+        None => (newest, true),
+    }
+}
+
+fn kernels_with(scheduler: &SchedulerText, tunable: &str) -> Vec<Kernel> {
+    let has = |kernel: &Kernel| facts::tunables(&scheduler.name, *kernel).iter().any(|known| known.name == tunable);
+    scheduler.kernels().filter(has).collect()
+}
+
+fn listed(kernels: &[Kernel]) -> String {
+    kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn set_here(scheduler: &SchedulerText, tunable: &str, kernel: Kernel, value: i128) -> String {
+    let on = if kernel == Kernel::DEFAULT { String::new() } else { format!(" --kernel {kernel}") };
+    format!("hoistway compare my-load.fio{on} --set {}.{tunable}={value}", scheduler.name)
+}
+
+fn set_there(tunable: &str, value: i128) -> String {
+    format!("echo {value} > /sys/block/DEV/queue/iosched/{tunable}")
+}
+
+fn reading(written: &str, outcome: &Result<i128, StoreError>) -> String {
+    match outcome {
+        Ok(value) => format!("{written} -> {value}"),
+        Err(error) => format!("{written} -> {}", errno(*error)),
+    }
+}
+
+fn errno(error: StoreError) -> &'static str {
+    match error {
+        StoreError::Unknown => "ENOENT",
+        StoreError::Invalid => "EINVAL",
+        StoreError::Range => "ERANGE",
+    }
+}
+
+/// How other kernels differ from `kernel`, one line for each difference.
+fn differences(scheduler: &SchedulerText, name: &str, kernel: Kernel, facts: &Facts) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<Kernel>)> = Vec::new();
+    let mut note = |line: String, kernel| match lines.iter_mut().find(|(known, _)| *known == line) {
+        Some((_, kernels)) => kernels.push(kernel),
+        None => lines.push((line, vec![kernel])),
+    };
+    for other in scheduler.kernels().filter(|&other| other != kernel) {
+        let Some(theirs) = Facts::of(&scheduler.name, name, other) else {
+            note("it does not exist.".to_owned(), other);
+            continue;
+        };
+        if theirs.defaults != facts.defaults {
+            note(format!("the default is {}.", theirs.default_text()), other);
+        }
+        if theirs.range_text() != facts.range_text() {
+            note(format!("the range is {}.", theirs.range_text()), other);
+        }
+        if theirs.grammar != facts.grammar {
+            note(format!("writes are read differently. {}", theirs.grammar.text()), other);
+        }
+        if theirs.ticks_hz != facts.ticks_hz {
+            let how = if theirs.ticks_hz.is_some() { "in timer ticks" } else { "exactly" };
+            note(format!("the value is kept {how}."), other);
+        }
+    }
+    lines.into_iter().map(|(line, kernels)| format!("{}: {line}", listed(&kernels))).collect()
+}
+
+// --- for people ---
+
+fn text(subject: &Subject<'_>, kernel: Option<Kernel>, width: usize) -> String {
+    match subject {
+        Subject::Scheduler(scheduler) => scheduler_text(scheduler, kernel, width),
+        Subject::Tunable(scheduler, tunable) => tunable_text(scheduler, tunable, kernel, width),
+        Subject::Queue(files) => {
+            let rows: Vec<[String; 2]> =
+                files.iter().map(|file| [format!("queue.{}", file.name), file.line.clone()]).collect();
+            "Files of /sys/block/DEV/queue that belong to no scheduler\n\n".to_owned() + &aligned(&rows)
+        }
+        Subject::File(file) => file_text(file, width),
+        Subject::Note(note) => {
+            format!("{}: {}\n\n{}", note.name, note.title, wrapped(&note.text, width, 0))
+        }
+    }
+}
+
+/// A heading, and paragraphs below it.
+fn section(heading: &str, body: &str, width: usize) -> String {
+    format!("\n{heading}\n{}", wrapped(body, width, 2))
+}
+
+fn bullets(lines: &[String], width: usize) -> String {
+    lines.iter().map(|line| hanging(&format!("- {line}"), width, 2, 4)).collect()
+}
+
+/// Labels and what they say, below each other.
+fn labelled(rows: &[(&str, &str)], width: usize) -> String {
+    let margin = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0) + 3;
+    rows.iter()
+        .map(|(label, body)| {
+            let lines = wrapped(body, width, margin);
+            format!("{:margin$}{}", format!("{label}:"), lines.trim_start())
+        })
+        .collect()
+}
+
+fn scheduler_text(scheduler: &SchedulerText, wanted: Option<Kernel>, width: usize) -> String {
+    let kernels: Vec<Kernel> = scheduler.kernels().collect();
+    let (kernel, is_there) = kernel_for(wanted, &kernels);
+    let mut text = format!("{}: {}\n", scheduler.name, scheduler.title);
+    if let (Some(wanted), false) = (wanted, is_there) {
+        text += &format!("Linux {wanted} does not have it; shown as in Linux {kernel}.\n");
+    }
+    text.push('\n');
+    text += &labelled(
+        &[
+            ("Promises", &scheduler.promises),
+            ("Costs", &scheduler.costs),
+            ("Block layer", &format!("{}, Linux {}", scheduler.front, scheduler.linux)),
+            ("Honours", &format!("I/O priority: {}; cgroup weights: {}", scheduler.ioprio, scheduler.weights)),
+            ("Default for", &scheduler.default_for),
+        ],
+        width,
+    );
+    text += &section("What it does", &scheduler.what, width);
+    text += &section("When to use it", &scheduler.when, width);
+    let tunables = facts::tunables(&scheduler.name, kernel);
+    if tunables.is_empty() {
+        text += "\nTunables\n  none\n";
+    } else {
+        text += &format!("\nTunables in Linux {kernel} (`hoistway explain {}.NAME` tells more)\n", scheduler.name);
+        let mut rows = Vec::new();
+        for tunable in tunables {
+            let Some(facts) = Facts::of(&scheduler.name, tunable.name, kernel) else { continue };
+            let line = scheduler.tunable(tunable.name).map_or("", |text| &text.line);
+            rows.push((facts, line));
+        }
+        let cells: Vec<[String; 4]> = rows
+            .iter()
+            .map(|(facts, _)| {
+                let default =
+                    facts.defaults.iter().map(|(_, value)| value.to_string()).collect::<Vec<_>>().join(" or ");
+                [facts.tunable.name.to_owned(), default, facts.range_text(), facts.tunable.unit.to_string()]
+            })
+            .collect();
+        let heading = [["name", "default", "range", "unit"].map(str::to_owned)];
+        let columns = aligned(&[&heading[..], &cells].concat());
+        let mut lines = columns.lines();
+        text += &format!("  {}\n", lines.next().unwrap_or_default());
+        for (line, (_, what)) in lines.zip(&rows) {
+            text += &format!("  {line}\n{}", wrapped(what, width, 6));
+        }
+    }
+    if !scheduler.versions.is_empty() {
+        text += &format!("\nReleases\n{}", bullets(&scheduler.versions, width));
+    }
+    let how = format!("hoistway compare my-load.fio --schedulers {}", scheduler.name);
+    text + &format!(
+        "\nTry it\n{}{}",
+        wrapped(&format!("here: {how}"), width, 2),
+        wrapped(&format!("on a kernel: echo {} > /sys/block/DEV/queue/scheduler", scheduler.name), width, 2)
+    )
+}
+
+fn tunable_text(scheduler: &SchedulerText, tunable: &TunableText, wanted: Option<Kernel>, width: usize) -> String {
+    let kernels = kernels_with(scheduler, &tunable.name);
+    let (kernel, is_there) = kernel_for(wanted, &kernels);
+    let Some(facts) = Facts::of(&scheduler.name, &tunable.name, kernel) else { return String::new() };
+    let default = facts.defaults[0].1;
+    let mut text = format!("{}.{}: {}\n", scheduler.name, tunable.name, tunable.line);
+    if let (Some(wanted), false) = (wanted, is_there) {
+        text += &format!("Linux {wanted} does not have it; shown as in Linux {kernel}.\n");
+    }
+    text += "\n";
+    let note = match (facts.tunable.default_note, facts.defaults.len()) {
+        (Some(note), 1) => format!("; {note}"),
+        _ => String::new(),
+    };
+    text += &labelled(
+        &[
+            ("Unit", &facts.tunable.unit.to_string()),
+            ("Default", &format!("{}{note}", facts.default_text())),
+            ("Range", &facts.range_text()),
+            ("Kernels", &listed(&kernels)),
+        ],
+        width,
+    );
+    text += &section("What it does", &tunable.what, width);
+    text += "\n";
+    text += &labelled(&[("Higher", &tunable.higher), ("Lower", &tunable.lower), ("When", &tunable.when)], width);
+    let mut rules = format!("{} What lies outside of the range is cut to it, silently.", facts.grammar.text());
+    if let Some(hz) = facts.ticks_hz {
+        let ms = f64::from(1000) / f64::from(hz);
+        rules += &format!(" It is kept in timer ticks, rounded up: {ms} ms each at {hz} Hz.");
+    }
+    let examples: Vec<String> = facts.examples.iter().map(|(text, outcome)| reading(text, outcome)).collect();
+    text += &section(&format!("As Linux {kernel} reads what is written, and shows it"), &rules, width);
+    text += &wrapped(&examples.join(", "), width, 2);
+    let here = set_here(scheduler, &tunable.name, kernel, default);
+    text += &format!(
+        "\nSet it\n{}{}",
+        wrapped(&format!("here: {here}"), width, 2),
+        wrapped(&format!("on a kernel: {}", set_there(&tunable.name, default)), width, 2)
+    );
+    let mut differences = differences(scheduler, &tunable.name, kernel, &facts);
+    differences.extend(tunable.versions.iter().cloned());
+    if !differences.is_empty() {
+        text += &format!("\nOther kernels\n{}", bullets(&differences, width));
+    }
+    text
+}
+
+fn file_text(file: &FileText, width: usize) -> String {
+    let place = format!("/sys/block/DEV/queue/{}", file.name);
+    let mut text = format!("queue.{}: {}\n", file.name, file.line);
+    text += &section("What it does", &file.what, width);
+    text += "\n";
+    text += &labelled(
+        &[
+            ("Default", &file.default),
+            ("Values", &file.range),
+            ("Higher", &file.higher),
+            ("Lower", &file.lower),
+            ("When", &file.when),
+            ("Here", &file.here),
+            ("On a kernel", &place),
+        ],
+        width,
+    );
+    text
+}
+
+// --- for programs ---
+
+fn document(subject: &Subject<'_>, wanted: Option<Kernel>) -> Value {
+    let mut document = json!({"format": "hoistway-explanation/1"});
+    let about = match subject {
+        Subject::Scheduler(scheduler) => {
+            let kernels: Vec<Kernel> = scheduler.kernels().collect();
+            let (kernel, is_there) = kernel_for(wanted, &kernels);
+            let tunables: Vec<Value> = facts::tunables(&scheduler.name, kernel)
+                .iter()
+                .filter_map(|tunable| scheduler.tunable(tunable.name))
+                .filter_map(|text| described(scheduler, text, kernel))
+                .collect();
+            json!({
+                "kind": "scheduler",
+                "name": scheduler.name,
+                "title": scheduler.title,
+                "kernel": kernel.to_string(),
+                "kernel_has_it": is_there,
+                "kernels": kernels.iter().map(Kernel::to_string).collect::<Vec<_>>(),
+                "linux": scheduler.linux,
+                "front": scheduler.front,
+                "promises": scheduler.promises,
+                "costs": scheduler.costs,
+                "ioprio": scheduler.ioprio,
+                "cgroup_weights": scheduler.weights,
+                "default_for": scheduler.default_for,
+                "what": flowing(&scheduler.what),
+                "when": flowing(&scheduler.when),
+                "versions": scheduler.versions,
+                "tunables": tunables,
+            })
+        }
+        Subject::Tunable(scheduler, tunable) => {
+            let (kernel, is_there) = kernel_for(wanted, &kernels_with(scheduler, &tunable.name));
+            let mut about = json!({"kind": "tunable", "kernel": kernel.to_string(), "kernel_has_it": is_there});
+            extend(&mut about, described(scheduler, tunable, kernel).unwrap_or_default());
+            about
+        }
+        Subject::Queue(files) => {
+            let names: Vec<String> = files.iter().map(|file| format!("queue.{}", file.name)).collect();
+            json!({"kind": "queue", "name": "queue", "files": names})
+        }
+        Subject::File(file) => json!({
+            "kind": "file",
+            "name": format!("queue.{}", file.name),
+            "line": file.line,
+            "what": file.what,
+            "default": file.default,
+            "range": file.range,
+            "higher": file.higher,
+            "lower": file.lower,
+            "when": file.when,
+            "set_here": file.here,
+            "set_there": format!("/sys/block/DEV/queue/{}", file.name),
+        }),
+        Subject::Note(note) => {
+            json!({"kind": "note", "name": note.name, "title": note.title, "what": flowing(&note.text)})
+        }
+    };
+    extend(&mut document, about);
+    document
+}
+
+fn extend(object: &mut Value, with: Value) {
+    if let (Value::Object(object), Value::Object(with)) = (object, with) {
+        object.extend(with);
+    }
+}
+
+/// Paragraphs without the line breaks of their file.
+fn flowing(text: &str) -> String {
+    text.split("\n\n")
+        .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>()
+        .join("\n\n")
+}
+
+/// A number, or its digits if it is too large for JSON's readers.
+fn number(value: i128) -> Value {
+    i64::try_from(value)
+        .map(Value::from)
+        .or_else(|_| u64::try_from(value).map(Value::from))
+        .unwrap_or_else(|_| Value::from(value.to_string()))
+}
+
+fn described(scheduler: &SchedulerText, tunable: &TunableText, kernel: Kernel) -> Option<Value> {
+    let facts = Facts::of(&scheduler.name, &tunable.name, kernel)?;
+    let default = facts.defaults[0].1;
+    let defaults: Vec<Value> =
+        facts.defaults.iter().map(|(device, value)| json!({"device": device, "value": number(*value)})).collect();
+    let examples = facts.examples.iter().map(|(text, outcome)| match outcome {
+        Ok(value) => json!({"written": text, "shown": number(*value)}),
+        Err(error) => json!({"written": text, "error": errno(*error)}),
+    });
+    let mut versions = differences(scheduler, &tunable.name, kernel, &facts);
+    versions.extend(tunable.versions.iter().cloned());
+    Some(json!({
+        "name": format!("{}.{}", scheduler.name, tunable.name),
+        "line": tunable.line,
+        "unit": facts.tunable.unit.to_string(),
+        "defaults": defaults,
+        "default_note": facts.tunable.default_note,
+        "min": number(facts.tunable.min),
+        "max": number(facts.tunable.max),
+        "kernels": kernels_with(scheduler, &tunable.name).iter().map(Kernel::to_string).collect::<Vec<_>>(),
+        "what": tunable.what,
+        "higher": tunable.higher,
+        "lower": tunable.lower,
+        "when": tunable.when,
+        "grammar": facts.grammar.text(),
+        "ticks_hz": facts.ticks_hz,
+        "examples": examples.collect::<Vec<_>>(),
+        "set_here": set_here(scheduler, &tunable.name, kernel, default),
+        "set_there": set_there(&tunable.name, default),
+        "versions": versions,
+    }))
+}

@@ -1,0 +1,131 @@
+//! `hoistway schedulers`: what schedulers there are.
+
+use anyhow::Result;
+use clap::Args;
+use hoistway_blk::Kernel;
+use hoistway_report::{hanging, wrapped};
+use serde_json::{Value, json};
+
+use crate::Ending;
+use crate::facts;
+use crate::output::{Format, Output};
+use crate::texts::{SchedulerText, Texts};
+
+/// Lists the schedulers: what each promises and costs, where it exists, and what it honours.
+///
+/// Examples:
+///   hoistway schedulers
+///   hoistway schedulers --kernel 4.19
+///   hoistway schedulers --format json
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Only those of this kernel: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<Kernel>,
+    /// How the list is written.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let output = Output::open(None)?;
+    let texts = Texts::read();
+    let (listed, missing): (Vec<_>, Vec<_>) = texts
+        .schedulers
+        .iter()
+        .partition(|scheduler| arguments.kernel.is_none_or(|kernel| scheduler.exists_in(kernel)));
+    let text = match arguments.format {
+        Format::Json => {
+            let schedulers: Vec<Value> = listed.iter().map(|text| described(text, arguments.kernel)).collect();
+            let kernel = arguments.kernel.map(|kernel| kernel.to_string());
+            let document = json!({"format": "hoistway-schedulers/1", "kernel": kernel, "schedulers": schedulers});
+            serde_json::to_string_pretty(&document)? + "\n"
+        }
+        Format::Table => {
+            let width = output.text_width();
+            let mut text = table(&listed, arguments.kernel);
+            for scheduler in &listed {
+                text.push('\n');
+                text += &hanging(&format!("{}: {}", scheduler.name, scheduler.promises), width, 0, 2);
+                text += &hanging(&format!("Costs: {}", scheduler.costs), width, 2, 4);
+                text += &hanging(&format!("Default for: {}.", scheduler.default_for), width, 2, 4);
+            }
+            text.push('\n');
+            if let (Some(kernel), false) = (arguments.kernel, missing.is_empty()) {
+                let names: Vec<&str> = missing.iter().map(|scheduler| scheduler.name.as_str()).collect();
+                text += &wrapped(&format!("Not in Linux {kernel}: {}.", names.join(", ")), width, 0);
+            }
+            text + &wrapped(
+                "`hoistway explain SCHEDULER` tells what it does, when to use it, and its tunables.",
+                width,
+                0,
+            )
+        }
+    };
+    output.write(&text)?;
+    Ok(Ending::Done)
+}
+
+/// What `--kernel` says, or the newest kernel that has the scheduler.
+fn kernel_of(scheduler: &SchedulerText, wanted: Option<Kernel>) -> Kernel {
+    wanted.unwrap_or_else(|| scheduler.newest_kernel())
+}
+
+fn described(scheduler: &SchedulerText, wanted: Option<Kernel>) -> Value {
+    let kernels: Vec<String> = scheduler.kernels().map(|kernel| kernel.to_string()).collect();
+    let tunables = facts::tunables(&scheduler.name, kernel_of(scheduler, wanted));
+    json!({
+        "name": scheduler.name,
+        "title": scheduler.title,
+        "front": scheduler.front,
+        "linux": scheduler.linux,
+        "kernels": kernels,
+        "promises": scheduler.promises,
+        "costs": scheduler.costs,
+        "ioprio": scheduler.ioprio,
+        "cgroup_weights": scheduler.weights,
+        "default_for": scheduler.default_for,
+        "tunables": tunables.iter().map(|tunable| tunable.name).collect::<Vec<_>>(),
+    })
+}
+
+/// The facts that fit into columns.
+fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
+    let mut rows = vec![["scheduler", "block layer", "kernels", "ioprio", "weights", "tunables"].map(str::to_owned)];
+    for scheduler in schedulers {
+        let kernels: Vec<String> = scheduler.kernels().map(|kernel| kernel.to_string()).collect();
+        let span = match (&kernels[..], scheduler.newest_kernel()) {
+            ([oldest, ..], Kernel::DEFAULT) => format!("{oldest} and later"),
+            ([oldest, .., newest], _) => format!("{oldest} to {newest}"),
+            _ => kernels.join(", "),
+        };
+        rows.push([
+            scheduler.name.clone(),
+            scheduler.front.split(' ').next().unwrap_or_default().to_owned(),
+            span,
+            // What exactly is honoured, and since when, is told by `explain`.
+            scheduler.ioprio.clone(),
+            if scheduler.weights == "no" { "no" } else { "yes" }.to_owned(),
+            facts::tunables(&scheduler.name, kernel_of(scheduler, wanted)).len().to_string(),
+        ]);
+    }
+    aligned(&rows)
+}
+
+/// Columns, two spaces apart.
+pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let line: String = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  ")).collect();
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}

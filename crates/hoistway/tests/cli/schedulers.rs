@@ -1,0 +1,58 @@
+//! `hoistway schedulers`: what comes out.
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::support::{keys, printed, refused};
+
+const ALL: [&str; 7] = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq"];
+
+#[test]
+fn every_scheduler_has_a_row_and_a_sentence() {
+    let list = printed(&["schedulers"]);
+    for scheduler in ALL {
+        let row = list.lines().find(|line| line.split_whitespace().next() == Some(scheduler));
+        assert!(row.is_some_and(|row| row.contains("multi-queue") || row.contains("legacy")), "{scheduler}:\n{list}");
+        assert!(list.contains(&format!("\n{scheduler}: ")), "{scheduler} lacks its sentence:\n{list}");
+    }
+    assert_eq!(list.matches("  Costs: ").count(), ALL.len());
+    assert_eq!(list.matches("  Default for: ").count(), ALL.len());
+    assert!(list.lines().all(|line| line.chars().count() <= 80 && line.trim_end() == line), "{list}");
+}
+
+#[test]
+fn a_kernel_lists_those_that_it_has() {
+    let list = printed(&["schedulers", "--kernel", "4.4"]);
+    assert!(list.contains("Not in Linux 4.4: mq-deadline, kyber, bfq."), "{list}");
+    assert!(list.contains("\ncfq: ") && !list.contains("\nbfq: "), "{list}");
+    assert!(printed(&["schedulers", "--kernel", "6.18"]).contains("Not in Linux 6.18: noop, deadline, cfq."));
+    assert!(!printed(&["schedulers", "--kernel", "4.19"]).contains("Not in Linux"));
+}
+
+#[test]
+fn the_document_has_all_its_keys_in_order() {
+    let document: Value = serde_json::from_str(&printed(&["schedulers", "--format", "json"])).unwrap();
+    assert_eq!(keys(&document).join(" "), "format kernel schedulers");
+    assert_eq!((document["format"].as_str(), document["kernel"].is_null()), (Some("hoistway-schedulers/1"), true));
+    let schedulers = document["schedulers"].as_array().unwrap();
+    assert_eq!(schedulers.iter().map(|scheduler| scheduler["name"].as_str().unwrap()).collect::<Vec<_>>(), ALL);
+    let expected = "name title front linux kernels promises costs ioprio cgroup_weights default_for tunables";
+    assert!(schedulers.iter().all(|scheduler| keys(scheduler).join(" ") == expected));
+    let tunables = |scheduler: usize| schedulers[scheduler]["tunables"].as_array().unwrap().len();
+    assert_eq!((0..7).map(tunables).collect::<Vec<_>>(), [0, 7, 2, 10, 0, 5, 17]);
+    let of_4_4: Value = serde_json::from_str(&printed(&["schedulers", "--kernel", "4.4", "--format", "json"])).unwrap();
+    assert_eq!(of_4_4["kernel"], "4.4");
+    assert_eq!(of_4_4["schedulers"][3]["tunables"].as_array().unwrap().len(), 12, "no microseconds before 4.8");
+}
+
+#[test]
+fn kernels_that_are_not_in_the_table_are_refused() {
+    let folder = tempdir().unwrap();
+    refused(
+        folder.path(),
+        &["schedulers", "--kernel", "5.4"],
+        &["unknown kernel \"5.4\"", "expected one of 4.4, 4.12"],
+    );
+    refused(folder.path(), &["schedulers", "--format", "xml"], &["'xml'", "table, json"]);
+    refused(folder.path(), &["schedulers", "bfq"], &["'bfq'"]);
+}

@@ -1,0 +1,324 @@
+//! Writes events as they happen; nothing is kept.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hoistway_blk::{
+    Bio, BioFlags, CpuId, Edge, Event, IoContextId, Now, Op, Probe, Reason, Request, Sector, Status, Waiter,
+};
+
+use super::Header;
+
+/// A probe that writes a line for each event.
+///
+/// A probe cannot fail. So the first error is kept, nothing is written after it, and the run is told to stop.
+pub struct Writer<'a, W> {
+    out: W,
+    /// The jobs of the processes as JSON strings.
+    jobs: Vec<String>,
+    run: u32,
+    stop: Option<&'a AtomicBool>,
+    device: u32,
+    submitter: Option<Waiter>,
+    line: Vec<u8>,
+    /// Events of the current run.
+    events: u64,
+    /// Events of the runs before.
+    events_before: u64,
+    runs: u32,
+    is_partial: bool,
+    error: Option<io::Error>,
+}
+
+impl<'a, W: Write> Writer<'a, W> {
+    /// Writes the first line.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn new(mut out: W, header: &Header) -> io::Result<Self> {
+        serde_json::to_writer(&mut out, header)?;
+        out.write_all(b"\n")?;
+        let json = |name: &String| serde_json::to_string(name).map_err(io::Error::from);
+        let jobs = header.processes.iter().map(|process| json(&process.job)).collect::<io::Result<_>>()?;
+        Ok(Writer {
+            out,
+            jobs,
+            run: 0,
+            stop: None,
+            device: 0,
+            submitter: None,
+            line: Vec::with_capacity(512),
+            events: 0,
+            events_before: 0,
+            runs: 0,
+            is_partial: false,
+            error: None,
+        })
+    }
+
+    /// The events that follow are those of run number `run`. `stop` is set if they cannot be written.
+    pub fn begin_run(&mut self, run: u32, stop: &'a AtomicBool) {
+        self.run = run;
+        self.stop = Some(stop);
+        self.events = 0;
+    }
+
+    /// The run has ended: how long it was, how many bios ended, and whether it was cut short.
+    ///
+    /// # Errors
+    /// If one of its events could not be written.
+    pub fn end_run(&mut self, simulated_ns: u64, ios: u64, is_partial: bool) -> io::Result<()> {
+        let (run, events) = (self.run, self.events);
+        self.events_before += events;
+        self.runs += 1;
+        self.is_partial |= is_partial;
+        self.put(format_args!(
+            "{{\"run\":{run},\"time_ns\":{},\"event\":\"run_end\",\"events\":{events},\"ios\":{ios},\"partial\":{is_partial}}}",
+            simulated_ns
+        ));
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Writes the last line and gives the place back.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(mut self, is_partial: bool) -> io::Result<W> {
+        let (runs, events) = (self.runs, self.events_before);
+        let is_partial = is_partial || self.is_partial;
+        self.put(format_args!(
+            "{{\"event\":\"trace_end\",\"runs\":{runs},\"events\":{events},\"partial\":{is_partial}}}"
+        ));
+        self.error.take().map_or(Ok(()), Err)?;
+        Ok(self.out)
+    }
+
+    /// Writes a line.
+    fn put(&mut self, line: std::fmt::Arguments<'_>) {
+        self.line.clear();
+        let _ = self.line.write_fmt(line);
+        self.flush_line();
+    }
+
+    fn flush_line(&mut self) {
+        self.line.push(b'\n');
+        if self.error.is_none()
+            && let Err(error) = self.out.write_all(&self.line)
+        {
+            self.error = Some(error);
+            if let Some(stop) = self.stop {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    // --- parts of a line ---
+
+    fn text(&mut self, text: std::fmt::Arguments<'_>) {
+        // Writing to memory cannot fail.
+        let _ = self.line.write_fmt(text);
+    }
+
+    /// `,"process":P,"job":"NAME"`, if the process is known.
+    fn process(&mut self, process: Option<u32>) {
+        if let Some(process) = process
+            && let Some(job) = self.jobs.get(process as usize)
+        {
+            let _ = write!(self.line, ",\"process\":{process},\"job\":{job}");
+        }
+    }
+
+    /// What is the same for bios and requests.
+    fn io(&mut self, who: IoContextId, op: Op, flags: BioFlags, sector: Sector, sectors: u32) {
+        self.process(who.0.checked_sub(1));
+        let name = match op {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Flush => "flush",
+            Op::Discard => "discard",
+            Op::WriteZeroes => "write_zeroes",
+        };
+        self.text(format_args!(",\"op\":\"{name}\",\"rwbs\":\""));
+        rwbs(op, flags, &mut self.line);
+        self.text(format_args!("\",\"sector\":{},\"sectors\":{sectors}", sector.0));
+    }
+
+    fn bio(&mut self, bio: &Bio) {
+        self.io(bio.io_context, bio.op, bio.flags, bio.sector, bio.sectors);
+    }
+
+    fn request(&mut self, rq: &Request) {
+        self.text(format_args!(",\"rq\":{}", rq.id().0));
+        self.io(rq.io_context, rq.op, rq.flags, rq.sector, rq.sectors);
+    }
+
+    fn reason(&mut self, reason: Reason) {
+        self.line.extend_from_slice(b",\"reason\":\"");
+        snake_case(&format!("{reason:?}"), &mut self.line);
+        self.text(format_args!("\",\"why\":\"{}\"", reason.text()));
+    }
+}
+
+impl<W: Write> Probe for Writer<'_, W> {
+    fn enter(&mut self, device: u32, submitter: Option<Waiter>) {
+        self.device = device;
+        self.submitter = submitter;
+    }
+
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
+        if self.error.is_some() {
+            return;
+        }
+        self.events += 1;
+        self.line.clear();
+        let (run, time, cpu, dev) = (self.run, now.at.0, cpu.0, self.device);
+        let name = name_of(&event);
+        self.text(format_args!("{{\"run\":{run},\"time_ns\":{time},\"cpu\":{cpu},\"dev\":{dev},\"event\":\"{name}\""));
+        match event {
+            Event::Queue(bio) | Event::Merge(_, bio) => self.bio(bio),
+            Event::Split(front) => {
+                self.bio(front);
+                self.text(format_args!(",\"new_sector\":{}", front.end().0));
+            }
+            Event::Plug => self.process(self.submitter.map(|submitter| submitter.0)),
+            Event::Unplug { count, explicit } => {
+                self.process(self.submitter.map(|submitter| submitter.0));
+                self.text(format_args!(",\"count\":{count},\"explicit\":{explicit}"));
+            }
+            Event::GetRq(rq) | Event::Insert(rq) | Event::Issue(rq) | Event::Requeue(rq) | Event::Absorbed(rq) => {
+                self.request(rq)
+            }
+            Event::Dispatch { hctx, rq, reason } => {
+                self.text(format_args!(",\"hctx\":{}", hctx.0));
+                match rq {
+                    Some(rq) => self.request(rq),
+                    None => self.text(format_args!(",\"rq\":null")),
+                }
+                self.reason(reason);
+            }
+            Event::Complete(rq, status) => {
+                self.request(rq);
+                if status != Status::Ok {
+                    self.text(format_args!(",\"errno\":{}", status.errno()));
+                }
+            }
+        }
+        self.line.push(b'}');
+        self.flush_line();
+    }
+}
+
+/// The kernel's name of an event.
+fn name_of(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::Queue(_) => "block_bio_queue",
+        Event::Split(_) => "block_split",
+        Event::GetRq(_) => "block_getrq",
+        Event::Plug => "block_plug",
+        Event::Unplug { .. } => "block_unplug",
+        Event::Merge(Edge::Back, _) => "block_bio_backmerge",
+        Event::Merge(Edge::Front, _) => "block_bio_frontmerge",
+        Event::Absorbed(_) => "block_rq_merge",
+        Event::Insert(_) => "block_rq_insert",
+        Event::Dispatch { .. } => "dispatch",
+        Event::Issue(_) => "block_rq_issue",
+        Event::Requeue(_) => "block_rq_requeue",
+        Event::Complete(..) => "block_rq_complete",
+    }
+}
+
+/// The kernel's letters for an operation and its flags (`block-layer.md` 28.2).
+fn rwbs(op: Op, flags: BioFlags, out: &mut Vec<u8>) {
+    let has = |flag| flags.contains(flag);
+    out.extend(has(BioFlags::PREFLUSH).then_some(b'F'));
+    out.push(match op {
+        Op::Read => b'R',
+        Op::Write => b'W',
+        Op::Flush => b'F',
+        Op::Discard => b'D',
+        Op::WriteZeroes => b'N',
+    });
+    let letters = [(BioFlags::FUA, b'F'), (BioFlags::RAHEAD, b'A'), (BioFlags::SYNC, b'S'), (BioFlags::META, b'M')];
+    out.extend(letters.into_iter().filter_map(|(flag, letter)| has(flag).then_some(letter)));
+}
+
+/// `HigherClassInFlight` as `higher_class_in_flight`.
+fn snake_case(name: &str, out: &mut Vec<u8>) {
+    for (index, byte) in name.bytes().enumerate() {
+        if byte.is_ascii_uppercase() && index > 0 {
+            out.push(b'_');
+        }
+        out.push(byte.to_ascii_lowercase());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letters(op: Op, flags: BioFlags) -> String {
+        let mut out = Vec::new();
+        rwbs(op, flags, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_letters_are_the_kernels() {
+        let sync = BioFlags::SYNC;
+        assert_eq!(letters(Op::Read, BioFlags::NONE), "R");
+        assert_eq!(letters(Op::Read, BioFlags::RAHEAD), "RA");
+        assert_eq!(letters(Op::Write, sync.with(BioFlags::IDLE)), "WS");
+        assert_eq!(letters(Op::Write, BioFlags::BACKGROUND), "W");
+        assert_eq!(letters(Op::Write, BioFlags::PREFLUSH), "FW");
+        assert_eq!(letters(Op::Flush, BioFlags::PREFLUSH), "FF");
+        let commit = sync.with(BioFlags::PREFLUSH).with(BioFlags::FUA).with(BioFlags::META);
+        assert_eq!(letters(Op::Write, commit), "FWFSM");
+        assert_eq!((letters(Op::Discard, BioFlags::NONE), letters(Op::Discard, sync)), ("D".into(), "DS".into()));
+    }
+
+    #[test]
+    fn reasons_are_words() {
+        let mut out = Vec::new();
+        snake_case("HigherClassInFlight", &mut out);
+        assert_eq!(out, b"higher_class_in_flight");
+    }
+
+    /// Takes so many bytes, and then none.
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0 < bytes.len() {
+                return Err(io::Error::from(io::ErrorKind::StorageFull));
+            }
+            self.0 -= bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_stops_the_run_and_is_told_at_its_end() {
+        let header = Header {
+            format: super::super::FORMAT.to_owned(),
+            version: String::new(),
+            job_file: String::new(),
+            devices: Vec::new(),
+            kernel: String::new(),
+            cpus: 1,
+            seed: 1,
+            runs: Vec::new(),
+            processes: Vec::new(),
+        };
+        let stop = AtomicBool::new(false);
+        let mut writer = Writer::new(Full(300), &header).unwrap();
+        writer.begin_run(0, &stop);
+        for _ in 0..10 {
+            writer.event(Now::default(), CpuId(0), Event::Plug);
+        }
+        assert!(stop.load(Ordering::Relaxed));
+        assert_eq!(writer.end_run(1, 0, false).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}
