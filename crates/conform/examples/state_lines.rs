@@ -1,11 +1,11 @@
 //! Compares bfq's inner state with recordings, line by line: how much is equal, and the first differences.
-use hoistway_conform::bfq::replay_with_lines;
+use hoistway_conform::{Consistent, bfq::replay_with_lines};
 fn main() {
     /// Differences to show.
     const SHOWN: usize = 4;
     for file in std::env::args().skip(1) {
         let trace = hoistway_trace::iosched::Trace::open(&file).unwrap();
-        let (outcome, differences) = replay_with_lines(&trace);
+        let (outcome, differences) = replay_with_lines(&Consistent::check(&trace).unwrap());
         let (equal, all) = outcome.state_lines.unwrap();
         let score = outcome.score;
         println!(

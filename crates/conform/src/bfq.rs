@@ -11,21 +11,20 @@ use std::collections::HashMap;
 
 use hoistway_blk::{
     Bfq, BfqConfig, BfqGroup, Bio, BioFlags, Calls, CgroupId, Edge, Hz, Instant, IoContextId, Local, Now, Place,
-    PolicyCx, Reason, RequestPool, Requests, RqId, Scheduler,
+    PolicyCx, RequestPool, Requests, RqId, Scheduler,
 };
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
 };
 
-use crate::fifo::{Baseline, Candidate};
+use crate::consistency::Consistent;
+use crate::fifo::{Baseline, Candidate, longer};
 use crate::kernel_of;
-use crate::score::{Mismatch, Outcome};
+use crate::score::Outcome;
 use clock::{PlugClocks, TickPhase};
 
 pub use lines::{Difference, Line};
 
-/// How many requests of the inside a mismatch lists.
-const INSIDE_SHOWN: usize = 8;
 /// The code between the question and the moment at which the scheduler reads its clock, ns.
 const QUESTION: u64 = 4_000;
 
@@ -36,16 +35,17 @@ const INTERRUPT: u64 = 50_000;
 /// From the beginning of an interrupt to its completion event, ns.
 const INTERRUPT_ENTRY: u64 = 8_000;
 
-/// Replays `trace`.
+/// Replays a recording.
 #[must_use]
-pub fn replay(trace: &Trace) -> Outcome {
-    replay_with_lines(trace).0
+pub fn replay(recording: &Consistent<'_>) -> Outcome {
+    replay_with_lines(recording).0
 }
 
-/// Replays `trace` and answers where our inner state differs from the recorded one, in order.
+/// Replays a recording and answers where our inner state differs from the recorded one, in order.
 #[must_use]
-pub fn replay_with_lines(trace: &Trace) -> (Outcome, Vec<Difference>) {
-    let mut replay = Replay::new(trace);
+pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference>) {
+    let trace = recording.trace();
+    let mut replay = Replay::new(recording);
     for step in schedule(trace, &replay.pid_of) {
         replay.step(&step);
     }
@@ -138,11 +138,10 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(trace: &'a Trace) -> Self {
+    fn new(recording: &Consistent<'a>) -> Self {
+        let (trace, capacity) = (recording.trace(), recording.at_once());
         let header = &trace.header;
         let queue = &header.queue;
-        let tags = u32::from(queue.nr_hw_queues) * queue.nr_requests;
-        let capacity = 2 * tags + 64;
         let groups = (1u32..).zip(header.cgroups.iter().skip(1)).map(|(id, group)| BfqGroup {
             cgroup: CgroupId(id),
             parent: group.parent.unwrap_or(CgroupId::ROOT),
@@ -280,17 +279,21 @@ impl<'a> Replay<'a> {
         }
         let pid = self.pid_of.get(&insert.rq).copied().unwrap_or(0);
         self.allocated.retain(|(_, bio)| bio.bio != insert.bio);
-        let Some(id) = self.free.pop() else { return };
+        // One that the driver gave back comes in again as what it was. That it left may not be known yet: a decision
+        // has its place where the question was put.
+        let known = self.live.get(&insert.rq).copied();
+        if let Some(id) = known {
+            if self.requests.holds(id) {
+                return;
+            }
+            self.call(|policy, cx| policy.requeued(cx, id));
+        }
+        let Some(id) = known.or_else(|| self.free.pop()) else { return };
         let mut rq = self.pool.take(id);
         rq.found(self.bio_of(&insert.io, pid, Some(insert.bio)), self.now.at);
         self.live.insert(insert.rq, id);
         self.by_id[id.index()] = Some(insert.rq);
-        self.baseline.inside.push(Candidate {
-            rq: insert.rq,
-            sector: insert.io.sector,
-            sectors: insert.io.sectors,
-            pid: event.pid.unwrap_or(0),
-        });
+        self.baseline.inside.push(Candidate::new(insert, event.pid.unwrap_or(0)));
         self.call(|policy, cx| policy.arrived(cx, &rq));
         self.requests.hold(rq);
         let place = if insert.head { Place::Head } else { Place::Sorted };
@@ -304,7 +307,7 @@ impl<'a> Replay<'a> {
     fn grow(&mut self, number: RqNumber, io: &Io, edge: Edge) {
         let Some(id) = self.inside(number) else { return };
         let rq = self.requests.get_mut(id);
-        rq.sectors += io.sectors;
+        rq.sectors = longer(rq.sectors, io.sectors);
         if edge == Edge::Front {
             rq.sector = io.sector;
         }
@@ -318,14 +321,7 @@ impl<'a> Replay<'a> {
 
     /// A request was absorbed by the one that ends where it starts: by its neighbour, or on its way in.
     fn absorb(&mut self, merge: &RqMerge) {
-        let survivor = self.baseline.inside.iter().find_map(|candidate| {
-            let adjacent = candidate.sector + candidate.sectors == merge.sector && candidate.rq != merge.absorbed;
-            let alike = merge.io.as_ref().is_none_or(|io| {
-                let op = self.inside(candidate.rq).map(|id| self.requests.get(id).op);
-                op == Some(io.op)
-            });
-            (adjacent && alike).then_some(candidate.rq)
-        });
+        let survivor = self.baseline.survivor(merge);
         if let Some(absorbed) = self.inside(merge.absorbed) {
             let Some((survivor, id)) = survivor.and_then(|rq| Some((rq, self.inside(rq)?))) else { return };
             self.call(|policy, cx| policy.absorbed(cx, id, absorbed));
@@ -358,9 +354,10 @@ impl<'a> Replay<'a> {
 
     fn lengthen(&mut self, number: RqNumber, id: RqId, sectors: u32) {
         self.last_merged = Some(number);
-        self.requests.get_mut(id).sectors += sectors;
+        let rq = self.requests.get_mut(id);
+        rq.sectors = longer(rq.sectors, sectors);
         if let Some(candidate) = self.baseline.candidate(number) {
-            candidate.sectors += sectors;
+            candidate.sectors = rq.sectors;
         }
     }
 
@@ -374,8 +371,12 @@ impl<'a> Replay<'a> {
         let choice = self.call(|policy, cx| policy.dispatch(cx, dispatch.hctx));
         let ours = choice.rq.and_then(|id| self.by_id[id.index()]);
         if ours != kernel {
-            let mismatch = self.explain(event, kernel, ours, choice.reason);
-            self.outcome.note(|| mismatch);
+            self.outcome.note(|| {
+                self.baseline.explain(event, kernel, ours, choice.reason.text(), |candidate| {
+                    let Candidate { rq, sector, sectors, op, pid, .. } = candidate;
+                    format!("rq {} {op:?} {}+{sectors} of {pid}", rq.0, sector.0)
+                })
+            });
             self.policy = before;
             if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
                 self.call(|policy, cx| policy.adopt(cx, dispatch.hctx, id));
@@ -385,27 +386,6 @@ impl<'a> Replay<'a> {
         self.last_merged = self.last_merged.filter(|&last| Some(last) != kernel);
         if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
             self.pool.put(self.requests.release(id));
-        }
-    }
-
-    fn explain(&self, event: &Event, kernel: Option<RqNumber>, ours: Option<RqNumber>, reason: Reason) -> Mismatch {
-        let show = |candidate: &Candidate| {
-            let rq = self.live.get(&candidate.rq).map(|&id| self.requests.get(id));
-            let what = rq.map_or_else(String::new, |rq| format!("{:?} ", rq.op));
-            format!("rq {} {what}{}+{} of {}", candidate.rq.0, candidate.sector.0, candidate.sectors, candidate.pid)
-        };
-        let name = |rq: Option<RqNumber>| {
-            let found = self.baseline.inside.iter().find(|candidate| Some(candidate.rq) == rq);
-            found.map_or_else(|| "nothing".to_owned(), show)
-        };
-        Mismatch {
-            line: event.line,
-            t_ns: event.t.0,
-            inside: self.baseline.inside.iter().take(INSIDE_SHOWN).map(show).collect(),
-            more: self.baseline.inside.len().saturating_sub(INSIDE_SHOWN),
-            kernel: name(kernel),
-            ours: name(ours),
-            reason: reason.text(),
         }
     }
 

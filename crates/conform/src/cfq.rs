@@ -14,20 +14,18 @@ pub use messages::first_difference;
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Allocation, Bio, Calls, Cfq, CfqConfig, CfqEvent, CfqMessage, CgroupId, Edge, HctxId, Instant, IoContextId,
-    IoPriority, Local, Nanos, Now, Place, PolicyCx, Reason, RequestPool, Requests, Rq, RqId, Scheduler, Tick,
+    Allocation, Bio, Calls, Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName, CgroupId, Edge, HctxId, Instant,
+    IoContextId, IoPriority, Local, Nanos, Now, Place, PolicyCx, RequestPool, Requests, Rq, RqId, Scheduler, Tick,
 };
 use hoistway_trace::iosched::{
     Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, Merge, QueueName, RqMerge,
     RqNumber, Trace,
 };
 
-use crate::fifo::{Baseline, Candidate};
+use crate::consistency::Consistent;
+use crate::fifo::{Baseline, Candidate, longer};
 use crate::kernel_of;
-use crate::score::{Mismatch, Outcome};
-
-/// How many requests of the inside a mismatch lists.
-const INSIDE_SHOWN: usize = 8;
+use crate::score::Outcome;
 
 /// How long before the first event the scheduler was attached. Anything from 100 to 199 ms fits all recordings.
 const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
@@ -40,11 +38,11 @@ const AFTER_COMPLETE: Nanos = Nanos::from_micros(10);
 const COMPLETION_STEP: Nanos = Nanos::from_micros(10);
 const AFTER_EXIT: Nanos = Nanos::from_micros(2);
 
-/// Replays `trace` and compares every decision; after a different one it goes on from the kernel's.
+/// Replays a recording and compares every decision; after a different one it goes on from the kernel's.
 #[must_use]
-pub fn replay(trace: &Trace) -> Outcome {
-    let mut replay = Replay::new(trace);
-    for (index, event) in trace.events.iter().enumerate() {
+pub fn replay(recording: &Consistent<'_>) -> Outcome {
+    let mut replay = Replay::new(recording);
+    for (index, event) in recording.trace().events.iter().enumerate() {
         replay.event(index, event);
     }
     replay.outcome.slices = Some(replay.slices.score);
@@ -65,6 +63,7 @@ struct Replay<'a> {
     by_id: Vec<Option<RqNumber>>,
     /// Cgroup and priority of each process.
     processes: HashMap<u32, (CgroupId, IoPriority)>,
+    pids: Pids,
     baseline: Baseline,
     slices: Slices,
     /// What cfq has said during the present event.
@@ -80,10 +79,9 @@ struct Live {
 }
 
 impl<'a> Replay<'a> {
-    fn new(trace: &'a Trace) -> Self {
+    fn new(recording: &Consistent<'a>) -> Self {
+        let (trace, capacity) = (recording.trace(), recording.at_once());
         let header = &trace.header;
-        // Two pools, each of which may be exceeded by half.
-        let capacity = 4 * header.queue.nr_requests + 64;
         let config = CfqConfig {
             hz: header.hz,
             completion_step: COMPLETION_STEP,
@@ -102,6 +100,7 @@ impl<'a> Replay<'a> {
             live: HashMap::new(),
             by_id: vec![None; capacity as usize],
             processes: processes.collect(),
+            pids: Pids::default(),
             baseline: Baseline::default(),
             slices: Slices::default(),
             said: Vec::new(),
@@ -142,7 +141,7 @@ impl<'a> Replay<'a> {
             EventKind::Complete(complete) => self.complete(index, event, complete),
             EventKind::Exit => {
                 let at = self.moment(index, t + AFTER_EXIT, |_| true);
-                let io_context = IoContextId(event.pid.unwrap_or(0));
+                let io_context = self.pids.context(event.pid.unwrap_or(0));
                 self.call(at, |policy, cx| policy.io_context_exited(cx, io_context));
             }
             EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(t, name, value),
@@ -170,7 +169,8 @@ impl<'a> Replay<'a> {
             self.timer = None;
         }
         self.timer = calls.set_timer.or(self.timer);
-        let said = std::mem::take(self.policy.log_mut());
+        let mut said = std::mem::take(self.policy.log_mut());
+        said.iter_mut().filter_map(|message| message.queue.as_mut()).for_each(|queue| self.pids.restore(queue));
         self.slices.said(&said);
         self.said.extend(said);
         answer
@@ -208,11 +208,12 @@ impl<'a> Replay<'a> {
     }
 
     /// The bio that the recording shows, with what its process is.
-    fn bio(&self, event: &Event, io: &Io) -> Bio {
+    fn bio(&mut self, event: &Event, io: &Io) -> Bio {
         let pid = event.pid.unwrap_or(0);
+        let io_context = self.pids.context(pid);
         let (cgroup, ioprio) = self.processes.get(&pid).copied().unwrap_or_default();
         let ioprio = if io.prio == IoPriority::UNSET { ioprio } else { io.prio };
-        Bio { flags: io.flags, ioprio, io_context: IoContextId(pid), cgroup, ..Bio::new(io.op, io.sector, io.sectors) }
+        Bio { flags: io.flags, ioprio, io_context, cgroup, ..Bio::new(io.op, io.sector, io.sectors) }
     }
 
     fn meet(&mut self, event: &Event, io: &Io) {
@@ -247,12 +248,7 @@ impl<'a> Replay<'a> {
         rq.sector = insert.io.sector;
         rq.sectors = insert.io.sectors;
         self.requests.hold(rq);
-        self.baseline.inside.push(Candidate {
-            rq: insert.rq,
-            sector: insert.io.sector,
-            sectors: insert.io.sectors,
-            pid: insert.queue.map_or(0, served_as),
-        });
+        self.baseline.inside.push(Candidate::new(insert, insert.queue.map_or(0, served_as)));
         let at = self.moment(index, event.t + AFTER_INSERT, |text| text.ends_with("add_to_rr"));
         self.call(at, |policy, cx| policy.insert(cx, id, Place::Sorted));
     }
@@ -272,7 +268,7 @@ impl<'a> Replay<'a> {
             None if self.requests.holds(id) => self.requests.get_mut(id),
             None => return,
         };
-        rq.sectors += sectors;
+        rq.sectors = longer(rq.sectors, sectors);
         rq.sector = front.unwrap_or(rq.sector);
         if let Some(candidate) = self.baseline.candidate(number) {
             (candidate.sector, candidate.sectors) = (rq.sector, rq.sectors);
@@ -290,7 +286,14 @@ impl<'a> Replay<'a> {
         };
         let (first, second, was_inside) = (first.id, second.id, second.outside.is_none());
         if was_inside {
-            self.call(at, |policy, cx| policy.absorbed(cx, first, second));
+            self.call(at, |policy, cx| {
+                if policy.allow_join(first, second) {
+                    policy.absorbed(cx, first, second);
+                } else {
+                    // Ours are in different queues, so the second one leaves by itself.
+                    policy.adopt(cx, HctxId(0), second);
+                }
+            });
             let rq = self.requests.join(first, second, |_, _| {});
             self.pool.put(rq);
             self.baseline.remove(merge.absorbed);
@@ -306,6 +309,15 @@ impl<'a> Replay<'a> {
             }
         }
         self.forget(merge.absorbed);
+    }
+
+    /// The name of the queue that a request is in.
+    fn queue_of(&self, number: RqNumber) -> String {
+        let queue = self.live.get(&number).and_then(|live| self.policy.queue_of(live.id));
+        queue.map_or_else(String::new, |mut name| {
+            self.pids.restore(&mut name);
+            name.to_string()
+        })
     }
 
     fn sector_of(&self, number: RqNumber) -> Option<hoistway_blk::Sector> {
@@ -333,7 +345,10 @@ impl<'a> Replay<'a> {
         let choice = self.call(at, |policy, cx| policy.dispatch(cx, dispatch.hctx));
         let ours = choice.rq.and_then(|id| self.by_id[id.index()]);
         if ours != kernel {
-            let mismatch = self.explain(event, kernel, ours, choice.reason);
+            let mismatch = self.baseline.explain(event, kernel, ours, choice.reason.text(), |candidate| {
+                let Candidate { rq, sector, sectors, .. } = candidate;
+                format!("rq {} {}+{sectors} of {}", rq.0, sector.0, self.queue_of(*rq))
+            });
             self.outcome.note(|| mismatch);
             (self.policy, self.timer) = before;
             if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
@@ -348,28 +363,6 @@ impl<'a> Replay<'a> {
             if let Some(live) = self.live.get_mut(&number) {
                 live.outside = Some(rq);
             }
-        }
-    }
-
-    fn explain(&self, event: &Event, kernel: Option<RqNumber>, ours: Option<RqNumber>, reason: Reason) -> Mismatch {
-        let show = |candidate: &Candidate| {
-            let live = self.live.get(&candidate.rq);
-            let queue = live.and_then(|live| self.policy.queue_of(live.id));
-            let queue = queue.map_or_else(String::new, |name| name.to_string());
-            format!("rq {} {}+{} of {queue}", candidate.rq.0, candidate.sector.0, candidate.sectors)
-        };
-        let name = |rq: Option<RqNumber>| {
-            let found = self.baseline.inside.iter().find(|candidate| Some(candidate.rq) == rq);
-            found.map_or_else(|| "nothing".to_owned(), show)
-        };
-        Mismatch {
-            line: event.line,
-            t_ns: event.t.0,
-            inside: self.baseline.inside.iter().take(INSIDE_SHOWN).map(show).collect(),
-            more: self.baseline.inside.len().saturating_sub(INSIDE_SHOWN),
-            kernel: name(kernel),
-            ours: name(ours),
-            reason: reason.text(),
         }
     }
 
@@ -403,6 +396,31 @@ impl<'a> Replay<'a> {
         if let Some(live) = self.live.remove(&number) {
             self.by_id[live.id.index()] = None;
             self.free.push(live.id);
+        }
+    }
+}
+
+/// Processes are numbered from 0 for cfq, which has a table of them: pids may be millions.
+#[derive(Default)]
+struct Pids {
+    contexts: HashMap<u32, IoContextId>,
+    pids: Vec<u32>,
+}
+
+impl Pids {
+    /// The number of a process.
+    fn context(&mut self, pid: u32) -> IoContextId {
+        let Pids { contexts, pids } = self;
+        *contexts.entry(pid).or_insert_with(|| {
+            pids.push(pid);
+            IoContextId(pids.len() as u32 - 1)
+        })
+    }
+
+    /// Names a queue by the pid of its owner.
+    fn restore(&self, queue: &mut CfqQueueName) {
+        if let Some(&pid) = self.pids.get(queue.owner.index()) {
+            queue.owner = IoContextId(pid);
         }
     }
 }

@@ -11,26 +11,25 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
     Bio, Calls, CgroupId, ControllerRound, CpuId, Domain, HctxId, Hz, Instant, IoContextId, Kyber, KyberChoice,
-    KyberConfig, Limits, Local, MergeRules, NoMerges, Now, Place, Reason, RequestPool, Rq, RqId, Tick,
+    KyberConfig, Limits, Local, MergeRules, NoMerges, Now, Place, RequestPool, Rq, RqId, Tick,
 };
 use hoistway_trace::iosched::{
-    BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, KyberDomain, KyberLatency, LatencyKind, Mark,
-    RqNumber, Submitted, Trace,
+    BioNumber, Dispatch, Event, EventKind, Header, Insert, InsertedBy, Io, KyberDomain, KyberLatency, LatencyKind,
+    Mark, RqNumber, Submitted, Trace,
 };
 
-use crate::fifo::{Baseline, Candidate};
+use crate::consistency::Consistent;
+use crate::fifo::{Baseline, Candidate, longer, segments};
 use crate::kernel_of;
-use crate::score::{Mismatch, Outcome, OwnController};
+use crate::score::{Outcome, OwnController};
 use clock::{Moment, PlugClocks, moments};
 
-/// How many requests of the inside a mismatch lists.
-const INSIDE_SHOWN: usize = 8;
-
-/// Replays `trace`, with the recorded depths and then with the controller's own.
+/// Replays a recording, with the recorded depths and then with the controller's own.
 #[must_use]
-pub fn replay(trace: &Trace) -> Outcome {
-    let mut outcome = Replay::new(trace, Depths::Recorded).run(trace).outcome;
-    let own = Replay::new(trace, Depths::Own).run(trace);
+pub fn replay(recording: &Consistent<'_>) -> Outcome {
+    let trace = recording.trace();
+    let mut outcome = Replay::new(recording, Depths::Recorded).run(trace).outcome;
+    let own = Replay::new(recording, Depths::Own).run(trace);
     let (recorded, found) = (recorded_findings(trace), own.findings);
     let pick = |wanted: fn(&Finding) -> bool| {
         let of = |findings: &[Finding]| findings.iter().copied().filter(wanted).collect::<Vec<_>>();
@@ -58,7 +57,14 @@ enum Finding {
     Depth { domain: Domain, depth: u32 },
 }
 
-fn domain_of(domain: KyberDomain) -> Domain {
+/// The most tokens of each domain.
+pub(crate) fn tokens(header: &Header) -> [u32; 4] {
+    let config = KyberConfig::new(kernel_of(header).generation(), 1, 1);
+    let fresh: Kyber<Local> = Kyber::new(config, &[HctxId(0)], 0);
+    Domain::ALL.map(|domain| fresh.depth(domain))
+}
+
+pub(crate) fn domain_of(domain: KyberDomain) -> Domain {
     match domain {
         KyberDomain::Read => Domain::Read,
         KyberDomain::Write => Domain::Write,
@@ -111,11 +117,9 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(trace: &Trace, depths: Depths) -> Self {
+    fn new(recording: &Consistent<'_>, depths: Depths) -> Self {
+        let (trace, capacity) = (recording.trace(), recording.at_once());
         let (queue, kernel) = (&trace.header.queue, kernel_of(&trace.header));
-        let tags = u32::from(queue.nr_hw_queues) * queue.nr_requests;
-        // A released request may be told of a little later than its successor: leave room.
-        let capacity = 2 * tags + 64;
         let config = KyberConfig {
             hz: Hz(trace.header.hz.0),
             ..KyberConfig::new(kernel.generation(), queue.nr_requests, queue.queue_depth)
@@ -217,12 +221,7 @@ impl Replay {
         // A request that comes back is known already.
         let known = self.outside.remove(&insert.rq);
         let Some(rq) = known.or_else(|| self.found(insert.rq, start, &insert.io, pid)) else { return };
-        self.baseline.inside.push(Candidate {
-            rq: insert.rq,
-            sector: insert.io.sector,
-            sectors: insert.io.sectors,
-            pid,
-        });
+        self.baseline.inside.push(Candidate::new(insert, pid));
         let place = if insert.head { Place::Head } else { Place::Sorted };
         self.kyber.insert(std::iter::once(rq), place);
     }
@@ -231,7 +230,7 @@ impl Replay {
     fn merge(&mut self, cpu: CpuId, pid: u32, number: RqNumber, bio: Submitted) {
         let Some(candidate) = self.baseline.candidate(number) else { return };
         candidate.sector = candidate.sector.min(bio.io.sector);
-        candidate.sectors += bio.io.sectors;
+        candidate.sectors = longer(candidate.sectors, bio.io.sectors);
         self.outcome.merges.1 += 1;
         let merged = self.kyber.merge_bio(cpu, &self.rules, &mut Some(bio_of(&bio.io, pid)));
         self.outcome.merges.0 += u64::from(merged.is_some());
@@ -267,8 +266,7 @@ impl Replay {
             }
             rq
         } else {
-            let mismatch = self.explain(event, kernel, ours, reason);
-            self.outcome.note(|| mismatch);
+            self.outcome.note(|| self.baseline.explain(event, kernel, ours, reason.text(), Candidate::to_string));
             self.kyber.undo(hctx, before, rq);
             self.kyber.adopt(hctx, choice)
         };
@@ -277,25 +275,6 @@ impl Replay {
             self.outcome.tokens.1 += 1;
             self.outcome.tokens.0 += u64::from(self.kyber.token_of(rq.id()) == dispatch.token);
             self.outside.insert(number, rq);
-        }
-    }
-
-    fn explain(&self, event: &Event, kernel: Option<RqNumber>, ours: Option<RqNumber>, reason: Reason) -> Mismatch {
-        let show = |candidate: &Candidate| {
-            format!("rq {} {}+{} of {}", candidate.rq.0, candidate.sector.0, candidate.sectors, candidate.pid)
-        };
-        let name = |rq: Option<RqNumber>| {
-            let found = self.baseline.inside.iter().find(|candidate| Some(candidate.rq) == rq);
-            found.map_or_else(|| "nothing".to_owned(), show)
-        };
-        Mismatch {
-            line: event.line,
-            t_ns: event.t.0,
-            inside: self.baseline.inside.iter().take(INSIDE_SHOWN).map(show).collect(),
-            more: self.baseline.inside.len().saturating_sub(INSIDE_SHOWN),
-            kernel: name(kernel),
-            ours: name(ours),
-            reason: reason.text(),
         }
     }
 
@@ -387,6 +366,8 @@ fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
             *hctx = place.hctx;
         }
     }
+    // Every hardware queue may be asked, also the last one if the inserts show no CPU of it.
+    map.push(HctxId(trace.header.queue.nr_hw_queues - 1));
     map
 }
 
@@ -395,8 +376,7 @@ fn bio_of(io: &Io, pid: u32) -> Bio {
     Bio {
         sector: io.sector,
         sectors: io.sectors,
-        // A 4 KiB page is a segment.
-        segments: (io.sectors.div_ceil(8)).max(1) as u16,
+        segments: segments(io.sectors),
         op: io.op,
         write_hint: 0,
         flags: io.flags,

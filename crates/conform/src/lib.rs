@@ -4,12 +4,15 @@
 //! builds the scheduler under test from the recording's header, feeds it the same events and asks it the same
 //! questions; after each it goes on from the *kernel's* answer, so that one difference does not become many.
 //!
+//! Before that [`consistency`] sees to it that the events fit together.
+//!
 //! [`score`] holds the four numbers that come out, [`policy`] the replay of schedulers, [`cfq`] that of the one that
 //! depends on allocations, exits and the microsecond, [`kyber`] that of the one that is no policy behind a lock,
 //! [`none`] that of the block layer without one, [`report`] the documents.
 
 pub mod bfq;
 pub mod cfq;
+pub mod consistency;
 mod fifo;
 pub mod kyber;
 pub mod none;
@@ -17,30 +20,45 @@ pub mod policy;
 pub mod report;
 pub mod score;
 
-use hoistway_blk::{DeadlineGeneration, Hz, Kernel, MqDeadline, MqDeadlineConfig};
+use hoistway_blk::{DeadlineGeneration, Kernel, MqDeadline, MqDeadlineConfig, Noop};
 use hoistway_trace::iosched::{EventKind, Header, Mark, Trace};
 
-pub use report::{Report, TraceReport};
+pub use consistency::{Consistent, Inconsistency};
+pub use report::{Interrupted, Report, TraceReport};
 pub use score::{Mismatch, Outcome, OwnController, Score};
 
 /// Why a recording was not replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unsupported {
-    /// The scheduler in force when the recording starts.
-    pub scheduler: String,
+pub enum NotReplayed {
+    /// There is no scheduler of ours for it.
+    Unsupported {
+        /// The scheduler in force when the recording, or a part of it, starts.
+        scheduler: String,
+    },
+    /// Its events contradict each other.
+    Inconsistent(Inconsistency),
 }
 
-impl std::fmt::Display for Unsupported {
+impl std::fmt::Display for NotReplayed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "scheduler \"{}\" cannot be replayed yet (expected none, mq-deadline, kyber, bfq, deadline or cfq)",
-            self.scheduler
-        )
+        match self {
+            NotReplayed::Unsupported { scheduler } => write!(
+                f,
+                "scheduler \"{}\" cannot be replayed yet (expected none, mq-deadline, kyber, bfq, noop, deadline or cfq)",
+                scheduler.chars().take(80).collect::<String>().escape_debug()
+            ),
+            NotReplayed::Inconsistent(inconsistency) => inconsistency.fmt(f),
+        }
     }
 }
 
-impl std::error::Error for Unsupported {}
+impl std::error::Error for NotReplayed {}
+
+impl From<Inconsistency> for NotReplayed {
+    fn from(inconsistency: Inconsistency) -> Self {
+        NotReplayed::Inconsistent(inconsistency)
+    }
+}
 
 /// The release whose behaviour a recording shows, by the kernel string of its header.
 #[must_use]
@@ -58,8 +76,8 @@ pub fn kernel_of(header: &Header) -> Kernel {
 /// Replays a recording with our scheduler in the place of the kernel's.
 ///
 /// # Errors
-/// If there is no scheduler of ours for it.
-pub fn replay(trace: &Trace) -> Result<Outcome, Unsupported> {
+/// If there is no scheduler of ours for it, or if its events contradict each other.
+pub fn replay(trace: &Trace) -> Result<Outcome, NotReplayed> {
     if !switches(trace) {
         return replay_one(trace);
     }
@@ -98,33 +116,29 @@ fn parts(trace: &Trace) -> Vec<Trace> {
     parts
 }
 
-fn replay_one(trace: &Trace) -> Result<Outcome, Unsupported> {
+fn replay_one(trace: &Trace) -> Result<Outcome, NotReplayed> {
     let header = &trace.header;
+    let check = || Consistent::check(trace);
+    let mq_deadline = |generation| {
+        let config = MqDeadlineConfig {
+            generation,
+            hz: header.hz,
+            ..MqDeadlineConfig::new(kernel_of(header).generation(), header.queue.nr_requests)
+        };
+        Ok(policy::replay(&check()?, |capacity| MqDeadline::new(config, capacity)))
+    };
     match header.scheduler.as_str() {
-        "none" => Ok(none::replay(trace)),
-        "bfq" => Ok(bfq::replay(trace)),
-        "cfq" => Ok(cfq::replay(trace)),
-        "kyber" => Ok(kyber::replay(trace)),
-        "deadline" => {
-            let config = MqDeadlineConfig {
-                generation: DeadlineGeneration::A,
-                hz: header.hz,
-                ..MqDeadlineConfig::new(kernel_of(header).generation(), header.queue.nr_requests)
-            };
-            Ok(policy::replay(trace, |capacity| MqDeadline::new(config, capacity)))
-        }
-        "mq-deadline" => {
-            let config = MqDeadlineConfig {
-                hz: Hz(header.hz.0),
-                generation: match kernel_of(header) {
-                    Kernel::V6_18 => DeadlineGeneration::CPrime,
-                    kernel => kernel.generation().deadline,
-                },
-                ..MqDeadlineConfig::new(kernel_of(header).generation(), header.queue.nr_requests)
-            };
-            Ok(policy::replay(trace, |capacity| MqDeadline::new(config, capacity)))
-        }
-        other => Err(Unsupported { scheduler: other.to_owned() }),
+        "none" => Ok(none::replay(&check()?)?),
+        "noop" => Ok(policy::replay(&check()?, Noop::new)),
+        "bfq" => Ok(bfq::replay(&check()?)),
+        "cfq" => Ok(cfq::replay(&check()?)),
+        "kyber" => Ok(kyber::replay(&check()?)),
+        "deadline" => mq_deadline(DeadlineGeneration::A),
+        "mq-deadline" => mq_deadline(match kernel_of(header) {
+            Kernel::V6_18 => DeadlineGeneration::CPrime,
+            kernel => kernel.generation().deadline,
+        }),
+        other => Err(NotReplayed::Unsupported { scheduler: other.to_owned() }),
     }
 }
 

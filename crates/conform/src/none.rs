@@ -11,20 +11,42 @@ use hoistway_blk::{
     Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoProbe, Now, Plug,
     PlugFlush, Queue, QueueConfig, Refusal, Rejected, Rq, Status, Step, Submission, Tick, Waiter,
 };
-use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, RqNumber, Submitted, Trace};
+use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 
-use crate::fifo::{Baseline, Candidate};
+use crate::consistency::{Consistent, Inconsistency};
+use crate::fifo::{Baseline, Candidate, segments};
 use crate::kernel_of;
-use crate::score::{Mismatch, Outcome};
+use crate::score::Outcome;
 
-/// Replays `trace` through the block layer.
-#[must_use]
-pub fn replay(trace: &Trace) -> Outcome {
-    let mut replay = Replay::new(trace);
-    for event in &trace.events {
+/// The most driver tags of all hardware queues together that are made for a replay.
+const TAGS_MAX: u32 = 1 << 19;
+/// The most pairs of a hardware queue and a CPU, each of which takes some memory too.
+const PAIRS_MAX: u32 = 1 << 20;
+
+/// Whether a queue as the header describes it can be made here.
+fn check_size(queue: &QueueSettings, cpus: u16) -> Result<(), Inconsistency> {
+    let hctxs = u32::from(queue.nr_hw_queues);
+    let (tags, pairs) = (hctxs.saturating_mul(queue.queue_depth), hctxs * u32::from(cpus));
+    let problem = if tags > TAGS_MAX {
+        format!("expected at most {TAGS_MAX} driver tags in all hardware queues, found {tags}")
+    } else if pairs > PAIRS_MAX {
+        format!("expected at most {PAIRS_MAX} pairs of hardware queue and CPU, found {pairs}")
+    } else {
+        return Ok(());
+    };
+    Err(Inconsistency { line: 1, problem })
+}
+
+/// Replays a recording through the block layer.
+///
+/// # Errors
+/// If the header describes a queue that is too large to be made.
+pub fn replay(recording: &Consistent<'_>) -> Result<Outcome, Inconsistency> {
+    let mut replay = Replay::new(recording.trace())?;
+    for event in &recording.trace().events {
         replay.event(event);
     }
-    replay.outcome
+    Ok(replay.outcome)
 }
 
 /// A driver that answers as the recorded one did.
@@ -86,8 +108,9 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(trace: &Trace) -> Self {
+    fn new(trace: &Trace) -> Result<Self, Inconsistency> {
         let queue = &trace.header.queue;
+        check_size(queue, trace.header.cpus)?;
         let block = (queue.logical_block_size / 512).max(1);
         let kernel = kernel_of(&trace.header);
         let config = QueueConfig {
@@ -110,7 +133,8 @@ impl Replay {
                 queue.max_segments.min(u32::from(u16::MAX)) as u16,
             ),
         };
-        let queue = Queue::new(&config, "none").unwrap_or_else(|error| panic!("the header was checked: {error}"));
+        let queue = Queue::new(&config, "none");
+        let queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
         let mut driver = ScriptedDriver::default();
         let mut last_start: HashMap<RqNumber, bool> = HashMap::new();
         let mut queued = HashSet::new();
@@ -157,7 +181,7 @@ impl Replay {
                 _ => {}
             }
         }
-        Replay {
+        Ok(Replay {
             queue,
             driver,
             effects: Effects::new(),
@@ -170,7 +194,7 @@ impl Replay {
             baseline: Baseline::default(),
             outcome: Outcome::default(),
             tick: Tick(0),
-        }
+        })
     }
 
     fn event(&mut self, event: &Event) {
@@ -196,12 +220,7 @@ impl Replay {
             EventKind::Insert(insert) if insert.by == InsertedBy::Core => {
                 // Queued although its plug was flushed to be issued: the driver had stopped the hardware queue.
                 self.step_flush(event, cpu, pid, insert.rq, true);
-                self.baseline.inside.push(Candidate {
-                    rq: insert.rq,
-                    sector: insert.io.sector,
-                    sectors: insert.io.sectors,
-                    pid,
-                });
+                self.baseline.inside.push(Candidate::new(insert, pid));
             }
             EventKind::Issue(issue) if !issue.io.flushseq => {
                 self.tick = issue.io.j.unwrap_or(self.tick);
@@ -256,8 +275,7 @@ impl Replay {
             ioprio: io.prio,
             io_context: IoContextId(pid),
             owner: u64::from(submitted.bio.0),
-            // A 4 KiB page is a segment.
-            segments: (io.sectors.div_ceil(8)).max(1) as u16,
+            segments: segments(io.sectors),
             ..Bio::new(io.op, io.sector, io.sectors)
         };
         self.finish_flush(at, cpu, pid);
@@ -314,32 +332,17 @@ impl Replay {
         self.driver.started.retain(|started| queued.contains(started) && !early.contains(started));
         let ours = self.driver.started.front().copied();
         if ours != Some(rq) {
-            let mismatch = self.explain(event, rq, ours);
+            let reason = "the order of dispatch list and software queues";
+            let mut mismatch = self.baseline.explain(event, Some(rq), ours, reason, Candidate::to_string);
+            if ours.and_then(|ours| self.baseline.candidate(ours)).is_none() {
+                mismatch.ours = "nothing yet".to_owned();
+            }
             self.outcome.note(|| mismatch);
         }
         self.baseline.judge(&mut self.outcome.score, Some(rq), ours);
         match self.driver.started.iter().position(|&started| started == rq) {
             Some(at) => drop(self.driver.started.remove(at)),
             None => drop(self.early.insert(rq)),
-        }
-    }
-
-    fn explain(&self, event: &Event, kernel: RqNumber, ours: Option<RqNumber>) -> Mismatch {
-        let show = |candidate: &Candidate| {
-            format!("rq {} {}+{} of {}", candidate.rq.0, candidate.sector.0, candidate.sectors, candidate.pid)
-        };
-        let name = |rq: Option<RqNumber>| {
-            let found = self.baseline.inside.iter().find(|candidate| Some(candidate.rq) == rq);
-            found.map_or_else(|| "nothing yet".to_owned(), show)
-        };
-        Mismatch {
-            line: event.line,
-            t_ns: event.t.0,
-            inside: self.baseline.inside.iter().take(8).map(show).collect(),
-            more: self.baseline.inside.len().saturating_sub(8),
-            kernel: name(Some(kernel)),
-            ours: name(ours),
-            reason: "the order of dispatch list and software queues",
         }
     }
 

@@ -4,23 +4,19 @@
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Bio, Calls, CgroupId, Edge, HctxId, Instant, IoContextId, Local, Now, Place, PolicyCx, Reason, RequestPool,
-    Requests, RqId, Scheduler, Tick,
+    Bio, Calls, CgroupId, Edge, HctxId, Instant, IoContextId, Local, Now, Place, PolicyCx, RequestPool, Requests, RqId,
+    Scheduler, Tick,
 };
-use hoistway_trace::iosched::{
-    Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, Merge, RqMerge, RqNumber, Trace,
-};
+use hoistway_trace::iosched::{Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, Merge, RqMerge, RqNumber};
 
-use crate::fifo::{Baseline, Candidate};
-use crate::score::{Mismatch, Outcome};
+use crate::consistency::Consistent;
+use crate::fifo::{Baseline, Candidate, longer};
+use crate::score::Outcome;
 
-/// How many requests of the inside a mismatch lists.
-const INSIDE_SHOWN: usize = 8;
-
-/// Replays `trace` with the policy that `make` builds for so many request ids.
-pub fn replay<S: Scheduler + Clone>(trace: &Trace, make: impl FnOnce(u32) -> S) -> Outcome {
-    let mut replay = Replay::new(trace, make);
-    for event in &trace.events {
+/// Replays a recording with the policy that `make` builds for so many request ids.
+pub fn replay<S: Scheduler + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Outcome {
+    let mut replay = Replay::new(recording, make);
+    for event in &recording.trace().events {
         replay.event(event);
     }
     replay.outcome
@@ -44,11 +40,9 @@ struct Replay<S> {
 }
 
 impl<S: Scheduler + Clone> Replay<S> {
-    fn new(trace: &Trace, make: impl FnOnce(u32) -> S) -> Self {
-        let queue = &trace.header.queue;
-        let tags = u32::from(queue.nr_hw_queues) * queue.nr_requests;
-        // A released request may be told of a little later than its successor: leave room.
-        let capacity = 2 * tags + 64;
+    fn new(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Self {
+        let header = &recording.trace().header;
+        let capacity = recording.at_once();
         let mut replay = Replay {
             policy: make(capacity),
             pool: RequestPool::new(capacity),
@@ -59,10 +53,10 @@ impl<S: Scheduler + Clone> Replay<S> {
             by_id: vec![None; capacity as usize],
             baseline: Baseline::default(),
             tick: Tick(0),
-            releases_at_completion: matches!(trace.header.scheduler.as_str(), "noop" | "deadline"),
+            releases_at_completion: matches!(header.scheduler.as_str(), "noop" | "deadline"),
             outcome: Outcome::default(),
         };
-        for (name, value) in &trace.header.tunables {
+        for (name, value) in &header.tunables {
             replay.set_tunable(Instant::ZERO, name, &value.to_string());
         }
         replay
@@ -100,19 +94,19 @@ impl<S: Scheduler + Clone> Replay<S> {
 
     fn insert(&mut self, event: &Event, insert: &Insert) {
         self.tick = insert.io.j.unwrap_or(self.tick);
-        let Some(id) = self.free.pop() else { return };
+        // One that the driver gave back comes in again as what it was.
+        let known = self.live.get(&insert.rq).copied();
+        if let Some(id) = known {
+            self.call(event.t, |policy, cx| policy.requeued(cx, id));
+        }
+        let Some(id) = known.or_else(|| self.free.pop()) else { return };
         let mut rq = self.pool.take(id);
         let pid = event.pid.unwrap_or(0);
         rq.found(bio_of(&insert.io, pid), event.t);
         self.live.insert(insert.rq, id);
         self.by_id[id.index()] = Some(insert.rq);
         self.requests.hold(rq);
-        self.baseline.inside.push(Candidate {
-            rq: insert.rq,
-            sector: insert.io.sector,
-            sectors: insert.io.sectors,
-            pid,
-        });
+        self.baseline.inside.push(Candidate::new(insert, pid));
         let place = if insert.head { Place::Head } else { Place::Sorted };
         self.call(event.t, |policy, cx| policy.insert(cx, id, place));
     }
@@ -126,7 +120,7 @@ impl<S: Scheduler + Clone> Replay<S> {
 
     fn extend(&mut self, number: RqNumber, id: RqId, io: &Io, edge: Edge) {
         let rq = self.requests.get_mut(id);
-        rq.sectors += io.sectors;
+        rq.sectors = longer(rq.sectors, io.sectors);
         if edge == Edge::Front {
             rq.sector = io.sector;
         }
@@ -138,18 +132,7 @@ impl<S: Scheduler + Clone> Replay<S> {
 
     /// A request was absorbed by the one that ends where it starts.
     fn absorb(&mut self, event: &Event, merge: &RqMerge) {
-        let survivor = match &merge.survivor {
-            Some(survivor) => Some(survivor.rq),
-            None => self.baseline.inside.iter().find_map(|candidate| {
-                let adjacent = candidate.sector + candidate.sectors == merge.sector && candidate.rq != merge.absorbed;
-                let alike = merge.io.as_ref().is_none_or(|io| {
-                    let op = self.live.get(&candidate.rq).map(|&id| self.requests.get(id).op);
-                    op == Some(io.op)
-                });
-                (adjacent && alike).then_some(candidate.rq)
-            }),
-        };
-        let Some(survivor) = survivor else { return };
+        let Some(survivor) = self.baseline.survivor(merge) else { return };
         let Some(survivor_id) = self.inside(survivor) else { return };
         match self.inside(merge.absorbed) {
             Some(absorbed) => {
@@ -158,6 +141,9 @@ impl<S: Scheduler + Clone> Replay<S> {
                 self.pool.put(rq);
                 self.baseline.remove(merge.absorbed);
                 self.lengthen(survivor, survivor_id, merge.sectors);
+                if self.releases_at_completion {
+                    self.release(event.t, merge.absorbed);
+                }
             }
             // Absorbed on its way in: for the policy the survivor just grew.
             None => {
@@ -168,9 +154,10 @@ impl<S: Scheduler + Clone> Replay<S> {
     }
 
     fn lengthen(&mut self, number: RqNumber, id: RqId, sectors: u32) {
-        self.requests.get_mut(id).sectors += sectors;
+        let rq = self.requests.get_mut(id);
+        rq.sectors = longer(rq.sectors, sectors);
         if let Some(candidate) = self.baseline.candidate(number) {
-            candidate.sectors += sectors;
+            candidate.sectors = rq.sectors;
         }
     }
 
@@ -189,8 +176,12 @@ impl<S: Scheduler + Clone> Replay<S> {
         let choice = self.call(dispatch.asked, |policy, cx| policy.dispatch(cx, dispatch.hctx));
         let ours = choice.rq.and_then(|id| self.by_id[id.index()]);
         if ours != kernel {
-            let mismatch = self.explain(event, kernel, ours, choice.reason);
-            self.outcome.note(|| mismatch);
+            self.outcome.note(|| {
+                self.baseline.explain(event, kernel, ours, choice.reason.text(), |candidate| {
+                    let Candidate { rq, sector, sectors, op, prio, pid, .. } = candidate;
+                    format!("rq {} {op:?} {prio:?} {}+{sectors} of {pid}", rq.0, sector.0)
+                })
+            });
             self.policy = before;
             if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
                 self.call(dispatch.asked, |policy, cx| policy.adopt(cx, dispatch.hctx, id));
@@ -199,27 +190,6 @@ impl<S: Scheduler + Clone> Replay<S> {
         self.baseline.judge(&mut self.outcome.score, kernel, ours);
         if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
             self.pool.put(self.requests.release(id));
-        }
-    }
-
-    fn explain(&self, event: &Event, kernel: Option<RqNumber>, ours: Option<RqNumber>, reason: Reason) -> Mismatch {
-        let show = |candidate: &Candidate| {
-            let op = self.live.get(&candidate.rq).map(|&id| self.requests.get(id));
-            let what = op.map_or_else(String::new, |rq| format!("{:?} {:?} ", rq.op, rq.ioprio));
-            format!("rq {} {what}{}+{} of {}", candidate.rq.0, candidate.sector.0, candidate.sectors, candidate.pid)
-        };
-        let name = |rq: Option<RqNumber>| {
-            let found = self.baseline.inside.iter().find(|candidate| Some(candidate.rq) == rq);
-            found.map_or_else(|| "nothing".to_owned(), show)
-        };
-        Mismatch {
-            line: event.line,
-            t_ns: event.t.0,
-            inside: self.baseline.inside.iter().take(INSIDE_SHOWN).map(show).collect(),
-            more: self.baseline.inside.len().saturating_sub(INSIDE_SHOWN),
-            kernel: name(kernel),
-            ours: name(ours),
-            reason: reason.text(),
         }
     }
 

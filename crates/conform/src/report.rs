@@ -29,6 +29,17 @@ pub struct Report {
     pub traces: Vec<TraceReport>,
     /// Recordings that were left out, with the reason.
     pub skipped: Vec<(String, String)>,
+    /// How far it came, if it was interrupted.
+    pub interrupted: Option<Interrupted>,
+}
+
+/// How far an interrupted run came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Interrupted {
+    /// Recordings that were dealt with.
+    pub recordings: usize,
+    /// Recordings that there are.
+    pub of: usize,
 }
 
 #[derive(Serialize)]
@@ -37,6 +48,9 @@ struct Document<'a> {
     traces: Vec<TraceRow<'a>>,
     by_scheduler: BTreeMap<&'a str, SchedulerRow>,
     skipped: Vec<SkippedRow<'a>>,
+    /// Only if not all recordings were dealt with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupted: Option<Interrupted>,
 }
 
 #[derive(Serialize)]
@@ -147,6 +161,7 @@ impl Report {
             traces: traces.collect(),
             by_scheduler: by_scheduler.collect(),
             skipped: self.skipped.iter().map(|(file, reason)| SkippedRow { file, reason }).collect(),
+            interrupted: self.interrupted,
         };
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
@@ -195,6 +210,9 @@ impl Report {
         }
         for (file, reason) in &self.skipped {
             let _ = writeln!(out, "\nleft out: {file}: {reason}");
+        }
+        if let Some(Interrupted { recordings, of }) = self.interrupted {
+            let _ = writeln!(out, "\ninterrupted: {recordings} of {of} recordings");
         }
         out
     }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use hoistway_conform::Score;
 use hoistway_conform::bfq::replay_with_lines;
+use hoistway_conform::{Consistent, Score};
 use hoistway_trace::iosched::Trace;
 
 #[test]
@@ -13,7 +13,8 @@ fn every_recorded_decision_and_refusal_is_met() {
     for entry in std::fs::read_dir(folder).expect("the recordings are here") {
         let path = entry.expect("the folder can be read").path();
         let trace = Trace::open(&path).expect("the recording is whole");
-        let (outcome, differences) = replay_with_lines(&trace);
+        let recording = Consistent::check(&trace).expect("a kernel does not contradict itself");
+        let (outcome, differences) = replay_with_lines(&recording);
         assert!(outcome.score.is_perfect(), "{}: {:?}", path.display(), outcome.mismatches);
         pooled.add(&outcome.score);
         recordings += 1;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hoistway_conform::{Score, cfq, replay};
+use hoistway_conform::{Consistent, Score, cfq, replay};
 use hoistway_trace::iosched::Trace;
 
 fn recordings() -> Vec<(String, Trace)> {
@@ -39,7 +39,8 @@ fn every_decision_refusal_and_slice_length_is_the_kernels() {
 #[test]
 fn driven_freely_cfq_decides_and_says_what_the_kernel_did() {
     for (name, trace) in recordings() {
-        let difference = cfq::first_difference(&trace);
+        let recording = Consistent::check(&trace).expect("a kernel does not contradict itself");
+        let difference = cfq::first_difference(&recording);
         assert!(difference.is_none(), "{name}:\n{}", difference.unwrap_or_default());
     }
 }

@@ -3,8 +3,9 @@
 //! An exit shows only when the process's queue was in service: as timestamps of that queue that nothing explains.
 //! Otherwise it changes nothing but reference counts, and comes a little after the process's last completion.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use hoistway_trace::iosched::bounds::TIME_NS_MAX;
 use hoistway_trace::iosched::{Event, EventKind, Process, QueueName, RqNumber, Trace};
 
 /// How long after its last completion a process with one request at a time ends, ns.
@@ -41,17 +42,18 @@ pub(super) fn exits(trace: &Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<(u64,
         let ended = last_io.get(&pid).is_some_and(|&last| last < t);
         ended && queue.owner.is_none_or(|owner| owner == pid)
     };
-    let mut shown = Vec::new();
+    let (mut shown, mut shown_pids) = (Vec::new(), HashSet::new());
     for (t, queue) in unexplained(&trace.events) {
         // A shared queue does not say whose exit it is: the one that is due most nearly.
         let open = exits.iter().filter(|&&(exit, pid)| {
-            may_be(queue, t, pid) && exit.abs_diff(t) < SHOWN_SLACK && !shown.iter().any(|&(_, other)| other == pid)
+            !shown_pids.contains(&pid) && exit.abs_diff(t) < SHOWN_SLACK && may_be(queue, t, pid)
         });
         if let Some(&(_, pid)) = open.min_by_key(|(exit, _)| exit.abs_diff(t)) {
             shown.push((t - 1, pid));
+            shown_pids.insert(pid);
         }
     }
-    exits.retain(|&(_, pid)| !shown.iter().any(|&(_, other)| other == pid));
+    exits.retain(|(_, pid)| !shown_pids.contains(pid));
     // When a queue expired for the last time all who use it were still there, or the exit of one would show.
     for (queue, t) in last_expirations(&trace.events) {
         for (exit, pid) in &mut exits {
@@ -77,10 +79,10 @@ fn last_expirations(events: &[Event]) -> Vec<(QueueName, u64)> {
     last
 }
 
-/// A number in a process's job description.
+/// A number in a process's job description, if it is one that makes sense.
 fn number(process: &Process, name: &str) -> Option<u64> {
     let words = process.job.split_whitespace().filter_map(|word| word.split_once('='));
-    words.into_iter().find(|(key, _)| *key == name)?.1.parse().ok()
+    words.into_iter().find(|(key, _)| *key == name)?.1.parse().ok().filter(|&number| number <= TIME_NS_MAX / 1000)
 }
 
 fn linger(process: &Process) -> u64 {

@@ -1,17 +1,18 @@
 //! The tool for finding a mistake: cfq is driven by the events of a recording without ever being corrected, and what it
 //! says about itself is compared with the kernel's own messages. The first difference is nearly always the cause.
 
-use hoistway_trace::iosched::{EventKind, Trace};
+use hoistway_trace::iosched::EventKind;
 
 use super::Replay;
+use crate::consistency::Consistent;
 
-/// Drives cfq by the events of `trace` without ever correcting it, and answers the first message or decision that
+/// Drives cfq by the events of a recording without ever correcting it, and answers the first message or decision that
 /// differs from the kernel's.
 #[must_use]
-pub fn first_difference(trace: &Trace) -> Option<String> {
-    let mut replay = Replay::new(trace);
+pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
+    let mut replay = Replay::new(recording);
     let mut messages = Messages::default();
-    for (index, event) in trace.events.iter().enumerate() {
+    for (index, event) in recording.trace().events.iter().enumerate() {
         if let EventKind::Msg { text, .. } = &event.kind {
             messages.kernel.push((event.line, text.to_string()));
         }

@@ -1,10 +1,12 @@
 //! `hoistway conform`: how faithful are our schedulers to recorded kernels?
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use hoistway_conform::{Report, TraceReport, pool_of, replay};
+use hoistway_conform::{Inconsistency, Interrupted, NotReplayed, Report, TraceReport, pool_of, replay};
 use hoistway_trace::iosched::Trace;
 use rayon::prelude::*;
 
@@ -39,9 +41,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     for path in &arguments.recordings {
         collect(path, &mut files)?;
     }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    let watch = move || {
+        // A recording that has been begun is finished, unless somebody will not wait for that.
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(watch).context("cannot watch for Ctrl-C")?;
+    let unless_interrupted = |file: &PathBuf| (!interrupted.load(Ordering::Relaxed)).then(|| score(file));
     let outcomes: Vec<(String, Result<TraceReport, String>)> =
-        files.par_iter().map(|file| score(file)).collect::<Result<_>>()?;
+        files.par_iter().filter_map(unless_interrupted).collect::<Result<_>>()?;
     let mut report = Report::default();
+    if outcomes.len() < files.len() {
+        report.interrupted = Some(Interrupted { recordings: outcomes.len(), of: files.len() });
+    }
     for (file, outcome) in outcomes {
         match outcome {
             Ok(trace) => report.traces.push(trace),
@@ -53,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         Format::Json => report.json(),
     };
     output.write(&text)?;
-    Ok(Ending::Done)
+    Ok(if report.interrupted.is_some() { Ending::Interrupted } else { Ending::Done })
 }
 
 /// Adds the recordings at `path`, those of a folder in the order of their names.
@@ -93,6 +108,7 @@ fn score(file: &Path) -> Result<(String, Result<TraceReport, String>)> {
             let report = TraceReport { file: name.clone(), scheduler: pool_of(&trace), outcome };
             (name, Ok(report))
         }
-        Err(unsupported) => (name, Err(unsupported.to_string())),
+        Err(unsupported @ NotReplayed::Unsupported { .. }) => (name, Err(unsupported.to_string())),
+        Err(NotReplayed::Inconsistent(Inconsistency { line, problem })) => bail!("{name}:{line}: {problem}"),
     })
 }

@@ -11,6 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::tempdir;
 
+use crate::support::RECORDINGS;
+
 /// After it a process that should have ended or begun never will.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Processor time, in ticks of 10 ms, after which a run certainly has results.
@@ -64,8 +66,15 @@ fn ended(child: Child) -> Output {
 
 /// Begins a comparison that would take days, and sends it a signal when it has done some work.
 fn interrupted(options: &[&str], signal: Signal) -> Output {
-    let child = hoistway(&[&["compare", "--runtime", "3650d"], options].concat()).spawn().unwrap();
-    assert!(eventually(|| handles_interrupts(&child) && ticks(&child) >= TICKS_OF_WORK), "does not begin");
+    cut_short(&[&["compare", "--runtime", "3650d"], options].concat(), signal)
+}
+
+/// Begins something long, and sends it a signal when it has done some work.
+fn cut_short(arguments: &[&str], signal: Signal) -> Output {
+    let child = hoistway(arguments).spawn().unwrap();
+    assert!(eventually(|| handles_interrupts(&child)), "does not begin");
+    let before = ticks(&child);
+    assert!(eventually(|| ticks(&child) >= before + TICKS_OF_WORK), "does not work");
     kill_process(Pid::from_child(&child), signal).unwrap();
     ended(child)
 }
@@ -115,6 +124,23 @@ fn ctrl_c_completes_the_trace_and_marks_it_as_partial() {
     let last: Value = serde_json::from_str(trace.lines().last().unwrap()).unwrap();
     assert_eq!((&last["event"], &last["partial"]), (&"trace_end".into(), &true.into()));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn ctrl_c_prints_the_scores_of_the_recordings_that_are_done() {
+    // The same recordings over and over take minutes.
+    let recordings = [&["conform"][..], &[RECORDINGS; 60]].concat();
+    let table = assert_interrupted(&cut_short(&recordings, Signal::INT));
+    let (last, of) = (table.lines().last().unwrap_or_default(), table.matches(".jsonl.gz ").count());
+    let counts: Vec<usize> = last.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!(matches!(counts[..], [done, all] if 0 < done && done < all && of <= done), "{last}");
+    assert_eq!(last, format!("interrupted: {} of {} recordings", counts[0], counts[1]));
+
+    let json = [&recordings[..], &["--format", "json"]].concat();
+    let document: Value = serde_json::from_str(&assert_interrupted(&cut_short(&json, Signal::TERM))).unwrap();
+    let done = document["traces"].as_array().unwrap().len() + document["skipped"].as_array().unwrap().len();
+    assert_eq!(document["interrupted"]["recordings"], done);
+    assert_eq!(document["interrupted"]["of"], counts[1]);
 }
 
 #[test]

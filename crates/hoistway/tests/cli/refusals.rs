@@ -306,24 +306,37 @@ fn recording() -> Vec<u8> {
 #[test]
 fn recordings_that_were_cut() {
     let zipped = recording();
-    recording_refused("cut.jsonl.gz", &zipped[..3000], &["cut.jsonl.gz, line ", "gzip data ends in the middle"]);
+    recording_refused("cut.jsonl.gz", &zipped[..3000], &["cut.jsonl.gz:", "gzip data ends in the middle"]);
     let mut text = String::new();
     flate2::read::GzDecoder::new(&zipped[..]).read_to_string(&mut text).unwrap();
     let lines: Vec<&str> = text.lines().take(20).collect();
     let cut = lines.join("\n");
     let cut = &cut[..cut.len() - 5];
-    recording_refused("cut.jsonl", cut, &["cut.jsonl, line 20:", "the last line ends in the middle", "expected"]);
-    recording_refused("cut.jsonl", lines.join("\n"), &["cut.jsonl: expected", "found 19"]);
+    recording_refused("cut.jsonl", cut, &["cut.jsonl:20: ", "the last line ends in the middle", "expected"]);
+    recording_refused("cut.jsonl", lines.join("\n"), &["cut.jsonl:1: expected", "found 19"]);
+}
+
+#[test]
+fn recordings_that_contradict_themselves() {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&recording()[..]).read_to_string(&mut text).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let inserted = lines.iter().position(|line| line.contains("\"e\":\"insert\"")).unwrap();
+    lines.insert(inserted + 1, lines[inserted].clone());
+    let events = lines.len() - 1;
+    lines[0] = lines[0].replace(&format!("\"events\":{}", events - 1), &format!("\"events\":{events}"));
+    let (first, second) = (format!("inserted on line {}", inserted + 1), format!("twice.jsonl:{}: ", inserted + 2));
+    recording_refused("twice.jsonl", lines.join("\n"), &[&second, "expected a request that is new", &first]);
 }
 
 #[test]
 fn files_that_are_no_recordings() {
-    let found = |what| ["foreign, line 1:", "\"format\":\"iosched-trace/1\", found", what];
+    let found = |what| ["foreign:1: ", "\"format\":\"iosched-trace/1\", found", what];
     recording_refused("foreign", b"\x07tae\0\0\0\0\0\0\0\0\0\0", &found("a binary blktrace file"));
     recording_refused("foreign", "8,0 1 1 0.0 697 Q R 223490 + 8 [fio]\n", &found("plain text"));
     recording_refused("foreign", PRESET, &found("plain text"));
     recording_refused("foreign", "{\"format\":\"hoistway-results/1\"}\n", &found("\"format\":\"hoistway-results/1\""));
-    recording_refused("foreign", GARBAGE, &["foreign, line 1:", "expected a header line"]);
+    recording_refused("foreign", GARBAGE, &["foreign:1: ", "expected a header line"]);
     recording_refused("empty", "", &["empty: the file is empty", "expected a header line"]);
 }
 

@@ -1,5 +1,6 @@
 //! Everything that can be wrong with a recording.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -63,7 +64,7 @@ pub enum Problem {
         /// The field.
         field: &'static str,
         /// What it may hold.
-        expected: &'static str,
+        expected: Cow<'static, str>,
         /// What it holds.
         found: String,
     },
@@ -76,7 +77,7 @@ pub enum Problem {
         previous: u64,
     },
     /// The header promises another number of events.
-    #[error("expected {expected} events, as the header says, found {found}; the file was cut off or edited")]
+    #[error("expected {expected} events, as this header says, found {found}; the file was cut off or edited")]
     EventCount {
         /// What the header says.
         expected: u64,
@@ -106,15 +107,19 @@ pub enum Problem {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            Some(line) => write!(f, "{}, line {line}: {}", self.file, self.problem),
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.problem),
             None => write!(f, "{}: {}", self.file, self.problem),
         }
     }
 }
 
 impl Problem {
-    pub(super) fn bad_field(field: &'static str, expected: &'static str, found: impl fmt::Display) -> Problem {
-        Problem::BadField { field, expected, found: shorten(&format!("`{found}`")) }
+    pub(super) fn bad_field(
+        field: &'static str,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl fmt::Display,
+    ) -> Problem {
+        Problem::BadField { field, expected: expected.into(), found: shorten(&format!("`{found}`")) }
     }
 
     /// What `error` says about `line`.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_blk::{CgroupId, Hz, IoPriority};
+use hoistway_blk::{CgroupId, HW_QUEUES_MAX, Hz, IoPriority, QUEUE_DEPTH_MAX};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use super::bounds::{CGROUPS_MAX, CPUS_MAX, HZ, NR_REQUESTS_MAX, PATH_BYTES_MAX, PID_MAX, WEIGHT_MAX, within};
 use super::error::Problem;
 use super::flags;
 
@@ -141,9 +142,6 @@ impl Header {
         let raw: RawHeader = serde_json::from_slice(line).map_err(|error| Problem::from_json(&error, line))?;
         let cgroups = cgroups(&raw.cgroups)?;
         let processes = raw.processes.into_iter().map(|process| process.check(&cgroups)).collect::<Result<_, _>>()?;
-        if raw.hz == 0 {
-            return Err(Problem::bad_field("hz", "ticks per second", raw.hz));
-        }
         Ok(Header {
             name: raw.name,
             kernel: raw.kernel,
@@ -151,8 +149,8 @@ impl Header {
             tunables: raw.tunables,
             queue: raw.queue.check(&raw.device)?,
             device: raw.device,
-            cpus: raw.cpus,
-            hz: Hz(raw.hz),
+            cpus: within("cpus", raw.cpus, 1..=CPUS_MAX)?,
+            hz: Hz(within("hz", raw.hz, HZ)?),
             clock: raw.clock,
             jiffy_edge_ns: raw.jiffy_edge_ns,
             processes,
@@ -247,13 +245,14 @@ impl RawQueue {
             .or_else(|| of_device("queue_depth").and_then(|depth| u32::try_from(depth).ok()))
             .ok_or(Problem::MissingField { event: "header", field: "queue.queue_depth" })?;
         Ok(QueueSettings {
-            nr_hw_queues: self.nr_hw_queues.unwrap_or(1),
-            queue_depth,
-            nr_requests: self.nr_requests,
+            nr_hw_queues: within("queue.nr_hw_queues", self.nr_hw_queues.unwrap_or(1), 1..=HW_QUEUES_MAX)?,
+            queue_depth: within("queue.queue_depth", queue_depth, 1..=QUEUE_DEPTH_MAX)?,
+            nr_requests: within("queue.nr_requests", self.nr_requests, 1..=NR_REQUESTS_MAX)?,
             nomerges: self.nomerges,
             rotational: self.rotational,
-            max_sectors_kb: self.max_sectors_kb,
-            max_segments: self.max_segments,
+            // 4 GiB less the last KiB, as the kernel counts bytes in 32 bits; and segments in 16.
+            max_sectors_kb: within("queue.max_sectors_kb", self.max_sectors_kb, 1..=u32::MAX >> 10)?,
+            max_segments: within("queue.max_segments", self.max_segments, 1..=u32::from(u16::MAX))?,
             rq_affinity: self.rq_affinity,
             write_cache,
             // The legacy recorder's device says 2 for a volatile cache with FUA.
@@ -261,11 +260,18 @@ impl RawQueue {
             shared_tags: of_device("shared_tags").is_some_and(|shared| shared != 0),
             async_depth: self.async_depth,
             wbt_lat_usec: self.wbt_lat_usec.unwrap_or(0),
-            logical_block_size: self.logical_block_size.unwrap_or(512),
+            logical_block_size: block_size(self.logical_block_size.unwrap_or(512))?,
             read_ahead_kb: self.read_ahead_kb,
             discard_max_bytes: self.discard_max_bytes,
         })
     }
+}
+
+fn block_size(bytes: u32) -> Result<u32, Problem> {
+    if bytes.is_power_of_two() && (512..=65_536).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(Problem::bad_field("queue.logical_block_size", "a power of two from 512 to 65536", bytes))
 }
 
 impl RawProcess {
@@ -281,17 +287,22 @@ impl RawProcess {
             None | Some(Value::Null) => None,
             Some(weight) => Some(weight_of("processes.weight", weight)?),
         };
-        Ok(Process { pid: self.pid, comm: self.comm, ioprio, nice: self.nice, cgroup, weight, job: self.job })
+        let pid = within("processes.pid", self.pid, 0..=PID_MAX)?;
+        Ok(Process { pid, comm: self.comm, ioprio, nice: self.nice, cgroup, weight, job: self.job })
     }
 }
 
 /// The table of cgroups, root first, then in the header's order.
 fn cgroups(weights: &Map<String, Value>) -> Result<Vec<Cgroup>, Problem> {
+    within("cgroups", weights.len(), 0..=CGROUPS_MAX)?;
     let mut cgroups = vec![Cgroup { path: "/".to_owned(), parent: None, weight: None }];
     for (path, weight) in weights {
         let weight = weight_of("cgroups", weight)?;
         // The header writes `a/b` where processes and events write `/a/b`.
         let path = format!("/{}", path.trim_start_matches('/'));
+        if path.len() > PATH_BYTES_MAX {
+            return Err(Problem::bad_field("cgroups", format!("paths of at most {PATH_BYTES_MAX} bytes"), path));
+        }
         cgroups.push(Cgroup { path, parent: None, weight: Some(weight) });
     }
     for index in 1..cgroups.len() {
@@ -322,7 +333,8 @@ fn weight_of(field: &'static str, value: &Value) -> Result<u32, Problem> {
         Value::String(text) => text.strip_prefix("default ").unwrap_or(text).trim().parse().ok(),
         other => other.as_u64().and_then(|weight| u32::try_from(weight).ok()),
     };
-    number.ok_or_else(|| Problem::bad_field(field, "a weight such as 100 or \"default 100\"", value))
+    let number = number.ok_or_else(|| Problem::bad_field(field, "a weight such as 100 or \"default 100\"", value))?;
+    within(field, number, 1..=WEIGHT_MAX)
 }
 
 /// A switch as sysfs shows it (0, 1), or as JSON would have it.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::bounds::PID_MAX;
 use hoistway_blk::{BioFlags, CgroupId, CpuId, HctxId, IoPriority, Op, Sector, Tick, is_sync};
 
 /// A request *instance*: unique in its recording, counted from 1. A slot that is used again gets a new number, so
@@ -94,7 +95,9 @@ impl QueueName {
         let owner = match owner {
             "shared" => None,
             // `parse` alone would accept a sign.
-            pid if pid.bytes().all(|byte| byte.is_ascii_digit()) => Some(pid.parse().ok()?),
+            pid if pid.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(pid.parse().ok().filter(|&pid| pid <= PID_MAX)?)
+            }
             _ => return None,
         };
         Some(QueueName { owner, sync, noidle })

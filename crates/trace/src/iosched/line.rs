@@ -1,8 +1,9 @@
 //! From a line to an event: which fields each kind has, and what they mean.
 
-use hoistway_blk::{CpuId, HctxId, Instant, Sector};
+use hoistway_blk::{HctxId, Instant, Sector};
 
 use super::bfq::BfqState;
+use super::bounds::{SECTOR_MAX, TIME_NS_MAX, within};
 use super::error::Problem;
 use super::event::{
     Chosen, Complete, Dispatch, Event, EventKind, Free, Insert, InsertedBy, Issue, KyberDomain, KyberLatency,
@@ -16,15 +17,16 @@ use super::raw::{Fields, RawKind, RawLine};
 pub(super) fn parse(line: &[u8], number: u64, header: &Header) -> Result<Event, Problem> {
     let json = |error: serde_json::Error| Problem::from_json(&error, line);
     let RawKind { t, e } = serde_json::from_slice(line).map_err(json)?;
+    within("t", t, 0..=TIME_NS_MAX)?;
     let bare = |kind| Event { line: number, t: Instant(t), cpu: None, pid: None, kind };
     let Some((event, parser)) = parser(&e) else { return Ok(bare(EventKind::Unknown(e.into()))) };
     match parser {
         Parser::Bfq => Ok(bare(EventKind::Bfq(BfqState::parse(line)?))),
         Parser::Fields(parse) => {
             let raw: RawLine<'_> = serde_json::from_slice(line).map_err(json)?;
-            let (cpu, pid) = (raw.cpu.map(CpuId), raw.pid);
-            let kind = parse(&Fields { raw, event, header })?;
-            Ok(Event { line: number, t: Instant(t), cpu, pid, kind })
+            let fields = Fields { raw, t, event, header };
+            let (cpu, pid) = (fields.cpu()?, fields.pid()?);
+            Ok(Event { line: number, t: Instant(t), cpu, pid, kind: parse(&fields)? })
         }
     }
 }
@@ -44,9 +46,10 @@ fn parser(e: &str) -> Option<(&'static str, Parser)> {
     let (event, parse): (_, Parse) = match e {
         "bfq" => return Some(("bfq", Parser::Bfq)),
         "queue" => ("queue", |line| Ok(Kind::Queue(submitted(line)?))),
-        "split" => {
-            ("split", |line| Ok(Kind::Split { bio: submitted(line)?, at: Sector(line.need("at", line.raw.at)?) }))
-        }
+        "split" => ("split", |line| {
+            let at = within("at", line.need("at", line.raw.at)?, 0..=SECTOR_MAX)?;
+            Ok(Kind::Split { bio: submitted(line)?, at: Sector(at) })
+        }),
         "getrq" => ("getrq", |line| Ok(Kind::Getrq { bio: submitted(line)?, rq: line.rq_if_any() })),
         "sleeprq" => ("sleeprq", |line| Ok(Kind::Sleeprq(submitted(line)?))),
         "plug" => ("plug", |_| Ok(Kind::Plug)),
@@ -55,7 +58,7 @@ fn parser(e: &str) -> Option<(&'static str, Parser)> {
         "frontmerge" => ("frontmerge", |line| Ok(Kind::Frontmerge(merge(line)?))),
         "insert" => ("insert", |line| Ok(Kind::Insert(insert(line)?))),
         "rqmerge" => ("rqmerge", |line| Ok(Kind::Rqmerge(rqmerge(line)?))),
-        "run" => ("run", |line| Ok(Kind::Run { hctx: HctxId(line.need("hctx", line.raw.hctx)?) })),
+        "run" => ("run", |line| Ok(Kind::Run { hctx: line.hctx()? })),
         "runend" => ("runend", |_| Ok(Kind::RunEnd)),
         "dispatch" => ("dispatch", |line| Ok(Kind::Dispatch(dispatch(line)?))),
         "issue" => ("issue", |line| Ok(Kind::Issue(issue(line)?))),
@@ -118,25 +121,33 @@ fn rqmerge(line: &Fields<'_>) -> Result<RqMerge, Problem> {
             Ok(RqMerge { absorbed: line.rq()?, sector: io.sector, sectors: io.sectors, io: Some(io), survivor: None })
         }
         // Legacy: `rq` is the one that stays.
-        Some(absorbed) => Ok(RqMerge {
-            absorbed: RqNumber(absorbed),
-            sector: Sector(line.need("from_sector", line.raw.from_sector)?),
-            sectors: line.need("from_n", line.raw.from_n)?,
-            io: None,
-            survivor: Some(Survivor { rq: line.rq()?, sector: line.sector()?, sectors: line.sectors()? }),
-        }),
+        Some(absorbed) => {
+            let (from_sector, from_sectors) =
+                line.extent_in(("from_sector", line.raw.from_sector), ("from_n", line.raw.from_n))?;
+            let (sector, sectors) = line.extent()?;
+            Ok(RqMerge {
+                absorbed: RqNumber(absorbed),
+                sector: from_sector,
+                sectors: from_sectors,
+                io: None,
+                survivor: Some(Survivor { rq: line.rq()?, sector, sectors }),
+            })
+        }
     }
 }
 
 fn dispatch(line: &Fields<'_>) -> Result<Dispatch, Problem> {
     let chosen = match line.need("rq", line.raw.rq)? {
         None => None,
-        Some(rq) => Some(Chosen { rq: RqNumber(rq), op: line.op()?, sector: line.sector()?, sectors: line.sectors()? }),
+        Some(rq) => {
+            let (sector, sectors) = line.extent()?;
+            Some(Chosen { rq: RqNumber(rq), op: line.op()?, sector, sectors })
+        }
     };
     Ok(Dispatch {
         // A legacy recording has no hardware queues to name.
-        hctx: HctxId(line.raw.hctx.unwrap_or(0)),
-        asked: Instant(line.need("asked", line.raw.asked)?),
+        hctx: if line.raw.hctx.is_some() { line.hctx()? } else { HctxId(0) },
+        asked: Instant(within("asked", line.need("asked", line.raw.asked)?, 0..=line.t)?),
         j: line.tick()?,
         chosen,
         queued: line.raw.queued,
@@ -178,7 +189,7 @@ fn kyber_latency(line: &Fields<'_>) -> Result<KyberLatency, Problem> {
         domain: domain(line)?,
         kind,
         percentile: line.need("percentile", raw.percentile)?,
-        bucket: line.need("bucket", raw.bucket)?,
+        bucket: within("bucket", line.need("bucket", raw.bucket)?, 1..=8)?,
         buckets: line.need("buckets", raw.buckets)?,
         samples: line.need("samples", raw.samples)?,
     })

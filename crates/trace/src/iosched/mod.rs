@@ -21,6 +21,7 @@
 //! something has a type of `hoistway-blk`.
 
 mod bfq;
+pub mod bounds;
 mod error;
 mod event;
 mod flags;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use hoistway_blk::{CgroupId, CpuId, HctxId, IoPriority, Op, Sector, Tick};
 use serde::{Deserialize, Deserializer};
 
+use super::bounds::{PID_MAX, SECTOR_MAX, SECTORS_MAX, TIME_NS_MAX, within};
 use super::error::Problem;
 use super::flags;
 use super::header::Header;
@@ -87,6 +88,8 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u32>>, D
 /// A line with its kind and the header that it belongs to: the questions that several kinds ask.
 pub(super) struct Fields<'a> {
     pub(super) raw: RawLine<'a>,
+    /// The time of the event, ns.
+    pub(super) t: u64,
     pub(super) event: &'static str,
     pub(super) header: &'a Header,
 }
@@ -113,12 +116,34 @@ impl Fields<'_> {
         self.raw.rq.flatten().map(RqNumber)
     }
 
-    pub(super) fn sector(&self) -> Result<Sector, Problem> {
-        self.need("sector", self.raw.sector).map(Sector)
+    /// The extent that the event tells in its usual fields.
+    pub(super) fn extent(&self) -> Result<(Sector, u32), Problem> {
+        self.extent_in(("sector", self.raw.sector), ("n", self.raw.n))
     }
 
-    pub(super) fn sectors(&self) -> Result<u32, Problem> {
-        self.need("n", self.raw.n)
+    /// First sector and length, from these fields.
+    pub(super) fn extent_in(
+        &self,
+        (first, sector): (&'static str, Option<u64>),
+        (length, sectors): (&'static str, Option<u32>),
+    ) -> Result<(Sector, u32), Problem> {
+        let sectors = within(length, self.need(length, sectors)?, 0..=SECTORS_MAX)?;
+        let sector = within(first, self.need(first, sector)?, 0..=SECTOR_MAX - u64::from(sectors))?;
+        Ok((Sector(sector), sectors))
+    }
+
+    pub(super) fn cpu(&self) -> Result<Option<CpuId>, Problem> {
+        self.raw.cpu.map(|cpu| Ok(CpuId(within("cpu", cpu, 0..=self.header.cpus - 1)?))).transpose()
+    }
+
+    pub(super) fn pid(&self) -> Result<Option<u32>, Problem> {
+        self.raw.pid.map(|pid| within("pid", pid, 0..=PID_MAX)).transpose()
+    }
+
+    /// A hardware queue. One that no CPU feeds does nothing.
+    pub(super) fn hctx(&self) -> Result<HctxId, Problem> {
+        let hctxs = self.header.queue.nr_hw_queues.min(self.header.cpus);
+        within("hctx", self.need("hctx", self.raw.hctx)?, 0..=hctxs - 1).map(HctxId)
     }
 
     pub(super) fn op(&self) -> Result<Op, Problem> {
@@ -127,7 +152,12 @@ impl Fields<'_> {
     }
 
     pub(super) fn tick(&self) -> Result<Tick, Problem> {
-        self.need("j", self.raw.j).map(Tick)
+        self.need("j", self.tick_if_any()?)
+    }
+
+    fn tick_if_any(&self) -> Result<Option<Tick>, Problem> {
+        let ticks_max = TIME_NS_MAX / self.header.hz.tick_ns();
+        self.raw.j.map(|j| within("j", j, 0..=ticks_max).map(Tick)).transpose()
     }
 
     /// The description of the event's bio or request.
@@ -140,15 +170,16 @@ impl Fields<'_> {
         let hint = self.raw.hint.as_deref().unwrap_or_default();
         let hints =
             flags::hint(hint).ok_or_else(|| Problem::bad_field("hint", "letters of I, B, P, X, N, A, M", hint))?;
+        let (sector, sectors) = self.extent()?;
         Ok(Io {
-            sector: self.sector()?,
-            sectors: self.sectors()?,
+            sector,
+            sectors,
             op,
             flags: bits.with(hints),
             prio: self.prio()?,
             flushseq: self.raw.flushseq.unwrap_or(false),
             place: if self.raw.hctx.is_some() { Some(self.place()?) } else { None },
-            j: self.raw.j.map(Tick),
+            j: self.tick_if_any()?,
             cg: self.cgroup()?,
         })
     }
@@ -162,8 +193,8 @@ impl Fields<'_> {
     /// Where a request of a multi-queue kernel sits.
     pub(super) fn place(&self) -> Result<Place, Problem> {
         Ok(Place {
-            hctx: HctxId(self.need("hctx", self.raw.hctx)?),
-            ctx: CpuId(self.need("ctx", self.raw.ctx)?),
+            hctx: self.hctx()?,
+            ctx: CpuId(within("ctx", self.need("ctx", self.raw.ctx)?, 0..=self.header.cpus - 1)?),
             tag: tag("tag", self.need("tag", self.raw.tag)?)?,
             stag: tag("stag", self.need("stag", self.raw.stag)?)?,
         })

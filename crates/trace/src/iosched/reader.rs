@@ -128,7 +128,8 @@ impl<R: BufRead> Lines<R> {
         }
         let found = events.len() as u64;
         if found != header.events && !header.truncated {
-            return Err((None, Problem::EventCount { expected: header.events, found }));
+            // It is the header that says otherwise.
+            return Err((Some(1), Problem::EventCount { expected: header.events, found }));
         }
         Ok(Trace { header, events })
     }

@@ -35,7 +35,7 @@ fn a_missing_file_is_named() {
 #[test]
 fn an_error_names_file_and_line_and_what_was_expected() {
     let error = read(recording(&[PLUG, &QUEUE.replace(r#""bio":3,"#, "")])).unwrap_err();
-    let text = "small.jsonl, line 3: expected the field `bio`, which every `queue` event has";
+    let text = "small.jsonl:3: expected the field `bio`, which every `queue` event has";
     assert_eq!(error.to_string(), text);
 }
 
@@ -114,9 +114,9 @@ fn a_text_cut_inside_its_last_line_says_so() {
 fn a_text_cut_between_lines_has_too_few_events() {
     let text = recording(&[PLUG, PLUG, PLUG]);
     let cut = text.trim_end().rfind('\n').unwrap() + 1;
-    assert!(matches!(fault(&text[..cut]), (None, Problem::EventCount { expected: 3, found: 2 })));
+    assert!(matches!(fault(&text[..cut]), (Some(1), Problem::EventCount { expected: 3, found: 2 })));
     let longer = format!("{text}{PLUG}\n");
-    assert!(matches!(fault(longer), (None, Problem::EventCount { expected: 3, found: 4 })));
+    assert!(matches!(fault(longer), (Some(1), Problem::EventCount { expected: 3, found: 4 })));
 }
 
 #[test]
@@ -181,6 +181,60 @@ fn a_value_that_cannot_be_names_its_field_and_what_may_be() {
     assert!(matches!(fault(recording(&[free])).1, Problem::BadField { field: "tag", .. }));
     let bfq = r#"{"t":5,"e":"bfq","k":"busy","q":"queue"}"#;
     assert!(matches!(fault(recording(&[bfq])).1, Problem::BadField { field: "q", .. }));
+}
+
+#[test]
+fn a_value_beyond_what_a_kernel_can_have_names_its_range() {
+    assert_eq!(queue_with("\"n\":16", "\"n\":8388608"), "field `n`: expected 0 to 8388607, found `8388608`");
+    let sector = format!("\"sector\":{}", (1u64 << 54) - 15);
+    let text = queue_with("\"sector\":8", &sector);
+    assert!(text.starts_with("field `sector`: expected 0 to 18014398509481968, found "), "{text}");
+    let text = queue_with("\"t\":5", "\"t\":3600000000001");
+    assert_eq!(text, "field `t`: expected 0 to 3600000000000, found `3600000000001`");
+    assert_eq!(queue_with("\"cpu\":0", "\"cpu\":2"), "field `cpu`: expected 0 to 1, found `2`");
+    assert!(queue_with("\"pid\":7", "\"pid\":4194305").starts_with("field `pid`: expected 0 to 4194304, found "));
+    assert!(queue_with("\"t\":5", "\"t\":5,\"j\":900001").starts_with("field `j`: expected 0 to 900000, found "));
+
+    let refused = |line: &str| fault(recording(&[line])).1.to_string();
+    let run = r#"{"t":5,"e":"run","cpu":0,"pid":7,"hctx":2}"#;
+    assert_eq!(refused(run), "field `hctx`: expected 0 to 1, found `2`");
+    let one_cpu = recording(&[&run.replace("2}", "1}")]).replace("\"cpus\":2", "\"cpus\":1");
+    let idle = "a hardware queue without a CPU does nothing";
+    assert_eq!(fault(one_cpu).1.to_string(), "field `hctx`: expected 0 to 0, found `1`", "{idle}");
+    let asked = r#"{"t":5,"e":"dispatch","cpu":0,"pid":7,"asked":6,"j":0,"rq":null}"#;
+    assert_eq!(refused(asked), "field `asked`: expected 0 to 5, found `6`");
+    let queue = r#"{"t":5,"e":"bfq","k":"busy","q":"4294967295S"}"#;
+    assert!(refused(queue).starts_with("field `q`: expected a queue name"));
+    let latency = r#"{"t":5,"e":"kyber_latency","cpu":0,"pid":7,"domain":"READ","kind":"total","percentile":99,
+        "bucket":0,"buckets":4,"samples":1}"#;
+    assert_eq!(refused(&latency.replace('\n', "")), "field `bucket`: expected 1 to 8, found `0`");
+}
+
+#[test]
+fn a_header_beyond_what_linux_can_be_set_to_names_the_range() {
+    let whole = header_with(0, "");
+    for (key, replacement, expected) in [
+        ("\"cpus\":2", "\"cpus\":0", "`cpus`: expected 1 to 8192"),
+        ("\"hz\":250", "\"hz\":3", "`hz`: expected 24 to 10000"),
+        ("\"nr_hw_queues\":2", "\"nr_hw_queues\":65535", "`queue.nr_hw_queues`: expected 1 to 2048"),
+        ("\"queue_depth\":4", "\"queue_depth\":4294967295", "`queue.queue_depth`: expected 1 to 10240"),
+        ("\"nr_requests\":64", "\"nr_requests\":0", "`queue.nr_requests`: expected 1 to 1048576"),
+        ("\"max_sectors_kb\":1280", "\"max_sectors_kb\":4194304", "`queue.max_sectors_kb`: expected 1 to 4194303"),
+        ("\"max_segments\":128", "\"max_segments\":0", "`queue.max_segments`: expected 1 to 65535"),
+        ("\"rotational\":1", "\"rotational\":1,\"logical_block_size\":520", "a power of two from 512 to 65536"),
+        ("\"a\":100", "\"a\":0", "`cgroups`: expected 1 to 10000"),
+        ("\"pid\":7", "\"pid\":4194305", "`processes.pid`: expected 0 to 4194304"),
+    ] {
+        assert!(whole.contains(key), "{key}");
+        let (line, problem) = fault(whole.replace(key, replacement));
+        assert_eq!(line, Some(1), "{key}");
+        assert!(problem.to_string().contains(expected), "{key}: {problem}");
+    }
+    let cgroups: Vec<String> = (0..1025).map(|number| format!("\"{number}\":100")).collect();
+    let many = whole.replace("\"a\":100", &format!("\"a\":100,{}", cgroups.join(",")));
+    assert_eq!(fault(many).1.to_string(), "field `cgroups`: expected 0 to 1024, found `1027`");
+    let deep = whole.replace("\"a\":100", &format!("\"a\":100,\"{}\":100", "b/".repeat(3000)));
+    assert!(fault(deep).1.to_string().starts_with("field `cgroups`: expected paths of at most 4096 bytes"));
 }
 
 #[test]

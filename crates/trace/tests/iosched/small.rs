@@ -10,7 +10,7 @@ pub(crate) fn header_with(events: usize, more: &str) -> String {
     format!(
         r#"{{"format":"iosched-trace/1","name":"small","kernel":"Linux 6.18","scheduler":"bfq",
         "tunables":{{"slice_idle":8}},"queue":{{{queue}}},"device":{{"model":"null_blk","shared_tags":1}},
-        "cpus":1,"hz":250,"clock":"virtual","processes":[{process}],"cgroups":{{"a":100,"a/b":"default 300"}},
+        "cpus":2,"hz":250,"clock":"virtual","processes":[{process}],"cgroups":{{"a":100,"a/b":"default 300"}},
         "later_kernels_may_say_more":[1,2],"events":{events}{more}}}"#
     )
     .replace('\n', " ")

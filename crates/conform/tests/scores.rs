@@ -1,0 +1,49 @@
+//! The scores that have been reached on the recordings of the simpler schedulers: they can only rise. bfq, cfq and kyber
+//! have tests of their own.
+
+use std::path::PathBuf;
+
+use hoistway_conform::{Score, replay};
+use hoistway_trace::iosched::Trace;
+
+/// The pooled score of a folder, and the recordings in it that are not perfect.
+fn scores(folder: &str) -> (Score, Vec<String>, usize) {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("traces").join(folder);
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("the recordings").map(|file| file.expect("a file").path()).collect();
+    files.sort();
+    let (mut pooled, mut imperfect) = (Score::default(), Vec::new());
+    for file in &files {
+        let trace = Trace::open(file.clone()).unwrap_or_else(|error| panic!("{error}"));
+        let outcome = replay(&trace).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        if !outcome.score.is_perfect() {
+            imperfect.extend(file.file_name().map(|name| name.to_string_lossy().into_owned()));
+        }
+        pooled.add(&outcome.score);
+    }
+    (pooled, imperfect, files.len())
+}
+
+#[test]
+fn every_decision_of_mq_deadline_deadline_and_noop_is_the_kernels() {
+    for (folder, recordings, dispatches) in [("mq-deadline", 27, 15_316), ("deadline", 36, 9_308), ("noop", 15, 3_617)]
+    {
+        let (score, imperfect, files) = scores(folder);
+        assert_eq!((imperfect, files), (Vec::new(), recordings), "{folder}");
+        assert_eq!((score.all, score.dispatches), (dispatches, dispatches), "{folder}");
+    }
+}
+
+#[test]
+fn none_misses_one_decision_where_four_cpus_overlap() {
+    let (score, imperfect, files) = scores("none");
+    assert_eq!((imperfect, files), (vec!["none-4cpu-1hwq.jsonl.gz".to_owned()], 9));
+    assert_eq!((score.all, score.dispatches), (2_856, 2_857));
+    assert_eq!(score.hard.0, score.hard.1);
+}
+
+#[test]
+fn schedulers_that_are_changed_under_load_decide_as_the_kernels_did() {
+    let (score, imperfect, _) = scores("switch");
+    assert_eq!((imperfect, score.all, score.dispatches), (Vec::new(), 800, 800));
+}

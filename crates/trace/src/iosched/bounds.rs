@@ -1,0 +1,41 @@
+//! What no recording can exceed, because no kernel could have written it: types and limits of Linux, and for times what
+//! a recording of a few million events can be about. Whoever reads a recording may calculate with its values, and size
+//! tables by them, without fear.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use super::error::Problem;
+
+/// The longest recording, ns: an hour. The longest one so far takes ten seconds.
+pub const TIME_NS_MAX: u64 = 3_600_000_000_000;
+/// The end of the largest device: positions in bytes are signed 64-bit numbers.
+pub const SECTOR_MAX: u64 = 1 << 54;
+/// The longest request: lengths in bytes are unsigned 32-bit numbers.
+pub const SECTORS_MAX: u32 = u32::MAX >> 9;
+/// The largest pid (`pid_max` in proc(5)).
+pub const PID_MAX: u32 = 1 << 22;
+/// The most CPUs that Linux can be built for.
+pub const CPUS_MAX: u16 = 8192;
+/// Ticks per second: 100, 250 and 1000 are common, few machines have had fewer or more.
+pub const HZ: RangeInclusive<u32> = 24..=10_000;
+/// The most requests of a pool. Only legacy kernels leave it to the user; multi-queue ones stop at 10240.
+pub const NR_REQUESTS_MAX: u32 = 1 << 20;
+/// The most cgroups of a recording: they are looked for one by one.
+pub const CGROUPS_MAX: usize = 1024;
+/// The longest path of a cgroup (`PATH_MAX`).
+pub const PATH_BYTES_MAX: usize = 4096;
+/// The largest weight of a cgroup (`io.weight`; those of bfq and cfq end at 1000).
+pub const WEIGHT_MAX: u32 = 10_000;
+
+/// `value`, if it is in `range`.
+pub(super) fn within<T: PartialOrd + fmt::Display>(
+    field: &'static str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<T, Problem> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(Problem::bad_field(field, format!("{} to {}", range.start(), range.end()), value))
+}
