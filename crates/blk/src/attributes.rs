@@ -21,7 +21,7 @@ pub enum AttributeError {
     Invalid,
     /// The number cannot be represented (ERANGE).
     Range,
-    /// It can only be changed while the queue is [frozen and empty](Queue::is_drained) (EBUSY; the kernel waits).
+    /// It can only be changed while the queue is [frozen and empty](crate::Queue::is_drained) (EBUSY; the kernel waits).
     Busy,
     /// A new scheduler could not be made: the queue has none now.
     Failed(String),

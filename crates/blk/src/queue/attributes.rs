@@ -1,4 +1,4 @@
-//! The files of a multi-queue device's `queue/`: those of the [common part](crate::attributes), scheduler, number of
+//! The files of a multi-queue device's `queue/`: those of the common part (`attributes.rs`), scheduler, number of
 //! requests, and the scheduler's own.
 
 use super::{Queue, SCHEDULERS};
