@@ -1,8 +1,13 @@
 //! Device models in virtual time: each accepts commands and says when they complete.
 //!
 //! * [`Device`] is the interface and [`Schedule`] what a model answers into.
+//! * [`Flash`] is an SSD in parts, SATA or NVMe: submission queues, front end, write buffer, dies, garbage collection.
+//! * [`Hdd`] is a rotating disk: turning platters, one head, and the drive's own choice of what comes next.
 //! * [`Null`] completes after a delay: the block layer above it is all that costs time.
-//! * [`Ssd`] is a SATA SSD: one serial stage, overlapping flash reads, pauses for garbage collection.
+//! * [`Ssd`] is the smallest model of a SATA SSD: one serial stage, overlapping flash reads, pauses for garbage collection.
+//! * [`Optane`] has low, symmetric latency and no garbage collection; [`Raid`] puts many hardware queues with common tags
+//!   before another device.
+//! * [`Throttle`], [`FaultInjector`] and [`Tracer`] are devices around devices.
 //! * A [`Preset`] is a model with its parameters, read from a TOML file: the built-in ones or a user's own. It
 //!   says on what it was calibrated and how far off it is.
 //!
@@ -21,13 +26,29 @@
 //! Models are deterministic: everything random comes from the seed that a model is built with, and nothing
 //! depends on the machine or on other models beside it.
 
+mod flash;
+mod hdd;
+mod middleware;
 mod model;
 mod null;
+mod optane;
 mod preset;
+mod raid;
 mod random;
 mod ssd;
+mod streams;
 
+pub use flash::{
+    ArbitrationParameters, DrainPauseParameters, Flash, FlashParameters, Placement, SlcCacheParameters,
+    StallParameters, TranslationParameters,
+};
+pub use hdd::{Hdd, HddParameters, PauseParameters, WriteCacheParameters};
+pub use middleware::{
+    FaultInjector, FaultParameters, Throttle, ThrottleBurst, ThrottleParameters, TraceEvent, Tracer, TracerParameters,
+};
 pub use model::{Command, Completion, Device, Refusal, Schedule, Shape};
 pub use null::{Null, NullParameters};
+pub use optane::{Optane, OptaneParameters};
 pub use preset::{Calibration, Model, Parameters, Preset, PresetError, PresetFile, Residual, ShapeSection};
+pub use raid::{Raid, RaidParameters};
 pub use ssd::{GarbageCollection, Ssd, SsdParameters};

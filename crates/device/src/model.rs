@@ -6,6 +6,8 @@
 
 use hoistway_blk::{Instant, Op, Sector, Status};
 
+use crate::middleware::Tracer;
+
 /// A command as the driver sends it to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
@@ -121,4 +123,9 @@ pub trait Device: Send {
 
     /// An alarm of this model has come.
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule);
+
+    /// What was traced of the device, if a [`Tracer`] is around it.
+    fn tracer(&self) -> Option<&Tracer> {
+        None
+    }
 }

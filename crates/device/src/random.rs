@@ -14,6 +14,12 @@ impl Random {
     pub(crate) fn from_seed(seed: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
+
+    /// One of `0..n`, all equally likely; 0 if there is none.
+    #[inline]
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
+    }
 }
 
 /// A time that is drawn uniformly between two bounds, both included.

@@ -72,7 +72,11 @@ fn a_users_own_file_gives_a_device() {
 fn each_error_names_file_line_key_and_what_was_expected() {
     let cases = [
         // Missing keys: the line of the section.
-        ("model = \"ssd\"\n", "", "my.toml:1: `model` is missing; expected \"null\" or \"ssd\""),
+        (
+            "model = \"ssd\"\n",
+            "",
+            "my.toml:1: `model` is missing; expected \"flash\" or \"hdd\" or \"null\" or \"optane\" or \"raid\" or \"ssd\"",
+        ),
         ("name = \"mine\"\n", "", "my.toml:1: `name` is missing; expected a text that is not empty, in quotes"),
         (
             "flash_read_us = 90\n",
@@ -113,13 +117,14 @@ fn each_error_names_file_line_key_and_what_was_expected() {
         (
             "model = \"ssd\"",
             "model = \"tape\"",
-            "my.toml:3: `model` is the text \"tape\"; expected \"null\" or \"ssd\"",
+            "my.toml:3: `model` is the text \"tape\"; expected \"flash\" or \"hdd\" or \"null\" or \"optane\" or \"raid\" or \
+             \"ssd\"",
         ),
         (
             "[shape]\n",
             "[Shape]\n",
             "my.toml:5: `Shape` is not a key that this model knows; expected one of `name`, \
-             `title`, `model`, `shape`, `ssd`, `calibration`",
+             `title`, `model`, `shape`, `ssd`, `throttle`, `faults`, `tracer`, `calibration`",
         ),
         (
             "hw_queues = 1",
@@ -208,7 +213,7 @@ fn each_error_names_file_line_key_and_what_was_expected() {
 fn the_section_must_be_that_of_the_model() {
     let error = error_of("model = \"ssd\"", "model = \"null\"");
     let expected = "my.toml:18: `ssd` is not a key that this model knows; expected one of `name`, `title`, `model`, \
-                    `shape`, `null`, `calibration`";
+                    `shape`, `null`, `throttle`, `faults`, `tracer`, `calibration`";
     assert_eq!(error, expected);
 }
 
@@ -222,23 +227,113 @@ fn every_builtin_preset_is_named_as_its_file_and_describes_itself() {
             assert!(description.contains(part), "{part:?} is not in\n{description}");
         }
     }
-    assert_eq!(Preset::builtin_names().collect::<Vec<_>>(), ["intel-s3520-1600gb", "null"]);
+    let with_files: Vec<_> = Preset::builtin_names().take(8).collect();
+    assert!(with_files.is_sorted());
+    assert_eq!(with_files[0], "hgst-he10-8tb");
+    assert_eq!(Preset::builtin_names().count(), 8 + 36);
 }
 
 #[test]
-fn the_ssd_preset_says_where_each_of_its_numbers_comes_from() {
-    let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
-    let text = toml::to_string(&preset).unwrap();
-    let table: toml::Table = text.parse().unwrap();
-    let gc = table["ssd"]["gc"].as_table().unwrap().keys().map(|key| format!("ssd.gc.{key}"));
-    let sections = ["shape", "ssd"].map(|section| {
-        let keys = table[section].as_table().unwrap().keys().filter(|key| *key != "gc");
-        keys.map(move |key| format!("{section}.{key}")).collect::<Vec<_>>()
-    });
-    for key in sections.into_iter().flatten().chain(gc) {
-        assert!(preset.calibration().sources.contains_key(&key), "no source for {key}");
+fn a_calibrated_preset_says_where_each_of_its_numbers_comes_from() {
+    fn keys(table: &toml::Table, prefix: &str, found: &mut Vec<String>) {
+        for (key, value) in table {
+            match value.as_table() {
+                Some(inner) => keys(inner, &format!("{prefix}.{key}"), found),
+                None => found.push(format!("{prefix}.{key}")),
+            }
+        }
     }
-    assert_eq!(preset.shape().capacity_sectors, 3_125_627_568);
+    let calibrated = ["hgst-he10-8tb", "intel-s3520-1600gb", "micron-9100-1600gb", "samsung-980pro-1tb"];
+    for (name, model) in calibrated.into_iter().zip(["hdd", "ssd", "flash", "flash"]) {
+        let preset = Preset::builtin(name).unwrap();
+        let table: toml::Table = toml::to_string(&preset).unwrap().parse().unwrap();
+        let mut found = Vec::new();
+        keys(table[model].as_table().unwrap(), model, &mut found);
+        assert!(found.len() > 8);
+        for key in found {
+            assert!(preset.calibration().sources.contains_key(&key), "{name}: no source for {key}");
+        }
+        assert!(preset.calibration().residuals.len() >= 6);
+    }
+    assert_eq!(Preset::builtin("intel-s3520-1600gb").unwrap().shape().capacity_sectors, 3_125_627_568);
+}
+
+#[test]
+fn keys_of_the_other_models_are_checked_as_well() {
+    let cases = [
+        ("hgst-he10-8tb", "heads = 14", "heads = 0", "`hdd.heads` is 0; expected a whole number of heads from 1 to 64"),
+        (
+            "hgst-he10-8tb",
+            "seek_average_ms = 8.0",
+            "seek_average_ms = -1",
+            "`hdd.seek_average_ms` is -1; expected a number of milliseconds from 0 to 1000",
+        ),
+        (
+            "hgst-he10-8tb",
+            "seek_average_ms = 8.0",
+            "seek_average_ms = 14",
+            "`hdd.seek_average_ms` is 14; expected a number of milliseconds from 5.333 to 8.233, so that with the other \
+             two seeks a longer one takes longer",
+        ),
+        (
+            "hgst-he10-8tb",
+            "seek_full_stroke_ms = 15",
+            "seek_full_stroke_ms = 0.1",
+            "`hdd.seek_full_stroke_ms` is 0.1; expected at least `hdd.seek_track_to_track_ms`, which is 0.5",
+        ),
+        (
+            "micron-9100-1600gb",
+            "dies = 48",
+            "dies = 0",
+            "`flash.dies` is 0; expected a whole number of dies from 1 to 65536",
+        ),
+        (
+            "micron-9100-1600gb",
+            "buffer_kib = 1180",
+            "buffer_kib = 8",
+            "`flash.buffer_kib` is 8; expected at least `flash.program_kib`, which is 16",
+        ),
+        (
+            "micron-9100-1600gb",
+            "\"any-die\"",
+            "\"best-die\"",
+            "`flash.placement` is the text \"best-die\"; expected \"any-die\" or \"idle-die\"",
+        ),
+        (
+            "raid-64-queues",
+            "inner = \"hgst-he10-8tb\"",
+            "inner = \"mine\"",
+            "`raid.inner` is the text \"mine\"; expected the name of a built-in device (see `hoistway devices`)",
+        ),
+        (
+            "raid-64-queues",
+            "inner = \"hgst-he10-8tb\"",
+            "inner = \"raid-64-queues\"",
+            "`raid.inner` is the text \"raid-64-queues\"; expected a device that is not a RAID card itself",
+        ),
+        (
+            "raid-64-queues",
+            "inner = \"hgst-he10-8tb\"",
+            "inner = \"null\"",
+            "`raid.inner` is the text \"null\"; expected a device of at least `shape.capacity_gb`, which is \
+             8001.563222016 GB",
+        ),
+        (
+            "throttled-cloud-volume",
+            "ios = 5_400_000",
+            "ios = -1",
+            "`throttle.burst.ios` is -1; expected a number of I/O credits from 0 to 1000000000000",
+        ),
+    ];
+    for (name, from, to, expected) in cases {
+        let file = format!("{}/presets/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.contains(from), "{name}: {from}");
+        let error = Preset::from_toml(&text.replacen(from, to, 1), "my.toml").unwrap_err().to_string();
+        let told = error.split_once(": ").unwrap();
+        assert!(told.0.starts_with("my.toml:"), "{error}");
+        assert_eq!(told.1, expected);
+    }
 }
 
 #[test]
@@ -246,14 +341,16 @@ fn an_unknown_name_is_answered_with_those_that_exist() {
     let error = Preset::builtin("floppy").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no built-in device `floppy`; expected one of intel-s3520-1600gb, null, or a preset file"
+        "there is no built-in device `floppy`; expected one of hgst-he10-8tb, intel-p4800x-375gb, intel-s3520-1600gb, \
+         micron-9100-1600gb, null, raid-64-queues, samsung-980pro-1tb, throttled-cloud-volume, one of 36 SSDs by model \
+         (see `hoistway devices`), or a preset file"
     );
 }
 
 #[test]
 fn a_preset_survives_being_written_and_read() {
-    for text in [GOOD, include_str!("../presets/null.toml"), include_str!("../presets/intel-s3520-1600gb.toml")] {
-        let preset = Preset::from_toml(text, "a.toml").unwrap();
+    let builtin = Preset::builtin_names().map(|name| Preset::builtin(name).unwrap());
+    for preset in builtin.chain([Preset::from_toml(GOOD, "a.toml").unwrap()]) {
         assert_eq!(toml::from_str::<Preset>(&toml::to_string(&preset).unwrap()).unwrap(), preset);
         let file = PresetFile::from(preset.clone());
         assert_eq!(Preset::from_toml(&file.to_toml().unwrap(), "b.toml").unwrap(), preset);

@@ -5,12 +5,14 @@
 
 use std::ops::Range;
 
+use hoistway_blk::SECTOR_BYTES;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Problem;
 use super::file::{Model, bytes_from_gb};
 use super::schema::{self, Key, Kind};
+use super::{Parameters, Preset};
 
 /// A value with its place in the text.
 type Value<'a> = Spanned<DeValue<'a>>;
@@ -30,6 +32,9 @@ pub(super) fn document(text: &str) -> Result<(), Problem> {
     let model = model.ok_or_else(|| missing(&(0..0), "", schema::MODEL))?;
     check_keys(table, &(0..0), schema::file(model), "")?;
     check_shape(table)?;
+    check_seeks(table)?;
+    check_buffer(table)?;
+    check_inner(table)?;
     check_sources(table, model)
 }
 
@@ -105,6 +110,71 @@ fn check_shape(table: &DeTable<'_>) -> Result<(), Problem> {
         let problem = format!("is {}, that is {bytes} bytes", shown(capacity.get_ref()));
         let expected = format!("a whole number of logical blocks of {logical_bytes} bytes");
         return Err(Problem::with_key(&capacity.span(), "shape.capacity_gb".into(), problem, expected));
+    }
+    Ok(())
+}
+
+/// The three seeks of a disk must lie so that a longer seek takes longer.
+fn check_seeks(table: &DeTable<'_>) -> Result<(), Problem> {
+    let value = |name| table.get("hdd").and_then(|hdd| hdd.get_ref().as_table()?.get(name));
+    let (Some(least), Some(average), Some(most)) =
+        (value("seek_track_to_track_ms"), value("seek_average_ms"), value("seek_full_stroke_ms"))
+    else {
+        return Ok(());
+    };
+    let [least_ms, average_ms, most_ms] =
+        [least, average, most].map(|value| number_of(value.get_ref()).unwrap_or_default());
+    // From a straight line to a pure square root.
+    let [line_ms, root_ms] = [1.0 / 3.0, 8.0 / 15.0].map(|part| least_ms + (most_ms - least_ms) * part);
+    let refuse = |value: &Value<'_>, name: &str, expected: String| {
+        let problem = format!("is {}", shown(value.get_ref()));
+        Err(Problem::with_key(&value.span(), format!("hdd.{name}"), problem, expected))
+    };
+    if most_ms < least_ms {
+        let expected = format!("at least `hdd.seek_track_to_track_ms`, which is {least_ms}");
+        return refuse(most, "seek_full_stroke_ms", expected);
+    }
+    if !(line_ms - 1e-9..=root_ms + 1e-9).contains(&average_ms) {
+        let expected = format!(
+            "a number of milliseconds from {line_ms:.3} to {root_ms:.3}, so that with the other two seeks a longer one \
+             takes longer"
+        );
+        return refuse(average, "seek_average_ms", expected);
+    }
+    Ok(())
+}
+
+/// A program must fit into the write buffer of a flash drive, or it would never be full.
+fn check_buffer(table: &DeTable<'_>) -> Result<(), Problem> {
+    let value = |name| table.get("flash").and_then(|flash| flash.get_ref().as_table()?.get(name));
+    let (Some(buffer), Some(program)) = (value("buffer_kib"), value("program_kib")) else { return Ok(()) };
+    let (buffer_kib, program_kib) = (whole_of(buffer.get_ref()), whole_of(program.get_ref()).unwrap_or_default());
+    if buffer_kib >= Some(program_kib) {
+        return Ok(());
+    }
+    let problem = format!("is {}", shown(buffer.get_ref()));
+    let expected = format!("at least `flash.program_kib`, which is {program_kib}");
+    Err(Problem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected))
+}
+
+/// The device behind a RAID card must exist, be no such card, and be as large as what the card shows.
+fn check_inner(table: &DeTable<'_>) -> Result<(), Problem> {
+    let value = |section, name| table.get(section).and_then(|raid| raid.get_ref().as_table()?.get(name));
+    let Some(inner) = value("raid", "inner") else { return Ok(()) };
+    let name = inner.get_ref().as_str().unwrap_or_default();
+    let refuse = |expected: String| {
+        let problem = format!("is {}", shown(inner.get_ref()));
+        Err(Problem::with_key(&inner.span(), "raid.inner".into(), problem, expected))
+    };
+    let Ok(preset) = Preset::builtin(name) else {
+        return refuse("the name of a built-in device (see `hoistway devices`)".into());
+    };
+    if matches!(preset.parameters(), Parameters::Raid(..)) {
+        return refuse("a device that is not a RAID card itself".into());
+    }
+    let bytes = value("shape", "capacity_gb").and_then(|value| number_of(value.get_ref())).map_or(0, bytes_from_gb);
+    if preset.shape().capacity_sectors < bytes / SECTOR_BYTES {
+        return refuse(format!("a device of at least `shape.capacity_gb`, which is {} GB", bytes as f64 / 1e9));
     }
     Ok(())
 }

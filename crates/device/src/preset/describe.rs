@@ -16,6 +16,10 @@ fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
     let (shape, calibration) = (preset.shape(), &preset.calibration);
     writeln!(out, "{}: {}", preset.name, preset.title)?;
     writeln!(out, "  model: {}", preset.parameters.summary())?;
+    let middleware = preset.middleware_names();
+    if !middleware.is_empty() {
+        writeln!(out, "  around it: {}", middleware.join(", "))?;
+    }
     let flag = |is: bool, yes: &'static str, no: &'static str| if is { yes } else { no };
     writeln!(
         out,

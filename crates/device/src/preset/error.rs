@@ -30,12 +30,18 @@ pub enum PresetError {
         expected: String,
     },
     /// No built-in preset has this name.
-    #[error("there is no built-in device `{name}`; expected one of {}, or a preset file", known.join(", "))]
+    #[error(
+        "there is no built-in device `{name}`; expected one of {}, one of {coarse} SSDs by model (see `hoistway devices`), \
+         or a preset file",
+        known.join(", ")
+    )]
     NoSuchPreset {
         /// The name that was asked for.
         name: String,
-        /// The names that exist.
+        /// The names that exist, without those of coarse presets.
         known: Vec<&'static str>,
+        /// How many coarse presets there are.
+        coarse: usize,
     },
 }
 

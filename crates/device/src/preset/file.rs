@@ -3,9 +3,14 @@
 use hoistway_blk::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
-use super::{Calibration, Parameters, Preset, PresetError};
+use super::{Calibration, Middleware, Parameters, Preset, PresetError};
+use crate::flash::FlashParameters;
+use crate::hdd::HddParameters;
+use crate::middleware::{FaultParameters, ThrottleParameters, TracerParameters};
 use crate::model::Shape;
 use crate::null::NullParameters;
+use crate::optane::OptaneParameters;
+use crate::raid::RaidParameters;
 use crate::ssd::SsdParameters;
 
 /// A preset file: what to fill in and serialise in order to write one. Nothing in it is checked until it becomes
@@ -21,12 +26,33 @@ pub struct PresetFile {
     pub model: Model,
     /// What the block layer needs to know.
     pub shape: ShapeSection,
+    /// Parameters of [`Model::Flash`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flash: Option<FlashParameters>,
+    /// Parameters of [`Model::Hdd`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hdd: Option<HddParameters>,
     /// Parameters of [`Model::Null`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub null: Option<NullParameters>,
+    /// Parameters of [`Model::Optane`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optane: Option<OptaneParameters>,
+    /// Parameters of [`Model::Raid`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raid: Option<RaidParameters>,
     /// Parameters of [`Model::Ssd`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssd: Option<SsdParameters>,
+    /// What throttles it, if anything does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<ThrottleParameters>,
+    /// What goes wrong, if anything does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<FaultParameters>,
+    /// What is remembered of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracer: Option<TracerParameters>,
     /// Where the numbers come from.
     pub calibration: Calibration,
 }
@@ -35,8 +61,16 @@ pub struct PresetFile {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
+    /// [`Flash`](crate::Flash).
+    Flash,
+    /// [`Hdd`](crate::Hdd).
+    Hdd,
     /// [`Null`](crate::Null).
     Null,
+    /// [`Optane`](crate::Optane).
+    Optane,
+    /// [`Raid`](crate::Raid).
+    Raid,
     /// [`Ssd`](crate::Ssd).
     Ssd,
 }
@@ -104,7 +138,15 @@ impl PresetFile {
     /// The preset of a file that has passed the checks, or nothing if the section of its model is not there.
     pub(super) fn into_checked_preset(self) -> Option<Preset> {
         let parameters = match self.model {
+            Model::Flash => Parameters::Flash(self.flash?),
+            Model::Hdd => Parameters::Hdd(self.hdd?),
             Model::Null => Parameters::Null(self.null?),
+            Model::Optane => Parameters::Optane(self.optane?),
+            Model::Raid => {
+                let parameters = self.raid?;
+                let inner = Box::new(Preset::builtin(&parameters.inner).ok()?);
+                Parameters::Raid(parameters, inner)
+            }
             Model::Ssd => Parameters::Ssd(self.ssd?),
         };
         Some(Preset {
@@ -112,6 +154,7 @@ impl PresetFile {
             title: self.title,
             shape: self.shape,
             parameters,
+            middleware: Middleware { throttle: self.throttle, faults: self.faults, tracer: self.tracer },
             calibration: self.calibration,
         })
     }
@@ -132,18 +175,30 @@ impl TryFrom<PresetFile> for Preset {
 
 impl From<Preset> for PresetFile {
     fn from(preset: Preset) -> PresetFile {
-        let (model, null, ssd) = match preset.parameters {
-            Parameters::Null(parameters) => (Model::Null, Some(parameters), None),
-            Parameters::Ssd(parameters) => (Model::Ssd, None, Some(parameters)),
-        };
-        PresetFile {
+        let mut file = PresetFile {
             name: preset.name,
             title: preset.title,
-            model,
+            model: preset.parameters.model(),
             shape: preset.shape,
-            null,
-            ssd,
+            flash: None,
+            hdd: None,
+            null: None,
+            optane: None,
+            raid: None,
+            ssd: None,
+            throttle: preset.middleware.throttle,
+            faults: preset.middleware.faults,
+            tracer: preset.middleware.tracer,
             calibration: preset.calibration,
+        };
+        match preset.parameters {
+            Parameters::Flash(parameters) => file.flash = Some(parameters),
+            Parameters::Hdd(parameters) => file.hdd = Some(parameters),
+            Parameters::Null(parameters) => file.null = Some(parameters),
+            Parameters::Optane(parameters) => file.optane = Some(parameters),
+            Parameters::Raid(parameters, _) => file.raid = Some(parameters),
+            Parameters::Ssd(parameters) => file.ssd = Some(parameters),
         }
+        file
     }
 }

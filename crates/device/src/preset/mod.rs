@@ -9,6 +9,7 @@
 
 mod calibration;
 mod check;
+mod coarse;
 mod describe;
 mod error;
 mod file;
@@ -20,14 +21,26 @@ pub use calibration::{Calibration, Residual};
 pub use error::PresetError;
 pub use file::{Model, PresetFile, ShapeSection};
 
+use crate::flash::{Flash, FlashParameters};
+use crate::hdd::{Hdd, HddParameters};
+use crate::middleware::{FaultInjector, FaultParameters, Throttle, ThrottleParameters, Tracer, TracerParameters};
 use crate::model::{Device, Shape};
 use crate::null::{Null, NullParameters};
+use crate::optane::{Optane, OptaneParameters};
+use crate::raid::{Raid, RaidParameters};
 use crate::ssd::{Ssd, SsdParameters};
 
-/// The built-in presets: name and text. The name is also that of the file.
-const BUILTIN: [(&str, &str); 2] = [
+/// The built-in presets that have a file: name and text. The name is also that of the file. Others are made from a table
+/// ([`coarse`]).
+const BUILTIN: [(&str, &str); 8] = [
+    ("hgst-he10-8tb", include_str!("../../presets/hgst-he10-8tb.toml")),
+    ("intel-p4800x-375gb", include_str!("../../presets/intel-p4800x-375gb.toml")),
     ("intel-s3520-1600gb", include_str!("../../presets/intel-s3520-1600gb.toml")),
+    ("micron-9100-1600gb", include_str!("../../presets/micron-9100-1600gb.toml")),
     ("null", include_str!("../../presets/null.toml")),
+    ("raid-64-queues", include_str!("../../presets/raid-64-queues.toml")),
+    ("samsung-980pro-1tb", include_str!("../../presets/samsung-980pro-1tb.toml")),
+    ("throttled-cloud-volume", include_str!("../../presets/throttled-cloud-volume.toml")),
 ];
 
 /// A device model with its parameters, all of them checked.
@@ -42,23 +55,56 @@ pub struct Preset {
     pub title: String,
     shape: ShapeSection,
     parameters: Parameters,
+    middleware: Middleware,
     calibration: Calibration,
+}
+
+/// The devices that are put around the model of a preset.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Middleware {
+    throttle: Option<ThrottleParameters>,
+    faults: Option<FaultParameters>,
+    tracer: Option<TracerParameters>,
 }
 
 /// The model of a preset and what it is made of.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Parameters {
+    /// [`Flash`].
+    Flash(FlashParameters),
+    /// [`Hdd`].
+    Hdd(HddParameters),
     /// [`Null`].
     Null(NullParameters),
+    /// [`Optane`].
+    Optane(OptaneParameters),
+    /// [`Raid`], and the preset of the device behind it.
+    Raid(RaidParameters, Box<Preset>),
     /// [`Ssd`].
     Ssd(SsdParameters),
 }
 
 impl Parameters {
+    /// Which model they are for.
+    fn model(&self) -> Model {
+        match self {
+            Parameters::Flash(_) => Model::Flash,
+            Parameters::Hdd(_) => Model::Hdd,
+            Parameters::Null(_) => Model::Null,
+            Parameters::Optane(_) => Model::Optane,
+            Parameters::Raid(..) => Model::Raid,
+            Parameters::Ssd(_) => Model::Ssd,
+        }
+    }
+
     /// The model in one line.
     fn summary(&self) -> &'static str {
         match self {
+            Parameters::Flash(_) => "flash: submission queues, front end, write buffer, dies, garbage collection",
+            Parameters::Hdd(_) => "hdd: seek curve, turning platters, command queue, write cache, read-ahead, pauses",
             Parameters::Null(_) => "null: completes after a delay, without a queue",
+            Parameters::Optane(_) => "optane: a serial front end and channels, no garbage collection",
+            Parameters::Raid(..) => "raid: many hardware queues, host-wide tags, one device behind them",
             Parameters::Ssd(_) => {
                 "ssd: one serial stage, overlapping flash reads, pauses driven by garbage-collection debt"
             }
@@ -83,22 +129,47 @@ impl Preset {
     /// # Errors
     /// [`PresetError::NoSuchPreset`] if there is none; the error lists those that exist.
     pub fn builtin(name: &str) -> Result<Preset, PresetError> {
-        match BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
-            Some((_, text)) => Preset::from_toml(text, &format!("{name}.toml (built in)")),
-            None => Err(PresetError::NoSuchPreset { name: name.to_owned(), known: Preset::builtin_names().collect() }),
+        if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+            return Preset::from_toml(text, &format!("{name}.toml (built in)"));
+        }
+        match coarse::file(name) {
+            Some(file) => file.try_into(),
+            None => Err(PresetError::NoSuchPreset {
+                name: name.to_owned(),
+                known: BUILTIN.iter().map(|(name, _)| *name).collect(),
+                coarse: coarse::names().count(),
+            }),
         }
     }
 
-    /// The names of the built-in presets, in alphabetical order.
+    /// The names of the built-in presets: those with a file of their own in alphabetical order, then the coarse ones.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-        BUILTIN.iter().map(|(name, _)| *name)
+        BUILTIN.iter().map(|(name, _)| *name).chain(coarse::names())
     }
 
     /// A device as the preset describes it. Everything random in it is drawn from `seed`.
     #[must_use]
     pub fn build(&self, seed: u64) -> Box<dyn Device> {
+        let mut device = self.build_model(seed);
+        if let Some(parameters) = &self.middleware.throttle {
+            device = Box::new(Throttle::new(device, parameters));
+        }
+        if let Some(parameters) = &self.middleware.faults {
+            device = Box::new(FaultInjector::new(device, parameters, seed));
+        }
+        if let Some(parameters) = &self.middleware.tracer {
+            device = Box::new(Tracer::new(device, parameters));
+        }
+        device
+    }
+
+    fn build_model(&self, seed: u64) -> Box<dyn Device> {
         match &self.parameters {
+            Parameters::Flash(parameters) => Box::new(Flash::new(self.shape(), parameters, seed)),
+            Parameters::Hdd(parameters) => Box::new(Hdd::new(self.shape(), parameters, seed)),
             Parameters::Null(parameters) => Box::new(Null::new(self.shape(), parameters, seed)),
+            Parameters::Optane(parameters) => Box::new(Optane::new(self.shape(), parameters, seed)),
+            Parameters::Raid(parameters, inner) => Box::new(Raid::new(self.shape(), parameters, inner.build(seed))),
             Parameters::Ssd(parameters) => Box::new(Ssd::new(self.shape(), parameters, seed)),
         }
     }
@@ -113,6 +184,15 @@ impl Preset {
     #[must_use]
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
+    }
+
+    /// What is put around the model, by the names of the sections.
+    fn middleware_names(&self) -> Vec<&'static str> {
+        let Middleware { throttle, faults, tracer } = &self.middleware;
+        [("throttle", throttle.is_some()), ("faults", faults.is_some()), ("tracer", tracer.is_some())]
+            .into_iter()
+            .filter_map(|(name, is_there)| is_there.then_some(name))
+            .collect()
     }
 
     /// On what it is calibrated, and how far off it is.

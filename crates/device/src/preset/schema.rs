@@ -81,24 +81,32 @@ const PERCENT: Kind = Kind::Number(0.0, 100.0, "percent");
 /// The whole file, for a preset of this model.
 pub(super) const fn file(model: Model) -> &'static [Key] {
     match model {
+        Model::Flash => FLASH_FILE,
+        Model::Hdd => HDD_FILE,
         Model::Null => NULL_FILE,
+        Model::Optane => OPTANE_FILE,
+        Model::Raid => RAID_FILE,
         Model::Ssd => SSD_FILE,
     }
 }
 
 /// The key that says which model it is.
-pub(super) const MODEL: &Key = &key("model", Kind::Word(&["null", "ssd"]));
+pub(super) const MODEL: &Key = &key("model", Kind::Word(&["flash", "hdd", "null", "optane", "raid", "ssd"]));
 
 /// The model of this name.
 pub(super) fn model(word: &str) -> Option<Model> {
     match word {
+        "flash" => Some(Model::Flash),
+        "hdd" => Some(Model::Hdd),
         "null" => Some(Model::Null),
+        "optane" => Some(Model::Optane),
+        "raid" => Some(Model::Raid),
         "ssd" => Some(Model::Ssd),
         _ => None,
     }
 }
 
-/// The keys of every preset file, and then the section of its model.
+/// The keys of every preset file, with the section of its model.
 macro_rules! file_of {
     ($name:literal, $keys:ident) => {
         &[
@@ -107,12 +115,19 @@ macro_rules! file_of {
             key("model", MODEL.kind),
             key("shape", Kind::Section(SHAPE)),
             key($name, Kind::Section($keys)),
+            optional("throttle", Kind::Section(THROTTLE)),
+            optional("faults", Kind::Section(FAULTS)),
+            optional("tracer", Kind::Section(TRACER)),
             key("calibration", Kind::Section(CALIBRATION)),
         ]
     };
 }
 
+const FLASH_FILE: &[Key] = file_of!("flash", FLASH);
+const HDD_FILE: &[Key] = file_of!("hdd", HDD);
 const NULL_FILE: &[Key] = file_of!("null", NULL);
+const OPTANE_FILE: &[Key] = file_of!("optane", OPTANE);
+const RAID_FILE: &[Key] = file_of!("raid", RAID);
 const SSD_FILE: &[Key] = file_of!("ssd", SSD);
 
 const SHAPE: &[Key] = &[
@@ -133,6 +148,104 @@ const SHAPE: &[Key] = &[
     key("max_segments", Kind::Whole(1, 65_535, "segments")),
 ];
 
+/// A time of a moving part.
+const TIME_MS: Kind = Kind::Number(0.0, 1e4, "milliseconds");
+const RATE: Kind = Kind::Number(0.1, 1e6, "megabytes (10^6 bytes) a second");
+const SEEK: Kind = Kind::Number(0.0, 1e3, "milliseconds");
+
+const FLASH: &[Key] = &[
+    key("host_to_device_us", TIME_US),
+    key("device_to_host_us", TIME_US),
+    optional("fetches_commands", Kind::Whole(1, 1 << 24, "commands")),
+    // Not 0: throughput would be infinite.
+    key("command_us", Kind::Number(0.001, 1e7, "microseconds")),
+    key("read_mb_per_s", RATE),
+    key("write_mb_per_s", RATE),
+    key("acknowledge_us", TIME_US),
+    key("dies", Kind::Whole(1, 65_536, "dies")),
+    key("read_us", TIME_US),
+    key("read_jitter_percent", PERCENT),
+    key("read_piece_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
+    key("large_read_us", TIME_US),
+    key("buffer_kib", Kind::Whole(4, 1 << 30, "kibibytes (1024 bytes)")),
+    key("program_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
+    key("program_us", Kind::Number(0.001, 1e7, "microseconds")),
+    key("program_jitter_percent", PERCENT),
+    key("placement", Kind::Word(&["any-die", "idle-die"])),
+    optional("program_suspend_us", TIME_US),
+    optional("random_write_amplification", Kind::Number(1.0, 1e3, "bytes programmed for each byte written")),
+    key("flush_us", TIME_US),
+    key("discard_us", TIME_US),
+    optional("arbitration", Kind::Section(ARBITRATION)),
+    optional("translation", Kind::Section(TRANSLATION)),
+    optional("slc_cache", Kind::Section(SLC_CACHE)),
+    optional("drain_pause", Kind::Section(DRAIN_PAUSE)),
+    optional("stall", Kind::Section(STALL)),
+];
+
+const ARBITRATION: &[Key] = &[
+    key("urgent_queues", Kind::Whole(0, 65_535, "hardware queues")),
+    key("high_queues", Kind::Whole(0, 65_535, "hardware queues")),
+    key("medium_queues", Kind::Whole(0, 65_535, "hardware queues")),
+    // As in NVMe: at least one command, at most 256.
+    key("high_weight", Kind::Whole(1, 256, "commands in a round")),
+    key("medium_weight", Kind::Whole(1, 256, "commands in a round")),
+    key("low_weight", Kind::Whole(1, 256, "commands in a round")),
+];
+
+const TRANSLATION: &[Key] = &[
+    key("over_provisioning_percent", Kind::Number(1.0, 1e3, "percent of the capacity")),
+    // The map costs about 10 bytes for each mapped page.
+    key("scale", Kind::Whole(1, 1 << 20, "pages for each that is mapped")),
+    key("block_pages", Kind::Whole(1, 65_536, "pages")),
+    key("preconditioned", Kind::Flag),
+];
+
+const SLC_CACHE: &[Key] = &[
+    key("gb", Kind::Number(0.0, 9e6, "gigabytes (10^9 bytes)")),
+    key("program_us", Kind::Number(0.001, 1e7, "microseconds")),
+    key("fold_mb_per_s", Kind::Number(0.0, 1e6, "megabytes (10^6 bytes) a second")),
+];
+
+const DRAIN_PAUSE: &[Key] = &[
+    key("after_mb", Kind::Number(0.001, 1e9, "megabytes (10^6 bytes)")),
+    key("after_jitter_percent", PERCENT),
+    key("command_kib", Kind::Number(0.0, 1e6, "kibibytes (1024 bytes)")),
+    key("lasts_ms", TIME_MS),
+    key("jitter_percent", PERCENT),
+];
+
+const STALL: &[Key] = &[key("every_gb", Kind::Number(0.001, 1e6, "gigabytes (10^9 bytes)")), key("lasts_ms", TIME_MS)];
+
+const HDD: &[Key] = &[
+    key("rotations_per_minute", Kind::Number(1000.0, 100_000.0, "rotations a minute")),
+    key("heads", Kind::Whole(1, 64, "heads")),
+    key("zones", Kind::Whole(1, 256, "zones")),
+    key("outer_mb_per_s", Kind::Number(0.1, 1e4, "megabytes (10^6 bytes) a second")),
+    key("inner_mb_per_s", Kind::Number(0.1, 1e4, "megabytes (10^6 bytes) a second")),
+    key("seek_track_to_track_ms", SEEK),
+    key("seek_average_ms", SEEK),
+    key("seek_full_stroke_ms", SEEK),
+    key("head_switch_ms", SEEK),
+    key("write_to_read_ms", SEEK),
+    // Not 0: virtual time would stand still in a closed loop.
+    key("cache_access_us", Kind::Number(0.001, 1e7, "microseconds")),
+    key("link_mb_per_s", RATE),
+    key("queue_age_limit_ms", Kind::Number(0.0, 1e6, "milliseconds")),
+    key("read_segments", Kind::Whole(0, 1024, "segments")),
+    key("read_ahead_kb", Kind::Number(0.0, 1e6, "kilobytes (10^3 bytes)")),
+    optional("write_cache", Kind::Section(WRITE_CACHE)),
+    optional("pause", Kind::Section(PAUSE)),
+];
+
+const WRITE_CACHE: &[Key] = &[
+    key("extents", Kind::Whole(1, 65_536, "dirty extents")),
+    key("mb", Kind::Number(0.001, 1e6, "megabytes (10^6 bytes)")),
+    key("read_waits_ms", TIME_MS),
+];
+
+const PAUSE: &[Key] = &[key("every_s", Kind::Number(0.001, 1e6, "seconds")), key("lasts_ms", TIME_MS)];
+
 const NULL: &[Key] = &[
     // Not 0: virtual time would stand still in a closed loop.
     key("delay_ns", Kind::Whole(1, 10_000_000_000, "nanoseconds")),
@@ -144,7 +257,7 @@ const SSD: &[Key] = &[
     key("host_to_device_us", TIME_US),
     // Not 0: throughput would be infinite.
     key("serial_stage_us", Kind::Number(0.001, 1e7, "microseconds")),
-    key("transfer_mb_per_s", Kind::Number(0.1, 1e6, "megabytes (10^6 bytes) a second")),
+    key("transfer_mb_per_s", RATE),
     key("acknowledge_us", TIME_US),
     key("flash_read_us", TIME_US),
     key("flash_read_jitter_percent", PERCENT),
@@ -160,6 +273,49 @@ const GC: &[Key] = &[
     key("stall_ms", Kind::Number(0.0, 1e4, "milliseconds")),
     key("stall_shortening_percent", PERCENT),
 ];
+
+const OPTANE: &[Key] = &[
+    key("host_to_device_us", TIME_US),
+    key("device_to_host_us", TIME_US),
+    // Not 0: throughput would be infinite.
+    key("read_command_us", Kind::Number(0.001, 1e7, "microseconds")),
+    key("write_command_us", Kind::Number(0.001, 1e7, "microseconds")),
+    key("read_mb_per_s", RATE),
+    key("write_mb_per_s", RATE),
+    key("channels", Kind::Whole(1, 65_536, "channels")),
+    key("access_us", TIME_US),
+    key("access_jitter_percent", PERCENT),
+];
+
+const RAID: &[Key] =
+    &[key("inner", Kind::Text), key("host_tags", Kind::Whole(1, 1 << 24, "commands")), key("command_us", TIME_US)];
+
+const THROTTLE: &[Key] = &[
+    key("iops", Kind::Number(0.001, 1e9, "I/Os a second")),
+    key("io_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
+    key("mb_per_s", Kind::Number(0.001, 1e6, "megabytes (10^6 bytes) a second")),
+    optional("burst", Kind::Section(THROTTLE_BURST)),
+];
+
+const THROTTLE_BURST: &[Key] = &[
+    key("iops", Kind::Number(0.001, 1e9, "I/Os a second")),
+    key("ios", Kind::Number(0.0, 1e12, "I/O credits")),
+    key("mb_per_s", Kind::Number(0.001, 1e6, "megabytes (10^6 bytes) a second")),
+    key("mb", Kind::Number(0.0, 1e12, "megabytes (10^6 bytes) of credits")),
+];
+
+const FAULTS: &[Key] = &[
+    key("errors_per_million", PER_MILLION),
+    key("stalls_per_million", PER_MILLION),
+    key("stall_ms", TIME_MS),
+    key("lost_per_million", PER_MILLION),
+    key("lost_after_ms", Kind::Number(0.0, 1e6, "milliseconds")),
+    key("torn_writes_per_million", PER_MILLION),
+];
+
+const PER_MILLION: Kind = Kind::Number(0.0, 1e6, "commands of a million");
+
+const TRACER: &[Key] = &[key("keeps_events", Kind::Whole(1, 1 << 24, "events"))];
 
 const CALIBRATION: &[Key] = &[
     key("on", Kind::Text),

@@ -12,6 +12,7 @@ use hoistway_blk::{Instant, Nanos, Sector};
 use serde::{Deserialize, Serialize};
 
 use crate::random::{Random, UniformTime, from_ms};
+use crate::streams::Streams;
 
 /// When garbage collection stops the drive: the `[ssd.gc]` section of a preset. A page has 4 KiB.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -30,9 +31,6 @@ pub struct GarbageCollection {
 /// Sectors in a page.
 const PAGE_SECTORS: u32 = 8;
 
-/// Sequential streams that are told apart: the longest pattern of interleaved streams that is recognised.
-const STREAMS: usize = 8;
-
 /// The state of the debt. It is counted in the time that background work needs for it, because then it falls by
 /// one picosecond a picosecond, without a division.
 #[derive(Clone, Debug)]
@@ -47,10 +45,7 @@ pub(super) struct Debt {
     page_ps: u64,
     /// How long the drive stops.
     stall: UniformTime,
-    /// The sectors after the last [`STREAMS`] writes, to recognise streams.
-    stream_ends: [Sector; STREAMS],
-    /// Which of them is replaced next.
-    oldest_stream: usize,
+    streams: Streams,
 }
 
 impl Debt {
@@ -62,9 +57,7 @@ impl Debt {
             threshold_ps: (parameters.threshold_pages * page_ps).round() as u64,
             page_ps: page_ps.round() as u64,
             stall: UniformTime::shortened(from_ms(parameters.stall_ms), parameters.stall_shortening_percent),
-            // No write starts there: it would have to end beyond the largest device.
-            stream_ends: [Sector(u64::MAX); STREAMS],
-            oldest_stream: 0,
+            streams: Streams::default(),
         }
     }
 
@@ -72,7 +65,7 @@ impl Debt {
     /// at all.
     #[inline]
     pub(super) fn written(&mut self, at: Instant, sector: Sector, sectors: u32, random: &mut Random) -> Nanos {
-        if self.continues_a_stream(sector, sectors) {
+        if self.streams.continues(sector, sectors) {
             return Nanos::ZERO;
         }
         let cleaned_ps = at.since(self.counted_at).0.saturating_mul(1000);
@@ -85,26 +78,12 @@ impl Debt {
         self.owed_ps = 0;
         self.stall.draw(random)
     }
-
-    /// Whether the write begins where a recent one ended. Remembers where this one ends.
-    #[inline]
-    fn continues_a_stream(&mut self, sector: Sector, sectors: u32) -> bool {
-        let end = sector + sectors;
-        for stream_end in &mut self.stream_ends {
-            if *stream_end == sector {
-                *stream_end = end;
-                return true;
-            }
-        }
-        self.stream_ends[self.oldest_stream] = end;
-        self.oldest_stream = (self.oldest_stream + 1) % STREAMS;
-        false
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::STREAMS;
 
     /// Debt 10 pages, 1000 cleaned a second, stops of exactly 5 ms.
     fn debt() -> Debt {

@@ -11,7 +11,7 @@ use hoistway_device::{Command, Device, Schedule};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// What one process does: random I/O of one size, some of it reads.
+/// What one process does: I/O of one size, some of it reads.
 #[derive(Clone, Copy)]
 pub(crate) struct Process {
     /// I/Os that it keeps outstanding.
@@ -20,6 +20,15 @@ pub(crate) struct Process {
     pub(crate) read_percent: u64,
     /// Size of an I/O, sectors.
     pub(crate) sectors: u32,
+    /// Whether one I/O follows the other on the disk, or they are at random places.
+    pub(crate) sequential: bool,
+}
+
+impl Process {
+    /// Random I/O of 4 KiB.
+    pub(crate) fn random(depth: u32, read_percent: u64) -> Process {
+        Process { depth, read_percent, sectors: 8, sequential: false }
+    }
 }
 
 /// What was measured of one process in one direction.
@@ -43,6 +52,12 @@ impl Measured {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Completion(u32),
+    Alarm(u32),
+}
+
 /// An I/O of a process.
 #[derive(Clone, Copy)]
 struct Io {
@@ -59,7 +74,10 @@ pub(crate) fn run(device: &mut dyn Device, processes: &[Process], duration: Nano
     let mut free: Vec<u32> = (0..slots).rev().collect();
     let mut in_slot: Vec<Option<Io>> = vec![None; slots as usize];
     let mut waiting: VecDeque<Io> = VecDeque::new();
-    let mut events: BinaryHeap<Reverse<(Instant, u32)>> = BinaryHeap::new();
+    // Time, order, and the tag of a completion or the number of an alarm.
+    let mut events: BinaryHeap<Reverse<(Instant, u64, Event)>> = BinaryHeap::new();
+    let mut order = 0;
+    let mut next_block = vec![0; processes.len()];
     let mut schedule = Schedule::default();
     let mut measured = vec![[Measured::default(); 2]; processes.len()];
 
@@ -76,8 +94,15 @@ pub(crate) fn run(device: &mut dyn Device, processes: &[Process], duration: Nano
     let mut now = Instant::ZERO;
     loop {
         while let (Some(&io), Some(&tag)) = (waiting.front(), free.last()) {
-            let sectors = processes[io.process].sectors;
-            let block = random.next_u64() % (blocks - u64::from(sectors.div_ceil(8)));
+            let Process { sectors, sequential, .. } = processes[io.process];
+            let size = u64::from(sectors.div_ceil(8));
+            let block = if sequential {
+                let block = next_block[io.process];
+                next_block[io.process] = if block + 2 * size <= blocks { block + size } else { 0 };
+                block
+            } else {
+                random.next_u64() % (blocks - size)
+            };
             let command = Command { tag, queue: 0, op: io.op, sector: Sector(block * 8), sectors, fua: false };
             device.submit(now, command, &mut schedule).expect("there is a free slot");
             waiting.pop_front();
@@ -86,13 +111,27 @@ pub(crate) fn run(device: &mut dyn Device, processes: &[Process], duration: Nano
         }
         for completion in schedule.completions.drain(..) {
             assert_eq!(completion.status, Status::Ok);
-            events.push(Reverse((completion.at, completion.tag)));
+            assert!(completion.at >= now);
+            order += 1;
+            events.push(Reverse((completion.at, order, Event::Completion(completion.tag))));
         }
-        let Some(Reverse((at, tag))) = events.pop() else { break };
+        for (at, alarm) in schedule.alarms.drain(..) {
+            assert!(at >= now);
+            order += 1;
+            events.push(Reverse((at, order, Event::Alarm(alarm))));
+        }
+        let Some(Reverse((at, _, event))) = events.pop() else { break };
         if at > Instant::ZERO + duration {
             break;
         }
         now = at;
+        let tag = match event {
+            Event::Alarm(alarm) => {
+                device.wake(now, alarm, &mut schedule);
+                continue;
+            }
+            Event::Completion(tag) => tag,
+        };
         let io = in_slot[tag as usize].take().expect("a command completes once");
         free.push(tag);
         let cell = &mut measured[io.process][io.op.direction().index()];

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         None => {
             let mut text = String::new();
             for name in Preset::builtin_names() {
-                text += &format!("{name:24} {}\n", Preset::builtin(name)?.title);
+                text += &format!("{name:30} {}\n", Preset::builtin(name)?.title);
             }
             text
         }

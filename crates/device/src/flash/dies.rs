@@ -1,0 +1,111 @@
+//! The dies: each does one thing at a time, first come, first served.
+
+use hoistway_blk::{Instant, Nanos};
+
+use super::parameters::{FlashParameters, Placement};
+use crate::random::{Random, UniformTime, from_us};
+
+#[derive(Clone, Debug)]
+pub(super) struct Dies {
+    dies: Vec<Die>,
+    read: UniformTime,
+    /// What it costs that a read interrupts a program, if it can.
+    suspend: Option<Nanos>,
+    placement: Placement,
+    /// No die is idle before; that is looked up only when a program is to be placed.
+    none_idle_before: Instant,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Die {
+    /// When it has done everything that it was given.
+    free: Instant,
+    /// When it has done all reads; only counted where reads interrupt programs.
+    read_free: Instant,
+    /// For how long its programs have been interrupted in all.
+    suspended: Nanos,
+}
+
+impl Dies {
+    pub(super) fn new(parameters: &FlashParameters) -> Dies {
+        Dies {
+            dies: vec![Die::default(); parameters.dies as usize],
+            read: UniformTime::around(from_us(parameters.read_us), parameters.read_jitter_percent),
+            suspend: parameters.program_suspend_us.map(from_us),
+            placement: parameters.placement,
+            none_idle_before: Instant::ZERO,
+        }
+    }
+
+    /// Reads a piece, which lies on a die that its number decides. Answers when it is there.
+    #[inline]
+    pub(super) fn read(&mut self, piece: u64, at: Instant, random: &mut Random) -> Instant {
+        // Fibonacci hashing: neighbours lie on different dies, and no stride finds one die only.
+        let hash = (piece ^ (piece >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
+        let number = (mixed * self.dies.len() as u64) >> 32;
+        let die = &mut self.dies[number as usize];
+        let read = self.read.draw(random);
+        let Some(suspend) = self.suspend else {
+            die.free = die.free.max(at) + read;
+            return die.free;
+        };
+        let begin = die.read_free.max(at);
+        let mut taken = read;
+        if die.free > begin {
+            taken += suspend;
+            die.suspended += taken;
+            die.free += taken;
+        } else {
+            die.free = begin + taken;
+        }
+        die.read_free = begin + taken;
+        die.read_free
+    }
+
+    /// Gives a program to a die at `at`: which, and when it will be done. None if all are busy and it must be an idle
+    /// one.
+    pub(super) fn program(&mut self, at: Instant, time: Nanos, random: &mut Random) -> Option<(u32, Instant)> {
+        let number = match self.placement {
+            Placement::AnyDie => random.below(self.dies.len() as u64) as usize,
+            Placement::IdleDie => self.idle_die(at, random)?,
+        };
+        let die = &mut self.dies[number];
+        die.free = die.free.max(at) + time;
+        Some((number as u32, die.free))
+    }
+
+    /// One of the dies that are idle at `at`.
+    fn idle_die(&mut self, at: Instant, random: &mut Random) -> Option<usize> {
+        if self.none_idle_before > at {
+            return None;
+        }
+        let idle = self.dies.iter().filter(|die| die.free <= at).count() as u64;
+        if idle == 0 {
+            self.none_idle_before = self.dies.iter().map(|die| die.free).min().unwrap_or_default();
+            return None;
+        }
+        let which = random.below(idle) as usize;
+        self.dies.iter().enumerate().filter(|(_, die)| die.free <= at).nth(which).map(|(number, _)| number)
+    }
+
+    /// For how long programs of this die have been interrupted in all.
+    #[inline]
+    pub(super) fn suspended(&self, die: u32) -> Nanos {
+        self.dies[die as usize].suspended
+    }
+
+    /// No die will take a program before.
+    #[inline]
+    pub(super) fn next_start(&self) -> Instant {
+        self.none_idle_before
+    }
+
+    /// Nothing moves for so long from `at` on.
+    pub(super) fn stall(&mut self, at: Instant, time: Nanos) {
+        for die in &mut self.dies {
+            die.free = die.free.max(at) + time;
+            die.read_free = die.read_free.max(at) + time;
+        }
+    }
+}

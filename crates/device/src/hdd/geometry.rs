@@ -1,0 +1,145 @@
+//! Where a sector is on the platters: zones, cylinders, tracks, and the angle at which its track has it.
+//!
+//! Zones have the same number of cylinders, and the media rate falls linearly from the outermost to the innermost.
+//! Addresses fill all tracks of a cylinder and then go on to the next. Each track begins later by the time that it
+//! takes to get there from the one before (skew), so that a stream loses no rotation.
+
+use hoistway_blk::{Nanos, SECTOR_BYTES};
+
+use super::HddParameters;
+use crate::random::{from_ms, from_us};
+
+/// A position of head and platter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Place {
+    pub(super) cylinder: u64,
+    pub(super) head: u64,
+    /// When in a rotation the sector passes the head, ns after the index mark.
+    pub(super) angle_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Geometry {
+    /// Zones by their first sector.
+    zones: Vec<Zone>,
+    /// Tracks in a cylinder.
+    heads: u64,
+    /// One rotation, ns.
+    pub(super) rotation_ns: u64,
+    /// Getting to the next track of a cylinder, ns.
+    pub(super) head_switch_ns: u64,
+    /// Getting to the next cylinder, ns.
+    cylinder_switch_ns: u64,
+    /// Cylinders in all.
+    pub(super) cylinders: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Zone {
+    first_sector: u64,
+    first_cylinder: u64,
+    sectors_per_track: u64,
+}
+
+impl Geometry {
+    pub(super) fn new(capacity_sectors: u64, parameters: &HddParameters) -> Geometry {
+        let rotation_ns = from_us(60e6 / parameters.rotations_per_minute).0.max(1);
+        let (zones, heads) = (u64::from(parameters.zones), u64::from(parameters.heads));
+        let sectors_per_track = |zone: u64| {
+            let inward = if zones == 1 { 0.0 } else { zone as f64 / (zones - 1) as f64 };
+            let (outer, inner) = (parameters.outer_mb_per_s, parameters.inner_mb_per_s);
+            let bytes = (outer + (inner - outer) * inward) * rotation_ns as f64 / 1e3;
+            ((bytes / SECTOR_BYTES as f64).round() as u64).max(1)
+        };
+        // Cylinders of a zone, so many that the capacity fits.
+        let ring_sectors: u64 = (0..zones).map(|zone| sectors_per_track(zone) * heads).sum();
+        let zone_cylinders = capacity_sectors.div_ceil(ring_sectors).max(1);
+        let mut first_sector = 0;
+        let zones: Vec<Zone> = (0..zones)
+            .map(|number| {
+                let sectors_per_track = sectors_per_track(number);
+                let zone = Zone { first_sector, first_cylinder: number * zone_cylinders, sectors_per_track };
+                first_sector += sectors_per_track * heads * zone_cylinders;
+                zone
+            })
+            .collect();
+        Geometry {
+            cylinders: zones.len() as u64 * zone_cylinders,
+            zones,
+            heads,
+            rotation_ns,
+            head_switch_ns: from_ms(parameters.head_switch_ms).0,
+            cylinder_switch_ns: from_ms(parameters.seek_track_to_track_ms).0,
+        }
+    }
+
+    #[inline]
+    fn zone(&self, sector: u64) -> &Zone {
+        let after = self.zones.partition_point(|zone| zone.first_sector <= sector);
+        &self.zones[after.max(1) - 1]
+    }
+
+    /// Where this sector begins.
+    pub(super) fn place(&self, sector: u64) -> Place {
+        let zone = self.zone(sector);
+        let in_zone = sector - zone.first_sector;
+        let (track, in_track) = (in_zone / zone.sectors_per_track, in_zone % zone.sectors_per_track);
+        let cylinder = zone.first_cylinder + track / self.heads;
+        let head = track % self.heads;
+        let skew_ns = (self.skew_ns(cylinder, head) % u128::from(self.rotation_ns)) as u64;
+        let angle_ns = (in_track * self.rotation_ns / zone.sectors_per_track + skew_ns) % self.rotation_ns;
+        Place { cylinder, head, angle_ns }
+    }
+
+    /// The skew that has added up from the first track to this one, ns.
+    fn skew_ns(&self, cylinder: u64, head: u64) -> u128 {
+        let cylinder_ns = self.cylinder_switch_ns + (self.heads - 1) * self.head_switch_ns;
+        u128::from(cylinder) * u128::from(cylinder_ns) + u128::from(head * self.head_switch_ns)
+    }
+
+    /// How long the sectors from `sector` take to pass, the switches of tracks between them included. The next
+    /// sector follows without a wait.
+    pub(super) fn transfer(&self, sector: u64, sectors: u64) -> Nanos {
+        let mut passing_ns = 0;
+        let (mut from, mut left) = (sector, sectors);
+        while left > 0 {
+            let zone = self.zone(from);
+            let zone_end = match self.zones.get(self.zones.partition_point(|zone| zone.first_sector <= from)) {
+                Some(next) => next.first_sector,
+                None => u64::MAX,
+            };
+            let here = left.min(zone_end - from);
+            passing_ns += here * self.rotation_ns / zone.sectors_per_track;
+            (from, left) = (from + here, left - here);
+        }
+        let skew_ns = |place: Place| self.skew_ns(place.cylinder, place.head);
+        let switches_ns = skew_ns(self.place(sector + sectors)) - skew_ns(self.place(sector));
+        Nanos(passing_ns + switches_ns as u64)
+    }
+
+    /// How many sectors from `sector` on pass in `time`, rounded down. Tracks are switched between them.
+    pub(super) fn sectors_in(&self, sector: u64, time: Nanos) -> u64 {
+        let zone = self.zone(sector);
+        // The mean over a cylinder, then less until it fits.
+        let track_ns = self.rotation_ns + self.head_switch_ns;
+        let mut sectors = (u128::from(time.0) * u128::from(zone.sectors_per_track) / u128::from(track_ns)) as u64;
+        while sectors > 0 && self.transfer(sector, sectors) > time {
+            sectors -= sectors.div_ceil(16);
+        }
+        sectors
+    }
+
+    /// From an arrival of the head at `arrived_ns` until the sector of `place` passes it, ns. One that has passed just
+    /// now is still caught: times are rounded.
+    #[inline]
+    pub(super) fn rotational_wait_ns(&self, arrived_ns: u64, place: &Place) -> u64 {
+        const JUST_NOW_NS: u64 = 2_000;
+        let angle_ns = arrived_ns % self.rotation_ns;
+        let wait_ns = if place.angle_ns >= angle_ns {
+            place.angle_ns - angle_ns
+        } else {
+            place.angle_ns + self.rotation_ns - angle_ns
+        };
+        if wait_ns + JUST_NOW_NS >= self.rotation_ns { 0 } else { wait_ns }
+    }
+}

@@ -1,0 +1,101 @@
+//! Moving the head: how long from one place to another, and which of several is reached first.
+
+use hoistway_blk::{Instant, Nanos};
+
+use super::HddParameters;
+use super::geometry::{Geometry, Place};
+
+/// The arm and the platters.
+#[derive(Clone, Debug)]
+pub(super) struct Mechanics {
+    pub(super) geometry: Geometry,
+    seek: SeekCurve,
+    /// Where the head is: behind the last sector that it touched.
+    pub(super) head_at: Place,
+}
+
+/// Time of a seek over a part `d` of all cylinders: `a + b * sqrt(d) + c * d`. The square root is the arm speeding up
+/// and slowing down, the line its cruise. It goes through the three figures of a data sheet.
+#[derive(Clone, Debug)]
+pub(super) struct SeekCurve {
+    /// ns.
+    a: f64,
+    /// ns, for the whole stroke.
+    b: f64,
+    /// ns, for the whole stroke.
+    c: f64,
+    /// One cylinder, as a part of all.
+    cylinder: f64,
+}
+
+impl SeekCurve {
+    /// Between two random places the mean of `d` is 1/3 and that of its square root 8/15. The check of presets has
+    /// seen to it that neither `b` nor `c` is negative.
+    fn new(parameters: &HddParameters, cylinders: u64) -> SeekCurve {
+        let whole_ms = parameters.seek_full_stroke_ms - parameters.seek_track_to_track_ms;
+        let average_ms = parameters.seek_average_ms - parameters.seek_track_to_track_ms;
+        let b_ms = (average_ms - whole_ms / 3.0) * 5.0;
+        let c_ms = whole_ms - b_ms;
+        SeekCurve {
+            a: parameters.seek_track_to_track_ms * 1e6,
+            b: b_ms * 1e6,
+            c: c_ms * 1e6,
+            cylinder: 1.0 / cylinders as f64,
+        }
+    }
+
+    #[inline]
+    fn ns(&self, cylinders: u64) -> u64 {
+        let d = cylinders as f64 * self.cylinder;
+        (self.a + self.b * d.sqrt() + self.c * d) as u64
+    }
+}
+
+impl Mechanics {
+    pub(super) fn new(geometry: Geometry, parameters: &HddParameters) -> Mechanics {
+        let seek = SeekCurve::new(parameters, geometry.cylinders);
+        let head_at = geometry.place(0);
+        Mechanics { geometry, seek, head_at }
+    }
+
+    /// From `now` until the head has moved to the track of `to`.
+    #[inline]
+    fn seek_ns(&self, to: &Place) -> u64 {
+        match to.cylinder.abs_diff(self.head_at.cylinder) {
+            0 if to.head == self.head_at.head => 0,
+            0 => self.geometry.head_switch_ns,
+            cylinders => self.seek.ns(cylinders),
+        }
+    }
+
+    /// From `now` until the sector of `to` begins to pass the head.
+    #[inline]
+    pub(super) fn positioning(&self, now: Instant, to: &Place) -> Nanos {
+        let seek_ns = self.seek_ns(to);
+        Nanos(seek_ns + self.geometry.rotational_wait_ns(now.0.saturating_add(seek_ns), to))
+    }
+
+    /// Which of the places is reached first. Ties go to the first.
+    pub(super) fn nearest<'a>(&self, now: Instant, places: impl Iterator<Item = (usize, &'a Place)>) -> Option<usize> {
+        let mut best: Option<(u64, usize)> = None;
+        for (index, place) in places {
+            let least_ns = best.map_or(u64::MAX, |(ns, _)| ns);
+            let seek_ns = self.seek_ns(place);
+            if seek_ns >= least_ns {
+                continue;
+            }
+            let ns = seek_ns + self.geometry.rotational_wait_ns(now.0.saturating_add(seek_ns), place);
+            if ns < least_ns {
+                best = Some((ns, index));
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
+    /// Moves to `sector` and over `sectors` of them, beginning at `now`. Answers when the last has passed.
+    pub(super) fn pass(&mut self, now: Instant, sector: u64, sectors: u64) -> Instant {
+        let begin = now + self.positioning(now, &self.geometry.place(sector));
+        self.head_at = self.geometry.place(sector + sectors);
+        begin + self.geometry.transfer(sector, sectors)
+    }
+}

@@ -1,0 +1,431 @@
+//! A rotating disk: one head that can be in one place, and the drive's own choice of where it goes next.
+//!
+//! 1. **Geometry** ([`geometry`]): zones, tracks and skew; every sector has an angle, and the platters really turn.
+//! 2. **Mechanics** ([`mechanics`]): a seek curve through the three figures of a data sheet, then the wait until the
+//!    sector comes round.
+//! 3. **Write cache** ([`write_cache`]): a write is acknowledged when it is in the cache. The drive destages in the
+//!    order of shortest positioning time; a full cache makes writes wait, first come, first served.
+//! 4. **Command queue**: reads (and writes that must reach the platters) wait in the drive, which takes the one that it
+//!    reaches first, unless one has waited for too long. While writes wait for the cache, a read must have waited for a
+//!    while before it goes ahead of the next destage.
+//! 5. **Read cache** ([`read_cache`]): segments of recent reads, and read-ahead while nothing else is to be done.
+//! 6. **Pauses**: now and then the drive recalibrates.
+//!
+//! A flush ends when everything that was acknowledged before it is on the platters. Discards cost a cache access.
+//!
+//! A destage looks at every dirty extent (some hundreds): some microseconds of computing for some milliseconds of disk.
+
+mod geometry;
+mod mechanics;
+mod read_cache;
+mod write_cache;
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES, Status};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::random::{Random, UniformTime, from_ms, from_us};
+
+use geometry::{Geometry, Place};
+use mechanics::Mechanics;
+use read_cache::{Lookup, ReadCache};
+use write_cache::WriteCache;
+
+/// What an [`Hdd`] is made of: the `[hdd]` section of a preset.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HddParameters {
+    /// Speed of the platters, rotations a minute.
+    pub rotations_per_minute: f64,
+    /// Heads, which is tracks of a cylinder.
+    pub heads: u32,
+    /// Zones, each with a media rate of its own.
+    pub zones: u32,
+    /// Media rate of the outermost zone while a track passes: megabytes (10^6 bytes) a second.
+    pub outer_mb_per_s: f64,
+    /// Media rate of the innermost zone.
+    pub inner_mb_per_s: f64,
+    /// Seek to the next cylinder, settling included, ms.
+    pub seek_track_to_track_ms: f64,
+    /// Mean seek between two random places, ms.
+    pub seek_average_ms: f64,
+    /// Seek over all cylinders, ms.
+    pub seek_full_stroke_ms: f64,
+    /// Changing to another track of the same cylinder, ms.
+    pub head_switch_ms: f64,
+    /// What a read takes longer because a write was before it, ms.
+    pub write_to_read_ms: f64,
+    /// Time of a command that does not need the platters, beside its transfer, us.
+    pub cache_access_us: f64,
+    /// Link to the host: megabytes (10^6 bytes) a second.
+    pub link_mb_per_s: f64,
+    /// A command that has waited for this long in the drive goes first, ms.
+    pub queue_age_limit_ms: f64,
+    /// Segments of recent reads that are kept; 0 switches the read cache off.
+    pub read_segments: u32,
+    /// How far the drive reads ahead, kilobytes (10^3 bytes).
+    pub read_ahead_kb: f64,
+    /// The volatile write cache; without it, each write goes to the platters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_cache: Option<WriteCacheParameters>,
+    /// Pauses of the drive; without it, it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PauseParameters>,
+}
+
+/// The volatile write cache: the `[hdd.write_cache]` section.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WriteCacheParameters {
+    /// Dirty extents that it holds at most, and among which the drive chooses.
+    pub extents: u32,
+    /// Dirty data that it holds at most: megabytes (10^6 bytes).
+    pub mb: f64,
+    /// While writes wait for room, a read must have waited for so long to go ahead of the next destage, ms.
+    pub read_waits_ms: f64,
+}
+
+/// When the drive does nothing: the `[hdd.pause]` section.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseParameters {
+    /// Mean time between two pauses, s. Each is drawn uniformly from half to one and a half of it.
+    pub every_s: f64,
+    /// How long it lasts, ms.
+    pub lasts_ms: f64,
+}
+
+/// The model.
+#[derive(Clone, Debug)]
+pub struct Hdd {
+    shape: Shape,
+    mechanics: Mechanics,
+    write_to_read: Nanos,
+    cache_access: Nanos,
+    /// Transfer of a sector over the link, ns.
+    link_sector_ns: f64,
+    queue_age_limit: Nanos,
+    read_cache: ReadCache,
+    write_cache: Option<WriteCache>,
+    /// See [`WriteCacheParameters::read_waits_ms`].
+    read_waits: Nanos,
+    pause: Option<Pause>,
+    /// Commands that need the platters, in the order of arrival.
+    queued: Vec<Queued>,
+    /// Writes that wait for room in the cache.
+    waiting: VecDeque<Command>,
+    /// Flushes that are under way: the number in the cache and the tag. Writes past the cache need none, because they
+    /// are not acknowledged before they are durable.
+    flushes: VecDeque<(u64, u32)>,
+    /// What the head is doing; nothing else begins before `busy_until`.
+    doing: Doing,
+    busy_until: Instant,
+    last_was_write: bool,
+    random: Random,
+}
+
+/// A command that needs the platters.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    command: Command,
+    place: Place,
+    since: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Doing {
+    Nothing,
+    Destage,
+    /// A command or a pause, of which nothing is left to do at its end but to go on.
+    Other,
+}
+
+#[derive(Clone, Debug)]
+struct Pause {
+    between: UniformTime,
+    lasts: Nanos,
+    next: Instant,
+}
+
+/// The only alarm: the head is free.
+const HEAD_IS_FREE: u32 = 0;
+
+impl Hdd {
+    /// A disk of this shape, idle, with empty caches. Everything random in it is drawn from `seed`.
+    #[must_use]
+    pub fn new(shape: Shape, parameters: &HddParameters, seed: u64) -> Hdd {
+        let mut random = Random::from_seed(seed);
+        let geometry = Geometry::new(shape.capacity_sectors, parameters);
+        // As many as a SATA or SAS queue holds; for more, memory is taken when they come.
+        let commands = (usize::from(shape.hw_queues) * shape.queue_depth as usize).min(256);
+        let pause = parameters.pause.as_ref().map(|pause| {
+            let between = UniformTime::around(from_ms(pause.every_s * 1e3), 50.0);
+            Pause { between, lasts: from_ms(pause.lasts_ms), next: Instant::ZERO + between.draw(&mut random) }
+        });
+        Hdd {
+            mechanics: Mechanics::new(geometry, parameters),
+            write_to_read: from_ms(parameters.write_to_read_ms),
+            cache_access: from_us(parameters.cache_access_us),
+            link_sector_ns: SECTOR_BYTES as f64 * 1e3 / parameters.link_mb_per_s,
+            queue_age_limit: from_ms(parameters.queue_age_limit_ms),
+            read_cache: ReadCache::new(parameters.read_segments, parameters.read_ahead_kb, shape.capacity_sectors),
+            write_cache: parameters.write_cache.as_ref().map(|cache| WriteCache::new(cache.extents, cache.mb * 1e6)),
+            read_waits: from_ms(parameters.write_cache.as_ref().map_or(0.0, |cache| cache.read_waits_ms)),
+            pause,
+            queued: Vec::with_capacity(commands),
+            waiting: VecDeque::with_capacity(commands),
+            flushes: VecDeque::with_capacity(commands),
+            doing: Doing::Nothing,
+            busy_until: Instant::ZERO,
+            last_was_write: false,
+            random,
+            shape,
+        }
+    }
+
+    /// When a command that needs no platters ends.
+    #[inline]
+    fn without_platters(&self, now: Instant, sectors: u32) -> Instant {
+        now + self.cache_access + Nanos((f64::from(sectors) * self.link_sector_ns) as u64)
+    }
+
+    /// Acknowledges writes as long as there is room for them.
+    fn admit_waiting(&mut self, now: Instant, schedule: &mut Schedule) {
+        while let (Some(command), Some(cache)) = (self.waiting.front(), &mut self.write_cache) {
+            let (sector, sectors) = (command.sector.0, command.sectors);
+            if !cache.admit(sector, u64::from(sectors), &self.mechanics) {
+                return;
+            }
+            self.read_cache.forget(sector, u64::from(sectors));
+            let tag = command.tag;
+            self.waiting.pop_front();
+            schedule.complete(self.without_platters(now, sectors), tag);
+        }
+    }
+
+    /// Ends flushes whose data has reached the platters.
+    fn end_flushes(&mut self, now: Instant, schedule: &mut Schedule) {
+        while let Some(&(number, tag)) = self.flushes.front() {
+            if self.write_cache.as_ref().is_some_and(|cache| !cache.is_flushed(number)) {
+                return;
+            }
+            self.flushes.pop_front();
+            schedule.complete(now + self.cache_access, tag);
+        }
+    }
+
+    /// Decides what the idle head does next, and begins it.
+    fn go_on(&mut self, now: Instant, schedule: &mut Schedule) {
+        let was_idle = self.doing == Doing::Nothing;
+        self.doing = Doing::Nothing;
+        let has_dirty = self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty());
+        if self.queued.is_empty() && !has_dirty {
+            return;
+        }
+        if let Some(pause) = &mut self.pause
+            && now >= pause.next
+        {
+            pause.next = now + pause.between.draw(&mut self.random);
+            // What fell into idle time has disturbed nobody.
+            if !was_idle {
+                let until = now + pause.lasts;
+                self.begin(Doing::Other, until, schedule);
+                return;
+            }
+        }
+        match self.next_command(now, has_dirty) {
+            Some(index) => self.serve(now, index, schedule),
+            None => self.destage(now, schedule),
+        }
+    }
+
+    fn begin(&mut self, doing: Doing, until: Instant, schedule: &mut Schedule) {
+        self.doing = doing;
+        self.busy_until = until;
+        schedule.alarms.push((until, HEAD_IS_FREE));
+    }
+
+    /// Which command goes next, if one goes before the next destage.
+    fn next_command(&self, now: Instant, has_dirty: bool) -> Option<usize> {
+        let oldest = self.queued.first()?;
+        let waited = now.since(oldest.since);
+        // With room in the cache nobody waits for a destage, except a flush.
+        let presses = has_dirty && (!self.waiting.is_empty() || !self.flushes.is_empty());
+        if presses && waited < self.read_waits {
+            return None;
+        }
+        if waited >= self.queue_age_limit {
+            return Some(0);
+        }
+        let may_go = |queued: &Queued| !presses || now.since(queued.since) >= self.read_waits;
+        let places = self.queued.iter().enumerate().filter(|(_, queued)| may_go(queued));
+        self.mechanics.nearest(now, places.map(|(index, queued)| (index, &queued.place)))
+    }
+
+    /// The head leaves wherever it was reading ahead.
+    fn stop_reading_ahead(&mut self, now: Instant) {
+        if let Some(sector) = self.read_cache.stop(now, &self.mechanics.geometry) {
+            self.mechanics.head_at = self.mechanics.geometry.place(sector);
+        }
+    }
+
+    fn serve(&mut self, now: Instant, index: usize, schedule: &mut Schedule) {
+        // The order is that of arrival, and there are few.
+        let Queued { command, .. } = self.queued.remove(index);
+        let (sector, sectors) = (command.sector.0, u64::from(command.sectors));
+        let is_read = command.op == Op::Read;
+        if is_read {
+            // It may have come into the cache while it waited.
+            let done = match self.read_cache.look_up(now, sector, sectors, &self.mechanics.geometry) {
+                Lookup::Hit => Some(now),
+                Lookup::Coming(at) => Some(at),
+                Lookup::Miss => None,
+            };
+            if let Some(at) = done {
+                schedule.complete(self.without_platters(at, 0), command.tag);
+                self.begin(Doing::Other, at, schedule);
+                return;
+            }
+        }
+        self.stop_reading_ahead(now);
+        let turn_around = if is_read && self.last_was_write { self.write_to_read } else { Nanos::ZERO };
+        let end = self.mechanics.pass(now + turn_around, sector, sectors);
+        if is_read {
+            self.read_cache.read(end, sector, sectors);
+        } else {
+            self.read_cache.forget(sector, sectors);
+        }
+        self.last_was_write = !is_read;
+        schedule.complete(end + self.cache_access, command.tag);
+        self.begin(Doing::Other, end, schedule);
+    }
+
+    fn destage(&mut self, now: Instant, schedule: &mut Schedule) {
+        self.stop_reading_ahead(now);
+        let Some(cache) = &mut self.write_cache else { return };
+        let Some((sector, sectors)) = cache.destage(now, &self.mechanics) else { return };
+        let end = self.mechanics.pass(now, sector, sectors);
+        self.last_was_write = true;
+        self.begin(Doing::Destage, end, schedule);
+    }
+
+    /// A command that needs the platters.
+    fn enqueue(&mut self, now: Instant, command: Command) {
+        let place = self.mechanics.geometry.place(command.sector.0);
+        self.queued.push(Queued { command, place, since: now });
+    }
+
+    /// Whether a cache can answer a read.
+    fn is_cached(&self, command: &Command) -> bool {
+        let (sector, sectors) = (command.sector.0, u64::from(command.sectors));
+        let is_dirty = self.write_cache.as_ref().is_some_and(|cache| cache.holds(sector, sectors));
+        is_dirty || self.read_cache.holds(sector, sectors)
+    }
+}
+
+impl Device for Hdd {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
+        if !self.shape.holds(&command) {
+            schedule.end(now + self.cache_access, command.tag, Status::IoError);
+            return Ok(());
+        }
+        match command.op {
+            Op::Discard => schedule.complete(now + self.cache_access, command.tag),
+            Op::Flush => {
+                let number = self.write_cache.as_mut().map_or(0, WriteCache::flush);
+                self.flushes.push_back((number, command.tag));
+                self.end_flushes(now, schedule);
+            }
+            // Nothing to transfer.
+            _ if command.sectors == 0 => schedule.complete(now + self.cache_access, command.tag),
+            Op::Read if self.is_cached(&command) => {
+                schedule.complete(self.without_platters(now, command.sectors), command.tag);
+            }
+            Op::Read => self.enqueue(now, command),
+            Op::Write | Op::WriteZeroes if self.write_cache.is_some() && !command.fua => {
+                self.waiting.push_back(command);
+                self.admit_waiting(now, schedule);
+            }
+            Op::Write | Op::WriteZeroes => self.enqueue(now, command),
+        }
+        if self.doing == Doing::Nothing {
+            self.go_on(now, schedule);
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, now: Instant, _alarm: u32, schedule: &mut Schedule) {
+        if self.doing == Doing::Nothing || now < self.busy_until {
+            return;
+        }
+        if self.doing == Doing::Destage
+            && let Some(cache) = &mut self.write_cache
+        {
+            cache.destaged(&self.mechanics);
+            self.end_flushes(now, schedule);
+            self.admit_waiting(now, schedule);
+        }
+        self.go_on(now, schedule);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
+    use hoistway_blk::Sector;
+
+    use super::*;
+    use crate::preset::Preset;
+
+    /// Sends writes to places of their own and a flush now and then, at random times. At the end of each flush no write that
+    /// was acknowledged before it may be dirty.
+    #[test]
+    fn after_a_flush_everything_acknowledged_before_it_is_on_the_platters() {
+        let preset = Preset::builtin("hgst-he10-8tb").unwrap();
+        let crate::preset::Parameters::Hdd(parameters) = preset.parameters() else { unreachable!() };
+        let mut disk = Hdd::new(preset.shape(), parameters, 1);
+        let mut random = Random::from_seed(2);
+        let mut schedule = Schedule::default();
+        // Time, kind (0: submit, 1: alarm, 2: end), tag.
+        let mut events = BinaryHeap::from([Reverse((Instant::ZERO, 0, 0_u32))]);
+        let (mut acknowledged, mut before_flush) = (Vec::new(), std::collections::BTreeMap::new());
+        let mut flushes = 0;
+        while let Some(Reverse((now, kind, tag))) = events.pop() {
+            let place = |tag: u32| u64::from(tag) * 7_919_123 % 15_000_000_000 / 8 * 8;
+            match kind {
+                0 if tag < 3000 => {
+                    let is_flush = tag % 50 == 49;
+                    let (op, sectors) = if is_flush { (Op::Flush, 0) } else { (Op::Write, 8) };
+                    if is_flush {
+                        before_flush.insert(tag, acknowledged.clone());
+                    }
+                    let command = Command { tag, queue: 0, op, sector: Sector(place(tag)), sectors, fua: false };
+                    disk.submit(now, command, &mut schedule).unwrap();
+                    events.push(Reverse((now + Nanos(random.below(20_000_000)), 0, tag + 1)));
+                }
+                0 => {}
+                1 => disk.wake(now, tag, &mut schedule),
+                _ => match before_flush.remove(&tag) {
+                    Some(writes) => {
+                        flushes += 1;
+                        let cache = disk.write_cache.as_ref().unwrap();
+                        let dirty = writes.iter().filter(|&&tag: &&u32| cache.holds(place(tag), 8)).count();
+                        assert_eq!(dirty, 0, "flush {tag}");
+                    }
+                    None => acknowledged.push(tag),
+                },
+            }
+            events.extend(schedule.alarms.drain(..).map(|(at, alarm)| Reverse((at, 1, alarm))));
+            events.extend(schedule.completions.drain(..).map(|end| Reverse((end.at, 2, end.tag))));
+        }
+        assert_eq!((flushes, before_flush.len()), (60, 0));
+    }
+}

@@ -1,0 +1,117 @@
+//! Segments of what was read, and read-ahead: after a read the head stays and reads on until something else is to
+//! be done.
+
+use hoistway_blk::Instant;
+
+use super::geometry::Geometry;
+
+/// Sectors in a row whose content is in the cache.
+#[derive(Clone, Copy, Debug, Default)]
+struct Segment {
+    sector: u64,
+    end: u64,
+}
+
+/// The head reads on.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    segment: usize,
+    /// From here.
+    sector: u64,
+    /// Since then.
+    since: Instant,
+    /// As far as this.
+    end: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ReadCache {
+    segments: Vec<Segment>,
+    /// The segment that is replaced next.
+    oldest: usize,
+    ahead_sectors: u64,
+    capacity_sectors: u64,
+    ahead: Option<Ahead>,
+}
+
+/// How a read finds the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lookup {
+    /// All of it is there.
+    Hit,
+    /// The head is on its way: the last sector will be there at this time.
+    Coming(Instant),
+    Miss,
+}
+
+impl ReadCache {
+    pub(super) fn new(segments: u32, ahead_kb: f64, capacity_sectors: u64) -> ReadCache {
+        ReadCache {
+            segments: vec![Segment::default(); segments as usize],
+            oldest: 0,
+            ahead_sectors: (ahead_kb * 1000.0 / 512.0) as u64,
+            capacity_sectors,
+            ahead: None,
+        }
+    }
+
+    /// Whether all these sectors have been read.
+    pub(super) fn holds(&self, sector: u64, sectors: u64) -> bool {
+        self.segments.iter().any(|segment| segment.sector <= sector && sector + sectors <= segment.end)
+    }
+
+    /// How a read finds the cache, asked when the head is free. If its sectors are on the way the head goes on for it.
+    pub(super) fn look_up(&mut self, now: Instant, sector: u64, sectors: u64, geometry: &Geometry) -> Lookup {
+        let end = sector + sectors;
+        if self.holds(sector, sectors) {
+            return Lookup::Hit;
+        }
+        let Some(ahead) = &mut self.ahead else { return Lookup::Miss };
+        let segment = &mut self.segments[ahead.segment];
+        if sector < segment.sector || sector > ahead.end || end > self.capacity_sectors {
+            return Lookup::Miss;
+        }
+        // It goes on from where the read ends, if it had not stopped before.
+        let stopped = ahead.since + geometry.transfer(ahead.sector, ahead.end - ahead.sector) <= now;
+        if stopped && end > ahead.end {
+            return Lookup::Miss;
+        }
+        let at = ahead.since + geometry.transfer(ahead.sector, end.max(ahead.sector) - ahead.sector);
+        segment.end = segment.end.max(end);
+        ahead.end = ahead.end.max((end + self.ahead_sectors).min(self.capacity_sectors));
+        if at <= now { Lookup::Hit } else { Lookup::Coming(at) }
+    }
+
+    /// These sectors have been read at `now`, and the head reads on.
+    pub(super) fn read(&mut self, now: Instant, sector: u64, sectors: u64) {
+        if self.segments.is_empty() {
+            return;
+        }
+        let end = sector + sectors;
+        self.segments[self.oldest] = Segment { sector, end };
+        let ahead_end = (end + self.ahead_sectors).min(self.capacity_sectors);
+        self.ahead = Some(Ahead { segment: self.oldest, sector: end, since: now, end: ahead_end });
+        self.oldest = (self.oldest + 1) % self.segments.len();
+    }
+
+    /// The head is wanted elsewhere. Answers the sector behind the last that was read ahead.
+    pub(super) fn stop(&mut self, now: Instant, geometry: &Geometry) -> Option<u64> {
+        let ahead = self.ahead.take()?;
+        let most = ahead.end - ahead.sector;
+        let time = now.since(ahead.since);
+        let whole = geometry.transfer(ahead.sector, most) <= time;
+        let sectors = if whole { most } else { geometry.sectors_in(ahead.sector, time).min(most) };
+        let segment = &mut self.segments[ahead.segment];
+        segment.end = segment.end.max(ahead.sector + sectors);
+        Some(segment.end)
+    }
+
+    /// These sectors are written: what was read of them is old.
+    pub(super) fn forget(&mut self, sector: u64, sectors: u64) {
+        for segment in &mut self.segments {
+            if segment.sector < sector + sectors && sector < segment.end {
+                *segment = Segment::default();
+            }
+        }
+    }
+}

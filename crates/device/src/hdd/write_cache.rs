@@ -1,0 +1,135 @@
+//! The volatile write cache: dirty extents that wait to be written to the platters (destaged), in whatever order is
+//! quickest.
+
+use hoistway_blk::Instant;
+
+use super::geometry::Place;
+use super::mechanics::Mechanics;
+
+/// Sectors that are destaged in one go: a read need not wait for a whole stream.
+const DESTAGE_SECTORS_MAX: u64 = 2048;
+
+/// Dirty sectors in a row.
+#[derive(Clone, Debug)]
+struct Extent {
+    sector: u64,
+    sectors: u64,
+    /// Where its first sector is.
+    place: Place,
+    /// Flushes that had been asked for when it became dirty.
+    epoch: u64,
+}
+
+impl Extent {
+    fn end(&self) -> u64 {
+        self.sector + self.sectors
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct WriteCache {
+    /// At most `extents_max`, in no order; the one that is being destaged is among them.
+    extents: Vec<Extent>,
+    /// The extent that is being destaged and how many of its sectors.
+    destaging: Option<(usize, u64)>,
+    extents_max: usize,
+    sectors_max: u64,
+    /// Dirty sectors.
+    sectors: u64,
+    /// Flushes that have been asked for.
+    epoch: u64,
+    /// How many extents are older than `epoch`.
+    older: usize,
+}
+
+impl WriteCache {
+    pub(super) fn new(extents_max: u32, bytes_max: f64) -> WriteCache {
+        WriteCache {
+            extents: Vec::with_capacity(extents_max as usize),
+            destaging: None,
+            extents_max: extents_max as usize,
+            sectors_max: (bytes_max / 512.0) as u64,
+            sectors: 0,
+            epoch: 0,
+            older: 0,
+        }
+    }
+
+    /// Takes a write, if there is room. One that overwrites dirty sectors needs none; one that continues an extent
+    /// needs no extent. One that is larger than the whole cache gets in when the cache is empty.
+    pub(super) fn admit(&mut self, sector: u64, sectors: u64, mechanics: &Mechanics) -> bool {
+        let end = sector + sectors;
+        let moving = self.destaging.map(|(index, _)| index);
+        let mut joins = None;
+        for (index, extent) in self.extents.iter().enumerate().filter(|&(index, _)| Some(index) != moving) {
+            if extent.sector <= sector && end <= extent.end() {
+                return true;
+            }
+            // Not to one that a flush waits for, or a stream could hold up the flush.
+            if extent.end() == sector && extent.epoch == self.epoch {
+                joins = Some(index);
+            }
+        }
+        if self.sectors + sectors > self.sectors_max && !self.extents.is_empty() {
+            return false;
+        }
+        if let Some(index) = joins {
+            self.extents[index].sectors += sectors;
+        } else if self.extents.len() < self.extents_max {
+            let place = mechanics.geometry.place(sector);
+            self.extents.push(Extent { sector, sectors, place, epoch: self.epoch });
+        } else {
+            return false;
+        }
+        self.sectors += sectors;
+        true
+    }
+
+    /// Whether all these sectors are in the cache.
+    pub(super) fn holds(&self, sector: u64, sectors: u64) -> bool {
+        self.extents.iter().any(|extent| extent.sector <= sector && sector + sectors <= extent.end())
+    }
+
+    /// Begins to destage what the head reaches first, and answers where and how much. While a flush is under way only
+    /// what it waits for is considered.
+    pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, u64)> {
+        let flushing = self.older > 0;
+        let wanted = self.extents.iter().enumerate().filter(|(_, extent)| !flushing || extent.epoch < self.epoch);
+        let index = mechanics.nearest(now, wanted.map(|(index, extent)| (index, &extent.place)))?;
+        let extent = &self.extents[index];
+        let sectors = extent.sectors.min(DESTAGE_SECTORS_MAX);
+        self.destaging = Some((index, sectors));
+        Some((extent.sector, sectors))
+    }
+
+    /// What was being destaged is on the platters.
+    pub(super) fn destaged(&mut self, mechanics: &Mechanics) {
+        let Some((index, sectors)) = self.destaging.take() else { return };
+        self.sectors -= sectors;
+        let extent = &mut self.extents[index];
+        extent.sector += sectors;
+        extent.sectors -= sectors;
+        if extent.sectors > 0 {
+            extent.place = mechanics.geometry.place(extent.sector);
+        } else {
+            self.older -= usize::from(extent.epoch < self.epoch);
+            self.extents.swap_remove(index);
+        }
+    }
+
+    /// A flush: all that is dirty now is to be destaged. Answers the number of the flush.
+    pub(super) fn flush(&mut self) -> u64 {
+        self.epoch += 1;
+        self.older = self.extents.len();
+        self.epoch
+    }
+
+    /// Whether all that was dirty at this flush is on the platters.
+    pub(super) fn is_flushed(&self, flush: u64) -> bool {
+        self.older == 0 || self.extents.iter().all(|extent| extent.epoch >= flush)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+}

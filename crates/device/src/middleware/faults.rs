@@ -1,0 +1,164 @@
+//! Faults by chance: errors, stalls, completions that get lost, and writes of which only a part reaches the medium.
+//!
+//! What happens to a command is drawn when it is submitted, so equal seeds and loads give equal faults. A command that
+//! the wrapped device has not refused still ends exactly once: a lost one with a timeout, when the host gives it up.
+
+use hoistway_blk::{Instant, Nanos, Op, Status};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::random::{Random, from_ms};
+
+/// How often what goes wrong: the `[faults]` section of a preset.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultParameters {
+    /// Reads and writes that end with an error of the medium, of a million.
+    pub errors_per_million: f64,
+    /// Commands that take longer, of a million.
+    pub stalls_per_million: f64,
+    /// By how much, ms.
+    pub stall_ms: f64,
+    /// Commands whose completion gets lost, of a million.
+    pub lost_per_million: f64,
+    /// When the host gives up a lost command, ms after its submission.
+    pub lost_after_ms: f64,
+    /// Writes of several logical blocks of which only a first part is written, and which end with an error; of a million.
+    pub torn_writes_per_million: f64,
+}
+
+/// The wrapper.
+pub struct FaultInjector {
+    inner: Box<dyn Device>,
+    /// Chances out of 2^32.
+    error: u64,
+    stall: u64,
+    lost: u64,
+    torn: u64,
+    stalls_for: Nanos,
+    lost_after: Nanos,
+    /// What happens to each command in flight, by its tag.
+    fates: Vec<Fate>,
+    random: Random,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Well,
+    Error,
+    Stall,
+    /// Given up at this time.
+    Lost(Instant),
+    Torn,
+}
+
+const CERTAIN: u64 = 1 << 32;
+
+fn chance(per_million: f64) -> u64 {
+    (per_million / 1e6 * CERTAIN as f64).round() as u64
+}
+
+impl FaultInjector {
+    /// Puts faults into `inner`, drawn from `seed`.
+    #[must_use]
+    pub fn new(inner: Box<dyn Device>, parameters: &FaultParameters, seed: u64) -> FaultInjector {
+        let tags = usize::from(inner.shape().hw_queues) * inner.shape().queue_depth as usize;
+        FaultInjector {
+            error: chance(parameters.errors_per_million),
+            stall: chance(parameters.stalls_per_million),
+            lost: chance(parameters.lost_per_million),
+            torn: chance(parameters.torn_writes_per_million),
+            stalls_for: from_ms(parameters.stall_ms),
+            lost_after: from_ms(parameters.lost_after_ms),
+            fates: vec![Fate::Well; tags],
+            // Other faults than the device's own chances.
+            random: Random::from_seed(seed ^ 0x6661_756c_7473),
+            inner,
+        }
+    }
+
+    /// Draws what happens. One number decides, so that rare faults exclude each other.
+    fn draw(&mut self, now: Instant, command: &Command) -> Fate {
+        let drawn = self.random.below(CERTAIN);
+        let transfers = matches!(command.op, Op::Read | Op::Write);
+        let mut below = self.lost;
+        if drawn < below {
+            return Fate::Lost(now + self.lost_after);
+        }
+        below += self.stall;
+        if drawn < below {
+            return Fate::Stall;
+        }
+        below += self.error;
+        if drawn < below {
+            return if transfers { Fate::Error } else { Fate::Well };
+        }
+        below += self.torn;
+        if drawn < below && command.op == Op::Write && command.sectors > self.block_sectors() {
+            return Fate::Torn;
+        }
+        Fate::Well
+    }
+
+    fn block_sectors(&self) -> u32 {
+        (self.inner.shape().logical_block_bytes / 512).max(1)
+    }
+
+    /// The part of a torn write that is written: at least one block, and not all.
+    fn torn(&mut self, command: Command) -> Command {
+        let block = self.block_sectors();
+        let blocks = u64::from(command.sectors / block).max(2);
+        let written = 1 + self.random.below(blocks - 1);
+        Command { sectors: (written as u32 * block).min(command.sectors), ..command }
+    }
+
+    /// Lets what the wrapped device has scheduled since go wrong.
+    fn spoil(&mut self, from: usize, schedule: &mut Schedule) {
+        for completion in &mut schedule.completions[from..] {
+            let Some(fate) = self.fates.get_mut(completion.tag as usize) else { continue };
+            match std::mem::replace(fate, Fate::Well) {
+                Fate::Well => {}
+                Fate::Error => completion.status = Status::Medium,
+                Fate::Torn => completion.status = Status::IoError,
+                Fate::Stall => completion.at += self.stalls_for,
+                Fate::Lost(given_up) => {
+                    completion.at = completion.at.max(given_up);
+                    completion.status = Status::Timeout;
+                }
+            }
+        }
+    }
+}
+
+impl Device for FaultInjector {
+    fn shape(&self) -> &Shape {
+        self.inner.shape()
+    }
+
+    fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
+        let fate = self.draw(now, &command);
+        let tag = command.tag as usize;
+        let passed = if fate == Fate::Torn { self.torn(command) } else { command };
+        if tag >= self.fates.len() {
+            self.fates.resize(tag + 1, Fate::Well);
+        }
+        let before = std::mem::replace(&mut self.fates[tag], fate);
+        let from = schedule.completions.len();
+        if let Err(refusal) = self.inner.submit(now, passed, schedule) {
+            self.fates[tag] = before;
+            return Err(refusal);
+        }
+        self.spoil(from, schedule);
+        Ok(())
+    }
+
+    fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
+        let from = schedule.completions.len();
+        self.inner.wake(now, alarm, schedule);
+        self.spoil(from, schedule);
+    }
+
+    fn tracer(&self) -> Option<&super::Tracer> {
+        self.inner.tracer()
+    }
+}

@@ -1,0 +1,194 @@
+//! A cloud volume: so many I/Os and megabytes a second, and more while credits last.
+//!
+//! Two token buckets of each kind. One fills at the base rate and holds the credits; the other holds nothing and only
+//! spaces commands, so that they are never faster than the burst rate. Commands pass in the order of arrival, flushes
+//! without a price. Without a burst both rates are the base rate.
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
+
+/// What a volume may do: the `[throttle]` section of a preset.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThrottleParameters {
+    /// I/Os a second.
+    pub iops: f64,
+    /// An I/O of more than so many kibibytes (1024 bytes) counts as several.
+    pub io_kib: u32,
+    /// Megabytes (10^6 bytes) a second.
+    pub mb_per_s: f64,
+    /// What it may do while credits last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<ThrottleBurst>,
+}
+
+/// Bursts: the `[throttle.burst]` section. A volume begins with all its credits, and gains them at its base rate.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThrottleBurst {
+    /// I/Os a second while credits last.
+    pub iops: f64,
+    /// I/O credits that it holds at most.
+    pub ios: f64,
+    /// Megabytes (10^6 bytes) a second while credits last.
+    pub mb_per_s: f64,
+    /// Credits in megabytes (10^6 bytes) that it holds at most.
+    pub mb: f64,
+}
+
+/// The wrapper.
+pub struct Throttle {
+    inner: Box<dyn Device>,
+    /// An I/O of more bytes counts as several.
+    io_bytes: u64,
+    /// Buckets of I/Os: credits and spacing.
+    ios: [Bucket; 2],
+    /// Buckets of bytes: credits and spacing.
+    bytes: [Bucket; 2],
+    /// Commands that wait, and when each may go.
+    waiting: VecDeque<(Instant, Command)>,
+    /// An alarm is set.
+    is_set: bool,
+}
+
+/// The wrapper's own alarm; those of the wrapped device follow.
+const OWN_ALARM: u32 = 0;
+
+/// When a device that has refused a command is asked again.
+const RETRY: Nanos = Nanos(20_000);
+
+/// Tokens, counted in the time that they take to come.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// A token comes every so many ps.
+    token_ps: u128,
+    /// What the full bucket holds, ps.
+    holds_ps: u128,
+    /// When it will be full, ps.
+    full_at_ps: u128,
+}
+
+impl Bucket {
+    fn new(tokens_per_s: f64, holds: f64) -> Bucket {
+        let token_ps = 1e12 / tokens_per_s;
+        Bucket { token_ps: (token_ps as u128).max(1), holds_ps: (holds * token_ps) as u128, full_at_ps: 0 }
+    }
+
+    /// When so many tokens are there. More than the bucket holds are there when it is full.
+    fn ready_ps(&self, tokens: u64) -> u128 {
+        let left_ps = self.holds_ps.saturating_sub(u128::from(tokens) * self.token_ps);
+        self.full_at_ps.saturating_sub(left_ps)
+    }
+
+    fn take(&mut self, at_ps: u128, tokens: u64) {
+        self.full_at_ps = self.full_at_ps.max(at_ps) + u128::from(tokens) * self.token_ps;
+    }
+}
+
+impl Throttle {
+    /// A volume on `inner`, with all its credits.
+    #[must_use]
+    pub fn new(inner: Box<dyn Device>, parameters: &ThrottleParameters) -> Throttle {
+        let (iops, bytes_per_s) = (parameters.iops, parameters.mb_per_s * 1e6);
+        let (ios, bytes) = match &parameters.burst {
+            None => ([Bucket::new(iops, 0.0); 2], [Bucket::new(bytes_per_s, 0.0); 2]),
+            Some(burst) => (
+                [Bucket::new(iops, burst.ios), Bucket::new(burst.iops.max(iops), 0.0)],
+                [Bucket::new(bytes_per_s, burst.mb * 1e6), Bucket::new((burst.mb_per_s * 1e6).max(bytes_per_s), 0.0)],
+            ),
+        };
+        let io_bytes = u64::from(parameters.io_kib) * 1024;
+        Throttle { inner, io_bytes, ios, bytes, waiting: VecDeque::new(), is_set: false }
+    }
+
+    /// What a command costs: I/Os and bytes.
+    fn price(&self, command: &Command) -> (u64, u64) {
+        match command.op {
+            Op::Read | Op::Write => {
+                let bytes = u64::from(command.sectors) * SECTOR_BYTES;
+                (bytes.div_ceil(self.io_bytes).max(1), bytes)
+            }
+            Op::Flush | Op::Discard | Op::WriteZeroes => (0, 0),
+        }
+    }
+
+    /// When a command may go that comes at `now`, ps.
+    fn may_go_ps(&self, now: Instant, (ios, bytes): (u64, u64)) -> u128 {
+        let earliest_ps = self.waiting.back().map_or(now, |&(at, _)| at.max(now)).0;
+        let of_ios = self.ios.iter().map(|bucket| bucket.ready_ps(ios));
+        let of_bytes = self.bytes.iter().map(|bucket| bucket.ready_ps(bytes));
+        of_ios.chain(of_bytes).fold(u128::from(earliest_ps) * 1000, u128::max)
+    }
+
+    fn pay(&mut self, at_ps: u128, (ios, bytes): (u64, u64)) {
+        self.ios.iter_mut().for_each(|bucket| bucket.take(at_ps, ios));
+        self.bytes.iter_mut().for_each(|bucket| bucket.take(at_ps, bytes));
+    }
+
+    /// Passes a call on to the wrapped device and counts its alarms up.
+    fn inner<R>(&mut self, schedule: &mut Schedule, call: impl FnOnce(&mut dyn Device, &mut Schedule) -> R) -> R {
+        let from = schedule.alarms.len();
+        let answer = call(&mut *self.inner, schedule);
+        for (_, alarm) in &mut schedule.alarms[from..] {
+            *alarm += 1;
+        }
+        answer
+    }
+
+    fn set_alarm(&mut self, now: Instant, schedule: &mut Schedule) {
+        if let (false, Some(&(at, _))) = (self.is_set, self.waiting.front()) {
+            self.is_set = true;
+            schedule.alarms.push((at.max(now), OWN_ALARM));
+        }
+    }
+}
+
+impl Device for Throttle {
+    fn shape(&self) -> &Shape {
+        self.inner.shape()
+    }
+
+    fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
+        let price = self.price(&command);
+        let at_ps = self.may_go_ps(now, price);
+        // To the next nanosecond.
+        let at = Instant(u64::try_from(at_ps.div_ceil(1000)).unwrap_or(u64::MAX));
+        if self.waiting.is_empty() && at <= now {
+            self.inner(schedule, |inner, schedule| inner.submit(now, command, schedule))?;
+        } else {
+            self.waiting.push_back((at, command));
+            self.set_alarm(now, schedule);
+        }
+        if price != (0, 0) {
+            self.pay(at_ps, price);
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
+        if alarm != OWN_ALARM {
+            self.inner(schedule, |inner, schedule| inner.wake(now, alarm - 1, schedule));
+            return;
+        }
+        self.is_set = false;
+        while let Some(&(at, command)) = self.waiting.front()
+            && at <= now
+        {
+            if self.inner(schedule, |inner, schedule| inner.submit(now, command, schedule)).is_err() {
+                self.is_set = true;
+                schedule.alarms.push((now + RETRY, OWN_ALARM));
+                return;
+            }
+            self.waiting.pop_front();
+        }
+        self.set_alarm(now, schedule);
+    }
+
+    fn tracer(&self) -> Option<&super::Tracer> {
+        self.inner.tracer()
+    }
+}

@@ -1,0 +1,121 @@
+//! An SSD of phase-change memory: low and symmetric latency, no erase blocks and so no garbage collection.
+//!
+//! A command passes a serial front end; its pages of 4 KiB then go to the channels that hold them, each of which does
+//! one thing at a time, first come, first served. A write is durable when it completes, so a flush has nothing to do.
+//! Everything is known at submission: no alarms, no memory.
+
+use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES, Status};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::random::{Random, UniformTime, from_us};
+
+/// What an [`Optane`] drive is made of: the `[optane]` section of a preset.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptaneParameters {
+    /// From the submission until the command is at the drive, us.
+    pub host_to_device_us: f64,
+    /// From the drive's completion until the host sees it, us.
+    pub device_to_host_us: f64,
+    /// Time that a read of up to 4 KiB occupies the front end, us.
+    pub read_command_us: f64,
+    /// Time that any other command of up to 4 KiB occupies the front end, us.
+    pub write_command_us: f64,
+    /// What a longer read occupies the front end for beyond that: megabytes (10^6 bytes) a second.
+    pub read_mb_per_s: f64,
+    /// What a longer write occupies the front end for beyond that: megabytes (10^6 bytes) a second.
+    pub write_mb_per_s: f64,
+    /// Channels that work independently of each other.
+    pub channels: u32,
+    /// Time in which a channel reads or writes 4 KiB, us.
+    pub access_us: f64,
+    /// It is drawn uniformly from plus or minus this much of itself, percent.
+    pub access_jitter_percent: f64,
+}
+
+/// The model.
+#[derive(Clone, Debug)]
+pub struct Optane {
+    shape: Shape,
+    inbound: Nanos,
+    outbound: Nanos,
+    read_command: Nanos,
+    write_command: Nanos,
+    /// Transfer of a sector beyond 4 KiB, ns: of a read, of a write.
+    sector_ns: [f64; 2],
+    access: UniformTime,
+    front_free: Instant,
+    /// When each channel has done everything that it was given.
+    channels: Vec<Instant>,
+    random: Random,
+}
+
+/// Sectors of a page.
+const PAGE_SECTORS: u64 = 8;
+
+impl Optane {
+    /// A drive of this shape, idle. Everything random in it is drawn from `seed`.
+    #[must_use]
+    pub fn new(shape: Shape, parameters: &OptaneParameters, seed: u64) -> Optane {
+        let sector_ns = |mb_per_s: f64| SECTOR_BYTES as f64 * 1e3 / mb_per_s;
+        Optane {
+            shape,
+            inbound: from_us(parameters.host_to_device_us),
+            outbound: from_us(parameters.device_to_host_us),
+            read_command: from_us(parameters.read_command_us),
+            write_command: from_us(parameters.write_command_us),
+            sector_ns: [sector_ns(parameters.read_mb_per_s), sector_ns(parameters.write_mb_per_s)],
+            access: UniformTime::around(from_us(parameters.access_us), parameters.access_jitter_percent),
+            front_free: Instant::ZERO,
+            channels: vec![Instant::ZERO; parameters.channels.max(1) as usize],
+            random: Random::from_seed(seed),
+        }
+    }
+
+    /// Occupies the front end. Answers when the command is through.
+    #[inline]
+    fn pass_front(&mut self, at: Instant, is_read: bool, sectors: u32) -> Instant {
+        let command = if is_read { self.read_command } else { self.write_command };
+        let beyond = f64::from(sectors.saturating_sub(PAGE_SECTORS as u32));
+        let beyond = Nanos((beyond * self.sector_ns[usize::from(!is_read)]) as u64);
+        self.front_free = self.front_free.max(at) + command + beyond;
+        self.front_free
+    }
+
+    /// When the channels have all pages of a transfer.
+    #[inline]
+    fn access(&mut self, at: Instant, command: &Command) -> Instant {
+        let last = command.sector.0 + u64::from(command.sectors.max(1)) - 1;
+        let channels = self.channels.len() as u64;
+        let mut done = at;
+        for page in command.sector.0 / PAGE_SECTORS..=last / PAGE_SECTORS {
+            let channel = &mut self.channels[(page % channels) as usize];
+            *channel = (*channel).max(at) + self.access.draw(&mut self.random);
+            done = done.max(*channel);
+        }
+        done
+    }
+}
+
+impl Device for Optane {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
+        let at = now + self.inbound;
+        let (status, done) = match command.op {
+            _ if !self.shape.holds(&command) => (Status::IoError, self.pass_front(at, false, 0)),
+            Op::Read | Op::Write => {
+                let through = self.pass_front(at, command.op == Op::Read, command.sectors);
+                (Status::Ok, self.access(through, &command))
+            }
+            Op::Flush | Op::Discard | Op::WriteZeroes => (Status::Ok, self.pass_front(at, false, 0)),
+        };
+        schedule.end(done + self.outbound, command.tag, status);
+        Ok(())
+    }
+
+    fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
+}

@@ -1,0 +1,188 @@
+//! Coarse presets: SSDs of which somebody has measured a few figures, each made into parameters of the flash model by the
+//! same rules. The measurements are a table; there is one preset for each of its lines.
+//!
+//! The figures are those that iocost (a controller of cgroups) needs: saturated bandwidth and 4 KiB I/Os a second. They
+//! say nothing of the latency of a single command, so those parameters are the same typical ones for all.
+
+use super::file::{Model, PresetFile, ShapeSection};
+use super::{Calibration, Residual};
+use crate::flash::{FlashParameters, Placement};
+
+/// What was measured, a line for each drive; medians where a drive was measured several times.
+const MEASURED: &str = include_str!("../../presets/ssd_models_iocost.csv");
+
+/// What the presets do where that was measured, a line for each drive. A test says what should be in it.
+const SIMULATED: &str = include_str!("../../presets/ssd_models_residuals.csv");
+
+/// Columns of [`MEASURED`].
+const NAME: usize = 0;
+const RUNS: usize = 1;
+const CAPACITY_GB: usize = 2;
+const FIGURES: [usize; 4] = [3, 5, 6, 8];
+const READ_SEQUENTIAL_KIOPS: usize = 4;
+const WRITE_SEQUENTIAL_KIOPS: usize = 7;
+
+/// What the presets are calibrated on, in the order of [`FIGURES`].
+const WHAT: [&str; 4] =
+    ["large reads, MB/s", "random 4 KiB reads, kIOPS", "large sequential writes, MB/s", "random 4 KiB writes, kIOPS"];
+
+/// A piece of flash that is read takes this long, us: typical for flash of three bits a cell.
+const READ_US: f64 = 80.0;
+
+/// Size of a large command.
+const LARGE_BYTES: f64 = 131_072.0;
+
+/// The names of the drives, in the order of the table.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    lines(MEASURED).map(|line| field(line, NAME))
+}
+
+/// The preset of this drive. It is as unchecked as any file.
+pub(super) fn file(name: &str) -> Option<PresetFile> {
+    let line = lines(MEASURED).find(|line| field(line, NAME) == name)?;
+    let number = |column: usize| field(line, column).parse::<f64>().ok();
+    let [read_mb_per_s, read_kiops, write_mb_per_s, write_kiops] = FIGURES.map(number);
+    let (read_mb_per_s, read_kiops) = (read_mb_per_s?, read_kiops?);
+    let (write_mb_per_s, write_kiops) = (write_mb_per_s?, write_kiops?);
+    let fastest_kiops = [read_kiops, write_kiops, number(READ_SEQUENTIAL_KIOPS)?, number(WRITE_SEQUENTIAL_KIOPS)?]
+        .into_iter()
+        .fold(0.0, f64::max);
+    // Faster than any SATA drive can be, or not.
+    let is_sata = read_mb_per_s < 600.0 && fastest_kiops > 90.0;
+    let shape = shape(number(CAPACITY_GB)?, is_sata);
+    let flash = flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops], fastest_kiops);
+    Some(PresetFile {
+        name: name.to_owned(),
+        title: format!("{} (coarse, from iocost measurements)", name.replace('_', " ")),
+        model: Model::Flash,
+        shape,
+        flash: Some(flash),
+        hdd: None,
+        null: None,
+        optane: None,
+        raid: None,
+        ssd: None,
+        throttle: None,
+        faults: None,
+        tracer: None,
+        calibration: Calibration {
+            on: format!(
+                "saturated bandwidth and random 4 KiB I/Os a second of {} measurement(s) for iocost (iocost-benchmarks)",
+                field(line, RUNS)
+            ),
+            valid_range: "saturated reads or writes, each alone. Latencies at low depth, mixed loads, flushes, \
+                          sequential 4 KiB I/O and pauses are typical values, not this drive's."
+                .to_owned(),
+            residuals: residuals(name, [read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]),
+            sources: sources(),
+        },
+    })
+}
+
+fn shape(capacity_gb: f64, is_sata: bool) -> ShapeSection {
+    ShapeSection {
+        capacity_gb,
+        logical_block_bytes: 512,
+        physical_block_bytes: 512,
+        hw_queues: if is_sata { 1 } else { 8 },
+        queue_depth: if is_sata { 32 } else { 1023 },
+        scsi: is_sata,
+        rotational: false,
+        write_cache: true,
+        fua: !is_sata,
+        max_sectors: 2560,
+        max_segments: 128,
+    }
+}
+
+fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fastest_kiops: f64) -> FlashParameters {
+    let rounded = |number: f64| (number * 1e3).round() / 1e3;
+    // The dies limit random reads, unless those are as fast as anything that the drive does: then the front end does.
+    let by_front_end = read_kiops > 0.95 * fastest_kiops;
+    let busy_dies = read_kiops * READ_US / 1e3;
+    let dies = if by_front_end { (busy_dies * 3.0).ceil() } else { busy_dies.round() }.max(2.0);
+    let read_us = if by_front_end { READ_US } else { dies * 1e3 / read_kiops };
+    // Large reads must not be limited by the dies.
+    let kib_for_reads = 1.6 * read_mb_per_s * read_us / dies / 1.024;
+    let read_piece_kib = ((kib_for_reads / 16.0 / 1e3).ceil().max(1.0) as u32).next_power_of_two() * 16;
+    // The dies take what either kind of writes shows that they can.
+    let programmed_mb_per_s = write_mb_per_s.max(write_kiops * 4.096);
+    // Programs of a millisecond, more or less.
+    let program_kib = (programmed_mb_per_s * 1e3 / dies / 1024.0).round().clamp(16.0, 512.0);
+    let command_us = rounded(1e3 / fastest_kiops);
+    // Transfers were measured with large commands; of their time the front end spends some on the command itself.
+    let beyond = |mb_per_s: f64| {
+        let large_us = LARGE_BYTES / mb_per_s;
+        rounded((LARGE_BYTES - 4096.0) / (large_us - command_us).max(large_us / 2.0))
+    };
+    FlashParameters {
+        host_to_device_us: 4.0,
+        device_to_host_us: 4.0,
+        fetches_commands: None,
+        command_us,
+        read_mb_per_s: beyond(read_mb_per_s),
+        // Slower than the dies only where random writes show that those are faster.
+        write_mb_per_s: beyond(if programmed_mb_per_s > write_mb_per_s {
+            write_mb_per_s
+        } else {
+            write_mb_per_s * 1.2
+        }),
+        acknowledge_us: 5.0,
+        dies: dies as u32,
+        read_us: rounded(read_us),
+        read_jitter_percent: 20.0,
+        read_piece_kib,
+        large_read_us: 0.0,
+        buffer_kib: (program_kib * dies * 2.0) as u32,
+        program_kib: program_kib as u32,
+        program_us: rounded(program_kib * 1.024 * dies / programmed_mb_per_s * 1e3),
+        program_jitter_percent: 10.0,
+        placement: Placement::IdleDie,
+        program_suspend_us: None,
+        random_write_amplification: Some(rounded((programmed_mb_per_s / (write_kiops * 4.096)).max(1.0))),
+        flush_us: 100.0,
+        discard_us: 10.0,
+        arbitration: None,
+        translation: None,
+        slc_cache: None,
+        drain_pause: None,
+        stall: None,
+    }
+}
+
+fn residuals(name: &str, measured: [f64; 4]) -> Vec<Residual> {
+    let Some(line) = lines(SIMULATED).find(|line| field(line, NAME) == name) else { return Vec::new() };
+    let residual = |(index, what): (usize, &str)| {
+        let model = field(line, index + 1).parse().ok()?;
+        Some(Residual { what: what.to_owned(), measured: measured[index], model })
+    };
+    WHAT.into_iter().enumerate().filter_map(residual).collect()
+}
+
+fn sources() -> std::collections::BTreeMap<String, String> {
+    [
+        ("shape.capacity_gb", "the table"),
+        ("flash.command_us", "the greatest number of I/Os a second of the table, sequential ones included"),
+        ("flash.dies", "random reads of the table, if a piece takes 80 us; not the number of dies that the drive has"),
+        ("flash.read_us", "typical, then adjusted to random reads of the table"),
+        ("flash.read_mb_per_s", "the table"),
+        ("flash.write_mb_per_s", "the table"),
+        ("flash.program_us", "writes of the table, in programs of about a millisecond"),
+        ("flash.random_write_amplification", "large writes of the table over random ones"),
+        ("flash.acknowledge_us", "typical, not measured"),
+        ("flash.buffer_kib", "assumed: two programs for each die"),
+    ]
+    .into_iter()
+    .map(|(key, source)| (key.to_owned(), source.to_owned()))
+    .collect()
+}
+
+/// The lines of a table without its head.
+fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
+    table.lines().skip(1).filter(|line| !line.is_empty())
+}
+
+/// A field of a line. None of those that are used here has quotes.
+fn field(line: &'static str, column: usize) -> &'static str {
+    line.split(',').nth(column).unwrap_or_default()
+}

@@ -1,0 +1,151 @@
+//! A RAID controller: many hardware queues, one set of tags for all of them, and one device behind it.
+//!
+//! The card takes commands until its tags are used up and passes them on in the order of arrival, as many as the inner
+//! device holds. What many hardware queues cost is not here: it is the host's.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use hoistway_blk::{Instant, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::random::from_us;
+
+/// What a [`Raid`] is made of: the `[raid]` section of a preset.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RaidParameters {
+    /// The device behind the card: a built-in preset.
+    pub inner: String,
+    /// Commands that the card holds, of all hardware queues together. What comes beyond is refused until one completes.
+    pub host_tags: u32,
+    /// What the card adds to each command, us.
+    pub command_us: f64,
+}
+
+/// The model.
+pub struct Raid {
+    shape: Shape,
+    inner: Box<dyn Device>,
+    command: Nanos,
+    host_tags: usize,
+    /// Commands that the card holds and has not passed on.
+    waiting: VecDeque<Command>,
+    /// Commands at the inner device, by its tag: their own tags.
+    passed: Vec<u32>,
+    free: Vec<u32>,
+    /// When the inner device completes commands, of those for which that is known: its tags come back then.
+    coming_back: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// When the host sees completions: the card's tags come back then.
+    completing: BinaryHeap<Reverse<Instant>>,
+    /// Commands that the host has not seen complete.
+    held: usize,
+    /// The alarm that was set last and has not come.
+    alarm_at: Option<Instant>,
+}
+
+/// The card's own alarm; those of the inner device follow.
+const OWN_ALARM: u32 = 0;
+
+impl Raid {
+    /// A card of this shape before `inner`.
+    #[must_use]
+    pub fn new(shape: Shape, parameters: &RaidParameters, inner: Box<dyn Device>) -> Raid {
+        let depth = u32::from(inner.shape().hw_queues) * inner.shape().queue_depth;
+        Raid {
+            shape,
+            inner,
+            command: from_us(parameters.command_us),
+            host_tags: parameters.host_tags.max(1) as usize,
+            waiting: VecDeque::new(),
+            passed: vec![0; depth as usize],
+            free: (0..depth).rev().collect(),
+            coming_back: BinaryHeap::new(),
+            completing: BinaryHeap::new(),
+            held: 0,
+            alarm_at: None,
+        }
+    }
+
+    /// Takes back the tags of what has completed by now.
+    fn settle(&mut self, now: Instant) {
+        while let Some(&Reverse((at, tag))) = self.coming_back.peek()
+            && at <= now
+        {
+            self.coming_back.pop();
+            self.free.push(tag);
+        }
+        while self.completing.peek().is_some_and(|&Reverse(at)| at <= now) {
+            self.completing.pop();
+            self.held -= 1;
+        }
+    }
+
+    /// Passes on what the inner device has room for.
+    fn pass_on(&mut self, now: Instant, schedule: &mut Schedule) {
+        while let (Some(&command), Some(&tag)) = (self.waiting.front(), self.free.last()) {
+            let queue = command.queue % self.inner.shape().hw_queues.max(1);
+            let (completions, alarms) = (schedule.completions.len(), schedule.alarms.len());
+            if self.inner.submit(now, Command { tag, queue, ..command }, schedule).is_err() {
+                break;
+            }
+            self.waiting.pop_front();
+            self.free.pop();
+            self.passed[tag as usize] = command.tag;
+            self.translate(completions, alarms, schedule);
+        }
+        if !self.waiting.is_empty()
+            && let Some(&Reverse((at, _))) = self.coming_back.peek()
+            && self.alarm_at.is_none_or(|set| set > at)
+        {
+            self.alarm_at = Some(at);
+            schedule.alarms.push((at, OWN_ALARM));
+        }
+    }
+
+    /// Makes the card's of what the inner device has scheduled since.
+    fn translate(&mut self, completions: usize, alarms: usize, schedule: &mut Schedule) {
+        for completion in &mut schedule.completions[completions..] {
+            let tag = completion.tag;
+            self.coming_back.push(Reverse((completion.at, tag)));
+            completion.tag = self.passed[tag as usize];
+            completion.at += self.command;
+            self.completing.push(Reverse(completion.at));
+        }
+        for (_, alarm) in &mut schedule.alarms[alarms..] {
+            *alarm += 1;
+        }
+    }
+}
+
+impl Device for Raid {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
+        self.settle(now);
+        if self.held == self.host_tags {
+            return Err(Refusal::UntilCompletion);
+        }
+        self.held += 1;
+        self.waiting.push_back(command);
+        self.pass_on(now, schedule);
+        Ok(())
+    }
+
+    fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
+        if alarm == OWN_ALARM {
+            if self.alarm_at.is_some_and(|at| at <= now) {
+                self.alarm_at = None;
+            }
+        } else {
+            let (completions, alarms) = (schedule.completions.len(), schedule.alarms.len());
+            self.inner.wake(now, alarm - 1, schedule);
+            self.translate(completions, alarms, schedule);
+        }
+        self.settle(now);
+        self.pass_on(now, schedule);
+    }
+}

@@ -1,0 +1,53 @@
+//! The coarse presets do what was measured of their drives, and say how well.
+
+mod closed_loop;
+
+use closed_loop::{Process, run};
+use hoistway_blk::Nanos;
+use hoistway_device::Preset;
+
+/// Coarse presets come after those with a file of their own.
+fn coarse() -> impl Iterator<Item = Preset> {
+    Preset::builtin_names().map(|name| Preset::builtin(name).unwrap()).filter(|preset| preset.title.contains("(coarse"))
+}
+
+/// I/Os a second, the first half second left out.
+fn iops(preset: &Preset, process: Process) -> f64 {
+    let ios = |ms| {
+        let measured = run(&mut *preset.build(1), &[process], Nanos::from_millis(ms), 1);
+        measured[0].iter().map(|cell| cell.ios as f64).sum::<f64>()
+    };
+    (ios(2500) - ios(500)) / 2.0
+}
+
+/// What the preset does where the drive was measured: MB/s, kIOPS, MB/s, kIOPS.
+fn simulated(preset: &Preset) -> [f64; 4] {
+    let depth = preset.shape().queue_depth.min(256);
+    let (reads, writes) = (Process::random(depth, 100), Process::random(depth, 0));
+    let large = |process: Process, sequential| {
+        iops(preset, Process { sectors: 256, sequential, depth: depth.min(64), ..process }) * 131_072.0 / 1e6
+    };
+    [large(reads, false), iops(preset, reads) / 1e3, large(writes, true), iops(preset, writes) / 1e3]
+}
+
+#[test]
+fn there_are_36_coarse_presets_and_each_is_within_ten_percent_of_what_was_measured() {
+    assert_eq!(coarse().count(), 36);
+    let mut table = "device,read_mb_per_s,random_read_kiops,write_mb_per_s,random_write_kiops\n".to_owned();
+    let mut wrong = Vec::new();
+    for preset in coarse() {
+        let simulated = simulated(&preset);
+        let [a, b, c, d] = simulated;
+        table += &format!("{},{a:.0},{b:.1},{c:.0},{d:.1}\n", preset.name);
+        let residuals = &preset.calibration().residuals;
+        if residuals.len() != 4 {
+            wrong.push(format!("{} has {} residuals", preset.name, residuals.len()));
+        }
+        for (residual, simulated) in residuals.iter().zip(simulated) {
+            if residual.error_percent().abs() > 10.0 || (simulated / residual.model - 1.0).abs() > 0.02 {
+                wrong.push(format!("{}, {}: measured {}, {simulated}", preset.name, residual.what, residual.measured));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}\nssd_models_residuals.csv should be\n{table}", wrong.join("\n"));
+}
