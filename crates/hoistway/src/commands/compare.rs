@@ -119,6 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
     notices.extend(try_settings(&settings, &config)?);
     notices.extend(legacy_notice(&schedulers, arguments.kernel));
+    notices.extend(reaction_notice(&schedulers, &workload));
     notices.extend(workload.notices.iter().cloned());
     let output = Output::open(arguments.output.as_deref())?;
     let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, &output)).transpose()?;
@@ -293,6 +294,16 @@ fn legacy_notice(schedulers: &[String], kernel: Kernel) -> Option<String> {
             "{}: the legacy single queue, which Linux {kernel} no longer has; run as in 4.20, the last release with it.",
             legacy.join(", ")
         )
+    })
+}
+
+/// cfq gives turns to whoever comes first after a completion. Simulated processes come at once, which no real one does.
+fn reaction_notice(schedulers: &[String], workload: &Workload) -> Option<String> {
+    let wanted = schedulers.iter().any(|name| name == "cfq") && workload.processes.len() > 1;
+    wanted.then(|| {
+        "cfq: how it divides the device among processes depends on how fast they react, which is not modelled yet: \
+         its sum is a prediction, its shares and longest latencies are not."
+            .to_owned()
     })
 }
 
