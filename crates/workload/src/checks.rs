@@ -55,7 +55,7 @@ pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
     for &lane in s.direction.lanes() {
         whole_sectors(context, "ba", align[lane])?;
         if align[lane] == 0 || align[lane] > REGION_MAX {
-            return Err(context.error("ba", "the alignment is out of range"));
+            return Err(context.error("ba", "the alignment is out of range").hinting("expected 512 bytes to 1 EiB"));
         }
     }
     let smallest = s.direction.lanes().iter().map(|&lane| u64::from(sizes[lane].min())).min().unwrap_or(0);
@@ -137,7 +137,8 @@ fn sizes(context: &JobContext<'_>, lane: usize) -> Result<Sizes, JobFileError> {
             whole_sectors(context, option, bytes)?;
         }
         if bytes == 0 || bytes > BLOCK_MAX {
-            return Err(context.error(option, &format!("a block of {bytes} bytes is out of range")));
+            let error = context.error(option, &format!("a block of {bytes} bytes is out of range"));
+            return Err(error.hinting("expected 512 bytes to 1 GiB"));
         }
         Ok(bytes as u32)
     };

@@ -74,7 +74,7 @@ fn an_option_that_does_not_exist_with_the_one_that_was_meant() {
 
 #[test]
 fn a_value_that_cannot_be() {
-    job_refused(job_with("bs=0"), &["load.fio:4:", "bs:", "0 bytes is out of range"]);
+    job_refused(job_with("bs=0"), &["load.fio:4:", "bs:", "0 bytes is out of range", "expected 512 bytes to 1 GiB"]);
     job_refused(job_with("iodepth=many"), &["load.fio:4:", "iodepth:", "\"many\"", "whole number"]);
     job_refused(job_with("rw=sideways"), &["load.fio:4:", "rw:", "\"sideways\"", "after rand"]);
     job_refused(job_with("rwmixread=101"), &["load.fio:4:", "rwmixread:", "100"]);
@@ -347,4 +347,36 @@ fn recordings_that_are_not_there() {
     fs::create_dir_all(folder.path().join("empty/inside")).unwrap();
     refused(folder.path(), &["conform", "empty"], &["empty: no recordings", "expected *.jsonl or *.jsonl.gz"]);
     refused(folder.path(), &["conform"], &["required arguments", "\n  <TRACE|FOLDER>"]);
+}
+
+#[test]
+fn a_file_of_the_queue_that_the_kernel_would_refuse_is_refused_with_what_is_possible() {
+    for (setting, words) in [
+        ("nr_requests", "expected KEY=VALUE"),
+        ("nr_requests=x", "expected a whole number"),
+        ("nr_requests=2049", "at most 2048"),
+        ("colour=1", "expected one of nr_requests, nomerges"),
+        ("write_cache=foo", "EINVAL"),
+        ("nomerges=-1", "EINVAL"),
+        ("max_sectors_kb=3", "EINVAL"),
+        ("fua=1", "can only be read"),
+        ("scheduler=bfq", "use --schedulers"),
+        ("rq_affinity=2", "completions run on the submitter's CPU"),
+        ("iosched/fifo_batch=1", "use --set"),
+    ] {
+        compare_refused(&["--queue", setting], &["--queue", words]);
+    }
+    let none = ["--queue", "nr_requests=40", "--schedulers", "none"];
+    compare_refused(&none, &["--queue nr_requests with none", "the device has 32 tags"]);
+}
+
+#[test]
+fn a_limit_of_a_cgroup_names_a_group_of_the_job_file_and_what_the_kernel_takes() {
+    for (limit, words) in [
+        ("slow", "expected a cgroup and its limits"),
+        ("slow rbps=1000", "no job is in cgroup \"slow\""),
+        ("/ rbps=1000", "no job is in cgroup"),
+    ] {
+        compare_refused(&["--io-max", limit], &["--io-max", words]);
+    }
 }
