@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
     notices.extend(try_settings(&settings, &config)?);
     notices.extend(legacy_notice(&schedulers, arguments.kernel));
-    notices.extend(reaction_notice(&schedulers, &workload));
+    notices.extend(reaction_notices(&schedulers, &workload, config.hw_queues.min(config.cpus)));
     notices.extend(workload.notices.iter().cloned());
     let output = Output::open(arguments.output.as_deref())?;
     let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, &output)).transpose()?;
@@ -297,14 +297,21 @@ fn legacy_notice(schedulers: &[String], kernel: Kernel) -> Option<String> {
     })
 }
 
-/// cfq gives turns to whoever comes first after a completion. Simulated processes come at once, which no real one does.
-fn reaction_notice(schedulers: &[String], workload: &Workload) -> Option<String> {
-    let wanted = schedulers.iter().any(|name| name == "cfq") && workload.processes.len() > 1;
-    wanted.then(|| {
-        "cfq: how it divides the device among processes depends on how fast they react, which is not modelled yet: \
-         its sum is a prediction, its shares and longest latencies are not."
-            .to_owned()
-    })
+/// cfq gives turns, and kyber the few tokens that it leaves to several hardware queues, to whoever comes first after a
+/// completion. Simulated processes come at once, which no real one does.
+fn reaction_notices(schedulers: &[String], workload: &Workload, hw_queues: u16) -> Vec<String> {
+    let concerned = schedulers.iter().filter(|name| match name.as_str() {
+        "cfq" => workload.processes.len() > 1,
+        "kyber" => workload.processes.len() > 1 && hw_queues > 1,
+        _ => false,
+    });
+    let notice = |name: &String| {
+        format!(
+            "{name}: how it divides the device among processes depends on how fast they react, which is not modelled \
+             yet: its sum is a prediction, its shares and longest latencies are not."
+        )
+    };
+    concerned.map(notice).collect()
 }
 
 type Settings = BTreeMap<String, Vec<(String, String)>>;
