@@ -1,0 +1,30 @@
+//! Commands that fail at the device fail for the process that waits for them.
+
+use hoistway_blk::{ALL_SCHEDULERS, Kernel};
+use hoistway_device::Preset;
+use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run};
+use hoistway_workload::{Environment, Workload};
+
+const JOB: &str = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\nbs=4k\niodepth=8\nruntime=1\n\
+                   [reader]\nrw=randread\n[writer]\nrw=randwrite\n";
+
+fn errors(faults: &str, scheduler: &str) -> Vec<i32> {
+    let workload = Workload::parse(JOB, "test.fio", &Environment::empty()).unwrap();
+    let text = include_str!("../../device/presets/intel-s3520-1600gb.toml");
+    let preset = Preset::from_toml(&format!("{text}\n{faults}"), "faulty.toml").unwrap();
+    let queue = QueueSettings::new(Kernel::V6_18, 8);
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, runtime: None };
+    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
+    let processes = run(&scenario, &spec, &Control::default()).unwrap().processes;
+    processes.iter().map(|process| process.error).collect()
+}
+
+#[test]
+fn a_process_whose_io_fails_learns_of_it_and_stops() {
+    let faults = "[faults]\nerrors_per_million = 20000\nstalls_per_million = 0\nstall_ms = 0\nlost_per_million = 0\n\
+                  lost_after_ms = 30000\ntorn_writes_per_million = 0\n";
+    for scheduler in ALL_SCHEDULERS {
+        assert_eq!(errors("", scheduler), [0, 0], "{scheduler}");
+        assert!(errors(faults, scheduler).iter().all(|&errno| errno != 0), "{scheduler}");
+    }
+}
