@@ -14,6 +14,8 @@ pub trait Sharing: Sized + 'static {
     type Lock<T>: Lock<T>;
     /// A word that several CPUs read and change.
     type Word: Word;
+    /// Whether it pays to put work off that would need a lock.
+    const CONTENDS: bool = true;
 }
 
 /// Mutual exclusion around a value. Locks are not re-entrant and no path of the block layer holds two, but for kyber's:
@@ -59,6 +61,7 @@ pub struct Threads;
 impl Sharing for Local {
     type Lock<T> = RefCell<T>;
     type Word = Cell<u64>;
+    const CONTENDS: bool = false;
 }
 
 impl Sharing for Threads {

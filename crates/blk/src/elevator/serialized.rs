@@ -75,7 +75,7 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     fn locked<R>(&self, now: Now, calls: &mut Calls, body: impl FnOnce(&mut Custody<S>, &mut Calls) -> R) -> R {
         self.custody.with(|custody| {
-            if self.needs.completions == Completions::Deferred {
+            if self.defers() {
                 self.finished.drain(|id| custody.call(now, calls, |policy, cx| policy.finish(cx, id)));
             }
             let answer = body(custody, calls);
@@ -179,12 +179,17 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     /// A request that was inserted has been released.
     #[inline]
     pub fn finish(&self, now: Now, id: RqId, calls: &mut Calls) {
-        match self.needs.completions {
-            Completions::Deferred => self.finished.add(id),
-            Completions::AtOnce => {
-                self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.finish(cx, id)));
-            }
+        if self.defers() {
+            self.finished.add(id);
+        } else {
+            self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.finish(cx, id)));
         }
+    }
+
+    /// Whether completions wait for the next lock hold: if the policy allows it, and if there is anybody to contend with.
+    #[inline]
+    fn defers(&self) -> bool {
+        Sh::CONTENDS && self.needs.completions == Completions::Deferred
     }
 
     /// A request that was given out comes back; its insertion follows.
