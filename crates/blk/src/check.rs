@@ -14,9 +14,9 @@ pub(crate) enum Checked {
 
 const DURABLE: BioFlags = BioFlags::PREFLUSH.with(BioFlags::FUA);
 
-/// Looks at a bio. Without a write cache there is nothing to flush, and its flags for that are taken away.
+/// Looks at a bio. `takes_polled` tells whether it may ask to be polled for. Without a write cache there is nothing to flush, and its flags for that are taken away.
 #[inline]
-pub(crate) fn check(limits: &Limits, bio: &mut Bio) -> Checked {
+pub(crate) fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     if !limits.is_aligned(bio.sector, bio.sectors) {
         return Checked::Ends(Status::IoError);
     }
@@ -35,6 +35,9 @@ pub(crate) fn check(limits: &Limits, bio: &mut Bio) -> Checked {
                 return Checked::Ends(Status::Ok);
             }
         }
+    }
+    if bio.flags.contains(BioFlags::POLLED) && !takes_polled {
+        return Checked::Ends(Status::NotSupported);
     }
     let supported = match bio.op {
         Op::Read | Op::Write => true,

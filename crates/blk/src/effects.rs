@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::bio::{Bio, Status};
 use crate::elevator::Calls;
-use crate::ids::{HctxId, Waiter};
+use crate::ids::{HctxId, QueueId, Waiter};
 use crate::queue::HctxRun;
 use crate::request::Rq;
 use crate::time::{Instant, Nanos};
@@ -31,6 +31,13 @@ pub enum Effect {
         hctx: HctxId,
         /// Not before this has passed. A later request for the same queue replaces an earlier one.
         delay: Nanos,
+    },
+    /// Run a hardware queue of another queue, with which this one shares a [`TagSet`](crate::TagSet), on a worker.
+    RunOther {
+        /// Whose.
+        queue: QueueId,
+        /// Which.
+        hctx: HctxId,
     },
     /// Run all hardware queues on workers.
     RunAll {

@@ -336,6 +336,7 @@ mod tests {
             nr_requests: None,
             nomerges: NoMerges::All,
             limits: Limits::default(),
+            ..QueueConfig::new(Kernel::V6_18)
         };
         for scheduler in ALL_SCHEDULERS {
             let front: Front<Local> = Front::new(&config, scheduler).unwrap();

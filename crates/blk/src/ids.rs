@@ -76,6 +76,11 @@ id! {
     Waiter(u32)
 }
 
+id! {
+    /// A queue among those that share a tag set, in the order in which they joined it.
+    QueueId(u32)
+}
+
 impl CgroupId {
     /// The root of the hierarchy.
     pub const ROOT: CgroupId = CgroupId(0);

@@ -177,6 +177,10 @@ pub struct Generation {
     pub merge_needs_equal_cgroup: bool,
     /// What a shallow depth means.
     pub shallow: ShallowRule,
+    /// Whether a queue whose driver tags are host-wide has one map of scheduler tags for all its hardware queues.
+    pub one_scheduler_map: bool,
+    /// Whether there are hardware queues for reads alone and for polled I/O.
+    pub queue_types: bool,
     /// The software limit of a request in sectors, unless the user sets another.
     pub max_sectors_cap: u32,
     /// Whether "run all" of a scheduler that is not multi-queue aware runs one hardware queue.
@@ -217,6 +221,8 @@ static GENERATIONS: [Generation; 7] = {
         merge_needs_equal_priority: false,
         merge_needs_equal_cgroup: false,
         shallow: ShallowRule::PerWord,
+        one_scheduler_map: false,
+        queue_types: false,
         max_sectors_cap: 2560,
         single_dispatch: false,
         flushes_bypass_scheduler: true,
@@ -240,6 +246,7 @@ static GENERATIONS: [Generation; 7] = {
     };
     const V5_10: Generation = Generation {
         kernel: Kernel::V5_10,
+        queue_types: true,
         fetch: Fetch::Batch { stop_without_tag: false },
         leftovers_at_head: false,
         plug_order: PlugOrder::Fifo,
@@ -251,6 +258,7 @@ static GENERATIONS: [Generation; 7] = {
     };
     const V6_3: Generation = Generation {
         kernel: Kernel::V6_3,
+        one_scheduler_map: true,
         fetch: Fetch::Batch { stop_without_tag: true },
         direct_issue: DirectIssue::Always,
         plug_limit: 32,

@@ -23,6 +23,7 @@
 mod attributes;
 mod bio;
 mod check;
+mod cpu_map;
 mod driver;
 mod effects;
 mod elevator;
@@ -52,6 +53,7 @@ mod tunables;
 
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
+pub use cpu_map::{CpuMap, QueueType};
 pub use driver::{Driver, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
@@ -62,7 +64,7 @@ pub use flush_queue::FlushSteps;
 pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
-pub use ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, SECTOR_BYTES, Sector, Waiter};
+pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
 pub use io_max::{Charge, IoMax, IoMaxError, THROTTLE_ROUND, THROTTLE_SLICE, THROTTLE_SLICE_WITH_LOW_LIMIT, Throttle};
 pub use ioprio::{IoPriority, PriorityClass};
 pub use kernel::{
@@ -92,6 +94,6 @@ pub use schedulers::{
 };
 pub use sharing::{Local, Lock, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
-pub use tags::{Depth, Sleeper, TagBitmap, Tags, WaitQueues};
+pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};
 pub use time::{Hz, Instant, Nanos, Now, Tick};
 pub use tunables::{Grammar, StoreError, Tunable, Unit};

@@ -36,6 +36,7 @@ impl Random {
 struct Device {
     random: Random,
     depth: u32,
+    host_wide: bool,
     /// Pieces of budget that are left, and whether somebody was refused one.
     budget: u32,
     short_of_budget: bool,
@@ -59,7 +60,7 @@ impl Driver for Device {
     }
 
     fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
-        let of_this_hctx = |other: &&Rq| other.hctx == rq.hctx;
+        let of_this_hctx = |other: &&Rq| self.host_wide || other.hctx == rq.hctx;
         let tag = rq.driver_tag.expect("what is sent has a driver tag");
         assert!(tag < self.depth, "tag {tag} of {}", self.depth);
         assert!(
@@ -135,15 +136,19 @@ impl World {
     fn new(seed: u64, kernel: Kernel, scheduler: &str) -> Self {
         let mut random = Random(seed);
         let nomerges = [NoMerges::All, NoMerges::All, NoMerges::Cheap, NoMerges::Nothing][random.below(4) as usize];
-        let config = QueueConfig {
+        let mut config = QueueConfig {
             kernel,
             cpus: 1 + random.below(4) as u16,
             hw_queues: 1 + random.below(4) as u16,
             queue_depth: [1, 2, 4, 7, 32][random.below(5) as usize],
-            nr_requests: None,
+            host_wide_tags: random.one_in(3),
             nomerges,
             limits: Limits { max_sectors: 64, max_write_zeroes_sectors: 32, ..Limits::default() },
+            ..QueueConfig::new(kernel)
         };
+        if kernel.generation().queue_types {
+            config.read_queues = random.below(3) as u16;
+        }
         let queue = Queue::new(&config, scheduler).expect("a valid configuration");
         let task = |number| Task {
             cpu: CpuId(number as u16 % config.cpus),
@@ -156,6 +161,7 @@ impl World {
             device: Device {
                 random: Random(random.next()),
                 depth: config.queue_depth,
+                host_wide: config.host_wide_tags,
                 budget: if random.one_in(2) { 1 + random.below(4) as u32 } else { u32::MAX / 2 },
                 short_of_budget: false,
                 refuses: random.one_in(2),
@@ -335,11 +341,13 @@ impl World {
                     let cpu = self.some_cpu();
                     self.call(cpu, |queue, cx| queue.kick_requeue(cx));
                 }
+                Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
                 Effect::SetTimer(at) => self.timer = Some(at),
                 Effect::CancelTimer => self.timer = None,
             }
         }
-        let tags = self.config.queue_depth * u32::from(self.queue.hw_queues());
+        let spaces = if self.config.host_wide_tags { 1 } else { u32::from(self.queue.hw_queues()) };
+        let tags = self.config.queue_depth * spaces;
         assert!(self.queue.driver_tags_in_use() <= tags);
     }
 

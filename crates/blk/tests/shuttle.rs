@@ -213,7 +213,7 @@ impl Contended {
     fn free(&self, number: u32, tag: u32) {
         self.tags.free(tag, CpuId(number as u16), |sleeper| match sleeper {
             Sleeper::Submitter(waiter) => self.beds.wake(waiter),
-            Sleeper::Hctx(_) => unreachable!("only submitters sleep"),
+            Sleeper::Hctx(_) | Sleeper::HctxOf(..) => unreachable!("only submitters sleep"),
         });
     }
 }
@@ -319,6 +319,7 @@ fn a_queue_serves_everything(scheduler: &'static str, kernel: Kernel, threads: u
             nr_requests: None,
             nomerges: NoMerges::Nothing,
             limits: Limits::default(),
+            ..QueueConfig::new(kernel)
         };
         let queue = Queue::new(&config, scheduler).expect("a valid configuration");
         let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });

@@ -215,15 +215,7 @@ fn watch(finished: &Receiver<()>, threads: u32, shared: &Shared, what: &str) {
 }
 
 fn config(kernel: Kernel, threads: u16, hw_queues: u16, queue_depth: u32) -> QueueConfig {
-    QueueConfig {
-        kernel,
-        cpus: threads,
-        hw_queues,
-        queue_depth,
-        nr_requests: None,
-        nomerges: NoMerges::All,
-        limits: Limits::default(),
-    }
+    QueueConfig { kernel, cpus: threads, hw_queues, queue_depth, ..QueueConfig::new(kernel) }
 }
 
 /// Devices from one tag to many, that answer at once or late.

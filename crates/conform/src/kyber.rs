@@ -10,7 +10,7 @@ mod clock;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, Calls, CgroupId, ControllerRound, CpuId, Domain, HctxId, Hz, Instant, IoContextId, Kyber, KyberChoice,
+    Bio, Calls, CgroupId, ControllerRound, CpuId, CpuMap, Domain, HctxId, Hz, Instant, IoContextId, Kyber, KyberChoice,
     KyberConfig, Limits, Local, MergeRules, NoMerges, Now, Place, RequestPool, Rq, RqId, Tick,
 };
 use hoistway_trace::iosched::{
@@ -60,7 +60,7 @@ enum Finding {
 /// The most tokens of each domain.
 pub(crate) fn tokens(header: &Header) -> [u32; 4] {
     let config = KyberConfig::new(kernel_of(header).generation(), 1, 1);
-    let fresh: Kyber<Local> = Kyber::new(config, &[HctxId(0)], 0);
+    let fresh: Kyber<Local> = Kyber::new(config, &CpuMap::of_one_type(&[HctxId(0)]), 0);
     Domain::ALL.map(|domain| fresh.depth(domain))
 }
 
@@ -133,7 +133,7 @@ impl Replay {
         let segments = queue.max_segments.min(u32::from(u16::MAX)) as u16;
         let limits = Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments);
         let replay = Replay {
-            kyber: Kyber::new(config, &hctx_of_cpu(trace), capacity),
+            kyber: Kyber::new(config, &CpuMap::of_one_type(&hctx_of_cpu(trace)), capacity),
             rules: MergeRules::new(kernel.generation(), limits, nomerges),
             depths,
             hz: Hz(trace.header.hz.0),

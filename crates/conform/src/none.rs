@@ -132,6 +132,7 @@ impl Replay {
                 u32::MAX,
                 queue.max_segments.min(u32::from(u16::MAX)) as u16,
             ),
+            ..QueueConfig::new(kernel)
         };
         let queue = Queue::new(&config, "none");
         let queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;

@@ -1,8 +1,8 @@
 //! What is true of a scheduler's tunables in a kernel, found out by asking and setting the policy itself.
 
 use hoistway_blk::{
-    Bfq, BfqConfig, Calls, Cfq, CfqConfig, DeadlineGeneration, Elevator, HctxId, Instant, Kernel, Kyber, KyberConfig,
-    Local, MqDeadline, MqDeadlineConfig, StoreError, Tunable,
+    Bfq, BfqConfig, Calls, Cfq, CfqConfig, CpuMap, DeadlineGeneration, Elevator, HctxId, Instant, Kernel, Kyber,
+    KyberConfig, Local, MqDeadline, MqDeadlineConfig, StoreError, Tunable,
 };
 
 /// A device for which defaults are asked.
@@ -38,7 +38,7 @@ pub(crate) fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Eleva
         }
         "kyber" => {
             let config = KyberConfig::new(generation, capacity, device.queue_depth);
-            Elevator::kyber(Kyber::new(config, &[HctxId(0)], capacity))
+            Elevator::kyber(Kyber::new(config, &CpuMap::of_one_type(&[HctxId(0)]), capacity))
         }
         "bfq" => Elevator::bfq(Bfq::new(BfqConfig::new(generation, capacity, device.rotational), capacity), capacity),
         "deadline" => {
@@ -202,6 +202,7 @@ mod tests {
                         nr_requests: None,
                         nomerges: NoMerges::All,
                         limits,
+                        ..QueueConfig::new(kernel)
                     };
                     assert_eq!(config.scheduler_depth(), device.nr_requests());
                     let Ok(queue) = Queue::<Local>::new(&config, scheduler) else { continue };

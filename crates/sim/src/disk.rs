@@ -91,6 +91,7 @@ impl QueueSettings {
                     shape.max_segments,
                 )
             },
+            ..QueueConfig::new(self.kernel)
         }
     }
 }

@@ -46,6 +46,7 @@ impl Load {
             nr_requests: (scheduler != "none").then_some(2 * depth.max(4)),
             nomerges: NoMerges::All,
             limits: Limits::default(),
+            ..QueueConfig::new(Kernel::DEFAULT)
         };
         let limit = if scheduler == "none" { depth } else { depth.div_ceil(2) } as usize;
         let mut load = Load {

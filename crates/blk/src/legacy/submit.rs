@@ -101,7 +101,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             submission.stage = match submission.stage {
                 Stage::Enter => {
                     let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
-                    match check(&self.rules.limits, bio) {
+                    match check(&self.rules.limits, true, bio) {
                         Checked::Goes => {
                             cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
                             self.split(cx, submission)

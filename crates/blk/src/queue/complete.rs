@@ -76,10 +76,11 @@ impl<Sh: Sharing> Queue<Sh> {
         // The slot is back before the tag that names it can be given out again.
         self.pool.put(rq);
         if let Some(tag) = driver_tag {
-            self.free_tag(cx, &self.driver_tags[hctx.index()], tag);
+            self.free_driver_tag(cx, hctx, tag);
         }
-        if let Some(tags) = self.scheduler_tags.get(hctx.index()) {
-            self.free_tag(cx, tags, slot_tag);
+        if let Some(tags) = self.scheduler_tags_of(hctx) {
+            let (cpu, effects) = (cx.cpu, &mut *cx.effects);
+            tags.free(slot_tag, cpu, |sleeper| effects.push(self.wake_up(sleeper)));
         }
         self.restart(cx, hctx);
     }
@@ -92,22 +93,23 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    /// Frees a tag and wakes whoever's turn has come.
+    /// Frees a driver tag and wakes whoever's turn has come.
     #[inline]
-    pub(super) fn free_tag<D, P>(&self, cx: &mut Cx<'_, D, P>, tags: &Tags<Sh>, tag: u32) {
+    pub(super) fn free_driver_tag<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId, tag: u32) {
         let (cpu, effects) = (cx.cpu, &mut *cx.effects);
-        tags.free(tag, cpu, |sleeper| effects.push(wake_up(sleeper)));
+        self.driver_tags.free(tag, hctx, cpu, |sleeper| effects.push(self.wake_up(sleeper)));
     }
 
     /// Wakes somebody else: a wake-up reached a sleeper that has no use for these tags.
     pub(super) fn pass_wake_up_on<D, P>(&self, cx: &mut Cx<'_, D, P>, tags: &Tags<Sh>) {
-        tags.pass_on(|sleeper| cx.effects.push(wake_up(sleeper)));
+        tags.pass_on(|sleeper| cx.effects.push(self.wake_up(sleeper)));
     }
-}
 
-fn wake_up(sleeper: Sleeper) -> Effect {
-    match sleeper {
-        Sleeper::Submitter(waiter) => Effect::Wake(waiter),
-        Sleeper::Hctx(hctx) => Effect::RunHctx { hctx, delay: Nanos::ZERO },
+    fn wake_up(&self, sleeper: Sleeper) -> Effect {
+        match sleeper {
+            Sleeper::Submitter(waiter) => Effect::Wake(waiter),
+            Sleeper::HctxOf(queue, hctx) if queue != self.tag_user() => Effect::RunOther { queue, hctx },
+            Sleeper::Hctx(hctx) | Sleeper::HctxOf(_, hctx) => Effect::RunHctx { hctx, delay: Nanos::ZERO },
+        }
     }
 }

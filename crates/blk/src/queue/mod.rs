@@ -15,6 +15,7 @@ mod complete;
 mod flush;
 mod freeze;
 mod insert;
+mod poll;
 mod reconfigure;
 mod requeue;
 mod run;
@@ -31,18 +32,22 @@ pub(crate) use run::HctxRun;
 pub use submit::{Submission, Submitted};
 pub use unplug::PlugFlush;
 
+use std::sync::Arc;
+
+use crate::bio::Bio;
+use crate::cpu_map::{CpuMap, QueueType};
 use crate::effects::Effects;
 use crate::elevator::{Elevator, PolicyCx, Scheduler};
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
-use crate::ids::{CpuId, HctxId, RqId};
+use crate::ids::{CpuId, HctxId, QueueId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::request::{RequestPool, Rq};
 use crate::schedulers::{Bfq, BfqConfig, Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
 use crate::sharing::{Lock, Sharing, Word};
-use crate::tags::Tags;
+use crate::tags::{TagLayout, TagSet, TagUser, Tags};
 use crate::time::Now;
 use crate::tunables::StoreError;
 use freeze::Gate;
@@ -79,8 +84,14 @@ pub struct QueueConfig {
     pub cpus: u16,
     /// Hardware queues, at least 1; more than CPUs are reduced to the number of CPUs.
     pub hw_queues: u16,
+    /// Hardware queues for reads alone; 0 if they use the others.
+    pub read_queues: u16,
+    /// Hardware queues for I/O whose submitter polls; 0 if nobody can.
+    pub poll_queues: u16,
     /// Driver tags of each hardware queue, at least 1.
     pub queue_depth: u32,
+    /// All hardware queues share one space of driver tags.
+    pub host_wide_tags: bool,
     /// Scheduler tags of each hardware queue; `None` for the kernel's default. Without a scheduler it bounds the
     /// driver tags in use.
     pub nr_requests: Option<u32>,
@@ -123,13 +134,17 @@ pub struct Queue<Sh: Sharing> {
     rules: MergeRules,
     elevator: Elevator<Sh>,
     pool: RequestPool<Sh>,
-    /// Request slots of each hardware queue: scheduler tags with a scheduler, else driver tags.
+    /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
+    nr_requests: u32,
+    /// From the slots of one hardware queue to those of the next; 0 if all have one tag space.
     slots_per_hctx: u32,
-    driver_tags: Vec<Tags<Sh>>,
-    /// Empty without a scheduler.
+    driver_tags: TagUser<Sh>,
+    /// Empty without a scheduler, a single map for all hardware queues, or one for each.
     scheduler_tags: Vec<Tags<Sh>>,
     hctxs: Vec<HardwareQueue<Sh>>,
-    hctx_of_cpu: Vec<HctxId>,
+    cpu_map: CpuMap,
+    /// Whether polled I/O is let in.
+    takes_polled: bool,
     requeued: Sh::Lock<Vec<Rq>>,
     /// For each hardware queue.
     flush_queues: Vec<Sh::Lock<FlushQueue>>,
@@ -140,6 +155,23 @@ pub struct Queue<Sh: Sharing> {
 }
 
 impl QueueConfig {
+    /// One CPU, one hardware queue of 32 tags, and everything else as it is by default.
+    #[must_use]
+    pub fn new(kernel: Kernel) -> Self {
+        QueueConfig {
+            kernel,
+            cpus: 1,
+            hw_queues: 1,
+            read_queues: 0,
+            poll_queues: 0,
+            queue_depth: 32,
+            host_wide_tags: false,
+            nr_requests: None,
+            nomerges: NoMerges::All,
+            limits: Limits::default(),
+        }
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         let fail = |text: String| Err(ConfigError(text));
         if self.cpus == 0 {
@@ -147,6 +179,13 @@ impl QueueConfig {
         }
         if !(1..=HW_QUEUES_MAX).contains(&self.hw_queues) {
             return fail(format!("{} hardware queues: expected 1 to {HW_QUEUES_MAX}", self.hw_queues));
+        }
+        let queues = [self.read_queues, self.poll_queues];
+        if let Some(count) = queues.into_iter().find(|&count| count > HW_QUEUES_MAX) {
+            return fail(format!("{count} hardware queues of a type: expected 0 to {HW_QUEUES_MAX}"));
+        }
+        if queues != [0, 0] && !self.kernel.generation().queue_types {
+            return fail(format!("Linux {} has no hardware queues for reads or polling", self.kernel));
         }
         if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
             return fail(format!("queue depth {}: expected 1 to {QUEUE_DEPTH_MAX}", self.queue_depth));
@@ -163,11 +202,27 @@ impl QueueConfig {
         self.nr_requests.map_or(2 * self.queue_depth.min(128), |nr| nr.max(NR_REQUESTS_MIN))
     }
 
-    /// The hardware queue of each CPU: each serves a run of neighbouring CPUs (`block-layer.md` 10).
+    /// The hardware queues and their CPUs.
     #[must_use]
-    pub fn hctx_of_cpu(&self) -> Vec<HctxId> {
-        let (cpus, queues) = (u32::from(self.cpus), u32::from(self.hw_queues.min(self.cpus)));
-        (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect()
+    pub fn cpu_map(&self) -> CpuMap {
+        CpuMap::new(self.cpus, [self.hw_queues, self.read_queues, self.poll_queues])
+    }
+
+    /// Maps of scheduler tags.
+    fn scheduler_maps(&self) -> u32 {
+        let one = self.host_wide_tags && self.kernel.generation().one_scheduler_map;
+        if one { 1 } else { u32::from(self.cpu_map().hctxs()) }
+    }
+
+    /// Tags for the driver of a device like this, or of several behind one controller.
+    #[must_use]
+    pub fn tag_layout(&self) -> TagLayout {
+        TagLayout {
+            hctxs: self.cpu_map().hctxs(),
+            depth: self.queue_depth,
+            host_wide: self.host_wide_tags,
+            cpus: self.cpus,
+        }
     }
 }
 
@@ -182,10 +237,29 @@ impl<Sh: Sharing> Queue<Sh> {
         Queue::with_elevator(config, elevator)
     }
 
+    /// Makes a queue that shares driver tags with others (several disks of one controller, several namespaces of one
+    /// drive). Effects that wake one of the others' hardware queues name it by its [`tag_user`](Self::tag_user).
+    ///
+    /// # Errors
+    /// If the name is unknown, the configuration contradicts itself, or it does not fit the tag set.
+    pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
+        config.check()?;
+        let asked = config.tag_layout();
+        let has = (tags.hctxs(), tags.depth(), tags.is_host_wide());
+        if has != (asked.hctxs, asked.depth, asked.host_wide && asked.hctxs > 1) {
+            return Err(ConfigError(format!(
+                "a queue with {} hardware queues of {} tags does not fit a tag set for {} of {}",
+                asked.hctxs, asked.depth, has.0, has.1
+            )));
+        }
+        let elevator = Queue::make_elevator(config, scheduler)?;
+        Queue::build(config, elevator, TagUser::join(tags))
+    }
+
     /// The scheduler of this name for a queue of this kind.
     fn make_elevator(config: &QueueConfig, scheduler: &str) -> Result<Elevator<Sh>, ConfigError> {
         let depth = config.scheduler_depth();
-        let capacity = depth * u32::from(config.hw_queues.min(config.cpus));
+        let capacity = depth * config.scheduler_maps();
         Ok(match scheduler {
             "none" => Elevator::None,
             "mq-deadline" => {
@@ -194,7 +268,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
             "kyber" => {
                 let policy = KyberConfig::new(config.kernel.generation(), depth, config.queue_depth);
-                Elevator::kyber(Kyber::new(policy, &config.hctx_of_cpu(), capacity))
+                Elevator::kyber(Kyber::new(policy, &config.cpu_map(), capacity))
             }
             "bfq" => {
                 let policy = BfqConfig::new(config.kernel.generation(), depth, config.limits.rotational);
@@ -216,54 +290,59 @@ impl<Sh: Sharing> Queue<Sh> {
     /// If the configuration contradicts itself.
     pub fn with_elevator(config: &QueueConfig, elevator: Elevator<Sh>) -> Result<Self, ConfigError> {
         config.check()?;
+        Queue::build(config, elevator, TagUser::join(&TagSet::private(config.tag_layout())))
+    }
+
+    fn build(config: &QueueConfig, elevator: Elevator<Sh>, mut driver_tags: TagUser<Sh>) -> Result<Self, ConfigError> {
         let generation = config.kernel.generation();
-        let hw_queues = config.hw_queues.min(config.cpus);
-        let hctx_of_cpu = config.hctx_of_cpu();
-        let hctxs = (0..hw_queues).map(HctxId).map(|id| {
-            let served = (0..config.cpus).map(CpuId).filter(|cpu| hctx_of_cpu[cpu.index()] == id);
-            HardwareQueue::new(id, served.collect())
-        });
-        let hctxs = hctxs.collect();
-        let driver_depth = match (elevator.is_none(), config.nr_requests) {
-            (true, Some(nr)) if nr.max(NR_REQUESTS_MIN) > config.queue_depth => {
+        let cpu_map = config.cpu_map();
+        let hctxs = cpu_map.hctxs();
+        let nr_requests = match (elevator.is_none(), config.nr_requests.map(|nr| nr.max(NR_REQUESTS_MIN))) {
+            (false, _) => config.scheduler_depth(),
+            (true, None) => config.queue_depth,
+            (true, Some(nr)) if nr <= config.queue_depth => nr,
+            (true, Some(nr)) => {
                 return Err(ConfigError(format!(
                     "nr_requests {nr} without a scheduler: the device has {} tags",
                     config.queue_depth
                 )));
             }
-            (true, Some(nr)) => nr.max(NR_REQUESTS_MIN),
-            _ => config.queue_depth,
         };
+        driver_tags.set_limit(if elevator.is_none() { nr_requests } else { config.queue_depth });
         let flush_queue = |index: u16| {
             // Behind the ids that tags name.
             Sh::Lock::new(FlushQueue::new(RqId(u32::MAX - u32::from(index))))
         };
-        let tags = |depth, min_shallow| -> Vec<Tags<Sh>> {
-            let one = |_| Tags::new(depth, usize::from(config.cpus), generation.shallow, min_shallow);
-            (0..hw_queues).map(one).collect()
+        // The slots of all requests: those of each space of the tags that they are allocated with.
+        let spaces = match (elevator.is_none(), config.host_wide_tags) {
+            (true, true) => 1,
+            (true, false) => u32::from(hctxs),
+            (false, _) => config.scheduler_maps(),
         };
-        let (slots_per_hctx, scheduler_tags) = if elevator.is_none() {
-            (driver_depth, Vec::new())
-        } else {
-            (config.scheduler_depth(), tags(config.scheduler_depth(), elevator.min_shallow()))
-        };
+        let of_space = if elevator.is_none() { config.queue_depth } else { nr_requests };
+        let scheduler_maps = if elevator.is_none() { 0 } else { spaces };
+        let scheduler_map =
+            |_| Tags::new(nr_requests, usize::from(config.cpus), generation.shallow, elevator.min_shallow());
         Ok(Queue {
             config: config.clone(),
             gate: Gate::new(config.cpus),
             generation,
             rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
-            elevator,
-            pool: RequestPool::new(slots_per_hctx * u32::from(hw_queues)),
-            slots_per_hctx,
-            driver_tags: tags(driver_depth, None),
-            scheduler_tags,
-            hctxs,
-            hctx_of_cpu,
+            pool: RequestPool::new(of_space * spaces),
+            nr_requests,
+            slots_per_hctx: if spaces == 1 { 0 } else { of_space },
+            driver_tags,
+            scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),
+            hctxs: (0..hctxs).map(HctxId).map(|id| HardwareQueue::new(id, cpu_map.served(id).to_vec())).collect(),
+            // Before there were types of hardware queues the flag meant nothing.
+            takes_polled: config.poll_queues > 0 || !generation.queue_types,
+            cpu_map,
             requeued: Sh::Lock::new(Vec::new()),
-            flush_queues: (0..hw_queues).map(flush_queue).collect(),
+            flush_queues: (0..hctxs).map(flush_queue).collect(),
             flush_commands: Sh::Lock::new(Vec::new()),
             quiesced: Sh::Word::new(0),
             affinity: Affinity::default(),
+            elevator,
         })
     }
 
@@ -288,7 +367,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Requests that each hardware queue can have at once.
     #[must_use]
     pub fn nr_requests(&self) -> u32 {
-        self.slots_per_hctx
+        self.nr_requests
     }
 
     /// A hardware queue.
@@ -297,11 +376,24 @@ impl<Sh: Sharing> Queue<Sh> {
         &self.hctxs[id.index()]
     }
 
-    /// The hardware queue of a CPU.
+    /// The hardware queue of a CPU for everything that has no queues of its own.
     #[inline]
     #[must_use]
     pub fn hctx_of(&self, cpu: CpuId) -> HctxId {
-        self.hctx_of_cpu[cpu.index()]
+        self.cpu_map.hctx_of(cpu, QueueType::Default)
+    }
+
+    /// The hardware queue that an I/O takes which is submitted on this CPU.
+    #[inline]
+    #[must_use]
+    pub fn hctx_for(&self, cpu: CpuId, bio: &Bio) -> HctxId {
+        self.cpu_map.hctx_of(cpu, QueueType::of(bio.op, bio.flags))
+    }
+
+    /// Its number among the queues that share its driver tags.
+    #[must_use]
+    pub fn tag_user(&self) -> QueueId {
+        self.driver_tags.id()
     }
 
     /// Requests that exist now.
@@ -310,10 +402,10 @@ impl<Sh: Sharing> Queue<Sh> {
         self.pool.in_use()
     }
 
-    /// Driver tags that are taken now.
+    /// Driver tags that it has taken.
     #[must_use]
     pub fn driver_tags_in_use(&self) -> u32 {
-        self.driver_tags.iter().map(Tags::in_use).sum()
+        self.driver_tags.in_use()
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing, clamping and errors.
@@ -347,6 +439,12 @@ impl<Sh: Sharing> Queue<Sh> {
     #[inline]
     fn is_quiesced(&self) -> bool {
         self.quiesced.load() != 0
+    }
+
+    /// The scheduler tags of a hardware queue, if there is a scheduler.
+    #[inline]
+    fn scheduler_tags_of(&self, hctx: HctxId) -> Option<&Tags<Sh>> {
+        self.scheduler_tags.get(if self.slots_per_hctx == 0 { 0 } else { hctx.index() })
     }
 
     #[inline]

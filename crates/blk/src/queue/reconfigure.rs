@@ -8,6 +8,7 @@ use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, S
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
 use crate::sharing::Sharing;
+use crate::tags::TagUser;
 
 /// The kernel looks at so many characters of a scheduler's name.
 const NAME_MAX: usize = 15;
@@ -103,7 +104,7 @@ impl<Sh: Sharing> Queue<Sh> {
         }
         let config = QueueConfig { nr_requests: Some(wanted), ..self.config.clone() };
         let mut elevator = std::mem::replace(&mut self.elevator, Elevator::None);
-        elevator.grow(wanted * u32::from(self.hw_queues()));
+        elevator.grow(wanted * config.scheduler_maps());
         elevator.depth_updated(wanted);
         self.rebuild(config, elevator).map_err(ChangeError::Failed)
     }
@@ -111,8 +112,12 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Makes everything anew that depends on scheduler and number of requests, and keeps the rest: who waits at the
     /// gate, the hardware queues with their marks, the merge rules.
     fn rebuild(&mut self, config: QueueConfig, elevator: Elevator<Sh>) -> Result<(), ConfigError> {
-        let new = Queue::with_elevator(&config, elevator)?;
+        let fresh = TagUser::join(self.driver_tags.set());
+        let new = Queue::build(&config, elevator, fresh)?;
         let old = std::mem::replace(self, new);
+        // Others know it by its number.
+        self.driver_tags = old.driver_tags;
+        self.driver_tags.set_limit(if self.elevator.is_none() { self.nr_requests } else { config.queue_depth });
         self.gate = old.gate;
         self.hctxs = old.hctxs;
         self.rules = old.rules;

@@ -140,7 +140,7 @@ impl HctxRun {
         let busy = queue.hctxs[self.hctx.index()].busy() > 0;
         if !queue.elevator.is_none() {
             self.left = match queue.generation.fetch {
-                Fetch::Batch { .. } if !busy => queue.slots_per_hctx,
+                Fetch::Batch { .. } if !busy => queue.nr_requests,
                 Fetch::One | Fetch::Batch { .. } => 1,
             };
             Stage::Draw

@@ -11,7 +11,7 @@ use crate::ids::{CpuId, HctxId};
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::Sharing;
-use crate::tags::Depth;
+use crate::tags::Sleeper;
 use crate::time::Nanos;
 
 /// How a list fared.
@@ -28,6 +28,8 @@ enum Missing {
     Resource,
     /// Something that a completion brings back.
     Completion,
+    /// A driver tag for which others are in line, too: whoever frees one wakes us.
+    SharedTag,
 }
 
 impl<Sh: Sharing> Queue<Sh> {
@@ -85,9 +87,26 @@ impl<Sh: Sharing> Queue<Sh> {
         if self.take_driver_tag(cx.cpu, rq) {
             return None;
         }
+        if self.driver_tags.has_rivals() {
+            return self.lacks_shared_tag(cx.cpu, rq);
+        }
         // Marked first, tried once more after: a completion in between either frees the tag in time or sees the mark.
         self.hctxs[rq.hctx.index()].mark_restart();
         if self.take_driver_tag(cx.cpu, rq) { None } else { Some(Missing::Completion) }
+    }
+
+    /// Gets in line for a tag that completions elsewhere may free, and tries once more.
+    #[cold]
+    fn lacks_shared_tag(&self, cpu: CpuId, rq: &mut Rq) -> Option<Missing> {
+        let (tags, sleeper) = (self.driver_tags.of(rq.hctx), Sleeper::HctxOf(self.tag_user(), rq.hctx));
+        let joined = tags.wait_once(sleeper);
+        if !self.take_driver_tag(cpu, rq) {
+            return Some(Missing::SharedTag);
+        }
+        if joined {
+            tags.leave(sleeper);
+        }
+        None
     }
 
     /// Puts what could not be sent into the dispatch list and sees to it that somebody tries again.
@@ -103,7 +122,11 @@ impl<Sh: Sharing> Queue<Sh> {
             self.return_budget(cx, rq);
         }
         hctx.put_leftovers(list, self.generation.leftovers_at_head);
-        let delay = if !hctx.wants_restart() {
+        let is_in_line = || {
+            let sleeper = Sleeper::HctxOf(self.tag_user(), hctx.id());
+            self.driver_tags.of(hctx.id()).is_waiting(sleeper)
+        };
+        let delay = if !hctx.wants_restart() || (missing == Some(Missing::SharedTag) && !is_in_line()) {
             // Nobody is going to restart the queue, or somebody just tried.
             Some(Nanos::ZERO)
         } else if missing == Some(Missing::Resource) {
@@ -154,7 +177,7 @@ impl<Sh: Sharing> Queue<Sh> {
     #[inline]
     pub(super) fn take_driver_tag(&self, cpu: CpuId, rq: &mut Rq) -> bool {
         if rq.driver_tag.is_none() {
-            rq.driver_tag = self.driver_tags[rq.hctx.index()].try_take(cpu, Depth::Full);
+            rq.driver_tag = self.driver_tags.try_take(cpu, rq.hctx);
         }
         rq.driver_tag.is_some()
     }
@@ -165,7 +188,7 @@ impl<Sh: Sharing> Queue<Sh> {
             return;
         }
         if let Some(tag) = rq.driver_tag.take() {
-            self.free_tag(cx, &self.driver_tags[rq.hctx.index()], tag);
+            self.free_driver_tag(cx, rq.hctx, tag);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::check::{Checked, check};
 use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
 use crate::elevator::Allocation;
-use crate::ids::{HctxId, Waiter};
+use crate::ids::{CpuId, HctxId, Waiter};
 use crate::kernel::DirectIssue;
 use crate::merge::{self, NoMerges};
 use crate::plug::Plug;
@@ -16,7 +16,7 @@ use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::Sharing;
 use crate::split;
-use crate::tags::{Depth, Sleeper};
+use crate::tags::{Depth, Sleeper, Tags};
 use crate::time::Now;
 
 /// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it
@@ -158,7 +158,7 @@ impl<Sh: Sharing> Queue<Sh> {
                     return self.shut_out(cx, submission, plug);
                 }
                 submission.is_inside = true;
-                match check(&self.rules.limits, bio) {
+                match check(&self.rules.limits, self.takes_polled, bio) {
                     Checked::Goes => {
                         cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
                         self.enter(cx, submission)
@@ -173,8 +173,10 @@ impl<Sh: Sharing> Queue<Sh> {
                     self.add_to_plug_or_place(cx, submission, plug)
                 } else if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
                     self.end_bio(cx, submission, Status::Again)
-                } else if self.has_pending(self.hctx_of(cx.cpu)) {
-                    submission.run.start(self.hctx_of(cx.cpu));
+                } else if let hctx = self.hctx_of_submission(cx.cpu, submission)
+                    && self.has_pending(hctx)
+                {
+                    submission.run.start(hctx);
                     Stage::RunForTag
                 } else {
                     self.before_sleep(cx, submission, plug)
@@ -194,7 +196,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 Step::Done => Stage::Sleep,
             },
             Stage::Sleep => {
-                let hctx = self.hctx_of(cx.cpu);
+                let hctx = self.hctx_of_submission(cx.cpu, submission);
                 let tags = self.allocation_tags(hctx);
                 let sleeper = Sleeper::Submitter(submission.waiter);
                 let line = tags.wait(sleeper);
@@ -279,9 +281,15 @@ impl<Sh: Sharing> Queue<Sh> {
         let Some((hctx, line)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
         let woken = !tags.leave_line(line, Sleeper::Submitter(submission.waiter));
-        if woken && hctx != self.hctx_of(cx.cpu) {
+        let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
+        if woken && !std::ptr::eq(tags, wanted) {
             self.pass_wake_up_on(cx, tags);
         }
+    }
+
+    /// The hardware queue that the bio under way takes.
+    fn hctx_of_submission(&self, cpu: CpuId, submission: &Submission) -> HctxId {
+        submission.bio.as_ref().map_or_else(|| self.hctx_of(cpu), |bio| self.hctx_for(cpu, bio))
     }
 
     fn enter<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
@@ -291,6 +299,8 @@ impl<Sh: Sharing> Queue<Sh> {
             if bio.flags.contains(BioFlags::NOWAIT) {
                 return self.end_bio(cx, submission, Status::Again);
             }
+            // Nobody could poll for the parts together.
+            bio.flags = bio.flags.without(BioFlags::POLLED);
             let front = split::split(bio, at);
             cx.probe.event(cx.now, cx.cpu, Event::Split(&front));
             submission.remainder = submission.bio.replace(front);
@@ -333,7 +343,7 @@ impl<Sh: Sharing> Queue<Sh> {
             return Stage::Next;
         }
         let merged = if self.elevator.is_none() {
-            let hctx = &self.hctxs[self.hctx_of(cx.cpu).index()];
+            let hctx = &self.hctxs[self.hctx_of_submission(cx.cpu, submission).index()];
             hctx.merge_into_software_queue(cx.cpu, &self.rules, &mut submission.bio)
         } else {
             self.merge_into_elevator(cx, &mut submission.bio)
@@ -359,8 +369,17 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// The tags that allocation takes from.
-    fn allocation_tags(&self, hctx: HctxId) -> &crate::tags::Tags<Sh> {
-        self.scheduler_tags.get(hctx.index()).unwrap_or(&self.driver_tags[hctx.index()])
+    fn allocation_tags(&self, hctx: HctxId) -> &Tags<Sh> {
+        self.scheduler_tags_of(hctx).unwrap_or_else(|| self.driver_tags.of(hctx))
+    }
+
+    /// Takes a tag that a request can be made with.
+    #[inline]
+    fn take_allocation_tag(&self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
+        match self.scheduler_tags_of(hctx) {
+            Some(tags) => tags.try_take(cpu, depth),
+            None => self.driver_tags.try_allocate(cpu, hctx),
+        }
     }
 
     /// Takes a tag for the bio and makes a request of it; leaves the bio where it is, and answers no, if there is none.
@@ -371,8 +390,8 @@ impl<Sh: Sharing> Queue<Sh> {
         submission: &mut Submission,
         plug: Option<&mut Plug>,
     ) -> bool {
-        let hctx = self.hctx_of(cx.cpu);
         let Some(bio) = submission.bio.as_ref() else { return false };
+        let hctx = self.hctx_for(cx.cpu, bio);
         let is_flush = is_flush_type(bio.op, bio.flags);
         let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
         let uses_elevator = !by_passes;
@@ -390,7 +409,7 @@ impl<Sh: Sharing> Queue<Sh> {
         } else {
             Depth::Full
         };
-        let Some(tag) = self.allocation_tags(hctx).try_take(cx.cpu, depth) else { return false };
+        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else { return false };
         let Some(bio) = submission.bio.take() else { return false };
         let now = self.time_under(plug, cx.now);
         let mut rq = self.pool.take(self.slot(hctx, tag));

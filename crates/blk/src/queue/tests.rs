@@ -135,6 +135,7 @@ fn config(kernel: Kernel) -> QueueConfig {
         nr_requests: None,
         nomerges: NoMerges::All,
         limits: Limits::default(),
+        ..QueueConfig::new(kernel)
     }
 }
 
@@ -259,6 +260,7 @@ impl Bench {
                 }
                 Effect::Wake(waiter) => format!("wake {}", waiter.0),
                 Effect::RunHctx { hctx, delay } => format!("run {}{}", hctx.0, in_time(delay)),
+                Effect::RunOther { queue, hctx } => format!("run {} of {}", hctx.0, queue.0),
                 Effect::RunAll { delay } => format!("run all{}", in_time(delay)),
                 Effect::KickRequeue => "kick".into(),
                 Effect::SetTimer(_) => "set timer".into(),
@@ -294,6 +296,7 @@ impl Bench {
                 hctxs.into_iter().for_each(|hctx| self.run(hctx.0));
             }
             Effect::KickRequeue => self.call(|queue, cx, _| queue.kick_requeue(cx)),
+            Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
             Effect::SetTimer(_) | Effect::CancelTimer => {}
         }
     }

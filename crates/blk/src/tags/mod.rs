@@ -2,9 +2,12 @@
 //! (driver tags), and the sleepers that wait for one.
 
 mod bitmap;
+mod set;
 mod wait;
 
 pub use bitmap::{Depth, TagBitmap, wake_batch, word_bits};
+pub(crate) use set::TagUser;
+pub use set::{TagLayout, TagSet};
 pub use wait::{Sleeper, WaitQueues};
 
 use crate::ids::CpuId;
@@ -84,6 +87,27 @@ impl<Sh: Sharing> Tags<Sh> {
     pub fn wait(&self, sleeper: Sleeper) -> u8 {
         self.sleeping.fetch_add(1);
         self.wait.with(|wait| wait.join(sleeper))
+    }
+
+    /// Puts a sleeper in line, unless it is there already. Answers whether it has joined.
+    pub(crate) fn wait_once(&self, sleeper: Sleeper) -> bool {
+        self.sleeping.fetch_add(1);
+        let joined = self.wait.with(|wait| {
+            let joins = !wait.contains(sleeper);
+            if joins {
+                wait.join(sleeper);
+            }
+            joins
+        });
+        if !joined {
+            self.sleeping.fetch_sub(1);
+        }
+        joined
+    }
+
+    /// Whether a sleeper is in line.
+    pub(crate) fn is_waiting(&self, sleeper: Sleeper) -> bool {
+        self.sleeping.load() > 0 && self.wait.with(|wait| wait.contains(sleeper))
     }
 
     /// Like [`leave`](Self::leave), for a sleeper that knows its wait queue.

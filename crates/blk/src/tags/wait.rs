@@ -5,15 +5,17 @@
 
 use std::collections::VecDeque;
 
-use crate::ids::{HctxId, Waiter};
+use crate::ids::{HctxId, QueueId, Waiter};
 
 /// Who waits for a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sleeper {
     /// A submitter that sleeps in allocation.
     Submitter(Waiter),
-    /// A hardware queue that wants to dispatch.
+    /// A hardware queue that wants to dispatch, for a token of its scheduler.
     Hctx(HctxId),
+    /// A hardware queue of one of the queues that share driver tags.
+    HctxOf(QueueId, HctxId),
 }
 
 /// Number of wait queues.
@@ -49,6 +51,12 @@ impl WaitQueues {
         self.queues[joined].push_back(sleeper);
         self.join_next = (joined + 1) % QUEUES;
         joined as u8
+    }
+
+    /// Whether a sleeper is in line.
+    #[must_use]
+    pub fn contains(&self, sleeper: Sleeper) -> bool {
+        self.queues.iter().any(|queue| queue.contains(&sleeper))
     }
 
     /// A sleeper leaves without being woken; `false` if it was not there.
@@ -94,7 +102,7 @@ mod tests {
         let mut out = Vec::new();
         wait.freed(|sleeper| match sleeper {
             Sleeper::Submitter(Waiter(n)) => out.push(n),
-            Sleeper::Hctx(_) => unreachable!(),
+            other => unreachable!("{other:?}"),
         });
         out
     }

@@ -21,6 +21,7 @@ fn queue(scheduler: &str, kernel: Kernel) -> Queue<Local> {
         nr_requests: None,
         nomerges: NoMerges::All,
         limits,
+        ..QueueConfig::new(kernel)
     };
     Queue::new(&config, scheduler).unwrap()
 }

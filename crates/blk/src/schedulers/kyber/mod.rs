@@ -31,6 +31,7 @@ pub use percentiles::{ControllerRound, LatencyReading};
 pub use replay::{KyberChoice, KyberTurn};
 
 use crate::bio::{Bio, is_sync};
+use crate::cpu_map::{CpuMap, QueueType};
 use crate::elevator::{Allocation, Calls, Place, Reason};
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
@@ -54,8 +55,10 @@ pub struct Kyber<Sh: Sharing> {
     /// Tokens by [`Domain`].
     pools: [TokenPool<Sh>; DOMAINS],
     hctxs: Vec<HctxQueues<Sh>>,
-    /// For each CPU the place of its software queue.
+    /// For each type and CPU the place of its software queue.
     queues: Vec<QueuePlace>,
+    /// Number of CPUs.
+    cpus: usize,
     /// For each request slot the token that it holds, as [`Held`] packs it.
     held: Vec<Sh::Word>,
     controller: Controller<Sh>,
@@ -98,18 +101,18 @@ impl Held {
 }
 
 impl<Sh: Sharing> Kyber<Sh> {
-    /// A fresh scheduler with default tunables, for request ids below `capacity`. `hctx_of_cpu` names the hardware
-    /// queue of each CPU.
+    /// A fresh scheduler with default tunables, for request ids below `capacity`. `map` names the hardware
+    /// queues and their CPUs.
     #[must_use]
-    pub fn new(config: KyberConfig, hctx_of_cpu: &[HctxId], capacity: u32) -> Self {
+    pub fn new(config: KyberConfig, map: &CpuMap, capacity: u32) -> Self {
         let rules = Rules::of(config.generation);
-        let hctxs = hctx_of_cpu.iter().map(|hctx| hctx.index() + 1).max().unwrap_or(1);
-        let mut served = vec![0; hctxs];
-        let queues = hctx_of_cpu.iter().map(|&hctx| {
-            served[hctx.index()] += 1;
-            QueuePlace { hctx, index: served[hctx.index()] - 1 }
+        let hctxs = usize::from(map.hctxs());
+        let cpus = || (0..map.cpus() as u16).map(CpuId);
+        let places = QueueType::ALL.into_iter().flat_map(|kind| cpus().map(move |cpu| (kind, cpu)));
+        let queues = places.map(|(kind, cpu)| {
+            let hctx = map.hctx_of(cpu, kind);
+            QueuePlace { hctx, index: map.served(hctx).binary_search(&cpu).unwrap_or(0) }
         });
-        let queues = queues.collect();
         let pool = |domain: Domain| {
             let depth_max = rules.depth_max(domain);
             TokenPool::new(config.positions(depth_max), depth_max, hctxs, rules.keeps_waiting)
@@ -118,10 +121,16 @@ impl<Sh: Sharing> Kyber<Sh> {
             config,
             rules,
             pools: Domain::ALL.map(pool),
-            hctxs: (0..hctxs).map(|index| HctxQueues::new(HctxId(index as u16), rules, served[index])).collect(),
-            queues,
+            hctxs: (0..hctxs)
+                .map(|index| {
+                    let hctx = HctxId(index as u16);
+                    HctxQueues::new(hctx, rules, map.served(hctx).len())
+                })
+                .collect(),
+            cpus: map.cpus(),
+            queues: queues.collect(),
             held: (0..capacity).map(|_| Sh::Word::new(Held::NOTHING)).collect(),
-            controller: Controller::new(rules.steering, config.hz, hctx_of_cpu.len()),
+            controller: Controller::new(rules.steering, config.hz, map.cpus()),
             targets_ns: TARGETS_NS.map(Sh::Word::new),
             async_depth: Sh::Word::new(u64::from(config.async_depth(config.nr_requests))),
         }
@@ -167,15 +176,15 @@ impl<Sh: Sharing> Kyber<Sh> {
     // --- the way in ---
 
     #[inline]
-    fn place_of(&self, cpu: CpuId) -> QueuePlace {
-        self.queues[cpu.index() % self.queues.len()]
+    fn place_of(&self, cpu: CpuId, kind: QueueType) -> QueuePlace {
+        self.queues[kind as usize * self.cpus + cpu.index()]
     }
 
     /// Tries to merge a bio into what its CPU has staged. It is taken out of its option exactly when that succeeded.
     #[inline]
     pub fn merge_bio(&self, cpu: CpuId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
-        let domain = bio.as_ref().map(|bio| self.rules.domain_of(bio.op, bio.flags))?;
-        let place = self.place_of(cpu);
+        let (op, flags) = bio.as_ref().map(|bio| (bio.op, bio.flags))?;
+        let (domain, place) = (self.rules.domain_of(op, flags), self.place_of(cpu, QueueType::of(op, flags)));
         self.hctxs[place.hctx.index()].merge(place.index, domain, rules, bio)
     }
 
@@ -184,7 +193,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     pub fn insert(&self, list: impl Iterator<Item = Rq>, at: Place) {
         for mut rq in list {
             rq.marks.set(Marks::INSERTED);
-            let (domain, place) = (self.domain_of(&rq), self.place_of(rq.ctx));
+            let (domain, place) = (self.domain_of(&rq), self.place_of(rq.ctx, QueueType::of(rq.op, rq.flags)));
             self.hctxs[place.hctx.index()].stage(place.index, domain, rq, at);
         }
     }

@@ -245,7 +245,7 @@ fn the_async_limit_follows_nr_requests_except_in_the_first_generation() {
         assert_eq!(bench.kyber.min_shallow(), Some(after));
     }
     let tiny = KyberConfig { nr_requests: 1, ..config(KyberGeneration::Percentiles) };
-    let kyber: Kyber<Local> = Kyber::new(tiny, &[HctxId(0)], 1);
+    let kyber: Kyber<Local> = Kyber::new(tiny, &CpuMap::of_one_type(&[HctxId(0)]), 1);
     assert_eq!(kyber.min_shallow(), None, "a limit of 0 would admit nothing");
 }
 

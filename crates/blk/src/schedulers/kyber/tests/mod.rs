@@ -6,6 +6,7 @@ mod queue;
 mod windows;
 
 use crate::bio::{Bio, BioFlags, Op};
+use crate::cpu_map::CpuMap;
 use crate::elevator::{Calls, Place};
 use crate::ids::{CpuId, HctxId, RqId, Sector};
 use crate::kernel::{Kernel, KyberGeneration, ShallowRule};
@@ -37,7 +38,7 @@ impl<Sh: Sharing> Bench<Sh> {
     fn new(generation: KyberGeneration, hctx_of_cpu: &[u16]) -> Self {
         let map: Vec<HctxId> = hctx_of_cpu.iter().copied().map(HctxId).collect();
         Bench {
-            kyber: Kyber::new(config(generation), &map, SLOTS),
+            kyber: Kyber::new(config(generation), &CpuMap::of_one_type(&map), SLOTS),
             pool: RequestPool::new(SLOTS),
             next: 0,
             rules: MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All),

@@ -46,6 +46,7 @@ fn queue<Sh: Sharing>(kernel: Kernel, cpus: u16, hw_queues: u16) -> Queue<Sh> {
         nr_requests: None,
         nomerges: NoMerges::Nothing,
         limits: Limits::default(),
+        ..QueueConfig::new(kernel)
     };
     Queue::new(&config, "kyber").expect("kyber is among the schedulers")
 }
@@ -103,6 +104,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
                     hctxs.into_iter().for_each(|hctx| self.call(|queue, cx| queue.run_hctx(cx, hctx)));
                 }
                 Effect::RunHctx { .. } | Effect::RunAll { .. } => {}
+                Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
                 Effect::KickRequeue => self.call(|queue, cx| queue.kick_requeue(cx)),
                 Effect::SetTimer(at) => self.timer = Some(at),
                 Effect::CancelTimer => self.timer = None,

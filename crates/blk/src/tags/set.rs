@@ -1,0 +1,252 @@
+//! Driver tags: of one queue, or of several devices behind one controller, which then share them fairly
+//! (`block-layer.md` 11.4, 11.6, 11.7).
+
+use std::sync::Arc;
+
+use super::{Depth, Sleeper, Tags, wake_batch};
+use crate::ids::{CpuId, HctxId, QueueId};
+use crate::kernel::ShallowRule;
+use crate::sharing::{Sharing, Word};
+
+/// No share is smaller.
+const SHARE_MIN: u32 = 4;
+
+/// The tags of a driver: one space for each hardware queue, or a single one for all of them.
+pub struct TagSet<Sh: Sharing> {
+    spaces: Vec<Space<Sh>>,
+    /// Hardware queues that it has tags for.
+    hctxs: u16,
+    /// Tags of each space.
+    depth: u32,
+    /// Whether several queues may join.
+    is_shared: bool,
+    /// Queues that have joined, and the number of the next one.
+    queues: Sh::Word,
+    next_queue: Sh::Word,
+}
+
+/// One tag space.
+struct Space<Sh: Sharing> {
+    tags: Tags<Sh>,
+    /// Queues that have used it lately.
+    active: Sh::Word,
+}
+
+/// How the tags of a driver are laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TagLayout {
+    /// Hardware queues.
+    pub hctxs: u16,
+    /// Tags of each space.
+    pub depth: u32,
+    /// One space for all hardware queues instead of one for each.
+    pub host_wide: bool,
+    /// CPUs that take tags.
+    pub cpus: u16,
+}
+
+impl<Sh: Sharing> TagSet<Sh> {
+    /// Free tags for one queue.
+    pub(crate) fn private(layout: TagLayout) -> Arc<Self> {
+        Arc::new(TagSet::new(layout, false))
+    }
+
+    /// Free tags for all devices behind one controller: queues [join](crate::Queue::in_set) and share them.
+    #[must_use]
+    pub fn shared(layout: TagLayout) -> Arc<Self> {
+        Arc::new(TagSet::new(layout, true))
+    }
+
+    fn new(layout: TagLayout, is_shared: bool) -> Self {
+        let TagLayout { hctxs, depth, host_wide, cpus } = layout;
+        // Nobody asks for a shallow depth of driver tags, so its rule does not matter.
+        let tags = || Tags::new(depth, usize::from(cpus), ShallowRule::WholeMap, None);
+        let space = |_| Space { tags: tags(), active: Sh::Word::new(0) };
+        TagSet {
+            spaces: (0..if host_wide { 1 } else { hctxs }).map(space).collect(),
+            hctxs,
+            depth,
+            is_shared,
+            queues: Sh::Word::new(0),
+            next_queue: Sh::Word::new(0),
+        }
+    }
+
+    /// Tags of each space.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Hardware queues that it has tags for.
+    #[must_use]
+    pub fn hctxs(&self) -> u16 {
+        self.hctxs
+    }
+
+    /// Whether one space serves all hardware queues.
+    #[must_use]
+    pub fn is_host_wide(&self) -> bool {
+        self.spaces.len() < usize::from(self.hctxs)
+    }
+
+    /// Tags that are taken, in all spaces and by all queues.
+    #[must_use]
+    pub fn in_use(&self) -> u32 {
+        self.spaces.iter().map(|space| space.tags.in_use()).sum()
+    }
+}
+
+/// A queue's part in a tag set.
+pub(crate) struct TagUser<Sh: Sharing> {
+    set: Arc<TagSet<Sh>>,
+    id: QueueId,
+    /// For each space.
+    marks: Vec<UserMarks<Sh>>,
+    /// The space of a hardware queue is its number under this mask: all of it, or nothing of it.
+    mask: usize,
+    /// Only numbers below this are taken without a scheduler.
+    limit: Depth,
+}
+
+struct UserMarks<Sh: Sharing> {
+    /// Whether it counts among those that share the space.
+    active: Sh::Word,
+    /// Tags that it has. Counted only in a shared set.
+    in_use: Sh::Word,
+}
+
+impl<Sh: Sharing> TagUser<Sh> {
+    pub(crate) fn join(set: &Arc<TagSet<Sh>>) -> Self {
+        set.queues.fetch_add(1);
+        let marks = |_: &Space<Sh>| UserMarks { active: Sh::Word::new(0), in_use: Sh::Word::new(0) };
+        TagUser {
+            id: QueueId(set.next_queue.fetch_add(1) as u32),
+            marks: set.spaces.iter().map(marks).collect(),
+            mask: if set.spaces.len() == 1 { 0 } else { usize::MAX },
+            limit: Depth::Full,
+            set: Arc::clone(set),
+        }
+    }
+
+    /// Without a scheduler only so many tags of each space are used from now on.
+    pub(crate) fn set_limit(&mut self, tags: u32) {
+        self.limit = if tags < self.set.depth { Depth::Below(tags) } else { Depth::Full };
+        if !self.set.is_shared {
+            for space in &self.set.spaces {
+                space.tags.set_wake_batch(wake_batch(tags));
+            }
+        }
+    }
+
+    pub(crate) fn set(&self) -> &Arc<TagSet<Sh>> {
+        &self.set
+    }
+
+    pub(crate) fn id(&self) -> QueueId {
+        self.id
+    }
+
+    #[inline]
+    fn space(&self, hctx: HctxId) -> usize {
+        hctx.index() & self.mask
+    }
+
+    /// The tags of a hardware queue.
+    #[inline]
+    pub(crate) fn of(&self, hctx: HctxId) -> &Tags<Sh> {
+        &self.set.spaces[self.space(hctx)].tags
+    }
+
+    /// Takes a tag for a request that goes to the driver.
+    #[inline]
+    pub(crate) fn try_take(&self, cpu: CpuId, hctx: HctxId) -> Option<u32> {
+        if self.set.is_shared {
+            self.try_take_share(cpu, hctx, Depth::Full)
+        } else {
+            self.of(hctx).try_take(cpu, Depth::Full)
+        }
+    }
+
+    /// Takes a tag for a request that needs no other.
+    #[inline]
+    pub(crate) fn try_allocate(&self, cpu: CpuId, hctx: HctxId) -> Option<u32> {
+        if self.set.is_shared {
+            self.try_take_share(cpu, hctx, self.limit)
+        } else {
+            self.of(hctx).try_take(cpu, self.limit)
+        }
+    }
+
+    /// Takes a tag if this queue has less than its share of them.
+    #[inline(never)]
+    fn try_take_share(&self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
+        let at = self.space(hctx);
+        let (space, marks) = (&self.set.spaces[at], &self.marks[at]);
+        if self.set.queues.load() > 1 {
+            if marks.active.load() == 0 && marks.active.swap(1) == 0 {
+                space.active.fetch_add(1);
+                self.share_changed(space);
+            }
+            if self.set.depth > 1 && marks.in_use.load() >= u64::from(self.share(space)) {
+                return None;
+            }
+        }
+        let tag = space.tags.try_take(cpu, depth)?;
+        marks.in_use.fetch_add(1);
+        Some(tag)
+    }
+
+    /// What each of those that share a space may have.
+    fn share(&self, space: &Space<Sh>) -> u32 {
+        let users = (space.active.load() as u32).max(1);
+        self.set.depth.div_ceil(users).max(SHARE_MIN)
+    }
+
+    fn share_changed(&self, space: &Space<Sh>) {
+        let users = (space.active.load() as u32).max(1);
+        space.tags.set_wake_batch(wake_batch(self.set.depth.div_ceil(users)));
+    }
+
+    /// Gives a tag back and calls `wake` for each sleeper whose turn has come.
+    #[inline]
+    pub(crate) fn free(&self, tag: u32, hctx: HctxId, cpu: CpuId, wake: impl FnMut(Sleeper)) {
+        if self.set.is_shared {
+            self.marks[self.space(hctx)].in_use.fetch_sub(1);
+        }
+        self.of(hctx).free(tag, cpu, wake);
+    }
+
+    /// Whether somebody else takes tags from the space of a hardware queue: then a completion here is not what brings the
+    /// next one.
+    #[inline]
+    pub(crate) fn has_rivals(&self) -> bool {
+        (self.mask == 0 && self.set.hctxs > 1) || (self.set.is_shared && self.set.queues.load() > 1)
+    }
+
+    /// The queue has been idle: others may have its share.
+    pub(crate) fn idle(&self) {
+        for (space, marks) in self.set.spaces.iter().zip(&self.marks) {
+            if marks.active.load() != 0 && marks.active.swap(0) != 0 {
+                space.active.fetch_sub(1);
+                self.share_changed(space);
+            }
+        }
+    }
+
+    /// Tags that this queue has taken.
+    pub(crate) fn in_use(&self) -> u32 {
+        if self.set.is_shared {
+            self.marks.iter().map(|marks| marks.in_use.load() as u32).sum()
+        } else {
+            self.set.in_use()
+        }
+    }
+}
+
+impl<Sh: Sharing> Drop for TagUser<Sh> {
+    fn drop(&mut self) {
+        self.idle();
+        self.set.queues.fetch_sub(1);
+    }
+}
