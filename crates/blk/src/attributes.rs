@@ -8,6 +8,7 @@ use crate::kernel::{Generation, SysfsGeneration};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::queue::ChangeError;
+use crate::time::Nanos;
 use crate::tunables::StoreError;
 
 /// Why a file was not read or written.
@@ -63,11 +64,12 @@ impl From<ChangeError> for AttributeError {
 }
 
 /// The files that can be written, the scheduler's own in `iosched/` apart.
-pub const WRITABLE: [&str; 8] = [
+pub const WRITABLE: [&str; 9] = [
     "scheduler",
     "nr_requests",
     "nomerges",
     "rq_affinity",
+    "io_timeout",
     "rotational",
     "write_cache",
     "max_sectors_kb",
@@ -75,10 +77,12 @@ pub const WRITABLE: [&str; 8] = [
 ];
 
 /// The files that can only be read.
-pub const READ_ONLY: [&str; 10] = [
+pub const READ_ONLY: [&str; 12] = [
     "fua",
     "max_hw_sectors_kb",
     "max_segments",
+    "max_discard_segments",
+    "io_poll",
     "logical_block_size",
     "hw_sector_size",
     "physical_block_size",
@@ -101,6 +105,14 @@ pub(crate) fn number(text: &str) -> Result<u32, AttributeError> {
     digits.parse().map_err(|_| AttributeError::Invalid)
 }
 
+/// Reads a timeout in milliseconds; there is none of 0.
+pub(crate) fn timeout(text: &str) -> Result<Nanos, AttributeError> {
+    match number(text)? {
+        0 => Err(AttributeError::Invalid),
+        ms => Ok(Nanos::from_millis(u64::from(ms))),
+    }
+}
+
 /// The content of a file that only limits and merge rules decide, its newline missing. `device` is what the hardware can.
 pub(crate) fn show(rules: &MergeRules, device: &Limits, file: &str) -> Option<String> {
     let limits = &rules.limits;
@@ -112,6 +124,7 @@ pub(crate) fn show(rules: &MergeRules, device: &Limits, file: &str) -> Option<St
         "fua" => u8::from(limits.fua && limits.write_cache).to_string(),
         "max_sectors_kb" => (limits.max_sectors / 2).to_string(),
         "max_hw_sectors_kb" => (limits.max_hw_sectors / 2).to_string(),
+        "max_discard_segments" => limits.max_discard_segments.to_string(),
         "max_segments" => limits.max_segments.to_string(),
         "logical_block_size" | "hw_sector_size" => bytes(limits.logical_block),
         "physical_block_size" => bytes(limits.physical_block),

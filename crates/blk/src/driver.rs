@@ -1,9 +1,9 @@
 //! The driver's side of the border: what the block layer asks of a driver (`block-layer.md` 15.3 to 15.5, 31).
 
 use crate::bio::Status;
-use crate::ids::HctxId;
-use crate::request::Rq;
-use crate::time::Now;
+use crate::ids::{HctxId, RqId};
+use crate::request::{Request, Rq};
+use crate::time::{Instant, Now};
 
 /// Why a driver gives a request back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +25,15 @@ pub struct Rejected {
     pub why: Refusal,
 }
 
+/// What a driver makes of a request that has been at the device for too long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expired {
+    /// It waits on: the whole timeout begins anew.
+    GoesOn,
+    /// The driver ends or requeues it itself.
+    Handled,
+}
+
 /// A driver as the block layer sees it, on one CPU.
 pub trait Driver {
     /// Takes a piece of the device's budget before a request is drawn for it. Only drivers with a limit below their
@@ -42,6 +51,14 @@ pub trait Driver {
     /// # Errors
     /// The request comes back, with the reason.
     fn queue_rq(&mut self, now: Now, rq: Rq, last: bool) -> Result<(), Rejected>;
+
+    /// Shows every request that is at the device, in whatever order. A driver that does not has no timeouts.
+    fn each_in_flight(&mut self, _look: &mut dyn FnMut(&mut Request)) {}
+
+    /// A request has been at the device for longer than the queue's timeout. Told once for each expiry.
+    fn timed_out(&mut self, _now: Instant, _id: RqId) -> Expired {
+        Expired::GoesOn
+    }
 
     /// A request of this hardware queue that has ended since the last look, and how: for submitters that look instead of
     /// being interrupted.

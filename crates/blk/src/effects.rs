@@ -50,6 +50,8 @@ pub enum Effect {
     SetTimer(Instant),
     /// Forget the timer.
     CancelTimer,
+    /// Call [`Queue::scan_timeouts`](crate::Queue::scan_timeouts) at this moment; replaces an earlier one.
+    SetTimeout(Instant),
 }
 
 /// The effects of one or more calls, in order, and buffers that calls reuse.

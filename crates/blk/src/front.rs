@@ -243,6 +243,14 @@ impl<Sh: Sharing> Front<Sh> {
         }
     }
 
+    /// The moment that an [`Effect::SetTimeout`](crate::Effect::SetTimeout) asked for has come.
+    pub fn scan_timeouts<D: Driver, P>(&self, cx: &mut Cx<'_, D, P>) {
+        match self {
+            Front::Mq(queue) => queue.scan_timeouts(cx),
+            Front::Legacy(queue) => queue.scan_timeouts(cx),
+        }
+    }
+
     /// Tells the scheduler of something that happened to a process or cgroup.
     pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
         match self {

@@ -102,6 +102,19 @@ pub enum SysfsGeneration {
     Clamping,
 }
 
+/// How the statistics of a device are kept (`block-layer.md` 27.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum DiskStatsGeneration {
+    /// Up to 4.17: busy time to the nanosecond, waiting as an integral; discards are writes.
+    ExactWithoutDiscards,
+    /// 4.18 to 4.20: discards apart.
+    Exact,
+    /// 5.0 to 6.9: busy time in ticks; a start counts one of them. Flushes apart.
+    StartsCountOne,
+    /// Later: a start counts nothing if the device was idle.
+    Ticks,
+}
+
 /// The generations of mq-deadline (`mq-deadline.md` 1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DeadlineGeneration {
@@ -189,6 +202,8 @@ pub struct Generation {
     pub flushes_bypass_scheduler: bool,
     /// Whether a flush command waits for sequenced data in flight also with a scheduler.
     pub flush_always_defers: bool,
+    /// How statistics are kept.
+    pub disk_stats: DiskStatsGeneration,
     /// How the files in sysfs behave.
     pub sysfs: SysfsGeneration,
     /// mq-deadline's generation.
@@ -227,6 +242,7 @@ static GENERATIONS: [Generation; 7] = {
         single_dispatch: false,
         flushes_bypass_scheduler: true,
         flush_always_defers: false,
+        disk_stats: DiskStatsGeneration::ExactWithoutDiscards,
         sysfs: SysfsGeneration::NoneLast,
         deadline: DeadlineGeneration::A,
         deadline_limits_async: false,
@@ -237,6 +253,7 @@ static GENERATIONS: [Generation; 7] = {
         Generation { kernel: Kernel::V4_4, plug_flushes_large: false, cfq: CfqGeneration::Ticks, ..V4_12 };
     const V4_19: Generation = Generation {
         kernel: Kernel::V4_19,
+        disk_stats: DiskStatsGeneration::Exact,
         budget: true,
         after_leftovers: AfterLeftovers::AskIfSent,
         busy_average: true,
@@ -246,6 +263,7 @@ static GENERATIONS: [Generation; 7] = {
     };
     const V5_10: Generation = Generation {
         kernel: Kernel::V5_10,
+        disk_stats: DiskStatsGeneration::StartsCountOne,
         queue_types: true,
         fetch: Fetch::Batch { stop_without_tag: false },
         leftovers_at_head: false,
@@ -274,6 +292,7 @@ static GENERATIONS: [Generation; 7] = {
     };
     const V6_12: Generation = Generation {
         kernel: Kernel::V6_12,
+        disk_stats: DiskStatsGeneration::Ticks,
         unplugged_runs_inline: true,
         plug_stops_clock: true,
         flushes_bypass_scheduler: false,

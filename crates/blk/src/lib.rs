@@ -22,8 +22,10 @@
 
 mod attributes;
 mod bio;
+mod cgroup_stats;
 mod check;
 mod cpu_map;
+mod disk_stats;
 mod driver;
 mod effects;
 mod elevator;
@@ -49,12 +51,15 @@ mod sorted_tree;
 mod split;
 mod tags;
 mod time;
+mod timeouts;
 mod tunables;
 
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
+pub use cgroup_stats::{CgroupIo, CgroupStats};
 pub use cpu_map::{CpuMap, QueueType};
-pub use driver::{Driver, Refusal, Rejected};
+pub use disk_stats::{DiskStats, IoCounts};
+pub use driver::{Driver, Expired, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
     Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, MayQueue, Needs, Place, PolicyCx, Reason,

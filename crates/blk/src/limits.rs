@@ -20,6 +20,8 @@ pub struct Limits {
     pub chunk_sectors: u32,
     /// Largest discard; 0 if the device cannot discard.
     pub max_discard_sectors: u32,
+    /// Ranges of one discard command: discards that do not touch join up to this number.
+    pub max_discard_segments: u16,
     /// Discards begin and end at multiples of it.
     pub discard_granularity: u32,
     /// Largest write-zeroes; 0 if the device cannot.
@@ -49,6 +51,7 @@ impl Limits {
             max_segments,
             chunk_sectors: 0,
             max_discard_sectors: u32::MAX >> 9,
+            max_discard_segments: 1,
             discard_granularity: physical_block,
             max_write_zeroes_sectors: 0,
             capacity: Sector(u64::MAX),

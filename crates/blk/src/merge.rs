@@ -89,7 +89,7 @@ impl MergeRules {
     #[inline]
     #[must_use]
     pub fn edge(&self, rq: &Request, bio: &Bio) -> Option<Edge> {
-        let edge = if rq.end() == bio.sector {
+        let edge = if rq.end() == bio.sector || self.joins_ranges(rq) {
             Edge::Back
         } else if bio.end() == rq.sector {
             Edge::Front
@@ -97,6 +97,12 @@ impl MergeRules {
             return None;
         };
         self.alike(rq, bio).then_some(edge)
+    }
+
+    /// Whether a request takes more ranges, wherever they are.
+    #[inline]
+    fn joins_ranges(&self, rq: &Request) -> bool {
+        rq.op == Op::Discard && self.limits.max_discard_segments > 1
     }
 
     /// Whether `bio` and `rq` are of a kind; where they lie is not looked at.
@@ -114,6 +120,10 @@ impl MergeRules {
 
     /// Whether `bio` may join `rq` at `edge` as far as sizes go.
     fn fits(&self, rq: &Request, bio: &Bio, edge: Edge) -> bool {
+        if self.joins_ranges(rq) {
+            return rq.bios.len() < usize::from(self.limits.max_discard_segments)
+                && rq.sectors + bio.sectors <= self.limits.max_discard_sectors;
+        }
         let start = if edge == Edge::Front { bio.sector } else { rq.sector };
         rq.sectors + bio.sectors <= self.limits.max_at(rq.op, start)
             && u32::from(rq.segments) + u32::from(bio.segments) <= u32::from(self.limits.max_segments)
@@ -158,6 +168,8 @@ impl MergeRules {
                     && first.flags.intersects(CHARGED_TO_ROOT) == second.flags.intersects(CHARGED_TO_ROOT)))
             && first.sectors + second.sectors <= self.limits.max_at(first.op, first.sector)
             && u32::from(first.segments) + u32::from(second.segments) <= u32::from(self.limits.max_segments)
+            && (!self.joins_ranges(first)
+                || first.bios.len() + second.bios.len() <= usize::from(self.limits.max_discard_segments))
     }
 }
 

@@ -47,8 +47,11 @@ pub enum Event<'a> {
     Issue(&'a Request),
     /// R: the driver gave a request back.
     Requeue(&'a Request),
-    /// C: a request ended.
+    /// C: a request ended at the driver.
     Complete(&'a Request, Status),
+    /// A request ends for good, the last step of a flush sequence included. The kernel traces nothing here; its
+    /// statistics count.
+    End(&'a Request),
 }
 
 /// An observer.
@@ -62,6 +65,21 @@ pub trait Probe {
 
     /// Something happened at `now` on `cpu`.
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>);
+}
+
+/// Two observers see the same.
+impl<A: Probe, B: Probe> Probe for (A, B) {
+    const WATCHES: bool = A::WATCHES || B::WATCHES;
+
+    fn enter(&mut self, device: u32, submitter: Option<Waiter>) {
+        self.0.enter(device, submitter);
+        self.1.enter(device, submitter);
+    }
+
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
+        self.0.event(now, cpu, event);
+        self.1.event(now, cpu, event);
+    }
 }
 
 /// Nobody watches.

@@ -51,6 +51,8 @@ pub struct Request {
     pub start: Instant,
     /// When the driver took it.
     pub issued: Instant,
+    /// When the driver has had it for too long.
+    pub deadline: Instant,
     /// Its bios in the order of their sectors.
     pub bios: Vec<Bio>,
 }
@@ -189,6 +191,7 @@ impl Rq {
             cgroup: CgroupId::ROOT,
             start: Instant::ZERO,
             issued: Instant::NEVER,
+            deadline: Instant::NEVER,
             bios: Vec::with_capacity(bios),
         }))
     }

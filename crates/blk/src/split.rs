@@ -22,7 +22,8 @@ pub fn split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
 fn exact_split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
     let max = match bio.op {
         Op::Flush => return None,
-        Op::Discard | Op::WriteZeroes => limits.max_at(bio.op, bio.sector),
+        Op::WriteZeroes => limits.max_at(bio.op, bio.sector),
+        Op::Discard => discard_part(bio, limits)?,
         Op::Read | Op::Write => {
             let max = limits.max_at(bio.op, bio.sector);
             // The *end* of a part is aligned to physical blocks if that leaves anything.
@@ -39,6 +40,15 @@ fn exact_split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
     };
     let cut = max.min(by_segments).max(limits.logical_block.max(1));
     (bio.sectors > cut).then_some(cut)
+}
+
+/// The longest first part of a discard: no longer than the device takes, and such that the next one begins at a multiple of
+/// the granularity. `None` if the device takes less than one granule: then it is left as it is.
+fn discard_part(bio: &Bio, limits: &Limits) -> Option<u32> {
+    let granularity = limits.discard_granularity.max(1);
+    let max = limits.max_discard_sectors - limits.max_discard_sectors % granularity;
+    let beyond = ((bio.sector.0 + u64::from(max)) % u64::from(granularity)) as u32;
+    (max > 0).then_some(if beyond < max { max - beyond } else { max })
 }
 
 /// Cuts `bio` after `sectors`: shortens it to the remainder and answers the front part, which never merges.
@@ -90,6 +100,21 @@ mod tests {
         let limits = Limits { physical_block: 8, max_sectors: 20, ..Limits::default() };
         let bio = Bio::new(Op::Write, Sector(3), 40);
         assert_eq!(parts(bio, &limits)[0].1, 13);
+    }
+
+    #[test]
+    fn item_12_parts_of_a_discard_end_at_multiples_of_its_granularity_and_are_no_longer_than_allowed() {
+        let limits = Limits { discard_granularity: 8, max_discard_sectors: 64, ..Limits::default() };
+        let parts = parts(Bio::new(Op::Discard, Sector(4), 200), &limits);
+        let ends: Vec<u64> = parts.iter().map(|&(sector, sectors, _)| sector + u64::from(sectors)).collect();
+        assert_eq!(ends, [64, 128, 192, 204]);
+        assert!(parts.iter().all(|&(_, sectors, _)| sectors <= 64));
+    }
+
+    #[test]
+    fn a_discard_on_a_device_that_takes_less_than_a_granule_is_not_split() {
+        let limits = Limits { discard_granularity: 128, max_discard_sectors: 64, ..Limits::default() };
+        assert_eq!(parts(Bio::new(Op::Discard, Sector(4), 200), &limits), [(4, 200, false)]);
     }
 
     #[test]

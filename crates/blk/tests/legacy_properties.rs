@@ -289,6 +289,7 @@ impl World {
                 Effect::RunHctx { .. } => self.delayed = true,
                 Effect::SetTimer(at) => self.timer = Some(at),
                 Effect::CancelTimer => self.timer = None,
+                Effect::SetTimeout(_) => {}
                 other => panic!("a legacy queue does not ask for {other:?}"),
             }
         }

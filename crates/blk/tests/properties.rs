@@ -344,6 +344,7 @@ impl World {
                 Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
                 Effect::SetTimer(at) => self.timer = Some(at),
                 Effect::CancelTimer => self.timer = None,
+                Effect::SetTimeout(_) => {}
             }
         }
         let spaces = if self.config.host_wide_tags { 1 } else { u32::from(self.queue.hw_queues()) };

@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::{
-    Bio, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, LEGACY_SCHEDULERS, Limits,
-    Nanos, NoMerges, NoProbe, Now, Op, Plug, QueueConfig, Rejected, Rq, Sector, Status, Submitted, Threads, Waiter,
+    Bio, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, LEGACY_SCHEDULERS, Nanos,
+    NoProbe, Now, Op, Plug, QueueConfig, Rejected, Rq, Sector, Status, Submitted, Threads, Waiter,
 };
 
 /// A hung test ends after this long.

@@ -20,6 +20,7 @@ pub(crate) struct Disk {
     /// For each hardware queue the run that is set, if any.
     runs: Vec<PendingRun>,
     timer_setting: u32,
+    timeout_setting: u32,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -110,6 +111,7 @@ impl Disk {
             plug_use: front.generation().plug_use,
             runs: vec![PendingRun::default(); usize::from(front.hw_queues())],
             timer_setting: 0,
+            timeout_setting: 0,
             throttling: None,
             front,
         })
@@ -138,6 +140,16 @@ impl Disk {
     pub(crate) fn set_timer(&mut self) -> u32 {
         self.timer_setting = self.timer_setting.wrapping_add(1);
         self.timer_setting
+    }
+
+    /// A new setting of the timer of timeouts, which makes earlier ones void.
+    pub(crate) fn set_timeout(&mut self) -> u32 {
+        self.timeout_setting = self.timeout_setting.wrapping_add(1);
+        self.timeout_setting
+    }
+
+    pub(crate) fn is_timeout(&self, setting: u32) -> bool {
+        self.timeout_setting == setting
     }
 
     pub(crate) fn is_timer(&self, setting: u32) -> bool {

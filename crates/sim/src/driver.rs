@@ -1,6 +1,6 @@
 //! The driver between the block layer and a device model.
 
-use hoistway_blk::{Driver, HctxId, Now, Refusal, Rejected, Rq, Status};
+use hoistway_blk::{Driver, HctxId, Now, Refusal, Rejected, Request, Rq, Status};
 use hoistway_device::{self as device, Command, Device, Schedule};
 
 /// A disk's driver: it keeps the requests that are in flight and, for SCSI disks, the budget.
@@ -82,6 +82,10 @@ impl Driver for DiskDriver {
         if let Some(budget) = &mut self.budget {
             budget.taken = budget.taken.saturating_sub(1);
         }
+    }
+
+    fn each_in_flight(&mut self, look: &mut dyn FnMut(&mut Request)) {
+        self.in_flight.iter_mut().flatten().for_each(|rq| look(rq));
     }
 
     #[inline]

@@ -46,6 +46,13 @@ pub(crate) enum Event {
         /// The setting that this event belongs to.
         setting: u32,
     },
+    /// The scan for requests that the device keeps for too long, unless another setting has replaced it.
+    Timeout {
+        /// Which disk.
+        disk: u32,
+        /// The setting that this event belongs to.
+        setting: u32,
+    },
     /// A task's own alarm, unless another setting has replaced it.
     Task {
         /// Which task.
@@ -76,6 +83,7 @@ const TIMER: u32 = 3;
 const TASK: u32 = 4;
 const KICK_REQUEUE: u32 = 5;
 const RELEASE: u32 = 6;
+const TIMEOUT: u32 = 7;
 
 #[inline]
 fn words(upper: u32, lower: u32) -> u64 {
@@ -90,6 +98,7 @@ impl Entry {
             Event::Alarm { disk, alarm } => (ALARM, disk, 0, alarm),
             Event::RunHctx { disk, hctx, setting } => (RUN_HCTX, disk, setting, u32::from(hctx)),
             Event::Timer { disk, setting } => (TIMER, disk, setting, 0),
+            Event::Timeout { disk, setting } => (TIMEOUT, disk, setting, 0),
             Event::KickRequeue { disk } => (KICK_REQUEUE, disk, 0, 0),
             Event::Release { disk } => (RELEASE, disk, 0, 0),
             Event::Task { task, setting } => (TASK, task, setting, 0),
@@ -105,6 +114,7 @@ impl Entry {
             ALARM => Event::Alarm { disk: place, alarm: what },
             RUN_HCTX => Event::RunHctx { disk: place, hctx: what as u16, setting },
             TIMER => Event::Timer { disk: place, setting },
+            TIMEOUT => Event::Timeout { disk: place, setting },
             KICK_REQUEUE => Event::KickRequeue { disk: place },
             RELEASE => Event::Release { disk: place },
             _ => Event::Task { task: place, setting },

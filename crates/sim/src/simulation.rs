@@ -302,6 +302,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.settle(disk, CpuId(0));
                 }
             }
+            Event::Timeout { disk, setting } => {
+                if self.disks[disk as usize].is_timeout(setting) {
+                    self.with_front(disk, CpuId(0), |front, cx| front.scan_timeouts(cx));
+                    self.settle(disk, CpuId(0));
+                }
+            }
             Event::KickRequeue { disk } => {
                 self.with_front(disk, CpuId(0), |front, cx| front.kick_requeue(cx));
                 self.settle(disk, CpuId(0));
@@ -548,6 +554,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Effect::CancelTimer => {
                     self.disks[disk as usize].set_timer();
                 }
+                Effect::SetTimeout(at) => {
+                    let setting = self.disks[disk as usize].set_timeout();
+                    self.events.push(at, Event::Timeout { disk, setting });
+                }
+                Effect::RunOther { .. } => unreachable!("every disk has its own tags"),
             }
         }
     }

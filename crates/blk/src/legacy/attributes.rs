@@ -1,7 +1,7 @@
 //! The files of a single-queue device's `queue/` (`legacy-queue.md` 3 and 11). The scheduler is changed
 //! [another way](LegacyQueue::begin_switch): the queue is in use meanwhile.
 
-use crate::attributes::{self, AttributeError, number};
+use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
 use crate::sharing::{Lock, Sharing};
 use crate::time::Now;
@@ -17,6 +17,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let text = match file {
             "scheduler" => self.scheduler_list(),
             "nr_requests" => self.nr_requests().to_string(),
+            "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.tunable(tunable)?.to_string(),
                 None => attributes::show(&self.rules, &self.device, file).ok_or(AttributeError::Unknown)?,
@@ -50,6 +51,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 let set = self.set_nr_requests(number(text)?, effects);
                 set.map_err(|_| AttributeError::Invalid)?;
             }
+            "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {

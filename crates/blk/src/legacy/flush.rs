@@ -64,6 +64,7 @@ impl Locked {
                 run_on_worker(cx.effects, Nanos::ZERO);
             }
             Some(Next::End(mut rq, status)) => {
+                cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
                 for bio in rq.bios.drain(..) {
                     cx.effects.push(Effect::EndBio { bio, status });
                 }

@@ -35,6 +35,7 @@ pub use request_list::IoClass;
 pub use submit::LegacySubmission;
 pub use switch::{SWITCH_POLL, StoreSchedulerError};
 
+use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
 use crate::elevator::{Calls, PolicyCx, Scheduler};
 use crate::flush_queue::FlushQueue;
@@ -42,10 +43,11 @@ use crate::ids::{HctxId, IoContextId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
-use crate::queue::{ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
+use crate::queue::{ConfigError, Cx, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
 use crate::request::{RequestPool, Rq};
 use crate::sharing::{Lock, Sharing};
 use crate::time::{Nanos, Now};
+use crate::timeouts::Timeouts;
 use crate::tunables::{StoreError, Tunable};
 
 use batching::Batchers;
@@ -130,6 +132,7 @@ pub struct LegacyQueue<Sh: Sharing> {
     /// What the hardware can.
     device: Limits,
     capacity: u32,
+    timeouts: Timeouts<Sh>,
     locked: Sh::Lock<Locked>,
 }
 
@@ -197,6 +200,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
             device: config.limits.clone(),
             capacity,
+            timeouts: Timeouts::new(),
             locked: Sh::Lock::new(Locked {
                 elevator,
                 thresholds: Thresholds::new(config.nr_requests),
@@ -313,6 +317,17 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
         self.locked.with(|queue| queue.batchers.forget(io_context));
         self.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context));
+    }
+
+    /// The moment that an [`Effect::SetTimeout`] asked for has come.
+    pub fn scan_timeouts<D: Driver, P>(&self, cx: &mut Cx<'_, D, P>) {
+        self.timeouts.scan(cx.now.at, cx.driver, cx.effects);
+    }
+
+    /// How long a request may be at the device (`queue/io_timeout`).
+    #[must_use]
+    pub fn io_timeout(&self) -> Nanos {
+        self.timeouts.timeout()
     }
 
     /// The scheduler's timer has come.

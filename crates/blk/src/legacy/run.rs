@@ -15,7 +15,8 @@ use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_calls};
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Runs the queue on this CPU.
     pub fn run<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
-        while let Some(rq) = self.locked.with(|queue| queue.start_next(cx)) {
+        while let Some(mut rq) = self.locked.with(|queue| queue.start_next(cx)) {
+            self.timeouts.start(cx.now.at, &mut rq, cx.effects);
             // As the kernel drops the lock around each command.
             match cx.driver.queue_rq(cx.now, rq, true) {
                 Ok(()) => {}
@@ -60,9 +61,8 @@ impl Locked {
             self.retry_if_idle(cx);
             return None;
         }
-        let mut rq = self.dispatch.pop()?;
+        let rq = self.dispatch.pop()?;
         self.in_flight[class as usize] += 1;
-        rq.issued = cx.now.at;
         Some(rq)
     }
 

@@ -2,7 +2,7 @@
 //! requests, and the scheduler's own.
 
 use super::{Queue, SCHEDULERS};
-use crate::attributes::{self, AttributeError, number};
+use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
 use crate::kernel::SysfsGeneration;
 use crate::sharing::Sharing;
@@ -18,6 +18,8 @@ impl<Sh: Sharing> Queue<Sh> {
             "scheduler" => self.scheduler_list(),
             "nr_requests" => self.nr_requests().to_string(),
             "rq_affinity" => (self.affinity as u8).to_string(),
+            "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
+            "io_poll" => u8::from(self.config.poll_queues > 0).to_string(),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.elevator.tunable(tunable)?.to_string(),
                 None => attributes::show(&self.rules, &self.config.limits, file).ok_or(AttributeError::Unknown)?,
@@ -55,6 +57,7 @@ impl<Sh: Sharing> Queue<Sh> {
             "scheduler" => self.switch_scheduler(text, effects)?,
             "nr_requests" => self.set_nr_requests(number(text)?)?,
             "rq_affinity" => self.set_affinity(number(text)?),
+            "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {

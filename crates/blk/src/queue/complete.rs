@@ -30,6 +30,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Ends the bios of a request, and then the request.
     #[inline]
     pub(super) fn end<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
+        cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
         for bio in rq.bios.drain(..) {
             cx.effects.push(Effect::EndBio { bio, status });
         }

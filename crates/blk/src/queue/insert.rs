@@ -61,7 +61,7 @@ impl<Sh: Sharing> Queue<Sh> {
             self.insert_one(cx, rq);
             return true;
         }
-        rq.issued = cx.now.at;
+        self.timeouts.start(cx.now.at, &mut rq, cx.effects);
         rq.marks.clear(Marks::HAS_BUDGET);
         cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
         match cx.driver.queue_rq(cx.now, rq, true) {

@@ -21,6 +21,7 @@ mod requeue;
 mod run;
 mod send;
 mod submit;
+mod timeout;
 mod unplug;
 
 #[cfg(test)]
@@ -49,6 +50,7 @@ use crate::schedulers::{Bfq, BfqConfig, Kyber, KyberConfig, MqDeadline, MqDeadli
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::{TagLayout, TagSet, TagUser, Tags};
 use crate::time::Now;
+use crate::timeouts::Timeouts;
 use crate::tunables::StoreError;
 use freeze::Gate;
 
@@ -152,6 +154,7 @@ pub struct Queue<Sh: Sharing> {
     flush_commands: Sh::Lock<Vec<Rq>>,
     quiesced: Sh::Word,
     affinity: Affinity,
+    timeouts: Timeouts<Sh>,
 }
 
 impl QueueConfig {
@@ -342,6 +345,7 @@ impl<Sh: Sharing> Queue<Sh> {
             flush_commands: Sh::Lock::new(Vec::new()),
             quiesced: Sh::Word::new(0),
             affinity: Affinity::default(),
+            timeouts: Timeouts::new(),
             elevator,
         })
     }

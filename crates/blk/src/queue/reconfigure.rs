@@ -123,6 +123,7 @@ impl<Sh: Sharing> Queue<Sh> {
         self.rules = old.rules;
         self.quiesced = old.quiesced;
         self.affinity = old.affinity;
+        self.timeouts = old.timeouts;
         Ok(())
     }
 }

@@ -10,20 +10,24 @@ mod freezing;
 mod merging;
 mod plugging;
 mod sending;
+mod sharing;
 mod splitting;
+mod statistics;
 mod tagging;
+mod timeouts;
+mod types;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
 use crate::bio::{Bio, BioFlags, Op, Status};
-use crate::driver::{Driver, Refusal, Rejected};
+use crate::driver::{Driver, Expired, Refusal, Rejected};
 use crate::effects::Effect;
 use crate::ids::{Sector, Waiter};
 use crate::merge::Edge;
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
-use crate::request::Marks;
+use crate::request::{Marks, Request};
 use crate::sharing::Local;
 use crate::time::{Hz, Instant, Nanos};
 
@@ -46,6 +50,10 @@ struct Script {
     /// Budget left, if there is such a thing.
     budget: Option<u32>,
     calls: Vec<Call>,
+    /// What has been too long here, and when that was told.
+    expired: Vec<(Instant, RqId)>,
+    /// Whether it takes care of that itself.
+    keeps_expired: bool,
     commits: Vec<HctxId>,
 }
 
@@ -80,6 +88,21 @@ impl Driver for Script {
         }
     }
 
+    fn each_in_flight(&mut self, look: &mut dyn FnMut(&mut Request)) {
+        self.in_flight.iter_mut().for_each(|rq| look(rq));
+    }
+
+    fn timed_out(&mut self, now: Instant, id: RqId) -> Expired {
+        self.expired.push((now, id));
+        if self.keeps_expired { Expired::Handled } else { Expired::GoesOn }
+    }
+
+    /// What is asked for has just ended.
+    fn poll(&mut self, _: Now, hctx: HctxId) -> Option<(Rq, Status)> {
+        let at = self.in_flight.iter().position(|rq| rq.hctx == hctx)?;
+        self.in_flight.remove(at).map(|rq| (rq, Status::Ok))
+    }
+
     fn commit(&mut self, hctx: HctxId) {
         self.commits.push(hctx);
     }
@@ -102,7 +125,7 @@ impl Probe for Letters {
             Event::Merge(Edge::Back, _) => ('M', None),
             Event::Merge(Edge::Front, _) => ('F', None),
             Event::Insert(rq) => ('I', Some(rq.sector.0)),
-            Event::Dispatch { .. } | Event::Absorbed(_) => return,
+            Event::Dispatch { .. } | Event::Absorbed(_) | Event::End(_) => return,
             Event::Issue(rq) => ('D', Some(rq.sector.0)),
             Event::Requeue(rq) => ('R', Some(rq.sector.0)),
             Event::Complete(rq, _) => ('C', Some(rq.sector.0)),
@@ -265,6 +288,7 @@ impl Bench {
                 Effect::KickRequeue => "kick".into(),
                 Effect::SetTimer(_) => "set timer".into(),
                 Effect::CancelTimer => "cancel timer".into(),
+                Effect::SetTimeout(_) => continue,
             });
         }
         out
@@ -297,7 +321,7 @@ impl Bench {
             }
             Effect::KickRequeue => self.call(|queue, cx, _| queue.kick_requeue(cx)),
             Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
-            Effect::SetTimer(_) | Effect::CancelTimer => {}
+            Effect::SetTimer(_) | Effect::CancelTimer | Effect::SetTimeout(_) => {}
         }
     }
 

@@ -83,7 +83,10 @@ impl WaitQueues {
             let queue = &mut self.queues[self.wake_next];
             while left > 0 {
                 let Some(sleeper) = queue.pop_front() else { break };
-                left -= 1;
+                // It only looks whether there is a tag, and does not sleep instead of another.
+                if !matches!(sleeper, Sleeper::HctxOf(..)) {
+                    left -= 1;
+                }
                 wake(sleeper);
             }
             self.wake_next = (self.wake_next + 1) % QUEUES;

@@ -166,7 +166,8 @@ impl<W: Write> Probe for Writer<'_, W> {
     }
 
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
-        if self.error.is_some() {
+        // The kernel traces what ends at the driver.
+        if self.error.is_some() || matches!(event, Event::End(_)) {
             return;
         }
         self.events += 1;
@@ -185,9 +186,12 @@ impl<W: Write> Probe for Writer<'_, W> {
                 self.process(self.submitter.map(|submitter| submitter.0));
                 self.text(format_args!(",\"count\":{count},\"explicit\":{explicit}"));
             }
-            Event::GetRq(rq) | Event::Insert(rq) | Event::Issue(rq) | Event::Requeue(rq) | Event::Absorbed(rq) => {
-                self.request(rq)
-            }
+            Event::GetRq(rq)
+            | Event::Insert(rq)
+            | Event::Issue(rq)
+            | Event::Requeue(rq)
+            | Event::Absorbed(rq)
+            | Event::End(rq) => self.request(rq),
             Event::Dispatch { hctx, rq, reason } => {
                 self.text(format_args!(",\"hctx\":{}", hctx.0));
                 match rq {
@@ -224,6 +228,7 @@ fn name_of(event: &Event<'_>) -> &'static str {
         Event::Issue(_) => "block_rq_issue",
         Event::Requeue(_) => "block_rq_requeue",
         Event::Complete(..) => "block_rq_complete",
+        Event::End(_) => "end",
     }
 }
 

@@ -226,3 +226,26 @@ fn none_example_6_halves_on_two_cpus_merge_with_mq_deadline_only() {
         release(&mut bench);
     }
 }
+
+#[test]
+fn item_37_discards_that_do_not_touch_form_one_request_up_to_the_ranges_of_a_command() {
+    let limits = Limits { max_discard_segments: 4, ..Limits::default() };
+    for scheduler in ["none", "mq-deadline", "bfq"] {
+        let mut bench = Bench::with(&QueueConfig { limits: limits.clone(), ..config(Kernel::V6_18) }, scheduler);
+        bench.plug();
+        bench.submit_all((0..5).map(|n| bio(Op::Discard, 10_000 - n * 1000)));
+        bench.unplug();
+        bench.work();
+        let calls: Vec<(u64, u32)> = bench.calls().into_iter().map(|call| (call.sector, call.sectors)).collect();
+        assert_eq!(calls.iter().map(|call| call.1).sum::<u32>(), 40, "{scheduler}");
+        assert!(calls.contains(&(10_000, 32)) && calls.contains(&(6000, 8)), "{scheduler}: {calls:?}");
+        bench.drain();
+        assert_eq!(bench.ended.len(), 5);
+    }
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.plug();
+    bench.submit_all((0..3).map(|n| bio(Op::Discard, n * 1000)));
+    bench.unplug();
+    assert_eq!(bench.issued().len(), 3, "a device with one range");
+    bench.drain();
+}

@@ -1,0 +1,86 @@
+//! `block-layer.md` 10, 27.3 and 32, item 41: hardware queues for reads alone and for polled I/O.
+
+use super::*;
+
+fn types(kernel: Kernel) -> QueueConfig {
+    QueueConfig { hw_queues: 2, read_queues: 2, poll_queues: 1, ..config(kernel) }
+}
+
+fn polled(bio: Bio) -> Bio {
+    Bio { flags: bio.flags.with(BioFlags::POLLED), ..bio }
+}
+
+#[test]
+fn item_41_reads_take_read_queues_polled_io_poll_queues_and_all_else_the_default_ones() {
+    for scheduler in SCHEDULERS {
+        let mut bench = Bench::with(&types(Kernel::V6_18), scheduler);
+        let flushed = Bio { flags: BioFlags::PREFLUSH, ..write(400) };
+        for (bio, hctx) in
+            [(read(8), 3), (polled(read(100)), 4), (polled(write(200)), 4), (write(300), 1), (flushed, 1)]
+        {
+            let sector = bio.sector.0;
+            bench.on(3).submit(bio);
+            bench.work();
+            let at_driver = bench.driver.in_flight.iter().find(|rq| rq.sector.0 == sector).map(|rq| rq.hctx);
+            assert_eq!(at_driver, Some(HctxId(hctx)), "{scheduler}, sector {sector}");
+            bench.drain();
+        }
+    }
+}
+
+#[test]
+fn without_queues_of_their_own_reads_take_the_default_ones() {
+    let mut bench = Bench::with(&QueueConfig { hw_queues: 2, ..config(Kernel::V6_18) }, "none");
+    bench.on(3).submit(read(8));
+    assert_eq!(bench.driver.in_flight[0].hctx, HctxId(1));
+    bench.drain();
+}
+
+#[test]
+fn polled_io_is_refused_where_nobody_can_poll_and_older_kernels_take_it_for_ordinary() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.submit(polled(read(8)));
+    assert_eq!(bench.asked(), ["end 8"]);
+    assert_eq!(bench.ended, [(8, Status::NotSupported)]);
+    let mut bench = Bench::new(Kernel::V4_19, "none");
+    bench.submit(polled(read(8)));
+    bench.drain();
+    assert_eq!(bench.ended, [(8, Status::Ok)]);
+}
+
+#[test]
+fn a_polled_bio_that_is_split_is_no_longer_polled() {
+    let limits = Limits { max_sectors: 4, ..Limits::default() };
+    let mut bench = Bench::with(&QueueConfig { limits, ..types(Kernel::V6_18) }, "none");
+    bench.submit(polled(read(8)));
+    assert_eq!(bench.calls().iter().map(|call| call.hctx).collect::<Vec<_>>(), [2, 2], "a queue for reads");
+    bench.drain();
+}
+
+#[test]
+fn a_poll_sends_what_is_plugged_and_ends_what_the_driver_has_finished() {
+    let mut bench = Bench::with(&types(Kernel::V6_18), "none");
+    bench.plug();
+    bench.submit_all([polled(read(8)), polled(read(1000))]);
+    assert!(bench.driver.in_flight.is_empty());
+    let ended = bench.call(|queue, cx, plug| queue.poll(cx, HctxId(4), plug));
+    assert_eq!((ended, bench.asked().len()), (2, 2), "the test's driver is quick");
+    bench.plug = None;
+    bench.drain();
+}
+
+#[test]
+fn a_frozen_queue_can_be_polled() {
+    let mut bench = Bench::with(&types(Kernel::V6_18), "none");
+    bench.submit(polled(read(8)));
+    bench.call(|queue, cx, _| queue.freeze(cx));
+    assert!(!bench.queue.is_drained());
+    assert_eq!(bench.call(|queue, cx, plug| queue.poll(cx, HctxId(4), plug)), 1);
+    assert!(bench.queue.is_drained());
+}
+
+#[test]
+fn kernels_before_5_0_have_one_type_of_hardware_queue() {
+    let Err(error) = Queue::<Local>::new(&types(Kernel::V4_19), "none") else { panic!("it has no read queues") };
+    assert!(error.to_string().contains("no hardware queues for reads or polling"), "{error}");
+}
