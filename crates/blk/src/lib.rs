@@ -23,6 +23,7 @@
 mod attributes;
 mod bio;
 mod cgroup_stats;
+mod change;
 mod check;
 mod cpu_map;
 mod disk_stats;
@@ -57,6 +58,7 @@ mod tunables;
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use cgroup_stats::{CgroupIo, CgroupStats};
+pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
 pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Driver, Expired, Refusal, Rejected};

@@ -20,7 +20,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.tunable(tunable)?.to_string(),
-                None => attributes::show(&self.rules, &self.device, file).ok_or(AttributeError::Unknown)?,
+                None => attributes::show(&self.rules, &self.config.limits, file).ok_or(AttributeError::Unknown)?,
             },
         };
         Ok(text + "\n")
@@ -55,7 +55,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
-                    attributes::store(&mut self.rules, &self.device, self.generation, file, text)?;
+                    attributes::store(&mut self.rules, &self.config.limits, self.generation, file, text)?;
                     let rotational = self.rules.limits.rotational;
                     self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
                     let write_cache = self.rules.limits.write_cache;

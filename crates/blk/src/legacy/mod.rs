@@ -89,7 +89,7 @@ impl LegacyConfig {
             kernel: config.kernel,
             queue_depth: config.queue_depth,
             nr_requests,
-            nr_requests_max: nr_requests,
+            nr_requests_max: NR_REQUESTS_MAX,
             tagging: Tagging::default(),
             nomerges: config.nomerges,
             limits: config.limits.clone(),
@@ -129,8 +129,8 @@ pub fn legacy_kernel(kernel: Kernel) -> Kernel {
 pub struct LegacyQueue<Sh: Sharing> {
     generation: &'static Generation,
     rules: MergeRules,
-    /// What the hardware can.
-    device: Limits,
+    /// How it was made; its limits are those of the device.
+    config: LegacyConfig,
     capacity: u32,
     timeouts: Timeouts<Sh>,
     locked: Sh::Lock<Locked>,
@@ -198,7 +198,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         Ok(LegacyQueue {
             generation,
             rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
-            device: config.limits.clone(),
+            config: config.clone(),
             capacity,
             timeouts: Timeouts::new(),
             locked: Sh::Lock::new(Locked {

@@ -14,10 +14,10 @@ use crate::driver::Driver;
 use crate::probe::Probe;
 use crate::queue::{Cx, Step};
 use crate::sharing::{Lock, Sharing};
-use crate::time::Nanos;
+use crate::time::{Nanos, Now};
 
 use super::elevator::{LEGACY_SCHEDULERS, LegacyElevator};
-use super::{LegacyQueue, Locked};
+use super::{LegacyConfig, LegacyQueue, Locked};
 
 /// How often a change of scheduler looks whether the old one's requests have ended.
 pub const SWITCH_POLL: Nanos = Nanos::from_millis(10);
@@ -59,6 +59,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let known = LEGACY_SCHEDULERS.into_iter().find(|&name| name == wanted && name.len() <= NAME_BYTES_MAX);
         let name = known.ok_or(StoreSchedulerError::Unknown)?;
         Ok((name != self.scheduler()).then_some(name))
+    }
+
+    /// The scheduler that a text written to `queue/scheduler` asks for, with default tunables, for this queue as it is now.
+    #[must_use]
+    pub fn elevator_for(&self, now: Now, text: &str) -> Option<LegacyElevator> {
+        let limits = self.rules.limits.clone();
+        LegacyElevator::named(text.trim(), &LegacyConfig { limits, ..self.config.clone() }, now)
     }
 
     /// Begins a change of scheduler: from now on nothing new comes under the present one's management. Answers whether

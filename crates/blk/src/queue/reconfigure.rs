@@ -5,6 +5,7 @@
 //! compiler.
 
 use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, SCHEDULERS};
+use crate::attributes::{AttributeError, number};
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
 use crate::sharing::Sharing;
@@ -60,6 +61,21 @@ impl<Sh: Sharing> Queue<Sh> {
         Ok(name != self.elevator.name())
     }
 
+    /// The same for a file that can only be changed while the queue is empty: `scheduler` or `nr_requests`.
+    pub(crate) fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
+        if file == "scheduler" {
+            return Ok(self.would_switch(text)?);
+        }
+        Ok(self.wanted_nr_requests(number(text)?)? != self.nr_requests())
+    }
+
+    /// What a number written to `queue/nr_requests` means.
+    fn wanted_nr_requests(&self, nr_requests: u32) -> Result<u32, ChangeError> {
+        let wanted = nr_requests.max(NR_REQUESTS_MIN);
+        let most = if self.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
+        if wanted <= most { Ok(wanted) } else { Err(ChangeError::Invalid) }
+    }
+
     /// Changes the scheduler of a [drained](Self::is_drained) queue, as a write to `queue/scheduler` does. The new one
     /// starts with default tunables and the default `nr_requests`; nothing is carried over. The present one, named
     /// again, stays as it is.
@@ -77,7 +93,10 @@ impl<Sh: Sharing> Queue<Sh> {
         }
         effects.push(Effect::CancelTimer);
         let config = QueueConfig { nr_requests: None, ..self.config.clone() };
-        let made = Queue::make_elevator(&config, name).and_then(|elevator| self.rebuild(config.clone(), elevator));
+        // The new one sees the device as it is said to be now.
+        let limits = self.rules.limits.clone();
+        let made = Queue::make_elevator(&QueueConfig { limits, ..config.clone() }, name)
+            .and_then(|elevator| self.rebuild(config.clone(), elevator));
         made.map_err(|why| {
             // Without a scheduler there is nothing that could fail.
             let _ = self.rebuild(config, Elevator::None);
@@ -91,11 +110,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If the number is out of range or the queue is in use; nothing changes then.
     pub fn set_nr_requests(&mut self, nr_requests: u32) -> Result<(), ChangeError> {
-        let wanted = nr_requests.max(NR_REQUESTS_MIN);
-        let most = if self.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
-        if wanted > most {
-            return Err(ChangeError::Invalid);
-        }
+        let wanted = self.wanted_nr_requests(nr_requests)?;
         if wanted == self.nr_requests() {
             return Ok(());
         }

@@ -1,0 +1,116 @@
+//! A device that sometimes refuses, and a probe that keeps count.
+
+use hoistway_blk::{CpuId, Driver, Event, HctxId, Now, Probe, QueueConfig, Refusal, Rejected, Request, Rq, Status};
+
+use crate::random::Random;
+
+pub struct Device {
+    random: Random,
+    depth: u32,
+    /// One tag space for all hardware queues.
+    host_wide: bool,
+    /// Every refusal may promise a completion.
+    promises: bool,
+    /// Pieces of budget that are left, and whether somebody was refused one.
+    budget: u32,
+    short_of_budget: bool,
+    refuses: bool,
+    pub in_flight: Vec<Rq>,
+    /// First sectors of what was started, in order.
+    pub issued: Vec<u64>,
+}
+
+impl Device {
+    pub fn new(random: Random, config: &QueueConfig, is_legacy: bool, mut chance: Random) -> Self {
+        Device {
+            random,
+            depth: config.queue_depth,
+            host_wide: config.host_wide_tags,
+            promises: is_legacy,
+            budget: if chance.one_in(2) { 1 + chance.below(4) as u32 } else { u32::MAX / 2 },
+            short_of_budget: false,
+            refuses: chance.one_in(2),
+            in_flight: Vec::new(),
+            issued: Vec::new(),
+        }
+    }
+
+    /// Takes any request out of flight.
+    pub fn take_one(&mut self, random: &mut Random) -> Option<Rq> {
+        let count = self.in_flight.len() as u64;
+        (count > 0).then(|| random.below(count) as usize).map(|at| self.in_flight.swap_remove(at))
+    }
+
+    /// Its budget is free; answers whether somebody was short of it.
+    pub fn release(&mut self, has_budget: bool) -> bool {
+        self.budget += u32::from(has_budget);
+        std::mem::take(&mut self.short_of_budget)
+    }
+}
+
+impl Driver for Device {
+    fn get_budget(&mut self, _: HctxId) -> bool {
+        if self.budget == 0 {
+            self.short_of_budget = true;
+            return false;
+        }
+        self.budget -= 1;
+        true
+    }
+
+    fn put_budget(&mut self, _: HctxId) {
+        self.budget += 1;
+    }
+
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+        let tag = rq.driver_tag.expect("what is sent has a driver tag");
+        assert!(tag < self.depth, "tag {tag} of {}", self.depth);
+        let same_space = |other: &&Rq| self.host_wide || other.hctx == rq.hctx;
+        assert!(self.in_flight.iter().filter(same_space).all(|other| other.driver_tag != Some(tag)), "tag {tag} twice");
+        if self.refuses && self.random.one_in(8) {
+            let promised = self.promises || self.in_flight.iter().any(|other| other.hctx == rq.hctx);
+            let why = match self.random.below(8) {
+                0 => Refusal::Failed(Status::Medium),
+                1..4 if promised => Refusal::UntilCompletion,
+                _ => Refusal::Busy,
+            };
+            if matches!(why, Refusal::Failed(_)) {
+                // The budget of a request that reached the driver is the driver's to return.
+                self.budget += 1;
+            }
+            return Err(Rejected { rq, why });
+        }
+        self.issued.push(rq.sector.0);
+        self.in_flight.push(rq);
+        Ok(())
+    }
+
+    fn each_in_flight(&mut self, look: &mut dyn FnMut(&mut Request)) {
+        self.in_flight.iter_mut().for_each(|rq| look(rq));
+    }
+}
+
+/// Counts the events that must balance.
+#[derive(Default)]
+pub struct Balance {
+    pub allocated: u64,
+    pub absorbed: u64,
+    pub issued: u64,
+    pub returned: u64,
+    pub completed: u64,
+    pub ended: u64,
+}
+
+impl Probe for Balance {
+    fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
+        match event {
+            Event::GetRq(_) => self.allocated += 1,
+            Event::Absorbed(_) => self.absorbed += 1,
+            Event::Issue(_) => self.issued += 1,
+            Event::Requeue(_) => self.returned += 1,
+            Event::Complete(..) => self.completed += 1,
+            Event::End(_) => self.ended += 1,
+            _ => {}
+        }
+    }
+}
