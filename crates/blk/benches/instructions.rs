@@ -7,11 +7,11 @@ mod load;
 use std::hint::black_box;
 
 use gungraun::{library_benchmark, library_benchmark_group, main};
-use load::Load;
+use load::{Load, Pattern};
 
 /// Warm: the buffers that calls reuse have grown.
 fn warm(scheduler: &str, depth: u32) -> Load {
-    let mut load = Load::new(scheduler, depth);
+    let mut load = Load::new(scheduler, depth, Pattern::Random);
     (0..1000).for_each(|_| load.cycle());
     load
 }

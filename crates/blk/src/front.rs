@@ -14,6 +14,7 @@ use crate::probe::Probe;
 use crate::queue::{ConfigError, Cx, Queue, QueueConfig, SCHEDULERS, Submission, Submitted};
 use crate::request::Rq;
 use crate::sharing::Sharing;
+use crate::split;
 use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
 
@@ -240,6 +241,15 @@ impl<Sh: Sharing> Front<Sh> {
         match self {
             Front::Mq(queue) => queue.timer(now, effects),
             Front::Legacy(queue) => queue.timer(now, effects),
+        }
+    }
+
+    /// Into how many parts a bio will be cut on its way in.
+    #[must_use]
+    pub fn parts_of(&self, bio: &Bio) -> u32 {
+        match self {
+            Front::Mq(queue) => split::parts(bio, queue.limits()),
+            Front::Legacy(queue) => split::parts(bio, queue.limits()),
         }
     }
 

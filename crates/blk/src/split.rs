@@ -42,6 +42,18 @@ fn exact_split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
     (bio.sectors > cut).then_some(cut)
 }
 
+/// Into how many parts a bio will be cut.
+#[must_use]
+pub fn parts(bio: &Bio, limits: &Limits) -> u32 {
+    let mut rest = bio.clone();
+    let mut parts = 1;
+    while let Some(at) = split_point(&rest, limits) {
+        split(&mut rest, at);
+        parts += 1;
+    }
+    parts
+}
+
 /// The longest first part of a discard: no longer than the device takes, and such that the next one begins at a multiple of
 /// the granularity. `None` if the device takes less than one granule: then it is left as it is.
 fn discard_part(bio: &Bio, limits: &Limits) -> Option<u32> {

@@ -1,10 +1,11 @@
-//! What the benchmarks measure: random 4 KiB I/O kept at a constant depth over a driver that takes everything.
+//! What the benchmarks measure: 4 KiB I/O kept at a constant depth over a driver that takes everything, through either
+//! front.
 
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CpuId, Cx, Driver, Effect, Effects, Hz, Instant, Kernel, Limits, Local, NoMerges, NoProbe, Now, Op,
-    Queue, QueueConfig, Rejected, Rq, Sector, Status, Submission, Waiter,
+    Bio, BioFlags, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, Local, NoProbe,
+    Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Waiter, kernel_of_front,
 };
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
@@ -24,12 +25,25 @@ impl Driver for Shelf {
     }
 }
 
+/// Where the I/Os of a load are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pattern {
+    /// Anywhere: nothing merges.
+    Random,
+    /// Runs of eight neighbours, each submitted while the one before waits: seven of eight merge.
+    Runs,
+}
+
+/// I/Os of a run.
+const RUN: u32 = 8;
+
 /// A queue under a closed loop of so many outstanding I/Os.
 pub struct Load {
-    queue: Queue<Local>,
+    front: Front<Local>,
+    pattern: Pattern,
     shelf: Shelf,
     effects: Effects,
-    submission: Submission,
+    submission: FrontSubmission,
     at: u64,
     random: u64,
 }
@@ -37,23 +51,21 @@ pub struct Load {
 impl Load {
     /// `depth` I/Os outstanding. With a scheduler half of them wait in it (at least none at depth 1), because the
     /// driver takes the other half.
-    pub fn new(scheduler: &str, depth: u32) -> Load {
+    pub fn new(scheduler: &str, depth: u32, pattern: Pattern) -> Load {
+        let nr_requests = 2 * depth.max(4);
         let config = QueueConfig {
-            kernel: Kernel::DEFAULT,
-            cpus: 1,
-            hw_queues: 1,
             queue_depth: depth.max(4),
-            nr_requests: (scheduler != "none").then_some(2 * depth.max(4)),
-            nomerges: NoMerges::All,
-            limits: Limits::default(),
-            ..QueueConfig::new(Kernel::DEFAULT)
+            nr_requests: (scheduler != "none").then_some(nr_requests),
+            ..QueueConfig::new(kernel_of_front(Kernel::DEFAULT, scheduler))
         };
         let limit = if scheduler == "none" { depth } else { depth.div_ceil(2) } as usize;
+        let front = Front::new(&config, scheduler).expect("the configuration is possible");
         let mut load = Load {
-            queue: Queue::new(&config, scheduler).expect("the configuration is possible"),
+            submission: front.submission(Waiter(0)),
+            front,
+            pattern,
             shelf: Shelf { requests: VecDeque::with_capacity(limit), limit },
             effects: Effects::new(),
-            submission: Submission::idle(Waiter(0)),
             at: 0,
             random: 1,
         };
@@ -68,9 +80,9 @@ impl Load {
     pub fn cycle(&mut self) {
         self.at += 25_000;
         let Some(rq) = self.shelf.requests.pop_front() else { return };
-        self.with_queue(|queue, cx, _| {
-            queue.complete(cx, rq, Status::Ok);
-            queue.run_hctx(cx, hoistway_blk::HctxId(0));
+        self.with_front(|front, cx, _| {
+            front.complete(cx, rq, Status::Ok);
+            front.run_hctx(cx, hoistway_blk::HctxId(0));
         });
         while let Some(effect) = self.effects.pop() {
             std::hint::black_box(matches!(effect, Effect::EndBio { .. }));
@@ -86,14 +98,18 @@ impl Load {
         } else {
             (Op::Write, BioFlags::SYNC.with(BioFlags::IDLE))
         };
-        let bio = Bio { flags, ..Bio::new(op, Sector((self.random >> 30) & !7), 8) };
-        self.submission.begin(bio);
-        self.with_queue(|queue, cx, submission| queue.submit(cx, submission, None));
+        let first = Sector((self.random >> 30) & !7);
+        let count = if self.pattern == Pattern::Runs { RUN } else { 1 };
+        for neighbour in 0..count {
+            let bio = Bio { flags, ..Bio::new(op, first + 8 * neighbour, 8) };
+            self.submission.begin(bio);
+            self.with_front(|front, cx, submission| front.submit(cx, submission, None));
+        }
     }
 
-    fn with_queue<R>(
+    fn with_front<R>(
         &mut self,
-        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, Shelf, NoProbe>, &mut Submission) -> R,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, Shelf, NoProbe>, &mut FrontSubmission) -> R,
     ) -> R {
         let mut cx = Cx {
             now: Hz::DEFAULT.now(Instant(self.at)),
@@ -102,6 +118,6 @@ impl Load {
             effects: &mut self.effects,
             probe: &mut NoProbe,
         };
-        body(&self.queue, &mut cx, &mut self.submission)
+        body(&self.front, &mut cx, &mut self.submission)
     }
 }

@@ -23,11 +23,13 @@ const DISCARD_BYTES: u64 = 512;
 /// trimming never loses a fraction, which would lower a small limit.
 const UNIT: i128 = 1_000_000_000;
 
-/// What a bio costs: its bytes, and always one operation.
+/// What a bio costs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     /// Bytes; 0 if they were charged before.
     pub bytes: u64,
+    /// Operations: one, or one for each of its parts.
+    pub operations: u32,
 }
 
 /// The account of one group in one direction.
@@ -44,16 +46,17 @@ pub(super) struct Meter {
 }
 
 impl Cost {
-    /// Bytes and operation of a bio.
-    pub fn of(bio: &Bio) -> Cost {
-        match bio.op {
-            Op::Discard => Cost { bytes: DISCARD_BYTES },
-            _ => Cost { bytes: u64::from(bio.sectors) * SECTOR_BYTES },
-        }
+    /// Bytes of a bio, and its operations.
+    pub fn of(bio: &Bio, operations: u32) -> Cost {
+        let bytes = match bio.op {
+            Op::Discard => DISCARD_BYTES,
+            _ => u64::from(bio.sectors) * SECTOR_BYTES,
+        };
+        Cost { bytes, operations }
     }
 
     /// The operation alone.
-    pub const OPERATION: Cost = Cost { bytes: 0 };
+    pub const OPERATION: Cost = Cost { bytes: 0, operations: 1 };
 }
 
 impl Meter {
@@ -90,7 +93,7 @@ impl Meter {
         });
         // One more operation is allowed from the beginning of the slice whose end would be late enough for it.
         let operation = rate.iops.and_then(|iops| {
-            let needed = self.operations + UNIT;
+            let needed = self.operations + i128::from(cost.operations) * UNIT;
             (needed > worth(iops, begun)).then(|| {
                 let slices = time_for(needed, iops).0.div_ceil(slice.0);
                 self.start + Nanos((slices - 1).saturating_mul(slice.0))
@@ -114,7 +117,7 @@ impl Meter {
 
     fn spend(&mut self, cost: Cost) {
         self.bytes += i128::from(cost.bytes) * UNIT;
-        self.operations += UNIT;
+        self.operations += i128::from(cost.operations) * UNIT;
     }
 
     /// The limits change: a new slice begins, with what the group has sent too much, or what it has saved while

@@ -296,6 +296,16 @@ fn parts_of_a_split_bio_cost_an_operation_each_but_their_bytes_once() {
 }
 
 #[test]
+fn a_bio_that_will_be_cut_goes_when_all_its_parts_may_and_costs_an_operation_for_each() {
+    let mut throttle = throttle(&[(A, "riops=100")]);
+    let large = |owner| bio(Op::Read, A, 64, owner);
+    assert!(throttle.submit(at_ms(0), large(0), Charge::Parts(8)).is_some());
+    assert!(throttle.submit(at_ms(0), large(1), Charge::Parts(8)).is_none(), "10 in a slice");
+    assert_eq!(throttle.due(), Some(at_ms(100)), "16 are allowed in two slices");
+    assert_eq!(release_all(&mut throttle, at_ms(100)).len(), 1);
+}
+
+#[test]
 fn metadata_and_swap_pass_at_once_and_the_others_pay_their_debt() {
     for flag in [BioFlags::META, BioFlags::SWAP] {
         let mut throttle = throttle(&[(P, "wbps=1048576")]);

@@ -18,6 +18,9 @@ const TURN: [(Direction, usize); 2] = [(Direction::Read, 6), (Direction::Write, 
 pub enum Charge {
     /// Its bytes and an operation: a bio as it was submitted.
     Whole,
+    /// Its bytes, and an operation for each of the parts that the queue will cut it into: for callers whose parts do not
+    /// come by here one by one. It goes when all of them may.
+    Parts(u32),
     /// An operation only: what was cut off a bio whose bytes were charged when it first came by.
     Part,
 }
@@ -154,7 +157,8 @@ impl Throttle {
     pub fn submit(&mut self, now: Instant, bio: Bio, charge: Charge) -> Option<Bio> {
         let direction = bio.op.direction();
         let cost = match charge {
-            Charge::Whole => Cost::of(&bio),
+            Charge::Whole => Cost::of(&bio, 1),
+            Charge::Parts(parts) => Cost::of(&bio, parts),
             Charge::Part => Cost::OPERATION,
         };
         let must_pass = bio.flags.intersects(BioFlags::META.with(BioFlags::SWAP));

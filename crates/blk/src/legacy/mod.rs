@@ -231,6 +231,12 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.generation
     }
 
+    /// What a request may span now.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.rules.limits
+    }
+
     /// The name of its scheduler.
     #[must_use]
     pub fn scheduler(&self) -> &'static str {

@@ -356,6 +356,12 @@ impl<Sh: Sharing> Queue<Sh> {
         self.generation
     }
 
+    /// What a request may span now.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.rules.limits
+    }
+
     /// Its scheduler.
     #[must_use]
     pub fn elevator(&self) -> &Elevator<Sh> {

@@ -117,7 +117,7 @@ impl Model {
             }
         }
         for class in 0..3 {
-            if let Some(id) = self.one_class(class, now, now) {
+            if let Some(id) = self.one_class(class, now, if strict { now } else { i64::MAX }) {
                 return Some(id);
             }
             if strict && self.exist[class] > 0 {

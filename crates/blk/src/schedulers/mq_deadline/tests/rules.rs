@@ -264,3 +264,16 @@ fn an_unset_priority_counts_as_best_effort() {
     bench.insert(bio("R50"), Place::Sorted);
     assert_eq!([(); 3].map(|()| give(&mut bench)), ["R50", "R90", "R10"]);
 }
+
+#[test]
+fn an_expiry_that_is_shortened_holds_back_what_waits_only_in_generations_that_reckon_with_it() {
+    for (generation, given) in [(A, "R10"), (B1, "R10"), (B2, "-"), (C, "-"), (CPrime, "-")] {
+        let mut bench = filled(generation, "R10");
+        bench.write("read_expire", 1);
+        let give = |bench: &mut Bench| bench.dispatch().0.map_or("-".to_owned(), |rq| name(&rq));
+        assert_eq!(give(&mut bench), given, "{generation:?}");
+        // It looked as if it came half a second later.
+        bench.now = moment(600.0);
+        assert_eq!(give(&mut bench), if given == "-" { "R10" } else { "-" }, "{generation:?}");
+    }
+}
