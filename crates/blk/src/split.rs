@@ -48,7 +48,7 @@ pub fn parts(bio: &Bio, limits: &Limits) -> u32 {
     let mut rest = bio.clone();
     let mut parts = 1;
     while let Some(at) = split_point(&rest, limits) {
-        split(&mut rest, at);
+        let _front = split(&mut rest, at);
         parts += 1;
     }
     parts
