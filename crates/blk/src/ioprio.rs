@@ -59,6 +59,52 @@ impl IoPriority {
     }
 }
 
+/// What a cgroup makes of the priorities of its I/O: its file `io.prio.class` (`block-layer.md` 26.6, `cgroup-io.md` 11).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CgroupPriority {
+    /// Nothing.
+    #[default]
+    NoChange = 0,
+    /// Real time, level 4, unless it is real time already.
+    PromoteToRealTime = 1,
+    /// No better than best effort.
+    RestrictToBestEffort = 2,
+    /// Idle.
+    Idle = 3,
+}
+
+impl CgroupPriority {
+    /// The texts of the file, and an old name of one of them.
+    pub const TEXTS: [(&str, CgroupPriority); 5] = [
+        ("no-change", CgroupPriority::NoChange),
+        ("promote-to-rt", CgroupPriority::PromoteToRealTime),
+        ("restrict-to-be", CgroupPriority::RestrictToBestEffort),
+        ("idle", CgroupPriority::Idle),
+        ("none-to-rt", CgroupPriority::PromoteToRealTime),
+    ];
+
+    /// What a text written to the file means; `None` if the kernel refuses it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<CgroupPriority> {
+        CgroupPriority::TEXTS.into_iter().find(|&(known, _)| known == text.trim()).map(|(_, policy)| policy)
+    }
+
+    /// The priority that I/O of the cgroup has.
+    #[must_use]
+    pub fn applied_to(self, priority: IoPriority) -> IoPriority {
+        let class = priority.class();
+        match self {
+            CgroupPriority::NoChange => priority,
+            CgroupPriority::PromoteToRealTime if class == PriorityClass::RealTime => priority,
+            CgroupPriority::PromoteToRealTime => IoPriority::new(PriorityClass::RealTime, 4),
+            CgroupPriority::RestrictToBestEffort if class >= PriorityClass::BestEffort => priority,
+            CgroupPriority::RestrictToBestEffort => IoPriority::new(PriorityClass::BestEffort, 0),
+            CgroupPriority::Idle if class == PriorityClass::Idle => priority,
+            CgroupPriority::Idle => IoPriority::new(PriorityClass::Idle, 0),
+        }
+    }
+}
+
 impl fmt::Debug for IoPriority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let class = match self.class() {
@@ -81,6 +127,29 @@ mod tests {
         assert_eq!(IoPriority::new(PriorityClass::BestEffort, 4).0, 0x4004);
         assert_eq!(IoPriority::new(PriorityClass::Idle, 0).0, 0x6000);
         assert_eq!(IoPriority::UNSET.0, 0);
+    }
+
+    #[test]
+    fn item_103_restrict_to_be_turns_rt_and_none_into_be_and_leaves_idle_and_promote_to_rt_turns_all_but_rt_into_rt_4()
+    {
+        use PriorityClass::{BestEffort, Idle, None, RealTime};
+        let applied = |text: &str, class, level| {
+            let policy = CgroupPriority::parse(text).expect("a policy");
+            let applied = policy.applied_to(IoPriority::new(class, level));
+            (applied.class(), applied.level())
+        };
+        assert_eq!(applied("restrict-to-be", RealTime, 2), (BestEffort, 0));
+        assert_eq!(applied("restrict-to-be", None, 0), (BestEffort, 0));
+        assert_eq!(applied("restrict-to-be", Idle, 0), (Idle, 0));
+        assert_eq!(applied("restrict-to-be", BestEffort, 6), (BestEffort, 6));
+        for (class, level) in [(None, 0), (BestEffort, 7), (Idle, 0)] {
+            assert_eq!(applied("promote-to-rt", class, level), (RealTime, 4));
+            assert_eq!(applied("none-to-rt\n", class, level), (RealTime, 4));
+            assert_eq!(applied("idle", class, level).0, Idle);
+            assert_eq!(applied("no-change", class, level), (class, level));
+        }
+        assert_eq!(applied("promote-to-rt", RealTime, 1), (RealTime, 1));
+        assert_eq!(CgroupPriority::parse("realtime"), Option::None);
     }
 
     #[test]
