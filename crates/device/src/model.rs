@@ -12,7 +12,7 @@ use crate::middleware::Tracer;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
     /// The driver's number for it, unique among the commands in flight and less than
-    /// `hw_queues * queue_depth`. It comes back in the [`Completion`].
+    /// `hw_queues * queue_depth`, or than `queue_depth` with host-wide tags. It comes back in the [`Completion`].
     pub tag: u32,
     /// The hardware queue it was sent on, less than [`Shape::hw_queues`].
     pub queue: u16,
@@ -81,8 +81,10 @@ pub struct Shape {
     pub physical_block_bytes: u32,
     /// Hardware queues.
     pub hw_queues: u16,
-    /// Commands that each hardware queue holds (driver tags).
+    /// Commands that each hardware queue holds (driver tags), or all of them together.
     pub queue_depth: u32,
+    /// Whether all hardware queues share one space of driver tags.
+    pub host_wide_tags: bool,
     /// Whether the host drives it as a SCSI disk, which SATA disks are too: with a budget of `queue_depth` commands
     /// that is taken before a request is drawn from the scheduler.
     pub scsi: bool,

@@ -18,8 +18,6 @@ use crate::random::from_us;
 pub struct RaidParameters {
     /// The device behind the card: a built-in preset.
     pub inner: String,
-    /// Commands that the card holds, of all hardware queues together. What comes beyond is refused until one completes.
-    pub host_tags: u32,
     /// What the card adds to each command, us.
     pub command_us: f64,
 }
@@ -29,6 +27,7 @@ pub struct Raid {
     shape: Shape,
     inner: Box<dyn Device>,
     command: Nanos,
+    /// Commands that it holds, of all hardware queues together.
     host_tags: usize,
     /// Commands that the card holds and has not passed on.
     waiting: VecDeque<Command>,
@@ -54,10 +53,10 @@ impl Raid {
     pub fn new(shape: Shape, parameters: &RaidParameters, inner: Box<dyn Device>) -> Raid {
         let depth = u32::from(inner.shape().hw_queues) * inner.shape().queue_depth;
         Raid {
-            shape,
             inner,
             command: from_us(parameters.command_us),
-            host_tags: parameters.host_tags.max(1) as usize,
+            // What a host that does not know better sends beyond that is refused until something completes.
+            host_tags: shape.queue_depth as usize,
             waiting: VecDeque::new(),
             passed: vec![0; depth as usize],
             free: (0..depth).rev().collect(),
@@ -65,6 +64,7 @@ impl Raid {
             completing: BinaryHeap::new(),
             held: 0,
             alarm_at: None,
+            shape,
         }
     }
 

@@ -75,6 +75,7 @@ impl QueueSettings {
             cpus: self.cpus,
             hw_queues: shape.hw_queues,
             queue_depth: shape.queue_depth,
+            host_wide_tags: shape.host_wide_tags,
             nr_requests: self.nr_requests,
             nomerges: NoMerges::All,
             limits: Limits {

@@ -12,8 +12,8 @@ pub(crate) struct DiskDriver {
     pub(crate) failed: Vec<(u32, Status)>,
     /// Requests at the device, by command tag.
     in_flight: Vec<Option<Rq>>,
-    /// Commands of one hardware queue.
-    queue_depth: u32,
+    /// From the command tags of one hardware queue to those of the next; 0 if all share one space.
+    tag_stride: u32,
     /// Pieces of budget that are out; `None` for drivers without.
     budget: Option<Budget>,
 }
@@ -30,12 +30,13 @@ impl DiskDriver {
         let shape = device.shape();
         let queue_depth = shape.queue_depth;
         let budget = shape.scsi.then_some(Budget { taken: 0, depth: queue_depth, wanted: false });
-        let tags = u32::from(shape.hw_queues) * queue_depth;
+        let tag_stride = if shape.host_wide_tags { 0 } else { queue_depth };
+        let tags = u32::from(shape.hw_queues - 1) * tag_stride + queue_depth;
         DiskDriver {
             schedule: Schedule::default(),
             failed: Vec::new(),
             in_flight: (0..tags).map(|_| None).collect(),
-            queue_depth,
+            tag_stride,
             budget,
             device,
         }
@@ -93,7 +94,7 @@ impl Driver for DiskDriver {
         let Some(driver_tag) = rq.driver_tag else {
             return Err(Rejected { rq, why: Refusal::Failed(Status::IoError) });
         };
-        let tag = u32::from(rq.hctx.0) * self.queue_depth + driver_tag;
+        let tag = u32::from(rq.hctx.0) * self.tag_stride + driver_tag;
         let command = Command {
             tag,
             queue: rq.hctx.0,

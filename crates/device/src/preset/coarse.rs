@@ -86,6 +86,7 @@ fn shape(capacity_gb: f64, is_sata: bool) -> ShapeSection {
         physical_block_bytes: 512,
         hw_queues: if is_sata { 1 } else { 8 },
         queue_depth: if is_sata { 32 } else { 1023 },
+        host_wide_tags: false,
         scsi: is_sata,
         rotational: false,
         write_cache: true,

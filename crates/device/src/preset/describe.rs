@@ -23,13 +23,14 @@ fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
     let flag = |is: bool, yes: &'static str, no: &'static str| if is { yes } else { no };
     writeln!(
         out,
-        "  shape: {} GB, blocks of {} B (physical {} B), {} hardware queue{} of {} commands, {}, {}, {}",
+        "  shape: {} GB, blocks of {} B (physical {} B), {} hardware queue{} of {} commands{}, {}, {}, {}",
         preset.shape.capacity_gb,
         shape.logical_block_bytes,
         shape.physical_block_bytes,
         shape.hw_queues,
         if shape.hw_queues == 1 { "" } else { "s" },
         shape.queue_depth,
+        flag(shape.host_wide_tags, " in common", ""),
         flag(shape.rotational, "rotating", "not rotating"),
         flag(shape.write_cache, "volatile write cache", "no volatile write cache"),
         flag(shape.fua, "FUA", "no FUA"),

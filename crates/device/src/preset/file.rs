@@ -87,8 +87,11 @@ pub struct ShapeSection {
     pub physical_block_bytes: u32,
     /// Hardware queues.
     pub hw_queues: u16,
-    /// Commands that each hardware queue holds.
+    /// Commands that each hardware queue holds, or all of them together.
     pub queue_depth: u32,
+    /// Whether all hardware queues share one space of driver tags, as those of many RAID cards do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host_wide_tags: bool,
     /// Whether it is driven as a SCSI (or SATA) disk.
     pub scsi: bool,
     /// Whether it is a rotating disk.
@@ -116,6 +119,7 @@ impl ShapeSection {
             physical_block_bytes: self.physical_block_bytes,
             hw_queues: self.hw_queues,
             queue_depth: self.queue_depth,
+            host_wide_tags: self.host_wide_tags,
             scsi: self.scsi,
             rotational: self.rotational,
             write_cache: self.write_cache,

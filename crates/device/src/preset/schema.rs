@@ -139,6 +139,7 @@ const SHAPE: &[Key] = &[
     key("hw_queues", Kind::Whole(1, 2048, "hardware queues")),
     // The most tags that Linux gives a queue.
     key("queue_depth", Kind::Whole(1, 10_240, "commands for each hardware queue")),
+    optional("host_wide_tags", Kind::Flag),
     key("scsi", Kind::Flag),
     key("rotational", Kind::Flag),
     key("write_cache", Kind::Flag),
@@ -287,8 +288,7 @@ const OPTANE: &[Key] = &[
     key("access_jitter_percent", PERCENT),
 ];
 
-const RAID: &[Key] =
-    &[key("inner", Kind::Text), key("host_tags", Kind::Whole(1, 1 << 24, "commands")), key("command_us", TIME_US)];
+const RAID: &[Key] = &[key("inner", Kind::Text), key("command_us", TIME_US)];
 
 const THROTTLE: &[Key] = &[
     key("iops", Kind::Number(0.001, 1e9, "I/Os a second")),
