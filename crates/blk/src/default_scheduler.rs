@@ -1,11 +1,8 @@
 //! Which scheduler a device has while nobody has chosen one (`block-layer.md` 22.1, `legacy-queue.md` 11).
 
 use crate::kernel::Kernel;
-use crate::legacy::LEGACY_SCHEDULERS;
+use crate::legacy::legacy_scheduler;
 use crate::queue::QueueConfig;
-
-/// Longest name that the kernel looks at.
-const NAME_BYTES_MAX: usize = 15;
 
 /// The scheduler of a multi-queue device: mq-deadline where one hardware queue, or one space of tags, serves all CPUs; none
 /// where every CPU may have its own. The boot parameter `elevator=` never mattered to these devices.
@@ -20,9 +17,7 @@ pub fn default_scheduler(config: &QueueConfig) -> &'static str {
 #[must_use]
 pub fn default_legacy_scheduler(kernel: Kernel, elevator_parameter: Option<&str>) -> Option<&'static str> {
     let has_legacy_queues = kernel <= Kernel::V4_19;
-    let wanted = elevator_parameter.map_or("cfq", str::trim);
-    let known = LEGACY_SCHEDULERS.into_iter().find(|&name| name == wanted && wanted.len() <= NAME_BYTES_MAX);
-    has_legacy_queues.then(|| known.unwrap_or("noop"))
+    has_legacy_queues.then(|| legacy_scheduler(elevator_parameter.unwrap_or("cfq")).unwrap_or("noop"))
 }
 
 #[cfg(test)]

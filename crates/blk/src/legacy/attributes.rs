@@ -6,7 +6,7 @@ use crate::effects::Effects;
 use crate::sharing::{Lock, Sharing};
 use crate::time::Now;
 
-use super::{LEGACY_SCHEDULERS, LegacyQueue};
+use super::LegacyQueue;
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// The content of a file, its newline included.
@@ -15,7 +15,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// If there is no such file.
     pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
         let text = match file {
-            "scheduler" => self.scheduler_list(),
+            "scheduler" => return Ok(self.show_scheduler()),
             "nr_requests" => self.nr_requests().to_string(),
             "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
             file => match file.strip_prefix("iosched/") {
@@ -24,13 +24,6 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             },
         };
         Ok(text + "\n")
-    }
-
-    /// Those of its kind, the present one in brackets.
-    fn scheduler_list(&self) -> String {
-        let present = self.scheduler();
-        let show = |name: &&str| if *name == present { format!("[{name}] ") } else { format!("{name} ") };
-        LEGACY_SCHEDULERS.iter().map(show).collect()
     }
 
     /// Writes `text` to a file other than `scheduler`.

@@ -14,6 +14,12 @@ use super::{HCTX, LegacyConfig};
 /// The schedulers of a legacy queue, in the order in which `queue/scheduler` lists them.
 pub const LEGACY_SCHEDULERS: [&str; 3] = ["noop", "deadline", "cfq"];
 
+/// The scheduler that a text names, in `queue/scheduler` or after `elevator=`; none of the names is too long for either.
+#[must_use]
+pub(crate) fn legacy_scheduler(text: &str) -> Option<&'static str> {
+    LEGACY_SCHEDULERS.into_iter().find(|&name| name == text.trim())
+}
+
 /// The scheduler of a legacy queue, with the requests that it holds.
 pub struct LegacyElevator(Kind);
 

@@ -30,6 +30,7 @@ mod unplug;
 mod tests;
 
 pub use driver_tags::Tagging;
+pub(crate) use elevator::legacy_scheduler;
 pub use elevator::{LEGACY_SCHEDULERS, LegacyElevator};
 pub use request_list::IoClass;
 pub use submit::LegacySubmission;

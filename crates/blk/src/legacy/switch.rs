@@ -16,14 +16,11 @@ use crate::queue::{Cx, Step};
 use crate::sharing::{Lock, Sharing};
 use crate::time::{Nanos, Now};
 
-use super::elevator::{LEGACY_SCHEDULERS, LegacyElevator};
+use super::elevator::{LEGACY_SCHEDULERS, LegacyElevator, legacy_scheduler};
 use super::{LegacyConfig, LegacyQueue, Locked};
 
 /// How often a change of scheduler looks whether the old one's requests have ended.
 pub const SWITCH_POLL: Nanos = Nanos::from_millis(10);
-
-/// Longest name that `queue/scheduler` takes.
-const NAME_BYTES_MAX: usize = 15;
 
 /// Why a text written to `queue/scheduler` is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,9 +52,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// # Errors
     /// If there is no legacy scheduler of that name.
     pub fn parse_scheduler(&self, text: &str) -> Result<Option<&'static str>, StoreSchedulerError> {
-        let wanted = text.trim();
-        let known = LEGACY_SCHEDULERS.into_iter().find(|&name| name == wanted && name.len() <= NAME_BYTES_MAX);
-        let name = known.ok_or(StoreSchedulerError::Unknown)?;
+        let name = legacy_scheduler(text).ok_or(StoreSchedulerError::Unknown)?;
         Ok((name != self.scheduler()).then_some(name))
     }
 
