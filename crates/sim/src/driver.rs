@@ -12,6 +12,7 @@ pub(crate) struct DiskDriver {
     pub(crate) failed: Vec<(u32, Status)>,
     /// Requests at the device, by command tag.
     in_flight: Vec<Option<Rq>>,
+    pub(crate) hw_queues: u16,
     /// Commands of one hardware queue.
     queue_depth: u32,
     /// Pieces of budget that are out; `None` for drivers without.
@@ -35,6 +36,7 @@ impl DiskDriver {
             schedule: Schedule::default(),
             failed: Vec::new(),
             in_flight: (0..tags).map(|_| None).collect(),
+            hw_queues: shape.hw_queues,
             queue_depth,
             budget,
             device,
