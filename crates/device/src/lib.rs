@@ -20,7 +20,7 @@
 //! let mut schedule = Schedule::default();
 //! let command = Command { tag: 0, queue: 0, op: Op::Write, sector: Sector(0), sectors: 8, fua: false };
 //! device.submit(Instant::ZERO, command, &mut schedule).unwrap();
-//! assert_eq!(schedule.completions[0].at, Instant(35_900));
+//! assert_eq!(schedule.completions[0].at, Instant(30_900));
 //! ```
 //!
 //! Models are deterministic: everything random comes from the seed that a model is built with, and nothing

@@ -1,7 +1,7 @@
 //! How fast is it? Runs a job file under the schedulers that are named and prints simulated I/Os per second.
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
-use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run};
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
 use hoistway_workload::{Environment, Workload};
 use std::time::Instant as Clock;
 fn main() {
@@ -15,6 +15,7 @@ fn main() {
             workload: &workload,
             devices: vec![&preset; workload.files.len()],
             queue: QueueSettings::new(args[3].parse::<Kernel>().unwrap(), 8),
+            host: Host::builtin(Host::DEFAULT).unwrap(),
             runtime: Some(Nanos::from_secs(seconds)),
         };
         let start = Clock::now();

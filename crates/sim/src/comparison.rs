@@ -8,7 +8,8 @@ use hoistway_results::fio::{Output, OutputParameters};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::simulation::{Control, RunError, RunSpec, Scenario, run_probed};
+use crate::scenario::{Control, RunError, RunSpec, Scenario};
+use crate::simulation::run_probed;
 
 /// Runs all `specs`, as many at once as there are cores, and answers in their order. `controls` has one entry for each
 /// of them. A run that was cancelled before it began is left out.

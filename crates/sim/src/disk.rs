@@ -1,10 +1,12 @@
 //! A disk: a device with its driver and its queue, and the runs that are waiting to happen.
 
 use hoistway_blk::{
-    ConfigError, Front, HctxId, Instant, IoMax, Kernel, Limits, Local, Nanos, NoMerges, PlugUse, QueueConfig, Sector,
+    ConfigError, Front, HctxId, Instant, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector,
     kernel_of_front,
 };
 use hoistway_device::Preset;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::driver::DiskDriver;
 use crate::throttling::Throttling;
@@ -21,7 +23,12 @@ pub(crate) struct Disk {
     runs: Vec<PendingRun>,
     timer_setting: u32,
     timeout_setting: u32,
+    /// How long its workers take to come.
+    pub(crate) worker_random: Xoshiro256PlusPlus,
 }
+
+/// Keeps the random stream of a disk's workers apart from all others of the seed.
+const WORKER_STREAM: u64 = 0x776f_726b_6572_7300;
 
 #[derive(Clone, Copy, Default)]
 struct PendingRun {
@@ -43,26 +50,13 @@ pub struct QueueSettings {
     pub io_max: Vec<(String, IoMax)>,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
     pub attributes: Vec<(String, String)>,
-    /// From the moment that somebody asks for a run on a worker to the moment that the worker runs.
-    pub worker_hop: Nanos,
 }
-
-/// What waking a worker costs on an idle server core of the sources' time: the wake-up and a context switch. It is a
-/// typical value, not fitted to any table.
-pub const WORKER_HOP: Nanos = Nanos::from_micros(5);
 
 impl QueueSettings {
     /// Everything as the kernel sets it by default, on a host with so many CPUs.
     #[must_use]
     pub fn new(kernel: Kernel, cpus: u16) -> Self {
-        QueueSettings {
-            kernel,
-            cpus,
-            nr_requests: None,
-            io_max: Vec::new(),
-            attributes: Vec::new(),
-            worker_hop: WORKER_HOP,
-        }
+        QueueSettings { kernel, cpus, nr_requests: None, io_max: Vec::new(), attributes: Vec::new() }
     }
 
     /// The configuration of a queue over this device.
@@ -113,6 +107,7 @@ impl Disk {
             runs: vec![PendingRun::default(); usize::from(front.hw_queues())],
             timer_setting: 0,
             timeout_setting: 0,
+            worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             throttling: None,
             front,
         })

@@ -60,11 +60,20 @@ pub(crate) enum Event {
         /// The setting that this event belongs to.
         setting: u32,
     },
+    /// A task's wake-up is over.
+    Run {
+        /// Which task.
+        task: u32,
+    },
+    /// A CPU that tasks wait for is free.
+    Cpu {
+        /// Which CPU.
+        cpu: u16,
+    },
 }
 
 /// An event and its moment. The event is packed into words: written field by field and copied as a whole, it would
 /// stall the processor at every copy.
-/// An event and its moment, packed into words.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     at: u64,
@@ -83,7 +92,9 @@ const TIMER: u32 = 3;
 const TASK: u32 = 4;
 const KICK_REQUEUE: u32 = 5;
 const RELEASE: u32 = 6;
-const TIMEOUT: u32 = 7;
+const TIMEOUT: u32 = 9;
+const RUN: u32 = 7;
+const CPU: u32 = 8;
 
 #[inline]
 fn words(upper: u32, lower: u32) -> u64 {
@@ -102,6 +113,8 @@ impl Entry {
             Event::KickRequeue { disk } => (KICK_REQUEUE, disk, 0, 0),
             Event::Release { disk } => (RELEASE, disk, 0, 0),
             Event::Task { task, setting } => (TASK, task, setting, 0),
+            Event::Run { task } => (RUN, task, 0, 0),
+            Event::Cpu { cpu } => (CPU, u32::from(cpu), 0, 0),
         };
         Entry { at: at.0, order, kind_and_place: words(kind, place), rest: words(setting, what) }
     }
@@ -117,6 +130,8 @@ impl Entry {
             TIMEOUT => Event::Timeout { disk: place, setting },
             KICK_REQUEUE => Event::KickRequeue { disk: place },
             RELEASE => Event::Release { disk: place },
+            RUN => Event::Run { task: place },
+            CPU => Event::Cpu { cpu: place as u16 },
             _ => Event::Task { task: place, setting },
         };
         (Instant(self.at), event)
@@ -128,7 +143,8 @@ impl Entry {
     }
 }
 
-/// Events that come in order by themselves wait in so many lanes: completions of reads, those of writes, workers.
+/// Events that come in order by themselves wait in so many lanes: completions of reads, those of writes, workers,
+/// wake-ups.
 const LANES: usize = 4;
 
 /// Entries in order: a ring. `VecDeque` would be the same, but builds an entry beside the ring and copies it in, which

@@ -3,19 +3,26 @@
 //! * [`run`] simulates one load under one scheduler; same seed, same bits.
 //! * Independent runs go side by side over all cores; one run is single-threaded.
 //!
-//! The way of time: `events` (the queue), `task` (what a process does), `cgroups` and
-//! `throttling` (whose I/O it is, and what it may), `disk` and `driver` (what is below the block layer), `measure` (what comes out), `simulation` (the loop).
+//! The way of time: `events` (the queue) and `clock`, `host` and `cpu` (what reacting costs), `task` (what a process does),
+//! `cgroups` and `throttling` (whose I/O it is, and what it may), `disk` and `driver` (what is below the block layer),
+//! `measure` (what comes out), `scenario` (what goes in), `simulation` (the loop).
 
 mod cgroups;
+mod clock;
 mod comparison;
+mod cpu;
 mod disk;
 mod driver;
 mod events;
+mod host;
 mod measure;
+mod scenario;
 mod simulation;
 mod task;
 mod throttling;
 
 pub use comparison::{compare, watched};
-pub use disk::{QueueSettings, WORKER_HOP};
-pub use simulation::{Control, RunError, RunResult, RunSpec, Scenario, run, run_probed};
+pub use disk::QueueSettings;
+pub use host::{Host, HostError};
+pub use scenario::{Control, RunError, RunResult, RunSpec, Scenario};
+pub use simulation::{run, run_probed};

@@ -81,6 +81,14 @@ impl Measurement {
         }
     }
 
+    /// CPU time was spent for it. All of it counts as the system's: what is the process's own is not known.
+    #[inline]
+    pub(crate) fn charged(&mut self, now: Instant, cpu: Nanos) {
+        if now >= self.from {
+            self.result.cpu.system_ns += cpu.0;
+        }
+    }
+
     /// An I/O failed.
     pub(crate) fn failed(&mut self, errno: i32) {
         if self.result.error == 0 {

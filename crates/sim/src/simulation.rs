@@ -1,105 +1,21 @@
 //! The event loop: tasks, queues and devices in virtual time.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    AttributeError, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, Front, HctxId, Hz, Instant, Local, Nanos,
-    NoProbe, Now, PlugUse, Probe, Status, StoreError, Submitted, Waiter,
+    CgroupId, CpuId, Cx, Effect, Effects, Front, HctxId, Instant, Local, Nanos, NoProbe, PlugUse, Probe, Status,
+    Submitted, Waiter,
 };
-use hoistway_device::Preset;
-use hoistway_results::ProcessResult;
-use hoistway_workload::{JobFileError, Workload};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use hoistway_workload::Workload;
 
 use crate::cgroups::Cgroups;
-use crate::disk::{Disk, QueueSettings};
+use crate::clock::TickClock;
+use crate::cpu::{Cpus, Turn};
+use crate::disk::Disk;
 use crate::events::{Event, EventQueue};
+use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::task::{Next, Placement, Task, task_of};
 use crate::throttling::{Throttling, disk_of, worker};
-
-/// What is simulated: a load on devices.
-#[derive(Clone, Debug)]
-pub struct Scenario<'a> {
-    /// The load.
-    pub workload: &'a Workload,
-    /// The device of each of the load's files, in the same order.
-    pub devices: Vec<&'a Preset>,
-    /// How queues are made.
-    pub queue: QueueSettings,
-    /// Replaces the runtime of every process.
-    pub runtime: Option<Nanos>,
-}
-
-/// One run: a scenario under one scheduler.
-#[derive(Clone, Debug)]
-pub struct RunSpec {
-    /// The scheduler of every queue.
-    pub scheduler: String,
-    /// Its tunables: name and text, as written to sysfs.
-    pub tunables: Vec<(String, String)>,
-    /// Everything random is drawn from it. Equal seeds give equal loads under all schedulers.
-    pub seed: u64,
-}
-
-/// Why a run cannot begin.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The queue cannot be made.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The load does not fit its device.
-    #[error(transparent)]
-    Load(#[from] JobFileError),
-    /// A file of `queue/` was refused.
-    #[error("queue/{file}={text}: {error}")]
-    Attribute {
-        /// The file.
-        file: String,
-        /// What was written.
-        text: String,
-        /// Why not.
-        error: AttributeError,
-    },
-    /// A tunable was refused.
-    #[error("{scheduler}.{name}={text}: {error}")]
-    Tunable {
-        /// The scheduler.
-        scheduler: String,
-        /// The tunable.
-        name: String,
-        /// What was written.
-        text: String,
-        /// Why not.
-        error: StoreError,
-    },
-}
-
-/// What the outside may see and do while a run is under way.
-#[derive(Debug, Default)]
-pub struct Control {
-    /// Set it to end the run early.
-    pub cancelled: AtomicBool,
-    /// Virtual time reached, ns.
-    pub reached_ns: AtomicU64,
-}
-
-/// What came out of a run.
-#[derive(Clone, Debug)]
-pub struct RunResult {
-    /// The processes, in the order of the load.
-    pub processes: Vec<ProcessResult>,
-    /// Virtual time that passed.
-    pub simulated: Nanos,
-    /// I/Os that ended, ramps included.
-    pub ios: u64,
-    /// Whether the run was cancelled before its end.
-    pub partial: bool,
-}
-
-/// Keeps the random stream of races apart from all others of the seed.
-const RACE_STREAM: u64 = 0x7261_6365_7261_6365;
 
 /// Events between two looks at [`Control`].
 const CHECK_EVERY: u32 = 1 << 14;
@@ -125,46 +41,20 @@ pub fn run_probed<P: Probe>(
     Ok(Simulation::new(scenario, spec, probe)?.run(control))
 }
 
-/// The present moment on both clocks: most events fall into the tick of the one before, which saves a division.
-struct TickClock {
-    now: Now,
-    hz: Hz,
-    /// When the next tick begins.
-    tick_end: Instant,
-}
-
-impl TickClock {
-    fn new(hz: Hz) -> Self {
-        TickClock { now: hz.now(Instant::ZERO), hz, tick_end: Instant(hz.tick_ns()) }
-    }
-
-    #[inline]
-    fn advance(&mut self, at: Instant) {
-        self.now.at = at;
-        if at >= self.tick_end {
-            self.now = self.hz.now(at);
-            self.tick_end = Instant((self.now.tick.0 + 1) * self.hz.tick_ns());
-        }
-    }
-}
-
 struct Simulation<'a, P> {
     workload: &'a Workload,
     now: Instant,
     clock: TickClock,
-    worker_hop: Nanos,
     events: EventQueue,
-    /// Tasks that were woken inside a system call: they go first.
-    woken: VecDeque<u32>,
-    ready: VecDeque<u32>,
+    cpus: Cpus,
+    /// Hardware queues that are about to be set.
+    hctxs: Vec<HctxId>,
     effects: Effects,
     disks: Vec<Disk>,
     tasks: Vec<Task>,
     phase: u32,
     running: u32,
     ios: u64,
-    /// Decides races between tasks that are woken together.
-    race: Xoshiro256PlusPlus,
     probe: P,
 }
 
@@ -220,17 +110,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
             workload: scenario.workload,
             now: Instant::ZERO,
             clock: TickClock::new(generation.hz),
-            worker_hop: scenario.queue.worker_hop,
             events: EventQueue::default(),
-            woken: VecDeque::new(),
-            ready: VecDeque::new(),
+            cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
+            hctxs: Vec::new(),
             effects,
             disks,
             tasks,
             phase: 0,
             running: 0,
             ios: 0,
-            race: Xoshiro256PlusPlus::seed_from_u64(spec.seed ^ RACE_STREAM),
             probe,
         })
     }
@@ -240,10 +128,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut until_check = CHECK_EVERY;
         self.start_phase();
         'time: while self.running > 0 {
-            while let Some(task) = self.next_ready() {
-                self.tasks[task as usize].is_ready = false;
-                self.run_task(task);
-            }
             let Some((at, event)) = self.events.pop() else { break };
             self.now = at;
             self.clock.advance(at);
@@ -313,43 +197,58 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 self.settle(disk, CpuId(0));
             }
             Event::Release { disk } => self.release(disk),
+            Event::Run { task } => self.woken(task),
+            Event::Cpu { cpu } => self.next_on(CpuId(cpu)),
             Event::Task { task, setting } => {
                 if self.tasks[task as usize].alarm_setting == setting {
-                    self.make_ready(task);
+                    self.wake(task);
                 }
             }
         }
     }
 
-    #[inline]
-    fn next_ready(&mut self) -> Option<u32> {
-        self.woken.pop_front().or_else(|| self.ready.pop_front())
-    }
+    // --- CPUs ---
 
+    /// Wakes a task that sleeps, for a completion, for a tag or for a time. If it is on its way already, it takes what
+    /// has happened with it.
     #[inline]
-    fn make_ready(&mut self, task: u32) {
-        let ready = &mut self.tasks[task as usize];
-        if !ready.is_ready && !ready.has_exited {
-            ready.is_ready = true;
-            self.ready.push_back(task);
+    fn wake(&mut self, number: u32) {
+        let task = &mut self.tasks[number as usize];
+        if !task.is_woken && !task.has_exited {
+            task.is_woken = true;
+            let at = self.cpus.wake(self.now, task);
+            self.events.push(at, Event::Run { task: number });
         }
     }
 
-    /// Wakes a task that sleeps in a system call. It goes on before tasks that must first return from one and enter
-    /// another: on a real host it has less way to go to the freed tag, and that is what keeps a closed loop of more
-    /// tasks than tags fair.
+    /// A wake-up is over: the task runs, or waits for its CPU.
     #[inline]
-    fn wake(&mut self, task: u32) {
-        let woken = &mut self.tasks[task as usize];
-        if !woken.is_ready && !woken.has_exited {
-            woken.is_ready = true;
-            self.woken.push_back(task);
-            // Those that are woken together race on different CPUs. A fixed order would let the same ones lose for ever.
-            let last = self.woken.len() - 1;
-            if last > 0 {
-                let place = (u64::from(self.race.next_u32()) * (last as u64 + 1)) >> 32;
-                self.woken.swap(last, place as usize);
-            }
+    fn woken(&mut self, number: u32) {
+        let cpu = self.tasks[number as usize].cpu;
+        if self.cpus.is_free(self.now, cpu) {
+            self.occupy(cpu, number);
+        } else if let Some(at) = self.cpus.enqueue(cpu, number) {
+            self.events.push(at, Event::Cpu { cpu: cpu.0 });
+        }
+    }
+
+    /// A CPU turns to the next task that waits for it, unless interrupts have kept it.
+    #[cold]
+    fn next_on(&mut self, cpu: CpuId) {
+        match self.cpus.next(self.now, cpu) {
+            Turn::Run(task) => self.occupy(cpu, task),
+            Turn::Later(at) => self.events.push(at, Event::Cpu { cpu: cpu.0 }),
+        }
+    }
+
+    /// Lets a task run on its CPU until it waits.
+    #[inline]
+    fn occupy(&mut self, cpu: CpuId, number: u32) {
+        self.tasks[number as usize].is_woken = false;
+        let submissions = self.run_task(number);
+        let task = &mut self.tasks[number as usize];
+        if let Some(at) = self.cpus.ran(self.now, task, submissions) {
+            self.events.push(at, Event::Cpu { cpu: cpu.0 });
         }
     }
 
@@ -374,6 +273,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let Some((rq, status)) = driver.finish(tag) else { return };
         let restart = driver.take_restart();
         let cpu = rq.ctx;
+        // A device with one queue has one interrupt.
+        let interrupted = if driver.hw_queues == 1 { CpuId(0) } else { cpu };
+        self.cpus.interrupt(self.now, interrupted);
         self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
         self.settle(disk, cpu);
         if restart {
@@ -391,17 +293,19 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.settle(disk, cpu);
     }
 
-    /// Lets a task go on until it waits.
+    /// Lets a task go on until it waits. Answers how many I/Os it has put forward.
     #[inline]
-    fn run_task(&mut self, number: u32) {
+    fn run_task(&mut self, number: u32) -> u32 {
+        let mut submissions = 0;
         loop {
             let task = &mut self.tasks[number as usize];
             if task.has_exited {
-                return;
+                return submissions;
             }
             let (disk, cpu) = (task.disk, task.cpu);
             match task.next(self.now) {
                 Next::Submit => {
+                    submissions += 1;
                     let now = self.clock.now;
                     if self.disks[disk as usize].throttling.is_some() && self.is_throttled(disk, number) {
                         continue;
@@ -420,7 +324,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                     self.settle(disk, cpu);
                     if submitted == Submitted::Parked {
-                        return;
+                        return submissions;
                     }
                 }
                 Next::EndCall => {
@@ -442,7 +346,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     if let Some(at) = alarm {
                         self.events.push(at, event);
                     }
-                    return;
+                    return submissions;
                 }
                 Next::Exit => {
                     let io_context = task.io_context();
@@ -451,7 +355,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.settle(disk, cpu);
                     self.running -= 1;
                     self.start_phase();
-                    return;
+                    return submissions;
                 }
             }
         }
@@ -461,19 +365,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     /// Whether the bio that a task is about to submit is kept by a limit.
     fn is_throttled(&mut self, disk: u32, task: u32) -> bool {
-        let submission = &mut self.tasks[task as usize].submission;
         let Some(throttling) = &mut self.disks[disk as usize].throttling else { return false };
-        let Some(bio) = submission.withdraw() else { return false };
-        match throttling.submit(self.now, bio) {
-            Some(bio) => {
-                submission.begin(bio);
-                false
-            }
-            None => {
-                self.set_release(disk);
-                true
-            }
+        let is_kept = throttling.keeps(self.now, &mut self.tasks[task as usize].submission);
+        if is_kept {
+            self.set_release(disk);
         }
+        is_kept
     }
 
     fn set_release(&mut self, disk: u32) {
@@ -483,35 +380,18 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// The worker of a device's limits sends what may go, in one plug, as far as there are tags.
+    /// The worker of a device's limits sends what may go.
     fn release(&mut self, disk: u32) {
         let (now, cpu) = (self.clock.now, CpuId(0));
-        loop {
-            let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
-            let Some(throttling) = throttling else { return };
-            throttling.release(now.at);
-            if !std::mem::take(&mut throttling.is_parked) {
-                let Some(bio) = throttling.released.pop_front() else { break };
-                throttling.submission.begin(bio);
-            }
-            let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
-            let submitted = front.submit(&mut cx, &mut throttling.submission, Some(&mut throttling.plug));
-            throttling.is_parked = submitted == Submitted::Parked;
-            let is_parked = throttling.is_parked;
-            self.settle(disk, cpu);
-            if is_parked {
-                return;
-            }
+        self.probe.enter(disk, None);
+        let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
+        let Some(throttling) = throttling else { return };
+        let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
+        let has_sent_all = throttling.send(&mut cx, front);
+        self.settle(disk, cpu);
+        if has_sent_all {
+            self.set_release(disk);
         }
-        if let Some(throttling) = &mut self.disks[disk as usize].throttling {
-            let mut plug = std::mem::take(&mut throttling.plug);
-            self.with_front(disk, cpu, |front, cx| front.flush_plug(cx, &mut plug));
-            self.settle(disk, cpu);
-            if let Some(throttling) = &mut self.disks[disk as usize].throttling {
-                throttling.plug = plug;
-            }
-        }
-        self.set_release(disk);
     }
 
     // --- effects ---
@@ -535,18 +415,25 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let number = task_of(&bio);
                     let task = &mut self.tasks[number as usize];
                     task.bio_ended(&bio, status);
+                    task.charge(self.now, self.cpus.completion());
                     self.ios += 1;
                     if task.can_reap() {
-                        self.make_ready(number);
+                        self.wake(number);
                     }
                 }
                 Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
-                    Some(disk) => self.events.push(self.now + self.worker_hop, Event::Release { disk }),
+                    Some(disk) => {
+                        let at = self.worker_runs(disk, HctxId(0));
+                        self.events.push(at, Event::Release { disk });
+                    }
                     None => self.wake(waiter.0),
                 },
                 Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
                 Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
-                Effect::KickRequeue => self.events.push(self.now + self.worker_hop, Event::KickRequeue { disk }),
+                Effect::KickRequeue => {
+                    let at = self.worker_runs(disk, HctxId(0));
+                    self.events.push(at, Event::KickRequeue { disk });
+                }
                 Effect::SetTimer(at) => {
                     let setting = self.disks[disk as usize].set_timer();
                     self.events.push(at.max(self.now), Event::Timer { disk, setting });
@@ -563,14 +450,23 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
+    /// When a worker runs that is woken now.
+    #[inline]
+    fn worker_runs(&mut self, disk: u32, hctx: HctxId) -> Instant {
+        let on = &mut self.disks[disk as usize];
+        self.cpus.worker_runs(self.now, on.front.worker_cpu(hctx), &mut on.worker_random)
+    }
+
     /// Sets a run of a hardware queue on a worker. One that a worker is already on its way to stays; one that was
     /// delayed is replaced.
+    #[inline]
     fn set_run(&mut self, disk: u32, hctx: HctxId, delay: Nanos) {
-        let due = self.now + delay + self.worker_hop;
-        let on = &mut self.disks[disk as usize];
-        if on.run_due(hctx).is_some_and(|set| set <= due && set.since(self.now) <= self.worker_hop) {
+        let on_its_way = self.now + self.cpus.worker_max();
+        if self.disks[disk as usize].run_due(hctx).is_some_and(|set| set <= on_its_way) {
             return;
         }
+        let due = self.worker_runs(disk, hctx) + delay;
+        let on = &mut self.disks[disk as usize];
         let event = Event::RunHctx { disk, hctx: hctx.0, setting: on.set_run(hctx, due) };
         self.events.push(due, event);
     }
@@ -584,12 +480,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             return;
         }
-        let hctxs: Vec<HctxId> = on.front.hctxs_of_run_all(cpu).collect();
-        for hctx in hctxs {
+        let mut hctxs = std::mem::take(&mut self.hctxs);
+        hctxs.extend(on.front.hctxs_of_run_all(cpu));
+        for hctx in hctxs.drain(..) {
             if delay == Nanos::ZERO || self.disks[disk as usize].run_due(hctx).is_none() {
                 self.set_run(disk, hctx, delay);
             }
         }
+        self.hctxs = hctxs;
     }
 }
 

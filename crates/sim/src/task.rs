@@ -1,7 +1,7 @@
 //! A task: one fio process as a state machine that submits, waits and reaps.
 //!
 //! It follows fio's main loop: fill the queue up to `iodepth` in batches, wait for completions, refill. Everything it
-//! does between two waits takes no virtual time.
+//! does between two waits happens at one moment; `cpu` says when, and for how long its CPU is then busy.
 
 use std::collections::VecDeque;
 
@@ -10,6 +10,8 @@ use hoistway_blk::{
 };
 use hoistway_results::ProcessResult;
 use hoistway_workload::{Generator, Io, Pacer, Process, ThinkBlocks, WriteSync};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::measure::{Finished, Measurement};
 
@@ -31,8 +33,10 @@ pub(crate) struct Task {
     pub(crate) number: u32,
     pub(crate) cpu: CpuId,
     pub(crate) disk: u32,
-    /// In the list of tasks that can run.
-    pub(crate) is_ready: bool,
+    /// Woken and not yet running.
+    pub(crate) is_woken: bool,
+    /// How long its wake-ups take.
+    pub(crate) wake_random: Xoshiro256PlusPlus,
     /// The setting of its alarm that counts.
     pub(crate) alarm_setting: u32,
     /// The plug of the running system call, if that opens one.
@@ -100,6 +104,9 @@ struct Slot {
     issued: Instant,
 }
 
+/// Keeps the random streams of wake-ups apart from all others of the seed.
+const WAKE_STREAM: u64 = 0x7761_6b65_2d75_7073;
+
 /// How a process becomes a task.
 pub(crate) struct Placement {
     pub(crate) number: u32,
@@ -129,7 +136,10 @@ impl Task {
             number: placement.number,
             cpu: placement.cpu,
             disk: placement.disk,
-            is_ready: false,
+            is_woken: false,
+            wake_random: Xoshiro256PlusPlus::seed_from_u64(
+                placement.seed ^ WAKE_STREAM ^ u64::from(placement.number) << 32,
+            ),
             alarm_setting: 0,
             plug: Plug::new(),
             is_plugged: false,
@@ -191,6 +201,12 @@ impl Task {
 
     pub(crate) fn phase(&self) -> u32 {
         self.phase
+    }
+
+    /// So much CPU time was spent for it.
+    #[inline]
+    pub(crate) fn charge(&mut self, now: Instant, cpu: Nanos) {
+        self.measurement.charged(now, cpu);
     }
 
     // --- what the block layer tells ---

@@ -2,19 +2,21 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, Charge, FrontSubmission, Instant, Plug, Throttle, Waiter};
+use hoistway_blk::{
+    Bio, Charge, Cx, Driver, Front, FrontSubmission, Instant, Local, Plug, Probe, Submitted, Throttle, Waiter,
+};
 
 /// The limits of a device, and its worker.
 pub(crate) struct Throttling {
     throttle: Throttle,
     /// Bios that may go, and are on their way to the block layer.
-    pub(crate) released: VecDeque<Bio>,
+    released: VecDeque<Bio>,
     buffer: Vec<Bio>,
     /// What the worker is submitting.
-    pub(crate) submission: FrontSubmission,
+    submission: FrontSubmission,
     /// It sleeps for a tag.
-    pub(crate) is_parked: bool,
-    pub(crate) plug: Plug,
+    is_parked: bool,
+    plug: Plug,
     /// The moment that is set for the next release.
     set: Option<Instant>,
 }
@@ -43,13 +45,38 @@ impl Throttling {
         }
     }
 
-    /// Lets a bio through, or keeps it.
-    pub(crate) fn submit(&mut self, now: Instant, bio: Bio) -> Option<Bio> {
-        self.throttle.submit(now, bio, Charge::Whole)
+    /// Whether the bio that is about to be submitted is kept.
+    pub(crate) fn keeps(&mut self, now: Instant, submission: &mut FrontSubmission) -> bool {
+        let Some(bio) = submission.withdraw() else { return false };
+        match self.throttle.submit(now, bio, Charge::Whole) {
+            Some(bio) => {
+                submission.begin(bio);
+                false
+            }
+            None => true,
+        }
     }
 
-    /// Releases what may go now.
-    pub(crate) fn release(&mut self, now: Instant) {
+    /// The worker runs: it sends what may go, in one plug, as far as there are tags. Answers whether all of it went;
+    /// if not, the worker sleeps for a tag.
+    pub(crate) fn send<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>, front: &Front<Local>) -> bool {
+        self.release(cx.now.at);
+        loop {
+            if !std::mem::take(&mut self.is_parked) {
+                let Some(bio) = self.released.pop_front() else { break };
+                self.submission.begin(bio);
+            }
+            if front.submit(cx, &mut self.submission, Some(&mut self.plug)) == Submitted::Parked {
+                self.is_parked = true;
+                return false;
+            }
+        }
+        front.flush_plug(cx, &mut self.plug);
+        true
+    }
+
+    /// Takes what may go now.
+    fn release(&mut self, now: Instant) {
         if self.set.is_some_and(|set| set <= now) {
             self.set = None;
         }

@@ -3,7 +3,7 @@
 use hoistway_blk::{ALL_SCHEDULERS, Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
-use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run_probed};
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run_probed};
 use hoistway_workload::{Environment, Workload};
 
 /// Counts the commands that the device is given.
@@ -30,7 +30,13 @@ fn simulate(job: &str, scheduler: &str, attributes: &[(&str, &str)]) -> (Vec<Pro
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
     let mut queue = QueueSettings::new(Kernel::V6_18, 8);
     queue.attributes = attributes.iter().map(|(file, value)| ((*file).into(), (*value).into())).collect();
-    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, runtime: None };
+    let scenario = Scenario {
+        workload: &workload,
+        devices: vec![&preset],
+        queue,
+        host: Host::builtin(Host::DEFAULT).unwrap(),
+        runtime: None,
+    };
     let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
     let (result, commands) = run_probed(&scenario, &spec, &Control::default(), Commands::default()).unwrap();
     (result.processes, commands)

@@ -5,7 +5,7 @@
 use hoistway_blk::{Kernel, LEGACY_SCHEDULERS, Nanos};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
-use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run};
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
 use hoistway_workload::{Environment, Workload};
 
 const JOB: &str = include_str!("data/habr-ssd.fio");
@@ -14,7 +14,13 @@ fn simulate_job(job: &str, runtime: Nanos, kernel: Kernel, scheduler: &str, seed
     let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
     let queue = QueueSettings::new(kernel, 8);
-    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, runtime: Some(runtime) };
+    let scenario = Scenario {
+        workload: &workload,
+        devices: vec![&preset],
+        queue,
+        host: Host::builtin(Host::DEFAULT).unwrap(),
+        runtime: Some(runtime),
+    };
     let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed };
     run(&scenario, &spec, &Control::default()).unwrap().processes
 }

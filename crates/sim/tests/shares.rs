@@ -4,7 +4,7 @@
 use hoistway_blk::{ALL_SCHEDULERS, IoMax, Kernel};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
-use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run};
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
 use hoistway_workload::{Environment, Workload};
 
 const DISK: &str = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\n";
@@ -30,7 +30,13 @@ fn simulate_on(
         limit.update(text).unwrap();
         queue.io_max.push(((*cgroup).to_owned(), limit));
     }
-    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, runtime: None };
+    let scenario = Scenario {
+        workload: &workload,
+        devices: vec![&preset],
+        queue,
+        host: Host::builtin(Host::DEFAULT).unwrap(),
+        runtime: None,
+    };
     let tunables = tunables.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
     let spec = RunSpec { scheduler: scheduler.to_owned(), tunables, seed: 1 };
     run(&scenario, &spec, &Control::default()).unwrap().processes

@@ -14,9 +14,9 @@ use hoistway_blk::{
 use hoistway_device::Preset;
 use hoistway_results::ResultsDocument;
 use hoistway_results::document::FormatTag;
-use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, WORKER_HOP, compare};
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, compare};
 use hoistway_workload::{Environment, Workload};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{io_max, queue_files};
 use crate::Ending;
@@ -31,7 +31,7 @@ const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../../jobs
 const DEFAULT_DEVICE: &str = "intel-s3520-1600gb";
 /// Longest `--runtime`: ten years, as in job files.
 const RUNTIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
-/// CPUs of the simulated host.
+/// CPUs of a host profile that does not say how many.
 const CPUS: u16 = 8;
 
 /// Runs a fio job file under every scheduler, in virtual time, and compares.
@@ -69,6 +69,13 @@ pub(crate) struct Arguments {
     /// The kernel whose block layer is simulated: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
     #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT)]
     kernel: Kernel,
+    /// The host: a built-in profile (server, instant) or a TOML file. It says what CPU time an I/O costs, and how long
+    /// processes and workers take to react.
+    #[arg(long, value_name = "PROFILE|FILE.toml", default_value = Host::DEFAULT)]
+    host: String,
+    /// CPUs of the host. [default: what the profile says, or 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
     /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     runtime: Option<Nanos>,
@@ -108,18 +115,19 @@ fn parse_time(text: &str) -> Result<Nanos, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let (job_file, job_text) = read_job(arguments.job.as_deref())?;
-    let workload = parse_job(&job_text, &job_file)?;
+    let host = host_named(&arguments.host)?;
+    let cpus = arguments.cpus.or(host.cpus).unwrap_or(CPUS);
+    let workload = parse_job(&job_text, &job_file, cpus)?;
     let (devices, mut notices) = choose_devices(&workload, &arguments.device)?;
     let schedulers = choose_schedulers(&arguments.schedulers)?;
     let settings = parse_settings(&arguments.set, &schedulers)?;
-    let mut queue = QueueSettings::new(arguments.kernel, CPUS);
+    let mut queue = QueueSettings::new(arguments.kernel, cpus);
     queue_files::parse(&arguments.queue, &mut queue)?;
     queue.io_max = io_max::parse(&arguments.io_max, &workload)?;
     let config = queue.config(&devices[0]);
     notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
     notices.extend(try_settings(&settings, &config)?);
     notices.extend(legacy_notice(&schedulers, arguments.kernel));
-    notices.extend(reaction_notices(&schedulers, &workload, config.hw_queues.min(config.cpus)));
     notices.extend(workload.notices.iter().cloned());
     let output = Output::open(arguments.output.as_deref())?;
     let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, &output)).transpose()?;
@@ -132,8 +140,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             seed: arguments.seed,
         })
         .collect();
-    let scenario =
-        Scenario { workload: &workload, devices: devices.iter().collect(), queue, runtime: arguments.runtime };
+    let scenario = Scenario {
+        workload: &workload,
+        devices: devices.iter().collect(),
+        queue,
+        host: host.clone(),
+        runtime: arguments.runtime,
+    };
 
     let controls: Arc<Vec<Control>> = Arc::new(specs.iter().map(|_| Control::default()).collect());
     let interrupted = Arc::clone(&controls);
@@ -157,10 +170,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         job_text,
         device: describe_devices(&workload, &devices)?,
         kernel: arguments.kernel.to_string(),
-        cpus: u32::from(CPUS),
+        cpus: u32::from(cpus),
         hw_queues: u32::from(config.hw_queues.min(config.cpus)),
         nr_requests: config.scheduler_depth(),
-        host: json!({"name": "default", "worker_hop_us": WORKER_HOP.0 as f64 / 1e3}),
+        host: serde_json::to_value(&host)?,
         seed: arguments.seed,
         wall_seconds,
         simulated_ios: runs.iter().map(|run| run.simulated_ios).sum(),
@@ -185,12 +198,12 @@ fn read_job(path: Option<&Path>) -> Result<(String, String)> {
     Ok((path.display().to_string(), input::text(path, "a fio job file")?))
 }
 
-fn parse_job(text: &str, name: &str) -> Result<Workload> {
+fn parse_job(text: &str, name: &str, cpus: u16) -> Result<Workload> {
     let memory_mib = 16 * 1024;
     let environment = Environment {
         variable: &|name| std::env::var(name).ok(),
         include: &input::included,
-        cpus: u32::from(CPUS),
+        cpus: u32::from(cpus),
         page_bytes: 4096,
         memory_mib,
     };
@@ -207,6 +220,17 @@ fn expected_ns(workload: &Workload, runtime: Option<Nanos>) -> Option<u64> {
         *phase = length.max(*phase);
     }
     Some(phases.values().fold(0, |sum, phase| sum.saturating_add(*phase)))
+}
+
+// --- the host ---
+
+/// A built-in profile by name, or a profile from a file.
+fn host_named(name: &str) -> Result<Host> {
+    let path = Path::new(name);
+    if path.extension().is_some_and(|extension| extension == "toml") || name.contains('/') {
+        return Ok(Host::from_toml(&input::text(path, "a host profile in TOML")?, name)?);
+    }
+    Ok(Host::builtin(name)?)
 }
 
 // --- devices ---
@@ -295,23 +319,6 @@ fn legacy_notice(schedulers: &[String], kernel: Kernel) -> Option<String> {
             legacy.join(", ")
         )
     })
-}
-
-/// cfq gives turns, and kyber the few tokens that it leaves to several hardware queues, to whoever comes first after a
-/// completion. Simulated processes come at once, which no real one does.
-fn reaction_notices(schedulers: &[String], workload: &Workload, hw_queues: u16) -> Vec<String> {
-    let concerned = schedulers.iter().filter(|name| match name.as_str() {
-        "cfq" => workload.processes.len() > 1,
-        "kyber" => workload.processes.len() > 1 && hw_queues > 1,
-        _ => false,
-    });
-    let notice = |name: &String| {
-        format!(
-            "{name}: how it divides the device among processes depends on how fast they react, which is not modelled \
-             yet: its sum is a prediction, its shares and longest latencies are not."
-        )
-    };
-    concerned.map(notice).collect()
 }
 
 type Settings = BTreeMap<String, Vec<(String, String)>>;

@@ -39,6 +39,21 @@ fn a_device_that_was_named_needs_no_notice() {
 }
 
 #[test]
+fn the_document_says_which_host_it_was() {
+    let document: Value = serde_json::from_str(&compare_json(&["--cpus", "3"])).unwrap();
+    assert_eq!(document["host"]["name"], "server");
+    assert_eq!(document["cpus"], 3);
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let profile = "name = \"mine\"\ndescription = \"slow\"\ncpus = 2\nsubmit_ns = 9\ncomplete_ns = 9\n\
+                   wake_ns = [1, 2]\nworker_ns = [3, 3]\n";
+    fs::write(&file, profile).unwrap();
+    let document: Value = serde_json::from_str(&compare_json(&["--host", file.to_str().unwrap()])).unwrap();
+    assert_eq!((&document["host"]["name"], &document["cpus"]), (&Value::from("mine"), &Value::from(2)));
+    assert_eq!(document["host"]["wake_ns"], Value::from(vec![1, 2]));
+}
+
+#[test]
 fn the_json_document_has_all_its_keys_in_order() {
     let text = compare_json(&[]);
     let document: Value = serde_json::from_str(&text).unwrap();

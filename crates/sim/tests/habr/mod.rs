@@ -4,7 +4,7 @@
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_results::{Direction, ProcessResult};
-use hoistway_sim::{Control, QueueSettings, RunSpec, Scenario, run};
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
 use hoistway_workload::{Environment, Workload};
 
 /// Tolerance of every cell.
@@ -32,7 +32,13 @@ impl Table {
         let workload = Workload::parse(self.job, "habr.fio", &Environment::empty()).unwrap();
         let preset = Preset::builtin(self.preset).unwrap();
         let queue = QueueSettings::new(kernel, 8);
-        let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, runtime: Some(self.runtime) };
+        let scenario = Scenario {
+            workload: &workload,
+            devices: vec![&preset],
+            queue,
+            host: Host::builtin(Host::DEFAULT).unwrap(),
+            runtime: Some(self.runtime),
+        };
         let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), seed };
         run(&scenario, &spec, &Control::default()).unwrap().processes
     }

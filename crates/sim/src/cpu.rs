@@ -1,0 +1,213 @@
+//! CPUs in virtual time: who runs when, and what it costs.
+//!
+//! A CPU does one thing at a time: the interrupt of a completion, or one task. From a completion until its process has
+//! put the next I/O forward it takes
+//!
+//! ```text
+//! interrupt | wake-up, drawn for each   | waiting for the CPU | submission
+//! complete_ns  wake_ns                    if it is busy         submit_ns
+//! ```
+//!
+//! A task acts at one moment, the end of its first submission: it reaps, and puts its whole batch forward. Its CPU is then
+//! busy for the rest of the batch. To let the I/Os of a batch arrive `submit_ns` apart would take an event for each;
+//! so it is one event a wake-up, and the first I/O of a batch, the only one of a shallow closed loop, is exactly in
+//! time. A completion while its task runs wakes nobody, and the task goes on when it has done what it does. One that
+//! comes while the task is on its way is taken along.
+//!
+//! A CPU that has been idle for a while sleeps, and wakes later (`idle_ns`): it has slept as deep as would have paid, as if
+//! whoever sends it to sleep had guessed right. The block layer is told of a completion at once all the same.
+//!
+//! What workers of hardware queues do is part of `submit_ns`; they come after `worker_ns` and wait for no CPU.
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{CpuId, Instant, Nanos};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng;
+
+use crate::host::{Host, IDLE_STATES_MAX};
+use crate::task::Task;
+
+/// A time that is drawn: each from the least to the most is as likely as any other.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    least: Nanos,
+    /// How many times there are.
+    count: u64,
+}
+
+impl Span {
+    pub(crate) fn new([least, most]: [u64; 2]) -> Self {
+        Span { least: Nanos(least), count: most - least + 1 }
+    }
+
+    pub(crate) fn max(self) -> Nanos {
+        Nanos(self.least.0 + self.count - 1)
+    }
+
+    #[inline]
+    pub(crate) fn draw(self, random: &mut Xoshiro256PlusPlus) -> Nanos {
+        if self.count == 1 {
+            return self.least;
+        }
+        // Host profiles allow a second at most, so that the product fits.
+        Nanos(self.least.0 + ((u64::from(random.next_u32()) * self.count) >> 32))
+    }
+}
+
+/// Whose turn it is on a CPU that tasks wait for.
+pub(crate) enum Turn {
+    /// This task's.
+    Run(u32),
+    /// Nobody's before this moment.
+    Later(Instant),
+}
+
+/// The CPUs of the host.
+pub(crate) struct Cpus {
+    cpus: Vec<Cpu>,
+    submit: Nanos,
+    complete: Nanos,
+    wake: Span,
+    worker: Span,
+    idle: [IdleState; IDLE_STATES_MAX],
+}
+
+/// A CPU that has been idle for so long takes so much longer to wake than after a shorter time.
+#[derive(Clone, Copy)]
+struct IdleState {
+    after: Nanos,
+    more: Nanos,
+}
+
+#[derive(Clone, Default)]
+struct Cpu {
+    /// It is busy until then.
+    free_at: Instant,
+    /// The task that ran last, and until when it runs.
+    task: u32,
+    task_until: Instant,
+    /// Tasks whose wake-up is over, in the order in which they came.
+    waiting: VecDeque<u32>,
+    /// An event is set that gives it to the first of them.
+    is_set: bool,
+}
+
+fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
+    let mut states = [IdleState { after: Nanos(u64::MAX), more: Nanos::ZERO }; IDLE_STATES_MAX];
+    let mut before = 0;
+    for (state, &[after, exit]) in states.iter_mut().zip(idle_ns) {
+        *state = IdleState { after: Nanos(after), more: Nanos(exit.saturating_sub(before)) };
+        before = exit;
+    }
+    states
+}
+
+impl Cpus {
+    pub(crate) fn new(host: &Host, cpus: u16) -> Self {
+        Cpus {
+            cpus: vec![Cpu::default(); usize::from(cpus)],
+            submit: Nanos(host.submit_ns),
+            complete: Nanos(host.complete_ns),
+            wake: Span::new(host.wake_ns),
+            worker: Span::new(host.worker_ns),
+            idle: idle_states(&host.idle_ns),
+        }
+    }
+
+    /// What a CPU that wakes now pays for having slept.
+    #[inline]
+    fn exit(&self, now: Instant, cpu: CpuId) -> Nanos {
+        let idle = now.since(self.cpus[usize::from(cpu.0)].free_at);
+        // Nobody can guess how deep a CPU sleeps, and a processor that tries loses more than these sums cost.
+        Nanos(self.idle.iter().map(|state| if idle >= state.after { state.more.0 } else { 0 }).sum())
+    }
+
+    /// The longest that a worker takes on a CPU that is awake.
+    pub(crate) fn worker_max(&self) -> Nanos {
+        self.worker.max()
+    }
+
+    /// When a worker runs that is woken now, on this CPU.
+    #[inline]
+    pub(crate) fn worker_runs(&self, now: Instant, cpu: CpuId, random: &mut Xoshiro256PlusPlus) -> Instant {
+        now + self.worker.draw(random) + self.exit(now, cpu)
+    }
+
+    #[inline]
+    fn on(&mut self, cpu: CpuId) -> &mut Cpu {
+        &mut self.cpus[usize::from(cpu.0)]
+    }
+
+    /// A completion interrupts a CPU.
+    #[inline]
+    pub(crate) fn interrupt(&mut self, now: Instant, cpu: CpuId) {
+        let complete = self.complete;
+        let on = self.on(cpu);
+        on.free_at = on.free_at.max(now) + complete;
+        if on.task_until > now {
+            on.task_until += complete;
+        }
+    }
+
+    /// When a task that is woken now has its first submission done, if its CPU is free then.
+    #[inline]
+    pub(crate) fn wake(&mut self, now: Instant, task: &mut Task) -> Instant {
+        let on = &self.cpus[usize::from(task.cpu.0)];
+        if on.task_until > now && on.task == task.number {
+            return on.task_until + self.submit;
+        }
+        now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random) + self.submit
+    }
+
+    /// Whether a CPU had the time for a task that submits now.
+    #[inline]
+    pub(crate) fn is_free(&mut self, now: Instant, cpu: CpuId) -> bool {
+        let submit = self.submit;
+        let on = self.on(cpu);
+        on.waiting.is_empty() && on.free_at + submit <= now
+    }
+
+    /// A task waits for its CPU. Answers when to give it to the next one, if that is not set yet.
+    pub(crate) fn enqueue(&mut self, cpu: CpuId, task: u32) -> Option<Instant> {
+        self.on(cpu).waiting.push_back(task);
+        self.set(cpu)
+    }
+
+    /// Whose turn it is now.
+    pub(crate) fn next(&mut self, now: Instant, cpu: CpuId) -> Turn {
+        let at = self.on(cpu).free_at + self.submit;
+        let on = self.on(cpu);
+        if at <= now
+            && let Some(task) = on.waiting.pop_front()
+        {
+            on.is_set = false;
+            return Turn::Run(task);
+        }
+        Turn::Later(at)
+    }
+
+    /// A task has run and put so many I/Os forward. Answers when to give the CPU to the next one, if anybody waits.
+    #[inline]
+    pub(crate) fn ran(&mut self, now: Instant, task: &mut Task, submissions: u32) -> Option<Instant> {
+        let rest = Nanos(self.submit.0 * u64::from(submissions.saturating_sub(1)));
+        task.charge(now, self.submit + rest);
+        let on = self.on(task.cpu);
+        on.free_at = on.free_at.max(now) + rest;
+        on.task = task.number;
+        on.task_until = on.free_at;
+        if on.waiting.is_empty() { None } else { self.set(task.cpu) }
+    }
+
+    fn set(&mut self, cpu: CpuId) -> Option<Instant> {
+        let submit = self.submit;
+        let on = self.on(cpu);
+        (!std::mem::replace(&mut on.is_set, true)).then_some(on.free_at + submit)
+    }
+
+    /// What a completion costs.
+    #[inline]
+    pub(crate) fn completion(&self) -> Nanos {
+        self.complete
+    }
+}

@@ -1,0 +1,162 @@
+//! Host profiles: what CPU time an I/O costs, and how long processes and workers take to react.
+//!
+//! A profile is a TOML file, as device presets are; the built-in ones are compiled in, and a user's own file goes
+//! through the same code. It holds for every scheduler alike: what a scheduler itself costs is not in it.
+
+mod check;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The built-in profiles: name and text. The name is also that of the file.
+const BUILTIN: [(&str, &str); 2] =
+    [("instant", include_str!("../../hosts/instant.toml")), ("server", include_str!("../../hosts/server.toml"))];
+
+/// Most steps of `idle_ns`.
+pub(crate) const IDLE_STATES_MAX: usize = 4;
+
+/// What I/O costs on a host. `[least, most]` is drawn for each, all times alike.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// What it is called on a command line.
+    pub name: String,
+    /// What host it is, for people.
+    pub description: String,
+    /// CPUs, if nobody says how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u16>,
+    /// CPU time of the submission of one I/O, ns.
+    pub submit_ns: u64,
+    /// CPU time of one completion, ns.
+    pub complete_ns: u64,
+    /// From the end of the completion's interrupt until the process that it wakes runs, on a CPU that is free, ns.
+    pub wake_ns: [u64; 2],
+    /// From the moment that somebody asks for a worker until it runs, ns.
+    pub worker_ns: [u64; 2],
+    /// What waking costs on top if the CPU has slept: `[idle for so long, so much longer]`, ns, the shorter first.
+    #[serde(default)]
+    pub idle_ns: Vec<[u64; 2]>,
+    /// Where the numbers come from, by their keys.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+}
+
+/// Why there is no host profile.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HostError {
+    /// The text is not TOML, or a key is missing, unknown, or has a value that cannot be.
+    #[error("{file}:{line}: {problem}")]
+    Text {
+        /// Name of the file as the caller gave it.
+        file: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// What is wrong, and what was expected.
+        problem: String,
+    },
+    /// No built-in profile has this name.
+    #[error("there is no built-in host `{name}`; expected one of {}, or a host profile in TOML", known.join(", "))]
+    NoSuchHost {
+        /// The name that was asked for.
+        name: String,
+        /// The names that exist.
+        known: Vec<&'static str>,
+    },
+}
+
+impl Host {
+    /// The profile of whoever names none.
+    pub const DEFAULT: &str = "server";
+
+    /// Reads a profile. `file_name` is only for the error.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line.
+    pub fn from_toml(text: &str, file_name: &str) -> Result<Host, HostError> {
+        check::document(text).and_then(|()| toml::from_str(text).map_err(|e| check::Problem::from_toml(&e))).map_err(
+            |problem| HostError::Text {
+                file: file_name.to_owned(),
+                line: problem.line(text),
+                problem: problem.problem,
+            },
+        )
+    }
+
+    /// The built-in profile of this name.
+    ///
+    /// # Errors
+    /// [`HostError::NoSuchHost`] if there is none; the error lists those that exist.
+    pub fn builtin(name: &str) -> Result<Host, HostError> {
+        match BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+            Some((_, text)) => Host::from_toml(text, &format!("{name}.toml (built in)")),
+            None => Err(HostError::NoSuchHost { name: name.to_owned(), known: Host::builtin_names().collect() }),
+        }
+    }
+
+    /// The names of the built-in profiles.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Host::from_toml(text, "my.toml").unwrap_err().to_string()
+    }
+
+    const RIGHT: &str = "name = \"mine\"\ndescription = \"a host\"\nsubmit_ns = 1\ncomplete_ns = 2\n\
+                         wake_ns = [3, 4]\nworker_ns = [5, 5]\n";
+
+    #[test]
+    fn the_built_in_profiles_can_be_read_and_give_a_source_for_every_number() {
+        for name in Host::builtin_names() {
+            let host = Host::builtin(name).unwrap();
+            assert_eq!(host.name, name);
+            for key in ["submit_ns", "complete_ns", "wake_ns", "worker_ns", "idle_ns"] {
+                let is_needed = key != "idle_ns" || !host.idle_ns.is_empty();
+                assert_eq!(host.sources.contains_key(key), is_needed, "{name}: {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_profile_comes_back_as_it_was_written() {
+        let host = Host::from_toml(RIGHT, "my.toml").unwrap();
+        assert_eq!(Host::from_toml(&toml::to_string(&host).unwrap(), "again").unwrap(), host);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line_and_what_was_expected() {
+        let cases = [
+            (RIGHT.replace("submit_ns = 1", "submit_ns = -1"), "my.toml:3: `submit_ns` is -1; expected a whole number"),
+            (RIGHT.replace("[3, 4]", "[4, 3]"), "my.toml:5: `wake_ns` is [4, 3]; expected two whole numbers"),
+            (RIGHT.replace("[3, 4]", "3"), "my.toml:5: `wake_ns` is 3; expected two whole numbers"),
+            (RIGHT.replace("[5, 5]", "[0, 2000000000]"), "my.toml:6: `worker_ns` is [0, 2000000000]; expected"),
+            (RIGHT.replace("complete_ns", "compleat_ns"), "my.toml:4: `compleat_ns` is not a key of a host profile"),
+            (RIGHT.replace("wake_ns = [3, 4]\n", ""), "my.toml:1: `wake_ns` is missing; expected two whole numbers"),
+            (
+                format!("{RIGHT}idle_ns = [[2, 1], [1, 2]]\n"),
+                "my.toml:7: `idle_ns` is a list; expected at most 4 times",
+            ),
+            (format!("{RIGHT}cpus = 0\n"), "my.toml:7: `cpus` is 0; expected a whole number from 1 to 1024"),
+            (format!("{RIGHT}[sources]\nwoke_ns = \"?\"\n"), "my.toml:8: `sources.woke_ns` is not the key of a number"),
+            (format!("{RIGHT}["), "my.toml:7:"),
+        ];
+        for (text, expected) in cases {
+            let told = refused(&text);
+            assert!(told.starts_with(expected), "{told}\nexpected: {expected}");
+            assert_eq!(told.lines().count(), 1, "{told}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_those_that_exist() {
+        let told = Host::builtin("sever").unwrap_err().to_string();
+        assert!(told.contains("`sever`") && told.contains("instant, server"), "{told}");
+    }
+}
