@@ -5,13 +5,14 @@ mod facts;
 mod input;
 mod output;
 mod progress;
+mod scenarios;
 mod texts;
 mod trace_file;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
@@ -25,10 +26,13 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    Compare(commands::compare::Arguments),
+    Compare(Box<commands::compare::Arguments>),
+    Completions(commands::completions::Arguments),
     Conform(commands::conform::Arguments),
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
+    Man(commands::man::Arguments),
+    Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
     Why(commands::why::Arguments),
 }
@@ -41,13 +45,21 @@ pub(crate) enum Ending {
     Interrupted,
 }
 
+/// The command line as data, for completions and manual pages.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let ending = match cli.command {
         Command::Compare(arguments) => commands::compare::run(&arguments),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Conform(arguments) => commands::conform::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
+        Command::Man(arguments) => commands::man::run(&arguments),
+        Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };

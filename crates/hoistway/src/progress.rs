@@ -4,11 +4,13 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hoistway_sim::Control;
 use indicatif::{ProgressBar, ProgressStyle};
 
+/// What is over sooner needs no progress.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
 
@@ -28,6 +30,13 @@ impl Progress {
         }
         let (controls, stopped) = (Arc::clone(controls), Arc::clone(&stop));
         let thread = thread::spawn(move || {
+            let begin = Instant::now();
+            while begin.elapsed() < PATIENCE {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                thread::park_timeout(PATIENCE.saturating_sub(begin.elapsed()));
+            }
             let bar = match expected_ns {
                 Some(ns) => ProgressBar::new(ns / 1_000_000 * controls.len() as u64)
                     .with_style(style("{bar:40} {percent:>3} %  {msg}  {eta} left")),

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hoistway_results::document::Run;
-use hoistway_sim::{Control, RunSpec, Scenario, watched};
+use hoistway_sim::{Control, RunResult, RunSpec, Scenario, watched};
 use hoistway_trace::events::{FORMAT, Header, ProcessHeader, RunHeader, Writer};
 use serde_json::{Map, Value};
 
@@ -78,6 +78,7 @@ impl TraceFile {
         specs: &[RunSpec],
         controls: &[Control],
         job_file: &str,
+        seen: &(dyn Fn(usize, &RunResult) + Sync),
     ) -> Result<(Vec<Run>, bool)> {
         let name = self.0.name().to_owned();
         // As text: a pipe that nobody reads any more is an error here, other than for the results.
@@ -94,11 +95,12 @@ impl TraceFile {
                 continue;
             }
             writer.begin_run(number as u32, &control.cancelled);
-            let (run, was_cut_short, probe) = watched(scenario, spec, control, writer)?;
+            let (run, result, probe) = watched(scenario, spec, control, writer)?;
+            seen(number, &result);
             writer = probe;
             let reached_ns = control.reached_ns.load(Ordering::Relaxed);
-            writer.end_run(reached_ns, run.simulated_ios, was_cut_short).map_err(failed)?;
-            is_partial |= was_cut_short;
+            writer.end_run(reached_ns, run.simulated_ios, result.partial).map_err(failed)?;
+            is_partial |= result.partial;
             runs.push(run);
         }
         let stream = writer.finish(is_partial).and_then(Sink::finish).map_err(failed)?;

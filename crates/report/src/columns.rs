@@ -1,93 +1,103 @@
 //! The columns of figures in a comparison table.
 
-use crate::comparison::Row;
+use hoistway_results::Figure;
+use hoistway_results::comparison::Row;
+
 use crate::units;
 
 /// A column of figures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
-    Iops,
-    Spread,
-    IopsToNone,
-    Bandwidth,
-    Mean,
-    MeanToNone,
-    P50,
-    P99,
-    P99_9,
-    Max,
+    Of(Figure),
+    /// The difference from the baseline.
+    Versus(Figure),
 }
 
 impl Column {
-    pub(crate) const ALL: [Self; 10] = [
-        Self::Iops,
-        Self::Spread,
-        Self::IopsToNone,
-        Self::Bandwidth,
-        Self::Mean,
-        Self::MeanToNone,
-        Self::P50,
-        Self::P99,
-        Self::P99_9,
-        Self::Max,
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Of(Figure::Iops),
+        Self::Versus(Figure::Iops),
+        Self::Of(Figure::Bandwidth),
+        Self::Of(Figure::Mean),
+        Self::Versus(Figure::Mean),
+        Self::Of(Figure::P50),
+        Self::Of(Figure::P99),
+        Self::Of(Figure::P99_9),
+        Self::Of(Figure::Max),
     ];
 
     /// What is left out of a table that is too wide, first things first.
-    pub(crate) const DISPENSABLE: [Self; 6] =
-        [Self::P50, Self::Bandwidth, Self::P99_9, Self::MeanToNone, Self::Max, Self::Spread];
+    pub(crate) const DISPENSABLE: [Self; 5] = [
+        Self::Of(Figure::P50),
+        Self::Of(Figure::Bandwidth),
+        Self::Of(Figure::P99_9),
+        Self::Versus(Figure::Mean),
+        Self::Of(Figure::Max),
+    ];
 
     /// Two lines, so that all stand on the separator.
-    pub(crate) fn header(self, ascii: bool) -> &'static str {
-        match self {
-            Self::Iops => "\nIOPS",
-            Self::Spread if ascii => "\n+-",
-            Self::Spread => "\n±",
-            Self::IopsToNone | Self::MeanToNone => "vs\nnone",
-            Self::Bandwidth => "\nbandwidth",
-            Self::Mean => "mean\nlatency",
-            Self::P50 => "\np50",
-            Self::P99 => "\np99",
-            Self::P99_9 => "\np99.9",
-            Self::Max => "\nmax",
-        }
+    pub(crate) fn header(self, baseline: &str) -> String {
+        let name = match self {
+            Self::Of(Figure::Iops) => "\nIOPS",
+            Self::Of(Figure::Bandwidth) => "\nbandwidth",
+            Self::Of(Figure::Mean) => "mean\nlatency",
+            Self::Of(Figure::P50) => "\np50",
+            Self::Of(Figure::P99) => "\np99",
+            Self::Of(Figure::P99_9) => "\np99.9",
+            Self::Of(Figure::Max) => "\nmax",
+            Self::Versus(_) => return format!("vs\n{baseline}"),
+        };
+        name.to_owned()
     }
 
     /// For speaking of the column outside of its table.
-    pub(crate) fn name(self, ascii: bool) -> &'static str {
+    pub(crate) fn name(self, baseline: &str) -> String {
         match self {
-            Self::MeanToNone => "latency vs none",
-            column => column.header(ascii).trim_start(),
+            Self::Versus(Figure::Mean) => format!("latency vs {baseline}"),
+            column => column.header(baseline).replace('\n', " ").trim().to_owned(),
         }
     }
 
     /// What the column shows of a row.
-    pub(crate) fn cell(self, row: &Row, ascii: bool) -> String {
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    pub(crate) fn cell(self, row: &Row, baseline: Option<&Row>, ascii: bool) -> String {
         match self {
-            Self::Iops => units::rate(row.iops),
-            Self::Spread => or_dash(row.iops_spread.map(|spread| units::spread(spread, ascii))),
-            Self::IopsToNone => or_dash(row.iops_to_none.map(units::difference)),
-            Self::Bandwidth => units::bandwidth(row.bytes_per_second),
-            Self::Mean => units::latency(row.mean_ns, ascii),
-            Self::MeanToNone => or_dash(row.mean_to_none.map(units::difference)),
-            Self::P50 => units::latency(row.p50_ns, ascii),
-            Self::P99 => units::latency(row.p99_ns, ascii),
-            Self::P99_9 => units::latency(row.p99_9_ns, ascii),
-            Self::Max => units::latency(row.max_ns, ascii),
+            Self::Of(figure) => {
+                let estimate = row.estimate(figure);
+                let value = value(figure, estimate.mean, ascii);
+                // That of the bandwidth is that of the IOPS.
+                match estimate.half_width.filter(|_| figure != Figure::Bandwidth && estimate.mean > 0.0) {
+                    Some(half_width) => format!("{value} {}", units::spread(half_width / estimate.mean, ascii)),
+                    None => value,
+                }
+            }
+            Self::Versus(figure) => {
+                let baseline = baseline.filter(|baseline| baseline.variant != row.variant);
+                let difference = baseline.and_then(|baseline| row.difference(baseline, figure));
+                let is_repeated = [Some(row), baseline].into_iter().flatten().any(|row| row.samples().len() > 1);
+                let shown = difference.and_then(|difference| {
+                    let text = units::difference(difference.relative?);
+                    let is_certain = !is_repeated || difference.is_significant() == Some(true);
+                    Some(if is_certain { text } else { format!("({text})") })
+                });
+                shown.unwrap_or_else(|| "-".to_owned())
+            }
         }
     }
 
-    /// The figure to be judged and whether more of it is better; None for a column without colours.
-    pub(crate) fn judged(self, row: &Row) -> Option<(f64, bool)> {
+    /// The figure that is judged; None for a column without marks.
+    pub(crate) fn judged(self) -> Option<Figure> {
         match self {
-            Self::Iops => Some((row.iops, true)),
-            Self::Bandwidth => Some((row.bytes_per_second, true)),
-            Self::Mean => Some((row.mean_ns, false)),
-            Self::P50 => Some((row.p50_ns, false)),
-            Self::P99 => Some((row.p99_ns, false)),
-            Self::P99_9 => Some((row.p99_9_ns, false)),
-            Self::Max => Some((row.max_ns, false)),
-            Self::Spread | Self::IopsToNone | Self::MeanToNone => None,
+            Self::Of(figure) => Some(figure),
+            Self::Versus(_) => None,
         }
+    }
+}
+
+/// A figure with its unit.
+pub(crate) fn value(figure: Figure, value: f64, ascii: bool) -> String {
+    match figure {
+        Figure::Iops => units::rate(value),
+        Figure::Bandwidth => units::bandwidth(value),
+        _ => units::latency(value, ascii),
     }
 }

@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-use crate::colour::{Mark, marks, paint};
-use crate::columns::Column;
-use crate::comparison::Row;
+use crate::colour::{Mark, paint};
+use crate::grid::Grid;
 
 /// Columns before those of figures: the scheduler and the direction.
 const NAME_COLUMNS: usize = 2;
@@ -20,28 +19,30 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Lays out the rows, with `gap` blanks between columns.
-    pub(crate) fn new(rows: &[Row], columns: &[Column], gap: u16, ascii: bool) -> Self {
-        let cells: Vec<Vec<String>> =
-            columns.iter().map(|column| rows.iter().map(|row| column.cell(row, ascii)).collect()).collect();
+    /// Lays out the cells, with `gap` blanks between columns.
+    pub(crate) fn new(grid: &Grid, gap: u16, ascii: bool) -> Self {
         let mut table = Table::new();
         let dash = if ascii { '-' } else { '─' };
         table.load_style(TableStyle::new().header_separator(LineStyle::none().fill(dash)));
-        let headers = columns.iter().map(|column| column.header(ascii));
-        table.set_header(["\nscheduler", ""].into_iter().chain(headers));
-        for (index, row) in rows.iter().enumerate() {
-            let names = [row.label.as_str(), row.direction.name()];
-            table.add_row(names.into_iter().chain(cells.iter().map(|column| column[index].as_str())));
+        table.set_header(["\nscheduler", ""].into_iter().chain(grid.headers.iter().map(String::as_str)));
+        for line in &grid.lines {
+            let names = [line.label.as_str(), line.direction.name()];
+            table.add_row(names.into_iter().chain(line.cells.iter().map(|(text, _)| text.as_str())));
         }
         for (index, column) in table.column_iter_mut().enumerate() {
-            let is_last = index == NAME_COLUMNS + columns.len() - 1;
+            let is_last = index == NAME_COLUMNS + grid.headers.len() - 1;
             column.set_padding((0, if is_last { 0 } else { gap }));
             if index >= NAME_COLUMNS {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
         let lines = table.lines().map(|line| line.trim_end().to_owned()).collect();
-        Self { lines, marks: row_marks(rows, columns, &cells, &spans(&table, gap)) }
+        let spans = spans(&table, gap);
+        let marked = |cells: &[(String, Option<Mark>)]| {
+            let marks = cells.iter().zip(&spans).filter_map(|((_, mark), span)| Some((span.clone(), (*mark)?)));
+            marks.collect()
+        };
+        Self { lines, marks: grid.lines.iter().map(|line| marked(&line.cells)).collect() }
     }
 
     /// Characters of the widest line.
@@ -74,28 +75,4 @@ fn spans(table: &Table, gap: u16) -> Vec<Range<usize>> {
         start = end + usize::from(gap);
     }
     spans.split_off(NAME_COLUMNS)
-}
-
-/// Best and worst of each column, among the rows of one direction, sorted by row.
-fn row_marks(
-    rows: &[Row],
-    columns: &[Column],
-    cells: &[Vec<String>],
-    spans: &[Range<usize>],
-) -> Vec<Vec<(Range<usize>, Mark)>> {
-    let mut by_row = vec![Vec::new(); rows.len()];
-    for ((column, cells), span) in columns.iter().zip(cells).zip(spans) {
-        let mut first = 0;
-        for direction in rows.chunk_by(|a, b| a.direction == b.direction) {
-            let judged: Option<Vec<(f64, bool)>> = direction.iter().map(|row| column.judged(row)).collect();
-            let Some(judged) = judged else { break };
-            let values: Vec<f64> = judged.iter().map(|(value, _)| *value).collect();
-            let shown = &cells[first..first + direction.len()];
-            for (index, mark) in marks(&values, shown, judged[0].1).into_iter().enumerate() {
-                by_row[first + index].extend(mark.map(|mark| (span.clone(), mark)));
-            }
-            first += direction.len();
-        }
-    }
-    by_row
 }

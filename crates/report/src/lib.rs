@@ -2,15 +2,20 @@
 
 mod colour;
 mod columns;
-mod comparison;
+mod conclusion;
+mod csv;
+mod grid;
 mod layout;
+mod markdown;
 mod table;
 mod units;
-mod variants;
 mod wrap;
 
 use hoistway_results::ResultsDocument;
 
+pub use self::csv::csv;
+pub use conclusion::{Focus, conclusion};
+pub use markdown::markdown;
 pub use table::{Style, table};
 pub use wrap::{hanging, wrapped};
 

@@ -1,13 +1,14 @@
 //! The comparison table.
 
 use hoistway_results::ResultsDocument;
+use hoistway_results::comparison::{Comparison, JobComparison, Variant};
 use serde_json::Value;
 
 use crate::columns::Column;
-use crate::comparison::{JobComparison, Row};
+use crate::grid::Grid;
 use crate::layout::Layout;
 use crate::units;
-use crate::variants::Variant;
+use crate::wrap::wrapped;
 
 /// How tables look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,32 +24,43 @@ pub struct Style {
 /// Where tables are made to fit in, if they can, when no width is given.
 const USUAL_WIDTH: usize = 100;
 
-/// The comparison as text: a line about the set-up, a table for each job of the job file, and the notices.
+/// The comparison as text: a line about the set-up, a table for each job of the job file, the notices, and what it all
+/// means.
 ///
 /// A job's processes (clones) are taken together: IOPS and bandwidth are *sums* over them, latencies are total
 /// latencies (fio's `lat`) from the merged histograms. Repeats of a run are averaged, but for the largest latency.
 pub fn table(document: &ResultsDocument, style: &Style) -> String {
-    let variants = Variant::of(document);
-    let mut text = set_up(document);
-    for job in JobComparison::of(&variants).iter().filter(|job| !job.rows.is_empty()) {
-        let processes =
-            if job.processes == 1 { "1 process".to_owned() } else { format!("{} processes", job.processes) };
-        text += &format!("\n{}, {processes}\n", job.name);
-        text += &job_table(&job.rows, style);
+    let comparison = Comparison::of(document);
+    let mut text = set_up(document) + "\n";
+    for job in comparison.jobs.iter().filter(|job| !job.directions.is_empty()) {
+        text += &format!("\n{}\n", title(job));
+        text += &job_table(&comparison, job, style);
     }
     text.push('\n');
-    for line in remarks(document, &variants, style) {
+    for line in remarks(document, &comparison, style.ascii) {
         text += &line;
         text.push('\n');
+    }
+    if !document.conclusion.is_empty() {
+        text.push('\n');
+    }
+    for sentence in &document.conclusion {
+        text += &wrapped(sentence, style.width.map_or(USUAL_WIDTH, usize::from).clamp(40, USUAL_WIDTH), 0);
     }
     text
 }
 
+/// A job and how many processes it has.
+pub(crate) fn title(job: &JobComparison) -> String {
+    let processes = if job.processes == 1 { "1 process".to_owned() } else { format!("{} processes", job.processes) };
+    format!("{}, {processes}", job.name)
+}
+
 /// What the figures hold for.
-fn set_up(document: &ResultsDocument) -> String {
+pub(crate) fn set_up(document: &ResultsDocument) -> String {
     let plural = |count, name| if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") };
     format!(
-        "{} on {}, Linux {}, {}, {}, seed {}, {} simulated\n",
+        "{} on {}, Linux {}, {}, {}, seed {}, {} simulated",
         document.job_file,
         device_name(&document.device),
         document.kernel,
@@ -59,7 +71,7 @@ fn set_up(document: &ResultsDocument) -> String {
     )
 }
 
-fn device_name(device: &Value) -> String {
+pub(crate) fn device_name(device: &Value) -> String {
     match device {
         Value::String(name) => name.clone(),
         Value::Array(devices) => devices.iter().map(device_name).collect::<Vec<_>>().join(" + "),
@@ -76,21 +88,24 @@ fn simulated_time(document: &ResultsDocument) -> String {
 }
 
 /// The lines under the tables.
-fn remarks(document: &ResultsDocument, variants: &[Variant<'_>], style: &Style) -> Vec<String> {
+pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, ascii: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    if document.runs.iter().any(|run| run.jobs.iter().any(|job| !job.directions.is_empty())) {
+    if comparison.jobs.iter().any(|job| !job.directions.is_empty()) {
         lines.push(
             "IOPS and bandwidth: sum over the job's processes. Latency: total (fio's lat), all their I/Os.".to_owned(),
         );
     } else {
         lines.push("There was no I/O.".to_owned());
     }
-    let repeats = variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(0);
+    let repeats = comparison.repeats();
     if repeats > 1 {
-        let sign = if style.ascii { "+-" } else { "±" };
-        lines.push(format!("Means of {repeats} repeats (max: the largest); {sign} is one standard deviation."));
+        let sign = if ascii { "+-" } else { "±" };
+        lines.push(format!(
+            "Means of {repeats} repeats (max: the largest); {sign} is half the 95 % confidence interval. Differences are \
+             paired: same seed, same offered load. In brackets: not beyond the noise."
+        ));
     }
-    lines.extend(variants.iter().filter_map(Variant::tunables));
+    lines.extend(comparison.variants.iter().filter_map(Variant::tunables));
     if document.partial {
         lines.push("Cut short: some runs are missing.".to_owned());
     }
@@ -99,12 +114,14 @@ fn remarks(document: &ResultsDocument, variants: &[Variant<'_>], style: &Style) 
 }
 
 /// The table of one job, as narrow as it must be.
-fn job_table(rows: &[Row], style: &Style) -> String {
-    let repeated = rows.iter().any(|row| row.iops_spread.is_some());
-    let mut columns: Vec<_> = Column::ALL.into_iter().filter(|&column| column != Column::Spread || repeated).collect();
-    let mut layout = Layout::new(rows, &columns, 2, style.ascii);
+fn job_table(comparison: &Comparison<'_>, job: &JobComparison, style: &Style) -> String {
+    let baseline = comparison.variants.get(comparison.baseline).map_or("", |variant| variant.scheduler());
+    let mut columns = Column::ALL.to_vec();
+    let laid_out =
+        |columns: &[Column], gap| Layout::new(&Grid::new(comparison, job, columns, style.ascii), gap, style.ascii);
+    let mut layout = laid_out(&columns, 2);
     if layout.width() > style.width.map_or(USUAL_WIDTH, usize::from) {
-        layout = Layout::new(rows, &columns, 1, style.ascii);
+        layout = laid_out(&columns, 1);
     }
     let mut left_out = Vec::new();
     for dispensable in Column::DISPENSABLE {
@@ -112,8 +129,8 @@ fn job_table(rows: &[Row], style: &Style) -> String {
             break;
         }
         if let Some(index) = columns.iter().position(|&column| column == dispensable) {
-            left_out.push(columns.remove(index).name(style.ascii));
-            layout = Layout::new(rows, &columns, 1, style.ascii);
+            left_out.push(columns.remove(index).name(baseline));
+            layout = laid_out(&columns, 1);
         }
     }
     let mut text = layout.text(style.colour);

@@ -27,6 +27,11 @@ pub(crate) fn difference(fraction: f64) -> String {
     if percent.abs() < 0.05 { "0.0%".to_owned() } else { format!("{percent:+.*}%", decimals(percent)) }
 }
 
+/// A factor: `2.4`.
+pub(crate) fn times(factor: f64) -> String {
+    three_digits(factor)
+}
+
 /// A spread, given as a fraction: `±1.2%`.
 pub(crate) fn spread(fraction: f64, ascii: bool) -> String {
     let percent = fraction * 100.0;

@@ -1,78 +1,15 @@
 //! Tables of a small document made by hand, against the text they should be.
 
+mod support;
+
 use hoistway_report::{Style, json, table};
-use hoistway_results::document::{DirectionSummary, Front, JobSummary, LatencySummary, Run};
-use hoistway_results::{Direction, ResultsDocument, fio};
-use serde_json::{Map, Value, json};
+use hoistway_results::document::Front;
+use hoistway_results::{Direction, ResultsDocument};
+use serde_json::{Value, json};
+
+use support::{direction, document, run};
 
 const PLAIN: Style = Style { colour: false, width: None, ascii: false };
-
-/// One direction with these IOPS of 4 KiB, and a mean latency of which the rest are multiples.
-fn direction(direction: Direction, iops: f64, mean_ns: f64) -> DirectionSummary {
-    let times = |factor: f64| (mean_ns * factor) as u64;
-    DirectionSummary {
-        direction,
-        ios: (iops * 2.0) as u64,
-        bytes: (iops * 2.0) as u64 * 4096,
-        iops,
-        bytes_per_second: iops * 4096.0,
-        lat_ns: LatencySummary {
-            min: times(0.2),
-            mean: mean_ns,
-            stddev: mean_ns / 3.0,
-            p50: times(0.9),
-            p99: times(4.0),
-            p99_9: times(11.0),
-            max: times(30.5),
-        },
-    }
-}
-
-fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Run {
-    let jobs = jobs.into_iter().zip(0..);
-    Run {
-        scheduler: scheduler.to_owned(),
-        front: Front::Mq,
-        tunables: Map::new(),
-        repeat: 0,
-        seed: 42,
-        simulated_seconds: 2.0,
-        simulated_ios: 100,
-        wall_seconds: 0.1,
-        cpu_us_per_io: None,
-        jobs: jobs
-            .map(|((name, processes, directions), job)| JobSummary {
-                name: name.to_owned(),
-                job,
-                processes,
-                directions,
-            })
-            .collect(),
-        fio: fio::Output::default(),
-    }
-}
-
-fn document(runs: Vec<Run>) -> ResultsDocument {
-    ResultsDocument {
-        format: Default::default(),
-        version: "0.1.0".to_owned(),
-        command: "hoistway compare mixed.fio".to_owned(),
-        job_file: "mixed.fio".to_owned(),
-        job_text: String::new(),
-        device: json!({"name": "nvme-datacenter"}),
-        kernel: "6.18".to_owned(),
-        cpus: 8,
-        hw_queues: 1,
-        nr_requests: 256,
-        host: json!("ideal"),
-        seed: 42,
-        wall_seconds: 0.5,
-        simulated_ios: 300,
-        partial: false,
-        notices: Vec::new(),
-        runs,
-    }
-}
 
 fn two_jobs() -> ResultsDocument {
     use Direction::{Read, Write};
@@ -139,11 +76,18 @@ fn colours_change_nothing_but_the_colour() {
 }
 
 #[test]
-fn without_none_there_is_nothing_to_compare_with() {
+fn others_are_compared_with_the_first_scheduler_or_the_one_that_was_named() {
     let mut document = two_jobs();
     document.runs.remove(0);
-    let text = table(&document, &PLAIN);
-    assert!(!text.contains('%'), "{text}");
+    let lines = |document: &ResultsDocument| -> Vec<String> {
+        table(document, &PLAIN).lines().filter(|line| line.contains(" read ")).map(str::to_owned).collect()
+    };
+    let from_first = lines(&document);
+    assert!(!from_first[0].contains('%') && from_first[1].contains("-43.3%"), "{from_first:?}");
+    document.baseline = Some("bfq".to_owned());
+    let from_bfq = lines(&document);
+    assert!(from_bfq[0].contains("+76.4%") && !from_bfq[1].contains('%'), "{from_bfq:?}");
+    assert!(table(&document, &PLAIN).contains(" bfq "));
 }
 
 #[test]
@@ -159,7 +103,7 @@ fn repeats_are_averaged_and_variants_numbered() {
         repeat(0, "none", None, 1000.0),
         repeat(1, "none", None, 1100.0),
         repeat(0, "bfq", None, 500.0),
-        repeat(1, "bfq", None, 500.0),
+        repeat(1, "bfq", None, 590.0),
         repeat(0, "bfq", Some(0), 900.0),
     ]);
     document.partial = true;

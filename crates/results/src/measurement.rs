@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::LatencyHistogram;
+use crate::io_log::IoLog;
 use crate::samples::SampleStats;
+use crate::series::Series;
 
 /// Direction of an I/O, in fio's order; the index into [`ProcessResult::directions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -64,6 +66,8 @@ pub struct ProcessResult {
     pub complete_levels: BatchLevels,
     /// CPU time and the like; zero when CPUs are not modelled.
     pub cpu: CpuUsage,
+    /// Its I/Os for fio's log files; None unless they were asked for.
+    pub log: Option<Box<IoLog>>,
 }
 
 impl ProcessResult {
@@ -101,6 +105,8 @@ pub struct DirectionResult {
     pub bandwidth: SampleStats,
     /// Samples of the IOPS.
     pub iops: SampleStats,
+    /// I/Os and their total latency over time.
+    pub series: Series,
 }
 
 /// What was measured of a process's fsyncs.

@@ -15,6 +15,23 @@ pub fn sample_stddev(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
+/// Confidence of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Half the width of the [`CONFIDENCE`] interval of the mean of a sample (Student's t); None of fewer than two values.
+pub fn half_width(values: &[f64]) -> Option<f64> {
+    let deviation = sample_stddev(values)?;
+    Some(t_quantile(values.len() - 1) * deviation / (values.len() as f64).sqrt())
+}
+
+/// The t below which a share of (1 + [`CONFIDENCE`]) / 2 lies, for so many degrees of freedom (at least 1).
+fn t_quantile(freedom: usize) -> f64 {
+    use statrs::distribution::{ContinuousCDF as _, StudentsT};
+    let Ok(distribution) = StudentsT::new(0.0, 1.0, freedom.max(1) as f64) else { return f64::INFINITY };
+    // Cut to a number of digits on which the mathematical libraries of all platforms agree.
+    (distribution.inverse_cdf(0.5 + CONFIDENCE / 2.0) * 1e6).round() / 1e6
+}
+
 /// How much `value` lies above (or, negative, below) `reference`, as a fraction of the reference: 0.1 is 10 % more.
 /// None if the reference is zero or either is not finite.
 pub fn relative_difference(value: f64, reference: f64) -> Option<f64> {
@@ -33,6 +50,18 @@ mod tests {
         assert!((sample_stddev(&values).unwrap() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
         assert_eq!(mean(&[]), None);
         assert_eq!(sample_stddev(&[1.0]), None);
+    }
+
+    #[test]
+    fn intervals_are_those_of_the_tables_of_students_t() {
+        for (freedom, t) in [(1, 12.706_205), (2, 4.302_653), (4, 2.776_445), (9, 2.262_157), (30, 2.042_272)] {
+            assert!((t_quantile(freedom) - t).abs() < 2e-6, "{freedom}: {}", t_quantile(freedom));
+        }
+        assert!((t_quantile(100_000) - 1.959_988).abs() < 1e-5);
+        // Mean 2, deviation 1, n = 3.
+        assert!((half_width(&[1.0, 2.0, 3.0]).unwrap() - 4.302_653 / 3.0_f64.sqrt()).abs() < 1e-6);
+        assert_eq!(half_width(&[5.0, 5.0]), Some(0.0));
+        assert_eq!(half_width(&[5.0]), None);
     }
 
     #[test]

@@ -37,6 +37,9 @@ fn document() -> ResultsDocument {
         simulated_ios: 2010,
         partial: false,
         notices: vec!["A notice.".to_owned()],
+        baseline: Some("none".to_owned()),
+        conclusion: vec!["It is so.".to_owned()],
+        statistics: None,
         runs: vec![Run {
             scheduler: "none".to_owned(),
             front: Front::Mq,
@@ -73,7 +76,7 @@ fn keys_come_in_the_documented_order() {
     assert_eq!(
         keys(&value),
         "format version command job_file job_text device kernel cpus hw_queues nr_requests host seed wall_seconds \
-         simulated_ios partial notices runs"
+         simulated_ios partial notices baseline conclusion statistics runs"
     );
     assert_eq!(
         keys(&value["runs"][0]),

@@ -8,33 +8,41 @@ use hoistway_results::fio::{Output, OutputParameters};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::scenario::{Control, RunError, RunSpec, Scenario};
+use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::simulation::run_probed;
 
 /// Runs all `specs`, as many at once as there are cores, and answers in their order. `controls` has one entry for each
-/// of them. A run that was cancelled before it began is left out.
+/// of them. A run that was cancelled before it began is left out. `seen` is shown what each run measured, by its place
+/// among the `specs`, as soon as it has ended: in any order, on any thread.
 ///
 /// The outcome does not depend on how many run at once.
 ///
 /// # Errors
 /// The first run that cannot begin.
-pub fn compare(scenario: &Scenario<'_>, specs: &[RunSpec], controls: &[Control]) -> Result<(Vec<Run>, bool), RunError> {
+pub fn compare(
+    scenario: &Scenario<'_>,
+    specs: &[RunSpec],
+    controls: &[Control],
+    seen: &(dyn Fn(usize, &RunResult) + Sync),
+) -> Result<(Vec<Run>, bool), RunError> {
     let runs: Vec<Option<(Run, bool)>> = specs
         .par_iter()
         .zip(controls)
-        .map(|(spec, control)| {
+        .enumerate()
+        .map(|(place, (spec, control))| {
             if control.cancelled.load(std::sync::atomic::Ordering::Relaxed) {
                 return Ok(None);
             }
-            let (run, partial, NoProbe) = watched(scenario, spec, control, NoProbe)?;
-            Ok(Some((run, partial)))
+            let (run, result, NoProbe) = watched(scenario, spec, control, NoProbe)?;
+            seen(place, &result);
+            Ok(Some((run, result.partial)))
         })
         .collect::<Result<_, RunError>>()?;
     let partial = runs.iter().any(|run| run.as_ref().is_none_or(|(_, partial)| *partial));
     Ok((runs.into_iter().flatten().map(|(run, _)| run).collect(), partial))
 }
 
-/// One run of a comparison, watched by a probe, which is given back, and whether it was cut short.
+/// One run of a comparison, watched by a probe, which is given back, and what was measured.
 ///
 /// # Errors
 /// If it cannot begin.
@@ -43,7 +51,7 @@ pub fn watched<P: Probe>(
     spec: &RunSpec,
     control: &Control,
     probe: P,
-) -> Result<(Run, bool, P), RunError> {
+) -> Result<(Run, RunResult, P), RunError> {
     let begin = WallClock::now();
     let (result, probe) = run_probed(scenario, spec, control, probe)?;
     let wall_seconds = begin.elapsed().as_secs_f64();
@@ -68,5 +76,5 @@ pub fn watched<P: Probe>(
         jobs: JobSummary::from_processes(&result.processes),
         fio: Output::from_processes(&scenario.workload.global_options, &result.processes, &parameters),
     };
-    Ok((run, result.partial, probe))
+    Ok((run, result, probe))
 }

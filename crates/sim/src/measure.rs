@@ -1,12 +1,15 @@
 //! What is measured of a task.
 
 use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_results::io_log::{IoLog, LoggedIo};
 use hoistway_results::{Direction, ProcessResult, SAMPLE_INTERVAL_NS};
 use hoistway_workload::Process;
 
 /// The measurement of one task: fio's, with its samples of bandwidth and IOPS.
 pub(crate) struct Measurement {
     result: ProcessResult,
+    /// The process began.
+    start: Instant,
     /// Measurement begins here: after the ramp.
     from: Instant,
     last: Instant,
@@ -55,8 +58,12 @@ impl Measurement {
                 group_reporting: process.group_reporting,
                 options: process.options.to_vec(),
                 iodepth: process.iodepth,
+                log: process
+                    .log
+                    .map(|window| Box::new(IoLog::new(window.0, process.ramp.0, process.engine.is_asynchronous()))),
                 ..ProcessResult::default()
             },
+            start,
             from,
             last: from,
             asynchronous: process.engine.is_asynchronous(),
@@ -120,12 +127,22 @@ impl Measurement {
             result.clat.record(total);
         }
         result.lat.record(total);
+        result.series.record(io.reaped.since(self.from).0, total);
         let sample = &mut self.samples[direction as usize];
         sample.bytes += u64::from(io.bytes);
         sample.ios += 1;
         let span = io.reaped.since(sample.since);
         if span.0 >= SAMPLE_INTERVAL_NS {
             Self::sample(result, sample, io.reaped, span);
+        }
+        if let Some(log) = &mut self.result.log {
+            log.record(&LoggedIo {
+                direction,
+                bytes: io.bytes,
+                at_ns: io.reaped.since(self.start).0,
+                slat_ns: if self.asynchronous { io.issued.since(io.created).0 } else { 0 },
+                lat_ns: total,
+            });
         }
     }
 

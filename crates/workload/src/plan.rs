@@ -107,6 +107,18 @@ impl IoPlan {
         self.job.direction != Direction::Read
     }
 
+    /// Whether it goes over its region at random, not from one end to the other.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        self.job.random
+    }
+
+    /// Whether it asks for flushes (`fsync`, `fdatasync`).
+    #[must_use]
+    pub fn flushes(&self) -> bool {
+        self.job.sync_every.iter().any(|every| *every > 0)
+    }
+
     /// Where it works on a device of `device_bytes`: first byte and length.
     ///
     /// # Errors

@@ -114,6 +114,8 @@ pub(crate) struct Settings {
     pub(crate) cgroup_weight: Option<u32>,
     pub(crate) cpus_allowed: Option<Arc<[u32]>>,
     pub(crate) cpus_split: bool,
+    // Reports.
+    pub(crate) log_window: Nanos,
     /// For each option of the table: 1 + the index of the line that gave it last; 0 if none did.
     pub(crate) given: [u32; options::COUNT],
 }
@@ -180,6 +182,7 @@ impl Default for Settings {
             cgroup_weight: None,
             cpus_allowed: None,
             cpus_split: false,
+            log_window: Nanos::ZERO,
             given: [0; options::COUNT],
         }
     }

@@ -110,6 +110,11 @@ pub struct Process {
     pub cpus_allowed: Option<Arc<[u32]>>,
     /// Its file or device: index into [`Workload::files`].
     pub file: u32,
+    /// If its I/Os are wanted for log files, the window over which entries are averaged; zero for an entry each. A job
+    /// file alone asks for none: whoever runs it does.
+    pub log: Option<Nanos>,
+    /// `log_avg_msec`: the window of its logs, if there are any.
+    pub log_window: Nanos,
     /// Which I/Os it issues.
     pub plan: IoPlan,
 }

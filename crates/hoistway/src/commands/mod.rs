@@ -1,10 +1,11 @@
 //! The subcommands, one file each.
 
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod conform;
 pub(crate) mod devices;
 pub(crate) mod explain;
-mod io_max;
-mod queue_files;
+pub(crate) mod man;
+pub(crate) mod scenarios;
 pub(crate) mod schedulers;
 pub(crate) mod why;

@@ -116,6 +116,17 @@ fn ctrl_c_completes_the_file() {
 }
 
 #[test]
+fn ctrl_c_completes_the_folder_of_logs_and_the_table_of_repeats() {
+    let folder = tempdir().unwrap();
+    let logs = folder.path().join("logs");
+    let options = ["--repeat", "3", "--fio-logs", logs.to_str().unwrap()];
+    let table = assert_interrupted(&interrupted(&options, Signal::INT));
+    assert!(table.contains("Cut short"), "{table}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(logs.join("none/fio.json").exists());
+}
+
+#[test]
 fn ctrl_c_completes_the_trace_and_marks_it_as_partial() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("events.jsonl");

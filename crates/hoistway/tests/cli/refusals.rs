@@ -380,3 +380,41 @@ fn a_limit_of_a_cgroup_names_a_group_of_the_job_file_and_what_the_kernel_takes()
         compare_refused(&["--io-max", limit], &["--io-max", words]);
     }
 }
+
+// --- repeats, formats and queues ---
+
+#[test]
+fn numbers_that_make_no_comparison_are_refused() {
+    let folder = tempdir().unwrap();
+    let compare = |options: &[&str], words: &[&str]| {
+        refused(folder.path(), &[&["compare"], options].concat(), words);
+    };
+    compare(&["--repeat", "0"], &["--repeat"]);
+    compare(&["--repeat", "many"], &["--repeat"]);
+    compare(&["--hw-queues", "0"], &["--hw-queues"]);
+    compare(&["--hw-queues", "4000"], &["--hw-queues"]);
+    compare(&["--nr-requests", "few"], &["--nr-requests few: expected a whole number"]);
+    compare(&["--nr-requests", "8", "--queue", "nr_requests=9"], &["--nr-requests 8: --queue sets nr_requests too"]);
+    compare(&["--ramp", "soon"], &["--ramp"]);
+}
+
+#[test]
+fn a_baseline_that_is_not_compared_is_refused() {
+    let folder = tempdir().unwrap();
+    let arguments = ["compare", "--schedulers", "none,bfq", "--baseline", "kyber"];
+    refused(folder.path(), &arguments, &["--baseline kyber: not among the schedulers", "none, bfq"]);
+}
+
+#[test]
+fn documents_of_one_run_are_refused_for_several() {
+    let folder = tempdir().unwrap();
+    let words = ["--format fio-json+: fio's document is of one run, and this makes 7", "--fio-logs DIR"];
+    refused(folder.path(), &["compare", "--format", "fio-json+"], &words);
+    let arguments = ["compare", "--schedulers", "none", "--repeat", "2", "--format", "fio-json"];
+    refused(folder.path(), &arguments, &["this makes 2"]);
+}
+
+#[test]
+fn a_window_of_logs_that_is_no_time_is_refused_with_its_line() {
+    job_refused(job_with("log_avg_msec=often"), &["load.fio:4", "log_avg_msec"]);
+}

@@ -1,5 +1,6 @@
 //! The result document: runs with everything needed to repeat and to render them again.
 
+mod statistics;
 mod summary;
 
 use serde::de::Error as _;
@@ -8,7 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::fio;
 
-pub use summary::{DirectionSummary, JobSummary, LatencySummary};
+pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
+pub use summary::{DirectionSummary, JobSummary, LatencySummary, SeriesSummary};
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
 /// new keys alone do not change it, as unknown keys are ignored.
@@ -50,6 +52,15 @@ pub struct ResultsDocument {
     /// Warnings and remarks for whoever reads the figures, one sentence each.
     #[serde(default)]
     pub notices: Vec<String>,
+    /// The scheduler that others are compared with; the first one if null.
+    #[serde(default)]
+    pub baseline: Option<String>,
+    /// What the results mean, and what makes that uncertain: a sentence each.
+    #[serde(default)]
+    pub conclusion: Vec<String>,
+    /// What the repeats say together; null in documents of versions that did not repeat.
+    #[serde(default)]
+    pub statistics: Option<Statistics>,
     /// The runs: one for each scheduler, setting and repeat.
     pub runs: Vec<Run>,
 }

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::LatencyHistogram;
 use crate::measurement::{Direction, ProcessResult};
 use crate::rate::per_second;
+use crate::series::{Interval, Series};
+use crate::settling::Settling;
 
 /// One job of the job file, all its processes (clones) taken together.
 ///
@@ -38,6 +40,24 @@ pub struct DirectionSummary {
     pub bytes_per_second: f64,
     /// Total latency (fio's `lat`).
     pub lat_ns: LatencySummary,
+    /// How it went over time.
+    #[serde(default)]
+    pub series: SeriesSummary,
+    /// Whether it had settled.
+    #[serde(default)]
+    pub settling: Settling,
+}
+
+/// I/Os and latencies over time: of the intervals of equal length that lie wholly in the measurement, which begins
+/// after the ramp.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeriesSummary {
+    /// Length of an interval, s.
+    pub interval_seconds: f64,
+    /// I/Os that ended in each interval.
+    pub ios: Vec<u64>,
+    /// Their mean total latency, ns; 0 without any.
+    pub mean_lat_ns: Vec<u64>,
 }
 
 /// A distribution of latencies, ns. Percentiles are midpoints of bins, so they may be off by 1/128.
@@ -81,8 +101,18 @@ impl JobSummary {
 impl DirectionSummary {
     fn of_clones(direction: Direction, clones: &[&ProcessResult]) -> Self {
         let mut lat = LatencyHistogram::new();
-        let mut summary =
-            Self { direction, ios: 0, bytes: 0, iops: 0.0, bytes_per_second: 0.0, lat_ns: LatencySummary::default() };
+        let mut series = Series::new();
+        let mut shortest_ns = u64::MAX;
+        let mut summary = Self {
+            direction,
+            ios: 0,
+            bytes: 0,
+            iops: 0.0,
+            bytes_per_second: 0.0,
+            lat_ns: LatencySummary::default(),
+            series: SeriesSummary::default(),
+            settling: Settling::Unknown,
+        };
         for process in clones {
             let measured = process.direction(direction);
             summary.ios += measured.ios;
@@ -90,9 +120,26 @@ impl DirectionSummary {
             summary.iops += per_second(measured.ios, process.runtime_ns);
             summary.bytes_per_second += per_second(measured.bytes, process.runtime_ns);
             lat.merge(&measured.lat);
+            series.merge(&measured.series);
+            if measured.ios > 0 {
+                shortest_ns = shortest_ns.min(process.runtime_ns);
+            }
         }
         summary.lat_ns = LatencySummary::from(&lat);
+        let intervals = series.complete(shortest_ns);
+        summary.series = SeriesSummary::of(intervals, series.length_ns());
+        summary.settling = Settling::of(intervals, series.length_ns());
         summary
+    }
+}
+
+impl SeriesSummary {
+    fn of(intervals: &[Interval], length_ns: u64) -> Self {
+        Self {
+            interval_seconds: length_ns as f64 / 1e9,
+            ios: intervals.iter().map(|interval| interval.ios).collect(),
+            mean_lat_ns: intervals.iter().map(|interval| interval.lat_ns / interval.ios.max(1)).collect(),
+        }
     }
 }
 

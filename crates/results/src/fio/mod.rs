@@ -12,9 +12,11 @@
 mod build;
 mod calendar;
 mod distribution;
+mod log;
 mod schema;
 
 pub use build::{OutputParameters, PERCENTILES, PercentileChoice};
+pub use log::LogKind;
 pub use schema::{
     AggregateDiskUtil, DirectionStats, DiskUtil, Job, LatencyStats, Output, PriorityStats, SteadyState,
     SteadyStateData, SyncStats,

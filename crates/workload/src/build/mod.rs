@@ -189,6 +189,8 @@ impl Builder<'_> {
                 cgroup_weight: settings.cgroup_weight,
                 cpus_allowed: cpus(settings, index),
                 file,
+                log: None,
+                log_window: settings.log_window,
                 plan: IoPlan { job: Arc::clone(&plan), process: index, clone, own_file },
             });
         }

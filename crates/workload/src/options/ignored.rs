@@ -108,7 +108,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ignored("bwavgtime", "Window of bandwidth samples"),
     ignored("iopsavgtime", "Window of IOPS samples"),
     ignored("log_entries", "Size of a log at first"),
-    ignored("log_avg_msec", "Window of log entries"),
     ignored("log_window_value", "Mean or maximum of a window"),
     ignored("log_max_value", "Maximum instead of mean of a window"),
     ignored("log_hist_msec", "Window of histograms"),

@@ -10,6 +10,7 @@ mod files;
 mod groups;
 mod ignored;
 mod index;
+mod logs;
 mod pace;
 mod pattern;
 mod priority;
@@ -25,7 +26,7 @@ pub(crate) use spec::{Action, Subject};
 pub use spec::{OptionSpec, Treatment};
 
 /// The parts of the table, by subject.
-const TABLE: [&[OptionSpec]; 9] = [
+const TABLE: [&[OptionSpec]; 10] = [
     groups::OPTIONS,
     files::OPTIONS,
     volume::OPTIONS,
@@ -33,6 +34,7 @@ const TABLE: [&[OptionSpec]; 9] = [
     depth::OPTIONS,
     pace::OPTIONS,
     priority::OPTIONS,
+    logs::OPTIONS,
     refused::OPTIONS,
     ignored::OPTIONS,
 ];

@@ -95,6 +95,9 @@ impl Setter {
             Setter::Time { unit: TimeUnit::Microseconds, .. } => {
                 "a time in us, or with a unit d, h, m, s, ms, us".to_owned()
             }
+            Setter::Time { unit: TimeUnit::Milliseconds, .. } => {
+                "a time in ms, or with a unit d, h, m, s, ms, us".to_owned()
+            }
             Setter::Choice { of, .. } => of.join(" | "),
             Setter::Text { form, .. } | Setter::Form { form, .. } => form.to_owned(),
         }

@@ -10,6 +10,7 @@ use crate::error::quoted;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TimeUnit {
     Seconds,
+    Milliseconds,
     Microseconds,
 }
 
@@ -20,6 +21,7 @@ pub(crate) fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Refusal> {
     let factor_ns: u64 = match suffix.to_ascii_lowercase().as_str() {
         "" => match unit {
             TimeUnit::Seconds => 1_000_000_000,
+            TimeUnit::Milliseconds => 1_000_000,
             TimeUnit::Microseconds => 1_000,
         },
         "us" | "usec" => 1_000,

@@ -16,8 +16,15 @@ fn expected() -> String {
     files.collect::<Vec<_>>().join(", ")
 }
 
-/// Reads the settings and adds them to `queue`.
-pub(super) fn parse(wanted: &[String], queue: &mut QueueSettings) -> Result<()> {
+/// Reads the settings and adds them to `queue`. `nr_requests` is that of `--nr-requests`.
+pub(super) fn parse(wanted: &[String], nr_requests: Option<&str>, queue: &mut QueueSettings) -> Result<()> {
+    if let Some(text) = nr_requests {
+        if wanted.iter().any(|setting| setting.starts_with("nr_requests=")) {
+            bail!("--nr-requests {text}: --queue sets nr_requests too (expected one of them)");
+        }
+        let number = text.parse::<u32>();
+        queue.nr_requests = Some(number.with_context(|| format!("--nr-requests {text}: expected a whole number"))?);
+    }
     for setting in wanted {
         let Some((file, text)) = setting.split_once('=') else {
             bail!("--queue {setting}: expected KEY=VALUE, such as nr_requests=64");

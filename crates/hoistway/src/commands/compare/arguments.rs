@@ -1,0 +1,123 @@
+//! The options of a comparison.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hoistway_blk::{Kernel, Nanos};
+use hoistway_sim::Host;
+
+use super::format::Format;
+use super::repeats;
+
+/// Longest `--runtime`: ten years, as in job files.
+const RUNTIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
+/// Runs a fio job file under every scheduler, in virtual time, and compares.
+///
+/// Examples:
+///   hoistway compare
+///   hoistway compare database
+///   hoistway compare my-load.fio --device intel-s3520-1600gb
+///   hoistway compare my-load.fio --repeat 5 --baseline mq-deadline
+///   hoistway compare my-load.fio --device my-disk.toml --schedulers none,mq-deadline
+///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --queue nr_requests=32 --runtime 2m
+///   hoistway compare my-load.fio --format json -o results.json
+///   hoistway compare my-load.fio --format csv -o results.csv
+///   hoistway compare my-load.fio --fio-logs logs
+///   hoistway compare my-load.fio --runtime 1s --trace events.jsonl.gz
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// A fio job file, - for standard input, or the name of a bundled load (see `hoistway scenarios`). Without it a
+    /// bundled example runs.
+    #[arg(value_name = "JOB|SCENARIO")]
+    pub(super) job: Option<PathBuf>,
+    /// The device: a built-in preset (see `hoistway devices`) or a TOML file. With several devices,
+    /// NAME=PRESET for each `filename` of the job file.
+    #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
+    pub(super) device: Vec<String>,
+    /// The schedulers to compare: a list, or all.
+    #[arg(long, value_name = "LIST|all", default_value = "all", value_delimiter = ',')]
+    pub(super) schedulers: Vec<String>,
+    /// Sets a tunable, as a write to queue/iosched/ would. May be given several times.
+    #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Writes a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, write_cache, rotational,
+    /// max_sectors_kb, discard_max_bytes. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) queue: Vec<String>,
+    /// The number of requests of each queue: short for --queue nr_requests=N.
+    #[arg(long, value_name = "N")]
+    pub(super) nr_requests: Option<String>,
+    /// Gives every device so many hardware queues instead of its own number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048))]
+    pub(super) hw_queues: Option<u16>,
+    /// Limits a cgroup that the job file names, as a write to io.max would, on every device. May be given several
+    /// times.
+    #[arg(long, value_name = "CGROUP KEY=N...")]
+    pub(super) io_max: Vec<String>,
+    /// The kernel whose block layer is simulated: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
+    #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT)]
+    pub(super) kernel: Kernel,
+    /// The host: a built-in profile (server, instant) or a TOML file. It says what CPU time an I/O costs, and how long
+    /// processes and workers take to react.
+    #[arg(long, value_name = "PROFILE|FILE.toml", default_value = Host::DEFAULT)]
+    pub(super) host: String,
+    /// CPUs of the host. [default: what the profile says, or 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) cpus: Option<u16>,
+    /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(super) runtime: Option<Nanos>,
+    /// Replaces the time of every job before measuring begins (fio's ramp_time): 0, 30, 30s, 5m, 500ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_ramp)]
+    pub(super) ramp: Option<Nanos>,
+    /// Runs each scheduler so many times, with as many seeds, for means, 95 % confidence intervals and paired
+    /// differences: a repeat has the same seed, and so the same load, under every scheduler.
+    #[arg(long, value_name = "K", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(repeats::REPEATS_MAX)))]
+    pub(super) repeat: u32,
+    /// The scheduler that others are compared with; without it the first one.
+    #[arg(long, value_name = "NAME")]
+    pub(super) baseline: Option<String>,
+    /// Everything random is drawn from it; the same seed gives the same results to the bit.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// How the results are written.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: Format,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Also writes every event of the runs, and why each request was chosen, as JSON lines (docs/trace.md);
+    /// compressed if the name ends in .gz. About 1 KiB for each I/O: use a short --runtime. Runs go one by one.
+    #[arg(long, value_name = "FILE")]
+    pub(super) trace: Option<PathBuf>,
+    /// Also writes, for each scheduler, fio's log files (bw, iops, lat, clat, slat) and its json+ into a new folder. A
+    /// line for each I/O (40 bytes of memory meanwhile), or the means over log_avg_msec, if the job file sets it.
+    #[arg(long, value_name = "DIR")]
+    pub(super) fio_logs: Option<PathBuf>,
+}
+
+/// As [`parse_time`], or 0.
+fn parse_ramp(text: &str) -> Result<Nanos, String> {
+    if text == "0" { Ok(Nanos::ZERO) } else { parse_time(text) }
+}
+
+fn parse_time(text: &str) -> Result<Nanos, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit {
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "" | "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return Err(format!("unknown unit \"{unit}\" (expected us, ms, s, m, h or d)")),
+    };
+    let number: u64 = number.parse().map_err(|_| "expected a whole number with a unit, such as 30s".to_owned())?;
+    match number.checked_mul(factor) {
+        Some(ns @ 1..=RUNTIME_NS_MAX) => Ok(Nanos(ns)),
+        _ => Err("expected a time between 1 us and 10 years".to_owned()),
+    }
+}

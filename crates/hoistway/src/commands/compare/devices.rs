@@ -1,0 +1,83 @@
+//! The devices of a comparison: `--device`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+use hoistway_device::{Preset, PresetFile};
+use hoistway_workload::Workload;
+use serde_json::Value;
+
+use crate::input;
+
+/// The device of whoever names none.
+const DEFAULT_DEVICE: &str = "intel-s3520-1600gb";
+
+/// A built-in preset by name, or a preset from a file.
+pub(crate) fn device_named(name: &str) -> Result<Preset> {
+    let path = Path::new(name);
+    if path.extension().is_some_and(|extension| extension == "toml") || name.contains('/') {
+        return Ok(Preset::from_toml(&input::text(path, "a device preset in TOML")?, name)?);
+    }
+    Ok(Preset::builtin(name)?)
+}
+
+/// The device of each file of the load. `fitting` is the one that goes with a bundled load.
+pub(super) fn choose(
+    workload: &Workload,
+    wanted: &[String],
+    fitting: Option<&str>,
+) -> Result<(Vec<Preset>, Vec<String>)> {
+    let mut named: BTreeMap<&str, Preset> = BTreeMap::new();
+    let mut common = None;
+    for device in wanted {
+        match device.split_once('=') {
+            Some((file, name)) => {
+                if !workload.files.iter().any(|known| known == file) {
+                    bail!(
+                        "--device {device}: the job file has no filename \"{file}\" (expected one of {})",
+                        workload.files.join(", ")
+                    );
+                }
+                named.insert(file, device_named(name)?);
+            }
+            None if common.is_some() => {
+                bail!("--device {device}: a device for all files was given before (expected NAME=PRESET)")
+            }
+            None => common = Some(device_named(device)?),
+        }
+    }
+    let mut notices = Vec::new();
+    let needs_default = workload.files.iter().any(|file| !named.contains_key(file.as_str()));
+    let default = fitting.unwrap_or(DEFAULT_DEVICE);
+    if common.is_none() && needs_default {
+        notices.push(format!("No --device was given: {default} was taken (see `hoistway devices`)."));
+    }
+    let common = match common {
+        Some(preset) => preset,
+        None => Preset::builtin(default)?,
+    };
+    let devices =
+        workload.files.iter().map(|file| named.get(file.as_str()).cloned().unwrap_or_else(|| common.clone())).collect();
+    Ok((devices, notices))
+}
+
+/// The device with as many hardware queues as `--hw-queues` says.
+pub(super) fn with_hw_queues(preset: Preset, hw_queues: u16) -> Result<Preset> {
+    let name = preset.name.clone();
+    let mut file = PresetFile::from(preset);
+    file.shape.hw_queues = hw_queues;
+    Preset::try_from(file).map_err(|error| anyhow!("--hw-queues {hw_queues} with {name}: {error}"))
+}
+
+pub(super) fn describe(workload: &Workload, devices: &[Preset]) -> Result<Value> {
+    let mut described = Vec::with_capacity(devices.len());
+    for (file, preset) in workload.files.iter().zip(devices) {
+        let mut value = serde_json::to_value(preset)?;
+        if let (true, Value::Object(object)) = (devices.len() > 1, &mut value) {
+            object.insert("file".to_owned(), Value::from(file.as_str()));
+        }
+        described.push(value);
+    }
+    Ok(if described.len() == 1 { described.remove(0) } else { Value::Array(described) })
+}

@@ -1,0 +1,136 @@
+//! `--fio-logs DIR`: for each run fio's log files and its json+, for the tools that read fio's.
+//!
+//! ```text
+//! DIR/mq-deadline/fio.json              what fio --output-format=json+ would have written
+//! DIR/mq-deadline/JOB_bw.1.log          bandwidth, and so on: _iops, _lat, _clat, _slat; one for each process
+//! DIR/mq-deadline/repeat-2/...          with --repeat, from the second on
+//! ```
+//!
+//! All is written beside DIR, which comes into being when the last run has ended: a folder by this name is complete.
+
+use std::fs;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use hoistway_results::fio::{LogKind, Output};
+use hoistway_results::{IoLog, ProcessResult};
+use hoistway_workload::Workload;
+
+use super::format::fio_text;
+
+/// Folder of log files under construction.
+pub(super) struct FioLogs {
+    name: PathBuf,
+    place: PathBuf,
+    beside: PathBuf,
+    failure: Mutex<Option<anyhow::Error>>,
+}
+
+/// Asks the processes of a load to log.
+pub(super) fn wanted(workload: &mut Workload) {
+    for process in &mut workload.processes {
+        process.log = Some(process.log_window);
+    }
+}
+
+/// A notice if a load says how to log, and nobody wants logs.
+pub(super) fn unused_notice(workload: &Workload) -> Option<String> {
+    let says_how = workload.processes.iter().any(|process| process.log_window.0 > 0 && process.log.is_none());
+    says_how.then(|| "log_avg_msec: no effect without --fio-logs.".to_owned())
+}
+
+impl FioLogs {
+    /// Checks that `folder` can be made.
+    pub(super) fn open(folder: &Path) -> Result<Self> {
+        let expected = "expected a folder that does not exist yet, or is empty";
+        let place = std::path::absolute(folder).with_context(|| format!("--fio-logs {}", folder.display()))?;
+        let name = folder.to_owned();
+        match fs::read_dir(&place).map(|mut entries| entries.next().is_some()) {
+            Ok(true) => {
+                bail!("--fio-logs {}: is not empty ({expected})", name.display())
+            }
+            Ok(false) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(anyhow!("--fio-logs {}: {error} ({expected})", name.display())),
+        }
+        let last = place.file_name().ok_or_else(|| anyhow!("--fio-logs {}: {expected}", name.display()))?;
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(last);
+        hidden.push(format!(".{}.part", std::process::id()));
+        let beside = place.with_file_name(hidden);
+        fs::create_dir(&beside)
+            .with_context(|| format!("--fio-logs {}: cannot be made ({expected})", name.display()))?;
+        Ok(Self { name, place, beside, failure: Mutex::new(None) })
+    }
+
+    /// Writes what a run measured. `repeat` counts from 0. The first failure is kept for [`finish`](Self::finish).
+    /// Answers whether it is worth going on.
+    pub(super) fn write(&self, scheduler: &str, repeat: usize, processes: &[ProcessResult], json: &Output) -> bool {
+        let mut folder = self.beside.join(scheduler);
+        if repeat > 0 {
+            folder.push(format!("repeat-{}", repeat + 1));
+        }
+        let written = write_run(&folder, processes, json);
+        let Ok(mut failure) = self.failure.lock() else { return false };
+        if let Err(error) = written {
+            failure.get_or_insert(error);
+        }
+        failure.is_none()
+    }
+
+    /// Puts the folder in its place.
+    pub(super) fn finish(mut self) -> Result<()> {
+        let failure = self.failure.get_mut().map(Option::take).unwrap_or(None);
+        let name = self.name.display().to_string();
+        if let Some(failure) = failure {
+            return Err(failure.context(format!("--fio-logs {name}: cannot be written")));
+        }
+        fs::rename(&self.beside, &self.place).with_context(|| format!("--fio-logs {name}: cannot be made"))
+    }
+}
+
+impl Drop for FioLogs {
+    fn drop(&mut self) {
+        // After it was put in its place it is no longer there.
+        let _ = fs::remove_dir_all(&self.beside);
+    }
+}
+
+fn write_run(folder: &Path, processes: &[ProcessResult], json: &Output) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("fio.json"), fio_text(Some(json))?)?;
+    for (number, process) in (1..).zip(processes) {
+        let Some(log) = &process.log else { continue };
+        for kind in LogKind::ALL {
+            let name = format!("{}_{}.{number}.log", file_name(&process.name), kind.name());
+            write_log(&folder.join(name), kind, log)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_log(file: &Path, kind: LogKind, log: &IoLog) -> io::Result<()> {
+    let mut out = BufWriter::new(fs::File::create(file)?);
+    kind.write(log, &mut out)?;
+    out.flush()
+}
+
+/// The name of a job as (part of) a file's: jobs may be called anything.
+fn file_name(job: &str) -> String {
+    const LENGTH_MAX: usize = 100;
+    let harmless = |c: char| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' };
+    let name: String = job.chars().take(LENGTH_MAX / 4).map(harmless).collect();
+    if name.is_empty() || name.starts_with('.') { format!("job{name}") } else { name }
+}
+
+/// A notice if more was done than logs hold.
+pub(super) fn cut_notice(processes: &[ProcessResult]) -> Option<String> {
+    let is_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
+    is_cut.then(|| {
+        "--fio-logs: a process did more I/Os than its log holds, the later ones are missing: set log_avg_msec in the job \
+         file."
+            .to_owned()
+    })
+}

@@ -1,0 +1,63 @@
+//! `--format`: how the results of a comparison are written.
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use hoistway_results::{ResultsDocument, fio};
+
+use crate::output::Output;
+
+/// How results are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// Everything, for programs.
+    Json,
+    /// A line for each scheduler, job and direction, for spreadsheets.
+    Csv,
+    /// The table, for web pages and issues.
+    Markdown,
+    /// fio's own document. Of a single run: one scheduler, no repeats.
+    FioJson,
+    /// The same with all latency bins (fio's json+).
+    #[value(name = "fio-json+")]
+    FioJsonPlus,
+}
+
+impl Format {
+    /// Refuses so many runs if it holds only one.
+    pub(super) fn check(self, runs: usize) -> Result<()> {
+        if matches!(self, Self::FioJson | Self::FioJsonPlus) && runs != 1 {
+            let name = if self == Self::FioJson { "fio-json" } else { "fio-json+" };
+            bail!(
+                "--format {name}: fio's document is of one run, and this makes {runs} (expected one of --schedulers, \
+                 without --repeat; --fio-logs DIR writes a document for each run)"
+            );
+        }
+        Ok(())
+    }
+
+    /// The document in this format. `plus` is the json+ of its only run.
+    pub(super) fn rendered(
+        self,
+        document: &ResultsDocument,
+        plus: Option<&fio::Output>,
+        to: &Output,
+    ) -> Result<String> {
+        Ok(match self {
+            Self::Table => hoistway_report::table(document, &to.style()),
+            Self::Json => hoistway_report::json(document),
+            Self::Csv => hoistway_report::csv(document),
+            Self::Markdown => hoistway_report::markdown(document),
+            Self::FioJson => fio_text(document.runs.first().map(|run| &run.fio))?,
+            Self::FioJsonPlus => fio_text(plus)?,
+        })
+    }
+}
+
+/// A document of fio's as text; an empty one of a run that never began.
+pub(super) fn fio_text(output: Option<&fio::Output>) -> Result<String> {
+    let none = fio::Output::default();
+    Ok(serde_json::to_string_pretty(output.unwrap_or(&none))? + "\n")
+}

@@ -1,0 +1,23 @@
+//! The host of a comparison: `--host` and `--cpus`.
+
+use std::path::Path;
+
+use anyhow::Result;
+use hoistway_sim::Host;
+
+use crate::input;
+
+/// CPUs of a host profile that does not say how many.
+const CPUS: u16 = 8;
+
+/// A built-in profile by name or a profile from a file, and how many CPUs the host has.
+pub(super) fn choose(name: &str, cpus: Option<u16>) -> Result<(Host, u16)> {
+    let path = Path::new(name);
+    let host = if path.extension().is_some_and(|extension| extension == "toml") || name.contains('/') {
+        Host::from_toml(&input::text(path, "a host profile in TOML")?, name)?
+    } else {
+        Host::builtin(name)?
+    };
+    let cpus = cpus.or(host.cpus).unwrap_or(CPUS);
+    Ok((host, cpus))
+}

@@ -1,0 +1,63 @@
+//! `hoistway man`: manual pages.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Command};
+use clap_mangen::Man;
+
+use crate::Ending;
+use crate::output::Output;
+
+/// Writes the manual pages, one for each command, into a folder; without one, prints that of hoistway itself.
+///
+/// Examples:
+///   hoistway man | man -l -
+///   hoistway man ~/.local/share/man/man1
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// A folder that exists.
+    folder: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let mut root = crate::command();
+    root.build();
+    let Some(folder) = &arguments.folder else {
+        Output::open(None)?.write(&page(root)?)?;
+        return Ok(Ending::Done);
+    };
+    if !folder.is_dir() {
+        bail!("man {}: no such folder (expected one that exists, to write the pages to)", folder.display());
+    }
+    let pages = pages(root)?;
+    for (name, text) in &pages {
+        write(&folder.join(format!("{name}.1")), text)?;
+    }
+    let names: Vec<String> = pages.iter().map(|(name, _)| format!("{name}.1\n")).collect();
+    Output::open(None)?.write(&names.concat())?;
+    Ok(Ending::Done)
+}
+
+/// Name and text of each page.
+fn pages(root: Command) -> Result<Vec<(String, String)>> {
+    let mut pages = Vec::new();
+    for command in root.get_subcommands().filter(|command| command.get_name() != "help") {
+        let name = format!("{}-{}", root.get_name(), command.get_name());
+        // As the title of its page.
+        pages.push((name.clone(), page(command.clone().display_name(name))?));
+    }
+    pages.insert(0, (root.get_name().to_owned(), page(root)?));
+    Ok(pages)
+}
+
+fn page(command: Command) -> Result<String> {
+    let mut text = Vec::new();
+    Man::new(command).render(&mut text)?;
+    Ok(String::from_utf8(text)?)
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    Output::open(Some(file))?.write(text).with_context(|| format!("man {}", file.display()))
+}

@@ -1,0 +1,78 @@
+//! `hoistway scenarios`: the bundled loads.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use hoistway_report::wrapped;
+
+use super::schedulers::aligned;
+use crate::Ending;
+use crate::output::Output;
+use crate::scenarios::{Scenario, named, names};
+
+/// Lists the bundled loads, or describes one: whose problem it is, what to look at, what is known of real systems.
+///
+/// Examples:
+///   hoistway scenarios
+///   hoistway scenarios database
+///   hoistway scenarios database --job > my-load.fio
+///   hoistway compare database
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The name of a load.
+    name: Option<String>,
+    /// Prints its job file and nothing else, for a load of your own.
+    #[arg(long, requires = "name")]
+    job: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let output = Output::open(None)?;
+    let width = output.text_width();
+    let text = match &arguments.name {
+        None => list(width),
+        Some(name) => {
+            let Some(scenario) = named(name) else {
+                let known: Vec<_> = names().collect();
+                let nearest = known.iter().max_by(|a, b| {
+                    let like = |known: &str| strsim::jaro_winkler(known, name);
+                    like(a).total_cmp(&like(b))
+                });
+                let nearest = nearest.filter(|known| strsim::jaro_winkler(known, name) > 0.7);
+                let hint = nearest.map(|known| format!("did you mean \"{known}\"? ")).unwrap_or_default();
+                bail!("scenarios {name}: unknown load ({hint}expected one of {})", known.join(", "));
+            };
+            if arguments.job { scenario.job.to_owned() } else { described(name, &scenario, width) }
+        }
+    };
+    output.write(&text)?;
+    Ok(Ending::Done)
+}
+
+fn list(width: usize) -> String {
+    let title = |name| named(name).map(|scenario| scenario.page.title).unwrap_or_default();
+    let rows: Vec<[String; 2]> = names().map(|name| [name.to_owned(), title(name)]).collect();
+    let hint = "`hoistway scenarios NAME` tells more, `hoistway compare NAME` runs one.";
+    aligned(&rows) + "\n" + &wrapped(hint, width, 0)
+}
+
+fn described(name: &str, scenario: &Scenario, width: usize) -> String {
+    let page = &scenario.page;
+    let mut text = wrapped(&format!("{name}: {}", page.title), width, 0);
+    let chapters = [("The load", &page.load), ("What to look at", &page.look_at), ("Real systems", &page.reports)];
+    for (title, paragraph) in chapters {
+        text += &format!("\n{title}\n{}", wrapped(paragraph, width, 2));
+    }
+    text += &format!("\nDevice\n  {} (another one: --device)\n", page.device);
+    text += &format!("\nIn one figure\n{}", wrapped(&page.focus().name(), width, 2));
+    text += &format!("\nTry\n  hoistway compare {name}\n");
+    for command in &page.try_also {
+        text += &format!("  {command}\n");
+    }
+    text += "\nThe job file\n";
+    for line in scenario.job.lines() {
+        text += format!("  {line}").trim_end();
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,181 @@
+//! `hoistway compare --fio-logs`: files for the tools that read fio's, judged by fio's own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+
+use crate::support::{hoistway, printed, refused, succeeded};
+
+const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nrw=randrw\ntime_based\nruntime=2\n\
+                   [a]\nioengine=libaio\niodepth=8\n[b/../c]\nnumjobs=2\n";
+
+/// Runs [`JOB`] with these options in its first section, and answers with the folder of the logs.
+fn logged(global: &str, options: &[&str]) -> TempDir {
+    let folder = tempdir().unwrap();
+    let job = JOB.replacen("[global]\n", &format!("[global]\n{global}"), 1);
+    fs::write(folder.path().join("load.fio"), job).unwrap();
+    let mut command = hoistway();
+    command.current_dir(folder.path());
+    let arguments = ["compare", "load.fio", "--schedulers", "none,kyber", "--fio-logs", "logs"];
+    succeeded(command.args(arguments).args(options));
+    folder
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// The numbers of a log.
+fn lines(file: &Path) -> Vec<Vec<u64>> {
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let numbers = |line: &str| line.split(", ").map(|number| number.parse().unwrap()).collect();
+    text.lines().map(numbers).collect()
+}
+
+#[test]
+fn each_scheduler_has_a_folder_with_the_logs_of_each_process_and_fios_document() {
+    let folder = logged("log_avg_msec=100\n", &["--repeat", "2"]);
+    let logs = folder.path().join("logs");
+    assert_eq!(names(&logs), ["kyber", "none"]);
+    let mut expected = vec!["fio.json".to_owned(), "repeat-2".to_owned()];
+    for (job, number) in [("a", 1), ("b_.._c", 2), ("b_.._c", 3)] {
+        expected.extend(["bw", "clat", "iops", "lat", "slat"].map(|kind| format!("{job}_{kind}.{number}.log")));
+    }
+    expected.sort();
+    assert_eq!(names(&logs.join("none")), expected);
+    expected.retain(|name| name != "repeat-2");
+    assert_eq!(names(&logs.join("none/repeat-2")), expected);
+    assert_eq!(names(folder.path()), ["load.fio", "logs"], "nothing is left beside it");
+}
+
+#[test]
+fn windows_have_means_and_without_one_each_io_has_a_line() {
+    let means = logged("log_avg_msec=100\n", &[]);
+    let windows = lines(&means.path().join("logs/none/a_iops.1.log"));
+    assert!(windows.iter().all(|line| line.len() == 5 && line[3] == 0), "{windows:?}");
+    let reads: Vec<_> = windows.iter().filter(|line| line[2] == 0).collect();
+    assert!((17..=20).contains(&reads.len()), "{reads:?}");
+
+    let each = logged("", &[]);
+    let document: Value =
+        serde_json::from_str(&fs::read_to_string(each.path().join("logs/none/fio.json")).unwrap()).unwrap();
+    let latencies = lines(&each.path().join("logs/none/a_lat.1.log"));
+    let total = |direction: &str| document["jobs"][0][direction]["total_ios"].as_u64().unwrap();
+    assert_eq!(latencies.len() as u64, total("read") + total("write"));
+    let of_reads: Vec<u64> = latencies.iter().filter(|line| line[2] == 0).map(|line| line[1]).collect();
+    let mean = of_reads.iter().sum::<u64>() as f64 / of_reads.len() as f64;
+    let told = document["jobs"][0]["read"]["lat_ns"]["mean"].as_f64().unwrap();
+    assert!((mean - told).abs() < 1.0, "{mean} {told}");
+    // As in fio, synchronous engines have no submission latency.
+    assert!(lines(&each.path().join("logs/none/b_.._c_slat.2.log")).is_empty());
+    assert!(!lines(&each.path().join("logs/none/b_.._c_clat.2.log")).is_empty());
+}
+
+/// Whether a program that judges our files is there. Where everything has to be tested, it must be.
+fn is_installed(program: &str) -> bool {
+    let is_installed = Command::new(program).arg("-h").output().is_ok();
+    assert!(is_installed || std::env::var_os("CI").is_none(), "{program} is not installed");
+    if !is_installed {
+        eprintln!("skipped: {program} is not installed");
+    }
+    is_installed
+}
+
+#[test]
+fn fio_itself_writes_lines_of_the_same_form() {
+    if !is_installed("fio") {
+        return;
+    }
+    let folder = tempdir().unwrap();
+    for (options, global) in [("", ""), ("log_avg_msec=200\n", "log_avg_msec=200\n")] {
+        let job = format!(
+            "[a]\nioengine=null\nsize=64m\nrw=randrw\ntime_based\nruntime=1\nrate_iops=100\niodepth=4\n\
+             write_bw_log=fios\nwrite_lat_log=fios\nwrite_iops_log=fios\n{options}"
+        );
+        fs::write(folder.path().join("job.fio"), job).unwrap();
+        let output = Command::new("fio").arg("job.fio").current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let ours = logged(global, &[]);
+        for kind in ["bw", "iops", "lat", "clat", "slat"] {
+            let theirs = lines(&folder.path().join(format!("fios_{kind}.1.log")));
+            let ours = lines(&ours.path().join(format!("logs/none/a_{kind}.1.log")));
+            let form = |lines: &[Vec<u64>]| -> BTreeMap<(usize, u64, u64), ()> {
+                lines.iter().map(|line| ((line.len(), line[3], line[4]), ())).collect()
+            };
+            assert_eq!(form(&ours), form(&theirs), "{kind}: columns, block size, priority");
+        }
+    }
+}
+
+#[test]
+fn fios_own_tool_reads_the_bins_and_finds_the_same_percentiles() {
+    let tool = "fio_jsonplus_clat2csv";
+    if !is_installed(tool) {
+        return;
+    }
+    let folder = logged("", &[]);
+    let json = folder.path().join("logs/kyber/fio.json");
+    let output = Command::new(tool).arg(&json).arg("out.csv").current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = fs::read_to_string(folder.path().join("out_job0.csv")).unwrap();
+    let mut rows = text.lines().map(|line| line.split(", ").collect::<Vec<_>>());
+    let header = rows.next().unwrap();
+    let column = header.iter().position(|name| *name == "read_clat_ns_percentile").unwrap();
+    // The first bin up to which 99 % lie.
+    let found = rows.find(|row| row[column].parse::<f64>().is_ok_and(|share| share >= 0.99)).unwrap();
+    let document: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let told = &document["jobs"][0]["read"]["clat_ns"]["percentile"]["99.000000"];
+    assert_eq!(found[0], told.to_string());
+}
+
+#[test]
+fn fios_own_plotter_reads_the_bandwidth_logs() {
+    let tool = "fio2gnuplot";
+    if !is_installed(tool) {
+        return;
+    }
+    let folder = logged("log_avg_msec=100\n", &[]);
+    let logs = folder.path().join("logs/none");
+    let output = Command::new(tool).args(["-b", "-o", "plotted", "-d", "."]).current_dir(&logs).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let average = fs::read_to_string(logs.join("plotted.average")).unwrap();
+    // A line with the number of a log and its average, for each log.
+    let numbers = |line: &str| line.split_once(' ').and_then(|(n, mean)| Some((n.parse().ok()?, mean.parse().ok()?)));
+    let averages: BTreeMap<u32, f64> = average.lines().filter_map(numbers).collect();
+    assert_eq!(averages.len(), 3, "{average}");
+    let ours = lines(&logs.join("a_bw.1.log"));
+    let mean = ours.iter().map(|line| line[1]).sum::<u64>() as f64 / ours.len() as f64;
+    assert!((averages[&0] - mean).abs() < 0.01 * mean, "{mean}\n{average}");
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_refused_and_stays_as_it_is() {
+    let folder = tempdir().unwrap();
+    fs::create_dir(folder.path().join("logs")).unwrap();
+    fs::write(folder.path().join("logs/mine"), "mine").unwrap();
+    fs::write(folder.path().join("file"), "mine").unwrap();
+    refused(folder.path(), &["compare", "--fio-logs", "logs"], &["--fio-logs logs: is not empty"]);
+    refused(folder.path(), &["compare", "--fio-logs", "file"], &["--fio-logs file: "]);
+    refused(
+        folder.path(),
+        &["compare", "--fio-logs", "no/such/folder"],
+        &["--fio-logs no/such/folder: cannot be made"],
+    );
+    assert_eq!(names(&folder.path().join("logs")), ["mine"]);
+}
+
+#[test]
+fn an_empty_folder_is_filled() {
+    let folder = tempdir().unwrap();
+    let logs = folder.path().join("logs");
+    fs::create_dir(&logs).unwrap();
+    printed(&["compare", "--runtime", "20ms", "--schedulers", "none", "--fio-logs", logs.to_str().unwrap()]);
+    assert_eq!(names(&logs), ["none"]);
+}

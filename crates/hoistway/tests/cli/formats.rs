@@ -1,0 +1,96 @@
+//! `hoistway compare --format`: the other forms of its results.
+
+use std::fs;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::support::{hoistway, printed, succeeded};
+
+const SHORT: [&str; 5] = ["compare", "--runtime", "50ms", "--schedulers", "none,kyber"];
+
+fn formatted(format: &str, options: &[&str]) -> String {
+    printed(&[&SHORT[..], &["--format", format], options].concat())
+}
+
+#[test]
+fn csv_has_a_line_for_each_scheduler_job_and_direction() {
+    let text = formatted("csv", &["--repeat", "2"]);
+    let lines: Vec<&str> = text.lines().collect();
+    // Writers write, mixed read and write, under two schedulers.
+    assert_eq!(lines.len(), 1 + 3 * 2, "{text}");
+    assert!(lines[0].starts_with("job_file,device,kernel,scheduler,block_layer,tunables,job,"), "{}", lines[0]);
+    assert!(lines[0].contains(",lat_p99_ns,lat_p99_ns_half_width,lat_p99_ns_vs_baseline,lat_p99_ns_significant,"));
+    let columns = lines[0].split(',').count();
+    assert!(lines.iter().all(|line| line.split(',').count() == columns), "{text}");
+    assert!(lines[2].contains(",kyber,mq,,writers,10,write,2,"), "{}", lines[2]);
+}
+
+#[test]
+fn markdown_has_a_table_for_each_job() {
+    let text = formatted("markdown", &[]);
+    assert_eq!(text.matches("| scheduler | | IOPS | vs none |").count(), 2, "{text}");
+    assert!(text.contains("\n**writers, 10 processes**\n"), "{text}");
+}
+
+#[test]
+fn every_format_fits_into_a_file() {
+    let folder = tempdir().unwrap();
+    for format in ["table", "json", "csv", "markdown"] {
+        let file = folder.path().join(format);
+        assert_eq!(formatted(format, &["-o", file.to_str().unwrap()]), "");
+        assert!(fs::metadata(&file).unwrap().len() > 100, "{format}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+}
+
+#[test]
+fn the_documents_of_fio_are_of_one_run_and_differ_by_their_bins() {
+    let document = |format: &str| -> Value {
+        let arguments = ["compare", "--runtime", "50ms", "--schedulers", "none", "--format", format];
+        serde_json::from_str(&printed(&arguments)).unwrap()
+    };
+    let (json, plus) = (document("fio-json"), document("fio-json+"));
+    assert_eq!(json["jobs"][0]["jobname"], "writers");
+    let bins = |document: &Value| document["jobs"][0]["write"]["clat_ns"]["bins"].clone();
+    assert!(bins(&json).is_null());
+    let counts: u64 = bins(&plus).as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(counts, plus["jobs"][0]["write"]["total_ios"]);
+    assert_eq!(json["jobs"][0]["write"]["iops"], plus["jobs"][0]["write"]["iops"]);
+}
+
+#[test]
+fn hardware_queues_and_requests_have_options_of_their_own() {
+    let with = |options: &[&str]| -> Value { serde_json::from_str(&formatted("json", options)).unwrap() };
+    let document = with(&["--hw-queues", "4", "--nr-requests", "16"]);
+    assert_eq!((&document["hw_queues"], &document["nr_requests"]), (&4.into(), &16.into()));
+    assert_eq!(document["device"]["shape"]["hw_queues"], 4);
+    let same = with(&["--queue", "nr_requests=16"]);
+    assert_eq!(same["runs"][0]["jobs"], with(&["--nr-requests", "16"])["runs"][0]["jobs"]);
+}
+
+#[test]
+fn options_that_some_schedulers_ignore_are_told() {
+    let job = "[low]\nfilename=/dev/sda\ndirect=1\nrw=randread\nprioclass=3\ntime_based\nruntime=1\n";
+    let table = |arguments: &[&str]| {
+        let arguments = [&["compare", "-", "--runtime", "20ms"], arguments].concat();
+        succeeded(hoistway().args(arguments).write_stdin(job))
+    };
+    assert!(table(&[]).contains("prioclass, nice or prio (low): no effect with none, kyber, noop, deadline; "));
+    assert!(!table(&["--schedulers", "bfq,cfq"]).contains("no effect"));
+}
+
+#[test]
+fn how_to_log_is_told_to_do_nothing_where_nothing_is_logged() {
+    let job = "[a]\nfilename=/dev/sda\ndirect=1\nlog_avg_msec=100\ntime_based\nruntime=1\n";
+    let arguments = ["compare", "-", "--runtime", "20ms", "--schedulers", "none"];
+    let table = succeeded(hoistway().args(arguments).write_stdin(job));
+    assert!(table.contains("log_avg_msec: no effect without --fio-logs."), "{table}");
+}
+
+#[test]
+fn a_ramp_is_left_out_of_the_measurement() {
+    let document: Value = serde_json::from_str(&formatted("json", &["--ramp", "100ms"])).unwrap();
+    let seconds = document["runs"][0]["simulated_seconds"].as_f64().unwrap();
+    assert!((0.15..0.16).contains(&seconds), "{seconds}");
+}

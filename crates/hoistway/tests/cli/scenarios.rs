@@ -1,0 +1,92 @@
+//! `hoistway scenarios`, and comparisons of bundled loads.
+
+use std::fs;
+
+use hoistway_blk::ALL_SCHEDULERS;
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::support::{hoistway, printed, refused, succeeded};
+
+fn names() -> Vec<String> {
+    let list = printed(&["scenarios"]);
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    lines.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_scenario_runs_under_every_scheduler_and_ends_with_a_sentence_about_its_figure() {
+    let names = names();
+    assert_eq!(names.len(), 7);
+    for name in names {
+        let text = printed(&["compare", &name, "--runtime", "1s", "--ramp", "100ms", "--format", "json"]);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let runs = document["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), ALL_SCHEDULERS.len(), "{name}");
+        assert!(runs.iter().all(|run| run["simulated_ios"].as_u64() > Some(100)), "{name}");
+        let page = printed(&["scenarios", &name]);
+        let figure = page.split_once("In one figure\n  ").unwrap().1.lines().next().unwrap();
+        let sentence = document["conclusion"][0].as_str().unwrap();
+        assert!(sentence.contains(figure), "{name}: {sentence:?} is not about {figure:?}");
+    }
+}
+
+#[test]
+fn every_page_says_what_to_look_at_and_tries_commands_that_exist() {
+    for name in names() {
+        let page = printed(&["scenarios", &name]);
+        for chapter in ["The load", "What to look at", "Real systems", "Device", "In one figure", "Try", "The job file"]
+        {
+            assert!(page.contains(&format!("\n{chapter}\n  ")), "{name} lacks {chapter}:\n{page}");
+        }
+        let commands = page.lines().filter_map(|line| line.strip_prefix("  hoistway "));
+        for command in commands {
+            let arguments: Vec<&str> = command.split(' ').collect();
+            assert_eq!(arguments[..2], ["compare", &name], "{command}");
+            let mut shorter: Vec<&str> = Vec::new();
+            let mut rest = arguments.iter();
+            while let Some(argument) = rest.next() {
+                if *argument == "--repeat" {
+                    rest.next();
+                } else {
+                    shorter.push(argument);
+                }
+            }
+            shorter.extend(["--runtime", "10ms", "--ramp", "0"]);
+            printed(&shorter);
+        }
+    }
+}
+
+#[test]
+fn the_job_file_of_a_scenario_can_be_had_alone_and_runs_as_a_file() {
+    let folder = tempdir().unwrap();
+    let job = printed(&["scenarios", "boot", "--job"]);
+    fs::write(folder.path().join("mine.fio"), &job).unwrap();
+    let mut command = hoistway();
+    command.current_dir(folder.path()).args(["compare", "mine.fio", "--schedulers", "none"]);
+    assert!(succeeded(&mut command).starts_with("mine.fio on intel-s3520-1600gb"));
+}
+
+#[test]
+fn a_file_of_the_same_name_goes_first() {
+    let folder = tempdir().unwrap();
+    let compare = || {
+        let mut command = hoistway();
+        command.current_dir(folder.path()).args(["compare", "boot", "--schedulers", "none", "--runtime", "10ms"]);
+        succeeded(&mut command)
+    };
+    assert!(compare().starts_with("boot.fio (bundled) on hgst-he10-8tb"));
+    fs::write(folder.path().join("boot"), "[mine]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime=1\n").unwrap();
+    assert!(compare().contains("\nmine, 1 process\n"));
+}
+
+#[test]
+fn unknown_names_are_refused_with_those_that_exist() {
+    let folder = tempdir().unwrap();
+    refused(folder.path(), &["compare", "databse"], &["databse: cannot be read", "desktop-freeze", "boot"]);
+    let output = hoistway().args(["scenarios", "databse"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("did you mean \"database\"?") && output.stdout.is_empty(), "{message}");
+}

@@ -1,0 +1,75 @@
+//! Which figure a load is about.
+
+use hoistway_results::comparison::{Comparison, DirectionComparison, JobComparison};
+use hoistway_results::{Direction, Figure};
+
+use super::{Chosen, noun};
+
+/// A figure that a load is about, as the author of the load knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Focus {
+    /// Name of the job.
+    pub job: String,
+    /// Read, write or trim.
+    pub direction: Direction,
+    /// The figure.
+    pub figure: Figure,
+}
+
+impl Focus {
+    /// `p99 read latency of oltp`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{} of {}", noun(self.figure, self.direction), self.job)
+    }
+}
+
+/// Bytes of an I/O from which on streams are judged by their bandwidth.
+const STREAM_BYTES: f64 = 65_536.0;
+/// I/Os of a run behind a 99th percentile that means something: ten beyond it.
+const IOS_MIN: u64 = 1000;
+
+/// The figure that is wanted, if the comparison has it; or else what is likeliest to be waited for: reads before
+/// writes, and of several jobs the one with the fewest I/Os outstanding. Small reads are judged by their 99th
+/// percentile (their mean, if there are few), streams by their bandwidth, small writes by their number.
+pub(super) fn chosen<'a>(comparison: &'a Comparison<'_>, wanted: Option<&Focus>) -> Option<Chosen<'a>> {
+    let all = || comparison.jobs.iter().flat_map(|job| job.directions.iter().map(move |direction| (job, direction)));
+    let is_wanted = |(job, direction): &(&JobComparison, &DirectionComparison)| {
+        wanted.is_some_and(|wanted| wanted.job == job.name && wanted.direction == direction.direction)
+    };
+    if let (Some((job, direction)), Some(wanted)) = (all().find(is_wanted), wanted) {
+        return Some(Chosen { job: &job.name, direction, figure: wanted.figure });
+    }
+    let is_read = |direction: Direction| direction == Direction::Read;
+    let rank = |(_, direction): &(&JobComparison, &DirectionComparison)| {
+        (!is_read(direction.direction), outstanding(direction))
+    };
+    let (job, direction) = all().min_by(|a, b| {
+        let (a, b) = (rank(a), rank(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    })?;
+    Some(Chosen { job: &job.name, direction, figure: figure_of(direction) })
+}
+
+fn figure_of(direction: &DirectionComparison) -> Figure {
+    let (ios, bytes) = direction
+        .rows
+        .iter()
+        .flat_map(|row| row.samples())
+        .fold((0.0, 0.0), |(ios, bytes), sample| (ios + sample.ios as f64, bytes + sample.bytes as f64));
+    if bytes >= STREAM_BYTES * ios {
+        Figure::Bandwidth
+    } else if direction.direction != Direction::Read {
+        Figure::Iops
+    } else if direction.rows.iter().all(|row| row.ios_min() >= IOS_MIN) {
+        Figure::P99
+    } else {
+        Figure::Mean
+    }
+}
+
+/// I/Os that are under way on average, by Little's law, under the first scheduler.
+fn outstanding(direction: &DirectionComparison) -> f64 {
+    let Some(row) = direction.rows.first() else { return 0.0 };
+    row.estimate(Figure::Iops).mean * row.estimate(Figure::Mean).mean / 1e9
+}

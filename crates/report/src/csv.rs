@@ -1,0 +1,87 @@
+//! The comparison as comma-separated values.
+
+use hoistway_results::comparison::{Comparison, DirectionComparison, JobComparison, Row};
+use hoistway_results::document::Front;
+use hoistway_results::{Figure, ResultsDocument};
+
+/// Columns before those of figures.
+const NAMES: [&str; 10] = [
+    "job_file",
+    "device",
+    "kernel",
+    "scheduler",
+    "block_layer",
+    "tunables",
+    "job",
+    "processes",
+    "direction",
+    "repeats",
+];
+
+/// One line for each scheduler (with its setting), job and direction, after a line with the names of the columns.
+///
+/// Each figure has four columns: its mean over the repeats, half the width of its 95 % interval, the relative
+/// difference from the baseline, and whether that is significant (`true` or `false`). What there is not, as the
+/// interval of a single run, is empty. Latencies are in ns.
+pub fn csv(document: &ResultsDocument) -> String {
+    let comparison = Comparison::of(document);
+    let mut records = vec![header()];
+    for job in &comparison.jobs {
+        for direction in &job.directions {
+            records.extend(direction.rows.iter().map(|row| record(document, &comparison, job, direction, row)));
+        }
+    }
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for record in records {
+        writer.write_record(record).expect("a record in memory, as long as the others");
+    }
+    let bytes = writer.into_inner().expect("a buffer in memory");
+    String::from_utf8(bytes).expect("it was made of text")
+}
+
+fn header() -> Vec<String> {
+    let figures = Figure::ALL.into_iter().flat_map(|figure| {
+        ["", "_half_width", "_vs_baseline", "_significant"].map(|suffix| format!("{}{suffix}", figure.key()))
+    });
+    NAMES.into_iter().map(str::to_owned).chain(["ios".to_owned()]).chain(figures).collect()
+}
+
+fn record(
+    document: &ResultsDocument,
+    comparison: &Comparison<'_>,
+    job: &JobComparison,
+    direction: &DirectionComparison,
+    row: &Row,
+) -> Vec<String> {
+    let variant = &comparison.variants[row.variant];
+    let baseline = direction.row(comparison.baseline).filter(|baseline| baseline.variant != row.variant);
+    let block_layer = match variant.first().front {
+        Front::Mq => "mq",
+        Front::Legacy => "legacy",
+    };
+    let mut record = vec![
+        document.job_file.clone(),
+        crate::table::device_name(&document.device),
+        document.kernel.clone(),
+        variant.scheduler().to_owned(),
+        block_layer.to_owned(),
+        variant.setting(),
+        job.name.clone(),
+        job.processes.to_string(),
+        direction.direction.name().to_owned(),
+        row.samples().len().to_string(),
+        row.samples().map(|sample| sample.ios).sum::<u64>().to_string(),
+    ];
+    for figure in Figure::ALL {
+        let estimate = row.estimate(figure);
+        let difference = baseline.and_then(|baseline| row.difference(baseline, figure));
+        let or_empty = |value: Option<String>| value.unwrap_or_default();
+        record.extend([
+            estimate.mean.to_string(),
+            or_empty(estimate.half_width.map(|half_width| half_width.to_string())),
+            or_empty(difference.and_then(|difference| difference.relative).map(|relative| relative.to_string())),
+            or_empty(difference.and_then(|difference| difference.is_significant()).map(|is| is.to_string())),
+        ]);
+    }
+    record
+}

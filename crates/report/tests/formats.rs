@@ -1,0 +1,67 @@
+//! The other forms of a comparison: comma-separated values and Markdown.
+
+mod support;
+
+use hoistway_report::{csv, markdown};
+use hoistway_results::document::{Run, Statistics};
+use hoistway_results::{Direction, ResultsDocument};
+
+use support::{direction, document, run};
+
+fn two_repeats() -> ResultsDocument {
+    let one = |name: &str, repeat, iops: f64| Run {
+        repeat,
+        ..run(name, vec![("a|b, \"c\"", 2, vec![direction(Direction::Read, iops, 1e9 / iops)])])
+    };
+    document(vec![one("none", 0, 1000.0), one("none", 1, 1010.0), one("kyber", 0, 2000.0), one("kyber", 1, 2012.0)])
+}
+
+#[test]
+fn comma_separated_values_have_one_line_for_each_scheduler_job_and_direction() {
+    let text = csv(&two_repeats());
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let headers = reader.headers().unwrap().clone();
+    let lines: Vec<_> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(lines.len(), 2);
+    let cell =
+        |line: usize, name: &str| lines[line][headers.iter().position(|header| header == name).unwrap()].to_owned();
+    assert_eq!(cell(1, "scheduler"), "kyber");
+    assert_eq!(cell(1, "job"), "a|b, \"c\"");
+    assert_eq!((cell(1, "direction"), cell(1, "repeats")), ("read".to_owned(), "2".to_owned()));
+    assert_eq!(cell(1, "iops"), "2006");
+    assert!((cell(1, "iops_vs_baseline").parse::<f64>().unwrap() - 1001.0 / 1005.0).abs() < 1e-9);
+    assert_eq!(cell(1, "iops_significant"), "true");
+    assert_eq!((cell(0, "iops_vs_baseline"), cell(1, "lat_max_ns_half_width")), (String::new(), String::new()));
+    // Differences of 1000 and 1002: t = 12.706, deviation 1.414, n = 2.
+    assert!((cell(1, "iops_half_width").parse::<f64>().unwrap() - 12.706_205 * 6.0).abs() < 1e-3);
+}
+
+#[test]
+fn nothing_makes_only_the_header() {
+    assert_eq!(csv(&document(Vec::new())).lines().count(), 1);
+}
+
+#[test]
+fn markdown_is_a_table_in_which_names_mean_nothing() {
+    let text = markdown(&two_repeats());
+    assert!(text.contains("**a\\|b, \"c\", 2 processes**"), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    let columns = |row: &str| row.matches('|').count();
+    assert!(rows.iter().all(|row| columns(row) == columns(rows[0])), "{text}");
+    assert!(rows[3].contains("| **2.01 k ±3.8%** |"), "{text}");
+    assert!(rows[2].contains("| *1.00 k ±6.3%* |"), "{text}");
+}
+
+#[test]
+fn the_document_says_what_is_significant() {
+    let statistics = Statistics::of(&two_repeats());
+    assert_eq!((statistics.repeats, statistics.baseline.as_str()), (2, "none"));
+    let iops = statistics.rows[1].figures.get("iops").unwrap();
+    assert_eq!(iops.samples, [2000.0, 2012.0]);
+    assert_eq!(iops.from_baseline.as_ref().unwrap().significant, Some(true));
+    assert!(iops.best && !iops.worst);
+    let max = statistics.rows[1].figures.get("lat_max_ns").unwrap();
+    assert_eq!((max.half_width, max.best), (None, false));
+    assert!(statistics.rows[0].figures.get("iops").unwrap().from_baseline.is_none());
+}

@@ -1,0 +1,77 @@
+//! Small documents made by hand.
+
+use hoistway_results::document::{DirectionSummary, Front, JobSummary, LatencySummary, Run, SeriesSummary};
+use hoistway_results::{Direction, ResultsDocument, Settling, fio};
+use serde_json::{Map, json};
+
+/// One direction with these IOPS of 4 KiB, and a mean latency of which the rest are multiples.
+pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> DirectionSummary {
+    let times = |factor: f64| (mean_ns * factor) as u64;
+    DirectionSummary {
+        direction,
+        ios: (iops * 2.0) as u64,
+        bytes: (iops * 2.0) as u64 * 4096,
+        iops,
+        bytes_per_second: iops * 4096.0,
+        lat_ns: LatencySummary {
+            min: times(0.2),
+            mean: mean_ns,
+            stddev: mean_ns / 3.0,
+            p50: times(0.9),
+            p99: times(4.0),
+            p99_9: times(11.0),
+            max: times(30.5),
+        },
+        series: SeriesSummary::default(),
+        settling: Settling::Settled,
+    }
+}
+
+pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Run {
+    let jobs = jobs.into_iter().zip(0..);
+    Run {
+        scheduler: scheduler.to_owned(),
+        front: Front::Mq,
+        tunables: Map::new(),
+        repeat: 0,
+        seed: 42,
+        simulated_seconds: 2.0,
+        simulated_ios: 100,
+        wall_seconds: 0.1,
+        cpu_us_per_io: None,
+        jobs: jobs
+            .map(|((name, processes, directions), job)| JobSummary {
+                name: name.to_owned(),
+                job,
+                processes,
+                directions,
+            })
+            .collect(),
+        fio: fio::Output::default(),
+    }
+}
+
+pub fn document(runs: Vec<Run>) -> ResultsDocument {
+    ResultsDocument {
+        format: Default::default(),
+        version: "0.1.0".to_owned(),
+        command: "hoistway compare mixed.fio".to_owned(),
+        job_file: "mixed.fio".to_owned(),
+        job_text: String::new(),
+        device: json!({"name": "nvme-datacenter"}),
+        kernel: "6.18".to_owned(),
+        cpus: 8,
+        hw_queues: 1,
+        nr_requests: 256,
+        host: json!("ideal"),
+        seed: 42,
+        wall_seconds: 0.5,
+        simulated_ios: 300,
+        partial: false,
+        notices: Vec::new(),
+        baseline: None,
+        conclusion: Vec::new(),
+        statistics: None,
+        runs,
+    }
+}

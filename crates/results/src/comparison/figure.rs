@@ -1,0 +1,62 @@
+//! The figures by which schedulers are compared.
+
+use serde::{Deserialize, Serialize};
+
+use crate::document::DirectionSummary;
+
+/// A figure of one direction of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// I/Os a second.
+    Iops,
+    /// Bytes a second.
+    Bandwidth,
+    /// Mean total latency, ns.
+    Mean,
+    /// Median latency, ns.
+    P50,
+    /// 99th percentile, ns.
+    P99,
+    /// 99.9th percentile, ns.
+    P99_9,
+    /// Largest latency, ns.
+    Max,
+}
+
+impl Figure {
+    /// All of them.
+    pub const ALL: [Self; 7] = [Self::Iops, Self::Bandwidth, Self::Mean, Self::P50, Self::P99, Self::P99_9, Self::Max];
+
+    /// Its key in documents, with the unit.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Iops => "iops",
+            Self::Bandwidth => "bytes_per_second",
+            Self::Mean => "lat_mean_ns",
+            Self::P50 => "lat_p50_ns",
+            Self::P99 => "lat_p99_ns",
+            Self::P99_9 => "lat_p99_9_ns",
+            Self::Max => "lat_max_ns",
+        }
+    }
+
+    /// Whether more of it is better.
+    pub const fn higher_is_better(self) -> bool {
+        matches!(self, Self::Iops | Self::Bandwidth)
+    }
+
+    /// Its value in one run.
+    pub fn of(self, summary: &DirectionSummary) -> f64 {
+        let latency = &summary.lat_ns;
+        match self {
+            Self::Iops => summary.iops,
+            Self::Bandwidth => summary.bytes_per_second,
+            Self::Mean => latency.mean,
+            Self::P50 => latency.p50 as f64,
+            Self::P99 => latency.p99 as f64,
+            Self::P99_9 => latency.p99_9 as f64,
+            Self::Max => latency.max as f64,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a comparison of schedulers shows, and what of it is beyond the noise.
+//!
+//! Runs of one repeat have the same seed and so the same offered load under every scheduler. Differences are therefore
+//! *paired*: taken repeat by repeat, so that what varies from load to load cancels. A difference is *significant* if
+//! the interval of its mean excludes zero. Each interval is for itself: of many comparisons, one in twenty errs.
+
+mod figure;
+mod ranking;
+mod variant;
+
+use std::collections::BTreeMap;
+
+use crate::document::{DirectionSummary, JobSummary, ResultsDocument, Run};
+use crate::measurement::Direction;
+use crate::stats;
+
+pub use figure::Figure;
+pub use ranking::Ranking;
+pub use variant::Variant;
+
+/// All jobs of a job file under all variants.
+#[derive(Clone, Debug)]
+pub struct Comparison<'a> {
+    /// What is compared, in the order of the first runs.
+    pub variants: Vec<Variant<'a>>,
+    /// The variant that others are compared with: index into `variants`.
+    pub baseline: usize,
+    /// The jobs, in the order of the job file.
+    pub jobs: Vec<JobComparison>,
+}
+
+/// One job of the job file.
+#[derive(Clone, Debug)]
+pub struct JobComparison {
+    /// The job's name.
+    pub name: String,
+    /// Index of its section.
+    pub job: u32,
+    /// Number of its processes.
+    pub processes: u32,
+    /// Directions in which there was I/O, in fio's order.
+    pub directions: Vec<DirectionComparison>,
+}
+
+/// One direction of a job.
+#[derive(Clone, Debug)]
+pub struct DirectionComparison {
+    /// Read, write or trim.
+    pub direction: Direction,
+    /// One for each variant that had I/O in this direction, in their order.
+    pub rows: Vec<Row>,
+}
+
+/// One direction of a job under one variant.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Index into [`Comparison::variants`].
+    pub variant: usize,
+    /// By number of the repeat.
+    samples: BTreeMap<u32, DirectionSummary>,
+}
+
+/// The mean of a figure over the repeats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean; of maxima the largest.
+    pub mean: f64,
+    /// Half the width of its 95 % interval; None of a single run, and of maxima.
+    pub half_width: Option<f64>,
+}
+
+/// The mean of the paired differences of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The mean, in the figure's unit.
+    pub mean: f64,
+    /// Half the width of its 95 % interval; None of fewer than two pairs.
+    pub half_width: Option<f64>,
+    /// The mean as a fraction of the other's mean over the same repeats; None if that is zero.
+    pub relative: Option<f64>,
+    /// Repeats that both have.
+    pub pairs: usize,
+}
+
+impl Difference {
+    /// Whether the interval excludes zero; None if there is no interval.
+    pub fn is_significant(&self) -> Option<bool> {
+        self.half_width.map(|half_width| self.mean.abs() > half_width)
+    }
+}
+
+impl Row {
+    /// The runs' summaries, by repeat.
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = &DirectionSummary> {
+        self.samples.values()
+    }
+
+    /// Number of I/Os in the run that had the fewest.
+    pub fn ios_min(&self) -> u64 {
+        self.samples().map(|sample| sample.ios).min().unwrap_or(0)
+    }
+
+    /// A figure over the repeats.
+    pub fn estimate(&self, figure: Figure) -> Estimate {
+        let values: Vec<f64> = self.samples().map(|sample| figure.of(sample)).collect();
+        if figure == Figure::Max {
+            return Estimate { mean: values.into_iter().fold(0.0, f64::max), half_width: None };
+        }
+        Estimate { mean: stats::mean(&values).unwrap_or(0.0), half_width: stats::half_width(&values) }
+    }
+
+    /// How much more of a figure this row has than `other`, repeat by repeat. None if they share no repeat. Of maxima
+    /// there is no interval: their distribution has too long a tail for one.
+    pub fn difference(&self, other: &Row, figure: Figure) -> Option<Difference> {
+        let pairs = self.samples.iter().filter_map(|(repeat, sample)| {
+            let other = figure.of(other.samples.get(repeat)?);
+            Some((figure.of(sample) - other, other))
+        });
+        let (differences, others): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        let (mean, of_other) = (stats::mean(&differences)?, stats::mean(&others)?);
+        Some(Difference {
+            mean,
+            half_width: stats::half_width(&differences).filter(|_| figure != Figure::Max),
+            relative: stats::relative_difference(of_other + mean, of_other),
+            pairs: differences.len(),
+        })
+    }
+}
+
+impl DirectionComparison {
+    /// The row of a variant.
+    pub fn row(&self, variant: usize) -> Option<&Row> {
+        self.rows.iter().find(|row| row.variant == variant)
+    }
+
+    /// Best and worst by a figure.
+    pub fn ranking(&self, figure: Figure) -> Ranking {
+        Ranking::of(&self.rows, figure)
+    }
+}
+
+impl<'a> Comparison<'a> {
+    /// The comparison that a document holds.
+    pub fn of(document: &'a ResultsDocument) -> Self {
+        let variants = Variant::of(&document.runs);
+        let wanted = document.baseline.as_deref();
+        let baseline = variants.iter().position(|variant| Some(variant.scheduler()) == wanted).unwrap_or(0);
+        let mut jobs: BTreeMap<u32, &JobSummary> = BTreeMap::new();
+        for job in document.runs.iter().flat_map(|run| &run.jobs) {
+            jobs.entry(job.job).or_insert(job);
+        }
+        let jobs = jobs.into_values().map(|job| JobComparison {
+            name: job.name.clone(),
+            job: job.job,
+            processes: job.processes,
+            directions: directions(job.job, &variants),
+        });
+        Self { jobs: jobs.collect(), variants, baseline }
+    }
+
+    /// Largest number of repeats of a variant.
+    pub fn repeats(&self) -> usize {
+        self.variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(0)
+    }
+}
+
+fn directions(job: u32, variants: &[Variant<'_>]) -> Vec<DirectionComparison> {
+    let of = |direction| {
+        let row = |(variant, compared): (usize, &Variant<'_>)| {
+            let sample = |run: &&Run| Some((run.repeat, find(run, job, direction)?.clone()));
+            let samples: BTreeMap<_, _> = compared.runs.iter().filter_map(sample).collect();
+            (!samples.is_empty()).then_some(Row { variant, samples })
+        };
+        DirectionComparison { direction, rows: variants.iter().enumerate().filter_map(row).collect() }
+    };
+    Direction::ALL.into_iter().map(of).filter(|direction| !direction.rows.is_empty()).collect()
+}
+
+fn find(run: &Run, job: u32, direction: Direction) -> Option<&DirectionSummary> {
+    let job = run.jobs.iter().find(|summary| summary.job == job)?;
+    job.directions.iter().find(|summary| summary.direction == direction && summary.ios > 0)
+}

@@ -1,0 +1,73 @@
+//! Who is best, who is worst, and where that cannot be told.
+
+use super::{Figure, Row};
+
+/// The rows at both ends of a figure: indexes into the rows that were ranked, the extreme one first.
+///
+/// A row belongs to an end if its difference to the extreme one is within the noise, or nil. If all do, nobody does. A
+/// row whose repeats differ much may belong to both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranking {
+    /// The best.
+    pub best: Vec<usize>,
+    /// The worst.
+    pub worst: Vec<usize>,
+}
+
+impl Ranking {
+    /// Ranks the rows.
+    pub(super) fn of(rows: &[Row], figure: Figure) -> Self {
+        let is_repeated = rows.iter().any(|row| row.samples().len() > 1);
+        if is_repeated && figure == Figure::Max {
+            // Nothing says how far the largest values of several runs are noise.
+            return Self::default();
+        }
+        let goodness: Vec<f64> = rows
+            .iter()
+            .map(|row| row.estimate(figure).mean)
+            .map(|mean| if figure.higher_is_better() { mean } else { -mean })
+            .collect();
+        let by_goodness = |a: &usize, b: &usize| goodness[*a].total_cmp(&goodness[*b]);
+        let indexes = 0..rows.len();
+        // Among equals the first.
+        let (Some(best), Some(worst)) = (indexes.clone().rev().max_by(by_goodness), indexes.min_by(by_goodness)) else {
+            return Self::default();
+        };
+        let some = |rows_at_end: Vec<usize>| if rows_at_end.len() == rows.len() { Vec::new() } else { rows_at_end };
+        Self { best: some(end(rows, best, figure, End::Best)), worst: some(end(rows, worst, figure, End::Worst)) }
+    }
+
+    /// Whether a row is among the best, and not among the worst too.
+    pub fn is_best(&self, row: usize) -> bool {
+        self.best.contains(&row) && !self.worst.contains(&row)
+    }
+
+    /// Whether a row is among the worst, and not among the best too.
+    pub fn is_worst(&self, row: usize) -> bool {
+        self.worst.contains(&row) && !self.best.contains(&row)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Best,
+    Worst,
+}
+
+/// The rows that are as extreme as `extreme`, as far as one can tell: all but those that are on its inner side beyond
+/// the noise.
+fn end(rows: &[Row], extreme: usize, figure: Figure, at: End) -> Vec<usize> {
+    let is_repeated = rows.iter().any(|row| row.samples().len() > 1);
+    let is_as_extreme = |index: &usize| {
+        let Some(difference) = rows[*index].difference(&rows[extreme], figure) else { return true };
+        let is_better = (difference.mean > 0.0) == figure.higher_is_better();
+        match difference.half_width {
+            // Means over different repeats may be in another order than the differences of those that both have.
+            Some(half_width) => difference.mean.abs() <= half_width || is_better == (at == End::Best),
+            // Of single runs the figures are all there is; of repeats without a pair nothing can be said.
+            None => is_repeated || difference.mean == 0.0,
+        }
+    };
+    let others = (0..rows.len()).filter(|index| *index != extreme).filter(is_as_extreme);
+    std::iter::once(extreme).chain(others).collect()
+}

@@ -1,0 +1,198 @@
+//! Whether a run had settled: warm-up detection on its series.
+//!
+//! The rule is MSER (White 1997): of all beginnings that could be cut off, the right one leaves the mean of the rest with
+//! the smallest standard error. Cutting a warm-up off lowers the spread by more than the values lost raise the error;
+//! without a warm-up there is nothing to gain. Values here are sums over intervals, as in MSER-5 over batches. If more
+//! than half would have to go, the run was too short to have settled at all.
+//!
+//! MSER answers with some beginning for pure noise, too, so that only what matters is told: a beginning without which
+//! the mean is 2 % off, and that is beyond the noise of the rest.
+
+use serde::{Deserialize, Serialize};
+
+use crate::series::Interval;
+
+/// Fewer intervals tell nothing.
+const INTERVALS_MIN: usize = 16;
+/// A change of the whole mean that is worth words, as a fraction.
+const MATERIAL: f64 = 0.02;
+/// Standard errors of a difference that noise does not make.
+const BEYOND_NOISE: f64 = 3.0;
+
+/// What is known about the beginning of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum Settling {
+    /// Too short, or too few I/Os, to tell.
+    #[default]
+    Unknown,
+    /// Nothing speaks against it.
+    Settled,
+    /// It settled after a beginning that is unlike the rest.
+    WarmUp {
+        /// Length of the beginning, s.
+        seconds: f64,
+        /// Which figure shows it.
+        figure: SettlingFigure,
+        /// How far the beginning's mean lies above (or, negative, below) that of the rest, as a fraction.
+        difference: f64,
+    },
+    /// It was still changing when it ended.
+    Unsettled {
+        /// Which figure shows it.
+        figure: SettlingFigure,
+        /// How far the mean of the beginning lies above (or, negative, below) that of the end, as a fraction.
+        difference: f64,
+    },
+}
+
+/// A figure whose change over time is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SettlingFigure {
+    /// I/Os a second.
+    Iops,
+    /// Mean total latency.
+    MeanLatency,
+}
+
+impl Settling {
+    /// What the complete intervals of a run tell.
+    pub fn of(intervals: &[Interval], length_ns: u64) -> Self {
+        let ios: Vec<f64> = intervals.iter().map(|interval| interval.ios as f64).collect();
+        let busy = intervals.iter().filter(|interval| interval.ios > 0);
+        let latencies: Vec<f64> = busy.map(|interval| interval.lat_ns as f64 / interval.ios as f64).collect();
+        if latencies.len() < INTERVALS_MIN {
+            return Self::Unknown;
+        }
+        let by_iops = judged(&ios, length_ns, SettlingFigure::Iops);
+        // Where nothing ended there is no latency, and so no way back from an index to a time.
+        let by_latency = if latencies.len() == ios.len() {
+            judged(&latencies, length_ns, SettlingFigure::MeanLatency)
+        } else {
+            Self::Settled
+        };
+        // What is worse.
+        match (by_iops, by_latency) {
+            (unsettled @ Self::Unsettled { .. }, _) | (_, unsettled @ Self::Unsettled { .. }) => unsettled,
+            (warm_up @ Self::WarmUp { .. }, _) => warm_up,
+            (_, other) => other,
+        }
+    }
+}
+
+fn judged(values: &[f64], length_ns: u64, figure: SettlingFigure) -> Settling {
+    let cut = mser(values);
+    let (beginning, rest) = values.split_at(cut);
+    if cut == 0 {
+        return Settling::Settled;
+    }
+    let (whole, of_beginning, of_rest) = (Moments::of(values), Moments::of(beginning), Moments::of(rest));
+    let distance = of_beginning.mean - of_rest.mean;
+    let error = of_rest.variance() * (1.0 / of_beginning.count + 1.0 / of_rest.count);
+    let is_beyond_noise = distance.abs() > BEYOND_NOISE * error.sqrt();
+    let shift = ((whole.mean - of_rest.mean) / of_rest.mean).abs();
+    let difference = distance / of_rest.mean;
+    // The comparison is made so that a mean of zero is not material.
+    if !(shift >= MATERIAL && difference.is_finite() && is_beyond_noise) {
+        Settling::Settled
+    } else if cut > values.len() / 2 {
+        Settling::Unsettled { figure, difference }
+    } else {
+        Settling::WarmUp { seconds: cut as f64 * length_ns as f64 / 1e9, figure, difference }
+    }
+}
+
+/// How many values to cut off, at most three quarters.
+fn mser(values: &[f64]) -> usize {
+    let limit = values.len() * 3 / 4;
+    let errors = (0..=limit).map(|cut| Moments::of(&values[cut..]).squared_error());
+    let best = errors.enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b));
+    best.map_or(0, |(cut, _)| cut)
+}
+
+/// Mean and spread of some values.
+struct Moments {
+    count: f64,
+    mean: f64,
+    /// Sum of squared distances from the mean.
+    squares: f64,
+}
+
+impl Moments {
+    fn of(values: &[f64]) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        Self { count, mean, squares: values.iter().map(|value| (value - mean) * (value - mean)).sum() }
+    }
+
+    fn variance(&self) -> f64 {
+        self.squares / (self.count - 1.0).max(1.0)
+    }
+
+    /// Of the mean.
+    fn squared_error(&self) -> f64 {
+        self.squares / (self.count * self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH_NS: u64 = 500_000_000;
+
+    /// Deterministic noise of a few percent.
+    fn noise(index: usize) -> u64 {
+        (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 59
+    }
+
+    fn settling(ios: impl Fn(usize) -> u64) -> Settling {
+        let intervals: Vec<_> = (0..100).map(|index| Interval { ios: ios(index), lat_ns: ios(index) * 1000 }).collect();
+        Settling::of(&intervals, LENGTH_NS)
+    }
+
+    #[test]
+    fn noise_alone_is_settled() {
+        assert_eq!(settling(|_| 1000), Settling::Settled);
+        assert_eq!(settling(|index| 1000 + noise(index)), Settling::Settled);
+        // A pause of the device now and then.
+        assert_eq!(settling(|index| if index % 9 == 0 { 700 } else { 1000 + noise(index) }), Settling::Settled);
+    }
+
+    #[test]
+    fn a_slow_or_fast_beginning_is_found_with_its_length() {
+        for level in [300, 3000] {
+            let Settling::WarmUp { seconds, figure, difference } =
+                settling(|index| if index < 20 { level } else { 1000 + noise(index) })
+            else {
+                panic!("not found: {level}");
+            };
+            assert_eq!((seconds, figure), (10.0, SettlingFigure::Iops));
+            assert_eq!(difference > 0.0, level > 1000);
+        }
+    }
+
+    #[test]
+    fn what_changes_to_the_end_has_not_settled() {
+        assert!(matches!(settling(|index| 1000 + 10 * index as u64), Settling::Unsettled { .. }));
+        assert!(
+            matches!(settling(|index| 5000 - 20 * index as u64), Settling::Unsettled { difference, .. } if difference > 0.0)
+        );
+    }
+
+    #[test]
+    fn a_steady_rate_with_growing_latency_has_not_settled() {
+        let intervals: Vec<_> =
+            (0..100).map(|index| Interval { ios: 1000, lat_ns: 1000 * (1_000 + 50 * index) }).collect();
+        let settling = Settling::of(&intervals, LENGTH_NS);
+        assert!(matches!(settling, Settling::Unsettled { figure: SettlingFigure::MeanLatency, .. }), "{settling:?}");
+    }
+
+    #[test]
+    fn too_few_intervals_tell_nothing() {
+        assert_eq!(Settling::of(&[], LENGTH_NS), Settling::Unknown);
+        assert_eq!(Settling::of(&[Interval { ios: 1, lat_ns: 1 }; 15], LENGTH_NS), Settling::Unknown);
+        assert_eq!(Settling::of(&[Interval::default(); 100], LENGTH_NS), Settling::Unknown);
+    }
+}
