@@ -1,0 +1,167 @@
+//! What surrounds the queue: its device, the processes, and the events that it shows.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use hoistway_blk::{
+    CpuId, Cx, Driver, Edge, Effect, Effects, Event, Instant, LegacyConfig, LegacyQueue, LegacySubmission, Local, Now,
+    Op, Plug, Probe, Reason, Rejected, Request, Rq, RqId, Submitted, Tick,
+};
+
+/// Something that happened in the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happened {
+    /// The bio of this number was given a request.
+    GetRq(u64, RqId),
+    Insert(RqId),
+    Merge(Edge),
+    Plug,
+    Unplug(usize),
+    /// The elevator was asked, and gave this out.
+    Gave(RqId),
+    /// It was asked and declined, though it had requests.
+    Declined,
+    Issue(RqId),
+    /// The flush command was issued.
+    IssueFlush,
+    Requeue(RqId),
+}
+
+/// What happened and has not yet been found in the recording, oldest first.
+#[derive(Default)]
+pub struct Seen(pub VecDeque<Happened>);
+
+fn issued(rq: &Request) -> Happened {
+    if rq.op == Op::Flush { Happened::IssueFlush } else { Happened::Issue(rq.id()) }
+}
+
+impl Probe for Seen {
+    fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
+        self.0.push_back(match event {
+            Event::GetRq(rq) => Happened::GetRq(rq.bios[0].owner, rq.id()),
+            Event::Insert(rq) => Happened::Insert(rq.id()),
+            Event::Merge(edge, _) => Happened::Merge(edge),
+            Event::Plug => Happened::Plug,
+            Event::Unplug { count, .. } => Happened::Unplug(count),
+            Event::Dispatch { rq: Some(rq), .. } => Happened::Gave(rq.id()),
+            // Questions to an empty elevator are not recorded.
+            Event::Dispatch { rq: None, reason: Reason::Empty, .. } => return,
+            Event::Dispatch { rq: None, .. } => Happened::Declined,
+            Event::Issue(rq) => issued(rq),
+            Event::Requeue(rq) => Happened::Requeue(rq.id()),
+            Event::Queue(_) | Event::Split(_) | Event::Absorbed(_) | Event::Complete(..) | Event::End(_) => return,
+        });
+    }
+}
+
+/// The recorded driver: it stops its queue when it holds as many requests as it can.
+pub struct Device {
+    queue: Rc<LegacyQueue<Local>>,
+    depth: usize,
+    pub in_flight: Vec<Rq>,
+}
+
+impl Driver for Device {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+        self.in_flight.push(rq);
+        if self.in_flight.len() >= self.depth {
+            self.queue.set_stopped(true);
+        }
+        Ok(())
+    }
+}
+
+/// The queue and everything around it.
+pub struct Host {
+    pub queue: Rc<LegacyQueue<Local>>,
+    pub device: Device,
+    pub effects: Effects,
+    pub seen: Seen,
+    /// Open plugs by process.
+    pub plugs: HashMap<u32, Plug>,
+    parked: HashMap<u32, LegacySubmission>,
+    /// Processes that were woken and have not gone on.
+    woken: Vec<u32>,
+    timer: Option<Instant>,
+    pub now: Now,
+}
+
+impl Host {
+    pub fn new(config: &LegacyConfig, scheduler: &str, depth: usize) -> Self {
+        let queue = Rc::new(LegacyQueue::new(config, scheduler).expect("a recorded configuration"));
+        Host {
+            device: Device { queue: Rc::clone(&queue), depth, in_flight: Vec::new() },
+            queue,
+            effects: Effects::new(),
+            seen: Seen::default(),
+            plugs: HashMap::new(),
+            parked: HashMap::new(),
+            woken: Vec::new(),
+            timer: None,
+            now: Now::default(),
+        }
+    }
+
+    /// Calls the queue, and notes what it asks for. Runs on a worker come when the recording shows them.
+    pub fn call<R>(&mut self, body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, Device, Seen>) -> R) -> R {
+        let queue = Rc::clone(&self.queue);
+        let (now, cpu, driver) = (self.now, CpuId(0), &mut self.device);
+        let result = body(&queue, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.seen });
+        self.note_effects();
+        result
+    }
+
+    pub fn note_effects(&mut self) {
+        while let Some(effect) = self.effects.pop() {
+            match effect {
+                Effect::Wake(waiter) => self.woken.push(waiter.0),
+                Effect::SetTimer(at) => self.timer = Some(at),
+                Effect::CancelTimer => self.timer = None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Time passes: the scheduler's timer fires if it is due before.
+    pub fn advance(&mut self, at: Instant, tick: Tick) {
+        while let Some(due) = self.timer.filter(|&due| due <= at) {
+            self.timer = None;
+            self.now = Now { at: due, tick };
+            self.queue.timer(self.now, &mut self.effects);
+            self.note_effects();
+        }
+        self.now = Now { at, tick };
+    }
+
+    pub fn submit(&mut self, pid: u32, mut submission: LegacySubmission) {
+        let mut plug = self.plugs.remove(&pid);
+        let submitted = self.call(|queue, cx| queue.submit(cx, &mut submission, plug.as_mut()));
+        if submitted == Submitted::Parked {
+            self.parked.insert(pid, submission);
+        }
+        self.plugs.extend(plug.map(|plug| (pid, plug)));
+    }
+
+    /// A process that was woken goes on.
+    pub fn go_on(&mut self, pid: u32) {
+        let Some(at) = self.woken.iter().position(|&woken| woken == pid) else { return };
+        self.woken.remove(at);
+        if let Some(submission) = self.parked.remove(&pid) {
+            self.submit(pid, submission);
+        }
+    }
+
+    pub fn flush_plug(&mut self, pid: u32) {
+        if let Some(mut plug) = self.plugs.remove(&pid) {
+            self.call(|queue, cx| queue.flush_plug(cx, &mut plug));
+        }
+    }
+
+    /// Takes a request, or the flush command, from the device.
+    pub fn take(&mut self, id: Option<RqId>) -> Option<Rq> {
+        let is_it = |rq: &Rq| id.map_or(rq.op == Op::Flush, |id| rq.id() == id && rq.op != Op::Flush);
+        let at = self.device.in_flight.iter().position(is_it)?;
+        self.queue.set_stopped(false);
+        Some(self.device.in_flight.remove(at))
+    }
+}
