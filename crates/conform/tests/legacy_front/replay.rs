@@ -13,6 +13,9 @@ use crate::host::{Happened, Host};
 
 /// How long the scheduler had been there when the recording began (`README-legacy.md` of the recordings).
 const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
+/// The recorded machine is slow: so long after an event it looks at its clock (the same place).
+const UNTIL_ASKED: Nanos = Nanos::from_micros(4);
+const UNTIL_COMPLETED: Nanos = Nanos::from_micros(20);
 /// Length of a recorded tick.
 const TICK_NS: u64 = 4_000_000;
 
@@ -117,9 +120,9 @@ impl<'a> Replay<'a> {
             // What comes from outside.
             EventKind::Queue(submitted) => self.bio_arrives(t, pid, submitted),
             EventKind::Complete(complete) => {
-                self.advance(t, complete.io.j);
+                self.advance(t + UNTIL_COMPLETED, complete.io.j);
                 self.switch_if_that_is_why(index);
-                self.completes(complete.rq, complete.io.op)?;
+                self.completes(complete.rq, &complete.io)?;
             }
             EventKind::Exit => {
                 self.advance(t, None);
@@ -164,6 +167,16 @@ impl<'a> Replay<'a> {
                 self.tick = insert.io.j.unwrap_or(self.tick);
                 let id = self.id(insert.rq);
                 self.find(t, pid, &event.kind, |seen| matches!(seen, Happened::Insert(ours) if Some(*ours) == id))?;
+            }
+            EventKind::Insert(insert) => {
+                // A requeued request goes in again; what the flush machinery takes shows with us when it is issued.
+                let id = self.id(insert.rq);
+                let seen = &mut self.host.seen.0;
+                if let Some(at) =
+                    seen.iter().position(|seen| matches!(seen, Happened::Insert(ours) if Some(*ours) == id))
+                {
+                    seen.remove(at);
+                }
             }
             EventKind::Backmerge(_) => self.find_this(t, pid, &event.kind, Happened::Merge(Edge::Back))?,
             EventKind::Frontmerge(_) => self.find_this(t, pid, &event.kind, Happened::Merge(Edge::Front))?,
@@ -215,8 +228,12 @@ impl<'a> Replay<'a> {
         self.host.submit(pid, LegacySubmission::new(bio, Waiter(pid)));
     }
 
-    fn completes(&mut self, rq: RqNumber, op: Op) -> Result<(), String> {
-        let id = if op == Op::Flush { None } else { Some(self.id(rq).ok_or_else(|| format!("{rq:?} is unknown"))?) };
+    fn completes(&mut self, rq: RqNumber, io: &Io) -> Result<(), String> {
+        if io.op == Op::Write && io.sectors == 0 {
+            // The end of a flush sequence is recorded, too. No device is concerned.
+            return Ok(());
+        }
+        let id = if io.op == Op::Flush { None } else { Some(self.id(rq).ok_or_else(|| format!("{rq:?} is unknown"))?) };
         let taken = self.host.take(id).ok_or_else(|| format!("{rq:?} is not at our device"))?;
         self.host.call(|queue, cx| queue.complete(cx, taken, Status::Ok));
         Ok(())
@@ -268,7 +285,11 @@ impl<'a> Replay<'a> {
         if let Some(at) = seen.iter().position(&wanted) {
             return seen.remove(at).ok_or_else(String::new);
         }
-        self.advance(t, None);
+        match kind {
+            // The tick is the one that the decision saw.
+            EventKind::Dispatch(_) => self.host.advance(t + ATTACHED_BEFORE + UNTIL_ASKED, self.tick),
+            _ => self.advance(t, None),
+        }
         match kind {
             EventKind::Insert(_) | EventKind::Unplug { .. } => self.host.flush_plug(pid),
             EventKind::Getrq { .. } => self.host.go_on(pid),
