@@ -70,6 +70,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
     }
 
     fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+        self.note_merge(id);
         if edge == Edge::Front {
             self.grown_at_front(cx, id);
         }
@@ -145,7 +146,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
     }
 
     fn tunables(&self) -> &'static [Tunable] {
-        tunables::table(self.config.generation)
+        tunables::table(self.clock)
     }
 
     fn grammar(&self) -> Grammar {
