@@ -34,6 +34,8 @@ pub struct Limits {
     pub fua: bool,
     /// Whether the device does other commands beside a flush (SATA disks with NCQ do not). Legacy queues ask.
     pub flush_queueable: bool,
+    /// First sectors of the second and further independent actuators of a disk, ascending: no limit either.
+    pub actuators: Vec<Sector>,
     /// Whether the device seeks: no limit, but a feature that schedulers ask for.
     pub rotational: bool,
 }
@@ -59,6 +61,7 @@ impl Limits {
             fua: false,
             flush_queueable: true,
             rotational: false,
+            actuators: Vec::new(),
         }
     }
 

@@ -66,9 +66,9 @@ impl Locked {
             take_calls(cx.effects);
         }
         self.managed -= u32::from(rq.marks.contains(Marks::USES_ELEVATOR));
-        let class = IoClass::of(rq.is_sync());
+        let (class, cgroup) = (IoClass::of(rq.is_sync()), rq.cgroup);
         rq.bios.clear();
         self.free.push(rq);
-        self.list.uncount(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+        self.lists.of(cgroup).uncount(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
     }
 }

@@ -155,6 +155,11 @@ impl LegacyElevator {
         with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.finish(cx, id)));
     }
 
+    /// Request ids below `capacity` will come from now on.
+    pub(super) fn grow(&mut self, capacity: u32) {
+        with_custody!(self, custody => custody.grow(capacity));
+    }
+
     /// Its timer has come.
     pub(super) fn timer(&mut self, now: Now, calls: &mut Calls) {
         with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.timer(cx)));

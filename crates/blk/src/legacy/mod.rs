@@ -40,7 +40,7 @@ use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
 use crate::elevator::{Calls, PolicyCx, Scheduler};
 use crate::flush_queue::FlushQueue;
-use crate::ids::{HctxId, IoContextId, RqId};
+use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
@@ -54,7 +54,7 @@ use crate::tunables::{StoreError, Tunable};
 use batching::Batchers;
 use dispatch_queue::DispatchQueue;
 use driver_tags::DriverTags;
-use request_list::{RequestList, Thresholds};
+use request_list::{RequestLists, Thresholds};
 
 /// The only hardware queue.
 const HCTX: HctxId = HctxId(0);
@@ -68,8 +68,6 @@ pub struct LegacyConfig {
     pub queue_depth: u32,
     /// Requests of each class, sync and async; fewer than 4 become 4.
     pub nr_requests: u32,
-    /// The most that [`LegacyQueue::set_nr_requests`] can ask for: request slots are made with the queue.
-    pub nr_requests_max: u32,
     /// How the device's tags are given out.
     pub tagging: Tagging,
     /// How much merging is switched off.
@@ -90,7 +88,6 @@ impl LegacyConfig {
             kernel: config.kernel,
             queue_depth: config.queue_depth,
             nr_requests,
-            nr_requests_max: NR_REQUESTS_MAX,
             tagging: Tagging::default(),
             nomerges: config.nomerges,
             limits: config.limits.clone(),
@@ -103,17 +100,17 @@ impl LegacyConfig {
         legacy_kernel(self.kernel).generation()
     }
 
-    /// Requests that can exist at once: both classes may exceed their number by half.
+    /// Requests of one cgroup that can exist at once: both classes may exceed their number by half.
     #[must_use]
     pub fn capacity(&self) -> u32 {
-        2 * Thresholds::new(self.nr_requests.max(self.nr_requests_max)).most
+        2 * Thresholds::new(self.nr_requests).most
     }
 
     fn check(&self) -> Result<(), ConfigError> {
         if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
             return Err(ConfigError(format!("queue depth {}: expected 1 to {QUEUE_DEPTH_MAX}", self.queue_depth)));
         }
-        if self.nr_requests.max(self.nr_requests_max) > NR_REQUESTS_MAX {
+        if self.nr_requests > NR_REQUESTS_MAX {
             return Err(ConfigError(format!("nr_requests is at most {NR_REQUESTS_MAX}")));
         }
         Ok(())
@@ -132,7 +129,6 @@ pub struct LegacyQueue<Sh: Sharing> {
     rules: MergeRules,
     /// How it was made; its limits are those of the device.
     config: LegacyConfig,
-    capacity: u32,
     timeouts: Timeouts<Sh>,
     locked: Sh::Lock<Locked>,
 }
@@ -149,11 +145,12 @@ struct Cache {
 struct Locked {
     elevator: LegacyElevator,
     thresholds: Thresholds,
-    /// The limits of the root cgroup, to which all I/O is charged.
-    list: RequestList,
+    lists: RequestLists,
     batchers: Batchers,
-    /// Slots that are free, with their requests.
+    /// Slots that are free, with their requests, and how many there are in all: more are made when cgroups or a larger
+    /// `nr_requests` need them.
     free: Vec<Rq>,
+    capacity: u32,
     /// Requests that exist and that the elevator manages.
     managed: u32,
     dispatch: DispatchQueue,
@@ -200,19 +197,20 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             generation,
             rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
             config: config.clone(),
-            capacity,
             timeouts: Timeouts::new(),
             locked: Sh::Lock::new(Locked {
                 elevator,
                 thresholds: Thresholds::new(config.nr_requests),
-                list: RequestList::default(),
+                lists: RequestLists::default(),
+                capacity,
                 batchers: Batchers::new(generation.hz),
                 // The lowest number goes out first.
                 free: (0..capacity).rev().map(|id| pool.take(RqId(id))).collect(),
                 managed: 0,
                 dispatch: DispatchQueue::default(),
                 tags: DriverTags::new(config.queue_depth, config.tagging),
-                flush: FlushQueue::new(RqId(capacity)),
+                // Behind the ids that slots can have.
+                flush: FlushQueue::new(RqId(u32::MAX)),
                 cache: Cache {
                     write_cache: config.limits.write_cache,
                     fua: config.limits.fua,
@@ -253,29 +251,31 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Sets how many requests each class may have; fewer than 4 become 4. Whoever finds room now is woken.
     ///
     /// # Errors
-    /// If it is more than the queue was made for.
+    /// If it is more than any queue can have.
     pub fn set_nr_requests(&self, nr_requests: u32, effects: &mut Effects) -> Result<(), ConfigError> {
         let thresholds = Thresholds::new(nr_requests);
-        if 2 * thresholds.most > self.capacity {
-            return Err(ConfigError(format!("nr_requests {nr_requests}: the queue was made for fewer")));
+        if nr_requests > NR_REQUESTS_MAX {
+            return Err(ConfigError(format!("nr_requests is at most {NR_REQUESTS_MAX}")));
         }
         self.locked.with(|queue| {
             queue.thresholds = thresholds;
-            queue.list.resized(&thresholds, |waiter| effects.push(Effect::Wake(waiter)));
+            for list in queue.lists.iter_mut() {
+                list.resized(&thresholds, |waiter| effects.push(Effect::Wake(waiter)));
+            }
         });
         Ok(())
     }
 
-    /// Whether a class has so many requests that write-back should hold off.
+    /// Whether a class of a cgroup has so many requests that write-back should hold off.
     #[must_use]
-    pub fn is_congested(&self, class: IoClass) -> bool {
-        self.locked.with(|queue| queue.list.is_congested(class))
+    pub fn is_congested(&self, cgroup: CgroupId, class: IoClass) -> bool {
+        self.locked.with(|queue| queue.lists.of(cgroup).is_congested(class))
     }
 
     /// Requests that exist now.
     #[must_use]
     pub fn requests_in_use(&self) -> usize {
-        self.locked.with(|queue| self.capacity as usize - queue.free.len())
+        self.locked.with(|queue| queue.capacity as usize - queue.free.len())
     }
 
     /// Requests at the driver now.
@@ -341,6 +341,17 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     pub fn timer(&self, now: Now, effects: &mut Effects) {
         self.locked.with(|queue| queue.elevator.timer(now, &mut effects.calls));
         take_calls(effects);
+    }
+}
+
+impl Locked {
+    /// Makes slots for as many requests again.
+    #[cold]
+    fn grow(&mut self) {
+        let more = self.capacity..2 * self.capacity;
+        self.capacity = more.end;
+        self.elevator.grow(more.end);
+        self.free.extend(more.rev().map(|id| Rq::outside_of_pool(RqId(id))));
     }
 }
 

@@ -1,12 +1,11 @@
 //! Who may have a request: counts, marks and the line of sleepers of each class (`legacy-queue.md` 3).
 //!
-//! There is one list for each cgroup of a queue. All I/O is charged to the root's here; nothing in this file knows
-//! that there is only one.
+//! There is one list for each cgroup that uses a queue, and each may have as many requests as the root's.
 
 use std::collections::VecDeque;
 
 use crate::elevator::MayQueue;
-use crate::ids::{IoContextId, Waiter};
+use crate::ids::{CgroupId, IoContextId, Waiter};
 use crate::time::Now;
 
 use super::batching::Batchers;
@@ -61,6 +60,29 @@ impl Thresholds {
             congestion_off: (n - n / 8 - n / 16 - 1).max(1),
             most: 3 * n / 2,
         }
+    }
+}
+
+/// The lists of all cgroups.
+#[derive(Default)]
+pub(super) struct RequestLists {
+    /// By cgroup; they are made when they are first used.
+    lists: Vec<RequestList>,
+}
+
+impl RequestLists {
+    /// The list of a cgroup.
+    #[inline]
+    pub(super) fn of(&mut self, cgroup: CgroupId) -> &mut RequestList {
+        let index = cgroup.index();
+        if index >= self.lists.len() {
+            self.lists.resize_with(index + 1, RequestList::default);
+        }
+        &mut self.lists[index]
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut RequestList> {
+        self.lists.iter_mut()
     }
 }
 

@@ -222,16 +222,20 @@ impl Locked {
         };
         let may = self.elevator.may_queue(cx.now, &allocation, &mut cx.effects.calls);
         let whose = (class, bio.io_context);
-        let counted = self.list.try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
+        let cgroup = bio.cgroup;
+        let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
         take_calls(cx.effects);
         if !counted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
         if !counted {
-            self.list.wait(class, submission.waiter);
+            self.lists.of(cgroup).wait(class, submission.waiter);
             return Allocated::InLine;
         }
         let Some(bio) = submission.bio.take() else { return Allocated::Refused };
+        if self.free.is_empty() {
+            self.grow();
+        }
         let mut rq = self.free.pop().expect("there is a slot for each request that may be counted");
         rq.found(bio, cx.now.at);
         rq.ctx = cx.cpu;
@@ -248,7 +252,7 @@ impl Locked {
     /// A task has been woken, or goes on for another reason: it leaves the line and may take a burst.
     fn woken<D, P>(&mut self, cx: &Cx<'_, D, P>, submission: &LegacySubmission) {
         let Some(bio) = &submission.bio else { return };
-        self.list.leave_line(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        self.lists.of(bio.cgroup).leave_line(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
         self.batchers.grant(cx.now, bio.io_context);
     }
 

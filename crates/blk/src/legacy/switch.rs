@@ -83,7 +83,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// If a next scheduler is given while the old one still manages requests, see [`poll_switch`](Self::poll_switch).
     pub fn end_switch<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, next: Option<LegacyElevator>) {
         self.locked.with(|queue| {
-            if let Some(next) = next {
+            if let Some(mut next) = next {
+                next.grow(queue.capacity);
                 queue.replace_elevator(next);
                 // What the old one's timer was for is over.
                 cx.effects.push(crate::effects::Effect::CancelTimer);

@@ -274,7 +274,8 @@ impl<Sh: Sharing> Queue<Sh> {
                 Elevator::kyber(Kyber::new(policy, &config.cpu_map(), capacity))
             }
             "bfq" => {
-                let policy = BfqConfig::new(config.kernel.generation(), depth, config.limits.rotational);
+                let mut policy = BfqConfig::new(config.kernel.generation(), depth, config.limits.rotational);
+                policy.actuators.clone_from(&config.limits.actuators);
                 Elevator::bfq(Bfq::new(policy, capacity), capacity)
             }
             unknown => {

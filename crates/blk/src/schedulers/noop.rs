@@ -48,6 +48,12 @@ impl Scheduler for Noop {
         }
     }
 
+    fn grow(&mut self, capacity: u32) {
+        let capacity = (capacity as usize).max(self.waits.len());
+        self.links.grow(capacity);
+        self.waits.resize(capacity, false);
+    }
+
     fn dispatch(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
         let Some(oldest) = self.arrivals.first().map(RqId) else {
             return Choice { rq: None, reason: Reason::Empty };

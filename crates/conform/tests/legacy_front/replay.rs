@@ -58,7 +58,6 @@ impl<'a> Replay<'a> {
             // The recorded driver counts by itself, and stops its queue.
             queue_depth: 1024,
             nr_requests: queue.nr_requests,
-            nr_requests_max: queue.nr_requests,
             tagging: Tagging::Driver,
             nomerges: [NoMerges::All, NoMerges::Cheap, NoMerges::Nothing][usize::from(queue.nomerges.min(2))],
             limits: Limits {

@@ -49,13 +49,16 @@ fn what_must_not_wait_fails_instead() {
 #[test]
 fn a_class_is_congested_from_its_113th_request_until_102_remain() {
     let mut bench = with_async(112);
-    assert!(!bench.queue.is_congested(IoClass::Async));
+    assert!(!bench.queue.is_congested(CgroupId::ROOT, IoClass::Async));
     write_as(&mut bench, 113);
-    assert!(bench.queue.is_congested(IoClass::Async) && !bench.queue.is_congested(IoClass::Sync));
+    assert!(
+        bench.queue.is_congested(CgroupId::ROOT, IoClass::Async)
+            && !bench.queue.is_congested(CgroupId::ROOT, IoClass::Sync)
+    );
     end(&mut bench, 10);
-    assert!(bench.queue.is_congested(IoClass::Async), "103 remain");
+    assert!(bench.queue.is_congested(CgroupId::ROOT, IoClass::Async), "103 remain");
     end(&mut bench, 1);
-    assert!(!bench.queue.is_congested(IoClass::Async), "102 remain");
+    assert!(!bench.queue.is_congested(CgroupId::ROOT, IoClass::Async), "102 remain");
 }
 
 #[test]
@@ -126,11 +129,12 @@ fn nr_requests_of_1_is_4_and_a_change_wakes_whoever_finds_room() {
     assert_eq!(bench.queue.nr_requests(), 4);
     (1..=4).for_each(|task| assert_eq!(write_as(&mut bench, task), Submitted::Done));
     assert_eq!(write_as(&mut bench, 5), Submitted::Parked);
-    assert!(bench.queue.is_congested(IoClass::Async));
+    assert!(bench.queue.is_congested(CgroupId::ROOT, IoClass::Async));
     assert!(bench.queue.set_nr_requests(128, &mut bench.effects).is_ok());
-    assert!(!bench.queue.is_congested(IoClass::Async));
+    assert!(!bench.queue.is_congested(CgroupId::ROOT, IoClass::Async));
     assert_eq!(bench.asked(), "wake 5");
-    assert!(bench.queue.set_nr_requests(129, &mut bench.effects).is_err(), "there are no slots for so many");
+    assert!(bench.queue.set_nr_requests(2048, &mut bench.effects).is_ok(), "slots are made when they are needed");
+    assert!(bench.queue.set_nr_requests(2049, &mut bench.effects).is_err());
 }
 
 #[test]
@@ -155,4 +159,31 @@ fn whoever_is_refused_by_the_scheduler_alone_is_woken_by_the_other_class() {
     assert_eq!(write_as(&mut bench, 2), Submitted::Parked);
     end(&mut bench, 1);
     assert_eq!(bench.asked(), "wake 2");
+}
+
+#[test]
+fn each_cgroup_has_as_many_requests_of_its_own_and_sleeps_for_its_own() {
+    for scheduler in ["noop", "deadline", "cfq"] {
+        let mut bench = Bench::stopped(scheduler);
+        let write = |cgroup: u32, task: u32| {
+            let sector = Sector(u64::from(cgroup) << 30 | u64::from(task) << 10);
+            Bio { cgroup: CgroupId(cgroup), ..Bio::new(Op::Write, sector, 8) }
+        };
+        for cgroup in 0..4 {
+            let task = |n: u32| 1000 * cgroup + n;
+            for n in 0..128 {
+                assert_eq!(bench.submit_as(task(n), write(cgroup, n)), Submitted::Done, "{scheduler}");
+            }
+            assert!(bench.queue.is_congested(CgroupId(cgroup), IoClass::Async));
+            assert_eq!(bench.submit_as(task(500), write(cgroup, 500)), Submitted::Parked, "{scheduler}");
+        }
+        assert_eq!(bench.queue.requests_in_use(), 4 * 128, "more slots than the queue was made with");
+        bench.queue.set_stopped(false);
+        bench.run();
+        while !bench.parked.is_empty() {
+            bench.complete_oldest();
+            bench.work();
+        }
+        assert!(bench.queue.requests_in_use() > 0, "{scheduler}: each was woken by a request of its own cgroup");
+    }
 }

@@ -130,7 +130,6 @@ fn config(kernel: Kernel) -> LegacyConfig {
         kernel,
         queue_depth: 32,
         nr_requests: 128,
-        nr_requests_max: 128,
         tagging: Tagging::Driver,
         nomerges: NoMerges::All,
         limits: Limits { rotational: true, write_cache: true, fua: true, ..Limits::default() },

@@ -114,11 +114,11 @@ impl Bfq {
             budget = budget.min(self.max_budget);
         }
         self.queues[q].max_budget = budget;
-        if self.queues[q].next.is_some() {
+        if self.queues[q].next().is_some() {
             let budget = budget.max(self.charge_of_next(q));
             self.entity_mut(q).budget = budget;
         }
-        let head_n = self.queues[q].next.map_or(0, |id| self.entries[id as usize].sectors);
+        let head_n = self.queues[q].next().map_or(0, |id| self.entries[id as usize].sectors);
         let budget = self.entity(q).budget;
         self.log_queue(q, || StateChange::Budget { head_n, budget });
     }

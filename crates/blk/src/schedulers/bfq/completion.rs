@@ -18,7 +18,7 @@ impl Bfq {
             self.completed(q, id);
         }
         self.count_allocated(q, false);
-        self.contexts.remove_request(context);
+        self.contexts.release(context);
         self.free_if_unused(q);
     }
 
@@ -32,7 +32,7 @@ impl Bfq {
             self.queues[q].budget_timeout = self.now.tick;
             self.no_longer_pending(q);
         }
-        self.queues[q].think.last_completion = self.now.ns;
+        self.queues[q].think.ended(self.now.ns as i64);
         let event = self.rate.completed(self.now.ns);
         self.note_rate_event(event);
         // A shared queue says nothing about who wakes whom.
@@ -46,8 +46,12 @@ impl Bfq {
             if self.must_idle(q) {
                 if self.queues[q].dispatched == 0 {
                     self.wait_for(q);
+                    return;
                 }
-                return;
+                // 4.12 looks at the time of the slot all the same (15.7).
+                if self.config.variant.modern_idling {
+                    return;
+                }
             }
             if self.may_time_out(q) {
                 self.expire(q, false, Expiration::BudgetTimeout);
@@ -55,7 +59,8 @@ impl Bfq {
                 self.expire(q, false, Expiration::NoMoreRequests);
             }
         }
-        if self.in_driver == 0 && self.config.variant.run_when_drained {
+        // 4.12 itself did not ask for a run here and could stand still; its row is that of 4.13, too, which does (22.11).
+        if self.in_driver == 0 {
             self.schedule_dispatch();
         }
     }
@@ -67,7 +72,7 @@ impl Bfq {
             && self.in_driver < 3
             && self.in_service.is_some_and(|served| {
                 let queue = &self.queues[served];
-                queue.short_think && queue.dispatched + queue.queued < 3
+                queue.short_think && queue.dispatched + queue.queued() < 3
             });
         self.ncq.sample(self.in_driver + self.queued, thinker, self.config.variant.ncq_above);
     }

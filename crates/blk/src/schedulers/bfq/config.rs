@@ -29,7 +29,8 @@ pub struct BfqConfig {
     pub nr_requests: u32,
     /// Whether the device seeks.
     pub rotational: bool,
-    /// The first sectors of the second and further independent actuators, ascending; none for one actuator (24).
+    /// The first sectors of the second and further independent actuators, ascending; none for one actuator (24). What
+    /// lies behind the eighth one's first sector is the eighth's.
     pub actuators: Vec<Sector>,
     /// The cgroups, each after the one above it. Others are added below the root when they first appear.
     pub groups: Vec<BfqGroup>,
@@ -74,12 +75,11 @@ pub(super) const RAISED_IDLE_MIN: u64 = 20 * MS;
 /// The largest budget until the peak rate is known, sectors.
 pub(super) const DEFAULT_MAX_BUDGET: u64 = 16_384;
 
-/// Two requests further apart than this are far from each other, sectors.
-pub(super) const SEEK_DISTANCE: u64 = 800;
-/// A request of so many sectors is never seeky on flash, nor stacked by injection.
-pub(super) const LARGE_ON_FLASH: u32 = 64;
 /// Requests closer than this may belong to one stream, sectors.
 pub(super) const CLOSE: u64 = 8192;
+
+/// So many independent actuators are told apart.
+pub(super) const ACTUATORS_MAX: usize = 8;
 
 /// The interactive factor of weight raising.
 pub(super) const RAISE_INTERACTIVE: u64 = 30;

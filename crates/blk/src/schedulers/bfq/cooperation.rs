@@ -1,12 +1,14 @@
 //! Cooperation: processes that read interleaved pieces of one sequential stream get one queue. Rules: bfq.md 20.1 to
 //! 20.5, 20.8.
 
+use super::super::process_queue::PositionTree;
 use super::Bfq;
 use super::config::{CLOSE, LONG_AGO_TICK, RAISE_INTERACTIVE};
 use super::contexts::{ContextId, Saved};
 use super::entity::{IDLE, QueueId};
 use super::queue::Raising;
 use super::state_lines::StateChange;
+use crate::ids::Sector;
 
 /// Merging is thought of only in the first part of a queue's activity, ms.
 const WINDOW_MS: u64 = 100;
@@ -61,7 +63,7 @@ impl Bfq {
         }
     }
 
-    /// Whether two queues are of a kind (20.4).
+    /// Whether two queues are of a kind (20.4), and of one actuator (24).
     fn may_cooperate(&self, q: QueueId, target: QueueId) -> bool {
         let (class, other_class) = (self.entity(q).class, self.entity(target).class);
         !self.is_too_late(target)
@@ -71,6 +73,7 @@ impl Bfq {
             && !self.is_seeky(target)
             && self.queues[q].sync
             && self.queues[target].sync
+            && self.queues[q].actuator == self.queues[target].actuator
     }
 
     fn end_of_chain(&self, mut q: QueueId) -> QueueId {
@@ -194,42 +197,30 @@ impl Bfq {
         {
             return;
         }
-        let Some(next) = self.queues[q].next else { return };
-        let sector = self.entries[next as usize].sector;
+        let Some(next) = self.queues[q].backlog.next() else { return };
+        let sector = self.requests.sector(next);
         let index = &mut self.groups[self.queues[q].group].index;
-        if index.find(&self.index_nodes, sector).is_none() {
-            index.insert(&mut self.index_nodes, q.0, sector);
-            self.queues[q].indexed_at = Some(sector);
+        self.queues[q].indexed = index.insert(&mut self.index_nodes, q.0, sector);
+    }
+
+    /// The next request of a queue begins elsewhere, but the queue stays where it is in the index.
+    pub(super) fn note_position(&mut self, q: QueueId) {
+        let queue = &self.queues[q];
+        if let (true, Some(next)) = (queue.indexed, queue.backlog.next()) {
+            PositionTree::moved(&mut self.index_nodes, q.0, self.requests.sector(next));
         }
     }
 
     /// Takes a queue out of the index.
     pub(super) fn unindex(&mut self, q: QueueId) {
-        if self.queues[q].indexed_at.take().is_some() {
+        if std::mem::take(&mut self.queues[q].indexed) {
             self.groups[self.queues[q].group].index.remove(&mut self.index_nodes, q.0);
         }
     }
 
-    /// The queue whose next request is close to `sector`: at it, or the neighbour that a search meets last, or the
-    /// neighbour on the other side.
+    /// The queue whose next request is close to `sector`, by the shape of the index.
     fn closest(&self, q: QueueId, sector: u64) -> Option<QueueId> {
-        let index = &self.groups[self.queues[q].group].index;
-        let nodes = &self.index_nodes;
-        let (mut met, mut at) = (None, index.root());
-        while let Some(node) = at {
-            met = Some(node);
-            at = match nodes.key(node).cmp(&sector) {
-                std::cmp::Ordering::Equal => return Some(QueueId(node)),
-                std::cmp::Ordering::Less => nodes.right(node),
-                std::cmp::Ordering::Greater => nodes.left(node),
-            };
-        }
-        let met = met?;
-        let is_close = |node: u32| nodes.key(node).abs_diff(sector) <= CLOSE;
-        if is_close(met) {
-            return Some(QueueId(met));
-        }
-        let other = if nodes.key(met) < sector { index.next(nodes, met) } else { index.previous(nodes, met) };
-        other.filter(|&node| is_close(node)).map(QueueId)
+        let close = |other: Sector| other.0.abs_diff(sector) <= CLOSE;
+        self.groups[self.queues[q].group].index.close_to(&self.index_nodes, Sector(sector), close).map(QueueId)
     }
 }

@@ -1,7 +1,7 @@
 //! The way out: which request leaves next. Rules: bfq.md 10.2, 10.3, 22.3, 22.4, 24.
 
+use super::super::process_queue::SEEK_DISTANCE;
 use super::Bfq;
-use super::config::SEEK_DISTANCE;
 use super::entity::{EntityId, Owner, QueueId};
 use super::rate::{RateEvent, Sample};
 use super::requests::Whereabouts;
@@ -28,7 +28,7 @@ impl Bfq {
         }
         match self.decide() {
             (Some(q), reason) => {
-                let Some(id) = self.queues[q].next else { return no(Reason::Empty) };
+                let Some(id) = self.queues[q].next() else { return no(Reason::Empty) };
                 self.take_from(q, id);
                 Choice { rq: Some(RqId(id)), reason }
             }
@@ -37,7 +37,7 @@ impl Bfq {
     }
 
     fn take_immediate(&mut self, id: u32) {
-        self.immediate.remove(&mut self.fifo_links, id);
+        self.immediate.remove(&mut self.immediate_links, id);
         let Some(q) = self.entries[id as usize].queue else {
             self.entries[id as usize].whereabouts = Whereabouts::Elsewhere;
             return;
@@ -77,7 +77,7 @@ impl Bfq {
             if let Some(other) = self.underused_actuator_queue(q) {
                 return (Some(other), Reason::Injected);
             }
-            if self.queues[q].next.is_some() {
+            if self.queues[q].next().is_some() {
                 if self.next_fits(q) {
                     self.stop_waiting(q);
                     return (Some(q), reason);
@@ -189,7 +189,7 @@ impl Bfq {
                 if self.in_service == Some(q) {
                     self.stop_waiting(q);
                 }
-                self.queues[q].next = Some(id);
+                self.queues[q].backlog.set_next(Some(RqId(id)));
                 self.take_from(q, id);
             }
             _ => {}

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
+use super::super::process_queue::{PositionTree, Scatter};
 use super::Bfq;
-use super::contexts::{ContextId, Scatter};
+use super::contexts::ContextId;
 use super::entity::{BE, Entity, EntityId, GroupId, Owner, QueueId, RT};
 use super::weights::{self, DEFAULT_GROUP_WEIGHT, LEVELS};
 use crate::ids::CgroupId;
-use crate::sorted_tree::SortedTree;
 
 /// Async queues of one actuator: RT and BE by level, and one for IDLE.
 const ASYNC_QUEUES: usize = 2 * LEVELS + 1;
@@ -17,6 +17,8 @@ const ASYNC_QUEUES: usize = 2 * LEVELS + 1;
 /// A group.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
+    /// Its cgroup.
+    cgroup: CgroupId,
     /// Its entity; the root has none.
     pub entity: Option<EntityId>,
     /// The group above it.
@@ -24,7 +26,7 @@ pub(super) struct Group {
     /// Its async queues, for each actuator by class and level.
     async_queues: Vec<[Option<QueueId>; ASYNC_QUEUES]>,
     /// Queues by the sector of their next request (20.2).
-    pub index: SortedTree,
+    pub index: PositionTree,
     /// Queues directly in it with something queued or in flight.
     pub pending_queues: u32,
     /// The sync queue that was created last, for stable merging (20.6).
@@ -42,7 +44,7 @@ pub(super) struct Groups {
 impl Groups {
     /// The root alone.
     pub fn new(actuators: usize) -> Self {
-        let root = Group::new(None, GroupId::ROOT, actuators);
+        let root = Group::new(CgroupId::ROOT, None, GroupId::ROOT, actuators);
         let by_cgroup = [(CgroupId::ROOT, GroupId::ROOT)].into_iter().collect();
         Groups { list: vec![root], by_cgroup, actuators }
     }
@@ -59,12 +61,13 @@ impl Groups {
 }
 
 impl Group {
-    fn new(entity: Option<EntityId>, parent: GroupId, actuators: usize) -> Self {
+    fn new(cgroup: CgroupId, entity: Option<EntityId>, parent: GroupId, actuators: usize) -> Self {
         Group {
+            cgroup,
             entity,
             parent,
             async_queues: vec![[None; ASYNC_QUEUES]; actuators],
-            index: SortedTree::default(),
+            index: PositionTree::default(),
             pending_queues: 0,
             last_created: None,
         }
@@ -117,16 +120,18 @@ impl Bfq {
         let entity = self.hierarchy.add_entity(Entity::new(Owner::Group(next), parent, BE, weight));
         let group = self.hierarchy.add_level(entity);
         debug_assert_eq!(group, next, "groups and levels are numbered alike");
-        self.groups.list.push(Group::new(Some(entity), parent, self.groups.actuators));
+        self.groups.list.push(Group::new(cgroup, Some(entity), parent, self.groups.actuators));
         self.groups.by_cgroup.insert(cgroup, group);
         group
     }
 
-    /// A cgroup exists below another one.
+    /// A cgroup exists below another one. It may have the number of one that is gone, whose heir it does not become.
     pub(super) fn know_group(&mut self, cgroup: CgroupId, parent: CgroupId) {
-        if self.groups.find(cgroup).is_none() {
-            self.add_group(cgroup, parent, DEFAULT_GROUP_WEIGHT);
+        if self.groups.find(cgroup).is_some_and(|group| self.groups[group].cgroup == cgroup) {
+            return;
         }
+        self.groups.by_cgroup.remove(&cgroup);
+        self.add_group(cgroup, parent, DEFAULT_GROUP_WEIGHT);
     }
 
     /// Asks for another weight of a group; it is applied at its next activation (6.5).
@@ -196,7 +201,9 @@ impl Bfq {
             self.expire(q, false, super::Expiration::Preempted);
         }
         let (entity, busy) = (self.queues[q].entity, self.queues[q].busy);
+        let service = self.entity(q).service;
         self.hierarchy.deactivate(entity, false, false);
+        self.entity_mut(q).service = service;
         self.unindex(q);
         let pending = self.queues[q].pending_in_group;
         self.leave_pending(q);
@@ -227,6 +234,9 @@ impl Bfq {
     /// 23.6).
     pub(super) fn remove_group(&mut self, cgroup: CgroupId) {
         let Some(group) = self.groups.find(cgroup).filter(|&group| group != GroupId::ROOT) else { return };
+        if self.groups[group].cgroup != cgroup {
+            return;
+        }
         self.groups.bequeath(cgroup, self.groups[group].parent);
         for at in 0..self.queues.len() {
             let q = QueueId(at as u32);
@@ -243,7 +253,9 @@ impl Bfq {
             }
         }
         self.groups[group].last_created = None;
-        if let Some(entity) = self.groups[group].entity {
+        // A group with child groups cannot be removed; should it happen, these go on below it.
+        let level = self.hierarchy.level(group);
+        if let (Some(entity), None, None) = (level.entity, level.next, level.in_service) {
             self.hierarchy.deactivate(entity, false, false);
         }
     }

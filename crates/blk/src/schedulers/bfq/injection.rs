@@ -1,8 +1,8 @@
 //! Injection: requests of others are served while the device is kept for an empty queue, as long as that does not
 //! slow it down. Rules: bfq.md 17.1 to 17.4.
 
+use super::super::process_queue::SMALL_ON_FLASH;
 use super::Bfq;
-use super::config::LARGE_ON_FLASH;
 use super::entity::{EntityId, Owner, QueueId};
 use super::queue::Queue;
 
@@ -73,7 +73,7 @@ impl Bfq {
         let Queue { owner, actuator, .. } = &self.queues[q];
         let context = (*owner)?;
         let source = self.contexts[context].queues[usize::from(*actuator)].async_?;
-        let next = self.queues[source].next?;
+        let next = self.queues[source].next()?;
         let own = self.entries[next as usize].context == Some(context);
         (self.queues[source].busy && own && self.next_fits(source)).then_some(source)
     }
@@ -87,10 +87,10 @@ impl Bfq {
         let found = self.hierarchy.active_queues.iter().find_map(|list| {
             list.iter(&self.hierarchy.active_links).find_map(|entity| {
                 let Owner::Queue(source) = self.hierarchy.entities[EntityId(entity)].owner else { return None };
-                let next = self.queues[source].next?;
+                let next = self.queues[source].next()?;
                 let stacks = !self.config.rotational
                     && self.in_driver > 0
-                    && self.entries[next as usize].sectors >= LARGE_ON_FLASH;
+                    && self.entries[next as usize].sectors >= SMALL_ON_FLASH;
                 let suits = self.next_fits(source) && (!raised_only || self.is_raised(source)) && !stacks;
                 suits.then_some(source)
             })

@@ -1,8 +1,9 @@
 //! The way in: a request finds its queue, meets the statistics, and wakes the queue if that had no work. Rules:
 //! bfq.md 15.9, 16.1, 22.2.
 
+use super::super::process_queue::{SEEK_DISTANCE, SMALL_ON_FLASH, distance};
 use super::Bfq;
-use super::config::{LARGE_ON_FLASH, MIN_IDLE_MS, RAISE_SOFT_RT, SEEK_DISTANCE};
+use super::config::{MIN_IDLE_MS, RAISE_SOFT_RT};
 use super::contexts::ContextId;
 use super::entity::QueueId;
 use super::raising::Claim;
@@ -10,7 +11,8 @@ use super::requests::{Entry, Whereabouts};
 use super::state_lines::Expiration;
 use crate::bio::{Bio, BioFlags};
 use crate::elevator::Place;
-use crate::ids::RqId;
+use crate::ids::{RqId, Sector};
+use crate::ioprio::IoPriority;
 use crate::merge::Edge;
 use crate::request::Request;
 
@@ -29,8 +31,9 @@ impl Bfq {
     /// A request arrives: it gets a queue and counts from now on as allocated.
     pub(super) fn set_up(&mut self, rq: &Request) {
         let (sector, sectors, sync) = (rq.sector.0, rq.sectors, rq.is_sync());
-        let context = self.contexts.find_or_add(rq.io_context, rq.ioprio, rq.cgroup);
-        self.follow_priority(context, rq.ioprio);
+        let context = self.meet(rq);
+        let told = self.contexts[context].told_ioprio;
+        self.follow_priority(context, if rq.ioprio == IoPriority::UNSET { told } else { rq.ioprio });
         self.follow_cgroup(context, rq.cgroup);
         let actuator = self.actuator_of(sector, sectors);
         let q = self.queue_for(context, sync, actuator);
@@ -39,13 +42,12 @@ impl Bfq {
             sectors,
             sync,
             meta: rq.flags.contains(BioFlags::META),
-            deadline: 0,
             queue: Some(q),
             context: Some(context),
             whereabouts: Whereabouts::SetUp,
         };
         self.count_allocated(q, true);
-        self.contexts.add_request(context);
+        self.contexts.hold(context);
         if self.queues[q].just_created {
             self.note_newcomer(q);
         }
@@ -57,8 +59,8 @@ impl Bfq {
         let (Some(q), Some(context), Place::Sorted) = (entry.queue, entry.context, place) else {
             self.entries[id as usize].whereabouts = Whereabouts::Immediate;
             match place {
-                Place::Head => self.immediate.push_front(&mut self.fifo_links, id),
-                Place::Sorted => self.immediate.push_back(&mut self.fifo_links, id),
+                Place::Head => self.immediate.push_front(&mut self.immediate_links, id),
+                Place::Sorted => self.immediate.push_back(&mut self.immediate_links, id),
             }
             return;
         };
@@ -76,21 +78,18 @@ impl Bfq {
         }
         self.update_statistics(q, context, id);
         self.add_request(q, context, id);
-        self.queues[q].seeks.last_position = entry.sector + u64::from(entry.sectors);
-        let deadline = self.now.ns.saturating_add(self.settings.fifo_expire[usize::from(entry.sync)]);
-        self.entries[id as usize].deadline = deadline;
+        self.queues[q].seeks.set_last_end(Sector(entry.sector) + entry.sectors);
         self.entries[id as usize].whereabouts = Whereabouts::Queued;
-        self.queues[q].fifo.push_back(&mut self.fifo_links, id);
         self.arrived_while_waiting(q, entry.sectors);
     }
 
     /// Think time, its verdict, and seeks (13.1 to 13.3).
     fn update_statistics(&mut self, q: QueueId, context: ContextId, id: u32) {
         let variant = self.config.variant;
-        let (now, cap) = (self.now.ns, 2 * self.settings.slice_idle);
+        let (now, slice_idle) = (self.now.ns as i64, self.settings.slice_idle as i64);
         let queue = &mut self.queues[q];
         if variant.idle_window || (!queue.busy && queue.dispatched == 0) {
-            queue.think.sample(now, cap);
+            queue.think.arrived(now, slice_idle);
         }
         if variant.idle_window {
             self.update_idle_window(q, context);
@@ -98,17 +97,17 @@ impl Bfq {
             self.update_short_think(q, context);
         }
         let (sector, sectors) = (self.entries[id as usize].sector, self.entries[id as usize].sectors);
-        let far = self.is_far(sector, sectors, self.queues[q].seeks.last_position);
-        self.queues[q].seeks.note(far);
-        if variant.soft_rt_filters && self.entity(q).raise == RAISE_SOFT_RT && self.queues[q].seeks.is_totally_seeky() {
+        let far = self.is_far(sector, sectors, self.queues[q].seeks.last_end().0);
+        self.queues[q].seeks.push(far);
+        if variant.soft_rt_filters && self.entity(q).raise == RAISE_SOFT_RT && self.queues[q].is_totally_seeky() {
             self.end_or_switch_back(q);
         }
     }
 
     /// Whether a request is far from a position, so that it costs a seek (13.1).
     pub(super) fn is_far(&self, sector: u64, sectors: u32, position: u64) -> bool {
-        let distance = if position == 0 { 0 } else { sector.abs_diff(position) };
-        distance > SEEK_DISTANCE && (self.config.rotational || sectors < LARGE_ON_FLASH)
+        let distance = distance(Sector(position), Sector(sector));
+        distance > SEEK_DISTANCE && (self.config.rotational || sectors < SMALL_ON_FLASH)
     }
 
     fn update_short_think(&mut self, q: QueueId, context: ContextId) {
@@ -117,8 +116,7 @@ impl Bfq {
         if !queue.sync || self.is_idle_class(q) || self.settings.slice_idle == 0 || just_split {
             return;
         }
-        let long = self.contexts[context].exited
-            || (queue.think.is_valid() && queue.think.mean > self.settings.slice_idle / 2);
+        let long = self.contexts[context].exited || queue.think.exceeds(self.settings.slice_idle as i64 / 2);
         let changed = queue.short_think == long;
         let rested = queue.injection.decreased + self.config.ticks(THINK_RESET_GAP_MS) <= self.now.tick;
         let unmeasured = queue.injection.baseline == 0;
@@ -143,8 +141,8 @@ impl Bfq {
         }
         if exited || slice_idle == 0 || (queues && seeky && !raised) {
             queue.idle_window = false;
-        } else if queue.think.is_valid() {
-            queue.idle_window = queue.think.mean <= slice_idle || raised;
+        } else if let Some(mean) = queue.think.trusted_mean() {
+            queue.idle_window = mean <= slice_idle as i64 || raised;
         }
     }
 
@@ -152,21 +150,19 @@ impl Bfq {
         let variant = self.config.variant;
         let queue = &self.queues[q];
         if queue.sync {
-            if variant.injection && self.contexts[context].requests <= 1 {
+            if variant.injection && self.contexts[context].users() <= 1 {
                 self.look_for_waker(q);
                 self.maybe_measure(q);
             }
             if variant.io_bound_by_window {
                 let now = self.now.ns;
                 let queue = &mut self.queues[q];
-                let gap =
-                    (queue.is_empty() && queue.dispatched == 0).then(|| now.wrapping_sub(queue.think.last_completion));
+                let gap = (queue.is_empty() && queue.dispatched == 0).then(|| queue.think.elapsed(now as i64));
                 queue.io_bound.arrival(now, gap, queue.just_created);
             }
         }
-        self.queues[q].queued += 1;
         self.queued += 1;
-        let next_changed = self.sort_in(q, id);
+        let next_changed = self.take_in(q, id);
         if next_changed {
             self.reindex(q);
         }
@@ -221,7 +217,7 @@ impl Bfq {
         }
         let timed_out = self.timed_out(q);
         let hopes_for_merge = !self.config.variant.modern_idling || self.idling_is_free(q);
-        if self.queues[q].queued == 1 && sectors < SMALL && hopes_for_merge && !timed_out {
+        if self.queues[q].queued() == 1 && sectors < SMALL && hopes_for_merge && !timed_out {
             return;
         }
         self.stop_waiting(q);
@@ -273,7 +269,7 @@ impl Bfq {
 
     /// A queued request absorbs its neighbour (12.7).
     pub(super) fn request_absorbed(&mut self, survivor: RqId, absorbed: RqId, sector: u64, sectors: u32) {
-        self.inherit(survivor.0, absorbed.0);
+        self.inherit(survivor, absorbed);
         if let Some(q) = self.queue_if_queued(absorbed) {
             self.remove_request(q, absorbed.0);
             self.entries[absorbed.index()].whereabouts = Whereabouts::SetUp;

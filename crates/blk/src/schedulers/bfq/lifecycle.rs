@@ -2,13 +2,14 @@
 //! 21.2, 22.2, 23.1, 23.2.
 
 use super::Bfq;
-use super::contexts::ContextId;
+use super::contexts::{Context, ContextId, ContextQueues};
 use super::entity::{Entity, IDLE, Owner, QueueId};
 use super::queue::{NewQueue, Queue};
 use super::state_lines::{Expiration, QueueLabel, StateChange};
 use super::weights::{class_and_level, weight_of_level};
 use crate::ids::IoContextId;
 use crate::ioprio::IoPriority;
+use crate::request::Request;
 
 /// All queues.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,17 @@ impl std::ops::IndexMut<QueueId> for Queues {
 }
 
 impl Bfq {
+    /// The process of a request.
+    pub(super) fn meet(&mut self, rq: &Request) -> ContextId {
+        let actuators = self.in_driver_of.len();
+        self.contexts.find_or_create(rq.io_context, || Context {
+            queues: vec![ContextQueues::default(); actuators],
+            told_ioprio: IoPriority::UNSET,
+            ioprio: rq.ioprio,
+            cgroup: rq.cgroup,
+        })
+    }
+
     /// The queue for a request of a process. It is made if need be, and left if the process is to split off it.
     pub(super) fn queue_for(&mut self, context: ContextId, sync: bool, actuator: u8) -> QueueId {
         let queues = &self.contexts[context].queues[usize::from(actuator)];
@@ -119,7 +131,7 @@ impl Bfq {
         let cgroup = self.contexts[context].cgroup;
         let group = self.group_of(cgroup);
         let id = self.queues.next_id();
-        let io_context = self.contexts[context].io_context;
+        let io_context = self.contexts[context].id;
         let mut entity = Entity::new(Owner::Queue(id), group, class, weight_of_level(level));
         entity.label = Some(QueueLabel { io_context: Some(io_context), sync });
         entity.actuator = actuator;

@@ -10,8 +10,8 @@
 //! | layer | files |
 //! | --- | --- |
 //! | engine (B-WF2Q+) | `vtime`, `entity`, `service_tree`, `hierarchy`, `weights`, `groups` |
-//! | queues and their requests | `queue`, `requests`, `contexts`, `lifecycle` |
-//! | what is measured | `statistics`, `ncq`, `rate` |
+//! | queues and their requests | `queue`, `requests`, `contexts`, `lifecycle`, with the organs of `process_queue` |
+//! | what is measured | `io_bound`, `ncq`, `rate`; think time and seeks are those of `process_queue` |
 //! | slots | `budgets`, `slot`, `idling`, `preemption`, `injection`, `wakers` |
 //! | who is favoured | `raising`, `bursts` |
 //! | cooperation | `cooperation`, `stable_merge`, `split` |
@@ -30,6 +30,7 @@ mod hierarchy;
 mod idling;
 mod injection;
 mod insertion;
+mod io_bound;
 mod lifecycle;
 mod limits;
 mod ncq;
@@ -43,7 +44,6 @@ mod slot;
 mod split;
 mod stable_merge;
 mod state_lines;
-mod statistics;
 mod tunables;
 mod variant;
 mod vtime;
@@ -68,8 +68,9 @@ use crate::sorted_tree::Nodes;
 use crate::time::Now;
 use crate::tunables::{Grammar, Tunable};
 
+use super::process_queue::RequestTable;
 use bursts::Burst;
-use config::{DEFAULT_MAX_BUDGET, LONG_AGO};
+use config::{ACTUATORS_MAX, DEFAULT_MAX_BUDGET, LONG_AGO};
 use contexts::Contexts;
 use entity::{CLASSES, Entity, QueueId};
 use groups::Groups;
@@ -120,14 +121,13 @@ pub struct Bfq {
     queues: Queues,
     contexts: Contexts,
     entries: Vec<Entry>,
-    /// Requests by sector, in the tree of their queue.
-    sort_nodes: Nodes,
-    /// Requests by arrival, in the fifo of their queue or in the immediate list.
-    fifo_links: Links,
+    /// Requests in the backlogs of their queues.
+    requests: RequestTable,
     /// Queues by the sector of their next request, in the index of their group.
     index_nodes: Nodes,
     /// What goes before everything else: head insertions and requeued requests.
     immediate: IdList,
+    immediate_links: Links,
 
     /// The queue that owns the running slot.
     in_service: Option<QueueId>,
@@ -166,9 +166,11 @@ pub struct Bfq {
 impl Bfq {
     /// A fresh scheduler with default tunables, for request ids below `capacity`.
     #[must_use]
-    pub fn new(config: BfqConfig, capacity: u32) -> Self {
+    pub fn new(mut config: BfqConfig, capacity: u32) -> Self {
+        // Ranges beyond the last one that counts belong to it; older releases know one range.
+        let ranges = if config.variant.actuators { ACTUATORS_MAX } else { 1 };
+        config.actuators.truncate(ranges - 1);
         let actuators = config.actuators.len() + 1;
-        let capacity = capacity as usize;
         let mut bfq = Bfq {
             settings: Settings::new(&config),
             now: Moment::default(),
@@ -176,12 +178,12 @@ impl Bfq {
             hierarchy: Hierarchy::new(config.variant, config.ticks(1000) / 5, actuators),
             groups: Groups::new(actuators),
             queues: Queues::default(),
-            contexts: Contexts::new(actuators),
-            entries: vec![Entry::default(); capacity],
-            sort_nodes: Nodes::new(capacity),
-            fifo_links: Links::new(capacity),
+            contexts: Contexts::default(),
+            entries: vec![Entry::default(); capacity as usize],
+            requests: RequestTable::new(capacity),
             index_nodes: Nodes::default(),
             immediate: IdList::default(),
+            immediate_links: Links::new(capacity as usize),
             in_service: None,
             busy: [0; CLASSES],
             raised_busy: 0,
@@ -266,7 +268,7 @@ impl Bfq {
     }
 
     fn is_seeky(&self, q: QueueId) -> bool {
-        self.queues[q].seeks.is_seeky(self.config.variant.seeky_above)
+        self.queues[q].seeks.seeks() > self.config.variant.seeky_above
     }
 
     /// Flash that queues commands, as far as is known.
@@ -349,18 +351,18 @@ impl Scheduler for Bfq {
 
     fn front_candidate(&self, cx: &PolicyCx<'_>, bio: &Bio) -> Option<RqId> {
         let q = self.queue_of_bio(bio)?;
-        let id = RqId(self.queues[q].sort.find(&self.sort_nodes, bio.end().0)?);
+        let id = self.queues[q].backlog.starting_at(&self.requests, bio.end())?;
         crate::merge::mergeable(cx.rq(id)).then_some(id)
     }
 
     fn previous(&self, id: RqId) -> Option<RqId> {
         let q = self.queue_if_queued(id)?;
-        self.queues[q].sort.previous(&self.sort_nodes, id.0).map(RqId)
+        self.queues[q].backlog.before(&self.requests, id)
     }
 
     fn next(&self, id: RqId) -> Option<RqId> {
         let q = self.queue_if_queued(id)?;
-        self.queues[q].sort.next(&self.sort_nodes, id.0).map(RqId)
+        self.queues[q].backlog.after(&self.requests, id)
     }
 
     fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
@@ -372,6 +374,12 @@ impl Scheduler for Bfq {
         let first = cx.rq(survivor);
         let (sector, sectors) = (first.sector.0, first.sectors + cx.rq(absorbed).sectors);
         self.call(cx, |bfq| bfq.request_absorbed(survivor, absorbed, sector, sectors));
+    }
+
+    /// Requests of different actuators stay apart (24).
+    fn allow_join(&self, first: RqId, second: RqId) -> bool {
+        let actuator = |id: RqId| self.entries[id.index()].queue.map(|q| self.queues[q].actuator);
+        self.config.actuators.is_empty() || actuator(first) == actuator(second)
     }
 
     fn limit_depth(&mut self, cx: &mut PolicyCx<'_>, allocation: &Allocation) -> Option<u32> {
@@ -394,10 +402,10 @@ impl Scheduler for Bfq {
     }
 
     fn grow(&mut self, capacity: u32) {
-        let capacity = (capacity as usize).max(self.entries.len());
-        self.entries.resize(capacity, Entry::default());
-        self.sort_nodes.grow(capacity);
-        self.fifo_links.grow(capacity);
+        let room = (capacity as usize).max(self.entries.len());
+        self.entries.resize(room, Entry::default());
+        self.requests.grow(capacity);
+        self.immediate_links.grow(room);
     }
 
     fn rotational_changed(&mut self, rotational: bool) {
@@ -408,9 +416,10 @@ impl Scheduler for Bfq {
         self.call(cx, |bfq| bfq.context_exited(io_context));
     }
 
-    fn priority_changed(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId, ioprio: IoPriority) {
+    /// The change is noticed with the next request.
+    fn priority_changed(&mut self, _cx: &mut PolicyCx<'_>, io_context: IoContextId, ioprio: IoPriority) {
         if let Some(context) = self.contexts.find(io_context) {
-            self.call(cx, |bfq| bfq.follow_priority(context, ioprio));
+            self.contexts[context].told_ioprio = ioprio;
         }
     }
 

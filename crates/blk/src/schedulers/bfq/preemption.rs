@@ -11,7 +11,8 @@ const RECOVERY_WINDOW: u64 = 3;
 impl Bfq {
     /// Whether the queue is back soon after its last completion.
     pub(super) fn is_back_in_time(&self, q: QueueId) -> bool {
-        self.now.ns <= self.queues[q].think.last_completion.saturating_add(RECOVERY_WINDOW * self.settings.slice_idle)
+        let window = (RECOVERY_WINDOW * self.settings.slice_idle) as i64;
+        self.now.ns as i64 <= self.queues[q].think.last_end().saturating_add(window)
     }
 
     /// Sets the budget of a queue that gets work. Answers whether it recovers what it had not used (16.2).

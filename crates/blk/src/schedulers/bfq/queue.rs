@@ -1,13 +1,12 @@
 //! A queue: the requests of one process, or the async requests of one level of a group, and everything that is
 //! known about their pattern. Rules: bfq.md 3.2.
 
+use super::super::process_queue::{Backlog, SeekHistory, ThinkTime};
 use super::config::LONG_AGO_TICK;
 use super::contexts::ContextId;
 use super::entity::{EntityId, GroupId, QueueId};
-use super::statistics::{IoBound, SeekHistory, ThinkTime};
+use super::io_bound::IoBound;
 use super::variant::BfqVariant;
-use crate::id_list::IdList;
-use crate::sorted_tree::SortedTree;
 
 /// A queue.
 #[derive(Clone, Debug)]
@@ -25,14 +24,8 @@ pub(super) struct Queue {
     /// Level of its priority.
     pub level: u8,
 
-    /// Requests by start sector.
-    pub sort: SortedTree,
-    /// Requests by arrival.
-    pub fifo: IdList,
-    /// The request to leave next.
-    pub next: Option<u32>,
-    /// Requests waiting.
-    pub queued: u32,
+    /// The requests that wait.
+    pub backlog: Backlog,
     /// Requests in flight.
     pub dispatched: u32,
     /// The learned budget, sectors.
@@ -86,8 +79,8 @@ pub(super) struct Queue {
     pub soft_rt_pending: bool,
     /// Something of it is queued or in flight, and its group knows.
     pub pending_in_group: bool,
-    /// It is in its group's index by sector, under this one (20.2).
-    pub indexed_at: Option<u64>,
+    /// It is in its group's index by sector (20.2).
+    pub indexed: bool,
 
     /// Processes, or for an async queue the group, that use it, and those that will after a planned merge.
     pub process_refs: u32,
@@ -165,15 +158,12 @@ impl Queue {
             owner: None,
             group: new.group,
             level: new.level,
-            sort: SortedTree::default(),
-            fifo: IdList::default(),
-            next: None,
-            queued: 0,
+            backlog: Backlog::default(),
             dispatched: 0,
             max_budget: new.max_budget,
             budget_timeout: LONG_AGO_TICK,
-            seeks: SeekHistory::default(),
-            think: ThinkTime::new(last_completion),
+            seeks: SeekHistory::with_a_seek(),
+            think: ThinkTime::new(last_completion as i64),
             io_bound: IoBound::new(new.ns),
             raising: Raising {
                 start: new.tick,
@@ -203,7 +193,7 @@ impl Queue {
             split_wanted: false,
             soft_rt_pending: false,
             pending_in_group: false,
-            indexed_at: None,
+            indexed: false,
             process_refs: 0,
             merge_refs: 0,
             alive: true,
@@ -211,7 +201,25 @@ impl Queue {
     }
 
     /// Whether it has no requests waiting.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.queued == 0
+        self.backlog.is_empty()
+    }
+
+    /// Requests waiting.
+    #[inline]
+    pub fn queued(&self) -> u32 {
+        self.backlog.len()
+    }
+
+    /// The request to leave next.
+    #[inline]
+    pub fn next(&self) -> Option<u32> {
+        self.backlog.next().map(|id| id.0)
+    }
+
+    /// Whether all of the last 32 requests were far.
+    pub fn is_totally_seeky(&self) -> bool {
+        self.seeks.seeks() == 32
     }
 }

@@ -44,14 +44,17 @@ impl Bfq {
     pub(super) fn serve(&mut self, q: QueueId, sectors: u64) {
         let raised = self.is_raised(q);
         let tick = self.now.tick;
+        let counts_now = !self.config.variant.service_counted_at_expiration;
         let queue = &mut self.queues[q];
-        if queue.service_since_backlogged == 0 {
-            queue.first_io = tick;
+        if counts_now {
+            if queue.service_since_backlogged == 0 {
+                queue.first_io = tick;
+            }
+            queue.service_since_backlogged += sectors;
         }
         if raised {
             queue.raising.service += sectors;
         }
-        queue.service_since_backlogged += sectors;
         let entity = queue.entity;
         self.hierarchy.charge(entity, sectors);
     }
@@ -61,6 +64,9 @@ impl Bfq {
     pub(super) fn expire(&mut self, q: QueueId, until_idling: bool, reason: Expiration) {
         debug_assert_eq!(self.in_service, Some(q));
         let pace = self.pace(q, until_idling);
+        if self.config.variant.service_counted_at_expiration {
+            self.queues[q].service_since_backlogged += self.entity(q).service;
+        }
         let entity = self.entity(q);
         let timeout_with_budget =
             reason == Expiration::BudgetTimeout && entity.budget_left() >= (entity.budget / 3) as i64;

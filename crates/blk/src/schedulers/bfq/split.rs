@@ -18,7 +18,7 @@ impl Bfq {
             saved.in_large_burst = true;
         }
         if self.queues[q].process_refs == 1 {
-            let io_context = self.contexts[context].io_context;
+            let io_context = self.contexts[context].id;
             let queue = &mut self.queues[q];
             queue.shared = false;
             queue.split_wanted = false;

@@ -8,6 +8,9 @@ use super::entity::QueueId;
 impl Bfq {
     /// A sync queue was created for a process: it may be merged into its predecessor at once, or be marked for that.
     pub(super) fn compare_with_last_created(&mut self, q: QueueId, context: ContextId) {
+        if !self.config.variant.stable_merging {
+            return;
+        }
         let group = self.queues[q].group;
         let Some(last) = self.groups[group].last_created else {
             self.groups[group].last_created = Some(q);

@@ -25,8 +25,6 @@ pub struct BfqVariant {
     pub idle_window: bool,
     /// A queue is I/O-bound if it is busy 80 % of the time, rather than by counting arrivals (13.4).
     pub io_bound_by_window: bool,
-    /// Groups differ by weight, not by number (15.6, 15.7).
-    pub group_symmetry_by_weight: bool,
     /// Preemption by recovery, class, weight, and of whom nobody idles for (16.4).
     pub modern_preemption: bool,
     /// A recovery needs budget that is left (16.2).
@@ -63,12 +61,14 @@ pub struct BfqVariant {
     pub merge_window_by_first_io: bool,
     /// Bursts are looked for only while nothing has work, and shrink (19.1, 19.3, 19.6).
     pub careful_bursts: bool,
-    /// A completion that drains the device runs the queues (22.6).
-    pub run_when_drained: bool,
     /// A queue that has work makes the whole device have work, even if it is empty (22.5).
     pub busy_is_work: bool,
     /// Whether "run all" may run one hardware queue (22.10).
     pub single_dispatch: bool,
+    /// 4.12: service since a queue was backlogged is counted when its slot ends, without the charge for time (8.2).
+    pub service_counted_at_expiration: bool,
+    /// Independent actuators have queues of their own (24).
+    pub actuators: bool,
     /// The first elapsed time of a queue is minus one nanosecond (2.5.1).
     pub first_elapsed_is_minus_one: bool,
 }
@@ -84,7 +84,6 @@ const V4_12: BfqVariant = BfqVariant {
     modern_idling: false,
     idle_window: true,
     io_bound_by_window: false,
-    group_symmetry_by_weight: true,
     modern_preemption: false,
     recovery_needs_budget: false,
     preempted_empty_kept: false,
@@ -103,9 +102,10 @@ const V4_12: BfqVariant = BfqVariant {
     stable_merging: false,
     merge_window_by_first_io: false,
     careful_bursts: false,
-    run_when_drained: false,
     busy_is_work: true,
     single_dispatch: false,
+    service_counted_at_expiration: true,
+    actuators: false,
     first_elapsed_is_minus_one: false,
 };
 
@@ -118,7 +118,6 @@ const V4_19: BfqVariant = BfqVariant {
     raise_ends_by_service: true,
     merge_window_by_first_io: true,
     tag_limits: true,
-    run_when_drained: true,
     busy_is_work: false,
     ..V4_12
 };
@@ -132,13 +131,13 @@ const V5_10: BfqVariant = BfqVariant {
     ncq_skips_thinkers: true,
     modern_idling: true,
     idle_window: false,
-    group_symmetry_by_weight: false,
     modern_preemption: true,
     recovery_needs_budget: true,
     preempted_empty_kept: true,
     injection: true,
     merges_on_ncq_flash: false,
     careful_bursts: true,
+    service_counted_at_expiration: false,
     ..V4_19
 };
 
@@ -150,6 +149,7 @@ const V6_3: BfqVariant = BfqVariant {
     share_limits: true,
     stable_merging: true,
     single_dispatch: true,
+    actuators: true,
     ..V5_10
 };
 

@@ -13,6 +13,7 @@ use super::context::{Context, ContextId};
 use super::group::GroupId;
 use super::log::{CfqEvent, CfqLog};
 use super::queue::{Queue, QueueId};
+use super::statistics::Kind;
 use super::turn::Residual;
 use super::{Cfq, Entry, Whereabouts};
 
@@ -20,7 +21,7 @@ impl<L: CfqLog> Cfq<L> {
     /// A process submits a bio: its first one makes its record, and its cgroup's first one the group.
     pub(super) fn meet(&mut self, io_context: IoContextId, cgroup: CgroupId, now: i64) -> ContextId {
         self.groups.create(cgroup, now);
-        self.contexts.find_or_create(io_context, now)
+        self.contexts.find_or_create(io_context, || Context::new(now))
     }
 
     /// A request is about to be allocated: an important one boosts the queue that it will go to until the next one
@@ -58,6 +59,9 @@ impl<L: CfqLog> Cfq<L> {
             owner: Some((queue, context)),
             place: Whereabouts::Elsewhere,
             allocated: now,
+            allocated_at: cx.now.at,
+            dispatched_at: cx.now.at,
+            kind: Kind::of(rq.op, sync),
             sync,
             noidle_write: is_noidle_write(rq.op, rq.flags),
             sector: rq.sector,
@@ -95,7 +99,8 @@ impl<L: CfqLog> Cfq<L> {
                 return target;
             }
         }
-        let Context { id: owner, priority, cgroup, .. } = self.contexts[context];
+        let Context { priority, cgroup, .. } = *self.contexts[context];
+        let owner = self.contexts[context].id;
         let queue = self.new_queue(owner, true, cgroup.unwrap_or_default(), priority.unwrap_or_default());
         self.contexts[context].queues[1] = Some(queue);
         queue
@@ -106,7 +111,8 @@ impl<L: CfqLog> Cfq<L> {
         if let Some(id) = self.contexts[context].queues[0] {
             return id;
         }
-        let Context { id: owner, priority, cgroup, .. } = self.contexts[context];
+        let Context { priority, cgroup, .. } = *self.contexts[context];
+        let owner = self.contexts[context].id;
         let (group, priority) = (cgroup.unwrap_or_default(), priority.unwrap_or_default());
         let level = if priority.class == Class::Idle { 0 } else { usize::from(priority.level) };
         let queue = match self.groups[group].async_queues[priority.class as usize][level] {

@@ -31,6 +31,7 @@ mod round_robin;
 mod select;
 mod serve;
 mod slice;
+mod statistics;
 mod tunables;
 mod turn;
 
@@ -44,7 +45,7 @@ use crate::elevator::PolicyCx;
 use crate::ids::{RqId, Sector};
 use crate::kernel::{CfqGeneration, Generation};
 use crate::sorted_tree::Nodes;
-use crate::time::{Hz, Nanos, Now};
+use crate::time::{Hz, Instant, Nanos, Now};
 
 use super::process_queue::{Backlog, Chooser, PositionTree, RequestTable};
 use class::{Class, Workload};
@@ -53,6 +54,7 @@ use context::{ContextId, Contexts};
 use depth_detector::DepthDetector;
 use group::Groups;
 use queue::{Queue, QueueId};
+use statistics::Kind;
 use tunables::Settings;
 
 /// What cfq is made for.
@@ -153,6 +155,10 @@ struct Entry {
     place: Whereabouts,
     /// When it was allocated.
     allocated: i64,
+    /// The same, and when it was given out, for statistics.
+    allocated_at: Instant,
+    dispatched_at: Instant,
+    kind: Kind,
     sync: bool,
     /// A sync write after which no more is announced.
     noidle_write: bool,

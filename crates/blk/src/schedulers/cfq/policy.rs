@@ -26,6 +26,12 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.arrive(cx, id);
     }
 
+    fn grow(&mut self, capacity: u32) {
+        let room = (capacity as usize).max(self.entries.len());
+        self.entries.resize_with(room, Default::default);
+        self.requests.grow(capacity);
+    }
+
     fn dispatch(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
         self.answer(cx)
     }
@@ -70,6 +76,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
     }
 
     fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+        self.note_merge(id);
         if edge == Edge::Front {
             self.grown_at_front(cx, id);
         }
@@ -145,7 +152,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
     }
 
     fn tunables(&self) -> &'static [Tunable] {
-        tunables::table(self.config.generation)
+        tunables::table(self.clock)
     }
 
     fn grammar(&self) -> Grammar {

@@ -4,16 +4,12 @@
 
 use crate::ids::{IoContextId, Sector};
 
-use super::super::process_queue::{Backlog, SeekHistory};
+use super::super::process_queue::{Backlog, SEEK_DISTANCE, SMALL_ON_FLASH, SeekHistory, distance};
 use super::class::{Class, Priority, Workload};
 use super::group::{GroupId, TreeId};
 
 /// More seeks than this among the last 32 requests make a queue seeky.
 const SEEKS_MAX: u32 = 4;
-/// On a rotating device, a request farther than this from the end of the previous one is a seek. Sectors.
-const SEEK_DISTANCE: u64 = 800;
-/// On others, a request shorter than this counts as one. Sectors.
-const SMALL: u32 = 64;
 
 /// A queue's index in the table of queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,8 +73,6 @@ pub(super) struct Queue {
     pub(super) to_be_split: bool,
     /// Which of its last requests were seeks.
     seeks: SeekHistory,
-    /// Where its last inserted request ended.
-    last_end: Option<Sector>,
 
     /// The queue that its processes are to move to.
     pub(super) merge_target: Option<QueueId>,
@@ -129,7 +123,6 @@ impl Queue {
             shared: false,
             to_be_split: false,
             seeks: SeekHistory::default(),
-            last_end: None,
             merge_target: None,
             process_refs: 1,
             request_refs: 0,
@@ -189,12 +182,13 @@ impl Queue {
     /// Notes where a new request lies.
     pub(super) fn note_seek(&mut self, rotational: bool, sector: Sector, sectors: u32) {
         let is_seek = if rotational {
-            self.last_end.is_some_and(|end| end.0.abs_diff(sector.0) > SEEK_DISTANCE)
+            distance(self.seeks.last_end(), sector) > SEEK_DISTANCE
         } else {
-            sectors < SMALL
+            // However near: distance plays no role here.
+            sectors < SMALL_ON_FLASH
         };
         self.seeks.push(is_seek);
-        self.last_end = Some(sector + sectors);
+        self.seeks.set_last_end(sector + sectors);
     }
 
     /// Whether its process jumps about.

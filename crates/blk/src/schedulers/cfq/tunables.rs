@@ -18,7 +18,7 @@ const fn tunable(name: &'static str, unit: Unit, default: i128, min: i128, max: 
 
 const FLASH: Option<&str> = Some("0 if the device does not rotate");
 
-static TABLE: [Tunable; 17] = [
+const TABLE: [Tunable; 17] = [
     tunable(
         "quantum",
         Unit::Requests,
@@ -86,11 +86,39 @@ static TABLE: [Tunable; 17] = [
     tunable("target_latency_us", Unit::Micros, 300_000, 1, U32_MAX, "target_latency in microseconds."),
 ];
 
-/// The tunables of a kernel: those in microseconds came with the nanosecond clock.
-pub(super) fn table(generation: CfqGeneration) -> &'static [Tunable] {
-    match generation {
-        CfqGeneration::Nanoseconds => &TABLE,
-        CfqGeneration::Ticks => &TABLE[..12],
+/// Files that a kernel with a clock in ticks has: those in microseconds came with the nanosecond clock.
+const IN_TICKS: usize = 12;
+
+/// The table of a kernel that counts in ticks: defaults that are times are parts of a second in whole ticks.
+const fn in_ticks(hz: i128) -> [Tunable; IN_TICKS] {
+    let mut table = [TABLE[0]; IN_TICKS];
+    let mut at = 0;
+    while at < IN_TICKS {
+        table[at] = TABLE[at];
+        if matches!(TABLE[at].unit, Unit::Millis) {
+            let ticks = TABLE[at].default * hz / 1000;
+            // Shown rounded up.
+            table[at].default = (ticks * 1000 + hz - 1) / hz;
+        }
+        at += 1;
+    }
+    table
+}
+
+static TICKS_100: [Tunable; IN_TICKS] = in_ticks(100);
+static TICKS_250: [Tunable; IN_TICKS] = in_ticks(250);
+static TICKS_300: [Tunable; IN_TICKS] = in_ticks(300);
+static TICKS_1000: [Tunable; IN_TICKS] = in_ticks(1000);
+
+/// The tunables of a kernel. The defaults are those of the tick rates that kernels are built with; another one shows those
+/// of 250 Hz.
+pub(super) fn table(clock: Clock) -> &'static [Tunable] {
+    match (clock.generation, clock.hz.0) {
+        (CfqGeneration::Nanoseconds, _) => &TABLE,
+        (CfqGeneration::Ticks, 100) => &TICKS_100,
+        (CfqGeneration::Ticks, 300) => &TICKS_300,
+        (CfqGeneration::Ticks, 1000) => &TICKS_1000,
+        (CfqGeneration::Ticks, _) => &TICKS_250,
     }
 }
 

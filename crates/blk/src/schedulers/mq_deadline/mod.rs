@@ -171,12 +171,11 @@ impl MqDeadline {
                 }
             }
         }
+        // After a cut of the expiry times what waits seems to come from the future.
+        let newest = if self.is_strict() { now as i64 } else { i64::MAX };
         for class in 0..CLASSES {
             if self.classes[class].waiting > 0 {
-                // Later generations reckon with the present expiry tunable: one that was shortened a moment ago makes requests
-                // look as if they came in the future.
-                let limit = if self.is_strict() { now as i64 } else { i64::MAX };
-                let (chosen, reason) = self.choose_in_class(class, now, limit);
+                let (chosen, reason) = self.choose_in_class(class, now, newest);
                 if chosen.is_some() {
                     return (chosen, reason);
                 }

@@ -3,7 +3,7 @@
 //! The tables that the lists and trees of *all* queues live in are in one [`RequestTable`], indexed by request, so
 //! that a queue itself is small and nothing is allocated per request.
 //!
-//! Rules: `cfq.md` 5 (2, 3, 5), 6 and 7.
+//! Rules: `cfq.md` 5 (2, 3, 5), 6 and 7; `bfq.md` 12.
 
 use crate::id_list::{IdList, Links};
 use crate::ids::{RqId, Sector};
@@ -56,7 +56,16 @@ impl RequestTable {
         }
     }
 
+    /// Makes room for the request ids below `capacity`.
+    pub(crate) fn grow(&mut self, capacity: u32) {
+        let capacity = (capacity as usize).max(self.waiting.len());
+        self.nodes.grow(capacity);
+        self.links.grow(capacity);
+        self.waiting.resize(capacity, Waiting::default());
+    }
+
     /// The start sector of a request that waits.
+    #[inline]
     pub(crate) fn sector(&self, id: RqId) -> Sector {
         Sector(self.nodes.key(id.0))
     }
@@ -66,7 +75,14 @@ impl RequestTable {
         self.waiting[id.index()].prio
     }
 
-    fn candidate(&self, id: RqId) -> Candidate {
+    /// When a request that waits is over its time.
+    #[cfg(test)]
+    pub(crate) fn deadline(&self, id: RqId) -> i64 {
+        self.waiting[id.index()].deadline
+    }
+
+    #[inline]
+    pub(crate) fn candidate(&self, id: RqId) -> Candidate {
         let Waiting { sync, prio, .. } = self.waiting[id.index()];
         Candidate { id, sector: self.sector(id), sync, prio }
     }
@@ -98,12 +114,14 @@ impl Backlog {
     }
 
     /// The oldest, if it is over its time.
+    #[inline]
     pub(crate) fn expired(&self, table: &RequestTable, now: i64) -> Option<RqId> {
         let oldest = RqId(self.fifo.first()?);
         (now >= table.waiting[oldest.index()].deadline).then_some(oldest)
     }
 
     /// Takes `id` in. Who goes next is left to [`reconsider`](Self::reconsider).
+    #[inline]
     pub(crate) fn insert(&mut self, table: &mut RequestTable, id: RqId, sector: Sector, waiting: Waiting) {
         table.waiting[id.index()] = waiting;
         self.sorted.insert(&mut table.nodes, id.0, sector.0);
@@ -114,6 +132,7 @@ impl Backlog {
 
     /// Lets `id`, which has just arrived or moved, compete with the next one, seen from `position`. Says whether the
     /// next one is now another.
+    #[inline]
     pub(crate) fn reconsider(&mut self, table: &RequestTable, chooser: Chooser, id: RqId, position: Sector) -> bool {
         let rival = self.next.map(|next| table.candidate(next));
         let better = chooser.better(rival, Some(table.candidate(id)), position);
@@ -124,6 +143,7 @@ impl Backlog {
 
     /// The one to go after `id`: the neighbour that is better seen from where `id` begins. After the last comes the
     /// first.
+    #[inline]
     pub(crate) fn successor(&self, table: &RequestTable, chooser: Chooser, id: RqId) -> Option<RqId> {
         let nodes = &table.nodes;
         let above = self.sorted.next(nodes, id.0).or_else(|| self.sorted.first(nodes).filter(|&first| first != id.0));
@@ -133,11 +153,13 @@ impl Backlog {
     }
 
     /// Makes `next` the next one to go.
+    #[inline]
     pub(crate) fn set_next(&mut self, next: Option<RqId>) {
         self.next = next;
     }
 
     /// Takes `id` out. If it was the next one, whoever calls has set another before.
+    #[inline]
     pub(crate) fn remove(&mut self, table: &mut RequestTable, id: RqId) {
         debug_assert!(self.next != Some(id), "the next one to go is in the backlog");
         self.sorted.remove(&mut table.nodes, id.0);
@@ -146,10 +168,12 @@ impl Backlog {
         self.prio -= u32::from(table.waiting[id.index()].prio);
     }
 
-    /// `id` has grown at its front and now begins at `sector`.
-    pub(crate) fn resort(&mut self, table: &mut RequestTable, id: RqId, sector: Sector) {
+    /// `id` has grown at its front and now begins at `sector`. Says whether it has overtaken the one before it.
+    pub(crate) fn resort(&mut self, table: &mut RequestTable, id: RqId, sector: Sector) -> bool {
+        let overtakes = self.before(table, id).is_some_and(|before| table.sector(before) > sector);
         self.sorted.remove(&mut table.nodes, id.0);
         self.sorted.insert(&mut table.nodes, id.0, sector.0);
+        overtakes
     }
 
     /// `survivor` absorbs `absorbed`, which is about to leave: it inherits an earlier deadline with its place in the
@@ -167,16 +191,19 @@ impl Backlog {
     }
 
     /// The request that begins at `sector`.
+    #[inline]
     pub(crate) fn starting_at(&self, table: &RequestTable, sector: Sector) -> Option<RqId> {
         self.sorted.find(&table.nodes, sector.0).map(RqId)
     }
 
     /// The request before `id` by sector.
+    #[inline]
     pub(crate) fn before(&self, table: &RequestTable, id: RqId) -> Option<RqId> {
         self.sorted.previous(&table.nodes, id.0).map(RqId)
     }
 
     /// The request after `id` by sector.
+    #[inline]
     pub(crate) fn after(&self, table: &RequestTable, id: RqId) -> Option<RqId> {
         self.sorted.next(&table.nodes, id.0).map(RqId)
     }

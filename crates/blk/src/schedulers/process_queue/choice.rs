@@ -1,6 +1,6 @@
 //! The choice between two requests of one queue: who is waited for, who is important, who is nearer.
 //!
-//! Rules: `cfq.md` 7.
+//! Rules: `cfq.md` 7; `bfq.md` 12.2.
 
 use crate::ids::{RqId, Sector};
 
@@ -28,6 +28,7 @@ pub(crate) struct Chooser {
 
 impl Chooser {
     /// The better of two requests, seen from `position`.
+    #[inline]
     pub(crate) fn better(&self, a: Option<Candidate>, b: Option<Candidate>, position: Sector) -> Option<RqId> {
         let (Some(a), Some(b)) = (a, b) else { return a.or(b).map(|candidate| candidate.id) };
         if a.sync != b.sync {
@@ -47,6 +48,7 @@ impl Chooser {
     }
 
     /// What going to `sector` costs; nothing if it lies too far behind to go back to.
+    #[inline]
     fn distance(&self, sector: Sector, position: Sector) -> Option<u64> {
         if sector >= position {
             return Some(sector - position);

@@ -1,27 +1,27 @@
 //! Think time: how long it takes from the completion of a request to the arrival of the next one, as a decaying mean.
 //!
-//! A record belongs to whatever is worth waiting for: a process, a group, a set of queues. Times are `i64` in the
-//! unit of the scheduler that keeps the record.
+//! A record belongs to whatever is worth waiting for: a process, a queue, a group, a set of queues. Times are `i64` in
+//! the unit of the scheduler that keeps the record.
 //!
-//! Rules: `cfq.md` 8.1.
+//! Rules: `cfq.md` 8.1; `bfq.md` 2.5, 13.2.
 
 /// Fixed-point one of the sample count and the total.
-const ONE: i64 = 256;
+const ONE: u64 = 256;
 
 /// A record is believed above this many weighted samples, which the third one reaches.
-const TRUSTED_ABOVE: i64 = 80;
+const TRUSTED_ABOVE: u64 = 80;
 
 /// A decaying mean of think times.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ThinkTime {
     /// When the last request ended; at first, when the record was made.
     last_end: i64,
     /// Weighted number of samples, [`ONE`] each before decay.
-    samples: i64,
+    samples: u64,
     /// Weighted sum of the samples, times [`ONE`].
-    total: i64,
+    total: u64,
     /// The mean, in units of time.
-    mean: i64,
+    mean: u64,
 }
 
 impl ThinkTime {
@@ -31,24 +31,41 @@ impl ThinkTime {
     }
 
     /// A request has ended.
+    #[inline]
     pub(crate) fn ended(&mut self, now: i64) {
         self.last_end = now;
     }
 
+    /// When the last request ended.
+    #[inline]
+    pub(crate) fn last_end(&self) -> i64 {
+        self.last_end
+    }
+
+    /// The time since the last request ended. An end that lies ahead, which a clock that stood still has seen later, was
+    /// infinitely long ago.
+    #[inline]
+    pub(crate) fn elapsed(&self, now: i64) -> u64 {
+        now.wrapping_sub(self.last_end) as u64
+    }
+
     /// A request has arrived. Thinking for longer than twice `clamp` counts as twice `clamp`.
+    #[inline]
     pub(crate) fn arrived(&mut self, now: i64, clamp: i64) {
-        let elapsed = (now - self.last_end).min(2 * clamp);
+        let elapsed = self.elapsed(now).min(2 * clamp as u64);
         self.samples = (7 * self.samples + ONE) / 8;
         self.total = (7 * self.total + ONE * elapsed) / 8;
         self.mean = (self.total + ONE / 2) / self.samples;
     }
 
     /// The mean, once there are enough samples to believe it.
+    #[inline]
     pub(crate) fn trusted_mean(&self) -> Option<i64> {
-        (self.samples > TRUSTED_ABOVE).then_some(self.mean)
+        (self.samples > TRUSTED_ABOVE).then_some(self.mean as i64)
     }
 
     /// Whether the mean is known to exceed `limit`.
+    #[inline]
     pub(crate) fn exceeds(&self, limit: i64) -> bool {
         self.trusted_mean().is_some_and(|mean| mean > limit)
     }
@@ -97,6 +114,29 @@ mod tests {
             record.arrived(1_000 * MS, 8 * MS);
         }
         assert!(record.exceeds(8 * MS));
+    }
+
+    #[test]
+    fn thinking_six_milliseconds_after_three_times_none_exceeds_four_at_the_seventh_sample() {
+        let mut record = ThinkTime::new(0);
+        let (mut now, mut means) = (0, Vec::new());
+        for gap in [0, 0, 0, 6, 6, 6, 6] {
+            now += gap * MS;
+            record.arrived(now, 8 * MS);
+            record.ended(now);
+            means.push(record.mean);
+        }
+        assert_eq!(means, [4, 2, 1, 1_828_572, 2_926_830, 3_647_482, 4_154_412]);
+        let mut record = ThinkTime::new(0);
+        (0..3).for_each(|_| record.arrived(5 * MS, 8 * MS));
+        assert_eq!(record.trusted_mean(), Some(5_029_763));
+    }
+
+    #[test]
+    fn an_end_that_lies_ahead_was_infinitely_long_ago() {
+        let mut record = ThinkTime::new(101);
+        record.arrived(100, 8 * MS);
+        assert_eq!(record.mean / MS as u64, 16, "the clamp");
     }
 
     #[test]

@@ -49,13 +49,17 @@ fn a_requeued_request_goes_first_and_is_not_counted() {
 fn another_priority_is_another_weight_from_the_next_activation_on() {
     let mut machine = Machine::new(config(true));
     machine.add(Job::sequential(1, 256));
-    let heavy = machine.add(Job::sequential(2, 256));
+    let heavy = machine.add(Job { ioprio: IoPriority::UNSET, ..Job::sequential(2, 256) });
     machine.run_until(1000 * MS);
     let best = IoPriority::new(PriorityClass::BestEffort, 0);
     machine.call(|bfq, cx| bfq.priority_changed(cx, IoContextId(2), best));
-    let q = machine.bfq.contexts[machine.bfq.contexts.find(IoContextId(2)).unwrap()].queues[0].sync.unwrap();
-    assert_eq!(machine.bfq.entity(q).requested_weight, 80);
-    assert!(machine.served[heavy] > 0);
+    let q = machine.sync_queue(2);
+    assert_eq!(machine.bfq.entity(q).requested_weight, 40, "it has not asked for anything since");
+    let before = machine.served.clone();
+    machine.run_until(11_000 * MS);
+    assert_eq!(machine.bfq.entity(q).weight, 80);
+    let gained = |number: usize| (machine.served[number] - before[number]) as f64;
+    assert!((gained(heavy) / gained(0) - 2.0).abs() < 0.05);
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! A device that serves requests with a fixed or computed time, and processes that keep it busy, in virtual time.
 
+use super::super::contexts::ContextQueues;
+use super::super::entity::QueueId;
+use super::super::ncq::Ncq;
 use super::super::{Bfq, BfqConfig, BfqVariant, StateChange, StateLine};
 use crate::bio::{Bio, BioFlags, Op};
 use crate::elevator::{Calls, Place, PolicyCx, Requests, Scheduler};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::IoPriority;
 use crate::kernel::Kernel;
+use crate::merge::Edge;
 use crate::request::RequestPool;
 use crate::sharing::Local;
 use crate::time::{Hz, Instant};
@@ -243,6 +247,89 @@ impl Machine {
             }
         }
         self.run_queue();
+    }
+
+    /// Inserts an async write of a process.
+    pub fn write(&mut self, pid: u32, sector: u64, sectors: u32) -> RqId {
+        self.insert(Bio { io_context: IoContextId(pid), ..Bio::new(Op::Write, Sector(sector), sectors) })
+    }
+
+    /// Inserts a read of a process in a cgroup.
+    pub fn read_in(&mut self, cgroup: u32, pid: u32, sector: u64) -> RqId {
+        let bio = Bio::new(Op::Read, Sector(sector), 8);
+        self.insert(Bio { io_context: IoContextId(pid), cgroup: CgroupId(cgroup), ..bio })
+    }
+
+    /// Gives out the next request and lets it complete at once.
+    pub fn serve(&mut self) -> u64 {
+        let (id, sector) = self.dispatch().expect("a request");
+        self.finish(id);
+        sector
+    }
+
+    /// Whether there can be more requests.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// A request grows at its front and begins at `sector` then.
+    pub fn grow_front(&mut self, id: RqId, sector: u64) {
+        let rq = self.requests.get_mut(id);
+        rq.sectors += (rq.sector.0 - sector) as u32;
+        rq.sector = Sector(sector);
+        self.call(|bfq, cx| bfq.grown(cx, id, Edge::Front));
+    }
+
+    /// Gives everything out, and lets it and what was out complete; answers how many were given out.
+    pub fn drain(&mut self) -> usize {
+        let mut given = 0;
+        while self.bfq.has_work() {
+            match (self.dispatch(), self.in_device.first()) {
+                (Some(_), _) => given += 1,
+                (None, Some(&(_, id))) => self.finish(id),
+                (None, None) => self.fire_timer(),
+            }
+        }
+        while let Some(&(_, id)) = self.in_device.first() {
+            self.finish(id);
+        }
+        given
+    }
+
+    /// Tells the detector that the device queues commands, or does not.
+    pub fn decide_ncq(&mut self, queues: bool) {
+        self.bfq.ncq = Ncq::default();
+        self.bfq.ncq.note(if queues { 32 } else { 1 });
+        (0..33).for_each(|_| {
+            self.bfq.ncq.sample(4, false, 3);
+        });
+    }
+
+    /// Calls the policy without its interface, as within a hook.
+    pub fn inside<R>(&mut self, body: impl FnOnce(&mut Bfq) -> R) -> R {
+        self.call(|bfq, cx| bfq.call(cx, body))
+    }
+
+    /// The time of the idle timer comes.
+    pub fn fire_timer(&mut self) {
+        self.now = self.timer.take().expect("a timer");
+        self.call(|bfq, cx| bfq.timer(cx));
+    }
+
+    /// The sync queue that a process uses on the first actuator.
+    pub fn sync_queue(&self, pid: u32) -> QueueId {
+        self.queues_of(pid).sync.unwrap()
+    }
+
+    /// The async queue that a process uses on the first actuator.
+    pub fn async_queue(&self, pid: u32) -> QueueId {
+        self.queues_of(pid).async_.unwrap()
+    }
+
+    /// What a process has on the first actuator.
+    pub fn queues_of(&self, pid: u32) -> &ContextQueues {
+        let context = self.bfq.contexts.find(IoContextId(pid)).unwrap();
+        &self.bfq.contexts[context].queues[0]
     }
 
     /// For how long the timer is set, ns.

@@ -1,10 +1,13 @@
 //! What is measured: think time, seeks, I/O-boundness, queueing, peak rate (11, 13, 14, 28.13, 28.18).
 
+use super::super::io_bound::IoBound;
 use super::super::ncq::Ncq;
 use super::super::rate::{PeakRate, Sample};
-use super::super::statistics::{IoBound, SeekHistory, ThinkTime};
 use super::super::vtime::{delta, is_after};
-use super::machine::{MS, config};
+use super::super::{BfqConfig, BfqVariant};
+use super::machine::{MS, Machine, config};
+use crate::kernel::Kernel;
+use crate::schedulers::process_queue::ThinkTime;
 
 #[test]
 fn virtual_time_is_sectors_by_weight_with_22_bits_behind_the_point_and_wraps() {
@@ -14,29 +17,10 @@ fn virtual_time_is_sectors_by_weight_with_22_bits_behind_the_point_and_wraps() {
 }
 
 #[test]
-fn think_time_is_valid_at_the_third_sample_and_passes_4_ms_at_the_seventh() {
-    let mut think = ThinkTime::new(0);
-    let mut means = Vec::new();
-    for elapsed in [0, 0, 0, 6, 6, 6, 6].map(|ms| ms * MS) {
-        think.sample(think.last_completion + elapsed, 16 * MS);
-        means.push(think.mean);
-    }
-    assert_eq!(means, [4, 2, 1, 1_828_572, 2_926_830, 3_647_482, 4_154_412]);
-    let mut think = ThinkTime::new(0);
-    let valid: Vec<bool> = (0..3)
-        .map(|_| {
-            think.sample(5 * MS, 16 * MS);
-            think.is_valid()
-        })
-        .collect();
-    assert_eq!((valid, think.mean), (vec![false, false, true], 5_029_763));
-}
-
-#[test]
 fn a_first_elapsed_time_of_minus_one_counts_as_the_cap_and_as_endless_idling() {
     let mut think = ThinkTime::new(101);
-    think.sample(100, 16 * MS);
-    assert_eq!(think.mean / MS, 16, "the cap");
+    (0..3).for_each(|_| think.arrived(100, 8 * MS as i64));
+    assert_eq!(think.trusted_mean().map(|mean| mean / MS as i64), Some(16), "the cap");
     let mut bound = IoBound::new(100);
     bound.arrival(100, Some(u64::MAX), true);
     assert!(bound.is, "the first arrival decides nothing");
@@ -48,17 +32,20 @@ fn a_first_elapsed_time_of_minus_one_counts_as_the_cap_and_as_endless_idling() {
 
 #[test]
 fn twenty_far_requests_of_32_make_a_queue_seeky_and_five_in_4_12() {
-    let mut seeks = SeekHistory::default();
-    seeks.note(false);
-    let history = |count| {
-        let mut seeks = seeks;
-        (0..32 - count).for_each(|_| seeks.note(false));
-        (0..count).for_each(|_| seeks.note(true));
-        seeks
-    };
-    assert!(!history(19).is_seeky(19) && history(20).is_seeky(19));
-    assert!(!history(4).is_seeky(4) && history(5).is_seeky(4));
-    assert!(history(32).is_totally_seeky() && !history(31).is_totally_seeky());
+    for (variant, most) in [(Kernel::V6_18, 19), (Kernel::V4_12, 4)] {
+        let variant = BfqVariant::of(variant);
+        let mut machine = Machine::new(BfqConfig { variant, ..config(true) });
+        machine.read(1, 8, 8);
+        let q = machine.sync_queue(1);
+        let mut seeky = |far: u32| {
+            (0..32).for_each(|at| machine.bfq.queues[q].seeks.push(at < far));
+            (machine.bfq.is_seeky(q), machine.bfq.queues[q].is_totally_seeky())
+        };
+        assert_eq!(
+            [seeky(most), seeky(most + 1), seeky(31), seeky(32)],
+            [(false, false), (true, false), (true, false), (true, true)]
+        );
+    }
 }
 
 #[test]
@@ -116,10 +103,41 @@ fn a_completion_that_took_too_long_for_its_size_discards_the_window() {
 
 #[test]
 fn the_derived_numbers_of_a_fresh_device_are_those_of_section_4() {
-    let mut rotational = super::machine::Machine::new(config(true));
+    let mut rotational = Machine::new(config(true));
     rotational.set("max_budget", 0);
     assert_eq!(rotational.bfq.max_budget, 17_801);
     assert_eq!(rotational.bfq.interactive_duration(), 10_500);
-    let flash = super::machine::Machine::new(config(false));
+    let flash = Machine::new(config(false));
     assert_eq!((flash.bfq.auto_max_budget(), flash.bfq.interactive_duration()), (41_961, 3_750));
+}
+
+#[test]
+fn a_request_is_far_beyond_800_sectors_on_disks_and_if_it_is_short_on_flash() {
+    let mut machine = Machine::new(config(true));
+    let mut far = |rotational, sector, sectors| {
+        machine.bfq.config.rotational = rotational;
+        machine.bfq.is_far(sector, sectors, 10_000)
+    };
+    assert_eq!([far(true, 10_800, 8), far(true, 10_801, 8), far(true, 9_199, 1024)], [false, true, true]);
+    assert_eq!([far(false, 10_801, 63), far(false, 10_801, 64), far(false, 10_800, 8)], [true, false, false]);
+    assert!(!machine.bfq.is_far(1 << 40, 8, 0), "nothing was before");
+}
+
+#[test]
+fn who_is_idle_for_more_than_a_fifth_of_its_time_is_not_bound_by_io() {
+    let bound = |gap: u64| {
+        let mut bound = IoBound::new(0);
+        // 10 ms of which `gap` are spent without any request.
+        bound.arrival(10 * MS, Some(gap), false);
+        bound.is
+    };
+    assert!(bound(2 * MS) && !bound(2 * MS + 1));
+    let mut bound = IoBound::new(0);
+    bound.arrival(100 * MS, Some(60 * MS), false);
+    assert!(!bound.is);
+    bound.arrival(201 * MS, None, false);
+    bound.arrival(210 * MS, None, false);
+    assert!(!bound.is, "half of the window counts on: 30 of 109 ms");
+    bound.arrival(300 * MS, None, false);
+    assert!(bound.is, "30 of 199 ms");
 }

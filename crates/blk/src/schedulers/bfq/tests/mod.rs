@@ -2,12 +2,23 @@
 //!
 //! `machine` is a device and its processes in virtual time; the other files are the subjects.
 
+mod actuators;
 mod budgets;
+mod classes;
+mod cooperation;
+mod engine;
+mod groups;
+mod idling;
+mod injection;
+mod invariants;
 mod lifecycle;
 mod limits;
 mod machine;
 mod measures;
+mod preemption;
 mod raising;
+mod releases;
 mod requests;
 mod shares;
+mod slots;
 mod tunables;

@@ -1,8 +1,12 @@
-//! Weight raising and large bursts (18, 19, 28.15, 28.16).
+//! Weight raising and large bursts (18, 19, 28.15, 28.16, 28.19, checklist 76 to 87).
 
-use super::super::StateChange;
+use super::super::config::{RAISE_INTERACTIVE, RAISE_SOFT_RT};
+use super::super::entity::QueueId;
+use super::super::raising::Claim;
+use super::super::{BfqVariant, StateChange};
 use super::machine::{Job, MS, Machine, config};
 use crate::ioprio::{IoPriority, PriorityClass};
+use crate::kernel::Kernel;
 
 fn raised(machine: &Machine, pid: u32) -> bool {
     !machine.lines_of(pid, |what| matches!(what, StateChange::Raised { .. })).is_empty()
@@ -68,4 +72,256 @@ fn eight_queues_in_a_row_are_a_large_burst_and_a_pause_ends_it() {
     machine.run_until(401 * MS);
     assert_eq!((machine.bfq.burst.size, machine.bfq.burst.large), (1, false));
     assert!(raised(&machine, 10));
+}
+
+/// Process 1 reads `sectors` every `period` ms, each read served in 2 ms, beside a hog from the start. For each of its
+/// reads the factor with which it left.
+fn periodic(period: u64, sectors: u32) -> Vec<u64> {
+    let mut machine = Machine::new(config(false));
+    machine.set("low_latency", 1);
+    let mut factors = Vec::new();
+    let mut at = 10;
+    for nth in 0..24 {
+        machine.run_until(at * MS);
+        let id = machine.read(1, (nth * u64::from(sectors)) + 8, sectors);
+        let q = machine.sync_queue(1);
+        // Not the start of a process, only its period, is what counts here.
+        machine.bfq.queues[q].budget_timeout = at as i64;
+        if nth == 0 {
+            machine.inside(|bfq| bfq.end_raising(q));
+            machine.bfq.queues[q].raising.soft_rt_next_start = i64::MIN;
+        }
+        machine.dispatch();
+        factors.push(machine.bfq.entity(q).raise);
+        machine.now = (at + 2) * MS;
+        machine.finish(id);
+        at += period;
+    }
+    factors
+}
+
+#[test]
+fn a_player_is_soft_real_time_and_stays_so_while_its_period_is_longer_than_the_idle_timer() {
+    // 28.19: 40 ms are enough; with 30 ms the 20 ms of idling and 12 more are too many.
+    let factors = periodic(40, 128);
+    assert!(factors[3..].iter().all(|&factor| factor == 3000), "{factors:?}");
+    let factors = periodic(30, 128);
+    assert!(factors[3..].contains(&1), "it loses it now and then: {factors:?}");
+    // 7000 sectors/s are 280 in 40 ms.
+    let factors = periodic(40, 1000);
+    assert!(factors[3..].iter().filter(|&&factor| factor == 3000).count() < 12, "too much: {factors:?}");
+}
+
+#[test]
+fn the_next_start_of_soft_real_time_is_by_service_or_by_a_pause_that_nobody_greedy_makes() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 8, 8);
+    let q = machine.sync_queue(1);
+    let mut start = |backlogged, service, now: u64| {
+        machine.now = now * MS;
+        machine.bfq.queues[q].backlogged_at = backlogged;
+        machine.bfq.queues[q].service_since_backlogged = service;
+        machine.bfq.queues[q].raising.soft_rt_next_start = 0;
+        machine.inside(|bfq| bfq.compute_soft_rt_start(q));
+        machine.bfq.queues[q].raising.soft_rt_next_start
+    };
+    assert_eq!(start(1000, 128, 1002), 1018);
+    assert_eq!(start(1000, 128, 1022), 1034);
+    assert_eq!(start(1000, 7000, 1002), 2000);
+}
+
+#[test]
+fn interactive_raising_lasts_by_the_peak_rate_within_limits() {
+    let mut machine = Machine::new(config(true));
+    let mut duration = |rate, rotational| {
+        machine.bfq.rate.rate = rate;
+        machine.bfq.config.rotational = rotational;
+        machine.bfq.interactive_duration()
+    };
+    assert_eq!((duration(9333, true), duration(22_000, false)), (10_500, 3_750));
+    assert_eq!((duration(1000, true), duration(1 << 20, true)), (25_000, 3_000));
+    machine.bfq.config.variant = BfqVariant::of(Kernel::V4_12);
+    let mut duration = |rate, rotational| {
+        machine.bfq.rate.rate = rate;
+        machine.bfq.config.rotational = rotational;
+        machine.bfq.interactive_duration()
+    };
+    assert_eq!(duration(8000, true), 12_250);
+    assert_eq!(duration(7000, true), 13_000, "the old cap");
+    assert_eq!(duration(1300, true), 3_000, "a slow disk has another reference: 1000 at 3.5 s");
+    assert_eq!(duration(14_265, false), 4_500, "and so has slow flash: 10700 at 6 s");
+}
+
+/// A raised queue of process 1 in service, at 1 s.
+fn raised_in_service(raise: u64) -> (Machine, QueueId) {
+    let mut machine = Machine::new(config(true));
+    machine.set("low_latency", 1);
+    machine.now = 1000 * MS;
+    (0..4).for_each(|at| {
+        machine.read(1, 8 * at, 8);
+    });
+    machine.dispatch();
+    let q = machine.sync_queue(1);
+    machine.inside(|bfq| bfq.set_raise(q, raise));
+    (machine, q)
+}
+
+#[test]
+fn soft_real_time_goes_back_to_what_is_left_of_the_interactive_raising_before_it() {
+    let (mut machine, q) = raised_in_service(RAISE_INTERACTIVE);
+    let interactive = Claim { interactive: false, soft_rt: true, deserved: true };
+    machine.now = 1300 * MS;
+    machine.inside(|bfq| bfq.update_raising(q, interactive));
+    let raising = machine.bfq.queues[q].raising;
+    assert_eq!((machine.bfq.entity(q).raise, raising.duration, raising.start), (RAISE_SOFT_RT, 300, 1300));
+    assert_eq!(raising.start_at_switch, 1000);
+    machine.now = 1600 * MS;
+    machine.inside(|bfq| bfq.check_raising(q));
+    assert_eq!(machine.bfq.entity(q).raise, RAISE_SOFT_RT, "300 ms are not over");
+    machine.now = 1601 * MS;
+    machine.inside(|bfq| bfq.check_raising(q));
+    let raising = machine.bfq.queues[q].raising;
+    assert_eq!((machine.bfq.entity(q).raise, raising.duration, raising.start), (RAISE_INTERACTIVE, 10_500, 1000));
+    machine.now = 11_501 * MS;
+    machine.inside(|bfq| bfq.check_raising(q));
+    assert_eq!(machine.bfq.entity(q).raise, 1);
+    let raising = machine.bfq.queues[q].raising;
+    assert_eq!((raising.duration, raising.soft_rt_next_start), (0, 11_501));
+}
+
+#[test]
+fn a_totally_seeky_queue_is_not_soft_real_time() {
+    let (mut machine, q) = raised_in_service(RAISE_SOFT_RT);
+    machine.bfq.queues[q].raising.start_at_switch = super::super::config::LONG_AGO_TICK;
+    (0..32).for_each(|_| machine.bfq.queues[q].seeks.push(true));
+    machine.read(1, 1 << 40, 8);
+    assert_eq!(machine.bfq.entity(q).raise, 1);
+    assert!(!machine.inside(|bfq| {
+        let context = bfq.queues[q].owner.unwrap();
+        bfq.queues[q].raising.soft_rt_next_start = 0;
+        bfq.claim(q, context).soft_rt
+    }));
+}
+
+#[test]
+fn the_time_that_a_soft_real_time_queue_waits_is_not_held_against_it() {
+    let (mut machine, q) = raised_in_service(RAISE_SOFT_RT);
+    let mut forgiven = |start, empty_since, now: u64| {
+        machine.now = now * MS;
+        machine.bfq.queues[q].raising.start = start;
+        machine.bfq.queues[q].budget_timeout = empty_since;
+        machine.inside(|bfq| bfq.forgive_waiting(q));
+        machine.bfq.queues[q].raising.start
+    };
+    assert_eq!(forgiven(1000, 1100, 1150), 1050);
+    assert_eq!(forgiven(1100, 1000, 1150), 1150);
+    assert_eq!(forgiven(1150, 1000, 1150), 1150, "it has just begun");
+}
+
+#[test]
+fn an_async_queue_with_work_is_raised_by_a_request_more_than_500_ms_after_the_last() {
+    for (gap, low_latency, expected) in [(500, 1, 1), (501, 1, RAISE_INTERACTIVE), (501, 0, 1)] {
+        let mut machine = Machine::new(config(true));
+        machine.set("low_latency", low_latency);
+        machine.now = 10 * MS;
+        machine.write(1, 0, 8);
+        let q = machine.async_queue(1);
+        assert_eq!(machine.bfq.entity(q).raise, 1, "never by getting work");
+        machine.now += gap * MS;
+        machine.write(1, 1 << 20, 8);
+        assert_eq!(machine.bfq.entity(q).raise, expected, "after {gap} ms");
+        if expected > 1 {
+            assert_eq!((machine.bfq.raised_busy, machine.bfq.queues[q].raising.duration), (1, 10_500));
+            let id = machine.bfq.queues[q].next().unwrap();
+            assert_eq!(machine.bfq.charge_of(q, id), 8, "its sectors count once meanwhile");
+        }
+    }
+    let mut machine = Machine::new(config(true));
+    machine.set("low_latency", 1);
+    machine.write(1, 0, 8);
+    machine.serve();
+    while machine.bfq.in_service.is_some() {
+        machine.dispatch();
+        let q = machine.async_queue(1);
+        machine.inside(|bfq| {
+            if bfq.in_service == Some(q) {
+                bfq.expire(q, false, super::super::Expiration::NoMoreRequests);
+            }
+        });
+    }
+    machine.now = 5_000 * MS;
+    machine.write(1, 1 << 20, 8);
+    assert_eq!(machine.bfq.entity(machine.async_queue(1)).raise, 1, "it had no work");
+}
+
+#[test]
+fn raised_queues_have_small_budgets_and_do_not_count_for_symmetry() {
+    let mut machine = Machine::new(config(true));
+    machine.set("low_latency", 1);
+    machine.read(1, 0, 8);
+    let q = machine.sync_queue(1);
+    let entity = machine.bfq.entity(q);
+    assert_eq!((entity.raise, entity.weight, entity.budget, entity.counted_weight), (30, 1200, 1024, None));
+    assert_eq!(machine.bfq.hierarchy.weights.smallest(), None);
+    machine.set("low_latency", 0);
+    machine.dispatch();
+    let entity = machine.bfq.entity(q);
+    assert_eq!((entity.weight, entity.counted_weight), (40, Some(40)));
+}
+
+#[test]
+fn switching_low_latency_off_and_on_again_raises_only_who_comes_afterwards() {
+    let mut machine = Machine::new(config(true));
+    machine.set("low_latency", 1);
+    machine.read(1, 0, 8);
+    machine.write(2, 1 << 20, 8);
+    machine.now = 600 * MS;
+    machine.write(2, 2 << 20, 8);
+    assert_eq!(machine.bfq.raised_busy, 2);
+    machine.set("low_latency", 0);
+    assert_eq!(machine.bfq.raised_busy, 0, "the async one, too");
+    machine.read(3, 3 << 20, 8);
+    machine.set("low_latency", 1);
+    assert_eq!(machine.bfq.raised_busy, 0);
+    machine.now = 2_000 * MS;
+    machine.read(4, 4 << 20, 8);
+    assert_eq!(machine.bfq.raised_busy, 1);
+}
+
+#[test]
+fn a_queue_forgets_that_it_came_in_a_burst_after_ten_seconds_without_work() {
+    for (empty_ms, remembers) in [(10_000, true), (10_001, false)] {
+        let mut machine = Machine::new(config(true));
+        machine.set("low_latency", 1);
+        machine.read(1, 8, 8);
+        let q = machine.sync_queue(1);
+        machine.serve();
+        machine.fire_timer();
+        assert!(!machine.bfq.queues[q].busy);
+        machine.inside(|bfq| bfq.end_raising(q));
+        machine.bfq.queues[q].in_large_burst = true;
+        let since = machine.bfq.queues[q].budget_timeout as u64;
+        machine.now = (since + empty_ms) * MS;
+        machine.read(1, 16, 8);
+        assert_eq!(machine.bfq.queues[q].in_large_burst, remembers);
+        assert_eq!(machine.bfq.entity(q).raise, 1, "what it may claim was found out before");
+    }
+}
+
+#[test]
+fn a_burst_is_one_of_a_group_and_ends_raising() {
+    let mut machine = Machine::new(config(true));
+    machine.set("low_latency", 1);
+    for pid in 1..=3 {
+        machine.now = u64::from(pid) * 20 * MS;
+        machine.read(pid, u64::from(pid) << 24, 8);
+    }
+    assert_eq!(machine.bfq.burst.size, 3);
+    machine.now += 20 * MS;
+    machine.read_in(1, 4, 4 << 24);
+    assert_eq!(machine.bfq.burst.size, 0, "in another group, while others have work");
+    let (mut machine, q) = raised_in_service(RAISE_INTERACTIVE);
+    machine.bfq.queues[q].in_large_burst = true;
+    machine.dispatch();
+    assert_eq!(machine.bfq.entity(q).raise, 1);
 }

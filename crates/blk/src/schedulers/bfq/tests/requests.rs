@@ -1,16 +1,25 @@
 //! Requests inside a queue (12, 28.12).
 
+use super::super::entity::Entity;
+use super::super::vtime::delta;
 use super::machine::{MS, Machine, config};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::ids::{IoContextId, Sector};
+use crate::elevator::Scheduler;
+use crate::ids::{IoContextId, RqId, Sector};
+
+/// Which of two requests goes first after `position`.
+fn better(machine: &Machine, one: RqId, other: RqId, position: u64) -> RqId {
+    let bfq = &machine.bfq;
+    let [one, other] = [one, other].map(|id| Some(bfq.requests.candidate(id)));
+    bfq.chooser().better(one, other, Sector(position)).unwrap()
+}
 
 /// Which of two sectors goes first after `position`.
 fn first_of(position: u64, one: u64, other: u64) -> u64 {
     let mut machine = Machine::new(config(true));
     machine.bfq.last_position = position;
     let ids = [machine.read(1, one, 8), machine.read(1, other, 8)];
-    let better = machine.bfq.better(ids[0].0, ids[1].0, position);
-    machine.bfq.entries[better as usize].sector
+    machine.bfq.requests.sector(better(&machine, ids[0], ids[1], position)).0
 }
 
 #[test]
@@ -29,14 +38,14 @@ fn metadata_goes_first_wherever_it_lies() {
     let near = machine.read(1, 8, 8);
     let bio = Bio { flags: BioFlags::META, io_context: IoContextId(1), ..Bio::new(Op::Read, Sector(1 << 30), 8) };
     let meta = machine.insert(bio);
-    assert_eq!(machine.bfq.better(near.0, meta.0, 0), meta.0);
+    assert_eq!(better(&machine, near, meta, 0), meta);
 }
 
 #[test]
 fn an_expired_request_is_served_once_in_a_slot_at_its_first_removal() {
     let mut machine = Machine::new(config(true));
     let old = machine.read(1, 1_000_000, 8);
-    assert_eq!(machine.bfq.entries[old.index()].deadline, 125 * MS);
+    assert_eq!(machine.bfq.requests.deadline(old), 125 * MS as i64);
     machine.now = 126 * MS;
     for sector in [0, 100, 200, 300] {
         machine.read(1, sector, 8);
@@ -51,4 +60,75 @@ fn a_request_larger_than_its_queues_budget_is_served() {
     machine.set("max_budget", 1);
     machine.read(1, 0, 1024);
     assert_eq!(machine.dispatch().map(|(_, sector)| sector), Some(0));
+}
+
+#[test]
+fn a_newcomer_is_judged_from_the_devices_position_and_a_successor_from_the_leaving_request() {
+    let mut machine = Machine::new(config(true));
+    let next = |machine: &Machine| {
+        let q = machine.sync_queue(1);
+        machine.bfq.requests.sector(RqId(machine.bfq.queues[q].next().unwrap())).0
+    };
+    machine.bfq.last_position = 50_000;
+    for sector in [10_000, 60_000, 51_000] {
+        machine.read(1, sector, 8);
+    }
+    assert_eq!(next(&machine), 51_000);
+    machine.dispatch();
+    assert_eq!(next(&machine), 60_000, "9000 forward against twice 41000 backward from 51000");
+    machine.read(1, 50_900, 8);
+    assert_eq!(next(&machine), 50_900, "108 behind the device's 51008 against 8992");
+}
+
+#[test]
+fn the_budget_of_a_waiting_queue_follows_its_next_request() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 0, 8);
+    let q = machine.sync_queue(1);
+    machine.bfq.queues[q].max_budget = 512;
+    machine.bfq.last_position = 20_000;
+    machine.read(1, 20_000, 2048);
+    let Entity { start, finish, budget, weight, .. } = *machine.bfq.entity(q);
+    assert_eq!((budget, finish), (2048, start + delta(2048, weight)), "repositioned");
+}
+
+#[test]
+fn a_front_merge_competes_for_being_next_only_if_it_overtakes() {
+    let mut machine = Machine::new(config(true));
+    let low = machine.read(1, 1000, 8);
+    let high = machine.read(1, 2000, 8);
+    let q = machine.sync_queue(1);
+    let grow = |machine: &mut Machine, id: RqId, sector: u64| {
+        machine.grow_front(id, sector);
+        machine.bfq.queues[q].next().map(RqId)
+    };
+    assert_eq!(machine.bfq.queues[q].next(), Some(low.0));
+    assert_eq!(grow(&mut machine, high, 1100), Some(low), "still behind the other");
+    machine.bfq.last_position = 900;
+    assert_eq!(grow(&mut machine, high, 900), Some(high));
+}
+
+#[test]
+fn a_survivor_inherits_the_older_place_in_the_fifo_and_being_next() {
+    let mut machine = Machine::new(config(true));
+    let old = machine.read(1, 1008, 8);
+    machine.now = 50 * MS;
+    let young = machine.read(1, 1000, 8);
+    assert!(machine.bfq.requests.deadline(young) > machine.bfq.requests.deadline(old));
+    let q = machine.sync_queue(1);
+    machine.bfq.queues[q].backlog.set_next(Some(old));
+    machine.call(|bfq, cx| bfq.absorbed(cx, young, old));
+    assert_eq!(machine.bfq.requests.deadline(young), 125 * MS as i64);
+    assert_eq!((machine.bfq.queues[q].next(), machine.bfq.queues[q].queued()), (Some(young.0), 1));
+    assert_eq!(machine.bfq.entries[young.index()].sectors, 16);
+}
+
+#[test]
+fn direct_writes_go_to_the_sync_queue_of_their_process() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 0, 8);
+    let flags = BioFlags::SYNC;
+    machine.insert(Bio { flags, io_context: IoContextId(1), ..Bio::new(Op::Write, Sector(800), 8) });
+    assert_eq!(machine.bfq.queues[machine.sync_queue(1)].queued(), 2);
+    assert_eq!(machine.queues_of(1).async_, None);
 }

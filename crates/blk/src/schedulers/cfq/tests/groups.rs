@@ -25,6 +25,42 @@ fn the_only_queue_of_a_group_waits_beyond_its_slice_and_ends_with_its_next_reque
 }
 
 #[test]
+fn the_only_queue_of_a_group_that_thinks_long_is_not_waited_for_beyond_its_slice() {
+    let mut bench = Bench::new(1);
+    bench.add(Job { think: MS, ..member(1, 1) });
+    bench.add(Job { think: MS, ..member(2, 2) });
+    bench.run_until(90 * MS);
+    let long = 8 * MS as i64;
+    for thinks_long in [false, true] {
+        let id = bench.queue_id(1, 1);
+        let think = &mut bench.policy.groups[CgroupId(1)].think;
+        let now = if thinks_long { 1_000_000 * MS } else { bench.now } as i64;
+        (0..40).for_each(|_| think.arrived(now, long));
+        bench.policy.queue_mut(id).slice = Some(super::super::queue::Slice { start: 0, end: 1, allocated: 1 });
+        assert_eq!(
+            bench.policy.should_wait_busy(id, bench.now as i64),
+            !thinks_long && bench.queue(1).backlog.is_empty()
+        );
+    }
+}
+
+#[test]
+fn the_own_tasks_of_a_group_share_with_its_child_groups_by_leaf_weight() {
+    let mut bench = Bench::new(1);
+    bench.call(|policy, cx| {
+        policy.cgroup_added(cx, CgroupId(2), CgroupId(1));
+        policy.leaf_weight_changed(cx, CgroupId(1), 900);
+        policy.weight_changed(cx, CgroupId(2), 300);
+    });
+    for (cgroup, pid) in [(1, 1), (2, 2)] {
+        bench.add(Job { outstanding: 8, ..member(cgroup, pid) });
+    }
+    bench.run_until(12_000 * MS);
+    let (own, child) = (bench.count(1), bench.count(2));
+    assert!((own as f64 / child as f64 - 3.0).abs() < 0.1, "{own} and {child}");
+}
+
+#[test]
 fn a_group_whose_requests_are_out_keeps_the_device_unless_it_thinks_long() {
     for thinks_long in [false, true] {
         let mut bench = Bench::flash(31);

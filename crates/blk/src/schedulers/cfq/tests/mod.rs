@@ -10,6 +10,7 @@ mod groups;
 mod hooks;
 mod invariants;
 mod rules;
+mod statistics;
 mod ticks;
 
 use bench::{Bench, Job, MS, US};

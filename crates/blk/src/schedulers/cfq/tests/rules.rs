@@ -316,6 +316,39 @@ fn an_unsuccessful_wait_ends_the_turn_and_forgets_that_the_queue_was_deep() {
 }
 
 #[test]
+fn a_request_that_arrives_after_the_end_of_its_process_closes_the_idle_window() {
+    for ends in [false, true] {
+        let mut bench = Bench::new(1);
+        bench.insert(one(1));
+        let id = bench.queue_id(1, 1);
+        let late = bench.allocate(Job { sector: (1 << 24) + 64, ..one(1) });
+        if ends {
+            bench.exit(1);
+        }
+        bench.enter(late);
+        assert_eq!(bench.policy.queue(id).idle_window, !ends);
+    }
+}
+
+#[test]
+fn a_device_that_may_queue_is_taken_for_one_that_does() {
+    let idles = |rotational, verdict: Option<bool>| {
+        let mut bench = if rotational { Bench::new(1) } else { Bench::flash(1) };
+        bench.set("slice_idle", "8");
+        bench.insert(one(1));
+        // Another queue in the tree: it is not waited for as the last one.
+        bench.insert(one(2));
+        if let Some(verdict) = verdict {
+            (0..51).for_each(|_| bench.policy.depth.sample(9, if verdict { 9 } else { 1 }, None));
+        }
+        let id = bench.queue_id(1, 1);
+        bench.policy.should_idle(id)
+    };
+    assert_eq!([None, Some(true), Some(false)].map(|verdict| idles(false, verdict)), [false, false, true]);
+    assert_eq!([None, Some(true), Some(false)].map(|verdict| idles(true, verdict)), [true; 3]);
+}
+
+#[test]
 fn nobody_waits_for_a_dead_process() {
     let mut bench = Bench::new(1);
     bench.insert(one(1));

@@ -6,6 +6,7 @@ use super::super::{CfqConfig, CfqEvent};
 use super::*;
 use crate::elevator::Scheduler;
 use crate::kernel::Kernel;
+use crate::time::Hz;
 
 fn bench(depth: usize) -> Bench {
     Bench::with(CfqConfig::new(Kernel::V4_4.generation(), true), depth)
@@ -19,6 +20,20 @@ fn tunables_read_back_in_whole_ticks_and_there_are_none_in_microseconds() {
     assert!(bench.policy.tunables().iter().all(|file| !file.name.ends_with("_us")));
     bench.set("slice_idle", "5");
     assert_eq!(bench.get("slice_idle"), 8);
+}
+
+#[test]
+fn the_declared_defaults_are_those_that_the_files_show_at_every_tick_rate() {
+    for hz in [100, 250, 300, 1000] {
+        let config = CfqConfig { hz: Hz(hz), ..CfqConfig::new(Kernel::V4_4.generation(), true) };
+        let bench = Bench::with(config, 1);
+        for file in bench.policy.tunables() {
+            assert_eq!(bench.get(file.name), file.default, "{} at {hz} Hz", file.name);
+        }
+    }
+    let bench = bench(1);
+    let declared = |name| bench.policy.tunables().iter().find(|file| file.name == name).map(|file| file.default);
+    assert_eq!((declared("fifo_expire_sync"), declared("fifo_expire_async")), (Some(124), Some(248)));
 }
 
 #[test]

@@ -116,8 +116,9 @@ impl Model {
                 }
             }
         }
+        let newest = if strict { now } else { i64::MAX };
         for class in 0..3 {
-            if let Some(id) = self.one_class(class, now, if strict { now } else { i64::MAX }) {
+            if let Some(id) = self.one_class(class, now, newest) {
                 return Some(id);
             }
             if strict && self.exist[class] > 0 {

@@ -1,0 +1,179 @@
+//! I/O contexts: a record for each process that does I/O on a device.
+//!
+//! A record outlives its process while requests of it are under way, and a process that gets the number of a dead one
+//! gets a record of its own: records are numbered by themselves. What a record holds is the scheduler's business.
+//!
+//! Rules: `cfq.md` 3.4, 20; `bfq.md` 3.5.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::{Deref, DerefMut, Index, IndexMut};
+
+use crate::ids::IoContextId;
+
+/// A record's index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ContextId(u32);
+
+/// The record of a process: what is common, around what the scheduler keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct Record<C> {
+    /// The name it goes by outside.
+    pub(crate) id: IoContextId,
+    /// The process has ended; something of it is still on the way.
+    pub(crate) exited: bool,
+    /// Whatever refers to the record: its requests that are allocated, and what else a scheduler counts.
+    users: u32,
+    content: C,
+}
+
+impl<C> Record<C> {
+    /// How many refer to the record.
+    #[inline]
+    pub(crate) fn users(&self) -> u32 {
+        self.users
+    }
+}
+
+impl<C> Deref for Record<C> {
+    type Target = C;
+    #[inline]
+    fn deref(&self) -> &C {
+        &self.content
+    }
+}
+
+impl<C> DerefMut for Record<C> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut C {
+        &mut self.content
+    }
+}
+
+/// All records.
+#[derive(Clone, Debug)]
+pub(crate) struct Contexts<C> {
+    records: Vec<Record<C>>,
+    /// Records that nobody refers to.
+    free: Vec<ContextId>,
+    /// The record of each living process, by its name.
+    living: HashMap<IoContextId, ContextId, BuildHasherDefault<Scatter>>,
+}
+
+/// Spreads small numbers over 64 bits by a multiplication.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Scatter(u64);
+
+impl Hasher for Scatter {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(u32::from(byte));
+        }
+    }
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+impl<C> Default for Contexts<C> {
+    fn default() -> Self {
+        Contexts { records: Vec::new(), free: Vec::new(), living: HashMap::default() }
+    }
+}
+
+impl<C> Index<ContextId> for Contexts<C> {
+    type Output = Record<C>;
+    #[inline]
+    fn index(&self, id: ContextId) -> &Record<C> {
+        &self.records[id.0 as usize]
+    }
+}
+
+impl<C> IndexMut<ContextId> for Contexts<C> {
+    #[inline]
+    fn index_mut(&mut self, id: ContextId) -> &mut Record<C> {
+        &mut self.records[id.0 as usize]
+    }
+}
+
+impl<C> Contexts<C> {
+    /// The record of a living process.
+    #[inline]
+    pub(crate) fn find(&self, id: IoContextId) -> Option<ContextId> {
+        self.living.get(&id).copied()
+    }
+
+    /// The record of a living process; made with this content if there is none.
+    #[inline]
+    pub(crate) fn find_or_create(&mut self, id: IoContextId, content: impl FnOnce() -> C) -> ContextId {
+        match self.find(id) {
+            Some(found) => found,
+            None => self.create(id, content()),
+        }
+    }
+
+    fn create(&mut self, id: IoContextId, content: C) -> ContextId {
+        let record = Record { id, exited: false, users: 0, content };
+        let context = match self.free.pop() {
+            Some(free) => {
+                self[free] = record;
+                free
+            }
+            None => {
+                self.records.push(record);
+                ContextId(self.records.len() as u32 - 1)
+            }
+        };
+        self.living.insert(id, context);
+        context
+    }
+
+    /// Somebody refers to the record from now on.
+    #[inline]
+    pub(crate) fn hold(&mut self, context: ContextId) {
+        self[context].users += 1;
+    }
+
+    /// Somebody no longer refers to the record.
+    #[inline]
+    pub(crate) fn release(&mut self, context: ContextId) {
+        self[context].users -= 1;
+        self.recycle(context);
+    }
+
+    /// The process has ended.
+    pub(crate) fn exit(&mut self, context: ContextId) {
+        let id = self[context].id;
+        self.living.remove(&id);
+        self[context].exited = true;
+        self.recycle(context);
+    }
+
+    #[inline]
+    fn recycle(&mut self, context: ContextId) {
+        if self[context].exited && self[context].users == 0 {
+            self.free.push(context);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_outlives_its_process_while_it_is_used_and_is_then_used_again() {
+        let mut contexts = Contexts::default();
+        let old = contexts.find_or_create(IoContextId(7), || "old");
+        contexts.hold(old);
+        contexts.exit(old);
+        let new = contexts.find_or_create(IoContextId(7), || "new");
+        assert!(new != old && contexts[old].exited && !contexts[new].exited);
+        assert_eq!((*contexts[old], *contexts[new]), ("old", "new"));
+        contexts.release(old);
+        assert_eq!(contexts.find_or_create(IoContextId(8), || "next"), old);
+    }
+}
