@@ -8,6 +8,7 @@ use hoistway_device::Preset;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use crate::administration::{Administration, Write};
 use crate::driver::DiskDriver;
 use crate::throttling::Throttling;
 
@@ -17,6 +18,8 @@ pub(crate) struct Disk {
     /// Which system calls plug, on the kernel that the front is of.
     pub(crate) plug_use: PlugUse,
     pub(crate) driver: DiskDriver,
+    /// What is written to its files.
+    pub(crate) administration: Administration,
     /// Limits of cgroups, if there are any.
     pub(crate) throttling: Option<Box<Throttling>>,
     /// For each hardware queue the run that is set, if any.
@@ -48,6 +51,8 @@ pub struct QueueSettings {
     pub nr_requests: Option<u32>,
     /// `io.max` of cgroups, by their paths, for every device.
     pub io_max: Vec<(String, IoMax)>,
+    /// Files of `queue/` that are written while the load runs.
+    pub writes: Vec<Write>,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
     pub attributes: Vec<(String, String)>,
 }
@@ -56,7 +61,14 @@ impl QueueSettings {
     /// Everything as the kernel sets it by default, on a host with so many CPUs.
     #[must_use]
     pub fn new(kernel: Kernel, cpus: u16) -> Self {
-        QueueSettings { kernel, cpus, nr_requests: None, io_max: Vec::new(), attributes: Vec::new() }
+        QueueSettings {
+            kernel,
+            cpus,
+            nr_requests: None,
+            io_max: Vec::new(),
+            attributes: Vec::new(),
+            writes: Vec::new(),
+        }
     }
 
     /// The configuration of a queue over this device.
@@ -109,6 +121,7 @@ impl Disk {
             timeout_setting: 0,
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             throttling: None,
+            administration: Administration::default(),
             front,
         })
     }

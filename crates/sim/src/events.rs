@@ -53,6 +53,16 @@ pub(crate) enum Event {
         /// The setting that this event belongs to.
         setting: u32,
     },
+    /// Somebody writes a file of every queue.
+    Write {
+        /// Which write of the scenario.
+        write: u32,
+    },
+    /// Somebody looks whether what was written can be done.
+    Administer {
+        /// Which disk.
+        disk: u32,
+    },
     /// A task's own alarm, unless another setting has replaced it.
     Task {
         /// Which task.
@@ -93,6 +103,8 @@ const TASK: u32 = 4;
 const KICK_REQUEUE: u32 = 5;
 const RELEASE: u32 = 6;
 const TIMEOUT: u32 = 9;
+const WRITE: u32 = 10;
+const ADMINISTER: u32 = 11;
 const RUN: u32 = 7;
 const CPU: u32 = 8;
 
@@ -109,6 +121,8 @@ impl Entry {
             Event::Alarm { disk, alarm } => (ALARM, disk, 0, alarm),
             Event::RunHctx { disk, hctx, setting } => (RUN_HCTX, disk, setting, u32::from(hctx)),
             Event::Timer { disk, setting } => (TIMER, disk, setting, 0),
+            Event::Write { write } => (WRITE, write, 0, 0),
+            Event::Administer { disk } => (ADMINISTER, disk, 0, 0),
             Event::Timeout { disk, setting } => (TIMEOUT, disk, setting, 0),
             Event::KickRequeue { disk } => (KICK_REQUEUE, disk, 0, 0),
             Event::Release { disk } => (RELEASE, disk, 0, 0),
@@ -127,6 +141,8 @@ impl Entry {
             ALARM => Event::Alarm { disk: place, alarm: what },
             RUN_HCTX => Event::RunHctx { disk: place, hctx: what as u16, setting },
             TIMER => Event::Timer { disk: place, setting },
+            WRITE => Event::Write { write: place },
+            ADMINISTER => Event::Administer { disk: place },
             TIMEOUT => Event::Timeout { disk: place, setting },
             KICK_REQUEUE => Event::KickRequeue { disk: place },
             RELEASE => Event::Release { disk: place },

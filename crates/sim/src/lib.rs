@@ -4,9 +4,10 @@
 //! * Independent runs go side by side over all cores; one run is single-threaded.
 //!
 //! The way of time: `events` (the queue) and `clock`, `host` and `cpu` (what reacting costs), `task` (what a process does),
-//! `cgroups` and `throttling` (whose I/O it is, and what it may), `disk` and `driver` (what is below the block layer),
+//! `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile), `disk` and `driver` (what is below the block layer),
 //! `measure` (what comes out), `scenario` (what goes in), `simulation` (the loop).
 
+mod administration;
 mod cgroups;
 mod clock;
 mod comparison;
@@ -21,6 +22,7 @@ mod simulation;
 mod task;
 mod throttling;
 
+pub use administration::Write;
 pub use comparison::{compare, watched};
 pub use disk::QueueSettings;
 pub use host::{Host, HostError};

@@ -87,6 +87,8 @@ pub struct RunResult {
     pub simulated: Nanos,
     /// I/Os that ended, ramps included.
     pub ios: u64,
+    /// Writes to files of `queue/` during the run that were refused, and why.
+    pub refused: Vec<String>,
     /// Whether the run was cancelled before its end.
     pub partial: bool,
 }

@@ -8,6 +8,7 @@ use hoistway_blk::{
 };
 use hoistway_workload::Workload;
 
+use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::{Cpus, Turn};
@@ -51,6 +52,9 @@ struct Simulation<'a, P> {
     hctxs: Vec<HctxId>,
     effects: Effects,
     disks: Vec<Disk>,
+    cgroups: Cgroups,
+    /// What is written while the load runs.
+    writes: &'a [Write],
     tasks: Vec<Task>,
     phase: u32,
     running: u32,
@@ -59,7 +63,7 @@ struct Simulation<'a, P> {
 }
 
 impl<'a, P: Probe> Simulation<'a, P> {
-    fn new(scenario: &Scenario<'a>, spec: &RunSpec, probe: P) -> Result<Self, RunError> {
+    fn new(scenario: &'a Scenario<'a>, spec: &RunSpec, probe: P) -> Result<Self, RunError> {
         let generation = scenario.queue.kernel.generation();
         let cgroups = Cgroups::of(scenario.workload);
         let mut disks = Vec::with_capacity(scenario.devices.len());
@@ -115,6 +119,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
             hctxs: Vec::new(),
             effects,
             disks,
+            cgroups,
+            writes: &scenario.queue.writes,
             tasks,
             phase: 0,
             running: 0,
@@ -126,6 +132,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn run(mut self, control: &Control) -> (RunResult, P) {
         let mut partial = false;
         let mut until_check = CHECK_EVERY;
+        for (index, write) in self.writes.iter().enumerate() {
+            self.events.push(Instant::ZERO + write.at, Event::Write { write: index as u32 });
+        }
         self.start_phase();
         'time: while self.running > 0 {
             let Some((at, event)) = self.events.pop() else { break };
@@ -148,6 +157,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             processes: self.tasks.into_iter().map(|task| task.into_result(now)).collect(),
             simulated: Nanos(now.0),
             ios: self.ios,
+            refused: self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect(),
             partial,
         };
         (result, self.probe)
@@ -169,8 +179,35 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
+    /// Somebody writes files of a device's queue, or looks whether what was written can be done.
+    #[cold]
+    fn administer(&mut self, disk: u32) {
+        let now = self.clock.now;
+        self.probe.enter(disk, None);
+        let on = &mut self.disks[disk as usize];
+        let (effects, probe) = (&mut self.effects, &mut self.probe);
+        let mut cx = Cx { now, cpu: CpuId(0), driver: &mut on.driver, effects, probe };
+        let (switched, left) = on.administration.go_on(&mut cx, &mut on.front);
+        if switched {
+            self.cgroups.introduce(&on.front, now, &mut self.effects);
+        }
+        if let Left::LookAgain(after) = left {
+            self.events.push(self.now + after, Event::Administer { disk });
+        }
+        self.settle(disk, CpuId(0));
+    }
+
     fn event(&mut self, event: Event) {
         match event {
+            Event::Write { write } => {
+                for disk in 0..self.disks.len() {
+                    self.disks[disk].administration.ask(self.writes[write as usize].clone());
+                    if !self.disks[disk].administration.waits() {
+                        self.administer(disk as u32);
+                    }
+                }
+            }
+            Event::Administer { disk } => self.administer(disk),
             Event::Complete { disk, tag } => self.complete(disk, tag),
             Event::Alarm { disk, alarm } => {
                 let driver = &mut self.disks[disk as usize].driver;
@@ -281,6 +318,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if restart {
             self.run_all(disk, cpu, Nanos::ZERO);
         }
+        if self.disks[disk as usize].administration.waits() {
+            self.administer(disk);
+        }
     }
 
     fn run_hctx(&mut self, disk: u32, hctx: HctxId, setting: u32) {
@@ -365,8 +405,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     /// Whether the bio that a task is about to submit is kept by a limit.
     fn is_throttled(&mut self, disk: u32, task: u32) -> bool {
-        let Some(throttling) = &mut self.disks[disk as usize].throttling else { return false };
-        let is_kept = throttling.keeps(self.now, &mut self.tasks[task as usize].submission);
+        let Disk { front, throttling: Some(throttling), .. } = &mut self.disks[disk as usize] else { return false };
+        let is_kept = throttling.keeps(self.now, front, &mut self.tasks[task as usize].submission);
         if is_kept {
             self.set_release(disk);
         }

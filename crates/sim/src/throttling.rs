@@ -46,9 +46,11 @@ impl Throttling {
     }
 
     /// Whether the bio that is about to be submitted is kept.
-    pub(crate) fn keeps(&mut self, now: Instant, submission: &mut FrontSubmission) -> bool {
+    pub(crate) fn keeps(&mut self, now: Instant, front: &Front<Local>, submission: &mut FrontSubmission) -> bool {
         let Some(bio) = submission.withdraw() else { return false };
-        match self.throttle.submit(now, bio, Charge::Whole) {
+        // The queue cuts a bio where the throttle does not see it, but each part is an operation.
+        let charge = Charge::Parts(front.parts_of(&bio));
+        match self.throttle.submit(now, bio, charge) {
             Some(bio) => {
                 submission.begin(bio);
                 false

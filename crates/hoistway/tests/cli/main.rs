@@ -15,3 +15,4 @@ mod shells;
 mod support;
 mod terminal;
 mod trace;
+mod writes;

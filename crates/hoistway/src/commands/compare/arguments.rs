@@ -20,6 +20,7 @@ const RUNTIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 ///   hoistway compare my-load.fio --repeat 5 --baseline mq-deadline
 ///   hoistway compare my-load.fio --device my-disk.toml --schedulers none,mq-deadline
 ///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --queue nr_requests=32 --runtime 2m
+///   hoistway compare my-load.fio --schedulers none --at 10s:scheduler=bfq --at 20s:bfq.slice_idle=0
 ///   hoistway compare my-load.fio --format json -o results.json
 ///   hoistway compare my-load.fio --format csv -o results.csv
 ///   hoistway compare my-load.fio --fio-logs logs
@@ -51,6 +52,10 @@ pub(crate) struct Arguments {
     /// Gives every device so many hardware queues instead of its own number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048))]
     pub(super) hw_queues: Option<u16>,
+    /// Writes a file of every queue while the loads run: the scheduler, a tunable of the scheduler that is named, or any
+    /// file that --queue takes. May be given several times.
+    #[arg(long, value_name = "TIME:KEY=VALUE")]
+    pub(super) at: Vec<String>,
     /// Limits a cgroup that the job file names, as a write to io.max would, on every device. May be given several
     /// times.
     #[arg(long, value_name = "CGROUP KEY=N...")]
@@ -103,7 +108,7 @@ fn parse_ramp(text: &str) -> Result<Nanos, String> {
     if text == "0" { Ok(Nanos::ZERO) } else { parse_time(text) }
 }
 
-fn parse_time(text: &str) -> Result<Nanos, String> {
+pub(super) fn parse_time(text: &str) -> Result<Nanos, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor: u64 = match unit {

@@ -13,6 +13,7 @@ mod queue_files;
 mod repeats;
 mod schedulers;
 mod tunables;
+mod writes;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -58,6 +59,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let config = queue.config(&devices[0]);
     notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
     notices.extend(tunables::try_out(&settings, &config)?);
+    queue.writes = writes::parse(&arguments.at)?;
+    writes::try_out(&queue.writes, &config, &schedulers)?;
     notices.extend(schedulers::legacy_notice(&schedulers, arguments.kernel));
     notices.extend(effects::notices(&workload, &schedulers, arguments.kernel));
     notices.extend(fio_logs::unused_notice(&workload));
@@ -82,6 +85,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let seen = Seen::default();
     let see = |place: usize, result: &RunResult| {
         let spec = &specs[place];
+        for refused in &result.refused {
+            seen.add(|seen| seen.refused.push(format!("{}: {refused}.", spec.scheduler)));
+        }
         if result.partial {
             seen.add(|seen| seen.cut_short.push((spec.scheduler.clone(), spec.seed)));
         }
@@ -112,6 +118,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let wall_seconds = begin.elapsed().as_secs_f64();
     let seen = seen.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     notices.extend(seen.notice);
+    notices.extend(seen.refused);
 
     let simulated_ios = runs.iter().map(|run| run.simulated_ios).sum();
     let mut document = ResultsDocument {
@@ -155,6 +162,8 @@ struct Noted {
     /// Scheduler and seed of runs that were interrupted.
     cut_short: Vec<(String, u64)>,
     notice: Option<String>,
+    /// Writes of `--at` that were refused.
+    refused: Vec<String>,
     /// fio's json+ of the last run.
     json_plus: Option<fio::Output>,
 }
