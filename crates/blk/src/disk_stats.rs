@@ -16,7 +16,7 @@ use crate::time::{Hz, Instant, Now, Tick};
 pub struct IoCounts {
     /// Requests that have ended.
     pub ios: u64,
-    /// Bios and requests that joined another request.
+    /// Bios and requests that joined another request; counted when that ends.
     pub merges: u64,
     /// Sectors of the requests that have ended.
     pub sectors: u64,
@@ -187,6 +187,7 @@ impl DiskStats {
         self.in_flight = self.in_flight.saturating_sub(1);
         let counts = &mut self.kinds[Kind::of(rq.op, self.generation) as usize];
         counts.ios += 1;
+        counts.merges += (rq.bios.len() as u64).saturating_sub(1);
         counts.sectors += u64::from(rq.sectors);
         counts.nanos += now.at.since(rq.start).0;
     }
@@ -198,17 +199,18 @@ impl DiskStats {
 }
 
 impl Probe for DiskStats {
+    // What merged shows in the request, so nothing needs to be kept for it.
+    const WATCHES: bool = false;
+
     fn event(&mut self, now: Now, _: CpuId, event: Event<'_>) {
         match event {
             Event::GetRq(_) => {
                 self.count_time(now, false);
                 self.in_flight += 1;
             }
-            Event::Merge(_, bio) => self.kinds[Kind::of(bio.op, self.generation) as usize].merges += 1,
-            Event::Absorbed(rq) => {
+            Event::Absorbed(_) => {
                 self.count_time(now, true);
                 self.in_flight = self.in_flight.saturating_sub(1);
-                self.kinds[Kind::of(rq.op, self.generation) as usize].merges += 1;
             }
             Event::Issue(rq) => self.issued[rq.direction().index()] += 1,
             Event::Requeue(rq) => self.left_the_driver(rq.direction()),
@@ -221,7 +223,7 @@ impl Probe for DiskStats {
                 }
             }
             Event::End(rq) => self.ended(now, rq),
-            Event::Queue(_) | Event::Split(_) | Event::Plug | Event::Unplug { .. } => {}
+            Event::Queue(_) | Event::Split(_) | Event::Merge(..) | Event::Plug | Event::Unplug { .. } => {}
             Event::Insert(_) | Event::Dispatch { .. } => {}
         }
     }

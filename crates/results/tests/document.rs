@@ -50,6 +50,7 @@ fn document() -> ResultsDocument {
             simulated_ios: 2010,
             wall_seconds: 0.25,
             cpu_us_per_io: None,
+            disks: Vec::new(),
             jobs: JobSummary::from_processes(&processes),
             fio: Output::from_processes(
                 &[],

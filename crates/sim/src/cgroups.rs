@@ -66,6 +66,17 @@ impl Cgroups {
         self.groups.iter().enumerate().map(|(at, group)| (CgroupId(at as u32 + 1), group))
     }
 
+    /// Each group's path, with the ids of the group and all below it.
+    pub(crate) fn with_descendants(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = CgroupId> + '_)> {
+        let is_within = |path: &str, above: &str| {
+            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.iter().map(move |(_, above)| {
+            let members = self.iter().filter(move |(_, group)| is_within(&group.path, &above.path)).map(|(id, _)| id);
+            (above.path.as_str(), members)
+        })
+    }
+
     /// Tells the scheduler of a device.
     pub(crate) fn introduce(&self, front: &Front<Local>, now: Now, effects: &mut Effects) {
         for (id, group) in self.iter() {

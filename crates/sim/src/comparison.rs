@@ -3,13 +3,14 @@
 use std::time::Instant as WallClock;
 
 use hoistway_blk::{NoProbe, Probe, is_legacy};
-use hoistway_results::document::{Front, JobSummary, Run};
+use hoistway_results::document::{DiskSummary, Front, JobSummary, Run};
 use hoistway_results::fio::{Output, OutputParameters};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::simulation::run_probed;
+use crate::statistics::Statistics;
 
 /// Runs all `specs`, as many at once as there are cores, and answers in their order. `controls` has one entry for each
 /// of them. A run that was cancelled before it began is left out. `seen` is shown what each run measured, by its place
@@ -53,9 +54,18 @@ pub fn watched<P: Probe>(
     probe: P,
 ) -> Result<(Run, RunResult, P), RunError> {
     let begin = WallClock::now();
-    let (result, probe) = run_probed(scenario, spec, control, probe)?;
+    let (result, disks, probe) = if scenario.queue.statistics {
+        let both = (Statistics::new(scenario, spec), probe);
+        let (result, (statistics, probe)) = run_probed(scenario, spec, control, both)?;
+        let disks = statistics.summaries(scenario, result.simulated);
+        (result, disks, probe)
+    } else {
+        let (result, probe) = run_probed(scenario, spec, control, probe)?;
+        (result, Vec::new(), probe)
+    };
     let wall_seconds = begin.elapsed().as_secs_f64();
-    let parameters = OutputParameters::default();
+    let disk_util = disks.iter().map(DiskSummary::as_fio).collect();
+    let parameters = OutputParameters { disk_util, ..OutputParameters::default() };
     let tunables: Map<String, Value> = spec
         .tunables
         .iter()
@@ -73,6 +83,7 @@ pub fn watched<P: Probe>(
         simulated_ios: result.ios,
         wall_seconds,
         cpu_us_per_io: None,
+        disks,
         jobs: JobSummary::from_processes(&result.processes),
         fio: Output::from_processes(&scenario.workload.global_options, &result.processes, &parameters),
     };

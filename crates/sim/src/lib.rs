@@ -5,7 +5,7 @@
 //!
 //! The way of time: `events` (the queue) and `clock`, `host` and `cpu` (what reacting costs), `task` (what a process does),
 //! `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile), `disk` and `driver` (what is below the block layer),
-//! `measure` (what comes out), `scenario` (what goes in), `simulation` (the loop).
+//! `measure` and `statistics` (what comes out), `scenario` (what goes in), `simulation` (the loop).
 
 mod administration;
 mod cgroups;
@@ -19,6 +19,7 @@ mod host;
 mod measure;
 mod scenario;
 mod simulation;
+mod statistics;
 mod task;
 mod throttling;
 

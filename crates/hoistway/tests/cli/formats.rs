@@ -94,3 +94,30 @@ fn a_ramp_is_left_out_of_the_measurement() {
     let seconds = document["runs"][0]["simulated_seconds"].as_f64().unwrap();
     assert!((0.15..0.16).contains(&seconds), "{seconds}");
 }
+
+#[test]
+fn json_has_the_statistics_of_devices_and_cgroups_that_a_kernel_would_show() {
+    let folder = tempdir().unwrap();
+    let job = "[global]\ndirect=1\nfilename=/dev/sda\nbs=4k\n[a]\nrw=read\nsize=4m\ncgroup=tenants/a\n[b]\nrw=randwrite\n\
+               size=2m\ncgroup=tenants/b\n";
+    fs::write(folder.path().join("load.fio"), job).unwrap();
+    for scheduler in ["none", "bfq", "cfq"] {
+        let mut command = hoistway();
+        command.current_dir(folder.path());
+        command.args(["compare", "load.fio", "--schedulers", scheduler, "--format", "json"]);
+        let document: Value = serde_json::from_str(&succeeded(&mut command)).unwrap();
+        let disk = &document["runs"][0]["disks"][0];
+        let of = |kind: &str| {
+            disk[format!("{kind}_ios")].as_u64().unwrap() + disk[format!("{kind}_merges")].as_u64().unwrap()
+        };
+        assert_eq!((of("read"), of("write")), (1024, 512), "{scheduler}: {disk}");
+        let fields: Vec<u64> = disk["stat"].as_str().unwrap().split(' ').map(|field| field.parse().unwrap()).collect();
+        assert_eq!((fields[2], fields[6], fields[8]), (8192, 4096, 0), "{scheduler}: sectors, and nothing in flight");
+        let groups: Vec<_> =
+            disk["cgroups"].as_array().unwrap().iter().map(|group| group["io_stat"].as_str().unwrap()).collect();
+        assert!(groups[0].starts_with("rbytes=4194304 wbytes=2097152 rios=1024 wios=512"), "{scheduler}: {groups:?}");
+        assert!(groups[1].starts_with("rbytes=4194304 wbytes=0 ") && groups[2].starts_with("rbytes=0 wbytes=2097152 "));
+        let util = document["runs"][0]["fio"]["disk_util"][0]["util"].as_f64().unwrap();
+        assert!((50.0..=100.0).contains(&util), "{scheduler}: {util}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The result document: runs with everything needed to repeat and to render them again.
 
+mod disk;
 mod statistics;
 mod summary;
 
@@ -9,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::fio;
 
+pub use disk::{CgroupIoSummary, DiskSummary};
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 pub use summary::{DirectionSummary, JobSummary, LatencySummary, SeriesSummary};
 
@@ -86,6 +88,9 @@ pub struct Run {
     pub wall_seconds: f64,
     /// Modelled CPU time for each I/O, us; null without a CPU model.
     pub cpu_us_per_io: Option<f64>,
+    /// Statistics of the devices, if they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskSummary>,
     /// The figures of the comparison table, one entry for each job of the job file.
     #[serde(default)]
     pub jobs: Vec<JobSummary>,

@@ -1,0 +1,61 @@
+//! The statistics of a device after a run, as the kernel's files show them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fio::DiskUtil;
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskSummary {
+    /// The file of the load that it is.
+    pub file: String,
+    /// The content of `/sys/block/DEV/stat`, with the fields of the simulated kernel.
+    pub stat: String,
+    /// Reads that have ended.
+    pub read_ios: u64,
+    /// Reads that joined others.
+    pub read_merges: u64,
+    /// Time of all reads, ms.
+    pub read_ms: u64,
+    /// Writes that have ended.
+    pub write_ios: u64,
+    /// Writes that joined others.
+    pub write_merges: u64,
+    /// Time of all writes, ms.
+    pub write_ms: u64,
+    /// Time of all requests, ms.
+    pub in_queue_ms: u64,
+    /// Time with a request in flight, percent, as the kernel counts it.
+    pub util_percent: f64,
+    /// What each cgroup, with all below it, has submitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cgroups: Vec<CgroupIoSummary>,
+}
+
+/// What a cgroup has submitted to a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CgroupIoSummary {
+    /// Its path.
+    pub cgroup: String,
+    /// The fields of its `io.stat`.
+    pub io_stat: String,
+}
+
+impl DiskSummary {
+    /// As fio reports it.
+    #[must_use]
+    pub fn as_fio(&self) -> DiskUtil {
+        DiskUtil {
+            name: self.file.rsplit('/').next().unwrap_or_default().to_owned(),
+            read_ios: self.read_ios,
+            write_ios: self.write_ios,
+            read_merges: self.read_merges,
+            write_merges: self.write_merges,
+            read_ticks: self.read_ms,
+            write_ticks: self.write_ms,
+            in_queue: self.in_queue_ms,
+            util: self.util_percent,
+            aggregate: None,
+        }
+    }
+}

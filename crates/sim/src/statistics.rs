@@ -1,0 +1,70 @@
+//! The statistics of devices and cgroups that a kernel would keep, `/sys/block/DEV/stat` and `io.stat`: whoever wants them
+//! has this probe watch, and nobody else pays for them.
+
+use hoistway_blk::{
+    CgroupStats, CpuId, DiskStats, Event, Hz, Instant, Kernel, Nanos, Now, Probe, Waiter, kernel_of_front,
+};
+use hoistway_results::document::{CgroupIoSummary, DiskSummary};
+
+use crate::cgroups::Cgroups;
+use crate::scenario::{RunSpec, Scenario};
+
+/// The statistics of all devices of a run.
+pub(crate) struct Statistics {
+    disks: Vec<(DiskStats, CgroupStats)>,
+    hz: Hz,
+    /// The device that events are about.
+    device: usize,
+}
+
+impl Statistics {
+    pub(crate) fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
+        let kernel: Kernel = kernel_of_front(scenario.queue.kernel, &spec.scheduler);
+        let disk = |_| (DiskStats::new(kernel), CgroupStats::default());
+        Statistics { disks: (0..scenario.devices.len()).map(disk).collect(), hz: kernel.generation().hz, device: 0 }
+    }
+
+    /// What they show at the end of a run.
+    pub(crate) fn summaries(self, scenario: &Scenario<'_>, simulated: Nanos) -> Vec<DiskSummary> {
+        let now = self.hz.now(Instant(simulated.0));
+        let cgroups = Cgroups::of(scenario.workload);
+        let files = &scenario.workload.files;
+        let summary = |((mut disk, groups), file): ((DiskStats, CgroupStats), &String)| {
+            let busy_ms = disk.io_ticks_ms(now);
+            DiskSummary {
+                file: file.clone(),
+                stat: disk.line(now),
+                read_ios: disk.reads().ios,
+                read_merges: disk.reads().merges,
+                read_ms: disk.reads().nanos / 1_000_000,
+                write_ios: disk.writes().ios,
+                write_merges: disk.writes().merges,
+                write_ms: disk.writes().nanos / 1_000_000,
+                in_queue_ms: disk.time_in_queue_ms(),
+                util_percent: (busy_ms as f64 * 1e8 / simulated.0.max(1) as f64).min(100.0),
+                cgroups: cgroups
+                    .with_descendants()
+                    .map(|(path, members)| CgroupIoSummary {
+                        cgroup: path.to_owned(),
+                        io_stat: members.fold(Default::default(), |sum, id| groups.own(id).plus(sum)).to_string(),
+                    })
+                    .collect(),
+            }
+        };
+        self.disks.into_iter().zip(files).map(summary).collect()
+    }
+}
+
+impl Probe for Statistics {
+    const WATCHES: bool = false;
+
+    fn enter(&mut self, device: u32, _: Option<Waiter>) {
+        self.device = device as usize;
+    }
+
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
+        let (disk, groups) = &mut self.disks[self.device];
+        disk.event(now, cpu, event);
+        groups.event(now, cpu, event);
+    }
+}
