@@ -221,7 +221,11 @@ fn config(kernel: Kernel, threads: u16, hw_queues: u16, queue_depth: u32) -> Que
 /// Devices from one tag to many, that answer at once or late.
 fn every_device(kernel: Kernel, threads: u16, scheduler: &str) {
     for (hw_queues, depth, lag) in [(1, 1, 0), (1, 4, 0), (1, 4, 3), (2, 2, 1), (2, 64, 8)] {
-        drive(&config(kernel, threads, hw_queues, depth), scheduler, lag);
+        let config = config(kernel, threads, hw_queues, depth);
+        drive(&config, scheduler, lag);
+        if hw_queues > 1 {
+            drive(&QueueConfig { host_wide_tags: true, ..config }, scheduler, lag);
+        }
     }
 }
 
