@@ -10,10 +10,16 @@ use hoistway_workload::{Environment, Workload};
 const DISK: &str = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\n";
 
 fn simulate(jobs: &str, scheduler: &str, tunables: &[(&str, &str)], io_max: &[(&str, &str)]) -> Vec<ProcessResult> {
-    simulate_on(&[], jobs, scheduler, tunables, io_max)
+    simulate_on("intel-s3520-1600gb", &[], jobs, scheduler, tunables, io_max)
+}
+
+/// The same on a rotating disk.
+fn simulate_on_disk(jobs: &str, scheduler: &str, tunables: &[(&str, &str)]) -> Vec<ProcessResult> {
+    simulate_on("hgst-he10-8tb", &[], jobs, scheduler, tunables, &[])
 }
 
 fn simulate_on(
+    preset: &str,
     attributes: &[(&str, &str)],
     jobs: &str,
     scheduler: &str,
@@ -22,7 +28,7 @@ fn simulate_on(
 ) -> Vec<ProcessResult> {
     let text = format!("{DISK}{jobs}");
     let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
-    let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
+    let preset = Preset::builtin(preset).unwrap();
     let mut queue = QueueSettings::new(Kernel::V6_18, 8);
     queue.attributes = attributes.iter().map(|(file, text)| ((*file).into(), (*text).into())).collect();
     for (cgroup, text) in io_max {
@@ -78,6 +84,19 @@ fn bfq_divides_sequential_reads_by_the_weights_of_groups() {
     let jobs = readers(&["cgroup=a\ncgroup_weight=100", "cgroup=b\ncgroup_weight=200", "cgroup=c\ncgroup_weight=400"]);
     let got = shares(&simulate(&jobs, "bfq", &EXACT, &[]));
     assert_shares(&got, &[1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0], 0.05, "bfq 1:2:4");
+    let got = shares(&simulate_on_disk(&jobs, "bfq", &EXACT));
+    assert_shares(&got, &[1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0], 0.05, "bfq 1:2:4 on a disk");
+}
+
+#[test]
+fn cfq_divides_the_time_of_a_disk_by_the_weights_of_groups_and_the_levels_of_priorities() {
+    // Time, not bytes: each slice begins with a seek, which is a larger part of the short slices of a light group.
+    let groups = ["cgroup=a\ncgroup_weight=250", "cgroup=b\ncgroup_weight=500", "cgroup=c\ncgroup_weight=1000"];
+    let got = shares(&simulate_on_disk(&readers(&groups), "cfq", &[]));
+    assert_shares(&got, &[1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0], 0.15, "cfq 250:500:1000");
+    // Slices of 180, 100 and 40 ms, of which a long seek and half a turn take some 14.
+    let got = shares(&simulate_on_disk(&readers(&["prio=0", "prio=4", "prio=7"]), "cfq", &[]));
+    assert_shares(&got, &[166.0 / 278.0, 86.0 / 278.0, 26.0 / 278.0], 0.1, "cfq, levels 0, 4 and 7");
 }
 
 #[test]
@@ -92,7 +111,7 @@ fn bfq_divides_below_a_group_what_the_group_got() {
 fn bfq_divides_by_the_level_of_the_io_priority_on_a_disk_that_seeks() {
     let jobs = readers(&["prioclass=2\nprio=0", "prioclass=2\nprio=4", "prioclass=2\nprio=6"]);
     // On flash bfq does not wait for the queue of the smallest weight, which then gets less than its share.
-    let got = shares(&simulate_on(&[("rotational", "1")], &jobs, "bfq", &EXACT, &[]));
+    let got = shares(&simulate_on("intel-s3520-1600gb", &[("rotational", "1")], &jobs, "bfq", &EXACT, &[]));
     let expected = [80.0 / 140.0, 40.0 / 140.0, 20.0 / 140.0];
     assert_shares(&got, &expected, 0.05, "bfq BE 0, 4 and 6");
 }
