@@ -63,7 +63,7 @@ fn the_json_document_has_all_its_keys_in_order() {
     assert_eq!(document["format"], "hoistway-results/1");
     assert_eq!(document["partial"], false);
     let expected = "scheduler front tunables repeat seed simulated_seconds simulated_ios wall_seconds cpu_us_per_io \
-                    jobs fio";
+                    disks jobs fio";
     let runs = document["runs"].as_array().unwrap();
     assert_eq!(runs.iter().map(|run| run["scheduler"].as_str().unwrap()).collect::<Vec<_>>(), ALL_SCHEDULERS);
     for run in runs {
