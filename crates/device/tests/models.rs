@@ -263,6 +263,20 @@ fn sequential_streams_reach_the_media_rate_of_a_disk() {
 }
 
 #[test]
+fn random_reads_of_any_depth_do_not_stop_the_writes_of_a_disk_nor_these_the_reads() {
+    let preset = Preset::builtin("hgst-he10-8tb").unwrap();
+    for (readers, writers) in [(1, 8), (4, 8), (16, 1), (24, 8), (8, 24)] {
+        let processes = [Process::random(readers, 100), Process::random(writers, 0)];
+        let measured = run(&mut *preset.build(1), &processes, Nanos::from_secs(60), 2);
+        let (reads, writes) = (measured[0][0], measured[1][1]);
+        let longest = [reads.max_ms(), writes.max_ms()];
+        assert!(longest.iter().all(|&ms| ms < 3000.0), "{readers} reads, {writers} writes at once: {longest:.0?} ms");
+        // What never ended is in no longest latency; the first 390 writes fill the cache.
+        assert!(writes.ios > 420 && reads.ios > 420, "{} reads, {} writes", reads.ios, writes.ios);
+    }
+}
+
+#[test]
 fn a_sequential_stream_of_writes_is_not_amplified() {
     let mb_per_s = |sequential| {
         let stream = Process { sectors: 256, sequential, ..Process::random(64, 0) };

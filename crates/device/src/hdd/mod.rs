@@ -7,7 +7,7 @@
 //!    order of shortest positioning time; a full cache makes writes wait, first come, first served.
 //! 4. **Command queue**: reads (and writes that must reach the platters) wait in the drive, which takes the one that it
 //!    reaches first, unless one has waited for too long. While writes wait for the cache, a read must have waited for a
-//!    while before it goes ahead of the next destage.
+//!    while before it goes ahead of the next destage, and none does once a write or a flush has waited for too long.
 //! 5. **Read cache** ([`read_cache`]): segments of recent reads, and read-ahead while nothing else is to be done.
 //! 6. **Pauses**: now and then the drive recalibrates.
 //!
@@ -114,11 +114,11 @@ pub struct Hdd {
     pause: Option<Pause>,
     /// Commands that need the platters, in the order of arrival.
     queued: Vec<Queued>,
-    /// Writes that wait for room in the cache.
-    waiting: VecDeque<Command>,
-    /// Flushes that are under way: the number in the cache and the tag. Writes past the cache need none, because they
-    /// are not acknowledged before they are durable.
-    flushes: VecDeque<(u64, u32)>,
+    /// Writes that wait for room in the cache, in the order of arrival, and since when.
+    waiting: VecDeque<(Command, Instant)>,
+    /// Flushes that are under way. Writes past the cache need none, because they are not acknowledged before they are
+    /// durable.
+    flushes: VecDeque<Flush>,
     /// What the head is doing; nothing else begins before `busy_until`.
     doing: Doing,
     busy_until: Instant,
@@ -131,6 +131,15 @@ pub struct Hdd {
 struct Queued {
     command: Command,
     place: Place,
+    since: Instant,
+}
+
+/// A flush that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    /// Its number in the cache.
+    number: u64,
+    tag: u32,
     since: Instant,
 }
 
@@ -193,7 +202,7 @@ impl Hdd {
 
     /// Acknowledges writes as long as there is room for them.
     fn admit_waiting(&mut self, now: Instant, schedule: &mut Schedule) {
-        while let (Some(command), Some(cache)) = (self.waiting.front(), &mut self.write_cache) {
+        while let (Some((command, _)), Some(cache)) = (self.waiting.front(), &mut self.write_cache) {
             let (sector, sectors) = (command.sector.0, command.sectors);
             if !cache.admit(sector, u64::from(sectors), &self.mechanics) {
                 return;
@@ -207,7 +216,7 @@ impl Hdd {
 
     /// Ends flushes whose data has reached the platters.
     fn end_flushes(&mut self, now: Instant, schedule: &mut Schedule) {
-        while let Some(&(number, tag)) = self.flushes.front() {
+        while let Some(&Flush { number, tag, .. }) = self.flushes.front() {
             if self.write_cache.as_ref().is_some_and(|cache| !cache.is_flushed(number)) {
                 return;
             }
@@ -252,8 +261,13 @@ impl Hdd {
         let oldest = self.queued.first()?;
         let waited = now.since(oldest.since);
         // With room in the cache nobody waits for a destage, except a flush.
-        let presses = has_dirty && (!self.waiting.is_empty() || !self.flushes.is_empty());
+        let pressing_since = if has_dirty { self.needs_destage_since() } else { None };
+        let presses = pressing_since.is_some();
         if presses && waited < self.read_waits {
+            return None;
+        }
+        // Many reads have always waited long enough: without this they would keep writes out for ever.
+        if pressing_since.is_some_and(|since| since < oldest.since && now.since(since) >= self.queue_age_limit) {
             return None;
         }
         if waited >= self.queue_age_limit {
@@ -262,6 +276,13 @@ impl Hdd {
         let may_go = |queued: &Queued| !presses || now.since(queued.since) >= self.read_waits;
         let places = self.queued.iter().enumerate().filter(|(_, queued)| may_go(queued));
         self.mechanics.nearest(now, places.map(|(index, queued)| (index, &queued.place)))
+    }
+
+    /// Since when somebody has been waiting for a destage: the oldest write without room, or flush.
+    fn needs_destage_since(&self) -> Option<Instant> {
+        let write = self.waiting.front().map(|&(_, since)| since);
+        let flush = self.flushes.front().map(|flush| flush.since);
+        write.into_iter().chain(flush).min()
     }
 
     /// The head leaves wherever it was reading ahead.
@@ -339,7 +360,7 @@ impl Device for Hdd {
             Op::Discard => schedule.complete(now + self.cache_access, command.tag),
             Op::Flush => {
                 let number = self.write_cache.as_mut().map_or(0, WriteCache::flush);
-                self.flushes.push_back((number, command.tag));
+                self.flushes.push_back(Flush { number, tag: command.tag, since: now });
                 self.end_flushes(now, schedule);
             }
             // Nothing to transfer.
@@ -349,7 +370,7 @@ impl Device for Hdd {
             }
             Op::Read => self.enqueue(now, command),
             Op::Write | Op::WriteZeroes if self.write_cache.is_some() && !command.fua => {
-                self.waiting.push_back(command);
+                self.waiting.push_back((command, now));
                 self.admit_waiting(now, schedule);
             }
             Op::Write | Op::WriteZeroes => self.enqueue(now, command),

@@ -12,6 +12,7 @@ mod load;
 mod queue_files;
 mod repeats;
 mod schedulers;
+mod together;
 mod tunables;
 mod writes;
 
@@ -64,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     writes::try_out(&queue.writes, &config, &schedulers)?;
     notices.extend(schedulers::legacy_notice(&schedulers, arguments.kernel));
     notices.extend(effects::notices(&workload, &schedulers, arguments.kernel));
+    notices.extend(together::notice(&workload, &schedulers, arguments.kernel));
     notices.extend(fio_logs::unused_notice(&workload));
     notices.extend(workload.notices.iter().cloned());
     let seeds = repeats::seeds(arguments.seed, arguments.repeat);

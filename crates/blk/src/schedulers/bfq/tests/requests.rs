@@ -54,6 +54,26 @@ fn an_expired_request_is_served_once_in_a_slot_at_its_first_removal() {
     assert_eq!(order, [0, 1_000_000, 100, 200, 300]);
 }
 
+/// Decided by recordings: the kernel does so in both places where a recording has it, bfq-fifoexpire at 1169.438 ms and
+/// bfq-merges at 385.764 ms.
+#[test]
+fn an_expired_request_loses_its_turn_to_a_nearer_one_that_arrives_before_it_has_left() {
+    let mut machine = Machine::new(config(true));
+    let old = machine.read(1, 1_000_000, 8);
+    machine.now = 126 * MS;
+    machine.read(1, 0, 8);
+    machine.dispatch();
+    let q = machine.sync_queue(1);
+    assert_eq!(machine.bfq.queues[q].next(), Some(old.0), "its time is over");
+    // A sequential writer that sends one for each that leaves: whatever the number of slots.
+    for nth in 1..100 {
+        machine.now += 5 * MS;
+        machine.read(1, 8 * nth, 8);
+        assert_eq!(machine.dispatch().map(|(_, sector)| sector), Some(8 * nth));
+    }
+    assert!(machine.bfq.queues[q].backlog.expired(&machine.bfq.requests, machine.now as i64) == Some(old));
+}
+
 #[test]
 fn a_request_larger_than_its_queues_budget_is_served() {
     let mut machine = Machine::new(config(true));

@@ -1,0 +1,61 @@
+//! bfq keeps readers apart from a deep sequential writer, unless it takes both for one application: since Linux 5.13
+//! queues that are created within 180 ms of each other in a cgroup become one for good (`bfq.md` 20.6).
+
+use hoistway_blk::{Kernel, Nanos};
+use hoistway_device::Preset;
+use hoistway_results::ProcessResult;
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
+use hoistway_workload::{Environment, Workload};
+
+const KERNELS_WITH_BFQ: [Kernel; 6] =
+    [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18];
+const KERNELS_THAT_MERGE: [Kernel; 3] = [Kernel::V6_3, Kernel::V6_12, Kernel::V6_18];
+
+const APART: [&str; 2] = ["", "startdelay=1"];
+const TOGETHER: [&str; 2] = ["", "startdelay=100ms"];
+const IN_GROUPS: [&str; 2] = ["cgroup=a", "cgroup=b"];
+
+/// A small random reader from the first instant, and a writer of large blocks in sequence, 32 at once: the longest wait
+/// of a read, ms.
+fn longest_read_ms(kernel: Kernel, [reader, writer]: [&str; 2], tunables: &[(&str, &str)]) -> f64 {
+    let text = format!(
+        "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\ntime_based\nruntime=5\n\
+         [reader]\nrw=randread\nbs=4k\n{reader}\n\
+         [writer]\nrw=write\nbs=1m\niodepth=32\noffset=20%\nsize=20%\n{writer}\n"
+    );
+    let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
+    let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
+    let scenario = Scenario {
+        workload: &workload,
+        devices: vec![&preset],
+        queue: QueueSettings::new(kernel, 8),
+        host: Host::builtin(Host::DEFAULT).unwrap(),
+        runtime: Some(Nanos::from_secs(5)),
+    };
+    let tunables = tunables.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+    let spec = RunSpec { scheduler: "bfq".to_owned(), tunables, seed: 1 };
+    let processes: Vec<ProcessResult> = run(&scenario, &spec, &Control::default()).unwrap().processes;
+    let reads = processes[0].directions.iter().filter_map(|direction| direction.lat.max());
+    reads.max().unwrap_or_default() as f64 / 1e6
+}
+
+#[test]
+fn a_sequential_writer_does_not_stop_readers_under_bfq_on_any_kernel() {
+    for kernel in KERNELS_WITH_BFQ {
+        for (how, options) in [("apart", APART), ("in groups of their own", IN_GROUPS)] {
+            let longest = longest_read_ms(kernel, options, &[]);
+            assert!(longest < 1000.0, "{kernel:?}, {how}: {longest} ms");
+        }
+    }
+}
+
+#[test]
+fn what_begins_together_is_one_queue_since_5_13_and_a_deep_writer_stops_its_reads() {
+    for kernel in KERNELS_WITH_BFQ {
+        let stops = longest_read_ms(kernel, TOGETHER, &[]) > 2000.0;
+        assert_eq!(stops, KERNELS_THAT_MERGE.contains(&kernel), "{kernel:?}");
+    }
+    for tunable in [("low_latency", "0"), ("slice_idle", "0")] {
+        assert!(longest_read_ms(Kernel::V6_18, TOGETHER, &[tunable]) > 2000.0, "not undone by {tunable:?}");
+    }
+}
