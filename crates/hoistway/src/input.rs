@@ -33,6 +33,15 @@ pub(crate) fn included(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("not text (expected options of a fio job file)"))
 }
 
+/// The content of a log that a job file replays.
+pub(crate) fn log(path: &Path) -> io::Result<Vec<u8>> {
+    let bytes = File::open(path).and_then(limited)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(io::Error::other("longer than 64 MiB"));
+    }
+    Ok(bytes)
+}
+
 /// One byte more than may be, to see that there are too many.
 fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -126,7 +126,7 @@ fn header(scenario: &Scenario<'_>, specs: &[RunSpec], job_file: &str) -> Header 
         process: number,
         job: process.name.clone(),
         clone: process.clone,
-        dev: process.file,
+        dev: process.files.first().copied().unwrap_or_default(),
     });
     Header {
         format: FORMAT.to_owned(),

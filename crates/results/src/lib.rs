@@ -20,7 +20,9 @@ pub use comparison::{Comparison, Figure};
 pub use document::ResultsDocument;
 pub use histogram::LatencyHistogram;
 pub use io_log::IoLog;
-pub use measurement::{BatchLevels, CpuUsage, DepthLevels, Direction, DirectionResult, ProcessResult, SyncResult};
+pub use measurement::{
+    BatchLevels, CpuUsage, DepthLevels, Direction, DirectionResult, PriorityLatency, ProcessResult, SyncResult,
+};
 pub use ordered_map::OrderedMap;
 pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};
 pub use series::Series;

@@ -107,6 +107,31 @@ pub struct DirectionResult {
     pub iops: SampleStats,
     /// I/Os and their total latency over time.
     pub series: Series,
+    /// Latencies by priority, if single I/Os have priorities of their own.
+    pub prios: Vec<PriorityLatency>,
+}
+
+/// Latencies of the I/Os of one priority.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriorityLatency {
+    /// Class and level, as `ioprio_get` returns them.
+    pub ioprio: u16,
+    /// Completion latency.
+    pub clat: LatencyHistogram,
+    /// Total latency.
+    pub lat: LatencyHistogram,
+}
+
+impl DirectionResult {
+    /// Those of one priority, to add to them.
+    pub fn priority_mut(&mut self, ioprio: u16) -> &mut PriorityLatency {
+        let found = self.prios.iter().position(|of| of.ioprio == ioprio);
+        let index = found.unwrap_or(self.prios.len());
+        if found.is_none() {
+            self.prios.push(PriorityLatency { ioprio, ..PriorityLatency::default() });
+        }
+        &mut self.prios[index]
+    }
 }
 
 /// What was measured of a process's fsyncs.

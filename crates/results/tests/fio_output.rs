@@ -106,6 +106,13 @@ fn sample_processes() -> Vec<ProcessResult> {
     processes[1].options = w_options;
     processes[2].options = mix_options;
     processes[3].options = fs_options;
+    for direction in [Read, Write] {
+        for ioprio in [0, 0x2002] {
+            let of = processes[2].direction_mut(direction).priority_mut(ioprio);
+            of.lat.record(50_000 + u64::from(ioprio));
+            of.lat.record(51_000);
+        }
+    }
     // A synchronous engine: no submission latency, and fsyncs.
     processes[3].direction_mut(Write).slat = LatencyHistogram::new();
     processes[3].sync.total_ios = 225;
@@ -137,20 +144,10 @@ fn sample_output(processes: &[ProcessResult]) -> Output {
     Output::from_processes(&global, processes, &parameters)
 }
 
-/// The samples used priorities by I/O, which our processes do not have.
-fn without_prios(mut output: Value) -> Value {
-    for job in output["jobs"].as_array_mut().unwrap() {
-        for direction in ["read", "write", "trim"] {
-            job[direction].as_object_mut().unwrap().shift_remove("prios");
-        }
-    }
-    output
-}
-
 #[test]
 fn keys_and_their_order_are_those_of_fio() {
     let ours = serde_json::to_value(sample_output(&sample_processes())).unwrap();
-    let fios = without_prios(value(TWO_GROUPS));
+    let fios = value(TWO_GROUPS);
     assert_eq!(key_paths(&ours), key_paths(&fios));
     assert_eq!(number_kinds(&ours), number_kinds(&fios));
 }
@@ -160,7 +157,7 @@ fn without_group_reporting_every_process_has_an_entry() {
     let mut processes = sample_processes();
     processes.iter_mut().for_each(|process| process.group_reporting = false);
     let ours = serde_json::to_value(sample_output(&processes)).unwrap();
-    let fios = without_prios(value(NO_GROUP_REPORTING));
+    let fios = value(NO_GROUP_REPORTING);
     assert_eq!(key_paths(&ours), key_paths(&fios));
     assert_eq!(number_kinds(&ours), number_kinds(&fios));
     // Two equal clones have half of their group each, as fio counts it.

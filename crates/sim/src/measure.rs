@@ -1,6 +1,6 @@
 //! What is measured of a task.
 
-use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_blk::{Instant, IoPriority, Nanos, Op};
 use hoistway_results::io_log::{IoLog, LoggedIo};
 use hoistway_results::{Direction, ProcessResult, SAMPLE_INTERVAL_NS};
 use hoistway_workload::Process;
@@ -14,6 +14,9 @@ pub(crate) struct Measurement {
     from: Instant,
     last: Instant,
     asynchronous: bool,
+    /// Single I/Os have priorities of their own; the others have the one that the process has set.
+    has_priorities: bool,
+    common: IoPriority,
     /// For each direction what was done since the last sample.
     samples: [Sample; 3],
 }
@@ -30,6 +33,8 @@ struct Sample {
 pub(crate) struct Finished {
     pub(crate) op: Op,
     pub(crate) bytes: u32,
+    /// The priority that it has of its own, or none.
+    pub(crate) priority: IoPriority,
     /// It was created.
     pub(crate) created: Instant,
     /// The system call that submitted it returned.
@@ -67,6 +72,8 @@ impl Measurement {
             from,
             last: from,
             asynchronous: process.engine.is_asynchronous(),
+            has_priorities: process.plan.has_priorities(),
+            common: process.io_priority.unwrap_or(IoPriority::UNSET),
             samples: [Sample { since: from, ..Sample::default() }; 3],
         }
     }
@@ -127,6 +134,10 @@ impl Measurement {
             result.clat.record(total);
         }
         result.lat.record(total);
+        if self.has_priorities {
+            let own = if io.priority == IoPriority::UNSET { self.common } else { io.priority };
+            Self::by_priority(result, own, io.reaped.since(io.issued), total);
+        }
         result.series.record(io.reaped.since(self.from).0, total);
         let sample = &mut self.samples[direction as usize];
         sample.bytes += u64::from(io.bytes);
@@ -144,6 +155,13 @@ impl Measurement {
                 lat_ns: total,
             });
         }
+    }
+
+    #[cold]
+    fn by_priority(result: &mut hoistway_results::DirectionResult, priority: IoPriority, clat: Nanos, total: u64) {
+        let of = result.priority_mut(priority.0);
+        of.clat.record(clat.0);
+        of.lat.record(total);
     }
 
     #[cold]

@@ -93,8 +93,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
         let mut tasks = Vec::with_capacity(scenario.workload.processes.len());
         for process in &scenario.workload.processes {
-            let capacity = disks[process.file as usize].driver.device.shape().capacity_sectors * 512;
-            let generator = process.plan.generator(spec.seed, capacity)?;
+            let capacity = |file: usize| {
+                let disk = process.files.get(file).map_or(0, |&disk| disk as usize);
+                disks[disk].driver.device.shape().capacity_sectors * 512
+            };
+            let generator = process.plan.generator_on(spec.seed, capacity)?;
             let cgroup = process.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
             let number = tasks.len() as u32;
             let any = number % u32::from(scenario.queue.cpus);
@@ -102,12 +105,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
             let placement = Placement {
                 number,
                 cpu: CpuId((*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)) as u16),
-                disk: process.file,
                 cgroup,
                 seed: spec.seed,
                 runtime: scenario.runtime,
             };
-            let submission = disks[process.file as usize].front.submission(Waiter(number));
+            let submission = |disk: u32| disks[disk as usize].front.submission(Waiter(number));
             tasks.push(Task::new(process, generator, submission, &placement));
         }
         Ok(Simulation {
@@ -342,8 +344,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
             if task.has_exited {
                 return submissions;
             }
+            let next = task.next(self.now);
+            // A task of several disks may have turned to another one.
             let (disk, cpu) = (task.disk, task.cpu);
-            match task.next(self.now) {
+            match next {
                 Next::Submit => {
                     submissions += 1;
                     let now = self.clock.now;
@@ -364,6 +368,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                     self.settle(disk, cpu);
                     if submitted == Submitted::Parked {
+                        self.flush_other_plugs(number);
                         return submissions;
                     }
                 }
@@ -390,14 +395,30 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
                 Next::Exit => {
                     let io_context = task.io_context();
-                    let front = &self.disks[disk as usize].front;
-                    front.io_context_exited(self.clock.now, &mut self.effects, io_context);
-                    self.settle(disk, cpu);
+                    let disks: Vec<u32> = task.disks().collect();
+                    for disk in disks {
+                        let front = &self.disks[disk as usize].front;
+                        front.io_context_exited(self.clock.now, &mut self.effects, io_context);
+                        self.settle(disk, cpu);
+                    }
                     self.running -= 1;
                     self.start_phase();
                     return submissions;
                 }
             }
+        }
+    }
+
+    /// A task goes to sleep for a tag of one disk: what it has plugged for others goes out.
+    #[cold]
+    fn flush_other_plugs(&mut self, number: u32) {
+        let cpu = self.tasks[number as usize].cpu;
+        while let Some((disk, mut plug)) = self.tasks[number as usize].take_other_plug() {
+            self.with_front(disk, cpu, |front, cx| {
+                cx.probe.enter(disk, Some(Waiter(number)));
+                front.flush_plug(cx, &mut plug);
+            });
+            self.settle(disk, cpu);
         }
     }
 

@@ -54,6 +54,10 @@ pub(crate) struct Task {
     /// Put forward in the running system call.
     called: Vec<u32>,
     pub(crate) submission: FrontSubmission,
+    /// The other disks that it uses.
+    others: Vec<Line>,
+    /// Which of the process's devices `disk` is.
+    device: u8,
     /// The submission sleeps for a tag.
     is_parked: bool,
     /// The queue was full and now drains to `iodepth_low`.
@@ -84,6 +88,15 @@ pub(crate) struct Task {
     exited_at: Instant,
 }
 
+/// A disk that a task uses, while it submits to another: a submission and a plug belong to one queue.
+struct Line {
+    device: u8,
+    disk: u32,
+    submission: FrontSubmission,
+    plug: Plug,
+    is_plugged: bool,
+}
+
 struct Thinking {
     pause: Nanos,
     blocks: u32,
@@ -96,6 +109,9 @@ struct Thinking {
 #[derive(Clone, Copy, Default)]
 struct Slot {
     op: Option<Op>,
+    device: u8,
+    /// Of its own, if it has one.
+    priority: IoPriority,
     offset_bytes: u64,
     bytes: u32,
     /// Sectors whose end has not been announced: an I/O may come back in parts.
@@ -111,7 +127,6 @@ const WAKE_STREAM: u64 = 0x7761_6b65_2d75_7073;
 pub(crate) struct Placement {
     pub(crate) number: u32,
     pub(crate) cpu: CpuId,
-    pub(crate) disk: u32,
     pub(crate) cgroup: CgroupId,
     pub(crate) seed: u64,
     /// Replaces the process's own runtime.
@@ -119,12 +134,22 @@ pub(crate) struct Placement {
 }
 
 impl Task {
+    /// `submission` makes the submissions to its disks.
     pub(crate) fn new(
         process: &Process,
         generator: Generator,
-        submission: FrontSubmission,
+        submission: impl Fn(u32) -> FrontSubmission,
         placement: &Placement,
     ) -> Self {
+        let mut lines = (0..).zip(process.files.iter()).map(|(device, &disk)| Line {
+            device,
+            disk,
+            submission: submission(disk),
+            plug: Plug::new(),
+            is_plugged: false,
+        });
+        let disk = process.files.first().copied().unwrap_or_default();
+        let first = lines.next();
         let direct_write = BioFlags::SYNC.with(BioFlags::IDLE);
         let write_flags = match process.write_sync {
             WriteSync::None => direct_write,
@@ -135,7 +160,7 @@ impl Task {
         let mut task = Task {
             number: placement.number,
             cpu: placement.cpu,
-            disk: placement.disk,
+            disk,
             is_woken: false,
             wake_random: Xoshiro256PlusPlus::seed_from_u64(
                 placement.seed ^ WAKE_STREAM ^ u64::from(placement.number) << 32,
@@ -149,7 +174,9 @@ impl Task {
             ended: VecDeque::with_capacity(depth as usize),
             batch: VecDeque::with_capacity(depth as usize),
             called: Vec::with_capacity(depth as usize),
-            submission,
+            submission: first.map_or_else(|| submission(disk), |line| line.submission),
+            others: lines.collect(),
+            device: 0,
             is_parked: false,
             is_draining: false,
             is_fenced: false,
@@ -197,6 +224,11 @@ impl Task {
     #[inline]
     pub(crate) fn io_context(&self) -> IoContextId {
         IoContextId(self.number + 1)
+    }
+
+    /// The disks that it uses.
+    pub(crate) fn disks(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.disk).chain(self.others.iter().map(|line| line.disk))
     }
 
     pub(crate) fn phase(&self) -> u32 {
@@ -288,9 +320,32 @@ impl Task {
     fn begin_submission(&mut self) -> bool {
         let Some(slot) = self.batch.pop_front() else { return false };
         self.called.push(slot);
+        let device = self.slots[slot as usize].device;
+        if device != self.device {
+            self.turn_to(|line| line.device == device);
+        }
         let bio = self.bio(slot);
         self.submission.begin(bio);
         true
+    }
+
+    /// Goes on with another disk, if there is such a one.
+    #[cold]
+    fn turn_to(&mut self, is_wanted: impl Fn(&Line) -> bool) -> bool {
+        let Some(line) = self.others.iter_mut().find(|line| is_wanted(line)) else { return false };
+        std::mem::swap(&mut self.device, &mut line.device);
+        std::mem::swap(&mut self.disk, &mut line.disk);
+        std::mem::swap(&mut self.submission, &mut line.submission);
+        std::mem::swap(&mut self.plug, &mut line.plug);
+        std::mem::swap(&mut self.is_plugged, &mut line.is_plugged);
+        true
+    }
+
+    /// What it has plugged for a disk that it is not submitting to.
+    pub(crate) fn take_other_plug(&mut self) -> Option<(u32, Plug)> {
+        let line = self.others.iter_mut().find(|line| line.is_plugged)?;
+        line.is_plugged = false;
+        Some((line.disk, std::mem::take(&mut line.plug)))
     }
 
     /// The submission did not get a tag: it goes on when the task is woken.
@@ -307,6 +362,10 @@ impl Task {
     /// The system call returns.
     #[inline]
     pub(crate) fn call_ended(&mut self, now: Instant) {
+        // The call ends when the plugs of all disks are flushed: it goes on with the next.
+        if !self.others.is_empty() && self.turn_to(|line| line.is_plugged) {
+            return;
+        }
         self.measurement.submitted(now, self.called.len() as u32, self.in_flight);
         for slot in self.called.drain(..) {
             self.slots[slot as usize].issued = now;
@@ -329,6 +388,7 @@ impl Task {
                 self.measurement.finished(&Finished {
                     op,
                     bytes: slot.bytes,
+                    priority: slot.priority,
                     created: slot.created,
                     issued,
                     reaped: now,
@@ -391,22 +451,24 @@ impl Task {
                     }
                 },
             };
+            // An fsync waits for what was submitted before it, and nothing is submitted beside it.
+            if io.op == Op::Flush && self.in_flight > 0 {
+                self.held_back = Some(io);
+                return None;
+            }
             if let Some(pacer) = &mut self.pacer {
                 let due = self.start + pacer.due(io.op);
                 if due > now {
                     self.held_back = Some(io);
                     return Some(due);
                 }
-                pacer.issued(io.op, io.bytes);
-            }
-            // An fsync waits for what was submitted before it, and nothing is submitted beside it.
-            if io.op == Op::Flush && self.in_flight > 0 {
-                self.held_back = Some(io);
-                return None;
+                pacer.issued(io.op, io.bytes, now.since(self.start));
             }
             let slot = self.free.pop()?;
             self.slots[slot as usize] = Slot {
                 op: Some(io.op),
+                device: io.file,
+                priority: io.priority,
                 offset_bytes: io.offset_bytes,
                 bytes: io.bytes,
                 left: (io.bytes / 512).max(u32::from(io.op != Op::Flush)),
@@ -446,7 +508,7 @@ impl Task {
             op,
             write_hint: 0,
             flags,
-            ioprio: self.ioprio,
+            ioprio: if slot.priority == IoPriority::UNSET { self.ioprio } else { slot.priority },
             io_context: self.io_context(),
             cgroup: self.cgroup,
             owner: u64::from(self.number) << 32 | u64::from(index),

@@ -1,16 +1,18 @@
 //! Whether the options of a job fit together, and what they come to.
 
+use std::sync::Arc;
+
 use hoistway_blk::{IoPriority, Nanos, PriorityClass};
 
 use crate::JobFileError;
 use crate::error::printable;
-use crate::generator::{Distribution, RandomGenerator, Sizes};
+use crate::generator::{Distribution, PriorityRule, RandomGenerator, Sizes};
 use crate::jobfile::{Document, Place, Section};
 use crate::options::OptionIndex;
 use crate::plan::{JobPlan, Origin};
 use crate::settings::{Modifier, Settings, Share};
 use crate::values::Amount;
-use crate::workload::{Rate, RateLimits, RateProcess, Think};
+use crate::workload::{Engine, Rate, RateLimits, RateProcess, Think};
 
 /// A job's options, and where they come from.
 pub(crate) struct JobContext<'a> {
@@ -35,10 +37,10 @@ impl JobContext<'_> {
     }
 
     /// File and line of `option`, or of the section.
-    fn origin(&self, option: &str) -> (std::sync::Arc<str>, u32) {
+    fn origin(&self, option: &str) -> (Arc<str>, u32) {
         let place = self.given(option).unwrap_or(self.section.place);
         let file = self.document.files.get(usize::from(place.file)).unwrap_or(&self.document.files[0]);
-        (std::sync::Arc::clone(file), place.line)
+        (Arc::clone(file), place.line)
     }
 }
 
@@ -60,6 +62,7 @@ pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
     }
     let smallest = s.direction.lanes().iter().map(|&lane| u64::from(sizes[lane].min())).min().unwrap_or(0);
     volume(context, smallest)?;
+    files(context)?;
     Ok(JobPlan {
         origin: Origin {
             section: context.section.name.clone(),
@@ -86,6 +89,12 @@ pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
         io_size: s.io_size,
         offset: s.offset,
         offset_increment: s.offset_increment,
+        file_bytes: s.filesize,
+        // As in fio, names are more than nrfiles.
+        files: if s.filenames.is_empty() { s.nrfiles.unsigned_abs() } else { s.filenames.len() as u64 },
+        open_files: s.openfiles.unsigned_abs(),
+        service: s.service,
+        priorities: priorities(context)?,
         number_ios: s.number_ios.unsigned_abs(),
         loops: s.loops.unsigned_abs(),
         time_based: s.time_based && s.runtime > Nanos::ZERO,
@@ -111,6 +120,61 @@ fn rates(context: &JobContext<'_>) -> Result<(), JobFileError> {
         return Err(context.error("thinktime_spin", "the spin is longer than thinktime"));
     }
     Ok(())
+}
+
+fn files(context: &JobContext<'_>) -> Result<(), JobFileError> {
+    let s = context.settings;
+    let Some((least, most)) = s.filesize else { return Ok(()) };
+    whole_sectors(context, "filesize", least)?;
+    whole_sectors(context, "filesize", most)?;
+    if !s.filenames.is_empty() && least != most {
+        let error = context.error("filesize", "a range of sizes, but the files have names");
+        return Err(error.hinting("give one size, or leave filename out"));
+    }
+    Ok(())
+}
+
+/// The priorities of single I/Os, if there are any.
+fn priorities(context: &JobContext<'_>) -> Result<Option<Arc<[PriorityRule]>>, JobFileError> {
+    let s = context.settings;
+    let c = &s.command_prio;
+    let is_split = c.split.0.iter().any(|split| !split.is_empty());
+    if !is_split && c.percent.0 == [0; 3] {
+        return Ok(None);
+    }
+    let option = if is_split { "cmdprio_bssplit" } else { "cmdprio_percentage" };
+    if is_split && c.percent.0 != [0; 3] {
+        let error = context.error(option, "cmdprio_bssplit and cmdprio_percentage exclude each other");
+        return Err(error.hinting("use one of them"));
+    }
+    if !matches!(s.engine, Engine::Libaio | Engine::IoUring) {
+        let message = format!("ioengine={} cannot give single I/Os a priority", s.engine.name());
+        return Err(context.error(option, &message).hinting("use libaio or io_uring, or prio for the whole job"));
+    }
+    let mut rules = Vec::new();
+    for lane in 0..2 {
+        let common = || priority(c.class.0[lane], c.level.0[lane]);
+        let mut rule = |bytes, percent, priority| {
+            if percent > 0 {
+                rules.push(PriorityRule { lane, bytes, percent, priority });
+            }
+        };
+        rule(0, c.percent.0[lane], common());
+        for share in &c.split.0[lane] {
+            let own = share.prio.map_or_else(common, |(class, level)| priority(class, level));
+            rule(share.bytes, share.percent, own);
+        }
+    }
+    Ok(if rules.is_empty() { None } else { Some(rules.into()) })
+}
+
+fn priority(class: u8, level: u8) -> IoPriority {
+    let class = match class {
+        1 => PriorityClass::RealTime,
+        3 => PriorityClass::Idle,
+        _ => PriorityClass::BestEffort,
+    };
+    IoPriority::new(class, level)
 }
 
 /// Larger than any device: below it, sums of sizes cannot overflow.
@@ -205,10 +269,18 @@ fn volume(context: &JobContext<'_>, smallest: u64) -> Result<(), JobFileError> {
             _ => {}
         }
     }
-    if let Some(Amount::Bytes(size)) = s.size
+    let files = if s.filenames.is_empty() { s.nrfiles.unsigned_abs() } else { s.filenames.len() as u64 };
+    if let Some(Amount::Bytes(whole)) = s.size
+        && let Amount::Bytes(size) = s.size.map_or(Amount::Bytes(0), |size| size.part_of(files))
+        && s.filesize.is_none()
         && size < smallest
     {
-        let message = format!("{size} bytes are smaller than a block of {smallest}");
+        let of = if files > 1 {
+            format!("{whole} bytes make {size} for each of {files} files, which")
+        } else {
+            format!("{size} bytes")
+        };
+        let message = format!("{of} are smaller than a block of {smallest}");
         return Err(context.error("size", &message).hinting("use a larger size, or a smaller bs"));
     }
     if let Amount::Bytes(offset) = s.offset {
@@ -267,12 +339,7 @@ pub(crate) fn io_priority(s: &Settings) -> Option<IoPriority> {
     if s.prio.is_none() && s.prio_class.is_none() {
         return None;
     }
-    let class = match s.prio_class {
-        Some(1) => PriorityClass::RealTime,
-        Some(3) => PriorityClass::Idle,
-        _ => PriorityClass::BestEffort,
-    };
-    Some(IoPriority::new(class, s.prio.unwrap_or(0)))
+    Some(priority(s.prio_class.unwrap_or(2), s.prio.unwrap_or(0)))
 }
 
 /// Tells of options that are given but have no effect, with fio as here.
@@ -292,6 +359,21 @@ pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn F
     }
     if !s.engine.is_asynchronous() && s.iodepth > 1 {
         tell(format!("[{name}] ioengine={} is synchronous: iodepth={} becomes 1.", s.engine.name(), s.iodepth));
+    }
+    if !s.replay.logs.is_empty() {
+        replay_notices(context, name.as_ref(), tell);
+        return;
+    }
+    if s.nrfiles > 1 && !s.filenames.is_empty() {
+        tell(format!("[{name}] nrfiles has no effect with filename, as in fio: there are {} files.", plan.files));
+    }
+    if plan.files == 1 && given("file_service_type") {
+        tell(format!("[{name}] file_service_type has no effect on a job with one file."));
+    }
+    if plan.priorities.is_none() && (given("cmdprio") || given("cmdprio_class")) {
+        tell(format!(
+            "[{name}] cmdprio and cmdprio_class have no effect without cmdprio_percentage or cmdprio_bssplit."
+        ));
     }
     if s.rand_seed.is_some() && s.rand_repeat {
         tell(format!("[{name}] randseed has no effect without randrepeat=0, as in fio."));
@@ -322,5 +404,42 @@ pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn F
     }
     if s.modifier == Modifier::None && given("rw_sequencer") {
         tell(format!("[{name}] rw_sequencer has no effect without rw=...:N."));
+    }
+}
+
+/// What a replay makes of the other options of its job, with fio as here (tried with fio 3.33).
+fn replay_notices(context: &JobContext<'_>, name: &str, tell: &mut dyn FnMut(String)) {
+    const NOT_READ: [&str; 19] = [
+        "rw",
+        "bs",
+        "bsrange",
+        "bssplit",
+        "size",
+        "io_size",
+        "filesize",
+        "offset",
+        "number_ios",
+        "loops",
+        "time_based",
+        "filename",
+        "nrfiles",
+        "directory",
+        "rate",
+        "rate_iops",
+        "fsync",
+        "fdatasync",
+        "randseed",
+    ];
+    let given: Vec<_> = NOT_READ.into_iter().filter(|option| context.given(option).is_some()).collect();
+    if !given.is_empty() {
+        tell(format!(
+            "[{name}] a replay takes its I/Os from the log, as in fio: without effect are {}.",
+            given.join(", ")
+        ));
+    }
+    if context.settings.replay.skipped.contains(&true) {
+        tell(format!(
+            "[{name}] replay_skip is done as the manual says; fio 3.33 does it only for blktrace recordings."
+        ));
     }
 }

@@ -17,6 +17,8 @@ mod jobfile;
 mod options;
 mod pace;
 mod plan;
+mod replay;
+mod service;
 mod settings;
 mod values;
 mod workload;

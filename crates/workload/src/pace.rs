@@ -1,8 +1,11 @@
 //! When the next I/O of a process with a limited rate is due.
 
+use std::sync::Arc;
+
 use hoistway_blk::{Nanos, Op};
 
 use crate::generator::{Purpose, Stream, lane_of};
+use crate::replay::{Pause, Replay};
 use crate::workload::{Rate, RateLimits, RateProcess};
 
 /// Tells when the next I/O of a process with `rate` or `rate_iops` is due. Times count from the start of the
@@ -14,6 +17,17 @@ pub struct Pacer {
     lanes: [Lane; 3],
     process: RateProcess,
     stream: Stream,
+    /// The pauses of a log instead.
+    replay: Option<Replayed>,
+}
+
+/// Where a replay is.
+#[derive(Clone, Debug)]
+struct Replayed {
+    replay: Arc<Replay>,
+    next: usize,
+    /// When the last I/O was issued.
+    last: Nanos,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +60,28 @@ impl Pacer {
             lanes: limits.map(lane),
             process: rate.process,
             stream: Stream::new(seed, u64::from(process), Purpose::Pace),
+            replay: None,
         }
+    }
+
+    /// Of a replay that keeps the pauses of its log. As in fio, time that an I/O took beyond its pause is not made up
+    /// for.
+    pub(crate) fn of_replay(replay: &Arc<Replay>) -> Pacer {
+        let rate = Rate { limits: RateLimits::Ios([0; 3]), process: RateProcess::Linear };
+        let replayed = Replayed { replay: Arc::clone(replay), next: 0, last: Nanos::ZERO };
+        Pacer { replay: Some(replayed), ..Pacer::new(rate, 0, 0, 0) }
     }
 
     /// When the next I/O of this kind may be issued, from the start of the job. A flush is never held back.
     #[must_use]
     pub fn due(&self, op: Op) -> Nanos {
+        if let Some(replayed) = &self.replay {
+            return match replayed.replay.records.get(replayed.next).map(|record| record.pause) {
+                Some(Pause::After(gap)) => Nanos(replayed.last.0.saturating_add(gap.0)),
+                Some(Pause::Until(at)) => at,
+                None => Nanos::ZERO,
+            };
+        }
         lane_of(op).map_or(Nanos::ZERO, |lane| self.lanes[lane].due)
     }
 
@@ -68,8 +98,13 @@ impl Pacer {
         if due <= now || due <= other_due { (wanted, due.max(now)) } else { (other, other_due.max(now)) }
     }
 
-    /// An I/O of `bytes` was issued.
-    pub fn issued(&mut self, op: Op, bytes: u32) {
+    /// An I/O of `bytes` was issued `now`.
+    pub fn issued(&mut self, op: Op, bytes: u32, now: Nanos) {
+        if let Some(replayed) = &mut self.replay {
+            replayed.next += 1;
+            replayed.last = now;
+            return;
+        }
         let Some(lane) = lane_of(op).map(|lane| &mut self.lanes[lane]).filter(|lane| lane.per_second > 0) else {
             return;
         };
@@ -101,17 +136,17 @@ mod tests {
         let mut pacer = rate(RateLimits::Ios([200, 0, 0]), RateProcess::Linear);
         assert_eq!(pacer.due(Op::Read), Nanos::ZERO);
         for i in 1..=10 {
-            pacer.issued(Op::Read, 4096);
+            pacer.issued(Op::Read, 4096, Nanos::ZERO);
             assert_eq!(pacer.due(Op::Read), Nanos::from_millis(5 * i));
         }
-        pacer.issued(Op::Write, 4096);
+        pacer.issued(Op::Write, 4096, Nanos::ZERO);
         assert_eq!(pacer.due(Op::Write), Nanos::ZERO);
     }
 
     #[test]
     fn a_rate_in_bytes_counts_bytes() {
         let mut pacer = rate(RateLimits::Bytes([0, 1_000_000, 0]), RateProcess::Linear);
-        pacer.issued(Op::Write, 500_000);
+        pacer.issued(Op::Write, 500_000, Nanos::ZERO);
         assert_eq!(pacer.due(Op::Write), Nanos::from_millis(500));
     }
 
@@ -121,7 +156,7 @@ mod tests {
         let mut gaps = Vec::new();
         for _ in 0..20_000 {
             let before = pacer.due(Op::Read);
-            pacer.issued(Op::Read, 4096);
+            pacer.issued(Op::Read, 4096, Nanos::ZERO);
             gaps.push((pacer.due(Op::Read).0 - before.0) as f64 / 1e6);
         }
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -133,9 +168,9 @@ mod tests {
     fn a_mix_switches_to_the_direction_that_is_due() {
         let mut pacer = rate(RateLimits::Ios([100, 100, 0]), RateProcess::Linear);
         assert_eq!(pacer.choose(Op::Read, Nanos::ZERO), (Op::Read, Nanos::ZERO));
-        pacer.issued(Op::Read, 4096);
+        pacer.issued(Op::Read, 4096, Nanos::ZERO);
         assert_eq!(pacer.choose(Op::Read, Nanos::ZERO), (Op::Write, Nanos::ZERO));
-        pacer.issued(Op::Write, 4096);
+        pacer.issued(Op::Write, 4096, Nanos::ZERO);
         assert_eq!(pacer.choose(Op::Read, Nanos::ZERO), (Op::Read, Nanos::from_millis(10)));
     }
 }

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use hoistway_blk::Op;
+
 use crate::JobFileError;
-use crate::generator::{Distribution, Generator, RandomGenerator, Sizes};
+use crate::generator::{Distribution, Generator, PriorityRule, RandomGenerator, Sizes};
+use crate::replay::Replay;
+use crate::service::FileService;
 use crate::settings::{Direction, Modifier, Sequencer};
 use crate::values::Amount;
 
@@ -15,11 +19,22 @@ pub struct IoPlan {
     pub(crate) process: u32,
     /// Which clone of its job it is.
     pub(crate) clone: u32,
-    /// A file of its own, if it does not use a file or device that has a name.
-    pub(crate) own_file: Option<OwnFile>,
+    /// Its files, in the order in which it uses them.
+    pub(crate) files: Arc<[PlacedFile]>,
+    /// What it does instead of all that its job says.
+    pub(crate) replay: Option<Arc<Replay>>,
 }
 
-/// Where the file of a process without `filename` lies on the device.
+/// A file of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedFile {
+    /// Which of the process's devices it is on.
+    pub(crate) device: u8,
+    /// A file of its own, if it is not a file or device that has a name.
+    pub(crate) own: Option<OwnFile>,
+}
+
+/// Where a file of a process without `filename` lies on the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnFile {
     pub(crate) start_bytes: u64,
@@ -52,6 +67,15 @@ pub(crate) struct JobPlan {
     pub(crate) io_size: Option<Amount>,
     pub(crate) offset: Amount,
     pub(crate) offset_increment: Amount,
+    /// Size of each file, if it is given; the least and the most.
+    pub(crate) file_bytes: Option<(u64, u64)>,
+    /// How many files `size` is divided among.
+    pub(crate) files: u64,
+    /// 0 for all.
+    pub(crate) open_files: u64,
+    pub(crate) service: FileService,
+    /// Shares of I/Os that have a priority of their own.
+    pub(crate) priorities: Option<Arc<[PriorityRule]>>,
     /// 0 for no limit.
     pub(crate) number_ios: u64,
     pub(crate) loops: u64,
@@ -76,66 +100,114 @@ pub(crate) struct Region {
     pub(crate) bytes: u64,
     /// Bytes of the whole file or device, of which percentages are taken.
     pub(crate) whole: u64,
+    /// Which of the process's devices it is on.
+    pub(crate) device: u8,
 }
 
 impl IoPlan {
-    /// The I/Os of this plan on a device of `device_bytes`. The same `seed` gives the same I/Os, on any
+    /// The I/Os of this plan on devices of `device_bytes` each. The same `seed` gives the same I/Os, on any
     /// machine; each process of a workload has random numbers of its own.
     ///
     /// # Errors
-    /// If the region of the job does not fit the device, or is smaller than a block.
+    /// As for [`IoPlan::generator_on`].
     pub fn generator(&self, seed: u64, device_bytes: u64) -> Result<Generator, JobFileError> {
-        let region = self.region(device_bytes)?;
-        Ok(Generator::new(self, region, seed))
+        self.generator_on(seed, |_| device_bytes)
+    }
+
+    /// The I/Os of this plan on devices whose sizes are known by their places in
+    /// [`Process::files`](crate::Process::files).
+    ///
+    /// # Errors
+    /// If the region of the job does not fit a device, or is smaller than a block.
+    pub fn generator_on(&self, seed: u64, device_bytes: impl Fn(usize) -> u64) -> Result<Generator, JobFileError> {
+        if let Some(replay) = &self.replay {
+            replay.check(&device_bytes)?;
+            return Ok(Generator::new(self, &[], seed));
+        }
+        // One file, as almost always, needs no list.
+        if let [file] = *self.files {
+            return Ok(Generator::new(self, &[self.region(file, &device_bytes)?], seed));
+        }
+        let regions: Result<Vec<_>, _> = self.files.iter().map(|file| self.region(*file, &device_bytes)).collect();
+        Ok(Generator::new(self, &regions?, seed))
     }
 
     /// The smallest block that it reads, writes or trims, in bytes.
     #[must_use]
     pub fn block_bytes_min(&self) -> u32 {
-        self.active_sizes().map(Sizes::min).min().unwrap_or(0)
+        match &self.replay {
+            Some(replay) => replay.sizes().min().unwrap_or(0),
+            None => self.active_sizes().map(Sizes::min).min().unwrap_or(0),
+        }
     }
 
     /// The largest block that it reads, writes or trims, in bytes.
     #[must_use]
     pub fn block_bytes_max(&self) -> u32 {
-        self.active_sizes().map(Sizes::max).max().unwrap_or(0)
+        match &self.replay {
+            Some(replay) => replay.sizes().max().unwrap_or(0),
+            None => self.active_sizes().map(Sizes::max).max().unwrap_or(0),
+        }
     }
 
     /// Whether it writes or trims.
     #[must_use]
     pub fn modifies(&self) -> bool {
-        self.job.direction != Direction::Read
+        match &self.replay {
+            Some(replay) => replay.has(|op| matches!(op, Op::Write | Op::Discard)),
+            None => self.job.direction != Direction::Read,
+        }
     }
 
     /// Whether it goes over its region at random, not from one end to the other.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        self.job.random
+        self.replay.as_ref().map_or(self.job.random, |replay| replay.is_random())
+    }
+
+    /// Whether some of its I/Os have a priority of their own (`cmdprio_percentage`).
+    #[must_use]
+    pub fn has_priorities(&self) -> bool {
+        self.job.priorities.is_some()
+    }
+
+    /// Whether its I/Os come from a log (`read_iolog`).
+    #[must_use]
+    pub fn is_replay(&self) -> bool {
+        self.replay.is_some()
     }
 
     /// Whether it asks for flushes (`fsync`, `fdatasync`).
     #[must_use]
     pub fn flushes(&self) -> bool {
-        self.job.sync_every.iter().any(|every| *every > 0)
+        match &self.replay {
+            Some(replay) => replay.has(|op| op == Op::Flush),
+            None => self.job.sync_every.iter().any(|every| *every > 0),
+        }
     }
 
-    /// Where it works on a device of `device_bytes`: first byte and length.
+    /// Where it works on devices of `device_bytes` each: for each of its files the first byte and the length. Nothing
+    /// for a replay.
     ///
     /// # Errors
     /// As for [`IoPlan::generator`].
-    pub fn range(&self, device_bytes: u64) -> Result<(u64, u64), JobFileError> {
-        self.region(device_bytes).map(|region| (region.start, region.bytes))
+    pub fn ranges(&self, device_bytes: u64) -> Result<Vec<(u64, u64)>, JobFileError> {
+        let range =
+            |file: &PlacedFile| self.region(*file, &|_| device_bytes).map(|region| (region.start, region.bytes));
+        self.files.iter().map(range).collect()
     }
 
     fn active_sizes(&self) -> impl Iterator<Item = &Sizes> {
         self.job.direction.lanes().iter().map(|&lane| &self.job.sizes[lane])
     }
 
-    fn region(&self, device_bytes: u64) -> Result<Region, JobFileError> {
+    fn region(&self, file: PlacedFile, device_bytes: &dyn Fn(usize) -> u64) -> Result<Region, JobFileError> {
         let job = &*self.job;
-        let (base, whole) = match self.own_file {
-            Some(file) => (file.start_bytes, file.bytes),
-            None => (0, device_bytes),
+        let device_bytes = device_bytes(usize::from(file.device));
+        let (base, whole) = match (file.own, job.file_bytes) {
+            (Some(own), _) => (own.start_bytes, own.bytes),
+            (None, Some((_, most))) => (0, most),
+            (None, None) => (0, device_bytes),
         };
         if base.saturating_add(whole) > device_bytes {
             let message = format!("the files of the jobs need {} bytes, the device has {device_bytes}", base + whole);
@@ -151,7 +223,9 @@ impl IoPlan {
             return Err(error.on_option("offset").hinting("use a larger device, or a smaller offset"));
         };
         let room = whole - offset;
-        let bytes = match job.size {
+        // With a size of the files, size is only how much is done; without one it is divided among them.
+        let size = job.size.filter(|_| job.file_bytes.is_none()).map(|size| size.part_of(job.files));
+        let bytes = match size {
             None => room,
             Some(Amount::Percent(percent)) => Amount::Percent(percent).of(whole).min(room),
             Some(Amount::Bytes(bytes)) if bytes <= room => bytes,
@@ -166,7 +240,7 @@ impl IoPlan {
             let message = format!("the region of {bytes} bytes is smaller than a block of {block}");
             return Err(self.size_error(&message).hinting("use a larger device or size, or a smaller bs"));
         }
-        Ok(Region { start: base + offset, bytes, whole })
+        Ok(Region { start: base + offset, bytes, whole, device: file.device })
     }
 
     fn size_error(&self, message: &str) -> JobFileError {

@@ -6,6 +6,8 @@ use hoistway_blk::Nanos;
 
 use crate::generator::{Distribution, RandomGenerator};
 use crate::options;
+use crate::replay::ReplaySettings;
+use crate::service::FileService;
 use crate::values::{Amount, KbBase, PerDirection};
 use crate::workload::{Engine, RateProcess, ThinkBlocks, WriteSync};
 
@@ -46,6 +48,35 @@ pub(crate) struct Share {
     pub(crate) percent: Option<u8>,
 }
 
+/// One entry of `cmdprio_bssplit`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PrioShare {
+    pub(crate) bytes: u64,
+    pub(crate) percent: u8,
+    /// Class and level of its own.
+    pub(crate) prio: Option<(u8, u8)>,
+}
+
+/// The options `cmdprio...`, for reads, writes and trims; trims have none.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandPrio {
+    pub(crate) percent: PerDirection<u8>,
+    pub(crate) class: PerDirection<u8>,
+    pub(crate) level: PerDirection<u8>,
+    pub(crate) split: PerDirection<Vec<PrioShare>>,
+}
+
+impl Default for CommandPrio {
+    fn default() -> Self {
+        CommandPrio {
+            percent: PerDirection([0; 3]),
+            class: PerDirection([1; 3]),
+            level: PerDirection([0; 3]),
+            split: PerDirection(Default::default()),
+        }
+    }
+}
+
 /// The options of one job. Defaults are fio's.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -61,8 +92,17 @@ pub(crate) struct Settings {
     pub(crate) time_based: bool,
     pub(crate) ramp_time: Nanos,
     // Files and volume.
-    pub(crate) filename: Option<String>,
-    pub(crate) directory: Option<String>,
+    /// None for files of the process's own.
+    pub(crate) filenames: Vec<String>,
+    pub(crate) directories: Vec<String>,
+    pub(crate) filename_format: Option<String>,
+    pub(crate) nrfiles: i64,
+    /// 0 for all.
+    pub(crate) openfiles: i64,
+    pub(crate) service: FileService,
+    /// Least and most bytes of a file.
+    pub(crate) filesize: Option<(u64, u64)>,
+    pub(crate) replay: ReplaySettings,
     pub(crate) direct: bool,
     pub(crate) kb_base: KbBase,
     pub(crate) size: Option<Amount>,
@@ -109,6 +149,7 @@ pub(crate) struct Settings {
     // Priority and placement.
     pub(crate) prio: Option<u8>,
     pub(crate) prio_class: Option<u8>,
+    pub(crate) command_prio: CommandPrio,
     pub(crate) nice: i8,
     pub(crate) cgroup: Option<String>,
     pub(crate) cgroup_weight: Option<u32>,
@@ -133,8 +174,14 @@ impl Default for Settings {
             runtime: Nanos::ZERO,
             time_based: false,
             ramp_time: Nanos::ZERO,
-            filename: None,
-            directory: None,
+            filenames: Vec::new(),
+            directories: Vec::new(),
+            filename_format: None,
+            nrfiles: 1,
+            openfiles: 0,
+            service: FileService::default(),
+            filesize: None,
+            replay: ReplaySettings::default(),
             direct: false,
             kb_base: KbBase::default(),
             size: None,
@@ -177,6 +224,7 @@ impl Default for Settings {
             rate_process: RateProcess::Linear,
             prio: None,
             prio_class: None,
+            command_prio: CommandPrio::default(),
             nice: 0,
             cgroup: None,
             cgroup_weight: None,

@@ -44,7 +44,7 @@ impl Workload {
     /// ```
     pub fn parse(text: &str, file_name: &str, environment: &Environment<'_>) -> Result<Workload, JobFileError> {
         let document = jobfile::read(text, file_name, environment)?;
-        build::workload(&document, text)
+        build::workload(&document, text, environment)
     }
 }
 
@@ -108,8 +108,8 @@ pub struct Process {
     pub cgroup_weight: Option<u32>,
     /// The CPUs that it may run on, sorted; `None` for all.
     pub cpus_allowed: Option<Arc<[u32]>>,
-    /// Its file or device: index into [`Workload::files`].
-    pub file: u32,
+    /// The devices that it uses, each once: indices into [`Workload::files`].
+    pub files: Arc<[u32]>,
     /// If its I/Os are wanted for log files, the window over which entries are averaged; zero for an entry each. A job
     /// file alone asks for none: whoever runs it does.
     pub log: Option<Nanos>,
@@ -123,6 +123,9 @@ impl Process {
     /// The pacer of its rate limits, if it has any. The same `seed` gives the same gaps.
     #[must_use]
     pub fn pacer(&self, seed: u64) -> Option<Pacer> {
+        if let Some(replay) = self.plan.replay.as_ref().filter(|replay| replay.has_pauses()) {
+            return Some(Pacer::of_replay(replay));
+        }
         self.rate.map(|rate| Pacer::new(rate, self.plan.block_bytes_min(), seed, self.index))
     }
 }

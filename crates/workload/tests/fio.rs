@@ -1,29 +1,24 @@
 //! The same jobs with fio itself: what it logs must be what is generated here, number for number where the
 //! order is not random, and in counts, coverage and shares where it is.
 
+mod fio_run;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 
-use hoistway_blk::Op;
+use hoistway_blk::{IoPriority, Op};
 use hoistway_workload::{Environment, Io, Workload};
 
 /// What a process of fio did, from its I/O log; `None` if fio is not installed.
 fn logged_by_fio(test: &str, options: &str) -> Option<Vec<Io>> {
-    if Command::new("fio").arg("--version").output().is_err() {
-        // A test machine without fio would report success for nothing.
-        assert!(std::env::var_os("CI").is_none(), "fio is not installed");
-        eprintln!("skipped: fio is not installed");
+    if !fio_run::is_installed() {
         return None;
     }
-    let directory: PathBuf = std::env::temp_dir().join(format!("hoistway-fio-{}-{test}", std::process::id()));
-    fs::create_dir_all(&directory).expect("a temporary directory");
-    let (job, log) = (directory.join("job.fio"), directory.join("log"));
+    let directory = fio_run::directory(test);
+    let log = directory.join("log");
     // The null engine does no I/O, but goes through everything that decides about it.
     let text = format!("[a]\nioengine=null\nfilename=nothing\nwrite_iolog={}\n{options}\n", log.display());
-    fs::write(&job, text).expect("a job file");
-    let output = Command::new("fio").arg(&job).current_dir(&directory).output().expect("fio");
+    let output = fio_run::run(&directory, &text);
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
     let log = fs::read_to_string(&log).expect("an I/O log");
     fs::remove_dir_all(&directory).expect("the directory is there");
@@ -38,10 +33,14 @@ fn io_of(line: &str) -> Option<Io> {
         "read" => Op::Read,
         "write" => Op::Write,
         "trim" => Op::Discard,
-        "sync" | "datasync" => return Some(Io { op: Op::Flush, offset_bytes: 0, bytes: 0 }),
+        "sync" | "datasync" => return Some(io(Op::Flush, 0, 0)),
         _ => return None,
     };
-    Some(Io { op, offset_bytes: offset.parse().ok()?, bytes: length.parse().ok()? })
+    Some(io(op, offset.parse().ok()?, length.parse().ok()?))
+}
+
+fn io(op: Op, offset_bytes: u64, bytes: u32) -> Io {
+    Io { op, file: 0, priority: IoPriority::UNSET, bytes, offset_bytes }
 }
 
 fn generated(options: &str) -> Vec<Io> {

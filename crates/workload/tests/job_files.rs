@@ -98,7 +98,7 @@ fn options_without_effect_are_told_in_one_notice_and_the_scheduler_in_another() 
 fn clones_without_a_filename_have_files_side_by_side() {
     let workload = valid(include_str!("data/suse-cfq-dd.fio"));
     assert_eq!(workload.files, ["/mnt"]);
-    let ranges: Vec<_> = workload.processes.iter().map(|p| p.plan.range(1 << 30).unwrap()).collect();
+    let ranges: Vec<_> = workload.processes.iter().map(|p| p.plan.ranges(1 << 30).unwrap()[0]).collect();
     assert_eq!(ranges[0], (0, 10_485_760));
     assert!(ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
     let error = workload.processes[31].plan.generator(1, 1 << 28).unwrap_err().to_string();
@@ -111,7 +111,7 @@ fn clones_without_a_filename_have_files_side_by_side() {
 fn a_global_section_concerns_only_the_jobs_after_it() {
     let text = "[global]\nfilename=/dev/a\ndirect=1\n[a]\n[global]\nbs=8k\nfilename=/dev/b\n[b]\nbs=512\n[c]\n";
     let workload = valid(text);
-    let blocks: Vec<_> = workload.processes.iter().map(|p| (p.plan.block_bytes_min(), p.file)).collect();
+    let blocks: Vec<_> = workload.processes.iter().map(|p| (p.plan.block_bytes_min(), p.files[0])).collect();
     assert_eq!(blocks, [(4096, 0), (512, 1), (8192, 1)]);
     assert_eq!(workload.files, ["/dev/a", "/dev/b"]);
     assert_eq!(workload.global_options, [("filename", "/dev/b"), ("direct", "1"), ("bs", "8k")].map(owned));
@@ -146,6 +146,31 @@ fn priorities_are_what_fio_sets() {
     assert_eq!(priority("prioclass=1\nprio=5"), Some(IoPriority::new(PriorityClass::RealTime, 5)));
     assert_eq!(priority("prioclass=3").map(IoPriority::class), Some(PriorityClass::Idle));
     assert_eq!(process("nice=-5").nice, -5);
+}
+
+#[test]
+fn several_files_are_devices_of_their_own_or_lie_side_by_side() {
+    let named = valid("[a]\nfilename=/dev/a:/dev/b\\:1:/dev/a\ndirect=1\n[b]\nfilename=/dev/b\\:1\ndirect=1\n");
+    assert_eq!(named.files, ["/dev/a", "/dev/b:1"]);
+    assert_eq!(*named.processes[0].files, [0, 1]);
+    assert_eq!(*named.processes[1].files, [1]);
+    assert_eq!(named.processes[0].plan.ranges(1 << 20).unwrap(), [(0, 1 << 20); 3]);
+    let own = valid("[a]\ndirectory=/x:/y\nnrfiles=2\nsize=16k\nnumjobs=3\ndirect=1\n");
+    assert_eq!(own.files, ["/x", "/y"]);
+    let places: Vec<_> = own.processes.iter().map(|p| (p.files[0], p.plan.ranges(1 << 20).unwrap())).collect();
+    let (first, second) = (vec![(0, 8192), (8192, 8192)], vec![(16384, 8192), (24576, 8192)]);
+    assert_eq!(places, [(0, first.clone()), (1, first), (0, second)]);
+}
+
+#[test]
+fn files_of_the_same_made_name_are_shared() {
+    let text = "[global]\ndirect=1\nsize=8k\nnrfiles=2\nfilename_format=f.$filenum\n[a]\n[b]\n[c]\nfilename_format=$jobname.$jobnum.$filenum\n";
+    let workload = valid(text);
+    let ranges: Vec<_> = workload.processes.iter().map(|p| p.plan.ranges(1 << 20).unwrap()).collect();
+    assert_eq!(ranges[0], ranges[1]);
+    assert_eq!(ranges[2], [(8192, 4096), (12288, 4096)]);
+    let grown = parse(&format!("{text}[d]\nsize=16k\n")).unwrap_err().to_string();
+    assert!(grown.contains("filename_format: \"f.0\" has 4096 bytes in an earlier process, and 8192 here"), "{grown}");
 }
 
 #[test]
@@ -213,8 +238,42 @@ fn errors_name_place_option_fault_and_remedy() {
             "[a] ioengine: the engine \"mmap\" is not supported (use one of libaio, io_uring, posixaio, psync, sync, vsync, pvsync, pvsync2)",
         ),
         (
-            "filename=/dev/a:/dev/b",
-            "[a] filename: several files in one job are not supported (write one job for each file, or \\: for a colon in a name)",
+            "filename=/dev/a::/dev/b",
+            "[a] filename: the name of a file is empty (names stand between colons; write \\: for a colon in a name)",
+        ),
+        ("nrfiles=0", "[a] nrfiles: \"0\" is out of range (expected a whole number from 1 to 65536)"),
+        (
+            "file_service_type=roundrobin:x",
+            "[a] file_service_type: \"x\" is not a number (expected a whole number from 1 to 4294967295)",
+        ),
+        (
+            "file_service_type=best",
+            "[a] file_service_type: \"best\" is not one of its values (expected roundrobin, sequential, random, zipf, pareto, normal or gauss)",
+        ),
+        (
+            "filesize=4k-8k",
+            "[a] filesize: a range of sizes, but the files have names (give one size, or leave filename out)",
+        ),
+        (
+            "cmdprio_percentage=20",
+            "[a] cmdprio_percentage: ioengine=psync cannot give single I/Os a priority (use libaio or io_uring, or prio for the whole job)",
+        ),
+        (
+            "cmdprio_bssplit=4k/60:4k/50",
+            "[a] cmdprio_bssplit: the percentages for 4096 bytes add up to 110 (expected at most 100 for each size)",
+        ),
+        (
+            "cmdprio_bssplit=4k/60/1",
+            "[a] cmdprio_bssplit: \"4k/60/1\" is not an entry (expected size/percent or size/percent/class/level)",
+        ),
+        ("replay_align=3000", "[a] replay_align: \"3000\" is not a power of two (such as 512 or 4k)"),
+        (
+            "replay_skip=flush",
+            "[a] replay_skip: \"flush\" is not one of its values (expected read, write, trim or sync)",
+        ),
+        (
+            "read_iolog=log",
+            "[a] read_iolog: cannot read the log \"log\": there are no logs to read here (expected an I/O log of fio, version 2 or 3)",
         ),
         (
             "zonemode=zbd",
@@ -301,7 +360,7 @@ fn what_does_not_fit_the_device_is_an_error_with_its_line() {
 fn regions_follow_offset_size_and_increment() {
     let ranges = |options: &str| {
         let text = format!("[a]\nfilename=x\ndirect=1\nnumjobs=3\n{options}\n");
-        let range = |p: &hoistway_workload::Process| p.plan.range(1 << 20).unwrap();
+        let range = |p: &hoistway_workload::Process| p.plan.ranges(1 << 20).unwrap()[0];
         valid(&text).processes.iter().map(range).collect::<Vec<_>>()
     };
     assert_eq!(ranges("")[0], (0, 1 << 20));

@@ -13,7 +13,12 @@ fn survives(text: &str) {
         Some("missing") => Err(io::Error::from(io::ErrorKind::NotFound)),
         _ => Ok("bs=8k\ninclude x\n".to_owned()),
     };
-    let environment = Environment { variable: &variable, include: &include, cpus: 2, ..Environment::empty() };
+    let log = |path: &Path| match path.to_str() {
+        Some("missing") => Err(io::Error::from(io::ErrorKind::NotFound)),
+        _ => Ok(LOG.as_bytes().to_vec()),
+    };
+    let environment =
+        Environment { variable: &variable, include: &include, log: &log, cpus: 2, ..Environment::empty() };
     match Workload::parse(text, "jobs.fio", &environment) {
         Ok(workload) => {
             for process in workload.processes.iter().take(3) {
@@ -27,7 +32,7 @@ fn survives(text: &str) {
                 }
                 let mut pacer = process.pacer(1);
                 if let Some(pacer) = &mut pacer {
-                    pacer.issued(hoistway_blk::Op::Write, u32::MAX);
+                    pacer.issued(hoistway_blk::Op::Write, u32::MAX, hoistway_blk::Nanos::ZERO);
                 }
             }
         }
@@ -38,6 +43,9 @@ fn survives(text: &str) {
         }
     }
 }
+
+const LOG: &str = "fio version 3 iolog\n0 x add\n0 x open\n10 x read 0 4096\n20 y write 4096 512\n30 x sync 0 0\n\
+                   900 y trim 8192 8192\n950 x close\n";
 
 const VALID: &[&str] = &[
     include_str!("data/habr-ssd.fio"),
@@ -82,6 +90,10 @@ fn every_option_survives_every_kind_of_value() {
         "é",
         "\u{202e}",
         "a:b",
+        "random:3",
+        "gauss:99",
+        "4k/50/2/3:8k/10,4k/100",
+        "read,sync",
         "\\:",
         "${",
         "${A}",
@@ -127,6 +139,38 @@ proptest! {
     #[test]
     fn random_lines_of_plausible_text_are_survived(text in "(\\[[a-z]{0,6}\\]?\n|(rw|bs|size|offset|include|bssplit|filename|numjobs|direct|loops) ?=? ?[0-9a-z%$\\{\\}:,/.*;#-]{0,12}\n){0,12}") {
         survives(&text);
+    }
+
+    #[test]
+    fn mutated_logs_are_survived(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        is_2 in any::<bool>(),
+    ) {
+        let mut bytes = if is_2 {
+            b"fio version 2 iolog\nx add\nx read 0 4096\nx wait 5 0\ny write 4096 512\nx datasync 0 0\n".to_vec()
+        } else {
+            LOG.as_bytes().to_vec()
+        };
+        for (at, byte) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let log = |_: &Path| Ok(bytes.clone());
+        let environment = Environment { log: &log, ..Environment::empty() };
+        match Workload::parse("[a]\ndirect=1\nread_iolog=log\n", "jobs.fio", &environment) {
+            Ok(workload) => {
+                for device_bytes in [0, 4096, 1 << 30, u64::MAX] {
+                    if let Ok(generator) = workload.processes[0].plan.generator(1, device_bytes) {
+                        assert!(generator.count() < 10);
+                    }
+                }
+            }
+            Err(error) => {
+                let message = error.to_string();
+                assert!(message.starts_with("log:") || message.starts_with("jobs.fio:"), "{message}");
+                assert!(!message.contains('\n') && message.len() < 1500, "{message}");
+            }
+        }
     }
 
     #[test]

@@ -76,7 +76,9 @@ fn options_that_some_schedulers_ignore_are_told() {
         let arguments = [&["compare", "-", "--runtime", "20ms"], arguments].concat();
         succeeded(hoistway().args(arguments).write_stdin(job))
     };
-    assert!(table(&[]).contains("prioclass, nice or prio (low): no effect with none, kyber, noop, deadline; "));
+    assert!(
+        table(&[]).contains("prioclass, nice, prio or cmdprio (low): no effect with none, kyber, noop, deadline; ")
+    );
     assert!(!table(&["--schedulers", "bfq,cfq"]).contains("no effect"));
 }
 

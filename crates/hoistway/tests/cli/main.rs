@@ -7,6 +7,7 @@ mod ending;
 mod explain;
 mod fio_files;
 mod formats;
+mod loads;
 mod refusals;
 mod repeats;
 mod scenarios;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::calendar::time_text;
 use super::distribution::{LatencyPercents, level_percents, six_decimals};
-use super::schema::{DirectionStats, DiskUtil, Job, LatencyStats, Output, SyncStats};
+use super::schema::{DirectionStats, DiskUtil, Job, LatencyStats, Output, PriorityStats, SyncStats};
 use crate::histogram::LatencyHistogram;
-use crate::measurement::{BatchLevels, DepthLevels, Direction, ProcessResult};
+use crate::measurement::{BatchLevels, DepthLevels, Direction, PriorityLatency, ProcessResult};
 use crate::ordered_map::OrderedMap;
 use crate::rate::per_second;
 use crate::samples::SampleStats;
@@ -162,6 +162,7 @@ fn direction_stats(
     let mut lat = LatencyHistogram::new();
     let mut bandwidth = SampleStats::default();
     let mut iops = SampleStats::default();
+    let mut prios = BTreeMap::<u16, PriorityLatency>::new();
     for process in members {
         let measured = process.direction(direction);
         slat.merge(&measured.slat);
@@ -169,6 +170,11 @@ fn direction_stats(
         lat.merge(&measured.lat);
         bandwidth.add_parallel(&measured.bandwidth);
         iops.add_parallel(&measured.iops);
+        for of in &measured.prios {
+            let all = prios.entry(of.ioprio).or_default();
+            all.clat.merge(&of.clat);
+            all.lat.merge(&of.lat);
+        }
     }
     let mut totals = Totals::default();
     members.iter().for_each(|process| totals.add(direction, process));
@@ -190,7 +196,7 @@ fn direction_stats(
         slat_ns: latency_stats(&slat, choice.slat, parameters),
         clat_ns: latency_stats(&clat, choice.clat, parameters),
         lat_ns: latency_stats(&lat, choice.lat, parameters),
-        prios: None,
+        prios: (prios.len() > 1).then(|| prios.iter().map(|(&ioprio, of)| priority(ioprio, of, parameters)).collect()),
         bw_min: bandwidth.min(),
         bw_max: bandwidth.max(),
         // The samples may cover less than the runtime, so their mean may exceed the group's: fio cuts it off, too.
@@ -204,6 +210,17 @@ fn direction_stats(
         iops_stddev: six_decimals(iops.stddev()),
         iops_samples: iops.count(),
         cachehit: None,
+    }
+}
+
+fn priority(ioprio: u16, of: &PriorityLatency, parameters: &OutputParameters) -> PriorityStats {
+    // Tried with fio 3.33: completion latencies, unless total ones have the percentiles.
+    let is_total = parameters.percentiles.lat;
+    PriorityStats {
+        prioclass: (ioprio >> 13) as u8,
+        prio: (ioprio & 7) as u8,
+        clat_ns: (!is_total).then(|| latency_stats(&of.clat, parameters.percentiles.clat, parameters)),
+        lat_ns: is_total.then(|| latency_stats(&of.lat, true, parameters)),
     }
 }
 

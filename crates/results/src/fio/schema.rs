@@ -131,7 +131,7 @@ pub struct DirectionStats {
     pub clat_ns: LatencyStats,
     /// Total latency.
     pub lat_ns: LatencyStats,
-    /// Total latency by priority, if several were used.
+    /// Latency by priority, if several were used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prios: Option<Vec<PriorityStats>>,
     /// Smallest sample of the bandwidth, KiB/s.
@@ -184,15 +184,19 @@ pub struct LatencyStats {
     pub bins: Option<OrderedMap<u64>>,
 }
 
-/// Total latency of the I/Os of one priority.
+/// Latency of the I/Os of one priority: of completion, or in total with `lat_percentiles=1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PriorityStats {
     /// Class: 0 none, 1 real time, 2 best effort, 3 idle.
     pub prioclass: u8,
     /// Level, 0 (highest) to 7.
     pub prio: u8,
-    /// The latencies.
-    pub lat_ns: LatencyStats,
+    /// Completion latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clat_ns: Option<LatencyStats>,
+    /// Total latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lat_ns: Option<LatencyStats>,
 }
 
 /// fsyncs of a job.

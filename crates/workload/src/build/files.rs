@@ -1,10 +1,16 @@
-//! Which file a process uses, and where it lies.
+//! Which files a process uses, and where they lie.
+//!
+//! A file with a name (`filename`) is a device. Files without one lie one after the other on a device that is called
+//! as their directory.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use crate::JobFileError;
 use crate::checks::JobContext;
-use crate::plan::{JobPlan, OwnFile};
+use crate::generator::{Purpose, Stream};
+use crate::plan::{JobPlan, OwnFile, PlacedFile};
 use crate::values::Amount;
 
 /// The distinct files, and the space that files without a name take.
@@ -14,40 +20,118 @@ pub(super) struct Files {
     by_name: HashMap<String, u32>,
     /// For each file: where the next file of a job without `filename` goes on it.
     free_bytes: Vec<u64>,
+    /// Files whose names are made by `filename_format`, by device and name.
+    made: HashMap<(u32, String), OwnFile>,
     own: u64,
 }
 
+/// The files of a process.
+#[derive(Clone)]
+pub(super) struct FilesOf {
+    /// The devices, each once.
+    pub(super) devices: Arc<[u32]>,
+    pub(super) placed: Arc<[PlacedFile]>,
+}
+
+/// More devices than this in one process are refused.
+const DEVICES_MAX: usize = 255;
+/// More files of their own than this in all processes are refused.
+const OWN_FILES_MAX: u64 = 1 << 20;
+
 impl Files {
-    /// Index of the file of a clone, and where it lies if it is the clone's own.
-    pub(super) fn of(
+    /// The files of a job that names them: the same for all its clones.
+    pub(super) fn named(&mut self, context: &JobContext<'_>) -> Result<FilesOf, JobFileError> {
+        let settings = context.settings;
+        let directory = settings.directories.first();
+        let mut indices: Vec<u32> = Vec::with_capacity(settings.filenames.len());
+        for name in &settings.filenames {
+            indices.push(match directory {
+                Some(directory) => self.index(&format!("{directory}/{name}")),
+                None => self.index(name),
+            });
+        }
+        let (devices, places) = distinct(&indices).ok_or_else(|| {
+            context.error("filename", &format!("more than {DEVICES_MAX} devices")).hinting("use several jobs")
+        })?;
+        let placed = places.into_iter().map(|device| PlacedFile { device, own: None }).collect();
+        Ok(FilesOf { devices, placed })
+    }
+
+    /// The devices of a replay, and which of them each of its files is.
+    pub(super) fn of_replay(
+        &mut self,
+        context: &JobContext<'_>,
+        names: &[String],
+    ) -> Result<(Arc<[u32]>, Vec<u8>), JobFileError> {
+        let indices: Vec<u32> = match &context.settings.replay.redirect {
+            Some(device) => vec![self.index(device); names.len()],
+            None => names.iter().map(|name| self.index(name)).collect(),
+        };
+        distinct(&indices).ok_or_else(|| context.error("read_iolog", "the log has too many files"))
+    }
+
+    /// The files of a clone that has its own.
+    pub(super) fn own(
         &mut self,
         context: &JobContext<'_>,
         plan: &JobPlan,
         clone: u32,
-    ) -> Result<(u32, Option<OwnFile>), JobFileError> {
+        process: u32,
+    ) -> Result<FilesOf, JobFileError> {
         let settings = context.settings;
-        let directory = settings.directory.as_deref();
-        if let Some(name) = settings.filename.as_deref() {
-            return Ok((self.index(&directory.map_or_else(|| name.to_owned(), |d| format!("{d}/{name}"))), None));
+        let directories = &settings.directories;
+        let directory = directories.get(clone as usize % directories.len().max(1)).map_or(".", String::as_str);
+        let device = self.index(directory);
+        let mut sizes = Stream::new(0, u64::from(process), Purpose::FileSize);
+        let mut placed = Vec::with_capacity(plan.files as usize);
+        for number in 0..plan.files {
+            let bytes = own_bytes(context, plan, clone, &mut sizes)?;
+            let own = match &settings.filename_format {
+                Some(format) => {
+                    let name = made_name(format, &context.section.name, clone, number);
+                    self.made(context, device, name, bytes)?
+                }
+                None => self.place(context, device, bytes)?,
+            };
+            placed.push(PlacedFile { device: 0, own: Some(own) });
         }
-        let file = self.index(directory.unwrap_or("."));
-        let bytes = match (plan.size, plan.offset, plan.offset_increment) {
-            (Some(Amount::Bytes(size)), Amount::Bytes(offset), Amount::Bytes(increment)) => {
-                increment.checked_mul(u64::from(clone)).and_then(|i| i.checked_add(offset)?.checked_add(size))
+        Ok(FilesOf { devices: Arc::new([device]), placed: placed.into() })
+    }
+
+    /// The file of that name, which an earlier process may have had.
+    fn made(
+        &mut self,
+        context: &JobContext<'_>,
+        device: u32,
+        name: String,
+        bytes: u64,
+    ) -> Result<OwnFile, JobFileError> {
+        if let Some(&known) = self.made.get(&(device, name.clone())) {
+            if known.bytes < bytes {
+                let message = format!("{name:?} has {} bytes in an earlier process, and {bytes} here", known.bytes);
+                return Err(context
+                    .error("filename_format", &message)
+                    .hinting("give the processes that share files the same size"));
             }
-            _ => {
-                let error = context.error("size", "the job has no filename, so its size must be given in bytes");
-                return Err(error.hinting("set filename to the device, or size to the bytes of each process"));
-            }
+            return Ok(OwnFile { bytes, ..known });
+        }
+        let own = self.place(context, device, bytes)?;
+        if let Entry::Vacant(entry) = self.made.entry((device, name)) {
+            entry.insert(own);
+        }
+        Ok(own)
+    }
+
+    /// Takes space for a file.
+    fn place(&mut self, context: &JobContext<'_>, device: u32, bytes: u64) -> Result<OwnFile, JobFileError> {
+        let start_bytes = self.free_bytes[device as usize];
+        let end = start_bytes.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ALIGN_BYTES));
+        let Some(end) = end.filter(|_| self.own < OWN_FILES_MAX) else {
+            return Err(context.error("size", "the files of the jobs are too large, or too many"));
         };
-        let start_bytes = self.free_bytes[file as usize];
-        let end = bytes.and_then(|bytes| start_bytes.checked_add(bytes)?.checked_next_multiple_of(ALIGN_BYTES));
-        let (Some(bytes), Some(end)) = (bytes, end) else {
-            return Err(context.error("size", "the files of the jobs are too large"));
-        };
-        self.free_bytes[file as usize] = end;
+        self.free_bytes[device as usize] = end;
         self.own += 1;
-        Ok((file, Some(OwnFile { start_bytes, bytes })))
+        Ok(OwnFile { start_bytes, bytes })
     }
 
     fn index(&mut self, name: &str) -> u32 {
@@ -69,6 +153,46 @@ impl Files {
     pub(super) fn into_names(self) -> Vec<String> {
         self.names
     }
+}
+
+/// Each index once, and for each of `indices` where among them it is; `None` if there are too many.
+fn distinct(indices: &[u32]) -> Option<(Arc<[u32]>, Vec<u8>)> {
+    let mut devices: Vec<u32> = Vec::with_capacity(1);
+    let mut places = Vec::with_capacity(indices.len());
+    for &index in indices {
+        let place = devices.iter().position(|&known| known == index).unwrap_or(devices.len());
+        if place == devices.len() {
+            devices.push(index);
+        }
+        if devices.len() > DEVICES_MAX {
+            return None;
+        }
+        places.push(place as u8);
+    }
+    Some((devices.into(), places))
+}
+
+/// The bytes of a file of a clone's own.
+fn own_bytes(context: &JobContext<'_>, plan: &JobPlan, clone: u32, sizes: &mut Stream) -> Result<u64, JobFileError> {
+    if let Some((least, most)) = plan.file_bytes {
+        return Ok((least + sizes.below(most - least + 1)) & !511);
+    }
+    let size = plan.size.map(|size| size.part_of(plan.files));
+    let bytes = match (size, plan.offset, plan.offset_increment) {
+        (Some(Amount::Bytes(size)), Amount::Bytes(offset), Amount::Bytes(increment)) => {
+            increment.checked_mul(u64::from(clone)).and_then(|i| i.checked_add(offset)?.checked_add(size))
+        }
+        _ => {
+            let error = context.error("size", "the job has no filename, so its size must be given in bytes");
+            return Err(error.hinting("set filename to the device, or size to the bytes of each process"));
+        }
+    };
+    bytes.ok_or_else(|| context.error("size", "the files of the jobs are too large"))
+}
+
+/// The name that `filename_format` makes.
+fn made_name(format: &str, job: &str, clone: u32, number: u64) -> String {
+    format.replace("$jobname", job).replace("$jobnum", &clone.to_string()).replace("$filenum", &number.to_string())
 }
 
 /// Files start at multiples of this, as a file system places them.

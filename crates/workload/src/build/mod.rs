@@ -3,6 +3,7 @@
 mod files;
 mod groups;
 mod notices;
+mod replays;
 
 use std::sync::Arc;
 
@@ -14,23 +15,31 @@ use crate::generator::{Purpose, Stream};
 use crate::jobfile::{Document, Section};
 use crate::options::{Action, OptionIndex, PROCESSES_MAX, Subject};
 use crate::plan::IoPlan;
+use crate::replay::Replay;
 use crate::settings::Settings;
 use crate::workload::{Process, Workload};
-use crate::{JobFileError, values};
+use crate::{Environment, JobFileError, values};
 
-use files::Files;
+use files::{Files, FilesOf};
 use groups::Groups;
 use notices::Notices;
+use replays::Replays;
 
 /// Reads the options of `document` and makes the processes of its jobs.
-pub(crate) fn workload(document: &Document, text: &str) -> Result<Workload, JobFileError> {
+pub(crate) fn workload(
+    document: &Document,
+    text: &str,
+    environment: &Environment<'_>,
+) -> Result<Workload, JobFileError> {
     let mut builder = Builder {
         document,
+        environment,
         index: OptionIndex::new(),
         globals: Settings::default(),
         global_options: Vec::new(),
         processes: Vec::new(),
         files: Files::default(),
+        replays: Replays::default(),
         notices: Notices::default(),
         groups: Groups::default(),
     };
@@ -52,11 +61,13 @@ pub(crate) fn workload(document: &Document, text: &str) -> Result<Workload, JobF
 
 struct Builder<'d> {
     document: &'d Document,
+    environment: &'d Environment<'d>,
     index: OptionIndex,
     globals: Settings,
     global_options: Vec<(String, String)>,
     processes: Vec<Process>,
     files: Files,
+    replays: Replays,
     notices: Notices,
     groups: Groups,
 }
@@ -95,7 +106,7 @@ impl Builder<'_> {
                 let error = error("this option does not exist");
                 return Err(match self.index.nearest(&entry.name) {
                     Some(known) => error.hinting(format!("did you mean {known:?}?")),
-                    None => error,
+                    None => error.hinting("check its name; options of engines that are not supported are unknown, too"),
                 });
             };
             let value = entry.value.as_deref();
@@ -155,9 +166,20 @@ impl Builder<'_> {
         let (group, phase) = self.groups.next(settings);
         let depth = checks::depth(settings);
         let job = self.groups.jobs - 1;
+        let is_named = !settings.filenames.is_empty() && settings.replay.logs.is_empty();
+        let named = if is_named { Some(self.files.named(&context)?) } else { None };
         for clone in 0..settings.numjobs as u32 {
             let index = self.processes.len() as u32;
-            let (file, own_file) = self.files.of(&context, &plan, clone)?;
+            let (files, replay) = match (&named, self.replays.of(&context, self.environment, clone)?) {
+                (Some(named), _) => (named.clone(), None),
+                (None, Some(log)) => {
+                    let (devices, places) = self.files.of_replay(&context, &log.files)?;
+                    let origin = context.error("read_iolog", "");
+                    let replay = Replay::new(&log, &settings.replay, &places, origin);
+                    (FilesOf { devices, placed: Arc::new([]) }, Some(replay))
+                }
+                (None, None) => (self.files.own(&context, &plan, clone, index)?, None),
+            };
             let renamed = settings.name.as_deref().filter(|_| clone == 0);
             self.processes.push(Process {
                 index,
@@ -188,10 +210,10 @@ impl Builder<'_> {
                 cgroup: settings.cgroup.clone(),
                 cgroup_weight: settings.cgroup_weight,
                 cpus_allowed: cpus(settings, index),
-                file,
+                files: files.devices,
                 log: None,
                 log_window: settings.log_window,
-                plan: IoPlan { job: Arc::clone(&plan), process: index, clone, own_file },
+                plan: IoPlan { job: Arc::clone(&plan), process: index, clone, files: files.placed, replay },
             });
         }
         self.notices.own_files = self.files.own_files();

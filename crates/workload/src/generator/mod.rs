@@ -5,24 +5,31 @@
 //! 3.33). Everything random comes from one seed, with a stream for each process and purpose; nothing is
 //! allocated for an I/O.
 
+mod files;
 mod lane;
 mod lfsr;
 mod order;
 mod permutation;
+mod priorities;
+mod recorded;
 mod sizes;
 mod skew;
 mod stream;
 
-use hoistway_blk::Op;
+use hoistway_blk::{IoPriority, Op};
 
 use crate::IoPlan;
 use crate::plan::{JobPlan, Region};
 use crate::settings::{Direction, Modifier};
 use crate::values::Amount;
 
+use files::Files;
 use lane::{Lane, Track};
 pub(crate) use order::RandomGenerator;
 use order::{Order, OrderRule};
+use priorities::Priorities;
+pub(crate) use priorities::PriorityRule;
+use recorded::Recorded;
 pub(crate) use sizes::Sizes;
 pub(crate) use skew::Distribution;
 pub(crate) use stream::{Purpose, Stream, splitmix};
@@ -33,24 +40,25 @@ pub struct Io {
     /// [`Op::Read`], [`Op::Write`], [`Op::Discard`] (a trim), or [`Op::Flush`]: an fsync, for which the process
     /// waits until the I/Os before it are done. To the block layer it goes as an empty write with PREFLUSH.
     pub op: Op,
-    /// First byte on the device; 0 for a flush.
-    pub offset_bytes: u64,
+    /// The device: index into [`Process::files`](crate::Process::files).
+    pub file: u8,
+    /// The priority that this I/O has of its own (`cmdprio_percentage`); [`IoPriority::UNSET`] if it has none.
+    pub priority: IoPriority,
     /// Length; 0 for a flush.
     pub bytes: u32,
+    /// First byte on the device; 0 for a flush.
+    pub offset_bytes: u64,
 }
 
 /// Yields the I/Os of one process in the order in which it issues them.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    /// Reads, writes, trims.
-    lanes: [Lane; 3],
-    track: Track,
+    /// Where it is in its file.
+    cursor: Cursor,
     direction: Direction,
     /// A draw of 32 bits below this is a read.
     read_below: u64,
     direction_stream: Stream,
-    /// The range that was trimmed and must now be written.
-    trimmed: Option<Io>,
     issued_bytes: u64,
     issued_ios: u64,
     bytes_max: u64,
@@ -61,6 +69,42 @@ pub struct Generator {
     sync_every: [u32; 2],
     sync_due: bool,
     last_was_sync: bool,
+    /// What most jobs do without.
+    extra: Option<Box<Extra>>,
+}
+
+/// Several files, priorities of single I/Os, a recording.
+#[derive(Clone, Debug, Default)]
+struct Extra {
+    files: Option<Files>,
+    priorities: Option<Priorities>,
+    recorded: Option<Recorded>,
+}
+
+/// Where a process is in one of its files.
+#[derive(Clone, Debug)]
+struct Cursor {
+    /// Reads, writes, trims.
+    lanes: [Lane; 3],
+    track: Track,
+    /// The range that was trimmed and must now be written.
+    trimmed: Option<Io>,
+    /// Which of the process's devices it is on.
+    device: u8,
+}
+
+impl Cursor {
+    #[inline]
+    fn io(&self, op: Op, (offset_bytes, bytes): (u64, u32)) -> Io {
+        Io { op, file: self.device, priority: IoPriority::UNSET, bytes, offset_bytes }
+    }
+
+    /// Begins a new pass.
+    fn restart(&mut self) {
+        self.lanes.iter_mut().for_each(Lane::restart);
+        self.track.restart();
+        self.trimmed = None;
+    }
 }
 
 /// The lane of an operation: reads 0, writes 1, trims 2; none for a flush.
@@ -73,32 +117,34 @@ pub(crate) fn lane_of(op: Op) -> Option<usize> {
 }
 
 impl Generator {
-    pub(crate) fn new(plan: &IoPlan, region: Region, seed: u64) -> Generator {
+    /// Of a process with these regions, one for each of its files: at least one.
+    pub(crate) fn new(plan: &IoPlan, regions: &[Region], seed: u64) -> Generator {
         let job = &*plan.job;
         let seed = match job.rand_seed {
             Some(own) if !job.rand_repeat => splitmix(seed) ^ splitmix(own as u64),
             _ => seed,
         };
         let process = u64::from(plan.process);
-        let (bytes_max, ios_max) = limits(job, region);
+        let (bytes_max, ios_max) = limits(job, regions);
+        let is_one = regions.len() <= 1;
+        let mut cursors = regions.iter().enumerate().map(|(number, region)| {
+            // The first file has the random numbers that the only one would have.
+            let seed = if number == 0 { seed } else { splitmix(seed ^ (number as u64) << 20) };
+            cursor(job, *region, seed, process, is_one)
+        });
+        // A replay has no region.
+        let placeholder = Region { start: 0, bytes: 0, whole: 0, device: 0 };
+        let first = cursors.next().unwrap_or_else(|| cursor(job, placeholder, seed, process, true));
+        let files = (!is_one).then(|| Files::new(job, cursors.collect(), seed, process));
+        let priorities =
+            job.priorities.as_ref().map(|rules| Priorities::new(rules, Stream::new(seed, process, Purpose::Priority)));
+        let extra = Extra { files, priorities, recorded: plan.replay.as_ref().map(Recorded::new) };
+        let is_plain = extra.files.is_none() && extra.priorities.is_none() && extra.recorded.is_none();
         Generator {
-            lanes: [0, 1, 2].map(|i| Lane::new(job, i, region.bytes, seed, process)),
-            track: Track {
-                random: job.random,
-                orders: orders(job, region.bytes, seed, process),
-                start_bytes: region.start,
-                region_bytes: region.bytes,
-                skip: if let Modifier::Skip(bytes) = job.modifier { bytes } else { 0 },
-                wraps: job.time_based || job.loops > 1 || job.io_size.is_some(),
-                every: if let Modifier::Every(n) = job.modifier { n } else { 1 },
-                run_left: 0,
-                sequencer: job.sequencer,
-                order_stream: Stream::new(seed, process, Purpose::Order),
-            },
+            cursor: first,
             direction: job.direction,
             read_below: (u64::from(job.read_percent) << 32) / 100,
             direction_stream: Stream::new(seed, process, Purpose::Direction),
-            trimmed: None,
             issued_bytes: 0,
             issued_ios: 0,
             bytes_max,
@@ -108,6 +154,7 @@ impl Generator {
             sync_every: job.sync_every,
             sync_due: false,
             last_was_sync: false,
+            extra: (!is_plain).then(|| Box::new(extra)),
         }
     }
 
@@ -115,16 +162,46 @@ impl Generator {
     #[expect(clippy::should_implement_trait, reason = "`Iterator` is implemented and calls this")]
     #[inline]
     pub fn next(&mut self) -> Option<Io> {
+        if self.extra.is_some() {
+            return self.next_of_several();
+        }
         let op = self.next_op()?;
         self.issue(op)
     }
 
-    /// The kind of the next I/O, drawn at random in a mix; `None` at the end of the job. With
-    /// [`Generator::issue`] this is [`Generator::next`] in two halves, for jobs in which the direction depends
-    /// on the pace (see [`Pacer::choose`](crate::Pacer::choose)).
+    /// The next I/O of a job with several files, priorities of single I/Os, or a recording.
+    #[inline(never)]
+    fn next_of_several(&mut self) -> Option<Io> {
+        let extra = self.extra.as_mut()?;
+        if let Some(recorded) = &mut extra.recorded {
+            let mut io = recorded.next()?;
+            extra.priorities.as_mut().into_iter().for_each(|priorities| priorities.draw(&mut io));
+            return Some(io);
+        }
+        if self.is_over() {
+            return None;
+        }
+        if let Some(files) = self.extra.as_mut().and_then(|extra| extra.files.as_mut()) {
+            files.pick(&mut self.cursor);
+        }
+        // As in fio, the file is drawn first: a flush goes to the file whose turn it is.
+        let op = self.next_op()?;
+        let mut io = self.issue(op)?;
+        if let Some(priorities) = self.extra.as_mut().and_then(|extra| extra.priorities.as_mut()) {
+            priorities.draw(&mut io);
+        }
+        Some(io)
+    }
+
     #[inline]
-    pub fn next_op(&mut self) -> Option<Op> {
-        if self.issued_bytes >= self.bytes_max || self.issued_ios >= self.ios_max || self.ended {
+    fn is_over(&self) -> bool {
+        self.issued_bytes >= self.bytes_max || self.issued_ios >= self.ios_max || self.ended
+    }
+
+    /// The kind of the next I/O, drawn at random in a mix; `None` at the end of the job.
+    #[inline(always)]
+    fn next_op(&mut self) -> Option<Op> {
+        if self.is_over() {
             return None;
         }
         if self.sync_due && !self.last_was_sync {
@@ -138,43 +215,70 @@ impl Generator {
                 let is_write = self.direction_stream.bits() >> 32 >= self.read_below;
                 [Op::Read, Op::Write][usize::from(is_write)]
             }
-            Direction::TrimWrite if self.trimmed.is_some() => Op::Write,
+            Direction::TrimWrite if self.cursor.trimmed.is_some() => Op::Write,
             Direction::TrimWrite => Op::Discard,
         })
     }
 
-    /// The next I/O, of the kind that [`Generator::next_op`] drew, or of the other direction of a mix. `None`
-    /// if the job ends instead, because what is left of its region is too small.
-    #[inline]
-    pub fn issue(&mut self, op: Op) -> Option<Io> {
+    /// The next I/O, of the kind that [`Generator::next_op`] drew. `None` if the job ends instead, because what is
+    /// left of its region is too small.
+    #[inline(always)]
+    fn issue(&mut self, op: Op) -> Option<Io> {
         let Some(lane) = lane_of(op) else {
             self.last_was_sync = true;
-            return Some(Io { op: Op::Flush, offset_bytes: 0, bytes: 0 });
+            let priority = IoPriority::UNSET;
+            return Some(Io { op: Op::Flush, file: self.cursor.device, priority, bytes: 0, offset_bytes: 0 });
         };
-        let io = match self.trimmed.take() {
-            Some(trimmed) => Io { op, ..trimmed },
-            None => {
-                let Some((offset_bytes, bytes)) = self.track.next(&mut self.lanes[lane]) else {
-                    self.ended = true;
-                    return None;
-                };
-                Io { op, offset_bytes, bytes }
-            }
-        };
+        match self.cursor.trimmed.take() {
+            Some(trimmed) => Some(self.count(Io { op, ..trimmed })),
+            None => match self.cursor.track.next(&mut self.cursor.lanes[lane]) {
+                Some(place) => Some(self.count(self.cursor.io(op, place))),
+                None => self.issue_on_another(op),
+            },
+        }
+    }
+
+    /// Counts an I/O.
+    #[inline(always)]
+    fn count(&mut self, io: Io) -> Io {
         self.issued_ios += 1;
         self.last_was_sync = false;
-        if self.direction == Direction::TrimWrite && op == Op::Discard {
+        if self.direction == Direction::TrimWrite && io.op == Op::Discard {
             // As in fio, only the writes count towards the size.
-            self.trimmed = Some(io);
+            self.cursor.trimmed = Some(io);
         } else {
             self.issued_bytes += u64::from(io.bytes);
         }
-        if self.sync_every != [0, 0] && op == Op::Write {
+        if self.sync_every != [0, 0] && io.op == Op::Write {
             self.writes += 1;
             // It stays due until the next write: in a mix fio flushes again after each read in between.
             self.sync_due = self.sync_every.iter().any(|&n| n > 0 && self.writes.is_multiple_of(u64::from(n)));
         }
-        Some(io)
+        io
+    }
+
+    /// The file is done: goes on with another, if there is one.
+    #[cold]
+    fn issue_on_another(&mut self, op: Op) -> Option<Io> {
+        // Each file is tried twice: before its end and after a new beginning.
+        let tries = self.extra.as_ref().and_then(|extra| extra.files.as_ref()).map_or(0, |files| 2 * files.count() + 1);
+        for _ in 0..tries {
+            let files = self.extra.as_mut().and_then(|extra| extra.files.as_mut());
+            if !files.is_some_and(|files| files.pick_after_the_end(&mut self.cursor)) {
+                break;
+            }
+            if let Some(trimmed) = self.cursor.trimmed.take() {
+                return Some(self.count(Io { op: Op::Write, ..trimmed }));
+            }
+            // Each file has its own turns of trims and writes.
+            let op = if self.direction == Direction::TrimWrite { Op::Discard } else { op };
+            let lane = lane_of(op)?;
+            if let Some(place) = self.cursor.track.next(&mut self.cursor.lanes[lane]) {
+                return Some(self.count(self.cursor.io(op, place)));
+            }
+        }
+        self.ended = true;
+        None
     }
 }
 
@@ -187,17 +291,46 @@ impl Iterator for Generator {
     }
 }
 
+/// The beginning of a file.
+fn cursor(job: &JobPlan, region: Region, seed: u64, process: u64, is_only: bool) -> Cursor {
+    Cursor {
+        lanes: [0, 1, 2].map(|i| Lane::new(job, i, region.bytes, seed, process)),
+        track: Track {
+            random: job.random,
+            orders: orders(job, region.bytes, seed, process, is_only),
+            start_bytes: region.start,
+            region_bytes: region.bytes,
+            skip: if let Modifier::Skip(bytes) = job.modifier { bytes } else { 0 },
+            wraps: if is_only {
+                job.time_based || job.loops > 1 || job.io_size.is_some()
+            } else {
+                files::goes_round(job)
+            },
+            every: if let Modifier::Every(n) = job.modifier { n } else { 1 },
+            run_left: 0,
+            sequencer: job.sequencer,
+            order_stream: Stream::new(seed, process, Purpose::Order),
+        },
+        trimmed: None,
+        device: region.device,
+    }
+}
+
 /// How many bytes and I/Os end the job.
-fn limits(job: &JobPlan, region: Region) -> (u64, u64) {
+fn limits(job: &JobPlan, regions: &[Region]) -> (u64, u64) {
     if job.time_based {
         return (u64::MAX, u64::MAX);
     }
-    let pass_bytes = match (job.io_size, fixed_size(job)) {
-        (Some(Amount::Bytes(bytes)), _) => bytes,
-        (Some(percent), _) => percent.of(region.whole),
-        // A remainder smaller than a block is not touched.
-        (None, Some(block)) => region.bytes - region.bytes % u64::from(block),
-        (None, None) => region.bytes,
+    let all = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes));
+    let block = fixed_size(job).map_or(1, u64::from);
+    // A remainder smaller than a block is not touched.
+    let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes / block * block));
+    let pass_bytes = match (job.io_size, job.file_bytes, job.size) {
+        (Some(Amount::Bytes(bytes)), ..) => bytes,
+        (Some(percent), ..) => percent.of(all()),
+        // With a size of the files, size is how much is done.
+        (None, Some(_), Some(Amount::Bytes(bytes))) => bytes.min(whole_blocks()),
+        (None, ..) => whole_blocks(),
     };
     let ios = if job.number_ios == 0 { u64::MAX } else { job.number_ios.saturating_mul(job.loops) };
     (pass_bytes.saturating_mul(job.loops), ios)
@@ -215,7 +348,7 @@ fn fixed_size(job: &JobPlan) -> Option<u32> {
 
 /// The random orders of the lanes. Directions with blocks of the same size and alignment share one, so that
 /// each block is either read or written once.
-fn orders(job: &JobPlan, region_bytes: u64, seed: u64, process: u64) -> Vec<Order> {
+fn orders(job: &JobPlan, region_bytes: u64, seed: u64, process: u64, is_only: bool) -> Vec<Order> {
     if !job.random {
         return Vec::new();
     }
@@ -223,7 +356,8 @@ fn orders(job: &JobPlan, region_bytes: u64, seed: u64, process: u64) -> Vec<Orde
         generator: job.random_generator,
         distribution: job.distribution,
         map: job.random_map,
-        same_passes: job.rand_repeat && !job.time_based,
+        // Tried with fio 3.33: with several files no pass repeats another.
+        same_passes: job.rand_repeat && !job.time_based && is_only,
     };
     let lanes = job.direction.lanes();
     let grids: Vec<_> = lanes.iter().map(|&lane| lane::grid(job, lane, region_bytes)).collect();

@@ -26,23 +26,38 @@ pub(super) struct Skewed {
     stream: Stream,
 }
 
+/// Draws ranks, from 0 on.
 #[derive(Clone, Debug)]
-enum Ranks {
+pub(super) enum Ranks {
     Zipf(Zipf),
     Pareto { exponent: f64, last: f64 },
+}
+
+impl Ranks {
+    /// Below `n`, and where the hottest is to lie; `None` if all are alike.
+    pub(super) fn new(distribution: Distribution, n: u64) -> Option<(Ranks, Option<f64>)> {
+        match distribution {
+            Distribution::Uniform => None,
+            Distribution::Zipf { theta, centre } => Some((Ranks::Zipf(Zipf::new(n, theta)), centre)),
+            Distribution::Pareto { h, centre } => {
+                let exponent = libm::log(h) / libm::log(1.0 - h);
+                Some((Ranks::Pareto { exponent, last: (n - 1) as f64 }, centre))
+            }
+        }
+    }
+
+    pub(super) fn draw(&self, stream: &mut Stream) -> u64 {
+        match self {
+            Ranks::Zipf(zipf) => zipf.draw(stream) - 1,
+            Ranks::Pareto { exponent, last } => (last * libm::pow(stream.fraction(), *exponent)) as u64,
+        }
+    }
 }
 
 impl Skewed {
     /// For the blocks below `n`; `None` if all are alike.
     pub(super) fn new(distribution: Distribution, n: u64, mut stream: Stream) -> Option<Skewed> {
-        let (ranks, centre) = match distribution {
-            Distribution::Uniform => return None,
-            Distribution::Zipf { theta, centre } => (Ranks::Zipf(Zipf::new(n, theta)), centre),
-            Distribution::Pareto { h, centre } => {
-                let exponent = libm::log(h) / libm::log(1.0 - h);
-                (Ranks::Pareto { exponent, last: (n - 1) as f64 }, centre)
-            }
-        };
+        let (ranks, centre) = Ranks::new(distribution, n)?;
         // With a centre, all processes have their hot blocks in the same places.
         let scatter = match centre {
             Some(_) => Permutation::new(n, &mut Stream::new(0, 0, Purpose::Offset)),
@@ -57,10 +72,7 @@ impl Skewed {
 
     pub(super) fn next(&mut self) -> u64 {
         let n = self.scatter.len();
-        let rank = match &self.ranks {
-            Ranks::Zipf(zipf) => zipf.draw(&mut self.stream) - 1,
-            Ranks::Pareto { exponent, last } => (last * libm::pow(self.stream.fraction(), *exponent)) as u64,
-        };
+        let rank = self.ranks.draw(&mut self.stream);
         let block = self.scatter.at(rank.min(n - 1));
         // Everything is below 2^62, so that the sums cannot overflow.
         (block + (n - self.first) + self.base) % n
@@ -71,7 +83,7 @@ impl Skewed {
 /// "Rejection-inversion to generate variates from monotone discrete distributions", 1996): constant time and
 /// memory for any n, where fio sums up a series of n terms first.
 #[derive(Clone, Debug)]
-struct Zipf {
+pub(super) struct Zipf {
     n: f64,
     theta: f64,
     /// The integral at 1.5, less 1; and at n + 0.5.

@@ -16,6 +16,11 @@ pub(crate) enum Purpose {
     Order = 6,
     Pace = 7,
     StartDelay = 8,
+    /// Which file is next.
+    File = 9,
+    /// Which I/O gets a priority of its own.
+    Priority = 10,
+    FileSize = 11,
 }
 
 /// A stream of random numbers.

@@ -12,6 +12,8 @@ pub struct Environment<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of the file named by `include`. fio looks for it relative to the working directory.
     pub include: &'a dyn Fn(&Path) -> io::Result<String>,
+    /// The content of a log that `read_iolog` names.
+    pub log: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
     /// The value of `$ncpus`.
     pub cpus: u32,
     /// The value of `$pagesize`, in bytes.
@@ -27,6 +29,7 @@ impl Environment<'static> {
         Environment {
             variable: &|_| None,
             include: &|_| Err(io::Error::new(io::ErrorKind::NotFound, "there are no files to include here")),
+            log: &|_| Err(io::Error::new(io::ErrorKind::NotFound, "there are no logs to read here")),
             cpus: 1,
             page_bytes: 4096,
             memory_mib: 1024,

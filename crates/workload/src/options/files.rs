@@ -3,22 +3,63 @@
 use super::setter::Setter;
 use super::spec::OptionSpec;
 use crate::error::quoted;
+use crate::service::FileService;
 use crate::settings::Settings;
-use crate::values::{KbBase, Refusal};
+use crate::values::{self, KbBase, Refusal};
 use crate::workload::Engine;
+
+/// More files than this in one process are refused.
+const FILES_OF_A_PROCESS_MAX: i64 = 1 << 16;
+/// Below it, sums of sizes cannot overflow.
+const FILE_BYTES_MAX: u64 = 1 << 60;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "filename",
         "",
-        Setter::Text { form: "a file or device; \\: stands for a colon", set: filename },
-        "The file or device that all clones of the job share; without it each has a file of its own",
+        Setter::Text { form: "files or devices with colons between them; \\: stands for a colon", set: filename },
+        "The files or devices that all clones of the job share; without it each clone has files of its own",
     ),
     OptionSpec::new(
         "directory",
         "",
-        Setter::Text { form: "a directory", set: directory },
-        "Directory of the job's files",
+        Setter::Text { form: "directories with colons between them", set: directory },
+        "Directory of the job's files; of several, each clone uses the next for files of its own",
+    ),
+    OptionSpec::new(
+        "filename_format",
+        "",
+        Setter::Text { form: "a name with $jobname, $jobnum and $filenum", set: filename_format },
+        "How files without filename are called: processes whose files have the same name share them",
+    ),
+    OptionSpec::new(
+        "nrfiles",
+        "1",
+        Setter::Int { min: 1, max: FILES_OF_A_PROCESS_MAX, set: |s, v| s.nrfiles = v },
+        "Number of files of each clone; with filename it is the number of names",
+    )
+    .alias(&["nr_files"]),
+    OptionSpec::new(
+        "openfiles",
+        "",
+        Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.openfiles = v },
+        "Files open at a time: the next one is opened when one is done; 0 stands for all",
+    ),
+    OptionSpec::new(
+        "file_service_type",
+        "roundrobin",
+        Setter::Form {
+            form: "roundrobin | sequential | random, with :N for N I/Os from one file, or zipf[:THETA] | pareto[:H] | \
+                   normal[:DEVIATION] | gauss[:DEVIATION]",
+            set: service,
+        },
+        "Which of several files is next",
+    ),
+    OptionSpec::new(
+        "filesize",
+        "",
+        Setter::Form { form: "bytes such as 1g, or a range such as 4k-64k", set: filesize },
+        "Size of each file; size is then only how much is done",
     ),
     OptionSpec::new(
         "ioengine",
@@ -39,28 +80,64 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-fn filename(s: &mut Settings, text: &str) -> Result<(), Refusal> {
-    let mut name = String::with_capacity(text.len());
+/// Splits at colons; `\:` is one that belongs to a name.
+pub(super) fn names(text: &str, what: &str) -> Result<Vec<String>, Refusal> {
+    let mut names = vec![String::new()];
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            '\\' if chars.next_if_eq(&':').is_some() => name.push(':'),
-            ':' => {
-                return Err(Refusal::new("several files in one job are not supported")
-                    .hinting("write one job for each file, or \\: for a colon in a name"));
-            }
-            c => name.push(c),
+            '\\' if chars.next_if_eq(&':').is_some() => push(&mut names, ':'),
+            ':' => names.push(String::new()),
+            c => push(&mut names, c),
         }
     }
-    s.filename = Some(name);
+    if names.iter().any(String::is_empty) {
+        return Err(Refusal::new(format!("the name of a {what} is empty"))
+            .hinting("names stand between colons; write \\: for a colon in a name"));
+    }
+    if names.len() > FILES_OF_A_PROCESS_MAX as usize {
+        return Err(Refusal::new(format!("more than {FILES_OF_A_PROCESS_MAX} names")));
+    }
+    Ok(names)
+}
+
+fn push(names: &mut [String], c: char) {
+    if let Some(name) = names.last_mut() {
+        name.push(c);
+    }
+}
+
+fn filename(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    s.filenames = names(text, "file")?;
     Ok(())
 }
 
 fn directory(s: &mut Settings, text: &str) -> Result<(), Refusal> {
-    if text.replace("\\:", "").contains(':') {
-        return Err(Refusal::new("several directories are not supported").hinting("give one directory"));
+    s.directories = names(text, "directory")?;
+    Ok(())
+}
+
+fn filename_format(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    s.filename_format = Some(text.to_owned());
+    Ok(())
+}
+
+fn service(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    s.service = FileService::parse(text)?;
+    Ok(())
+}
+
+fn filesize(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let (least, most) = if text.contains('-') {
+        values::range_bytes(text, s.kb_base)?
+    } else {
+        let bytes = values::bytes(text, s.kb_base)?;
+        (bytes, bytes)
+    };
+    if most > FILE_BYTES_MAX {
+        return Err(Refusal::new(format!("{most} bytes are larger than any device")));
     }
-    s.directory = Some(text.replace("\\:", ":"));
+    s.filesize = (most > 0).then_some((least, most));
     Ok(())
 }
 

@@ -7,9 +7,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         action: Action::Ignore(Subject::Scheduler),
         ..ignored("ioscheduler", "The I/O scheduler that the author of the job meant")
     },
-    ignored("thread", "Threads instead of processes"),
+    ignored("thread", "Threads instead of processes").alias(&["threads"]),
     // Files: they are there, at full size.
-    ignored("filename_format", "How files are named"),
     ignored("unique_filename", "File names for network clients"),
     ignored("lockfile", "Locks on files"),
     ignored("fallocate", "How files get their space"),

@@ -15,6 +15,7 @@ mod pace;
 mod pattern;
 mod priority;
 mod refused;
+mod replay;
 mod setter;
 mod spec;
 mod suggest;
@@ -26,7 +27,7 @@ pub(crate) use spec::{Action, Subject};
 pub use spec::{OptionSpec, Treatment};
 
 /// The parts of the table, by subject.
-const TABLE: [&[OptionSpec]; 10] = [
+const TABLE: [&[OptionSpec]; 11] = [
     groups::OPTIONS,
     files::OPTIONS,
     volume::OPTIONS,
@@ -34,6 +35,7 @@ const TABLE: [&[OptionSpec]; 10] = [
     depth::OPTIONS,
     pace::OPTIONS,
     priority::OPTIONS,
+    replay::OPTIONS,
     logs::OPTIONS,
     refused::OPTIONS,
     ignored::OPTIONS,

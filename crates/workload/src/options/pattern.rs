@@ -5,7 +5,7 @@ use super::spec::OptionSpec;
 use crate::error::quoted;
 use crate::generator::{Distribution, RandomGenerator};
 use crate::settings::{Direction, Modifier, Sequencer, Settings, Share};
-use crate::values::{self, PerDirection, Refusal, per_direction};
+use crate::values::{self, PerDirection, Refusal, merge, per_direction};
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
@@ -117,13 +117,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// Puts the values that are given in place of the old ones.
-fn merge<T: Copy>(into: &mut PerDirection<T>, given: PerDirection<Option<T>>) {
-    for (old, new) in into.0.iter_mut().zip(given.0) {
-        *old = new.unwrap_or(*old);
-    }
-}
-
 fn bs(s: &mut Settings, given: PerDirection<Option<u64>>) {
     merge(&mut s.bs, given);
 }
@@ -201,6 +194,11 @@ fn distribution(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     let mut parts = text.split(':');
     let word = parts.next().unwrap_or_default();
     let first = parts.next();
+    if let "normal" | "zoned" | "zoned_abs" = word {
+        return Err(
+            Refusal::new(format!("the distribution {word} is not supported")).hinting("use random, zipf or pareto")
+        );
+    }
     let centre = parts.next().map(values::decimal).transpose()?;
     if parts.next().is_some() || (word == "random" && first.is_some()) {
         return Err(Refusal::new(format!("{} has too many parts", quoted(text))));
@@ -224,11 +222,6 @@ fn distribution(s: &mut Settings, text: &str) -> Result<(), Refusal> {
                 return Err(Refusal::new("h of pareto is out of range").hinting("above 0 and below 1"));
             }
             Distribution::Pareto { h, centre }
-        }
-        "normal" | "zoned" | "zoned_abs" => {
-            return Err(
-                Refusal::new(format!("the distribution {word} is not supported")).hinting("use random, zipf or pareto")
-            );
         }
         _ => {
             return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))

@@ -11,10 +11,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     refused("exitall", ONLY_OFF, "End all jobs when the first ends", "give all jobs the same runtime"),
     refused("exit_what", &[], "Which jobs exitall ends", "give all jobs the same runtime"),
     // Files.
-    refused("nrfiles", &["1"], "Number of files of the job", "write one job for each file").alias(&["nr_files"]),
-    refused("openfiles", &["0", "1"], "Files open at a time", "jobs have one file each"),
-    refused("file_service_type", &[], "Which of several files is next", "jobs have one file each"),
-    refused("filesize", &[], "Size of the files", "use size for the size of the region"),
     refused("file_append", ONLY_OFF, "Start at the end of the file", "use offset"),
     refused("opendir", &[], "Use all files below a directory", "use filename"),
     refused("fill_device", ONLY_OFF, "Write until the device is full", "use rw=write with size=100%")
@@ -38,13 +34,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     refused("rwmixcycle", &[], "Time between two draws of the direction", "fio has dropped it: leave it out"),
     refused("trim_percentage", ONLY_OFF, "Trim a part of what is verified", "use rw=randtrim in a job of its own"),
     refused("num_range", &["1"], "Ranges in one trim", "leave it out"),
-    refused("read_iolog", &[], "Replay a recorded log", "replay the log instead of running the job"),
-    refused("replay_no_stall", ONLY_OFF, "Replay as fast as possible", "replay the log instead of running the job"),
-    refused("replay_time_scale", &["100"], "Replay faster or slower", "replay the log instead of running the job"),
-    refused("replay_redirect", &[], "Replay to one device", "replay the log instead of running the job"),
-    refused("replay_scale", &["1"], "Divide offsets of a replay", "replay the log instead of running the job"),
-    refused("replay_align", &["0"], "Align offsets of a replay", "replay the log instead of running the job"),
-    refused("replay_skip", &[], "Leave out directions of a replay", "replay the log instead of running the job"),
     // Depth, submission and durability.
     refused("io_submit_mode", &["inline"], "Submit from threads of their own", "inline submission is what is modelled"),
     refused("serialize_overlap", ONLY_OFF, "Never have overlapping I/Os in flight", "leave the random map on instead"),
@@ -78,10 +67,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     refused("continue_on_error", &["none", "0"], "Go on after errors", "leave it out"),
     refused("ignore_error", &[], "Errors that do not count", "leave it out"),
     // Priority and placement.
-    refused("cmdprio_percentage", ONLY_OFF, "Share of I/Os with a priority of their own", "use two jobs with prio"),
-    refused("cmdprio_class", &[], "Class of those I/Os", "use two jobs with prioclass"),
-    refused("cmdprio", &[], "Level of those I/Os", "use two jobs with prio"),
-    refused("cmdprio_bssplit", &[], "Share of those I/Os by size", "use two jobs with prio"),
     refused("cpumask", &[], "Allowed CPUs as a mask", "use cpus_allowed"),
     refused("numa_cpu_nodes", &[], "Allowed NUMA nodes", "use cpus_allowed"),
     refused("numa_mem_policy", &["default", "local"], "Where memory comes from", "leave it out"),

@@ -22,6 +22,14 @@ pub(crate) enum Amount {
 }
 
 impl Amount {
+    /// What falls on each of so many files, in whole sectors; a percentage is of each anyway.
+    pub(crate) fn part_of(self, files: u64) -> Amount {
+        match self {
+            Amount::Bytes(bytes) if files > 1 => Amount::Bytes((bytes / files) & !511),
+            other => other,
+        }
+    }
+
     /// The amount in bytes, of a file of `whole` bytes.
     pub(crate) fn of(self, whole: u64) -> u64 {
         match self {

@@ -12,6 +12,13 @@ impl<T> PerDirection<T> {
     }
 }
 
+/// Puts the values that are given in place of the old ones.
+pub(crate) fn merge<T: Copy>(into: &mut PerDirection<T>, given: PerDirection<Option<T>>) {
+    for (old, new) in into.0.iter_mut().zip(given.0) {
+        *old = new.unwrap_or(*old);
+    }
+}
+
 /// Reads a list of up to three values: `4k` is for all, `4k,8k` gives trims 8k as well, `,8k` leaves reads
 /// as they are (`None`). A comma at the end adds nothing.
 pub(crate) fn per_direction<T: Clone>(

@@ -19,6 +19,7 @@ const RUNTIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 ///   hoistway compare my-load.fio --device intel-s3520-1600gb
 ///   hoistway compare my-load.fio --repeat 5 --baseline mq-deadline
 ///   hoistway compare my-load.fio --device my-disk.toml --schedulers none,mq-deadline
+///   hoistway compare two-disks.fio --device /dev/sda=my-disk.toml --device null
 ///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --queue nr_requests=32 --runtime 2m
 ///   hoistway compare my-load.fio --schedulers none --at 10s:scheduler=bfq --at 20s:bfq.slice_idle=0
 ///   hoistway compare my-load.fio --format json -o results.json
@@ -33,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "JOB|SCENARIO")]
     pub(super) job: Option<PathBuf>,
     /// The device: a built-in preset (see `hoistway devices`) or a TOML file. With several devices,
-    /// NAME=PRESET for each `filename` of the job file.
+    /// NAME=PRESET for each file of the job file; one without NAME is for all others.
     #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
     pub(super) device: Vec<String>,
     /// The schedulers to compare: a list, or all.

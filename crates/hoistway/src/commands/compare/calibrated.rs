@@ -45,7 +45,8 @@ const EXACT: &str = "null";
 pub(super) fn doubts(workload: &Workload, devices: &[Preset], reads: f64) -> Vec<String> {
     let mut doubts: BTreeMap<&str, String> = BTreeMap::new();
     for (file, preset) in (0..).zip(devices) {
-        let processes: Vec<&Process> = workload.processes.iter().filter(|process| process.file == file).collect();
+        let processes: Vec<&Process> =
+            workload.processes.iter().filter(|process| process.files.contains(&file)).collect();
         if let Some(doubt) = doubt(&processes, preset, reads) {
             doubts.entry(&preset.name).or_insert(doubt);
         }

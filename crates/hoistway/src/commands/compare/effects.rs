@@ -29,8 +29,8 @@ enum Effect {
 
 const ASKS: [Ask; 4] = [
     Ask {
-        options: "prioclass, nice or prio",
-        is_asked: |process| process.io_priority.is_some() || process.nice != 0,
+        options: "prioclass, nice, prio or cmdprio",
+        is_asked: |process| process.io_priority.is_some() || process.nice != 0 || process.plan.has_priorities(),
         effect: |scheduler, kernel| match scheduler {
             "bfq" | "cfq" => Effect::Full,
             "mq-deadline" if kernel.generation().deadline > DeadlineGeneration::A => {
@@ -121,14 +121,18 @@ mod tests {
         assert!(told("rate=1m", Kernel::DEFAULT).is_empty());
         assert_eq!(
             told("prioclass=3", Kernel::DEFAULT),
-            ["prioclass, nice or prio (a): no effect with none, kyber, noop, deadline; mq-deadline honours the class \
-                 and ignores the level."]
+            [
+                "prioclass, nice, prio or cmdprio (a): no effect with none, kyber, noop, deadline; mq-deadline honours the class \
+                 and ignores the level."
+            ]
         );
         let old = told("prioclass=3", Kernel::V5_10);
         assert_eq!(
             old,
-            ["prioclass, nice or prio (a): no effect with none, mq-deadline, kyber, noop, deadline; mq-deadline has \
-                 priorities since Linux 5.14."]
+            [
+                "prioclass, nice, prio or cmdprio (a): no effect with none, mq-deadline, kyber, noop, deadline; mq-deadline has \
+                 priorities since Linux 5.14."
+            ]
         );
         assert_eq!(
             told("cgroup=g\ncgroup_weight=200", Kernel::DEFAULT),

@@ -49,6 +49,7 @@ pub(super) fn parse_job(text: &str, name: &str, cpus: u16) -> Result<Workload> {
     let environment = Environment {
         variable: &|name| std::env::var(name).ok(),
         include: &input::included,
+        log: &input::log,
         cpus: u32::from(cpus),
         page_bytes: 4096,
         memory_mib,

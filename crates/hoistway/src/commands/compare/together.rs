@@ -55,7 +55,7 @@ fn joined_jobs(workload: &Workload) -> Vec<(usize, &str)> {
 /// Whether two processes would share a queue if they began together.
 fn could_join(one: &Process, other: &Process) -> bool {
     one.phase == other.phase
-        && one.file == other.file
+        && one.files.iter().any(|file| other.files.contains(file))
         && one.cgroup == other.cgroup
         && one.io_priority == other.io_priority
         && one.nice == other.nice

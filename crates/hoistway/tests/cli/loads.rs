@@ -1,0 +1,85 @@
+//! Loads on several devices, and replays, from job file to results.
+
+use std::fs;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::support::{hoistway, refused, succeeded};
+
+const LOG: &str = "fio version 3 iolog\n0 /dev/a add\n0 /dev/b add\n0 /dev/a read 0 4096\n10000 /dev/b write 4096 4096\n\
+    30000 /dev/a sync 0 0\n900000 /dev/a read 8192 4096\n";
+
+#[test]
+fn each_file_of_a_job_is_a_device_that_may_be_named() {
+    let folder = tempdir().unwrap();
+    let job =
+        "[a]\nfilename=/dev/slow:/dev/fast\ndirect=1\nrw=randread\nioengine=libaio\niodepth=8\ntime_based\nruntime=1\n";
+    fs::write(folder.path().join("load.fio"), job).unwrap();
+    let arguments = ["compare", "load.fio", "--schedulers", "none", "--format", "json"];
+    let mut command = hoistway();
+    command.current_dir(folder.path()).args(arguments).args([
+        "--device",
+        "null",
+        "--device",
+        "/dev/slow=hgst-he10-8tb",
+    ]);
+    let document: Value = serde_json::from_str(&succeeded(&mut command)).unwrap();
+    let devices: Vec<_> =
+        document["device"].as_array().unwrap().iter().map(|d| (d["file"].as_str(), d["name"].as_str())).collect();
+    let expected = [(Some("/dev/slow"), Some("hgst-he10-8tb")), (Some("/dev/fast"), Some("null"))];
+    assert_eq!(devices, expected);
+    let wrong = ["compare", "load.fio", "--device", "/dev/other=null"];
+    refused(folder.path(), &wrong, &["\"/dev/other\"", "expected one of /dev/slow, /dev/fast"]);
+}
+
+#[test]
+fn a_log_is_replayed_with_its_pauses() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("load.fio"), "[a]\ndirect=1\nread_iolog=recorded.log\nbs=8k\n").unwrap();
+    fs::write(folder.path().join("recorded.log"), LOG).unwrap();
+    let mut command = hoistway();
+    command.current_dir(folder.path()).args(["compare", "load.fio", "--schedulers", "bfq,none", "--format", "json"]);
+    let document: Value = serde_json::from_str(&succeeded(&mut command)).unwrap();
+    for run in document["runs"].as_array().unwrap() {
+        let job = &run["fio"]["jobs"][0];
+        assert_eq!((job["read"]["total_ios"].as_u64(), job["write"]["total_ios"].as_u64()), (Some(2), Some(1)));
+        let runtime = job["job_runtime"].as_u64().unwrap();
+        assert!((900..1000).contains(&runtime), "{runtime}");
+    }
+    let notices = document["notices"].to_string();
+    assert!(notices.contains("a replay takes its I/Os from the log, as in fio: without effect are bs."), "{notices}");
+}
+
+#[test]
+fn a_log_that_cannot_be_replayed_is_refused_with_its_line() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("load.fio"), "[a]\ndirect=1\nread_iolog=recorded.log\n").unwrap();
+    let refused = |words: &[&str]| refused(folder.path(), &["compare", "load.fio"], words);
+    refused(&["load.fio:3:", "read_iolog", "\"recorded.log\"", "No such file"]);
+    let of = |log: &[u8]| fs::write(folder.path().join("recorded.log"), log).unwrap();
+    of(b"\x07\x74\x61\x65\x01\x00\x00\x00");
+    refused(&["recorded.log:1:", "blktrace recordings are not supported", "write_iolog"]);
+    of(b"\xff\xff\xff\xff\xff");
+    refused(&["recorded.log:1:", "not text"]);
+    of(b"fio version 3 iolog\n0 /dev/a read zero 4096\n");
+    refused(&["recorded.log:2:", "\"zero\"", "an offset in bytes"]);
+}
+
+#[test]
+fn latencies_by_priority_are_in_the_results_as_fio_has_them() {
+    let folder = tempdir().unwrap();
+    let job = "[a]\nfilename=/dev/sda\ndirect=1\nrw=randrw\nioengine=libaio\niodepth=8\ntime_based\nruntime=1\n\
+        prio=3\ncmdprio_percentage=50,0\ncmdprio_class=1\ncmdprio=5\n";
+    fs::write(folder.path().join("load.fio"), job).unwrap();
+    let mut command = hoistway();
+    command.current_dir(folder.path()).args(["compare", "load.fio", "--schedulers", "none", "--format", "json"]);
+    let document: Value = serde_json::from_str(&succeeded(&mut command)).unwrap();
+    let job = &document["runs"][0]["fio"]["jobs"][0];
+    let prios = job["read"]["prios"].as_array().unwrap();
+    let shown: Vec<_> = prios.iter().map(|of| (of["prioclass"].as_u64(), of["prio"].as_u64())).collect();
+    assert_eq!(shown, [(Some(1), Some(5)), (Some(2), Some(3))]);
+    let total: u64 = prios.iter().filter_map(|of| of["lat_ns"]["N"].as_u64()).sum();
+    assert_eq!(Some(total), job["read"]["total_ios"].as_u64());
+    assert!(job["write"].get("prios").is_none());
+}
