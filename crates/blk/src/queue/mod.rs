@@ -2,7 +2,8 @@
 //!
 //! The files in the order of the way: `submit` (split, merge, allocate), `unplug`, `insert`, `run` (which
 //! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`; beside it `flush`, the sequence of
-//! what must be durable, `freeze`, the gate in front, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
+//! what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
+//! in front, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
 //! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
 //! `step` touches at most one lock and never blocks. What must wait is parked and comes back through an
