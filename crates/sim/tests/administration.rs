@@ -1,11 +1,13 @@
 //! Files of `queue/` that are written while a load runs: the scheduler, tunables, `nr_requests`.
 
+mod support;
+
 use std::collections::BTreeMap;
 
 use hoistway_blk::{ALL_SCHEDULERS, CpuId, Event, Kernel, LEGACY_SCHEDULERS, Nanos, Now, Probe, SCHEDULERS, is_legacy};
 use hoistway_device::Preset;
-use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, Write, run_probed};
-use hoistway_workload::{Environment, Workload};
+use hoistway_sim::{QueueSettings, RunResult, Write};
+use support::{run_job_probed, spec};
 
 const JOB: &str = "[global]\ndirect=1\nfilename=/dev/sda\nioengine=libaio\niodepth=8\ntime_based\nbs=4k\n\
     [readers]\nrw=randread\nnumjobs=3\n[writers]\nrw=randwrite\nnumjobs=3\n";
@@ -33,17 +35,10 @@ fn write(at_ms: u64, file: &str, text: &str) -> Write {
 }
 
 fn simulate(scheduler: &str, seconds: u64, writes: Vec<Write>) -> (RunResult, Diary) {
-    let workload = Workload::parse(JOB, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
-    let scenario = Scenario {
-        workload: &workload,
-        devices: vec![&preset],
-        queue: QueueSettings { writes, ..QueueSettings::new(Kernel::V6_18, 8) },
-        host: Host::builtin(Host::DEFAULT).unwrap(),
-        runtime: Some(Nanos::from_secs(seconds)),
-    };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
-    run_probed(&scenario, &spec, &Control::default(), Diary::default()).unwrap()
+    let queue = QueueSettings { writes, ..QueueSettings::new(Kernel::V6_18, 8) };
+    let runtime = Some(Nanos::from_secs(seconds));
+    run_job_probed(JOB, &preset, queue, runtime, &spec(scheduler, &[], 1), Diary::default())
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! bfq keeps readers apart from a deep sequential writer, unless it takes both for one application: since Linux 5.13
 //! queues that are created within 180 ms of each other in a cgroup become one for good (`bfq.md` 20.6).
 
+mod support;
+
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
-use hoistway_results::ProcessResult;
-use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
-use hoistway_workload::{Environment, Workload};
+use hoistway_sim::QueueSettings;
+use support::{run_job, spec};
 
 const KERNELS_WITH_BFQ: [Kernel; 6] =
     [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18];
@@ -23,18 +24,9 @@ fn longest_read_ms(kernel: Kernel, [reader, writer]: [&str; 2], tunables: &[(&st
          [reader]\nrw=randread\nbs=4k\n{reader}\n\
          [writer]\nrw=write\nbs=1m\niodepth=32\noffset=20%\nsize=20%\n{writer}\n"
     );
-    let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
-    let scenario = Scenario {
-        workload: &workload,
-        devices: vec![&preset],
-        queue: QueueSettings::new(kernel, 8),
-        host: Host::builtin(Host::DEFAULT).unwrap(),
-        runtime: Some(Nanos::from_secs(5)),
-    };
-    let tunables = tunables.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
-    let spec = RunSpec { scheduler: "bfq".to_owned(), tunables, seed: 1 };
-    let processes: Vec<ProcessResult> = run(&scenario, &spec, &Control::default()).unwrap().processes;
+    let (queue, runtime) = (QueueSettings::new(kernel, 8), Some(Nanos::from_secs(5)));
+    let processes = run_job(&text, &preset, queue, runtime, &spec("bfq", tunables, 1)).processes;
     let reads = processes[0].directions.iter().filter_map(|direction| direction.lat.max());
     reads.max().unwrap_or_default() as f64 / 1e6
 }

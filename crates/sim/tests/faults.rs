@@ -1,27 +1,20 @@
 //! Commands that fail at the device fail for the process that waits for them.
 
+mod support;
+
 use hoistway_blk::{ALL_SCHEDULERS, Kernel};
 use hoistway_device::Preset;
-use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
-use hoistway_workload::{Environment, Workload};
+use hoistway_sim::QueueSettings;
+use support::{run_job, spec};
 
 const JOB: &str = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\nbs=4k\niodepth=8\nruntime=1\n\
                    [reader]\nrw=randread\n[writer]\nrw=randwrite\n";
 
 fn errors(faults: &str, scheduler: &str) -> Vec<i32> {
-    let workload = Workload::parse(JOB, "test.fio", &Environment::empty()).unwrap();
     let text = include_str!("../../device/presets/intel-s3520-1600gb.toml");
     let preset = Preset::from_toml(&format!("{text}\n{faults}"), "faulty.toml").unwrap();
     let queue = QueueSettings::new(Kernel::V6_18, 8);
-    let scenario = Scenario {
-        workload: &workload,
-        devices: vec![&preset],
-        queue,
-        host: Host::builtin(Host::DEFAULT).unwrap(),
-        runtime: None,
-    };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
-    let processes = run(&scenario, &spec, &Control::default()).unwrap().processes;
+    let processes = run_job(JOB, &preset, queue, None, &spec(scheduler, &[], 1)).processes;
     processes.iter().map(|process| process.error).collect()
 }
 

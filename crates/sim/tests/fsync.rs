@@ -1,10 +1,12 @@
 //! Loads that must be durable: fsync after each write, and O_DSYNC, through the sequencers of both fronts.
 
+mod support;
+
 use hoistway_blk::{ALL_SCHEDULERS, Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
-use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run_probed};
-use hoistway_workload::{Environment, Workload};
+use hoistway_sim::QueueSettings;
+use support::{run_job_probed, spec};
 
 /// Counts the commands that the device is given.
 #[derive(Default)]
@@ -26,19 +28,11 @@ impl Probe for Commands {
 
 fn simulate(job: &str, scheduler: &str, attributes: &[(&str, &str)]) -> (Vec<ProcessResult>, Commands) {
     let text = format!("[global]\nioengine=libaio\ndirect=1\nbs=4k\nfilename=/dev/sda\nrw=randwrite\nruntime=1\n{job}");
-    let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
     let mut queue = QueueSettings::new(Kernel::V6_18, 8);
     queue.attributes = attributes.iter().map(|(file, value)| ((*file).into(), (*value).into())).collect();
-    let scenario = Scenario {
-        workload: &workload,
-        devices: vec![&preset],
-        queue,
-        host: Host::builtin(Host::DEFAULT).unwrap(),
-        runtime: None,
-    };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
-    let (result, commands) = run_probed(&scenario, &spec, &Control::default(), Commands::default()).unwrap();
+    let spec = spec(scheduler, &[], 1);
+    let (result, commands) = run_job_probed(&text, &preset, queue, None, &spec, Commands::default());
     (result.processes, commands)
 }
 

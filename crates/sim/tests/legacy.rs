@@ -2,27 +2,20 @@
 //! on Linux 4.12. The device is calibrated on `none` alone, so these are predictions; what is tested is that they are
 //! plausible.
 
+mod support;
+
 use hoistway_blk::{Kernel, LEGACY_SCHEDULERS, Nanos};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
-use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
-use hoistway_workload::{Environment, Workload};
+use hoistway_sim::QueueSettings;
+use support::{run_job, spec};
 
 const JOB: &str = include_str!("data/habr-ssd.fio");
 
 fn simulate_job(job: &str, runtime: Nanos, kernel: Kernel, scheduler: &str, seed: u64) -> Vec<ProcessResult> {
-    let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
     let queue = QueueSettings::new(kernel, 8);
-    let scenario = Scenario {
-        workload: &workload,
-        devices: vec![&preset],
-        queue,
-        host: Host::builtin(Host::DEFAULT).unwrap(),
-        runtime: Some(runtime),
-    };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed };
-    run(&scenario, &spec, &Control::default()).unwrap().processes
+    run_job(job, &preset, queue, Some(runtime), &spec(scheduler, &[], seed)).processes
 }
 
 fn simulate(kernel: Kernel, scheduler: &str, seed: u64) -> Vec<ProcessResult> {

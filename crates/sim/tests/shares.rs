@@ -1,11 +1,13 @@
 //! Who gets how much, from first principles: weights of groups, classes and levels of processes, limits of groups
 //! (`cgroup-io.md` 2, 8 and 13).
 
+mod support;
+
 use hoistway_blk::{ALL_SCHEDULERS, IoMax, Kernel};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
-use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
-use hoistway_workload::{Environment, Workload};
+use hoistway_sim::QueueSettings;
+use support::{run_job, spec};
 
 const DISK: &str = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\n";
 
@@ -27,7 +29,6 @@ fn simulate_on(
     io_max: &[(&str, &str)],
 ) -> Vec<ProcessResult> {
     let text = format!("{DISK}{jobs}");
-    let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin(preset).unwrap();
     let mut queue = QueueSettings::new(Kernel::V6_18, 8);
     queue.attributes = attributes.iter().map(|(file, text)| ((*file).into(), (*text).into())).collect();
@@ -36,16 +37,7 @@ fn simulate_on(
         limit.update(text).unwrap();
         queue.io_max.push(((*cgroup).to_owned(), limit));
     }
-    let scenario = Scenario {
-        workload: &workload,
-        devices: vec![&preset],
-        queue,
-        host: Host::builtin(Host::DEFAULT).unwrap(),
-        runtime: None,
-    };
-    let tunables = tunables.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables, seed: 1 };
-    run(&scenario, &spec, &Control::default()).unwrap().processes
+    run_job(&text, &preset, queue, None, &spec(scheduler, tunables, 1)).processes
 }
 
 fn bytes(process: &ProcessResult) -> f64 {

@@ -7,27 +7,19 @@
 //!
 //! `HOISTWAY_POLICY_CASES=10000 cargo test -p hoistway-blk --test policies` runs more cases than the default.
 
+#[path = "../support/mod.rs"]
+mod support;
 mod world;
 
 use hoistway_blk::{Bio, HctxId, Instant, Kernel, Nanos, Op, Sector};
 use proptest::prelude::*;
-use world::{Random, Subject, World};
+use support::{Context, Random};
+use world::{Subject, World};
 
 /// Cases of a property: the variable, or so many.
 fn cases(default: u32) -> ProptestConfig {
     let wanted = std::env::var("HOISTWAY_POLICY_CASES").ok().and_then(|text| text.parse().ok());
     ProptestConfig::with_cases(wanted.unwrap_or(default))
-}
-
-/// Says which load it was if that fails.
-struct Context(String);
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("with {}", self.0);
-        }
-    }
 }
 
 /// One load from beginning to end; answers what came out, in order.

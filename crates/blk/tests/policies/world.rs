@@ -8,34 +8,11 @@ use hoistway_blk::{
     MqDeadline, MqDeadlineConfig, Nanos, NoMerges, Noop, Now, Op, Place, PriorityClass, RequestPool, Rq, RqId, Sector,
 };
 
+use crate::support::Random;
+
 const SLOTS: u32 = 48;
 const PROCESSES: usize = 6;
 const CGROUPS: u64 = 4;
-
-/// SplitMix64.
-#[derive(Clone)]
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    pub fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-}
 
 /// A scheduler of a kernel.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use hoistway_blk::{CpuId, Driver, Event, HctxId, Now, Probe, QueueConfig, Refusal, Rejected, Request, Rq, Status};
 
-use crate::random::Random;
+use crate::support::Random;
 
 pub struct Device {
     random: Random,

@@ -7,23 +7,14 @@
 //! instead of some ten thousand.
 
 mod device;
-mod random;
+#[path = "../support/mod.rs"]
+mod support;
 mod world;
 
 use hoistway_blk::{ALL_SCHEDULERS, Kernel};
 use proptest::prelude::*;
+use support::Context;
 use world::World;
-
-/// Says which load it was if that fails.
-struct Context(String);
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("with {}", self.0);
-        }
-    }
-}
 
 /// One load from beginning to end; answers what was issued, in order, and how many bios there were.
 fn load(seed: u64, kernel: Kernel, scheduler: &str, acts: u32) -> (Vec<u64>, u64) {

@@ -10,7 +10,7 @@ use hoistway_blk::{
 };
 
 use crate::device::{Balance, Device};
-use crate::random::Random;
+use crate::support::Random;
 
 /// A process: it has a CPU and perhaps an open plug, and submits one bio at a time.
 struct Task {

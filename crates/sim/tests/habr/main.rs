@@ -1,5 +1,7 @@
 //! Does the simulation reproduce what presets are calibrated on: the rows `none` of the published tables (habr)?
 
+#[path = "../support/mod.rs"]
+mod support;
 mod table;
 
 use hoistway_blk::{Kernel, Nanos};

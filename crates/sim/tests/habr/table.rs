@@ -4,8 +4,9 @@
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_results::{Direction, ProcessResult};
-use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
-use hoistway_workload::{Environment, Workload};
+use hoistway_sim::QueueSettings;
+
+use crate::support::{run_job, spec};
 
 /// Tolerance of every cell.
 const PERCENT: f64 = 5.0;
@@ -29,18 +30,9 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn simulate(&self, kernel: Kernel, seed: u64) -> Vec<ProcessResult> {
-        let workload = Workload::parse(self.job, "habr.fio", &Environment::empty()).unwrap();
         let preset = Preset::builtin(self.preset).unwrap();
         let queue = QueueSettings::new(kernel, 8);
-        let scenario = Scenario {
-            workload: &workload,
-            devices: vec![&preset],
-            queue,
-            host: Host::builtin(Host::DEFAULT).unwrap(),
-            runtime: Some(self.runtime),
-        };
-        let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), seed };
-        run(&scenario, &spec, &Control::default()).unwrap().processes
+        run_job(self.job, &preset, queue, Some(self.runtime), &spec("none", &[], seed)).processes
     }
 
     /// Every cell is within 5 % of what was published, and near what the preset says of itself.

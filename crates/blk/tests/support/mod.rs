@@ -1,6 +1,6 @@
-//! The random stream of a load.
+//! What tests with random loads share.
 
-/// SplitMix64.
+/// The random stream of a load: SplitMix64.
 #[derive(Clone)]
 pub struct Random(pub u64);
 
@@ -22,5 +22,16 @@ impl Random {
 
     pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// Says which load it was if that fails.
+pub struct Context(pub String);
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("with {}", self.0);
+        }
     }
 }
