@@ -49,6 +49,8 @@ impl std::fmt::Display for CgroupIo {
 impl Probe for CgroupStats {
     const WATCHES: bool = false;
 
+    // Where an event happens its kind is known: inlined there, most of this is nothing.
+    #[inline(always)]
     fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
         let Event::Queue(bio) = event else { return };
         let kind = match bio.op {

@@ -164,6 +164,7 @@ impl DiskStats {
     }
 
     /// Something begins or ends.
+    #[inline]
     fn count_time(&mut self, now: Now, ends_or_goes_on: bool) {
         let passed = now.at.since(self.counted_to).0;
         self.counted_to = now.at;
@@ -182,6 +183,7 @@ impl DiskStats {
         }
     }
 
+    #[inline]
     fn ended(&mut self, now: Now, rq: &Request) {
         self.count_time(now, true);
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -202,6 +204,8 @@ impl Probe for DiskStats {
     // What merged shows in the request, so nothing needs to be kept for it.
     const WATCHES: bool = false;
 
+    // Where an event happens its kind is known: inlined there, most of this is nothing.
+    #[inline(always)]
     fn event(&mut self, now: Now, _: CpuId, event: Event<'_>) {
         match event {
             Event::GetRq(_) => {

@@ -54,10 +54,21 @@ pub enum Effect {
     SetTimeout(Instant),
 }
 
+/// A bio that has ended, and how.
+struct Ended {
+    bio: Bio,
+    status: Status,
+}
+
 /// The effects of one or more calls, in order, and buffers that calls reuse.
 #[derive(Default)]
 pub struct Effects {
     list: VecDeque<Effect>,
+    /// Bios that have ended, apart from all other effects: an [`Effect`] built around a bio would be written in pieces and
+    /// then moved as a whole, which stalls the processor for each I/O.
+    ended: Vec<Ended>,
+    /// How many of them have been popped.
+    popped: usize,
     spare: Vec<VecDeque<Rq>>,
     /// Boxed, so that lending one moves a pointer and not the run.
     #[expect(clippy::vec_box)]
@@ -76,17 +87,47 @@ impl Effects {
         Effects::default()
     }
 
-    /// Takes the oldest effect.
+    /// Takes the oldest effect. Bios that have ended come before all others.
     #[inline]
     pub fn pop(&mut self) -> Option<Effect> {
-        self.list.pop_front()
+        if self.ended.is_empty() { self.list.pop_front() } else { self.pop_one_ended() }
+    }
+
+    fn pop_one_ended(&mut self) -> Option<Effect> {
+        let ended = &self.ended[self.popped];
+        let effect = Effect::EndBio { bio: ended.bio.clone(), status: ended.status };
+        self.popped += 1;
+        if self.popped == self.ended.len() {
+            self.ended.clear();
+            self.popped = 0;
+        }
+        Some(effect)
+    }
+
+    /// Takes all bios that have ended, in order, without moving them: what [`pop`](Self::pop) would answer as
+    /// [`Effect::EndBio`].
+    #[inline]
+    pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {
+        for ended in &self.ended[self.popped..] {
+            tell(&ended.bio, ended.status);
+        }
+        self.ended.clear();
+        self.popped = 0;
     }
 
     /// Whether nothing is to be done.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.list.is_empty() && self.ended.is_empty()
+    }
+
+    /// These bios have ended.
+    #[inline]
+    pub(crate) fn end(&mut self, bios: impl IntoIterator<Item = Bio>, status: Status) {
+        for bio in bios {
+            self.ended.push(Ended { bio, status });
+        }
     }
 
     #[inline]

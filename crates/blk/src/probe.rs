@@ -76,6 +76,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.enter(device, submitter);
     }
 
+    #[inline(always)]
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
         self.0.event(now, cpu, event);
         self.1.event(now, cpu, event);

@@ -152,7 +152,7 @@ impl Cpus {
 
     /// When a task that is woken now has its first submission done, if its CPU is free then.
     #[inline]
-    pub(crate) fn wake(&mut self, now: Instant, task: &mut Task) -> Instant {
+    pub(crate) fn wake(&self, now: Instant, task: &mut Task) -> Instant {
         let on = &self.cpus[usize::from(task.cpu.0)];
         if on.task_until > now && on.task == task.number {
             return on.task_until + self.submit;

@@ -153,15 +153,28 @@ impl Entry {
         (Instant(self.at), event)
     }
 
+    /// Copies word by word: an entry that was just built that way cannot be read as a whole yet, and a processor that tries
+    /// waits.
+    #[inline]
+    fn set(&mut self, entry: &Entry) {
+        self.at = entry.at;
+        self.order = entry.order;
+        self.kind_and_place = entry.kind_and_place;
+        self.rest = entry.rest;
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         u128::from(self.at) << 64 | u128::from(self.order)
     }
 }
 
-/// Events that come in order by themselves wait in so many lanes: completions of reads, those of writes, workers,
-/// wake-ups.
-const LANES: usize = 4;
+/// Events that come nearly in order wait in lanes, those of devices and those of the host apart: completions are far
+/// away, wake-ups are near, and each of them rarely overtakes many of its own kind.
+const LANES: usize = 2;
+
+/// An event that would overtake more than this in its lane goes into the heap.
+const OVERTAKES_MAX: usize = 8;
 
 /// Entries in order: a ring. `VecDeque` would be the same, but builds an entry beside the ring and copies it in, which
 /// stalls the processor, because it cannot yet read as a whole what was just written word by word.
@@ -179,31 +192,37 @@ impl Lane {
         if self.len == 0 { None } else { self.ring.get(self.head) }
     }
 
-    /// Whether an entry of this moment may follow the last one.
+    /// Where an entry of this moment, scheduled last of all, belongs; none if that is too far from the end.
     #[inline]
-    fn accepts(&self, at: u64) -> bool {
-        self.len == 0 || self.ring[(self.head + self.len - 1) & (self.ring.len() - 1)].at <= at
+    fn place(&self, at: u64) -> Option<usize> {
+        let mask = self.ring.len().wrapping_sub(1);
+        let mut place = self.len;
+        while place > 0 && self.ring[(self.head + place - 1) & mask].at > at {
+            place -= 1;
+            if self.len - place > OVERTAKES_MAX {
+                return None;
+            }
+        }
+        Some(place)
     }
 
     #[inline]
-    fn push_back(&mut self, entry: &Entry) {
+    fn insert(&mut self, place: usize, entry: &Entry) {
         if self.len == self.ring.len() {
             self.grow();
         }
-        let end = (self.head + self.len) & (self.ring.len() - 1);
-        let slot = &mut self.ring[end];
-        slot.at = entry.at;
-        slot.order = entry.order;
-        slot.kind_and_place = entry.kind_and_place;
-        slot.rest = entry.rest;
+        let mask = self.ring.len() - 1;
+        let mut hole = self.len;
+        while hole > place {
+            self.ring[(self.head + hole) & mask] = self.ring[(self.head + hole - 1) & mask];
+            hole -= 1;
+        }
+        self.ring[(self.head + place) & mask].set(entry);
         self.len += 1;
     }
 
     #[inline]
     fn pop_front(&mut self) -> Option<&Entry> {
-        if self.len == 0 {
-            return None;
-        }
         let first = self.head;
         self.head = (first + 1) & (self.ring.len() - 1);
         self.len -= 1;
@@ -233,20 +252,19 @@ impl EventQueue {
     /// Schedules an event.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
+        let is_of_device = matches!(event, Event::Complete { .. } | Event::Alarm { .. });
         let entry = Entry::new(at, self.scheduled, event);
         self.scheduled += 1;
-        for lane in &mut self.lanes {
-            if lane.accepts(entry.at) {
-                lane.push_back(&entry);
-                return;
-            }
+        let lane = &mut self.lanes[usize::from(is_of_device)];
+        match lane.place(entry.at) {
+            Some(place) => lane.insert(place, &entry),
+            None => self.push_into_heap(&entry),
         }
-        self.push_into_heap(entry);
     }
 
-    fn push_into_heap(&mut self, entry: Entry) {
+    fn push_into_heap(&mut self, entry: &Entry) {
         let mut hole = self.heap.len();
-        self.heap.push(entry);
+        self.heap.push(Entry::default());
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
             if self.heap[parent].key() <= entry.key() {
@@ -255,30 +273,31 @@ impl EventQueue {
             self.heap[hole] = self.heap[parent];
             hole = parent;
         }
-        self.heap[hole] = entry;
+        self.heap[hole].set(entry);
     }
 
     /// Takes the earliest event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
-        let never = u128::MAX;
-        let mut least = self.heap.first().map_or(never, Entry::key);
-        let mut from = LANES;
-        for (lane, entries) in self.lanes.iter().enumerate() {
-            let key = entries.front().map_or(never, Entry::key);
-            if key < least {
-                (least, from) = (key, lane);
-            }
+        let [host, device] = &mut self.lanes;
+        let key = |entry: Option<&Entry>| entry.map_or(u128::MAX, Entry::key);
+        let (of_host, of_device) = (key(host.front()), key(device.front()));
+        let of_heap = key(self.heap.first());
+        if of_heap < of_host.min(of_device) {
+            return Some(self.pop_from_heap());
         }
-        if let Some(lane) = self.lanes.get_mut(from) {
-            return lane.pop_front().map(Entry::event);
-        }
-        let first = *self.heap.first()?;
-        let last = self.heap.pop()?;
-        if !self.heap.is_empty() {
+        let lane = if of_host < of_device { host } else { device };
+        if lane.len == 0 { None } else { lane.pop_front().map(Entry::event) }
+    }
+
+    fn pop_from_heap(&mut self) -> (Instant, Event) {
+        let first = self.heap[0].event();
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
             self.sift_down(last);
         }
-        Some(first.event())
+        first
     }
 
     /// Puts `entry` into the hole at the root.
@@ -315,15 +334,18 @@ mod tests {
     proptest! {
         #[test]
         fn events_come_in_the_order_of_time_and_then_of_scheduling(
-            steps in prop::collection::vec(prop::option::of(0u64..20), 1..300),
+            steps in prop::collection::vec(prop::option::of((0u64..20, any::<bool>())), 1..300),
         ) {
             let mut queue = EventQueue::default();
             let mut model: Vec<(u64, u32)> = Vec::new();
             for (number, step) in steps.into_iter().enumerate() {
                 let number = number as u32;
                 match step {
-                    Some(at) => {
-                        queue.push(Instant(at), Event::Task { task: number, setting: 0 });
+                    Some((at, is_of_device)) => {
+                        queue.push(Instant(at), match is_of_device {
+                            true => Event::Complete { disk: 0, tag: number },
+                            false => Event::Task { task: number, setting: 0 },
+                        });
                         model.push((at, number));
                     }
                     None => {
@@ -331,6 +353,7 @@ mod tests {
                         let expected = next.map(|index| model.remove(index));
                         let got = queue.pop().map(|(at, event)| match event {
                             Event::Task { task, .. } => (at.0, task),
+                            Event::Complete { tag, .. } => (at.0, tag),
                             other => panic!("{other:?}"),
                         });
                         prop_assert_eq!(got, expected);

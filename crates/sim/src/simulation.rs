@@ -248,16 +248,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     // --- CPUs ---
 
-    /// Wakes a task that sleeps, for a completion, for a tag or for a time. If it is on its way already, it takes what
-    /// has happened with it.
     #[inline]
     fn wake(&mut self, number: u32) {
-        let task = &mut self.tasks[number as usize];
-        if !task.is_woken && !task.has_exited {
-            task.is_woken = true;
-            let at = self.cpus.wake(self.now, task);
-            self.events.push(at, Event::Run { task: number });
-        }
+        wake(self.now, &mut self.tasks[number as usize], &self.cpus, &mut self.events);
     }
 
     /// A wake-up is over: the task runs, or waits for its CPU.
@@ -470,18 +463,19 @@ impl<'a, P: Probe> Simulation<'a, P> {
         for (at, alarm) in driver.schedule.alarms.drain(..) {
             self.events.push(at, Event::Alarm { disk, alarm });
         }
+        let Simulation { now, effects, tasks, cpus, events, ios, .. } = self;
+        effects.pop_ended(|bio, status| {
+            let task = &mut tasks[task_of(bio) as usize];
+            task.bio_ended(bio, status);
+            task.charge(*now, cpus.completion());
+            *ios += 1;
+            if task.can_reap() {
+                wake(*now, task, cpus, events);
+            }
+        });
         while let Some(effect) = self.effects.pop() {
             match effect {
-                Effect::EndBio { bio, status } => {
-                    let number = task_of(&bio);
-                    let task = &mut self.tasks[number as usize];
-                    task.bio_ended(&bio, status);
-                    task.charge(self.now, self.cpus.completion());
-                    self.ios += 1;
-                    if task.can_reap() {
-                        self.wake(number);
-                    }
-                }
+                Effect::EndBio { .. } => unreachable!("bios that have ended come first"),
                 Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
                     Some(disk) => {
                         let at = self.worker_runs(disk, HctxId(0));
@@ -549,6 +543,16 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
         }
         self.hctxs = hctxs;
+    }
+}
+
+/// Wakes a task that sleeps, for a completion, for a tag or for a time. If it is on its way already, it takes what has
+/// happened with it.
+#[inline]
+fn wake(now: Instant, task: &mut Task, cpus: &Cpus, events: &mut EventQueue) {
+    if !task.is_woken && !task.has_exited {
+        task.is_woken = true;
+        events.push(cpus.wake(now, task), Event::Run { task: task.number });
     }
 }
 

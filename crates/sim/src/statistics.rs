@@ -62,6 +62,7 @@ impl Probe for Statistics {
         self.device = device as usize;
     }
 
+    #[inline(always)]
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
         let (disk, groups) = &mut self.disks[self.device];
         disk.event(now, cpu, event);

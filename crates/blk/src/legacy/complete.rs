@@ -31,9 +31,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     fn end<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
         cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
-        for bio in rq.bios.drain(..) {
-            cx.effects.push(Effect::EndBio { bio, status });
-        }
+        cx.effects.end(rq.bios.drain(..), status);
         self.locked.with(|queue| {
             queue.leave_driver(&mut rq);
             queue.release(cx, rq);

@@ -2,7 +2,6 @@
 
 use crate::bio::Status;
 use crate::driver::Driver;
-use crate::effects::Effect;
 use crate::flush_queue::{self, FlushSteps, Next};
 use crate::probe::{Event, Probe};
 use crate::queue::Cx;
@@ -65,9 +64,7 @@ impl Locked {
             }
             Some(Next::End(mut rq, status)) => {
                 cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
-                for bio in rq.bios.drain(..) {
-                    cx.effects.push(Effect::EndBio { bio, status });
-                }
+                cx.effects.end(rq.bios.drain(..), status);
                 self.release(cx, rq);
             }
             None => {}

@@ -3,7 +3,7 @@
 use crate::bio::{Bio, BioFlags, Status, is_flush_type, is_sync};
 use crate::check::{Checked, check};
 use crate::driver::Driver;
-use crate::effects::{Effect, Effects};
+use crate::effects::Effects;
 use crate::elevator::Allocation;
 use crate::ids::Waiter;
 use crate::merge::{self, NoMerges};
@@ -202,9 +202,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
 /// Ends a bio that does not go on.
 fn end_bio<D, P>(cx: &mut Cx<'_, D, P>, submission: &mut LegacySubmission, status: Status) -> Stage {
-    if let Some(bio) = submission.bio.take() {
-        cx.effects.push(Effect::EndBio { bio, status });
-    }
+    cx.effects.end(submission.bio.take(), status);
     Stage::Next
 }
 

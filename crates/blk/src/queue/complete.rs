@@ -31,9 +31,7 @@ impl<Sh: Sharing> Queue<Sh> {
     #[inline]
     pub(super) fn end<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
-        for bio in rq.bios.drain(..) {
-            cx.effects.push(Effect::EndBio { bio, status });
-        }
+        cx.effects.end(rq.bios.drain(..), status);
         self.release(cx, rq);
     }
 

@@ -6,7 +6,7 @@ use super::{Cx, Queue, Step};
 use crate::bio::{Bio, BioFlags, Status, is_flush_type};
 use crate::check::{Checked, check};
 use crate::driver::Driver;
-use crate::effects::{Effect, Effects};
+use crate::effects::Effects;
 use crate::elevator::Allocation;
 use crate::ids::{CpuId, HctxId, Waiter};
 use crate::kernel::DirectIssue;
@@ -318,9 +318,7 @@ impl<Sh: Sharing> Queue<Sh> {
         submission: &mut Submission,
         status: Status,
     ) -> Stage {
-        if let Some(bio) = submission.bio.take() {
-            cx.effects.push(Effect::EndBio { bio, status });
-        }
+        cx.effects.end(submission.bio.take(), status);
         Stage::Next
     }
 

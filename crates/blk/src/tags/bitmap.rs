@@ -17,16 +17,24 @@ pub enum Depth {
 }
 
 /// A set of numbers below a depth, shared by CPUs without a lock.
+///
+/// The kernel's map has words of few bits where it is small, and a shallow depth counts bits of each. Here all bits of a
+/// small map are in one machine word, so that one look finds a free one; a *group* is what is a word there.
 pub struct TagBitmap<Sh: Sharing> {
     words: Vec<Sh::Word>,
     hints: Vec<Sh::Word>,
     depth: u32,
-    /// log2 of the bits in a word.
+    /// log2 of the bits in a group.
     shift: u32,
     rule: ShallowRule,
     /// The bits that exist in the last word; all others are complete.
     last_word: u64,
+    /// The first bit of each group of a word.
+    group_starts: u64,
 }
+
+/// log2 of the bits in a machine word.
+const WORD_SHIFT: u32 = 6;
 
 /// Largest word shift at most 6 for which at least four words exist; one word for fewer than four bits.
 fn word_shift(depth: u32) -> u32 {
@@ -39,7 +47,13 @@ fn word_shift(depth: u32) -> u32 {
     shift
 }
 
-/// Bits in a word of a tag bitmap of this depth, the last word excepted.
+/// The lowest `count` bits of a word.
+#[inline]
+fn low_bits(count: u32) -> u64 {
+    if count == 0 { 0 } else { u64::MAX >> (64 - count.min(64)) }
+}
+
+/// Bits in a word of the kernel's tag bitmap of this depth, the last word excepted.
 #[must_use]
 pub fn word_bits(depth: u32) -> u32 {
     1 << word_shift(depth)
@@ -53,7 +67,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     }
 
     fn with_shift(depth: u32, cpus: usize, rule: ShallowRule, shift: u32) -> Self {
-        let words = depth.div_ceil(1 << shift);
+        let words = depth.div_ceil(1 << WORD_SHIFT);
         let hint = |cpu: usize| Sh::Word::new((cpu as u64 * u64::from(depth)) / cpus.max(1) as u64);
         TagBitmap {
             words: (0..words).map(|_| Sh::Word::new(0)).collect(),
@@ -61,7 +75,8 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             depth,
             shift,
             rule,
-            last_word: u64::MAX >> (64 - (depth - ((words - 1) << shift)).clamp(1, 64)),
+            last_word: low_bits(depth - (words.saturating_sub(1) << WORD_SHIFT)),
+            group_starts: (0..64).step_by(1 << shift).fold(0, |starts, start| starts | 1 << start),
         }
     }
 
@@ -71,46 +86,26 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         self.depth
     }
 
-    /// Number of bits in each word but the last.
+    /// Number of bits in each group but the last.
     #[must_use]
     pub fn word_bits(&self) -> u32 {
         1 << self.shift
     }
 
-    /// Bits in word `index`.
+    /// Bits in group `index`.
     #[inline]
-    fn bits_of_word(&self, index: u32) -> u32 {
+    fn bits_of_group(&self, index: u32) -> u32 {
         (self.depth - (index << self.shift)).min(1 << self.shift)
     }
 
-    /// How many bits of word `index` an allocation within `depth` may use.
+    /// How many bits of group `index` an allocation may use whose shallow depth is shared out over the whole map.
     #[inline]
-    fn usable_of_word(&self, index: u32, depth: Depth) -> u32 {
-        let bits = self.bits_of_word(index);
-        match (depth, self.rule) {
-            (Depth::Full, _) => bits,
-            (Depth::Below(end), _) => bits.min(end.saturating_sub(index << self.shift)),
-            (Depth::Shallow(shallow), ShallowRule::PerWord) => bits.min(shallow),
-            (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
-                let product = u64::from(bits) * u64::from(shallow.min(self.depth));
-                let depth = u64::from(self.depth);
-                let extra = product % depth >= u64::from(index + 1) * u64::from(bits);
-                (product / depth) as u32 + u32::from(extra)
-            }
-        }
-    }
-
-    /// The bits of word `index` that an allocation within `depth` may use.
-    #[inline]
-    fn usable(&self, index: u32, depth: Depth) -> u64 {
-        match depth {
-            Depth::Full if index as usize + 1 == self.words.len() => self.last_word,
-            Depth::Full => u64::MAX >> (64 - self.word_bits()),
-            Depth::Shallow(_) | Depth::Below(_) => match self.usable_of_word(index, depth) {
-                0 => 0,
-                bits => u64::MAX >> (64 - bits),
-            },
-        }
+    fn share_of_group(&self, index: u32, shallow: u32) -> u32 {
+        let bits = self.bits_of_group(index);
+        let product = u64::from(bits) * u64::from(shallow.min(self.depth));
+        let depth = u64::from(self.depth);
+        let extra = product % depth >= u64::from(index + 1) * u64::from(bits);
+        (product / depth) as u32 + u32::from(extra)
     }
 
     /// Takes a free bit, if an allocation within `depth` may have one. Never waits.
@@ -118,37 +113,61 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
         let hint_of = &self.hints[cpu.index() % self.hints.len()];
         let hint = hint_of.load() as u32;
-        let words = self.words.len() as u32;
-        let first = (hint >> self.shift).min(words - 1);
-        let from_hint = u64::MAX << (hint & (self.word_bits() - 1));
-        let mut index = first;
-        let mut mask = from_hint;
-        let mut left = words;
-        loop {
-            if let Some(bit) = self.take_in_word(index, mask & self.usable(index, depth)) {
-                let tag = (index << self.shift) + bit;
-                if tag == hint {
-                    let next = tag + 1;
-                    hint_of.store(if next < self.depth { u64::from(next) } else { 0 });
-                }
-                return Some(tag);
+        let taken = match (depth, self.rule) {
+            (Depth::Full, _) => self.search(hint, WORD_SHIFT, |_| u64::MAX),
+            (Depth::Below(end), _) => {
+                self.search(hint, WORD_SHIFT, |word| low_bits(end.saturating_sub(word << WORD_SHIFT)))
             }
-            if left == 0 {
-                break;
+            (Depth::Shallow(shallow), ShallowRule::PerWord) => {
+                let of_each = low_bits(shallow.min(1 << self.shift));
+                // Shares do not overlap, so that a product puts one into every group.
+                let mask = of_each.wrapping_mul(self.group_starts);
+                self.search(hint, WORD_SHIFT, |_| mask)
             }
-            left -= 1;
-            index = if index + 1 == words { 0 } else { index + 1 };
-            // The first word is looked at again in the end, for the bits before the hint.
-            mask = if left == 0 { !from_hint } else { u64::MAX };
+            (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
+                self.search(hint, self.shift, |group| low_bits(self.share_of_group(group, shallow)))
+            }
+        };
+        match taken {
+            Some(tag) if tag == hint => {
+                let next = tag + 1;
+                hint_of.store(if next < self.depth { u64::from(next) } else { 0 });
+            }
+            Some(_) => {}
+            None => hint_of.store(0),
         }
-        hint_of.store(0);
-        None
+        taken
     }
 
-    /// Takes a free bit of those in `mask` of one word.
+    /// Takes the first free bit from `hint` on and around, in steps of `1 << shift` bits; `usable` says which bits of a
+    /// step may be taken.
+    #[inline(always)]
+    fn search(&self, hint: u32, shift: u32, usable: impl Fn(u32) -> u64) -> Option<u32> {
+        let first = hint >> shift;
+        let from_hint = u64::MAX << (hint & ((1 << shift) - 1));
+        let taken = self.take(first, shift, from_hint & usable(first));
+        if taken.is_some() {
+            return taken;
+        }
+        let steps = self.depth.div_ceil(1 << shift);
+        let others = (first + 1..steps).chain(0..first);
+        for step in others {
+            let taken = self.take(step, shift, usable(step));
+            if taken.is_some() {
+                return taken;
+            }
+        }
+        self.take(first, shift, !from_hint & usable(first))
+    }
+
+    /// Takes a free bit of those in `mask` of one step.
     #[inline]
-    fn take_in_word(&self, index: u32, mask: u64) -> Option<u32> {
-        let word = &self.words[index as usize];
+    fn take(&self, step: u32, shift: u32, mask: u64) -> Option<u32> {
+        let start = step << shift;
+        let index = (start >> WORD_SHIFT) as usize;
+        let exists = if index + 1 == self.words.len() { self.last_word } else { u64::MAX };
+        let mask = (mask << (start & ((1 << WORD_SHIFT) - 1))) & exists;
+        let word = &self.words[index];
         loop {
             let free = !word.load() & mask;
             if free == 0 {
@@ -156,7 +175,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             }
             let bit = free & free.wrapping_neg();
             if word.fetch_or(bit) & bit == 0 {
-                return Some(bit.trailing_zeros());
+                return Some((index as u32) << WORD_SHIFT | bit.trailing_zeros());
             }
         }
     }
@@ -164,15 +183,15 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     /// Takes this bit, if it is free.
     #[inline]
     pub fn try_take_this(&self, tag: u32) -> bool {
-        let bit = 1 << (tag & (self.word_bits() - 1));
-        tag < self.depth && self.words[(tag >> self.shift) as usize].fetch_or(bit) & bit == 0
+        let bit = 1 << (tag & ((1 << WORD_SHIFT) - 1));
+        tag < self.depth && self.words[(tag >> WORD_SHIFT) as usize].fetch_or(bit) & bit == 0
     }
 
     /// Gives a bit back and lets `cpu` start its next search there.
     #[inline]
     pub fn free(&self, tag: u32, cpu: CpuId) {
-        let bit = 1 << (tag & (self.word_bits() - 1));
-        let before = self.words[(tag >> self.shift) as usize].fetch_and(!bit);
+        let bit = 1 << (tag & ((1 << WORD_SHIFT) - 1));
+        let before = self.words[(tag >> WORD_SHIFT) as usize].fetch_and(!bit);
         debug_assert!(before & bit != 0, "tag {tag} is freed once");
         self.hints[cpu.index() % self.hints.len()].store(u64::from(tag));
     }
@@ -188,7 +207,10 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     pub fn wake_batch(&self, min_shallow: Option<u32>) -> u32 {
         let usable = match min_shallow {
             None => self.depth,
-            Some(min) => (0..self.words.len() as u32).map(|index| self.bits_of_word(index).min(min)).sum(),
+            Some(min) => {
+                let groups = self.depth.div_ceil(1 << self.shift);
+                (0..groups).map(|group| self.bits_of_group(group).min(min)).sum()
+            }
         };
         wake_batch(usable)
     }
@@ -237,7 +259,7 @@ mod tests {
     fn the_whole_map_rule_spreads_a_shallow_depth_over_the_words() {
         // The specification's example: 112 bits in words of 32.
         let map: TagBitmap<Local> = TagBitmap::with_shift(112, 1, ShallowRule::WholeMap, 5);
-        let spread = |shallow| [0, 1, 2, 3].map(|word| map.usable_of_word(word, Depth::Shallow(shallow)));
+        let spread = |shallow| [0, 1, 2, 3].map(|word| map.share_of_group(word, shallow));
         assert_eq!(spread(1), [1, 0, 0, 0]);
         assert_eq!(spread(2), [1, 1, 0, 0]);
         assert_eq!(spread(5), [2, 1, 1, 1]);
