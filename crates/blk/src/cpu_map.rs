@@ -76,7 +76,7 @@ impl CpuMap {
         let hctxs = hctx_of.iter().map(|hctx| hctx.index() + 1).max().unwrap_or(0);
         let mut served = vec![Vec::new(); hctxs];
         for (at, hctx) in hctx_of.iter().enumerate() {
-            let (cpu, served) = (CpuId((at % cpus) as u16), &mut served[hctx.index()]);
+            let (cpu, served) = (CpuId((at % cpus) as u32), &mut served[hctx.index()]);
             if !served.contains(&cpu) {
                 served.push(cpu);
             }

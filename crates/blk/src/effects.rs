@@ -54,19 +54,15 @@ pub enum Effect {
     SetTimeout(Instant),
 }
 
-/// A bio that has ended, and how.
-struct Ended {
-    bio: Bio,
-    status: Status,
-}
-
 /// The effects of one or more calls, in order, and buffers that calls reuse.
 #[derive(Default)]
 pub struct Effects {
     list: VecDeque<Effect>,
-    /// Bios that have ended, apart from all other effects: an [`Effect`] built around a bio would be written in pieces and
-    /// then moved as a whole, which stalls the processor for each I/O.
-    ended: Vec<Ended>,
+    /// Bios that have ended, apart from all other effects: they move as they are, because an [`Effect`] built around each
+    /// would stall the processor, which cannot read as a whole what was just written in pieces.
+    ended: Vec<Bio>,
+    /// Those of them that have failed, by index.
+    failed: Vec<(usize, Status)>,
     /// How many of them have been popped.
     popped: usize,
     spare: Vec<VecDeque<Rq>>,
@@ -94,12 +90,10 @@ impl Effects {
     }
 
     fn pop_one_ended(&mut self) -> Option<Effect> {
-        let ended = &self.ended[self.popped];
-        let effect = Effect::EndBio { bio: ended.bio.clone(), status: ended.status };
+        let effect = Effect::EndBio { bio: self.ended[self.popped].clone(), status: self.status(self.popped) };
         self.popped += 1;
         if self.popped == self.ended.len() {
-            self.ended.clear();
-            self.popped = 0;
+            self.forget_ended();
         }
         Some(effect)
     }
@@ -108,10 +102,25 @@ impl Effects {
     /// [`Effect::EndBio`].
     #[inline]
     pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {
-        for ended in &self.ended[self.popped..] {
-            tell(&ended.bio, ended.status);
+        for (index, bio) in self.ended.iter().enumerate().skip(self.popped) {
+            tell(bio, self.status(index));
         }
+        self.forget_ended();
+    }
+
+    /// How a bio has ended.
+    #[inline]
+    fn status(&self, index: usize) -> Status {
+        if self.failed.is_empty() {
+            return Status::Ok;
+        }
+        self.failed.iter().find(|(failed, _)| *failed == index).map_or(Status::Ok, |(_, status)| *status)
+    }
+
+    #[inline]
+    fn forget_ended(&mut self) {
         self.ended.clear();
+        self.failed.clear();
         self.popped = 0;
     }
 
@@ -124,10 +133,20 @@ impl Effects {
 
     /// These bios have ended.
     #[inline]
-    pub(crate) fn end(&mut self, bios: impl IntoIterator<Item = Bio>, status: Status) {
-        for bio in bios {
-            self.ended.push(Ended { bio, status });
+    pub(crate) fn end(&mut self, bios: &mut Vec<Bio>, status: Status) {
+        if status != Status::Ok {
+            let first = self.ended.len();
+            self.failed.extend((first..first + bios.len()).map(|index| (index, status)));
         }
+        self.ended.append(bios);
+    }
+
+    /// This bio has ended before a request was made of it.
+    pub(crate) fn end_bio(&mut self, bio: Bio, status: Status) {
+        if status != Status::Ok {
+            self.failed.push((self.ended.len(), status));
+        }
+        self.ended.push(bio);
     }
 
     #[inline]

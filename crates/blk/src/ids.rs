@@ -51,8 +51,9 @@ macro_rules! id {
 }
 
 id! {
-    /// A CPU, which is also a software queue (*ctx*): there is one of each per possible CPU.
-    CpuId(u16)
+    /// A CPU, which is also a software queue (*ctx*): there is one of each per possible CPU. Wider than it needs to be:
+    /// half a word that was just written and is read as a whole one stalls the processor, for every I/O.
+    CpuId(u32)
 }
 id! {
     /// A hardware queue (*hctx*) of one device.

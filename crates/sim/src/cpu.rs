@@ -118,7 +118,7 @@ impl Cpus {
     /// What a CPU that wakes now pays for having slept.
     #[inline]
     fn exit(&self, now: Instant, cpu: CpuId) -> Nanos {
-        let idle = now.since(self.cpus[usize::from(cpu.0)].free_at);
+        let idle = now.since(self.cpus[cpu.index()].free_at);
         // Nobody can guess how deep a CPU sleeps, and a processor that tries loses more than these sums cost.
         Nanos(self.idle.iter().map(|state| if idle >= state.after { state.more.0 } else { 0 }).sum())
     }
@@ -136,7 +136,7 @@ impl Cpus {
 
     #[inline]
     fn on(&mut self, cpu: CpuId) -> &mut Cpu {
-        &mut self.cpus[usize::from(cpu.0)]
+        &mut self.cpus[cpu.index()]
     }
 
     /// A completion interrupts a CPU.
@@ -153,7 +153,7 @@ impl Cpus {
     /// When a task that is woken now has its first submission done, if its CPU is free then.
     #[inline]
     pub(crate) fn wake(&self, now: Instant, task: &mut Task) -> Instant {
-        let on = &self.cpus[usize::from(task.cpu.0)];
+        let on = &self.cpus[task.cpu.index()];
         if on.task_until > now && on.task == task.number {
             return on.task_until + self.submit;
         }

@@ -78,7 +78,7 @@ pub(crate) enum Event {
     /// A CPU that tasks wait for is free.
     Cpu {
         /// Which CPU.
-        cpu: u16,
+        cpu: u32,
     },
 }
 
@@ -128,7 +128,7 @@ impl Entry {
             Event::Release { disk } => (RELEASE, disk, 0, 0),
             Event::Task { task, setting } => (TASK, task, setting, 0),
             Event::Run { task } => (RUN, task, 0, 0),
-            Event::Cpu { cpu } => (CPU, u32::from(cpu), 0, 0),
+            Event::Cpu { cpu } => (CPU, cpu, 0, 0),
         };
         Entry { at: at.0, order, kind_and_place: words(kind, place), rest: words(setting, what) }
     }
@@ -147,7 +147,7 @@ impl Entry {
             KICK_REQUEUE => Event::KickRequeue { disk: place },
             RELEASE => Event::Release { disk: place },
             RUN => Event::Run { task: place },
-            CPU => Event::Cpu { cpu: place as u16 },
+            CPU => Event::Cpu { cpu: place },
             _ => Event::Task { task: place, setting },
         };
         (Instant(self.at), event)

@@ -104,7 +104,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             let cpu = process.cpus_allowed.as_ref().and_then(|cpus| cpus.get(process.clone as usize % cpus.len()));
             let placement = Placement {
                 number,
-                cpu: CpuId((*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)) as u16),
+                cpu: CpuId(*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)),
                 cgroup,
                 seed: spec.seed,
                 runtime: scenario.runtime,

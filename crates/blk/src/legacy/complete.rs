@@ -31,7 +31,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     fn end<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
         cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
-        cx.effects.end(rq.bios.drain(..), status);
+        cx.effects.end(&mut rq.bios, status);
         self.locked.with(|queue| {
             queue.leave_driver(&mut rq);
             queue.release(cx, rq);

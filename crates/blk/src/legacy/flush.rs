@@ -64,7 +64,7 @@ impl Locked {
             }
             Some(Next::End(mut rq, status)) => {
                 cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
-                cx.effects.end(rq.bios.drain(..), status);
+                cx.effects.end(&mut rq.bios, status);
                 self.release(cx, rq);
             }
             None => {}

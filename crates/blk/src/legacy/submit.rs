@@ -202,7 +202,9 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
 /// Ends a bio that does not go on.
 fn end_bio<D, P>(cx: &mut Cx<'_, D, P>, submission: &mut LegacySubmission, status: Status) -> Stage {
-    cx.effects.end(submission.bio.take(), status);
+    if let Some(bio) = submission.bio.take() {
+        cx.effects.end_bio(bio, status);
+    }
     Stage::Next
 }
 

@@ -31,7 +31,7 @@ impl<Sh: Sharing> Queue<Sh> {
     #[inline]
     pub(super) fn end<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
-        cx.effects.end(rq.bios.drain(..), status);
+        cx.effects.end(&mut rq.bios, status);
         self.release(cx, rq);
     }
 

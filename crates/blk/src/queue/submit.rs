@@ -318,7 +318,9 @@ impl<Sh: Sharing> Queue<Sh> {
         submission: &mut Submission,
         status: Status,
     ) -> Stage {
-        cx.effects.end(submission.bio.take(), status);
+        if let Some(bio) = submission.bio.take() {
+            cx.effects.end_bio(bio, status);
+        }
         Stage::Next
     }
 

@@ -133,7 +133,7 @@ impl Fields<'_> {
     }
 
     pub(super) fn cpu(&self) -> Result<Option<CpuId>, Problem> {
-        self.raw.cpu.map(|cpu| Ok(CpuId(within("cpu", cpu, 0..=self.header.cpus - 1)?))).transpose()
+        self.raw.cpu.map(|cpu| Ok(CpuId(within("cpu", cpu, 0..=self.header.cpus - 1)?.into()))).transpose()
     }
 
     pub(super) fn pid(&self) -> Result<Option<u32>, Problem> {
@@ -194,7 +194,7 @@ impl Fields<'_> {
     pub(super) fn place(&self) -> Result<Place, Problem> {
         Ok(Place {
             hctx: self.hctx()?,
-            ctx: CpuId(within("ctx", self.need("ctx", self.raw.ctx)?, 0..=self.header.cpus - 1)?),
+            ctx: CpuId(within("ctx", self.need("ctx", self.raw.ctx)?, 0..=self.header.cpus - 1)?.into()),
             tag: tag("tag", self.need("tag", self.raw.tag)?)?,
             stag: tag("stag", self.need("stag", self.raw.stag)?)?,
         })

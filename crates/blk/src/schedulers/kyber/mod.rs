@@ -107,7 +107,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     pub fn new(config: KyberConfig, map: &CpuMap, capacity: u32) -> Self {
         let rules = Rules::of(config.generation);
         let hctxs = usize::from(map.hctxs());
-        let cpus = || (0..map.cpus() as u16).map(CpuId);
+        let cpus = || (0..map.cpus() as u32).map(CpuId);
         let places = QueueType::ALL.into_iter().flat_map(|kind| cpus().map(move |cpu| (kind, cpu)));
         let queues = places.map(|(kind, cpu)| {
             let hctx = map.hctx_of(cpu, kind);

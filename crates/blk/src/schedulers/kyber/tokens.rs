@@ -25,7 +25,7 @@ pub(super) struct TokenPool<Sh: Sharing> {
 /// Whose hint a hardware queue uses: the search for a free number begins where *it* left off, since dispatching CPUs
 /// meet on the hardware queue's lock anyway.
 fn hint_of(hctx: HctxId) -> CpuId {
-    CpuId(hctx.0)
+    CpuId(u32::from(hctx.0))
 }
 
 impl<Sh: Sharing> TokenPool<Sh> {
