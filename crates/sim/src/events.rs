@@ -1,166 +1,120 @@
-//! The event queue: a 4-ary heap ordered by time, ties broken by the order of scheduling. Most events come in a few
-//! sequences that are in order by themselves; those wait in lanes beside the heap, which cost no sorting.
+//! The event queue: ordered by time, ties broken by the order of scheduling. Most events wait in two sorted lanes, near
+//! whose ends new ones belong; the rest in a 4-ary heap.
 
 use hoistway_blk::Instant;
 
-/// What happens at a moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
-    /// A device has finished a command.
-    Complete {
-        /// Which disk.
-        disk: u32,
-        /// The command.
-        tag: u32,
-    },
-    /// A device model wanted to be called.
-    Alarm {
-        /// Which disk.
-        disk: u32,
-        /// The model's number.
-        alarm: u32,
-    },
-    /// A delayed run of a hardware queue, unless another setting has replaced it.
-    RunHctx {
-        /// Which disk.
-        disk: u32,
-        /// Which hardware queue.
-        hctx: u16,
-        /// The setting that this event belongs to.
-        setting: u32,
-    },
-    /// Requeued requests, and flush commands, are put back in by a worker.
-    KickRequeue {
-        /// Which disk.
-        disk: u32,
-    },
-    /// Bios that a limit kept may go.
-    Release {
-        /// Which disk.
-        disk: u32,
-    },
-    /// A scheduler's timer, unless another setting has replaced it.
-    Timer {
-        /// Which disk.
-        disk: u32,
-        /// The setting that this event belongs to.
-        setting: u32,
-    },
-    /// The scan for requests that the device keeps for too long, unless another setting has replaced it.
-    Timeout {
-        /// Which disk.
-        disk: u32,
-        /// The setting that this event belongs to.
-        setting: u32,
-    },
-    /// Somebody writes a file of every queue.
-    Write {
-        /// Which write of the scenario.
-        write: u32,
-    },
-    /// Somebody looks whether what was written can be done.
-    Administer {
-        /// Which disk.
-        disk: u32,
-    },
-    /// A task's own alarm, unless another setting has replaced it.
-    Task {
-        /// Which task.
-        task: u32,
-        /// The setting that this event belongs to.
-        setting: u32,
-    },
-    /// A task's wake-up is over.
-    Run {
-        /// Which task.
-        task: u32,
-    },
-    /// A CPU that tasks wait for is free.
-    Cpu {
-        /// Which CPU.
-        cpu: u32,
-    },
+/// What happens at a moment, in two words. An `enum` with fields would have to be told apart when it is packed, when it is
+/// unpacked and when it is carried out, and each time the processor has to guess; four fields in a row would be passed in
+/// memory, written one by one and read as a whole, and the processor would have to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Event {
+    /// Kind in the upper half, place in the lower.
+    kind_and_place: u64,
+    /// Setting in the upper half, what in the lower.
+    rest: u64,
 }
 
-/// An event and its moment. The event is packed into words: written field by field and copied as a whole, it would
-/// stall the processor at every copy.
+/// What an event is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A device has finished a command: disk and tag.
+    Complete,
+    /// A device model wanted to be called: disk and the model's number.
+    Alarm,
+    /// A task's wake-up is over.
+    Run,
+    /// A run of a hardware queue by a worker: disk, hardware queue and setting.
+    RunHctx,
+    /// A CPU that tasks wait for is free.
+    Cpu,
+    /// A task's own alarm: task and setting.
+    Task,
+    /// Requeued requests of a disk, and flush commands, are put back in by a worker.
+    KickRequeue,
+    /// Bios of a disk that a limit kept may go.
+    Release,
+    /// A scheduler's timer: disk and setting.
+    Timer,
+    /// Requests may have been at the driver for too long: disk and setting.
+    Timeout,
+    /// Somebody writes to files of all queues: which write.
+    Write,
+    /// Somebody looks whether what was written to a disk's queue can be done.
+    Administer,
+}
+
+const KINDS: [Kind; 12] = [
+    Kind::Complete,
+    Kind::Alarm,
+    Kind::Run,
+    Kind::RunHctx,
+    Kind::Cpu,
+    Kind::Task,
+    Kind::KickRequeue,
+    Kind::Release,
+    Kind::Timer,
+    Kind::Timeout,
+    Kind::Write,
+    Kind::Administer,
+];
+
+impl Event {
+    /// An event of this kind. The place is a disk, a task, a CPU or a write.
+    #[inline]
+    pub(crate) fn of(kind: Kind, place: u32) -> Event {
+        Event { kind_and_place: (kind as u64) << 32 | u64::from(place), rest: 0 }
+    }
+
+    /// About this tag, alarm or hardware queue.
+    #[inline]
+    pub(crate) fn about(self, what: u32) -> Event {
+        Event { rest: self.rest | u64::from(what), ..self }
+    }
+
+    /// With the setting that it belongs to: another one may replace it.
+    #[inline]
+    pub(crate) fn with_setting(self, setting: u32) -> Event {
+        Event { rest: self.rest | u64::from(setting) << 32, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn kind(self) -> Kind {
+        KINDS[(self.kind_and_place >> 32) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn place(self) -> u32 {
+        self.kind_and_place as u32
+    }
+
+    #[inline]
+    pub(crate) fn what(self) -> u32 {
+        self.rest as u32
+    }
+
+    #[inline]
+    pub(crate) fn setting(self) -> u32 {
+        (self.rest >> 32) as u32
+    }
+}
+
+/// An event and its moment.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     at: u64,
     /// Order of scheduling: makes the order of simultaneous events the same on any machine.
     order: u64,
-    /// Kind in the upper half, disk or task in the lower.
-    kind_and_place: u64,
-    /// Setting in the upper half, what else there is in the lower.
-    rest: u64,
-}
-
-const COMPLETE: u32 = 0;
-const ALARM: u32 = 1;
-const RUN_HCTX: u32 = 2;
-const TIMER: u32 = 3;
-const TASK: u32 = 4;
-const KICK_REQUEUE: u32 = 5;
-const RELEASE: u32 = 6;
-const TIMEOUT: u32 = 9;
-const WRITE: u32 = 10;
-const ADMINISTER: u32 = 11;
-const RUN: u32 = 7;
-const CPU: u32 = 8;
-
-#[inline]
-fn words(upper: u32, lower: u32) -> u64 {
-    u64::from(upper) << 32 | u64::from(lower)
+    event: Event,
 }
 
 impl Entry {
-    #[inline]
-    fn new(at: Instant, order: u64, event: Event) -> Entry {
-        let (kind, place, setting, what) = match event {
-            Event::Complete { disk, tag } => (COMPLETE, disk, 0, tag),
-            Event::Alarm { disk, alarm } => (ALARM, disk, 0, alarm),
-            Event::RunHctx { disk, hctx, setting } => (RUN_HCTX, disk, setting, u32::from(hctx)),
-            Event::Timer { disk, setting } => (TIMER, disk, setting, 0),
-            Event::Write { write } => (WRITE, write, 0, 0),
-            Event::Administer { disk } => (ADMINISTER, disk, 0, 0),
-            Event::Timeout { disk, setting } => (TIMEOUT, disk, setting, 0),
-            Event::KickRequeue { disk } => (KICK_REQUEUE, disk, 0, 0),
-            Event::Release { disk } => (RELEASE, disk, 0, 0),
-            Event::Task { task, setting } => (TASK, task, setting, 0),
-            Event::Run { task } => (RUN, task, 0, 0),
-            Event::Cpu { cpu } => (CPU, cpu, 0, 0),
-        };
-        Entry { at: at.0, order, kind_and_place: words(kind, place), rest: words(setting, what) }
-    }
-
-    #[inline]
-    fn event(&self) -> (Instant, Event) {
-        let (place, setting, what) = (self.kind_and_place as u32, (self.rest >> 32) as u32, self.rest as u32);
-        let event = match (self.kind_and_place >> 32) as u32 {
-            COMPLETE => Event::Complete { disk: place, tag: what },
-            ALARM => Event::Alarm { disk: place, alarm: what },
-            RUN_HCTX => Event::RunHctx { disk: place, hctx: what as u16, setting },
-            TIMER => Event::Timer { disk: place, setting },
-            WRITE => Event::Write { write: place },
-            ADMINISTER => Event::Administer { disk: place },
-            TIMEOUT => Event::Timeout { disk: place, setting },
-            KICK_REQUEUE => Event::KickRequeue { disk: place },
-            RELEASE => Event::Release { disk: place },
-            RUN => Event::Run { task: place },
-            CPU => Event::Cpu { cpu: place },
-            _ => Event::Task { task: place, setting },
-        };
-        (Instant(self.at), event)
-    }
-
-    /// Copies word by word: an entry that was just built that way cannot be read as a whole yet, and a processor that tries
-    /// waits.
+    /// Copies word by word: an entry that was just built that way cannot be read as a whole yet.
     #[inline]
     fn set(&mut self, entry: &Entry) {
         self.at = entry.at;
         self.order = entry.order;
-        self.kind_and_place = entry.kind_and_place;
-        self.rest = entry.rest;
+        self.event.kind_and_place = entry.event.kind_and_place;
+        self.event.rest = entry.event.rest;
     }
 
     #[inline]
@@ -252,8 +206,8 @@ impl EventQueue {
     /// Schedules an event.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
-        let is_of_device = matches!(event, Event::Complete { .. } | Event::Alarm { .. });
-        let entry = Entry::new(at, self.scheduled, event);
+        let is_of_device = event.kind_and_place >> 32 <= Kind::Alarm as u64;
+        let entry = Entry { at: at.0, order: self.scheduled, event };
         self.scheduled += 1;
         let lane = &mut self.lanes[usize::from(is_of_device)];
         match lane.place(entry.at) {
@@ -277,7 +231,7 @@ impl EventQueue {
     }
 
     /// Takes the earliest event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
         let [host, device] = &mut self.lanes;
         let key = |entry: Option<&Entry>| entry.map_or(u128::MAX, Entry::key);
@@ -287,17 +241,18 @@ impl EventQueue {
             return Some(self.pop_from_heap());
         }
         let lane = if of_host < of_device { host } else { device };
-        if lane.len == 0 { None } else { lane.pop_front().map(Entry::event) }
+        if lane.len == 0 { None } else { lane.pop_front().map(|entry| (Instant(entry.at), entry.event)) }
     }
 
+    #[inline(never)]
     fn pop_from_heap(&mut self) -> (Instant, Event) {
-        let first = self.heap[0].event();
+        let Entry { at, event, .. } = self.heap[0];
         if let Some(last) = self.heap.pop()
             && !self.heap.is_empty()
         {
             self.sift_down(last);
         }
-        first
+        (Instant(at), event)
     }
 
     /// Puts `entry` into the hole at the root.
@@ -331,6 +286,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn an_event_is_what_it_was_made_of() {
+        for (number, kind) in KINDS.into_iter().enumerate() {
+            assert_eq!(kind as usize, number);
+            let event = Event::of(kind, 7).about(u32::MAX).with_setting(9);
+            assert_eq!((event.kind(), event.place(), event.what(), event.setting()), (kind, 7, u32::MAX, 9));
+        }
+    }
+
     proptest! {
         #[test]
         fn events_come_in_the_order_of_time_and_then_of_scheduling(
@@ -342,20 +306,14 @@ mod tests {
                 let number = number as u32;
                 match step {
                     Some((at, is_of_device)) => {
-                        queue.push(Instant(at), match is_of_device {
-                            true => Event::Complete { disk: 0, tag: number },
-                            false => Event::Task { task: number, setting: 0 },
-                        });
+                        let kind = if is_of_device { Kind::Complete } else { Kind::Run };
+                        queue.push(Instant(at), Event::of(kind, number));
                         model.push((at, number));
                     }
                     None => {
                         let next = model.iter().enumerate().min_by_key(|(_, entry)| **entry).map(|(index, _)| index);
                         let expected = next.map(|index| model.remove(index));
-                        let got = queue.pop().map(|(at, event)| match event {
-                            Event::Task { task, .. } => (at.0, task),
-                            Event::Complete { tag, .. } => (at.0, tag),
-                            other => panic!("{other:?}"),
-                        });
+                        let got = queue.pop().map(|(at, event)| (at.0, event.place()));
                         prop_assert_eq!(got, expected);
                     }
                 }

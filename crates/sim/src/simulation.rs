@@ -13,7 +13,7 @@ use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::{Cpus, Turn};
 use crate::disk::Disk;
-use crate::events::{Event, EventQueue};
+use crate::events::{Event, EventQueue, Kind};
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::task::{Next, Placement, Task, task_of};
 use crate::throttling::{Throttling, disk_of, worker};
@@ -135,7 +135,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut partial = false;
         let mut until_check = CHECK_EVERY;
         for (index, write) in self.writes.iter().enumerate() {
-            self.events.push(Instant::ZERO + write.at, Event::Write { write: index as u32 });
+            self.events.push(Instant::ZERO + write.at, Event::of(Kind::Write, index as u32));
         }
         self.start_phase();
         'time: while self.running > 0 {
@@ -174,7 +174,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let start = self.now + process.start_delay;
                     task.start_at(process, start);
                     task.alarm_setting += 1;
-                    self.events.push(start, Event::Task { task: task.number, setting: task.alarm_setting });
+                    self.events.push(start, Event::of(Kind::Task, task.number).with_setting(task.alarm_setting));
                 }
             }
             self.phase += 1;
@@ -194,55 +194,56 @@ impl<'a, P: Probe> Simulation<'a, P> {
             self.cgroups.introduce(&on.front, now, &mut self.effects);
         }
         if let Left::LookAgain(after) = left {
-            self.events.push(self.now + after, Event::Administer { disk });
+            self.events.push(self.now + after, Event::of(Kind::Administer, disk));
         }
         self.settle(disk, CpuId(0));
     }
 
     fn event(&mut self, event: Event) {
-        match event {
-            Event::Write { write } => {
+        let (place, what, setting) = (event.place(), event.what(), event.setting());
+        match event.kind() {
+            Kind::Complete => self.complete(place, what),
+            Kind::Run => self.woken(place),
+            Kind::RunHctx => self.run_hctx(place, HctxId(what as u16), setting),
+            Kind::Cpu => self.next_on(CpuId(place)),
+            Kind::Task => {
+                if self.tasks[place as usize].alarm_setting == setting {
+                    self.wake(place);
+                }
+            }
+            Kind::Alarm => {
+                let driver = &mut self.disks[place as usize].driver;
+                driver.device.wake(self.now, what, &mut driver.schedule);
+                self.settle(place, CpuId(0));
+            }
+            Kind::Timer => {
+                let now = self.clock.now;
+                let on = &mut self.disks[place as usize];
+                if on.is_timer(setting) {
+                    on.front.timer(now, &mut self.effects);
+                    self.settle(place, CpuId(0));
+                }
+            }
+            Kind::Timeout => {
+                if self.disks[place as usize].is_timeout(setting) {
+                    self.with_front(place, CpuId(0), |front, cx| front.scan_timeouts(cx));
+                    self.settle(place, CpuId(0));
+                }
+            }
+            Kind::KickRequeue => {
+                self.with_front(place, CpuId(0), |front, cx| front.kick_requeue(cx));
+                self.settle(place, CpuId(0));
+            }
+            Kind::Release => self.release(place),
+            Kind::Write => {
                 for disk in 0..self.disks.len() {
-                    self.disks[disk].administration.ask(self.writes[write as usize].clone());
+                    self.disks[disk].administration.ask(self.writes[place as usize].clone());
                     if !self.disks[disk].administration.waits() {
                         self.administer(disk as u32);
                     }
                 }
             }
-            Event::Administer { disk } => self.administer(disk),
-            Event::Complete { disk, tag } => self.complete(disk, tag),
-            Event::Alarm { disk, alarm } => {
-                let driver = &mut self.disks[disk as usize].driver;
-                driver.device.wake(self.now, alarm, &mut driver.schedule);
-                self.settle(disk, CpuId(0));
-            }
-            Event::RunHctx { disk, hctx, setting } => self.run_hctx(disk, HctxId(hctx), setting),
-            Event::Timer { disk, setting } => {
-                let now = self.clock.now;
-                let on = &mut self.disks[disk as usize];
-                if on.is_timer(setting) {
-                    on.front.timer(now, &mut self.effects);
-                    self.settle(disk, CpuId(0));
-                }
-            }
-            Event::Timeout { disk, setting } => {
-                if self.disks[disk as usize].is_timeout(setting) {
-                    self.with_front(disk, CpuId(0), |front, cx| front.scan_timeouts(cx));
-                    self.settle(disk, CpuId(0));
-                }
-            }
-            Event::KickRequeue { disk } => {
-                self.with_front(disk, CpuId(0), |front, cx| front.kick_requeue(cx));
-                self.settle(disk, CpuId(0));
-            }
-            Event::Release { disk } => self.release(disk),
-            Event::Run { task } => self.woken(task),
-            Event::Cpu { cpu } => self.next_on(CpuId(cpu)),
-            Event::Task { task, setting } => {
-                if self.tasks[task as usize].alarm_setting == setting {
-                    self.wake(task);
-                }
-            }
+            Kind::Administer => self.administer(place),
         }
     }
 
@@ -260,7 +261,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if self.cpus.is_free(self.now, cpu) {
             self.occupy(cpu, number);
         } else if let Some(at) = self.cpus.enqueue(cpu, number) {
-            self.events.push(at, Event::Cpu { cpu: cpu.0 });
+            self.events.push(at, Event::of(Kind::Cpu, cpu.0));
         }
     }
 
@@ -269,7 +270,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn next_on(&mut self, cpu: CpuId) {
         match self.cpus.next(self.now, cpu) {
             Turn::Run(task) => self.occupy(cpu, task),
-            Turn::Later(at) => self.events.push(at, Event::Cpu { cpu: cpu.0 }),
+            Turn::Later(at) => self.events.push(at, Event::of(Kind::Cpu, cpu.0)),
         }
     }
 
@@ -280,7 +281,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let submissions = self.run_task(number);
         let task = &mut self.tasks[number as usize];
         if let Some(at) = self.cpus.ran(self.now, task, submissions) {
-            self.events.push(at, Event::Cpu { cpu: cpu.0 });
+            self.events.push(at, Event::of(Kind::Cpu, cpu.0));
         }
     }
 
@@ -380,7 +381,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Next::Wait(alarm) => {
                     // Whatever alarm was set before is void.
                     task.alarm_setting = task.alarm_setting.wrapping_add(1);
-                    let event = Event::Task { task: number, setting: task.alarm_setting };
+                    let event = Event::of(Kind::Task, number).with_setting(task.alarm_setting);
                     if let Some(at) = alarm {
                         self.events.push(at, event);
                     }
@@ -430,7 +431,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn set_release(&mut self, disk: u32) {
         let due = self.disks[disk as usize].throttling.as_mut().and_then(|throttling| throttling.next_setting());
         if let Some(due) = due {
-            self.events.push(due.max(self.now), Event::Release { disk });
+            self.events.push(due.max(self.now), Event::of(Kind::Release, disk));
         }
     }
 
@@ -455,13 +456,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn settle(&mut self, disk: u32, cpu: CpuId) {
         let driver = &mut self.disks[disk as usize].driver;
         for completion in driver.schedule.completions.drain(..) {
-            self.events.push(completion.at, Event::Complete { disk, tag: completion.tag });
+            self.events.push(completion.at, Event::of(Kind::Complete, disk).about(completion.tag));
             if completion.status != Status::Ok {
                 driver.failed.push((completion.tag, completion.status));
             }
         }
         for (at, alarm) in driver.schedule.alarms.drain(..) {
-            self.events.push(at, Event::Alarm { disk, alarm });
+            self.events.push(at, Event::of(Kind::Alarm, disk).about(alarm));
         }
         let Simulation { now, effects, tasks, cpus, events, ios, .. } = self;
         effects.pop_ended(|bio, status| {
@@ -479,7 +480,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
                     Some(disk) => {
                         let at = self.worker_runs(disk, HctxId(0));
-                        self.events.push(at, Event::Release { disk });
+                        self.events.push(at, Event::of(Kind::Release, disk));
                     }
                     None => self.wake(waiter.0),
                 },
@@ -487,18 +488,18 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
                 Effect::KickRequeue => {
                     let at = self.worker_runs(disk, HctxId(0));
-                    self.events.push(at, Event::KickRequeue { disk });
+                    self.events.push(at, Event::of(Kind::KickRequeue, disk));
                 }
                 Effect::SetTimer(at) => {
                     let setting = self.disks[disk as usize].set_timer();
-                    self.events.push(at.max(self.now), Event::Timer { disk, setting });
+                    self.events.push(at.max(self.now), Event::of(Kind::Timer, disk).with_setting(setting));
                 }
                 Effect::CancelTimer => {
                     self.disks[disk as usize].set_timer();
                 }
                 Effect::SetTimeout(at) => {
                     let setting = self.disks[disk as usize].set_timeout();
-                    self.events.push(at, Event::Timeout { disk, setting });
+                    self.events.push(at, Event::of(Kind::Timeout, disk).with_setting(setting));
                 }
                 Effect::RunOther { .. } => unreachable!("every disk has its own tags"),
             }
@@ -522,7 +523,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
         let due = self.worker_runs(disk, hctx) + delay;
         let on = &mut self.disks[disk as usize];
-        let event = Event::RunHctx { disk, hctx: hctx.0, setting: on.set_run(hctx, due) };
+        let event = Event::of(Kind::RunHctx, disk).about(u32::from(hctx.0)).with_setting(on.set_run(hctx, due));
         self.events.push(due, event);
     }
 
@@ -552,7 +553,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 fn wake(now: Instant, task: &mut Task, cpus: &Cpus, events: &mut EventQueue) {
     if !task.is_woken && !task.has_exited {
         task.is_woken = true;
-        events.push(cpus.wake(now, task), Event::Run { task: task.number });
+        events.push(cpus.wake(now, task), Event::of(Kind::Run, task.number));
     }
 }
 

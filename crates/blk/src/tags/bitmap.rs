@@ -108,10 +108,16 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         (product / depth) as u32 + u32::from(extra)
     }
 
+    /// Where this CPU begins its search. CPUs beyond those that the map was made for share the last one's place.
+    #[inline]
+    fn hint_of(&self, cpu: CpuId) -> &Sh::Word {
+        &self.hints[cpu.index().min(self.hints.len() - 1)]
+    }
+
     /// Takes a free bit, if an allocation within `depth` may have one. Never waits.
     #[inline]
     pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
-        let hint_of = &self.hints[cpu.index() % self.hints.len()];
+        let hint_of = self.hint_of(cpu);
         let hint = hint_of.load() as u32;
         let taken = match (depth, self.rule) {
             (Depth::Full, _) => self.search(hint, WORD_SHIFT, |_| u64::MAX),
@@ -193,7 +199,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         let bit = 1 << (tag & ((1 << WORD_SHIFT) - 1));
         let before = self.words[(tag >> WORD_SHIFT) as usize].fetch_and(!bit);
         debug_assert!(before & bit != 0, "tag {tag} is freed once");
-        self.hints[cpu.index() % self.hints.len()].store(u64::from(tag));
+        self.hint_of(cpu).store(u64::from(tag));
     }
 
     /// Number of bits that are taken.
