@@ -138,7 +138,14 @@ impl Effects {
             let first = self.ended.len();
             self.failed.extend((first..first + bios.len()).map(|index| (index, status)));
         }
-        self.ended.append(bios);
+        // Nearly always it is one: no need to call for a copy of many.
+        match bios.pop() {
+            Some(only) if bios.is_empty() => self.ended.push(only),
+            last => {
+                self.ended.append(bios);
+                self.ended.extend(last);
+            }
+        }
     }
 
     /// This bio has ended before a request was made of it.

@@ -57,6 +57,13 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// Whether nothing has been announced.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.completions.is_empty() && self.alarms.is_empty()
+    }
+
     /// Ends command `tag` well at `at`.
     #[inline]
     pub fn complete(&mut self, at: Instant, tag: u32) {

@@ -53,17 +53,35 @@ impl LatencyHistogram {
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        let bins = match &mut self.bins {
-            Some(bins) => bins,
-            empty => empty.insert(allocate_bins()),
-        };
-        bins[bin_of(ns)] += 1;
+        self.bins_mut()[bin_of(ns)] += 1;
         self.count += 1;
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
         self.sum_ns += u128::from(ns);
         let square = u128::from(ns) * u128::from(ns);
         self.sum_squares_ns2 = self.sum_squares_ns2.saturating_add(square);
+    }
+
+    /// Counts one value `times` times.
+    pub fn record_many(&mut self, ns: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        self.bins_mut()[bin_of(ns)] += times;
+        self.count += times;
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.sum_ns += u128::from(ns) * u128::from(times);
+        let square = u128::from(ns) * u128::from(ns);
+        self.sum_squares_ns2 = self.sum_squares_ns2.saturating_add(square.saturating_mul(u128::from(times)));
+    }
+
+    #[inline]
+    fn bins_mut(&mut self) -> &mut [u64; BIN_COUNT] {
+        match &mut self.bins {
+            Some(bins) => bins,
+            empty => empty.insert(allocate_bins()),
+        }
     }
 
     /// Counts all of `other`'s values, as if they had been recorded here.

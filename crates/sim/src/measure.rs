@@ -2,12 +2,15 @@
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
 use hoistway_results::io_log::{IoLog, LoggedIo};
-use hoistway_results::{Direction, ProcessResult, SAMPLE_INTERVAL_NS};
+use hoistway_results::{Direction, LatencyHistogram, ProcessResult, SAMPLE_INTERVAL_NS};
 use hoistway_workload::Process;
 
 /// The measurement of one task: fio's, with its samples of bandwidth and IOPS.
 pub(crate) struct Measurement {
     result: ProcessResult,
+    /// Latencies, by direction, of I/Os whose submission took no time: completion latency and total latency are the same,
+    /// so that one histogram stands for two, and for the zeros of a third.
+    immediate: [LatencyHistogram; 3],
     /// The process began.
     start: Instant,
     /// Measurement begins here: after the ramp.
@@ -68,6 +71,7 @@ impl Measurement {
                     .map(|window| Box::new(IoLog::new(window.0, process.ramp.0, process.engine.is_asynchronous()))),
                 ..ProcessResult::default()
             },
+            immediate: Default::default(),
             start,
             from,
             last: from,
@@ -127,13 +131,13 @@ impl Measurement {
         let result = self.result.direction_mut(direction);
         result.ios += 1;
         result.bytes += u64::from(io.bytes);
-        if self.asynchronous {
+        if !self.asynchronous || io.issued == io.created {
+            self.immediate[direction as usize].record(total);
+        } else {
             result.slat.record(io.issued.since(io.created).0);
             result.clat.record(io.reaped.since(io.issued).0);
-        } else {
-            result.clat.record(total);
+            result.lat.record(total);
         }
-        result.lat.record(total);
         if self.has_priorities {
             let own = if io.priority == IoPriority::UNSET { self.common } else { io.priority };
             Self::by_priority(result, own, io.reaped.since(io.issued), total);
@@ -174,6 +178,14 @@ impl Measurement {
 
     /// The result, of a process that ended at `end`.
     pub(crate) fn into_result(mut self, end: Instant) -> ProcessResult {
+        for (direction, immediate) in Direction::ALL.into_iter().zip(&self.immediate) {
+            let result = self.result.direction_mut(direction);
+            result.clat.merge(immediate);
+            result.lat.merge(immediate);
+            if self.asynchronous {
+                result.slat.record_many(0, immediate.count());
+            }
+        }
         self.result.runtime_ns = end.max(self.last).since(self.from).0;
         self.result
     }

@@ -451,9 +451,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     // --- effects ---
 
-    /// Carries out what a call into the block layer of `disk` on `cpu` led to.
+    /// Carries out what a call into the block layer of `disk` on `cpu` led to: often nothing.
     #[inline]
     fn settle(&mut self, disk: u32, cpu: CpuId) {
+        if !self.effects.is_empty() || !self.disks[disk as usize].driver.schedule.is_empty() {
+            self.settle_some(disk, cpu);
+        }
+    }
+
+    fn settle_some(&mut self, disk: u32, cpu: CpuId) {
         let driver = &mut self.disks[disk as usize].driver;
         for completion in driver.schedule.completions.drain(..) {
             self.events.push(completion.at, Event::of(Kind::Complete, disk).about(completion.tag));
