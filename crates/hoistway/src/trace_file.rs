@@ -78,7 +78,7 @@ impl TraceFile {
         specs: &[RunSpec],
         controls: &[Control],
         job_file: &str,
-        seen: &(dyn Fn(usize, &RunResult) + Sync),
+        seen: &(dyn Fn(usize, &Run, &RunResult) + Sync),
     ) -> Result<(Vec<Run>, bool)> {
         let name = self.0.name().to_owned();
         // As text: a pipe that nobody reads any more is an error here, other than for the results.
@@ -96,7 +96,7 @@ impl TraceFile {
             }
             writer.begin_run(number as u32, &control.cancelled);
             let (run, result, probe) = watched(scenario, spec, control, writer)?;
-            seen(number, &result);
+            seen(number, &run, &result);
             writer = probe;
             let reached_ns = control.reached_ns.load(Ordering::Relaxed);
             writer.end_run(reached_ns, run.simulated_ios, result.partial).map_err(failed)?;

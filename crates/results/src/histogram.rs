@@ -186,6 +186,12 @@ impl LatencyHistogram {
             .filter(|&(_, &count)| count > 0)
             .map(|(bin, &count)| (midpoint_of(bin), count))
     }
+
+    /// The bins that hold something, from small to large: number and count.
+    pub fn counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let bins = self.bins.iter().flat_map(|bins| (0..).zip(bins.iter().copied()));
+        bins.filter(|&(_, count)| count > 0)
+    }
 }
 
 impl PartialEq for LatencyHistogram {

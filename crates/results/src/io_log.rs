@@ -1,18 +1,40 @@
 //! What fio writes into its log files: every I/O, or means over windows.
 
+use crate::histogram_log::HistogramLog;
 use crate::measurement::Direction;
 
-/// Entries of one process at most (640 MiB); what comes after is not logged.
+/// Entries of one process at most (768 MiB, and 128 MiB of offsets); what comes after is not logged.
 const ENTRIES_MAX: usize = 1 << 24;
 
-/// The I/Os of a process, one by one or by window (`log_avg_msec`).
+/// What a log holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogParameters {
+    /// Length of a window (`log_avg_msec`), ns; 0 for an entry for each I/O.
+    pub window_ns: u64,
+    /// When measuring begins, ns since the process began.
+    pub from_ns: u64,
+    /// Whether submission has a latency of its own: not with synchronous engines.
+    pub has_slat: bool,
+    /// Whether a window has the largest latencies (`log_max_value`), not their means.
+    pub is_maximum: bool,
+    /// Whether offsets are kept (`log_offset`).
+    pub has_offsets: bool,
+    /// Whether the log shows whole priorities (`log_prio`).
+    pub has_priorities: bool,
+    /// Length of the windows of histograms (`log_hist_msec`), ns; 0 for none.
+    pub histogram_window_ns: u64,
+    /// As many powers of two of a histogram's bins are put together (`log_hist_coarseness`).
+    pub histogram_coarseness: u8,
+}
+
+/// The I/Os of a process, one by one or by window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IoLog {
-    /// Length of a window, ns; 0 for an entry for each I/O.
-    window_ns: u64,
-    /// Whether submission has a latency of its own: not with synchronous engines.
-    has_slat: bool,
+    parameters: LogParameters,
     entries: Vec<LogEntry>,
+    /// Of the entries, if they are wanted.
+    offsets_bytes: Vec<u64>,
+    histograms: Option<HistogramLog>,
     /// For each direction what was done since its last window ended.
     windows: [Window; 3],
     is_cut: bool,
@@ -21,9 +43,11 @@ pub struct IoLog {
 /// An I/O, or a window of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// (Mean) submission latency, ns.
+    /// (Mean or largest) submission latency, ns.
     pub slat_ns: u64,
-    /// (Mean) total latency, ns.
+    /// (Mean or largest) completion latency, ns.
+    pub clat_ns: u64,
+    /// (Mean or largest) total latency, ns.
     pub lat_ns: u64,
     /// End of the I/O, or of the window: ms since the process began.
     pub at_ms: u32,
@@ -33,6 +57,8 @@ pub struct LogEntry {
     pub kib_per_second: u32,
     /// I/Os a second; of an I/O by itself 1, as fio has it.
     pub iops: u32,
+    /// Its priority in the kernel's encoding, 0 if none was set; 0 of a window.
+    pub ioprio: u16,
     /// Read, write or trim.
     pub direction: Direction,
 }
@@ -44,6 +70,10 @@ pub struct LoggedIo {
     pub direction: Direction,
     /// Its size.
     pub bytes: u32,
+    /// Where it is on its device.
+    pub offset_bytes: u64,
+    /// Its priority in the kernel's encoding, 0 if none was set.
+    pub ioprio: u16,
     /// Its end, ns since the process began.
     pub at_ns: u64,
     /// Submission latency, ns; 0 with a synchronous engine.
@@ -57,28 +87,59 @@ struct Window {
     since_ns: u64,
     ios: u64,
     bytes: u64,
-    slat_ns: u64,
-    lat_ns: u64,
+    slat: Sum,
+    clat: Sum,
+    lat: Sum,
+}
+
+/// Latencies of a window, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    all: u64,
+    largest: u64,
+}
+
+impl Sum {
+    fn add(&mut self, ns: u64) {
+        self.all = self.all.saturating_add(ns);
+        self.largest = self.largest.max(ns);
+    }
 }
 
 impl IoLog {
-    /// An empty log. Windows of 0 ns are single I/Os. `from_ns` is when measuring begins. Without `has_slat` there is no
-    /// log of submission latencies.
-    pub fn new(window_ns: u64, from_ns: u64, has_slat: bool) -> Self {
-        let window = Window { since_ns: from_ns, ..Window::default() };
-        Self { window_ns, has_slat, entries: Vec::new(), windows: [window; 3], is_cut: false }
+    /// An empty log.
+    pub fn new(parameters: LogParameters) -> Self {
+        let window = Window { since_ns: parameters.from_ns, ..Window::default() };
+        let histograms = (parameters.histogram_window_ns > 0).then(|| HistogramLog::new(&parameters));
+        Self {
+            parameters,
+            entries: Vec::new(),
+            offsets_bytes: Vec::new(),
+            histograms,
+            windows: [window; 3],
+            is_cut: false,
+        }
     }
 
     /// Logs an I/O.
     pub fn record(&mut self, io: &LoggedIo) {
-        if self.window_ns == 0 {
+        let clat_ns = io.lat_ns - io.slat_ns.min(io.lat_ns);
+        if let Some(histograms) = &mut self.histograms {
+            histograms.record(io, clat_ns);
+        }
+        if self.parameters.window_ns == 0 {
+            if self.parameters.has_offsets && self.entries.len() < ENTRIES_MAX {
+                self.offsets_bytes.push(io.offset_bytes);
+            }
             self.push(LogEntry {
                 slat_ns: io.slat_ns,
+                clat_ns,
                 lat_ns: io.lat_ns,
                 at_ms: limited(io.at_ns / 1_000_000),
                 bytes: io.bytes,
                 kib_per_second: kib_per_second(u64::from(io.bytes), io.lat_ns),
                 iops: 1,
+                ioprio: io.ioprio,
                 direction: io.direction,
             });
             return;
@@ -86,21 +147,40 @@ impl IoLog {
         let window = &mut self.windows[io.direction as usize];
         window.ios += 1;
         window.bytes += u64::from(io.bytes);
-        window.slat_ns += io.slat_ns;
-        window.lat_ns = window.lat_ns.saturating_add(io.lat_ns);
-        let span_ns = io.at_ns.saturating_sub(window.since_ns);
-        if span_ns >= self.window_ns {
-            let done = std::mem::replace(window, Window { since_ns: io.at_ns, ..Window::default() });
-            self.push(LogEntry {
-                slat_ns: done.slat_ns / done.ios,
-                lat_ns: done.lat_ns / done.ios,
-                at_ms: limited(io.at_ns / 1_000_000),
-                bytes: 0,
-                kib_per_second: kib_per_second(done.bytes, span_ns),
-                iops: limited((u128::from(done.ios) * 1_000_000_000 / u128::from(span_ns)) as u64),
-                direction: io.direction,
-            });
+        window.slat.add(io.slat_ns);
+        window.clat.add(clat_ns);
+        window.lat.add(io.lat_ns);
+        if io.at_ns.saturating_sub(window.since_ns) >= self.parameters.window_ns {
+            self.end_window(io.direction, io.at_ns);
         }
+    }
+
+    /// The process has ended: so do its windows, as in fio, but not those of histograms.
+    pub fn finish(&mut self, at_ns: u64) {
+        for direction in Direction::ALL {
+            if self.windows[direction as usize].ios > 0 {
+                self.end_window(direction, at_ns);
+            }
+        }
+    }
+
+    fn end_window(&mut self, direction: Direction, at_ns: u64) {
+        let window = &mut self.windows[direction as usize];
+        let done = std::mem::replace(window, Window { since_ns: at_ns, ..Window::default() });
+        let span_ns = at_ns.saturating_sub(done.since_ns).max(1);
+        let is_maximum = self.parameters.is_maximum;
+        let of = |sum: Sum| if is_maximum { sum.largest } else { sum.all / done.ios };
+        self.push(LogEntry {
+            slat_ns: of(done.slat),
+            clat_ns: of(done.clat),
+            lat_ns: of(done.lat),
+            at_ms: limited(at_ns / 1_000_000),
+            bytes: 0,
+            kib_per_second: kib_per_second(done.bytes, span_ns),
+            iops: limited((u128::from(done.ios) * 1_000_000_000 / u128::from(span_ns)) as u64),
+            ioprio: 0,
+            direction,
+        });
     }
 
     fn push(&mut self, entry: LogEntry) {
@@ -111,9 +191,19 @@ impl IoLog {
         }
     }
 
-    /// Whether submission has a latency of its own.
-    pub fn has_slat(&self) -> bool {
-        self.has_slat
+    /// What it holds.
+    pub fn parameters(&self) -> &LogParameters {
+        &self.parameters
+    }
+
+    /// The offset of an entry, bytes: 0 of a window. None if offsets are not kept.
+    pub fn offset_bytes(&self, entry: usize) -> Option<u64> {
+        self.parameters.has_offsets.then(|| self.offsets_bytes.get(entry).copied().unwrap_or(0))
+    }
+
+    /// The histograms, if they are wanted.
+    pub fn histograms(&self) -> Option<&HistogramLog> {
+        self.histograms.as_ref()
     }
 
     /// The entries, in the order of their ends.
@@ -142,12 +232,20 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn io(at_ms: u64, direction: Direction) -> LoggedIo {
-        LoggedIo { direction, bytes: 4096, at_ns: at_ms * MS, slat_ns: 1_000, lat_ns: 2 * MS }
+        LoggedIo {
+            direction,
+            bytes: 4096,
+            offset_bytes: at_ms * 4096,
+            ioprio: 0x2003,
+            at_ns: at_ms * MS,
+            slat_ns: 1_000,
+            lat_ns: 2 * MS,
+        }
     }
 
     #[test]
     fn without_a_window_each_io_is_an_entry_with_its_own_rate() {
-        let mut log = IoLog::new(0, 0, true);
+        let mut log = IoLog::new(LogParameters::default());
         log.record(&io(3, Direction::Write));
         let [entry] = log.entries() else { panic!() };
         assert_eq!((entry.at_ms, entry.bytes, entry.iops, entry.direction), (3, 4096, 1, Direction::Write));
@@ -156,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_window_ends_with_the_first_io_behind_it_each_direction_for_itself() {
-        let mut log = IoLog::new(10 * MS, 0, true);
+        let mut log = IoLog::new(LogParameters { window_ns: 10 * MS, ..LogParameters::default() });
         (1..=20).for_each(|ms| log.record(&io(ms, Direction::Read)));
         log.record(&io(30, Direction::Write));
         let ends: Vec<_> = log.entries().iter().map(|entry| (entry.at_ms, entry.direction, entry.iops)).collect();
@@ -166,10 +264,32 @@ mod tests {
     }
 
     #[test]
+    fn a_window_may_have_the_largest_latencies_and_the_last_one_ends_with_the_process() {
+        let of = |is_maximum| {
+            let mut log = IoLog::new(LogParameters { window_ns: 10 * MS, is_maximum, ..LogParameters::default() });
+            log.record(&LoggedIo { lat_ns: 8 * MS, ..io(1, Direction::Read) });
+            log.record(&io(2, Direction::Read));
+            log.finish(4 * MS);
+            log.entries().iter().map(|entry| (entry.at_ms, entry.lat_ns, entry.iops)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(true), [(4, 8 * MS, 500)]);
+        assert_eq!(of(false), [(4, 5 * MS, 500)]);
+    }
+
+    #[test]
+    fn offsets_are_kept_if_they_are_wanted() {
+        for (has_offsets, expected) in [(true, Some(7 * 4096)), (false, None)] {
+            let mut log = IoLog::new(LogParameters { has_offsets, ..LogParameters::default() });
+            log.record(&io(7, Direction::Read));
+            assert_eq!(log.offset_bytes(0), expected);
+        }
+    }
+
+    #[test]
     fn impossible_times_do_no_harm() {
-        let mut log = IoLog::new(1, 5, false);
+        let mut log = IoLog::new(LogParameters { window_ns: 1, from_ns: 5, ..LogParameters::default() });
         for at_ns in [u64::MAX, 0, u64::MAX] {
-            log.record(&LoggedIo { direction: Direction::Trim, bytes: 1, at_ns, slat_ns: 0, lat_ns: u64::MAX });
+            log.record(&LoggedIo { at_ns, lat_ns: u64::MAX, ..io(0, Direction::Trim) });
         }
         assert_eq!(log.entries()[0].at_ms, u32::MAX);
     }

@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod document;
 pub mod fio;
 pub mod histogram;
+pub mod histogram_log;
 pub mod io_log;
 pub mod measurement;
 pub mod ordered_map;

@@ -24,7 +24,7 @@ pub fn compare(
     scenario: &Scenario<'_>,
     specs: &[RunSpec],
     controls: &[Control],
-    seen: &(dyn Fn(usize, &RunResult) + Sync),
+    seen: &(dyn Fn(usize, &Run, &RunResult) + Sync),
 ) -> Result<(Vec<Run>, bool), RunError> {
     let runs: Vec<Option<(Run, bool)>> = specs
         .par_iter()
@@ -35,7 +35,7 @@ pub fn compare(
                 return Ok(None);
             }
             let (run, result, NoProbe) = watched(scenario, spec, control, NoProbe)?;
-            seen(place, &result);
+            seen(place, &run, &result);
             Ok(Some((run, result.partial)))
         })
         .collect::<Result<_, RunError>>()?;

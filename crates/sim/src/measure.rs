@@ -1,9 +1,9 @@
 //! What is measured of a task.
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
-use hoistway_results::io_log::{IoLog, LoggedIo};
+use hoistway_results::io_log::{IoLog, LogParameters, LoggedIo};
 use hoistway_results::{Direction, LatencyHistogram, ProcessResult, SAMPLE_INTERVAL_NS};
-use hoistway_workload::Process;
+use hoistway_workload::{LogSettings, Process};
 
 /// The measurement of one task: fio's, with its samples of bandwidth and IOPS.
 pub(crate) struct Measurement {
@@ -36,6 +36,8 @@ struct Sample {
 pub(crate) struct Finished {
     pub(crate) op: Op,
     pub(crate) bytes: u32,
+    /// Where it is on its device.
+    pub(crate) offset_bytes: u64,
     /// The priority that it has of its own, or none.
     pub(crate) priority: IoPriority,
     /// It was created.
@@ -54,6 +56,20 @@ fn direction_of(op: Op) -> Direction {
     }
 }
 
+/// What the log of a process holds.
+fn log_parameters(process: &Process, settings: LogSettings) -> LogParameters {
+    LogParameters {
+        window_ns: settings.window.0,
+        from_ns: process.ramp.0,
+        has_slat: process.engine.is_asynchronous(),
+        is_maximum: settings.is_maximum,
+        has_offsets: settings.offsets,
+        has_priorities: settings.priorities,
+        histogram_window_ns: settings.histogram_window.0,
+        histogram_coarseness: settings.histogram_coarseness,
+    }
+}
+
 impl Measurement {
     /// Of a process that starts at `start`.
     pub(crate) fn new(process: &Process, start: Instant) -> Self {
@@ -66,9 +82,7 @@ impl Measurement {
                 group_reporting: process.group_reporting,
                 options: process.options.to_vec(),
                 iodepth: process.iodepth,
-                log: process
-                    .log
-                    .map(|window| Box::new(IoLog::new(window.0, process.ramp.0, process.engine.is_asynchronous()))),
+                log: process.log.map(|settings| Box::new(IoLog::new(log_parameters(process, settings)))),
                 ..ProcessResult::default()
             },
             immediate: Default::default(),
@@ -154,6 +168,8 @@ impl Measurement {
             log.record(&LoggedIo {
                 direction,
                 bytes: io.bytes,
+                offset_bytes: io.offset_bytes,
+                ioprio: if io.priority == IoPriority::UNSET { self.common.0 } else { io.priority.0 },
                 at_ns: io.reaped.since(self.start).0,
                 slat_ns: if self.asynchronous { io.issued.since(io.created).0 } else { 0 },
                 lat_ns: total,
@@ -187,6 +203,9 @@ impl Measurement {
             }
         }
         self.result.runtime_ns = end.max(self.last).since(self.from).0;
+        if let Some(log) = &mut self.result.log {
+            log.finish(end.max(self.last).since(self.start).0);
+        }
         self.result
     }
 }

@@ -83,6 +83,12 @@ pub(crate) struct Task {
     ioprio: IoPriority,
     cgroup: CgroupId,
     phase: u32,
+    /// Its process has begun.
+    pub(crate) has_started: bool,
+    /// `end_fsync`: devices, from the last on, that are still to be flushed before it exits.
+    devices_to_flush: u8,
+    /// Those flushes have begun: as in fio, they are not measured.
+    is_closing: bool,
     is_exhausted: bool,
     pub(crate) has_exited: bool,
     exited_at: Instant,
@@ -202,6 +208,9 @@ impl Task {
             ioprio: process.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.nice)),
             cgroup: placement.cgroup,
             phase: process.phase,
+            has_started: false,
+            devices_to_flush: if process.end_fsync && process.plan.modifies() { process.files.len() as u8 } else { 0 },
+            is_closing: false,
             is_exhausted: false,
             has_exited: false,
             exited_at: Instant::ZERO,
@@ -229,6 +238,14 @@ impl Task {
     /// The disks that it uses.
     pub(crate) fn disks(&self) -> impl Iterator<Item = u32> {
         std::iter::once(self.disk).chain(self.others.iter().map(|line| line.disk))
+    }
+
+    /// Another process ends it: it submits nothing any more.
+    pub(crate) fn end(&mut self) {
+        self.is_exhausted = true;
+        if let Some(think) = &mut self.think {
+            think.until = None;
+        }
     }
 
     pub(crate) fn phase(&self) -> u32 {
@@ -307,6 +324,9 @@ impl Task {
                 continue;
             }
             if self.in_flight == 0 && (self.is_exhausted || now >= self.deadline) {
+                if self.flush_at_end(now) {
+                    return Next::Submit;
+                }
                 self.has_exited = true;
                 self.exited_at = now;
                 return Next::Exit;
@@ -327,6 +347,18 @@ impl Task {
         let bio = self.bio(slot);
         self.submission.begin(bio);
         true
+    }
+
+    /// Begins the flush of the next device at the end of the process, if one is left.
+    fn flush_at_end(&mut self, now: Instant) -> bool {
+        let Some(device) = self.devices_to_flush.checked_sub(1) else { return false };
+        let Some(slot) = self.free.pop() else { return false };
+        self.devices_to_flush = device;
+        self.is_closing = true;
+        self.slots[slot as usize] = Slot { op: Some(Op::Flush), device, created: now, ..Slot::default() };
+        self.in_flight += 1;
+        self.batch.push_back(slot);
+        self.begin_submission()
     }
 
     /// Goes on with another disk, if there is such a one.
@@ -382,12 +414,13 @@ impl Task {
             self.in_flight -= 1;
             let slot = self.slots[index as usize];
             self.free.push(index);
-            if let Some(op) = slot.op {
+            if let Some(op) = slot.op.filter(|_| !self.is_closing) {
                 // A completion may be noticed before the call that submitted it has returned.
                 let issued = slot.issued.max(slot.created).min(now);
                 self.measurement.finished(&Finished {
                     op,
                     bytes: slot.bytes,
+                    offset_bytes: slot.offset_bytes,
                     priority: slot.priority,
                     created: slot.created,
                     issued,

@@ -29,4 +29,6 @@ pub use jobfile::Environment;
 pub use options::{OptionSpec, Treatment, options};
 pub use pace::Pacer;
 pub use plan::IoPlan;
-pub use workload::{Engine, Process, Rate, RateLimits, RateProcess, Think, ThinkBlocks, Workload, WriteSync};
+pub use workload::{
+    Ends, Engine, LogSettings, Process, Rate, RateLimits, RateProcess, Think, ThinkBlocks, Workload, WriteSync,
+};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hoistway_blk::Op;
 
 use crate::JobFileError;
-use crate::generator::{Distribution, Generator, PriorityRule, RandomGenerator, Sizes};
+use crate::generator::{Distribution, Extent, Generator, PriorityRule, RandomGenerator, Sizes};
 use crate::replay::Replay;
 use crate::service::FileService;
 use crate::settings::{Direction, Modifier, Sequencer};
@@ -80,6 +80,8 @@ pub(crate) struct JobPlan {
     pub(crate) number_ios: u64,
     pub(crate) loops: u64,
     pub(crate) time_based: bool,
+    /// What was written is read again at the end of each pass, or when there are so many writes to check.
+    pub(crate) verify_backlog: Option<u64>,
     /// A flush after each so many writes (`fsync`, `fdatasync`); 0 for none.
     pub(crate) sync_every: [u32; 2],
 }
@@ -90,6 +92,7 @@ pub(crate) struct Origin {
     pub(crate) section: Arc<str>,
     pub(crate) size: (Arc<str>, u32),
     pub(crate) offset: (Arc<str>, u32),
+    pub(crate) random_distribution: (Arc<str>, u32),
 }
 
 /// The part of a file that a process uses.
@@ -218,9 +221,8 @@ impl IoPlan {
         let offset = increment.and_then(|i| i.checked_add(job.offset.of(whole))).map(|offset| offset & !511);
         let Some(offset) = offset.filter(|&offset| offset < whole) else {
             let message = format!("the job starts behind the end of the device, which has {device_bytes} bytes");
-            let (file, line) = &job.origin.offset;
-            let error = JobFileError::new(file, message).at_line(*line).in_section(Some(&job.origin.section));
-            return Err(error.on_option("offset").hinting("use a larger device, or a smaller offset"));
+            let error = self.error("offset", &job.origin.offset, &message);
+            return Err(error.hinting("use a larger device, or a smaller offset"));
         };
         let room = whole - offset;
         // With a size of the files, size is only how much is done; without one it is divided among them.
@@ -240,12 +242,37 @@ impl IoPlan {
             let message = format!("the region of {bytes} bytes is smaller than a block of {block}");
             return Err(self.size_error(&message).hinting("use a larger device or size, or a smaller bs"));
         }
+        self.zones_fit(bytes)?;
         Ok(Region { start: base + offset, bytes, whole, device: file.device })
     }
 
+    /// Zones that are given in bytes have to lie in the region.
+    fn zones_fit(&self, region_bytes: u64) -> Result<(), JobFileError> {
+        let Distribution::Zoned(zones) = &self.job.distribution else { return Ok(()) };
+        if !self.job.random {
+            return Ok(());
+        }
+        for &lane in self.job.direction.lanes() {
+            let bytes = zones[lane].iter().fold(0, |sum: u64, zone| match zone.extent {
+                Extent::Bytes(bytes) => sum.saturating_add(bytes),
+                Extent::Percent(_) => sum,
+            });
+            if bytes > region_bytes {
+                let message = format!("the zones end at byte {bytes}, the region has {region_bytes}");
+                let error = self.error("random_distribution", &self.job.origin.random_distribution, &message);
+                return Err(error.hinting("use smaller zones, or a larger device or size"));
+            }
+        }
+        Ok(())
+    }
+
     fn size_error(&self, message: &str) -> JobFileError {
-        let (file, line) = &self.job.origin.size;
-        JobFileError::new(file, message).at_line(*line).in_section(Some(&self.job.origin.section)).on_option("size")
+        self.error("size", &self.job.origin.size, message)
+    }
+
+    fn error(&self, option: &str, (file, line): &(Arc<str>, u32), message: &str) -> JobFileError {
+        let error = JobFileError::new(file, message).at_line(*line).in_section(Some(&self.job.origin.section));
+        error.on_option(option)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::options;
 use crate::replay::ReplaySettings;
 use crate::service::FileService;
 use crate::values::{Amount, KbBase, PerDirection};
-use crate::workload::{Engine, RateProcess, ThinkBlocks, WriteSync};
+use crate::workload::{Ends, Engine, LogSettings, RateProcess, ThinkBlocks, WriteSync};
 
 /// `rw` without its modifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +85,9 @@ pub(crate) struct Settings {
     pub(crate) description: Option<String>,
     pub(crate) numjobs: i64,
     pub(crate) stonewall: bool,
+    pub(crate) wait_for: Option<String>,
+    pub(crate) exit_all: bool,
+    pub(crate) ends: Ends,
     pub(crate) new_group: bool,
     pub(crate) group_reporting: bool,
     pub(crate) start_delay: (Nanos, Nanos),
@@ -109,6 +112,7 @@ pub(crate) struct Settings {
     pub(crate) io_size: Option<Amount>,
     pub(crate) offset: Amount,
     pub(crate) offset_increment: Amount,
+    pub(crate) fill_device: bool,
     pub(crate) number_ios: i64,
     pub(crate) loops: i64,
     // Pattern.
@@ -137,7 +141,13 @@ pub(crate) struct Settings {
     pub(crate) iodepth_low: i64,
     pub(crate) fsync: i64,
     pub(crate) fdatasync: i64,
+    pub(crate) end_fsync: bool,
+    pub(crate) fsync_on_close: bool,
     pub(crate) write_sync: WriteSync,
+    pub(crate) verify: bool,
+    pub(crate) do_verify: bool,
+    pub(crate) verify_backlog: i64,
+    pub(crate) verify_backlog_batch: i64,
     // Pace.
     pub(crate) think_time: Nanos,
     pub(crate) think_spin: Nanos,
@@ -156,7 +166,7 @@ pub(crate) struct Settings {
     pub(crate) cpus_allowed: Option<Arc<[u32]>>,
     pub(crate) cpus_split: bool,
     // Reports.
-    pub(crate) log_window: Nanos,
+    pub(crate) log: LogSettings,
     /// For each option of the table: 1 + the index of the line that gave it last; 0 if none did.
     pub(crate) given: [u32; options::COUNT],
 }
@@ -168,6 +178,9 @@ impl Default for Settings {
             description: None,
             numjobs: 1,
             stonewall: false,
+            wait_for: None,
+            exit_all: false,
+            ends: Ends::Group,
             new_group: false,
             group_reporting: false,
             start_delay: (Nanos::ZERO, Nanos::ZERO),
@@ -188,6 +201,7 @@ impl Default for Settings {
             io_size: None,
             offset: Amount::Bytes(0),
             offset_increment: Amount::Bytes(0),
+            fill_device: false,
             number_ios: 0,
             loops: 1,
             direction: Direction::Read,
@@ -214,7 +228,13 @@ impl Default for Settings {
             iodepth_low: 0,
             fsync: 0,
             fdatasync: 0,
+            end_fsync: false,
+            fsync_on_close: false,
             write_sync: WriteSync::None,
+            verify: false,
+            do_verify: true,
+            verify_backlog: 0,
+            verify_backlog_batch: 0,
             think_time: Nanos::ZERO,
             think_spin: Nanos::ZERO,
             think_blocks: 1,
@@ -230,7 +250,7 @@ impl Default for Settings {
             cgroup_weight: None,
             cpus_allowed: None,
             cpus_split: false,
-            log_window: Nanos::ZERO,
+            log: LogSettings::default(),
             given: [0; options::COUNT],
         }
     }

@@ -65,6 +65,10 @@ pub struct Process {
     pub group: u32,
     /// Processes of a phase start together, when all those of the phase before have ended (`stonewall`).
     pub phase: u32,
+    /// It starts, in its phase, when all processes of this job have ended (`wait_for`).
+    pub wait_for: Option<usize>,
+    /// Whom it ends when it ends (`exitall`).
+    pub ends: Option<Ends>,
     /// Whether the processes of its group are reported as one.
     pub group_reporting: bool,
     /// The job section's own options by fio's own names, as fio's JSON output repeats them: without those of
@@ -86,6 +90,8 @@ pub struct Process {
     pub direct: bool,
     /// Whether each write must be durable before it completes.
     pub write_sync: WriteSync,
+    /// Whether it flushes its devices at its end, as part of its run time (`end_fsync`).
+    pub end_fsync: bool,
     /// It ends after this time from the end of `ramp`, if the plan does not end before.
     pub runtime: Option<Nanos>,
     /// Whether it goes on until `runtime` is over, however often its size is done.
@@ -110,11 +116,10 @@ pub struct Process {
     pub cpus_allowed: Option<Arc<[u32]>>,
     /// The devices that it uses, each once: indices into [`Workload::files`].
     pub files: Arc<[u32]>,
-    /// If its I/Os are wanted for log files, the window over which entries are averaged; zero for an entry each. A job
-    /// file alone asks for none: whoever runs it does.
-    pub log: Option<Nanos>,
-    /// `log_avg_msec`: the window of its logs, if there are any.
-    pub log_window: Nanos,
+    /// If its I/Os are wanted for log files, what these hold. A job file alone asks for none: whoever runs it does.
+    pub log: Option<LogSettings>,
+    /// What its logs hold, if there are any.
+    pub log_settings: LogSettings,
     /// Which I/Os it issues.
     pub plan: IoPlan,
 }
@@ -128,6 +133,34 @@ impl Process {
         }
         self.rate.map(|rate| Pacer::new(rate, self.plan.block_bytes_min(), seed, self.index))
     }
+}
+
+/// What the log files of a process hold: the options `log_...`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LogSettings {
+    /// Window over which entries are averaged; zero for an entry for each I/O.
+    pub window: Nanos,
+    /// Whether a window has the largest latency, not the mean.
+    pub is_maximum: bool,
+    /// Whether entries have the offset of their I/O.
+    pub offsets: bool,
+    /// Whether entries have the whole priority of their I/O.
+    pub priorities: bool,
+    /// Window of histograms; zero for none.
+    pub histogram_window: Nanos,
+    /// As many powers of two of a histogram's bins are put together, at most 6.
+    pub histogram_coarseness: u8,
+}
+
+/// Whom the first process that ends takes with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ends {
+    /// Its reporting group.
+    Group,
+    /// All of its phase.
+    Phase,
+    /// All, those of later phases too.
+    All,
 }
 
 /// How a process issues I/O.

@@ -160,8 +160,19 @@ fn mixes_and_sizes_have_the_same_shares() {
 
 #[test]
 fn skewed_distributions_are_as_steep() {
-    for (i, distribution) in ["zipf:1.2", "zipf:0.8", "zipf:2.5", "pareto:0.2", "pareto:0.05"].into_iter().enumerate() {
-        let options = format!("rw=randread\nrandom_distribution={distribution}\nsize=1m\nio_size=64m");
+    let distributions = [
+        "zipf:1.2",
+        "zipf:0.8",
+        "zipf:2.5",
+        "pareto:0.2",
+        "pareto:0.05",
+        "normal:0",
+        "normal:20",
+        "normal:90",
+        "normal:10:0.2",
+    ];
+    for (i, distribution) in distributions.into_iter().enumerate() {
+        let options = format!("rw=randread\nrandom_distribution={distribution}\nsize=1m\nio_size=32m");
         let Some(fio) = logged_by_fio(&format!("skew-{i}"), &options) else { return };
         let ours = generated(&options);
         // fio scatters ranks by a hash that may put several on one block, so that single blocks can be hotter.
@@ -173,6 +184,121 @@ fn skewed_distributions_are_as_steep() {
             };
             let (ours, fio) = (top(&ours), top(&fio));
             assert!((ours - fio).abs() < 0.12, "{distribution}: {hottest} blocks get {ours} against {fio}");
+        }
+    }
+}
+
+#[test]
+fn zones_have_the_same_shares_and_the_same_borders() {
+    const PARTS: usize = 40;
+    for (i, distribution) in [
+        "zoned:60/10:30/20:8/30:2/40",
+        "zoned:50/10:50/10",
+        "zoned:60/10:40/",
+        "zoned:60/:40/20",
+        "zoned:0/10:100/20",
+        "zoned:60/:40/",
+        "zoned_abs:60/4m:40/6m",
+        "zoned_abs:50/5k:50/4m",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let options = format!("rw=randrw\nrandom_distribution={distribution}\nsize=16m\nio_size=64m");
+        let Some(fio) = logged_by_fio(&format!("zones-{i}"), &options) else { return };
+        let ours = generated(&options);
+        for op in [Op::Read, Op::Write] {
+            let shares = |ios: &[Io]| {
+                let mut shares = [0.0; PARTS];
+                let ios: Vec<_> = ios.iter().filter(|io| io.op == op).collect();
+                for io in &ios {
+                    shares[io.offset_bytes as usize * PARTS / (16 << 20)] += 1.0 / ios.len() as f64;
+                }
+                shares
+            };
+            let (ours, fio) = (shares(&ours), shares(&fio));
+            let is_near = |(ours, fio): (&f64, &f64)| (ours - fio).abs() < 0.015;
+            assert!(ours.iter().zip(&fio).all(is_near), "{distribution}: {op:?}\n{ours:?}\n{fio:?}");
+        }
+    }
+}
+
+#[test]
+fn what_fio_refuses_of_a_distribution_is_refused() {
+    if !fio_run::is_installed() {
+        return;
+    }
+    for distribution in [
+        "zoned:50/50",
+        "zoned:60/50:40/70",
+        "zoned:60/10:50/10",
+        "zoned",
+        "zoned_abs:60/4m",
+        "zoned:/10:/90",
+        "zoned_abs:60/:40/4m",
+        "normal:100",
+        "pareto:1",
+        "zipf:1",
+        "gaussian",
+    ] {
+        let text = format!("[a]\nioengine=null\nfilename=x\nsize=1m\nrandom_distribution={distribution}\n");
+        let directory = fio_run::directory("refused-distributions");
+        assert!(!fio_run::run(&directory, &text).status.success(), "{distribution} is fine with fio");
+        fs::remove_dir_all(&directory).expect("the directory is there");
+        let text = format!("[a]\ndirect=1\nfilename=x\nrandom_distribution={distribution}\n");
+        let error = Workload::parse(&text, "jobs.fio", &Environment::empty()).err().map(|error| error.to_string());
+        assert!(
+            error.is_some_and(|error| error.starts_with("jobs.fio:4: [a] random_distribution: ")),
+            "{distribution}"
+        );
+    }
+}
+
+/// The I/Os of a process of fio in the order of their ends, from its log of latencies: that of I/Os has no checks.
+fn done_by_fio(test: &str, options: &str) -> Option<Vec<Io>> {
+    if !fio_run::is_installed() {
+        return None;
+    }
+    let directory = fio_run::directory(test);
+    let text = format!("[a]\nioengine=psync\nfilename=data\nlog_offset=1\nwrite_lat_log=log\n{options}\n");
+    let output = fio_run::run(&directory, &text);
+    assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
+    let log = fs::read_to_string(directory.join("log_lat.1.log")).expect("a log");
+    fs::remove_dir_all(&directory).expect("the directory is there");
+    let line = |line: &str| {
+        let numbers: Vec<u64> = line.split(", ").map(|number| number.parse().expect("a number")).collect();
+        io(if numbers[2] == 0 { Op::Read } else { Op::Write }, numbers[4], numbers[3] as u32)
+    };
+    Some(log.lines().map(line).collect())
+}
+
+#[test]
+fn what_was_written_is_read_again_when_fio_does_it() {
+    for (i, options) in [
+        "rw=write\nsize=64k",
+        "rw=write\nsize=64k\nloops=2",
+        "rw=write\nsize=64k\nnumber_ios=5",
+        "rw=write\nsize=64k\nverify_backlog=4",
+        "rw=write\nsize=64k\nverify_backlog=5",
+        "rw=write\nsize=64k\ndo_verify=0",
+        "rw=randwrite\nsize=64k",
+        "rw=randwrite\nsize=64k\nloops=3",
+        "rw=randwrite\nsize=64k\nfsync=4",
+        "rw=randwrite\nsize=64k\nverify_backlog=4",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let options = format!("{options}\nverify=crc32c");
+        let Some(fio) = done_by_fio(&format!("verify-{i}"), &options) else { return };
+        let ours: Vec<Io> = generated(&options).into_iter().filter(|io| io.op != Op::Flush).collect();
+        assert_eq!(ops(&ours), ops(&fio), "{options}");
+        assert_eq!(visits(&ours), visits(&fio), "{options}");
+        // The order of random offsets differs, but in each the reads repeat that of the writes.
+        let of = |ios: &[Io], op| ios.iter().filter(|io| io.op == op).map(|io| io.offset_bytes).collect::<Vec<_>>();
+        for ios in [&ours, &fio] {
+            let (reads, writes) = (of(ios, Op::Read), of(ios, Op::Write));
+            assert!(reads == writes || reads.is_empty() || writes.is_empty(), "{options}: {ios:?}");
         }
     }
 }

@@ -206,6 +206,38 @@ fn zipf_and_pareto_favour_some_blocks() {
 }
 
 #[test]
+fn reads_and_writes_may_have_zones_of_their_own() {
+    let ios = ios("rw=randrw\nrandom_distribution=zoned:100/25,0/50:100/25");
+    let range = |op| {
+        let blocks = offsets(&ios.iter().copied().filter(|io| io.op == op).collect::<Vec<_>>());
+        (blocks.iter().copied().min().unwrap(), blocks.into_iter().max().unwrap())
+    };
+    let blocks = ios.len() as u64;
+    assert!(range(Op::Read).1 < blocks / 4, "{:?}", range(Op::Read));
+    let (first, last) = range(Op::Write);
+    assert!(first >= blocks / 2 && last < blocks * 3 / 4, "{first} {last}");
+}
+
+#[test]
+fn what_was_written_is_read_again_after_each_pass_or_backlog() {
+    let of = |options: &str| shown(&ios(&format!("verify=crc32c\nsize=16k\n{options}")));
+    assert_eq!(of("rw=write"), "w0 w4 w8 w12 r0 r4 r8 r12");
+    assert_eq!(of("rw=write\nnumber_ios=2\nloops=2"), "w0 w4 r0 r4 w8 w12 r8 r12");
+    assert_eq!(of("rw=write\nverify_backlog=3"), "w0 w4 w8 r0 r4 r8 w12 r12");
+    assert_eq!(of("rw=write\nfsync=2"), "w0 w4 s w8 w12 r0 r4 r8 r12");
+    assert_eq!(of("rw=write\ndo_verify=0"), "w0 w4 w8 w12");
+    assert_eq!(of("rw=read"), "r0 r4 r8 r12");
+    let endless = generator_on("verify=crc32c\nrw=write\nsize=16k\ntime_based\nruntime=1", 1 << 20, 1).take(100);
+    assert!(endless.into_iter().all(|io| io.op == Op::Write));
+    // In a mix only what was written, in the same order.
+    let mix = ios("verify=md5\nrw=randrw\nsize=1m");
+    let (first, checks) = mix.split_at(256);
+    let written: Vec<_> = first.iter().filter(|io| io.op == Op::Write).map(|io| io.offset_bytes).collect();
+    assert!(checks.iter().all(|io| io.op == Op::Read));
+    assert_eq!(checks.iter().map(|io| io.offset_bytes).collect::<Vec<_>>(), written);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_ios_and_clones_differ() {
     let options = "rw=randrw\nbssplit=4k/50:8k/50\nfsync=8";
     let sequence = |seed| generator_on(options, 1 << 30, seed).take(1000).collect::<Vec<_>>();
@@ -234,6 +266,8 @@ fn the_ios_of_a_seed_never_change() {
         "rw=randrw\nnorandommap",
         "rw=randwrite\nbssplit=4k/50:64k/50",
         "rw=randread\nrandom_distribution=zipf:1.2",
+        "rw=randread\nrandom_distribution=normal:10",
+        "rw=randrw\nrandom_distribution=zoned:60/10:40/90,50/50:50/50",
     ];
     assert_eq!(
         jobs.map(first),
@@ -243,11 +277,39 @@ fn the_ios_of_a_seed_never_change() {
             "r164 w928 w740 r856 w384 r412",
             "w468 w632+64 w116+64 w608+64 w28+64 w72+64",
             "r560 r560 r92 r536 r268 r44",
+            "r416 r56 r200 r476 r856 r420",
+            "r88 w896 w56 r4 w460 r72",
         ]
     );
 }
 
 proptest! {
+    #[test]
+    fn checks_repeat_the_writes_in_their_order(
+        rw in prop::sample::select(vec!["write", "write:8k", "randwrite", "trimwrite", "randtrimwrite"]),
+        sizes in prop::sample::select(vec!["bs=4k", "bs=4k,8k", "bssplit=4k/50:16k/50"]),
+        extra in prop::sample::select(vec!["", "loops=3", "number_ios=11", "fsync=3", "verify_backlog=5", "loops=2\nverify_backlog=7"]),
+        sectors in 128u64..2000,
+        seed: u64,
+    ) {
+        let options = format!("rw={rw}\n{sizes}\n{extra}");
+        let plain: Vec<Io> = generator_on(&options, sectors * 512, seed).collect();
+        let checked: Vec<Io> = generator_on(&format!("{options}\nverify=crc32c"), sectors * 512, seed).collect();
+        let mut written = Vec::new();
+        let mut left = plain.iter();
+        for io in checked {
+            // Whatever is not the next I/O of the job is the next check.
+            if left.as_slice().first() == Some(&io) {
+                left.next();
+                written.extend((io.op == Op::Write).then_some(io));
+            } else {
+                prop_assert!(!written.is_empty(), "{io:?} was not written");
+                prop_assert_eq!(io, Io { op: Op::Read, ..written.remove(0) });
+            }
+        }
+        prop_assert!(left.as_slice().is_empty() && written.is_empty());
+    }
+
     #[test]
     fn the_random_map_visits_every_block_once(blocks in 1u64..3000, seed: u64, lfsr: bool, remainder in 0u64..8) {
         let options = format!("rw=randrw\nrandom_generator={}", if lfsr { "lfsr" } else { "tausworthe" });
@@ -260,7 +322,7 @@ proptest! {
     fn every_io_lies_in_the_region_on_whole_sectors(
         rw in prop::sample::select(vec!["read", "write", "rw", "randread", "randwrite", "randrw", "randrw:3", "randtrimwrite", "write:12k", "read:-20k"]),
         sizes in prop::sample::select(vec!["bs=4k", "bs=512,64k", "bsrange=2k-30k", "bssplit=4k/10:1m/", "bsrange=512-9k\nbs_unaligned", "bs=8k\nba=512", "bs=4k\nba=64k"]),
-        extra in prop::sample::select(vec!["", "norandommap", "random_generator=lfsr", "percentage_random=30", "fsync=3", "loops=3", "io_size=3g", "random_distribution=zipf:0.9", "random_distribution=pareto:0.3:0.2"]),
+        extra in prop::sample::select(vec!["", "norandommap", "random_generator=lfsr", "percentage_random=30", "fsync=3", "loops=3", "io_size=3g", "random_distribution=zipf:0.9", "random_distribution=pareto:0.3:0.2", "random_distribution=normal:30", "random_distribution=zoned:90/5:0/50:10/45", "random_distribution=zoned:1/99:99/1,99/1:1/99", "random_distribution=zoned_abs:90/5k:10/32k"]),
         offset in 0u64..100,
         sectors in 128u64..20_000,
         seed: u64,

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use hoistway_blk::{IoPriority, Nanos, PriorityClass};
-use hoistway_workload::{Engine, Environment, JobFileError, RateLimits, ThinkBlocks, Workload, WriteSync};
+use hoistway_workload::{Ends, Engine, Environment, JobFileError, RateLimits, ThinkBlocks, Workload, WriteSync};
 
 fn parse(text: &str) -> Result<Workload, JobFileError> {
     let variable = |name: &str| match name {
@@ -79,6 +79,37 @@ fn published_job_files_are_understood() {
             assert!(process.plan.generator(1, 1 << 33).unwrap().next().is_some());
         }
     }
+}
+
+#[test]
+fn what_is_simulated_instead_is_told_once_and_not_of_what_is_off() {
+    let notices = valid(
+        "[global]\nfilename=x\ndirect=1\nhipri\nrate_min=1m\ncontinue_on_error=none\nnowait=0\n[a]\nmax_latency=1s\nhipri\n[b]\n",
+    )
+    .notices;
+    assert_eq!(
+        notices,
+        [
+            "Not simulated: hipri; completions come by interrupt.",
+            "Not simulated: max_latency, rate_min; no job fails for being slow: the results tell how slow it was.",
+        ]
+    );
+}
+
+#[test]
+fn jobs_wait_for_others_by_name_and_end_whom_they_say() {
+    let text = "[global]\nfilename=x\ndirect=1\n[a]\nname=first\n[b]\nwait_for=first\nexit_what=all\n[c]\nexitall\nwait_for=b\n";
+    let processes = valid(text).processes;
+    assert_eq!(processes.iter().map(|process| process.wait_for).collect::<Vec<_>>(), [None, Some(0), Some(1)]);
+    let ends = [Ends::Group, Ends::All, Ends::Group].map(Some);
+    assert_eq!(processes.iter().map(|process| process.ends).collect::<Vec<_>>(), ends);
+    let without = valid(&text.replace("exitall\n", "")).processes;
+    assert!(without.iter().all(|process| process.ends.is_none()));
+}
+
+#[test]
+fn a_mask_of_cpus_is_a_list_of_them() {
+    assert_eq!(process("cpumask=0x15").cpus_allowed, process("cpus_allowed=0,2,4").cpus_allowed);
 }
 
 #[test]
@@ -235,7 +266,7 @@ fn errors_name_place_option_fault_and_remedy() {
         ),
         (
             "ioengine=mmap",
-            "[a] ioengine: the engine \"mmap\" is not supported (use one of libaio, io_uring, posixaio, psync, sync, vsync, pvsync, pvsync2)",
+            "[a] ioengine: the engine \"mmap\" is not supported: it goes through the page cache (use one of libaio, io_uring, posixaio, psync, sync, vsync, pvsync, pvsync2)",
         ),
         (
             "filename=/dev/a::/dev/b",
@@ -279,7 +310,15 @@ fn errors_name_place_option_fault_and_remedy() {
             "zonemode=zbd",
             "[a] zonemode: \"zbd\" is not supported: it would change the results (zones are not modelled)",
         ),
-        ("exitall", "[a] exitall: not supported: it would change the results (give all jobs the same runtime)"),
+        ("wait_for=b", "[a] wait_for: there is no job \"b\" before this one (expected the name of an earlier job)"),
+        (
+            "ioengine=rbd",
+            "[a] ioengine: the engine \"rbd\" is not supported: the server does the I/O (use one of libaio, io_uring, posixaio, psync, sync, vsync, pvsync, pvsync2)",
+        ),
+        (
+            "verify=sha256\nrw=randwrite\nnorandommap",
+            "[a] verify: reading the blocks of a job without random map again is not supported (set do_verify=0 to leave out the reads, or use the random map)",
+        ),
         (
             "bssplit=4k/60:8k/60",
             "[a] bssplit: the percentages add up to 120, not to 100 (leave out a percentage to have it filled in)",
@@ -296,6 +335,14 @@ fn errors_name_place_option_fault_and_remedy() {
         (
             "random_distribution=zipf:1",
             "[a] random_distribution: theta of zipf is out of range (above 0, not 1, at most 100)",
+        ),
+        (
+            "random_distribution=zoned:60/50:30/50",
+            "[a] random_distribution: the shares of the I/Os add up to 90 %, not to 100 % (the first number of each zone is its share)",
+        ),
+        (
+            "random_distribution=zoned_abs:60/1g:40",
+            "[a] random_distribution: \"40\" is not a zone (a zone is a share of the I/Os and a size, such as 60/20g)",
         ),
     ] {
         let full = refused(options);
@@ -354,6 +401,10 @@ fn what_does_not_fit_the_device_is_an_error_with_its_line() {
         "jobs.fio:1: [a] size: the region of 2048 bytes is smaller than a block of 4096 (use a larger device or size, or a smaller bs)"
     );
     assert!(error("", 0).contains("starts behind the end"));
+    assert_eq!(
+        error("rw=randread\nrandom_distribution=zoned_abs:60/1m:40/1m", 1 << 20),
+        "jobs.fio:5: [a] random_distribution: the zones end at byte 2097152, the region has 1048576 (use smaller zones, or a larger device or size)"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `hoistway compare --fio-logs`: files for the tools that read fio's, judged by fio's own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use crate::support::{hoistway, printed, refused, succeeded};
+use crate::support::{hoistway, is_installed, printed, refused, succeeded};
 
 const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nrw=randrw\ntime_based\nruntime=2\n\
                    [a]\nioengine=libaio\niodepth=8\n[b/../c]\nnumjobs=2\n";
@@ -35,8 +35,11 @@ fn names(folder: &Path) -> Vec<String> {
 /// The numbers of a log.
 fn lines(file: &Path) -> Vec<Vec<u64>> {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let numbers = |line: &str| line.split(", ").map(|number| number.parse().unwrap()).collect();
-    text.lines().map(numbers).collect()
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).unwrap(),
+        None => text.parse().unwrap(),
+    };
+    text.lines().map(|line| line.split(", ").map(number).collect()).collect()
 }
 
 #[test]
@@ -78,23 +81,19 @@ fn windows_have_means_and_without_one_each_io_has_a_line() {
     assert!(!lines(&each.path().join("logs/none/b_.._c_clat.2.log")).is_empty());
 }
 
-/// Whether a program that judges our files is there. Where everything has to be tested, it must be.
-fn is_installed(program: &str) -> bool {
-    let is_installed = Command::new(program).arg("-h").output().is_ok();
-    assert!(is_installed || std::env::var_os("CI").is_none(), "{program} is not installed");
-    if !is_installed {
-        eprintln!("skipped: {program} is not installed");
-    }
-    is_installed
-}
-
 #[test]
 fn fio_itself_writes_lines_of_the_same_form() {
     if !is_installed("fio") {
         return;
     }
     let folder = tempdir().unwrap();
-    for (options, global) in [("", ""), ("log_avg_msec=200\n", "log_avg_msec=200\n")] {
+    for options in [
+        "",
+        "log_avg_msec=200\n",
+        "prioclass=1\nprio=3\nlog_offset=1\n",
+        "log_prio=1\nprioclass=1\nprio=3\n",
+        "log_avg_msec=200\nlog_prio=1\nlog_offset=1\nlog_max_value=1\n",
+    ] {
         let job = format!(
             "[a]\nioengine=null\nsize=64m\nrw=randrw\ntime_based\nruntime=1\nrate_iops=100\niodepth=4\n\
              write_bw_log=fios\nwrite_lat_log=fios\nwrite_iops_log=fios\n{options}"
@@ -102,16 +101,58 @@ fn fio_itself_writes_lines_of_the_same_form() {
         fs::write(folder.path().join("job.fio"), job).unwrap();
         let output = Command::new("fio").arg("job.fio").current_dir(folder.path()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        let ours = logged(global, &[]);
+        let ours = logged(options, &[]);
         for kind in ["bw", "iops", "lat", "clat", "slat"] {
             let theirs = lines(&folder.path().join(format!("fios_{kind}.1.log")));
             let ours = lines(&ours.path().join(format!("logs/none/a_{kind}.1.log")));
-            let form = |lines: &[Vec<u64>]| -> BTreeMap<(usize, u64, u64), ()> {
-                lines.iter().map(|line| ((line.len(), line[3], line[4]), ())).collect()
+            let form = |lines: &[Vec<u64>]| -> BTreeSet<(usize, u64, u64)> {
+                lines.iter().map(|line| (line.len(), line[3], line[line.len() - 1])).collect()
             };
-            assert_eq!(form(&ours), form(&theirs), "{kind}: columns, block size, priority");
+            assert_eq!(form(&ours), form(&theirs), "{options}{kind}: columns, block size, priority");
         }
     }
+}
+
+#[test]
+fn histograms_have_the_form_of_fios_and_hold_all_but_the_end() {
+    let options = "log_hist_msec=100\nlog_hist_coarseness=3\n";
+    let ours = logged(options, &[]);
+    let rows = lines(&ours.path().join("logs/none/a_clat_hist.1.log"));
+    let document: Value =
+        serde_json::from_str(&fs::read_to_string(ours.path().join("logs/none/fio.json")).unwrap()).unwrap();
+    for (number, direction) in [(0, "read"), (1, "write")] {
+        let of_direction = rows.iter().filter(|row| row[1] == number);
+        let held: u64 = of_direction.flat_map(|row| &row[3..]).sum();
+        let all = document["jobs"][0][direction]["total_ios"].as_u64().unwrap();
+        assert!(held <= all && held * 20 > all * 18, "{direction}: {held} of {all}");
+    }
+    // Nothing is there that was not asked for.
+    assert!(!logged("", &[]).path().join("logs/none/a_clat_hist.1.log").exists());
+    if !is_installed("fio") {
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let job =
+        format!("[a]\nioengine=null\nsize=64m\nrw=randrw\nruntime=1\nrate_iops=500\nwrite_hist_log=fios\n{options}");
+    fs::write(folder.path().join("job.fio"), job).unwrap();
+    let output = Command::new("fio").arg("job.fio").current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let theirs = lines(&folder.path().join("fios_clat_hist.1.log"));
+    let form = |rows: &[Vec<u64>]| rows.iter().map(|row| (row.len(), row[1], row[2])).collect::<BTreeSet<_>>();
+    assert_eq!(form(&rows), form(&theirs), "columns, direction, block size");
+}
+
+#[test]
+fn offsets_and_devices_are_there() {
+    let folder = logged("log_offset=1\n", &[]);
+    let latencies = lines(&folder.path().join("logs/none/a_lat.1.log"));
+    let offsets: BTreeSet<u64> = latencies.iter().map(|line| line[4]).collect();
+    assert!(offsets.len() > latencies.len() / 2 && offsets.iter().all(|offset| offset % 4096 == 0));
+    let document: Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("logs/kyber/fio.json")).unwrap()).unwrap();
+    let device = &document["disk_util"][0];
+    assert_eq!(device["name"], "sda");
+    assert!(device["read_ios"].as_u64().unwrap() > 1000 && device["util"].as_f64().unwrap() > 50.0, "{device}");
 }
 
 #[test]

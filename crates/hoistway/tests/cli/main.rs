@@ -6,6 +6,7 @@ mod devices;
 mod ending;
 mod explain;
 mod fio_files;
+mod fio_readers;
 mod formats;
 mod loads;
 mod refusals;

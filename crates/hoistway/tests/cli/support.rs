@@ -99,3 +99,13 @@ fn contents(folder: &Path) -> BTreeSet<(String, u64)> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
     entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len())).collect()
 }
+
+/// Whether a program that judges our files is there. Where everything has to be tested, it must be.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let is_installed = std::process::Command::new(program).arg("-h").output().is_ok();
+    assert!(is_installed || std::env::var_os("CI").is_none(), "{program} is not installed");
+    if !is_installed {
+        eprintln!("skipped: {program} is not installed");
+    }
+    is_installed
+}

@@ -1,10 +1,12 @@
 //! fio's log files (3.33): `NAME_bw.1.log` and the like.
 //!
-//! One line for each entry, `time in ms, value, direction, block size, priority`. The block size of a window is 0; the
-//! priority is 1 for the real-time class, which no log of ours tells apart yet: 0.
+//! One line for each entry, `time in ms, value, direction, block size, priority`, with `log_offset` an offset before the
+//! priority. Block size and offset of a window are 0. The priority is 1 for the real-time class and 0 for others, with
+//! `log_prio` the whole of it. Histograms: `time in ms, direction, block size, bins`.
 
 use std::io::{self, Write};
 
+use crate::histogram_log::HistogramLog;
 use crate::io_log::{IoLog, LogEntry};
 
 /// A kind of log.
@@ -42,7 +44,7 @@ impl LogKind {
             Self::Bandwidth => u64::from(entry.kib_per_second),
             Self::Iops => u64::from(entry.iops),
             Self::Slat => entry.slat_ns,
-            Self::Clat => entry.lat_ns - entry.slat_ns.min(entry.lat_ns),
+            Self::Clat => entry.clat_ns,
             Self::Lat => entry.lat_ns,
         }
     }
@@ -52,13 +54,41 @@ impl LogKind {
     /// # Errors
     /// If `out` fails.
     pub fn write(self, log: &IoLog, out: &mut dyn Write) -> io::Result<()> {
-        if self == Self::Slat && !log.has_slat() {
+        let parameters = log.parameters();
+        if self == Self::Slat && !parameters.has_slat {
             return Ok(());
         }
-        for entry in log.entries() {
-            let LogEntry { at_ms, bytes, direction, .. } = entry;
-            writeln!(out, "{at_ms}, {}, {}, {bytes}, 0", self.value(entry), *direction as u32)?;
+        for (number, entry) in log.entries().iter().enumerate() {
+            let LogEntry { at_ms, bytes, direction, ioprio, .. } = entry;
+            write!(out, "{at_ms}, {}, {}, {bytes}, ", self.value(entry), *direction as u32)?;
+            if let Some(offset_bytes) = log.offset_bytes(number) {
+                write!(out, "{offset_bytes}, ")?;
+            }
+            if parameters.has_priorities {
+                writeln!(out, "{ioprio:#06x}")?;
+            } else {
+                writeln!(out, "{}", u8::from(ioprio >> CLASS_SHIFT == REAL_TIME))?;
+            }
         }
         Ok(())
     }
+}
+
+/// Of a priority in the kernel's encoding: where its class is, and which one fio marks.
+const CLASS_SHIFT: u32 = 13;
+const REAL_TIME: u16 = 1;
+
+/// Writes histograms: `PREFIX_clat_hist.1.log`.
+///
+/// # Errors
+/// If `out` fails.
+pub fn write_histograms(log: &HistogramLog, out: &mut dyn Write) -> io::Result<()> {
+    for row in log.rows() {
+        write!(out, "{}, {}, {}", row.at_ms, row.direction as u32, row.bytes)?;
+        for count in log.counts(row) {
+            write!(out, ", {count}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
 }

@@ -16,7 +16,7 @@ mod log;
 mod schema;
 
 pub use build::{OutputParameters, PERCENTILES, PercentileChoice};
-pub use log::LogKind;
+pub use log::{LogKind, write_histograms};
 pub use schema::{
     AggregateDiskUtil, DirectionStats, DiskUtil, Job, LatencyStats, Output, PriorityStats, SteadyState,
     SteadyStateData, SyncStats,

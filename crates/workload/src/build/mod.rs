@@ -50,6 +50,7 @@ pub(crate) fn workload(
         let hint = if document.sections.is_empty() { "a job starts with a line [name]" } else { "add a job section" };
         return Err(JobFileError::new(&document.files[0], "no jobs are defined").hinting(hint));
     }
+    builder.exit_all();
     Ok(Workload {
         processes: builder.processes,
         files: builder.files.into_names(),
@@ -130,6 +131,9 @@ impl Builder<'_> {
                         ));
                     }
                 }
+                // Switched off it asks for what is done.
+                Action::Ignore(Subject::Told(_)) if matches!(value, Some("0" | "none")) => {}
+                Action::Ignore(Subject::Told(sentence)) => self.notices.told(spec.name, sentence),
                 Action::Ignore(Subject::Other) => self.notices.ignored(spec.name),
                 Action::Ignore(Subject::Scheduler) => self.notices.scheduler(value.unwrap_or_default()),
                 Action::Refuse { accepted, hint } => {
@@ -164,6 +168,7 @@ impl Builder<'_> {
             return Err(context.error("numjobs", &message).hinting("use fewer jobs or clones"));
         }
         let (group, phase) = self.groups.next(settings);
+        let wait_for = self.groups.waited_for(&context)?;
         let depth = checks::depth(settings);
         let job = self.groups.jobs - 1;
         let is_named = !settings.filenames.is_empty() && settings.replay.logs.is_empty();
@@ -189,6 +194,8 @@ impl Builder<'_> {
                 clone,
                 group,
                 phase,
+                wait_for,
+                ends: None,
                 group_reporting: settings.group_reporting,
                 options: Arc::clone(&options),
                 engine: settings.engine,
@@ -199,6 +206,7 @@ impl Builder<'_> {
                 iodepth_low: depth.iodepth_low,
                 direct: settings.direct,
                 write_sync: settings.write_sync,
+                end_fsync: settings.end_fsync || settings.fsync_on_close,
                 runtime: (settings.runtime > Nanos::ZERO).then_some(settings.runtime),
                 time_based: plan.time_based,
                 ramp: settings.ramp_time,
@@ -212,12 +220,23 @@ impl Builder<'_> {
                 cpus_allowed: cpus(settings, index),
                 files: files.devices,
                 log: None,
-                log_window: settings.log_window,
+                log_settings: settings.log,
                 plan: IoPlan { job: Arc::clone(&plan), process: index, clone, files: files.placed, replay },
             });
         }
         self.notices.own_files = self.files.own_files();
         Ok(())
+    }
+}
+
+impl Builder<'_> {
+    /// As in fio, `exitall` of one job holds for all.
+    fn exit_all(&mut self) {
+        if self.groups.exit_all {
+            for process in &mut self.processes {
+                process.ends = Some(self.groups.ends[process.job]);
+            }
+        }
     }
 }
 

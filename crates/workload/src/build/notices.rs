@@ -1,6 +1,6 @@
 //! What the user should know.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::printable;
 
@@ -11,12 +11,18 @@ pub(super) struct Notices {
     schedulers: BTreeSet<String>,
     /// Files of jobs without `filename`.
     pub(super) own_files: u64,
+    /// What is simulated instead of what options ask for, and which options.
+    told: BTreeMap<&'static str, BTreeSet<&'static str>>,
     sentences: Vec<String>,
 }
 
 impl Notices {
     pub(super) fn ignored(&mut self, name: &'static str) {
         self.ignored.insert(name);
+    }
+
+    pub(super) fn told(&mut self, name: &'static str, sentence: &'static str) {
+        self.told.entry(sentence).or_default().insert(name);
     }
 
     pub(super) fn scheduler(&mut self, name: &str) {
@@ -43,6 +49,10 @@ impl Notices {
                 "The job file asks for ioscheduler={}; which one runs is decided here.",
                 names.join(", ")
             ));
+        }
+        for (sentence, names) in self.told {
+            let names: Vec<_> = names.into_iter().collect();
+            self.sentences.push(format!("Not simulated: {}; {sentence}.", names.join(", ")));
         }
         if !self.ignored.is_empty() {
             let names: Vec<_> = self.ignored.iter().copied().collect();

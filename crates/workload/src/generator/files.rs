@@ -4,7 +4,7 @@
 //! to be done only when its turn comes, as in fio, so that it may still get a flush.
 
 use super::Cursor;
-use super::skew::Ranks;
+use super::ranks::{Popularity, Ranks};
 use super::stream::{Purpose, Stream};
 use crate::plan::JobPlan;
 use crate::service::FileService;
@@ -49,9 +49,6 @@ enum Rule {
         ranks: Ranks,
         first: u64,
     },
-    Gauss {
-        spread: f64,
-    },
 }
 
 /// As many ranks fall on each file: with these fio's shares come out.
@@ -71,11 +68,14 @@ impl Files {
             FileService::RoundRobin { ios } => Rule::RoundRobin { ios },
             FileService::Sequential => Rule::Sequential,
             FileService::Random { ios } => Rule::Random { ios },
-            FileService::Skewed(distribution) => match Ranks::new(distribution, count as u64 * SLOTS) {
-                Some((ranks, _)) => Rule::Skewed { ranks, first: stream.below(count as u64) },
-                None => Rule::Random { ios: 1 },
+            FileService::Skewed(popularity) => Rule::Skewed {
+                ranks: Ranks::new(popularity, count as u64 * SLOTS),
+                // The middle of a bell is the file in the middle.
+                first: match popularity {
+                    Popularity::Normal { .. } => 0,
+                    Popularity::Zipf { .. } | Popularity::Pareto { .. } => stream.below(count as u64),
+                },
             },
-            FileService::Gauss { spread } => Rule::Gauss { spread },
         };
         let open_max = if job.open_files == 0 { count } else { job.open_files.min(count as u64) as usize };
         Files {
@@ -119,7 +119,6 @@ impl Files {
                 let rank = ranks.draw(&mut self.stream) / SLOTS;
                 ((rank + first) % self.states.len() as u64) as usize
             }
-            Rule::Gauss { spread } => gauss(*spread, self.states.len(), &mut self.stream),
         };
         self.left = match self.rule {
             Rule::RoundRobin { ios } | Rule::Random { ios } => ios - 1,
@@ -199,12 +198,4 @@ impl Files {
         }
         self.usable_from(file)
     }
-}
-
-/// A file near the middle: fio's bell has a spread of its own, to which up to half of the files are added.
-fn gauss(spread: f64, count: usize, stream: &mut Stream) -> usize {
-    const DRAWS: usize = 12;
-    let bell = (0..DRAWS).map(|_| stream.fraction()).sum::<f64>() / DRAWS as f64;
-    let at = bell + (stream.fraction() - 0.5) * spread.min(50.0) / 100.0;
-    ((at.clamp(0.0, 1.0) * count as f64) as usize).min(count - 1)
 }

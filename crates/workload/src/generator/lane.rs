@@ -1,6 +1,6 @@
 //! Where the next I/O of a direction goes.
 
-use super::order::Order;
+use super::order::{Distribution, Order};
 use super::sizes::Sizes;
 use super::stream::{Purpose, Stream};
 use crate::plan::JobPlan;
@@ -34,7 +34,9 @@ impl Lane {
 /// The random offsets of a direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Grid {
-    align: u64,
+    /// Bytes from one to the next.
+    pub(super) align: u64,
+    /// How many there are, at least one.
     pub(super) blocks: u64,
 }
 
@@ -44,10 +46,22 @@ pub(super) fn grid(job: &JobPlan, lane: usize, region_bytes: u64) -> Grid {
     Grid { align, blocks: region_bytes.saturating_sub(smallest) / align + 1 }
 }
 
+/// Whether all directions share one random order, so that each block is either read or written once: those with blocks
+/// of the same size and alignment do, unless each has zones of its own.
+pub(super) fn share_order(job: &JobPlan, region_bytes: u64) -> bool {
+    let lanes = job.direction.lanes();
+    let is_alike = |lane: usize| grid(job, lane, region_bytes) == grid(job, lanes[0], region_bytes);
+    let is_zoned_alike = |lane: usize| match &job.distribution {
+        Distribution::Zoned(zones) => zones[lane] == zones[lanes[0]],
+        Distribution::Uniform | Distribution::Skewed { .. } => true,
+    };
+    lanes.iter().all(|&lane| is_alike(lane) && is_zoned_alike(lane))
+}
+
 impl Lane {
     pub(super) fn new(job: &JobPlan, lane: usize, region_bytes: u64, seed: u64, process: u64) -> Lane {
         let lanes = job.direction.lanes();
-        let shared = lanes.iter().all(|&l| grid(job, l, region_bytes) == grid(job, lanes[0], region_bytes));
+        let shared = share_order(job, region_bytes);
         Lane {
             sizes: job.sizes[lane].clone(),
             size_stream: Stream::numbered(seed, process, Purpose::Size as u64 + lane as u64),

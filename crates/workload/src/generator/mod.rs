@@ -11,10 +11,13 @@ mod lfsr;
 mod order;
 mod permutation;
 mod priorities;
+mod ranks;
 mod recorded;
 mod sizes;
 mod skew;
 mod stream;
+mod verify;
+mod zones;
 
 use hoistway_blk::{IoPriority, Op};
 
@@ -25,14 +28,16 @@ use crate::values::Amount;
 
 use files::Files;
 use lane::{Lane, Track};
-pub(crate) use order::RandomGenerator;
+pub(crate) use order::{Distribution, RandomGenerator};
 use order::{Order, OrderRule};
 use priorities::Priorities;
 pub(crate) use priorities::PriorityRule;
+pub(crate) use ranks::Popularity;
 use recorded::Recorded;
 pub(crate) use sizes::Sizes;
-pub(crate) use skew::Distribution;
 pub(crate) use stream::{Purpose, Stream, splitmix};
+use verify::Verify;
+pub(crate) use zones::{Extent, Zone};
 
 /// One I/O of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,12 +78,13 @@ pub struct Generator {
     extra: Option<Box<Extra>>,
 }
 
-/// Several files, priorities of single I/Os, a recording.
+/// Several files, priorities of single I/Os, a recording, reads that check what was written.
 #[derive(Clone, Debug, Default)]
 struct Extra {
     files: Option<Files>,
     priorities: Option<Priorities>,
     recorded: Option<Recorded>,
+    verify: Option<Verify>,
 }
 
 /// Where a process is in one of its files.
@@ -138,9 +144,9 @@ impl Generator {
         let files = (!is_one).then(|| Files::new(job, cursors.collect(), seed, process));
         let priorities =
             job.priorities.as_ref().map(|rules| Priorities::new(rules, Stream::new(seed, process, Purpose::Priority)));
-        let extra = Extra { files, priorities, recorded: plan.replay.as_ref().map(Recorded::new) };
+        let extra = Extra { files, priorities, recorded: plan.replay.as_ref().map(Recorded::new), verify: None };
         let is_plain = extra.files.is_none() && extra.priorities.is_none() && extra.recorded.is_none();
-        Generator {
+        let mut generator = Generator {
             cursor: first,
             direction: job.direction,
             read_below: (u64::from(job.read_percent) << 32) / 100,
@@ -155,7 +161,12 @@ impl Generator {
             sync_due: false,
             last_was_sync: false,
             extra: (!is_plain).then(|| Box::new(extra)),
+        };
+        if let Some(backlog) = job.verify_backlog {
+            let verify = Verify::new(&generator, backlog, job.loops);
+            generator.extra.get_or_insert_default().verify = Some(verify);
         }
+        generator
     }
 
     /// The next I/O, or `None` when the job has done its work. A job that is `time_based` goes on for ever.
@@ -169,7 +180,7 @@ impl Generator {
         self.issue(op)
     }
 
-    /// The next I/O of a job with several files, priorities of single I/Os, or a recording.
+    /// The next I/O of a job with several files, priorities of single I/Os, a recording, or reads that check.
     #[inline(never)]
     fn next_of_several(&mut self) -> Option<Io> {
         let extra = self.extra.as_mut()?;
@@ -178,6 +189,30 @@ impl Generator {
             extra.priorities.as_mut().into_iter().for_each(|priorities| priorities.draw(&mut io));
             return Some(io);
         }
+        if extra.verify.is_none() {
+            return self.next_of_files();
+        }
+        if let Some(io) = self.next_check() {
+            return Some(io);
+        }
+        match self.next_of_files() {
+            Some(io) => {
+                let verify = self.extra.as_mut().and_then(|extra| extra.verify.as_mut());
+                verify.into_iter().for_each(|verify| verify.issued(io.op));
+                Some(io)
+            }
+            // The end of the job may show only now.
+            None => self.next_check(),
+        }
+    }
+
+    /// The next read that checks what was written, if it is time for one.
+    fn next_check(&mut self) -> Option<Io> {
+        let (bytes, ios, is_over) = (self.issued_bytes, self.issued_ios, self.is_over());
+        self.extra.as_mut()?.verify.as_mut()?.next(bytes, ios, is_over)
+    }
+
+    fn next_of_files(&mut self) -> Option<Io> {
         if self.is_over() {
             return None;
         }
@@ -346,24 +381,22 @@ fn fixed_size(job: &JobPlan) -> Option<u32> {
     sizes.all(|size| size == Some(first)).then_some(first)
 }
 
-/// The random orders of the lanes. Directions with blocks of the same size and alignment share one, so that
-/// each block is either read or written once.
+/// The random orders of the lanes: one for all of them, or one for each.
 fn orders(job: &JobPlan, region_bytes: u64, seed: u64, process: u64, is_only: bool) -> Vec<Order> {
     if !job.random {
         return Vec::new();
     }
     let rule = OrderRule {
         generator: job.random_generator,
-        distribution: job.distribution,
+        distribution: &job.distribution,
         map: job.random_map,
         // Tried with fio 3.33: with several files no pass repeats another.
         same_passes: job.rand_repeat && !job.time_based && is_only,
     };
+    let order = |lane, seed| Order::new(rule, lane, lane::grid(job, lane, region_bytes), seed, process);
     let lanes = job.direction.lanes();
-    let grids: Vec<_> = lanes.iter().map(|&lane| lane::grid(job, lane, region_bytes)).collect();
-    if grids.windows(2).all(|pair| pair[0] == pair[1]) {
-        return grids[..1].iter().map(|grid| Order::new(rule, grid.blocks, seed, process)).collect();
+    if lane::share_order(job, region_bytes) {
+        return vec![order(lanes[0], seed)];
     }
-    let orders = lanes.iter().zip(grids);
-    orders.map(|(&lane, grid)| Order::new(rule, grid.blocks, splitmix(seed ^ lane as u64), process)).collect()
+    lanes.iter().map(|&lane| order(lane, splitmix(seed ^ lane as u64))).collect()
 }

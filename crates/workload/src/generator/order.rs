@@ -1,9 +1,14 @@
 //! In which order the blocks of a random job are visited.
 
+use std::sync::Arc;
+
+use super::lane::Grid;
 use super::lfsr::Lfsr;
 use super::permutation::Walk;
-use super::skew::{Distribution, Skewed};
+use super::ranks::Popularity;
+use super::skew::Skewed;
 use super::stream::{Purpose, Stream};
+use super::zones::{Zone, Zoned};
 
 /// fio's `random_generator`; its two tausworthe generators differ only in range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,11 +17,22 @@ pub(crate) enum RandomGenerator {
     Lfsr,
 }
 
+/// How random offsets are distributed over the region: `random_distribution`.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Distribution {
+    /// All blocks alike.
+    Uniform,
+    /// Some blocks more often than others, the hottest at the centre: a fraction of the region.
+    Skewed { popularity: Popularity, centre: Option<f64> },
+    /// By zones, for reads, writes and trims.
+    Zoned([Arc<[Zone]>; 3]),
+}
+
 /// What decides the order of a random job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OrderRule {
+pub(super) struct OrderRule<'a> {
     pub(super) generator: RandomGenerator,
-    pub(super) distribution: Distribution,
+    pub(super) distribution: &'a Distribution,
     /// Whether each block is visited once in a pass.
     pub(super) map: bool,
     /// Whether all passes have the same order.
@@ -34,14 +50,23 @@ pub(super) enum Order {
     Free { blocks: u64, stream: Stream },
     /// Independent draws that favour some blocks.
     Skewed(Box<Skewed>),
+    /// Independent draws that favour some zones.
+    Zoned(Box<Zoned>),
 }
 
 impl Order {
-    /// The order of `blocks` blocks, at least one.
-    pub(super) fn new(rule: OrderRule, blocks: u64, seed: u64, process: u64) -> Order {
+    /// The order of the blocks of a grid for the direction `lane`.
+    pub(super) fn new(rule: OrderRule<'_>, lane: usize, grid: Grid, seed: u64, process: u64) -> Order {
+        let Grid { align, blocks } = grid;
         let mut stream = Stream::new(seed, process, Purpose::Offset);
-        if let Some(skewed) = Skewed::new(rule.distribution, blocks, stream.clone()) {
-            return Order::Skewed(Box::new(skewed));
+        match rule.distribution {
+            Distribution::Uniform => {}
+            Distribution::Skewed { popularity, centre } => {
+                return Order::Skewed(Box::new(Skewed::new(*popularity, *centre, blocks, stream)));
+            }
+            Distribution::Zoned(zones) => {
+                return Order::Zoned(Box::new(Zoned::new(&zones[lane], blocks, align, stream)));
+            }
         }
         match rule.generator {
             // A register visits each block once with or without a map.
@@ -62,6 +87,7 @@ impl Order {
             Order::Lfsr(lfsr) => lfsr.next(),
             Order::Free { blocks, stream } => Some(stream.below(*blocks)),
             Order::Skewed(skewed) => Some(skewed.next()),
+            Order::Zoned(zoned) => Some(zoned.next()),
         }
     }
 
@@ -72,7 +98,7 @@ impl Order {
             Order::Map { walk, same_passes: true, .. } => walk.restart(None),
             Order::Map { walk, stream, .. } => walk.restart(Some(stream)),
             Order::Lfsr(lfsr) => lfsr.restart(),
-            Order::Free { .. } | Order::Skewed(_) => {}
+            Order::Free { .. } | Order::Skewed(_) | Order::Zoned(_) => {}
         }
     }
 }

@@ -53,6 +53,18 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "As fsync; on a block device there is no difference",
     ),
     OptionSpec::new(
+        "end_fsync",
+        "0",
+        Setter::Bool(|s, on| s.end_fsync = on),
+        "Flush when a job that writes has done its work; it belongs to its run time",
+    ),
+    OptionSpec::new(
+        "fsync_on_close",
+        "0",
+        Setter::Bool(|s, on| s.fsync_on_close = on),
+        "As end_fsync: files are closed at the end",
+    ),
+    OptionSpec::new(
         "sync",
         "none",
         Setter::Choice {

@@ -149,8 +149,64 @@ fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
         }
         None => {
             let names = Engine::ALL.map(Engine::name).join(", ");
-            Err(Refusal::new(format!("the engine {} is not supported", quoted(text)))
+            let reason = WITHOUT_SCHEDULER.iter().find(|(engines, _)| engines.contains(&text));
+            let reason = reason.map_or(String::new(), |(_, reason)| format!(": {reason}"));
+            Err(Refusal::new(format!("the engine {} is not supported{reason}", quoted(text)))
                 .hinting(format!("use one of {names}")))
         }
     }
 }
+
+/// Engines of fio whose I/O no I/O scheduler sees in this form, and why.
+const WITHOUT_SCHEDULER: &[(&[&str], &str)] = &[
+    (&["null", "cpuio"], "it does no I/O"),
+    (&["mmap", "splice"], "it goes through the page cache"),
+    (&["sg", "io_uring_cmd", "libzbc", "xnvme", "libblkio"], "its commands pass by the I/O scheduler"),
+    (&["dev-dax", "libpmem", "pmemblk", "mtd"], "its memory has no block layer"),
+    (
+        &[
+            "net",
+            "netsplice",
+            "rdma",
+            "librpma_apm_client",
+            "librpma_apm_server",
+            "librpma_gpspm_client",
+            "librpma_gpspm_server",
+        ],
+        "it goes over a network",
+    ),
+    (
+        &[
+            "rbd",
+            "rados",
+            "http",
+            "nbd",
+            "nfs",
+            "libhdfs",
+            "libiscsi",
+            "gfapi",
+            "gfapi_async",
+            "dfs",
+            "ime_psync",
+            "ime_psyncv",
+            "ime_aio",
+        ],
+        "the server does the I/O",
+    ),
+    (
+        &[
+            "ftruncate",
+            "falloc",
+            "filecreate",
+            "filestat",
+            "filedelete",
+            "dircreate",
+            "dirstat",
+            "dirdelete",
+            "e4defrag",
+        ],
+        "it works on a file system",
+    ),
+    (&["windowsaio", "solarisaio"], "it is another operating system's"),
+    (&["exec", "external", "cpp_null", "libcufile"], "it runs other software"),
+];

@@ -3,6 +3,7 @@
 use super::setter::Setter;
 use super::spec::OptionSpec;
 use crate::values::{Refusal, TimeUnit, delay_range};
+use crate::workload::Ends;
 
 /// More processes than this are refused.
 pub(crate) const PROCESSES_MAX: i64 = 10_000;
@@ -45,6 +46,33 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "Wait until all earlier jobs have ended; also starts a new reporting group",
     )
     .alias(&["wait_for_previous"]),
+    OptionSpec::new(
+        "wait_for",
+        "",
+        Setter::Text {
+            form: "the name of an earlier job",
+            set: |s, v| {
+                s.wait_for = Some(v.to_owned());
+                Ok(())
+            },
+        },
+        "Begin when all clones of the named job have ended",
+    ),
+    OptionSpec::new(
+        "exitall",
+        "0",
+        Setter::Flag(|s, on| s.exit_all = on),
+        "The first process that ends ends others: those that its exit_what says",
+    ),
+    OptionSpec::new(
+        "exit_what",
+        "group",
+        Setter::Choice {
+            of: &["group", "stonewall", "all"],
+            set: |s, i| s.ends = [Ends::Group, Ends::Phase, Ends::All][i],
+        },
+        "What exitall ends: the reporting group, all up to the next stonewall, or everything",
+    ),
     OptionSpec::new("new_group", "0", Setter::Flag(|s, on| s.new_group = on), "Start a new reporting group"),
     OptionSpec::new(
         "group_reporting",

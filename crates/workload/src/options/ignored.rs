@@ -1,6 +1,12 @@
-//! Options that cannot change a simulation: there are no buffers, files or logs in it.
+//! Options that cannot change a simulation: there are no buffers, files or logs in it. Of some it is told what is
+//! simulated instead.
 
 use super::spec::{Action, OptionSpec, Subject};
+
+const POLLING: &str = "completions come by interrupt";
+const SUBMISSION: &str = "each process submits its I/Os itself, by system calls";
+const UNCHECKED: &str = "no job fails for being slow: the results tell how slow it was";
+const FIRST_ERROR: &str = "a process ends at its first error, if the device has any";
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
@@ -26,8 +32,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ignored("softrandommap", "Go on if there is no memory for the random map"),
     ignored("unaligned", "Alignment of buffers"),
     // Content of buffers.
-    ignored("verify", "Check what was written"),
-    ignored("do_verify", "Read everything again and check it"),
     ignored("verifysort", "Order of checking"),
     ignored("verifysort_nr", "Order of checking"),
     ignored("verify_offset", "Where a check sum is"),
@@ -38,8 +42,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ignored("verify_dump", "Save what did not match"),
     ignored("verify_async", "Threads that check"),
     ignored("verify_async_cpus", "CPUs of the threads that check"),
-    ignored("verify_backlog", "Check after so many writes"),
-    ignored("verify_backlog_batch", "How many are checked at a time"),
     ignored("verify_state_load", "Continue a check"),
     ignored("verify_state_save", "Save the state of a check"),
     ignored("verify_write_sequence", "Check the order of writes"),
@@ -65,20 +67,27 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     // Engines.
     ignored("fixedbufs", "Register buffers with io_uring"),
     ignored("registerfiles", "Register files with io_uring"),
-    ignored("sqthread_poll", "Let the kernel poll the submission ring"),
-    ignored("sqthread_poll_cpu", "CPU of that kernel thread"),
     ignored("nonvectored", "Plain read and write commands"),
-    ignored("uncached", "Leave no pages in the cache"),
-    ignored("nowait", "Fail instead of waiting"),
-    ignored("force_async", "Submit from kernel threads"),
-    ignored("hipri", "Poll for completions"),
-    ignored("hipri_percentage", "Share of polled I/Os"),
     ignored("userspace_reap", "Reap completions without a system call"),
     ignored("atomic", "Atomic writes"),
     ignored("fdp", "Data placement"),
     ignored("fdp_pli", "Data placement identifiers"),
     ignored("plids", "Data placement identifiers"),
     ignored("dataplacement", "Data placement"),
+    told("hipri", "Poll for completions", POLLING),
+    told("hipri_percentage", "Share of polled I/Os", POLLING),
+    told("sqthread_poll", "Let the kernel poll the submission ring", SUBMISSION),
+    told("sqthread_poll_cpu", "CPU of that kernel thread", SUBMISSION),
+    told("force_async", "Submit from kernel threads", SUBMISSION),
+    told("nowait", "Fail instead of waiting", "a submission that finds no tag waits for one"),
+    told("uncached", "Leave no pages in the cache", "there is no page cache"),
+    // Failures.
+    told("rate_min", "Fail below this rate", UNCHECKED).alias(&["ratemin"]),
+    told("rate_iops_min", "Fail below this rate", UNCHECKED),
+    told("max_latency", "Fail above this latency", UNCHECKED),
+    told("continue_on_error", "Go on after errors", FIRST_ERROR),
+    told("ignore_error", "Errors that do not count", FIRST_ERROR),
+    ignored("error_dump", "Report each error"),
     // Clocks, reports and logs.
     ignored("clocksource", "Which clock is read"),
     ignored("gtod_reduce", "Read the clock less often"),
@@ -107,12 +116,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ignored("bwavgtime", "Window of bandwidth samples"),
     ignored("iopsavgtime", "Window of IOPS samples"),
     ignored("log_entries", "Size of a log at first"),
-    ignored("log_window_value", "Mean or maximum of a window"),
-    ignored("log_max_value", "Maximum instead of mean of a window"),
-    ignored("log_hist_msec", "Window of histograms"),
-    ignored("log_hist_coarseness", "Bins of histograms"),
-    ignored("log_offset", "Offsets in logs"),
-    ignored("log_prio", "Priorities in logs"),
     ignored("log_issue_time", "Issue times in logs"),
     ignored("log_compression", "Compress logs"),
     ignored("log_compression_cpus", "CPUs that compress logs"),
@@ -124,12 +127,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ignored("merge_blktrace_scalars", "Speed of merged traces"),
     ignored("merge_blktrace_iters", "Repetitions of merged traces"),
     ignored("read_iolog_chunked", "Read a log piece by piece"),
-    ignored("error_dump", "Report each error"),
     ignored("exitall_on_error", "End all jobs after an error"),
     ignored("rate_cycle", "Window in which rate_min is checked").alias(&["ratecycle"]),
     // The host.
     ignored("exec_prerun", "Command before the job"),
     ignored("exec_postrun", "Command after the job"),
+    told("numa_cpu_nodes", "Allowed NUMA nodes", "all CPUs are in one NUMA node (cpus_allowed chooses among them)"),
+    ignored("numa_mem_policy", "Where memory comes from"),
     ignored("cgroup_nodelete", "Keep the cgroup"),
     ignored("uid", "User of the process"),
     ignored("gid", "Group of the process"),
@@ -137,4 +141,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
 
 const fn ignored(name: &'static str, doc: &'static str) -> OptionSpec {
     OptionSpec::ignored(name, doc)
+}
+
+const fn told(name: &'static str, doc: &'static str, sentence: &'static str) -> OptionSpec {
+    OptionSpec::told(name, doc, sentence)
 }

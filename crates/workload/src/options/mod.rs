@@ -1,11 +1,12 @@
 //! Every option of fio, in one table: its name, its values, its default, what it is for, and what is done with
 //! it here. The parser, the help and the documentation come from it.
 //!
-//! An option is *honoured*, *ignored* because it cannot change a simulation (and named in a notice), or *not
-//! supported*: then it is an error, because the results would be those of another job. There is no fourth way:
+//! An option is *honoured*, *ignored* because it cannot change a simulation, or only by something that is no part of
+//! one (and named in a notice, in the second case with what is simulated instead), or *not supported*: then it is an error, because the results would be those of another job. There is no fourth way:
 //! nothing is read and dropped in silence.
 
 mod depth;
+mod distribution;
 mod files;
 mod groups;
 mod ignored;
@@ -19,6 +20,7 @@ mod replay;
 mod setter;
 mod spec;
 mod suggest;
+mod verify;
 mod volume;
 
 pub(crate) use groups::PROCESSES_MAX;
@@ -27,12 +29,13 @@ pub(crate) use spec::{Action, Subject};
 pub use spec::{OptionSpec, Treatment};
 
 /// The parts of the table, by subject.
-const TABLE: [&[OptionSpec]; 11] = [
+const TABLE: [&[OptionSpec]; 12] = [
     groups::OPTIONS,
     files::OPTIONS,
     volume::OPTIONS,
     pattern::OPTIONS,
     depth::OPTIONS,
+    verify::OPTIONS,
     pace::OPTIONS,
     priority::OPTIONS,
     replay::OPTIONS,

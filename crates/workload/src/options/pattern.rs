@@ -1,9 +1,10 @@
 //! Directions, block sizes and offsets.
 
+use super::distribution;
 use super::setter::Setter;
 use super::spec::OptionSpec;
 use crate::error::quoted;
-use crate::generator::{Distribution, RandomGenerator};
+use crate::generator::RandomGenerator;
 use crate::settings::{Direction, Modifier, Sequencer, Settings, Share};
 use crate::values::{self, PerDirection, Refusal, merge, per_direction};
 
@@ -94,7 +95,10 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "random_distribution",
         "random",
-        Setter::Form { form: "random | zipf:THETA[:CENTRE] | pareto:H[:CENTRE]", set: distribution },
+        Setter::Form {
+            form: distribution::FORM,
+            set: |s, v| distribution::parse(v, s.kb_base).map(|d| s.distribution = d),
+        },
         "How random offsets are distributed over the region",
     ),
     OptionSpec::new(
@@ -188,45 +192,4 @@ fn skip_bytes(text: &str, base: values::KbBase) -> Result<i64, Refusal> {
         return Err(Refusal::new(format!("{} bytes cannot be skipped", bytes)).hinting("use a multiple of 512 bytes"));
     }
     Ok(sign * bytes as i64)
-}
-
-fn distribution(s: &mut Settings, text: &str) -> Result<(), Refusal> {
-    let mut parts = text.split(':');
-    let word = parts.next().unwrap_or_default();
-    let first = parts.next();
-    if let "normal" | "zoned" | "zoned_abs" = word {
-        return Err(
-            Refusal::new(format!("the distribution {word} is not supported")).hinting("use random, zipf or pareto")
-        );
-    }
-    let centre = parts.next().map(values::decimal).transpose()?;
-    if parts.next().is_some() || (word == "random" && first.is_some()) {
-        return Err(Refusal::new(format!("{} has too many parts", quoted(text))));
-    }
-    if centre.is_some_and(|centre| centre > 1.0) {
-        return Err(Refusal::new("the centre is out of range").hinting("expected a fraction of the region, 0 to 1"));
-    }
-    let parameter = |default| first.map_or(Ok(default), values::decimal);
-    s.distribution = match word {
-        "random" => Distribution::Uniform,
-        "zipf" => {
-            let theta = parameter(1.1)?;
-            if theta == 0.0 || theta == 1.0 || theta > 100.0 {
-                return Err(Refusal::new("theta of zipf is out of range").hinting("above 0, not 1, at most 100"));
-            }
-            Distribution::Zipf { theta, centre }
-        }
-        "pareto" => {
-            let h = parameter(0.2)?;
-            if h <= 0.0 || h >= 1.0 {
-                return Err(Refusal::new("h of pareto is out of range").hinting("above 0 and below 1"));
-            }
-            Distribution::Pareto { h, centre }
-        }
-        _ => {
-            return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))
-                .hinting("expected random, zipf:THETA or pareto:H"));
-        }
-    };
-    Ok(())
 }

@@ -84,6 +84,12 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "The CPUs that the job may run on",
     ),
     OptionSpec::new(
+        "cpumask",
+        "",
+        Setter::Int { min: 1, max: i64::MAX, set: cpu_mask },
+        "The CPUs that the job may run on, as a mask: bit 0 is CPU 0",
+    ),
+    OptionSpec::new(
         "cpus_allowed_policy",
         "shared",
         Setter::Choice { of: &["shared", "split"], set: |s, i| s.cpus_split = i == 1 },
@@ -139,6 +145,10 @@ fn prio_share(entry: &str, base: KbBase) -> Result<PrioShare, Refusal> {
         }
     };
     Ok(PrioShare { bytes, percent: percent as u8, prio })
+}
+
+fn cpu_mask(s: &mut Settings, mask: i64) {
+    s.cpus_allowed = Some((0..63).filter(|cpu| mask >> cpu & 1 == 1).collect());
 }
 
 fn cpus(s: &mut Settings, text: &str) -> Result<(), Refusal> {

@@ -6,15 +6,9 @@ use super::spec::OptionSpec;
 const ONLY_OFF: &[&str] = &["0"];
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    // Groups and phases.
-    refused("wait_for", &[], "Wait until the named job has ended", "use stonewall to wait for all earlier jobs"),
-    refused("exitall", ONLY_OFF, "End all jobs when the first ends", "give all jobs the same runtime"),
-    refused("exit_what", &[], "Which jobs exitall ends", "give all jobs the same runtime"),
     // Files.
     refused("file_append", ONLY_OFF, "Start at the end of the file", "use offset"),
     refused("opendir", &[], "Use all files below a directory", "use filename"),
-    refused("fill_device", ONLY_OFF, "Write until the device is full", "use rw=write with size=100%")
-        .alias(&["fill_fs"]),
     refused("offset_align", ONLY_OFF, "Round a percentage of offset up", "give offset in bytes"),
     refused("create_only", ONLY_OFF, "Only create the files", "leave the job out"),
     refused("verify_only", ONLY_OFF, "Only verify what an earlier run wrote", "use rw=read or rw=randread"),
@@ -35,12 +29,15 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     refused("trim_percentage", ONLY_OFF, "Trim a part of what is verified", "use rw=randtrim in a job of its own"),
     refused("num_range", &["1"], "Ranges in one trim", "leave it out"),
     // Depth, submission and durability.
-    refused("io_submit_mode", &["inline"], "Submit from threads of their own", "inline submission is what is modelled"),
+    refused(
+        "io_submit_mode",
+        &["inline"],
+        "Submit from threads of their own",
+        "leave it out: each process submits by itself here",
+    ),
     refused("serialize_overlap", ONLY_OFF, "Never have overlapping I/Os in flight", "leave the random map on instead"),
     refused("write_barrier", ONLY_OFF, "Make each Nth write a barrier", "use fsync=N"),
     refused("sync_file_range", &[], "Start or wait for write-back of a range", "use fsync=N"),
-    refused("end_fsync", ONLY_OFF, "Flush at the end of a write job", "use fsync=N"),
-    refused("fsync_on_close", ONLY_OFF, "Flush when a file is closed", "use fsync=N"),
     refused("fill_cache", ONLY_OFF, "Fill the page cache first", "buffered I/O is not modelled"),
     refused("pre_read", ONLY_OFF, "Read the files into the page cache first", "buffered I/O is not modelled"),
     refused("writefua", ONLY_OFF, "Make each write durable", "use sync=dsync"),
@@ -50,9 +47,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     // Pace.
     refused("thinktime_iotime", ONLY_OFF, "Pause after this much time", "use thinktime_blocks"),
     refused("rate_ignore_thinktime", ONLY_OFF, "Do not make up for think time", "leave it out"),
-    refused("rate_min", ONLY_OFF, "Fail below this rate", "check the rate in the results").alias(&["ratemin"]),
-    refused("rate_iops_min", ONLY_OFF, "Fail below this rate", "check the rate in the results"),
-    refused("max_latency", ONLY_OFF, "Fail above this latency", "check the latency in the results"),
     refused("latency_target", ONLY_OFF, "Find the depth that keeps this latency", "run a sweep over iodepth"),
     refused("latency_window", ONLY_OFF, "Time to hold latency_target", "run a sweep over iodepth"),
     refused("latency_percentile", &["100"], "Share of I/Os within latency_target", "run a sweep over iodepth"),
@@ -64,12 +58,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     refused("steadystate", &[], "End when results are steady", "use runtime").alias(&["ss"]),
     refused("steadystate_duration", ONLY_OFF, "How long results must be steady", "use runtime").alias(&["ss_dur"]),
     refused("steadystate_ramp_time", ONLY_OFF, "Time before looking", "use ramp_time").alias(&["ss_ramp"]),
-    refused("continue_on_error", &["none", "0"], "Go on after errors", "leave it out"),
-    refused("ignore_error", &[], "Errors that do not count", "leave it out"),
-    // Priority and placement.
-    refused("cpumask", &[], "Allowed CPUs as a mask", "use cpus_allowed"),
-    refused("numa_cpu_nodes", &[], "Allowed NUMA nodes", "use cpus_allowed"),
-    refused("numa_mem_policy", &["default", "local"], "Where memory comes from", "leave it out"),
+    // Sets of options.
     refused("profile", &[], "A built-in set of options", "write the options out"),
 ];
 

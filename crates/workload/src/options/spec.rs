@@ -22,7 +22,7 @@ pub struct OptionSpec {
 pub enum Treatment {
     /// It does what it does in fio.
     Honoured,
-    /// It cannot change a simulation: accepted, and named in a notice.
+    /// It cannot change a simulation, or only by what is no part of one: accepted, and named in a notice.
     IgnoredInSimulation,
     /// It would change the results and is not modelled: an error.
     NotSupported,
@@ -48,6 +48,8 @@ pub(crate) enum Subject {
     Other,
     /// Which I/O scheduler the author of the job meant.
     Scheduler,
+    /// It may make a difference on a real host, one that is not simulated: the sentence says which.
+    Told(&'static str),
 }
 
 impl OptionSpec {
@@ -59,6 +61,11 @@ impl OptionSpec {
     /// An option that cannot change a simulation.
     pub(super) const fn ignored(name: &'static str, doc: &'static str) -> Self {
         OptionSpec { name, aliases: &[], default: "", doc, action: Action::Ignore(Subject::Other) }
+    }
+
+    /// An option whose effect is not simulated, as the sentence says.
+    pub(super) const fn told(name: &'static str, doc: &'static str, sentence: &'static str) -> Self {
+        OptionSpec { name, aliases: &[], default: "", doc, action: Action::Ignore(Subject::Told(sentence)) }
     }
 
     /// An option that is an error, but for the `accepted` values.

@@ -27,6 +27,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "Added to offset once for each earlier clone",
     ),
     OptionSpec::new(
+        "fill_device",
+        "0",
+        Setter::Bool(|s, on| s.fill_device = on),
+        "Go on until the device is full: size does not count",
+    )
+    .alias(&["fill_fs"]),
+    OptionSpec::new(
         "number_ios",
         "",
         Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.number_ios = v },

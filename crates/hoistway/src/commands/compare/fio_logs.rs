@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use hoistway_results::fio::{LogKind, Output};
-use hoistway_results::{IoLog, ProcessResult};
-use hoistway_workload::Workload;
+use hoistway_results::ProcessResult;
+use hoistway_results::fio::{LogKind, Output, write_histograms};
+use hoistway_workload::{LogSettings, Process, Workload};
 
 use super::format::fio_text;
 
@@ -31,14 +31,15 @@ pub(super) struct FioLogs {
 /// Asks the processes of a load to log.
 pub(super) fn wanted(workload: &mut Workload) {
     for process in &mut workload.processes {
-        process.log = Some(process.log_window);
+        process.log = Some(process.log_settings);
     }
 }
 
 /// A notice if a load says how to log, and nobody wants logs.
 pub(super) fn unused_notice(workload: &Workload) -> Option<String> {
-    let says_how = workload.processes.iter().any(|process| process.log_window.0 > 0 && process.log.is_none());
-    says_how.then(|| "log_avg_msec: no effect without --fio-logs.".to_owned())
+    let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
+    let says_how = workload.processes.iter().any(is_set);
+    says_how.then(|| "Options that say how to log (log_avg_msec and others): no effect without --fio-logs.".to_owned())
 }
 
 impl FioLogs {
@@ -105,23 +106,33 @@ fn write_run(folder: &Path, processes: &[ProcessResult], json: &Output) -> Resul
         let Some(log) = &process.log else { continue };
         for kind in LogKind::ALL {
             let name = format!("{}_{}.{number}.log", file_name(&process.name), kind.name());
-            write_log(&folder.join(name), kind, log)?;
+            write_log(&folder.join(name), |out| kind.write(log, out))?;
+        }
+        if let Some(histograms) = log.histograms() {
+            let name = format!("{}_clat_hist.{number}.log", file_name(&process.name));
+            write_log(&folder.join(name), |out| write_histograms(histograms, out))?;
         }
     }
     Ok(())
 }
 
-fn write_log(file: &Path, kind: LogKind, log: &IoLog) -> io::Result<()> {
+fn write_log(file: &Path, write: impl Fn(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::new(fs::File::create(file)?);
-    kind.write(log, &mut out)?;
+    write(&mut out)?;
     out.flush()
 }
 
 /// The name of a job as (part of) a file's: jobs may be called anything.
 fn file_name(job: &str) -> String {
-    const LENGTH_MAX: usize = 100;
+    const BYTES_MAX: usize = 100;
     let harmless = |c: char| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' };
-    let name: String = job.chars().take(LENGTH_MAX / 4).map(harmless).collect();
+    let mut name = String::new();
+    for c in job.chars().map(harmless) {
+        if name.len() + c.len_utf8() > BYTES_MAX {
+            break;
+        }
+        name.push(c);
+    }
     if name.is_empty() || name.starts_with('.') { format!("job{name}") } else { name }
 }
 

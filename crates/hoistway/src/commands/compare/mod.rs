@@ -5,6 +5,7 @@ mod calibrated;
 mod devices;
 mod effects;
 mod fio_logs;
+mod fio_options;
 mod format;
 mod host;
 mod io_max;
@@ -21,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant as WallClock, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use hoistway_results::document::{FormatTag, Statistics};
+use hoistway_results::document::{DiskSummary, FormatTag, Run, Statistics};
 use hoistway_results::fio::{self, OutputParameters};
 use hoistway_results::{Direction, ResultsDocument};
 use hoistway_sim::{Control, QueueSettings, RunResult, Scenario, compare};
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let settings = tunables::parse(&arguments.set, &schedulers)?;
     let mut queue = QueueSettings::new(arguments.kernel, cpus);
     queue_files::parse(&arguments.queue, arguments.nr_requests.as_deref(), &mut queue)?;
-    queue.statistics = arguments.format.shows_statistics();
+    queue.statistics = arguments.format.shows_statistics() || arguments.fio_logs.is_some();
     queue.io_max = io_max::parse(&arguments.io_max, &workload)?;
     let config = queue.config(&devices[0]);
     notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let interrupted = Arc::clone(&controls);
     ctrlc::set_handler(move || cancel(&interrupted)).context("cannot watch for Ctrl-C")?;
     let seen = Seen::default();
-    let see = |place: usize, result: &RunResult| {
+    let see = |place: usize, run: &Run, result: &RunResult| {
         let spec = &specs[place];
         for refused in &result.refused {
             seen.add(|seen| seen.refused.push(format!("{}: {refused}.", spec.scheduler)));
@@ -97,9 +98,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         if logs.is_none() && arguments.format != Format::FioJsonPlus {
             return;
         }
-        let parameters = OutputParameters { bins: true, ..OutputParameters::default() };
+        let disk_util = run.disks.iter().map(DiskSummary::as_fio).collect();
+        let parameters = OutputParameters { bins: true, disk_util, ..OutputParameters::default() };
         let mut json = fio::Output::from_processes(&workload.global_options, &result.processes, &parameters);
         json.set_timestamp_ms(now_ms());
+        fio_options::complete(&mut json);
         if let Some(logs) = &logs
             && !logs.write(&spec.scheduler, place / schedulers.len(), &result.processes, &json)
         {
@@ -146,7 +149,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         statistics: None,
         runs: repeats::counted(runs, &seeds, schedulers.len(), &seen.cut_short),
     };
-    document.runs.iter_mut().for_each(|run| run.fio.set_timestamp_ms(now_ms()));
+    for run in &mut document.runs {
+        run.fio.set_timestamp_ms(now_ms());
+        fio_options::complete(&mut run.fio);
+    }
     let doubts = calibrated::doubts(&workload, &devices, share_of_reads(&document));
     document.conclusion = hoistway_report::conclusion(&document, page.map(|page| page.focus()).as_ref(), &doubts);
     document.statistics = Some(Statistics::of(&document));

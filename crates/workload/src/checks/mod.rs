@@ -1,18 +1,21 @@
 //! Whether the options of a job fit together, and what they come to.
 
+mod notices;
+
 use std::sync::Arc;
 
 use hoistway_blk::{IoPriority, Nanos, PriorityClass};
 
 use crate::JobFileError;
-use crate::error::printable;
-use crate::generator::{Distribution, PriorityRule, RandomGenerator, Sizes};
+use crate::generator::{Distribution, PriorityRule, Sizes};
 use crate::jobfile::{Document, Place, Section};
 use crate::options::OptionIndex;
 use crate::plan::{JobPlan, Origin};
-use crate::settings::{Modifier, Settings, Share};
+use crate::settings::{Direction, Settings, Share};
 use crate::values::Amount;
-use crate::workload::{Engine, Rate, RateLimits, RateProcess, Think};
+use crate::workload::{Engine, Rate, RateLimits, Think};
+
+pub(crate) use notices::notices;
 
 /// A job's options, and where they come from.
 pub(crate) struct JobContext<'a> {
@@ -63,11 +66,15 @@ pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
     let smallest = s.direction.lanes().iter().map(|&lane| u64::from(sizes[lane].min())).min().unwrap_or(0);
     volume(context, smallest)?;
     files(context)?;
+    // As in fio, a skewed distribution or an alignment of its own switches the map off.
+    let random_map =
+        !s.no_random_map && s.distribution == Distribution::Uniform && s.block_align.0.iter().all(Option::is_none);
     Ok(JobPlan {
         origin: Origin {
             section: context.section.name.clone(),
             size: context.origin("size"),
             offset: context.origin("offset"),
+            random_distribution: context.origin("random_distribution"),
         },
         direction: s.direction,
         random: s.random,
@@ -77,16 +84,13 @@ pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
         sizes,
         align,
         percent_random: s.percent_random.0,
-        // As in fio, a skewed distribution or an alignment of its own switches the map off.
-        random_map: !s.no_random_map
-            && s.distribution == Distribution::Uniform
-            && s.block_align.0.iter().all(Option::is_none),
+        random_map,
         random_generator: s.random_generator,
-        distribution: s.distribution,
+        distribution: s.distribution.clone(),
         rand_seed: s.rand_seed,
         rand_repeat: s.rand_repeat,
-        size: s.size,
-        io_size: s.io_size,
+        size: s.size.filter(|_| !s.fill_device),
+        io_size: s.io_size.filter(|_| !s.fill_device),
         offset: s.offset,
         offset_increment: s.offset_increment,
         file_bytes: s.filesize,
@@ -98,6 +102,7 @@ pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
         number_ios: s.number_ios.unsigned_abs(),
         loops: s.loops.unsigned_abs(),
         time_based: s.time_based && s.runtime > Nanos::ZERO,
+        verify_backlog: verify_backlog(context, random_map)?,
         sync_every: [s.fsync as u32, s.fdatasync as u32],
     })
 }
@@ -108,6 +113,26 @@ fn buffering(context: &JobContext<'_>) -> Result<(), JobFileError> {
     }
     let option = if context.given("buffered").is_some() { "buffered" } else { "direct" };
     Err(context.error(option, "buffered I/O is not modelled, and it is fio's default").hinting("set direct=1"))
+}
+
+/// Writes after which what they wrote is read again, if it is at all.
+fn verify_backlog(context: &JobContext<'_>, random_map: bool) -> Result<Option<u64>, JobFileError> {
+    let s = context.settings;
+    if !s.verify || !s.do_verify || matches!(s.direction, Direction::Read | Direction::Trim) {
+        return Ok(None);
+    }
+    let backlog = s.verify_backlog.unsigned_abs();
+    let is_partial = s.verify_backlog_batch != 0 && s.verify_backlog_batch != s.verify_backlog;
+    if backlog > 0 && is_partial {
+        let error = context.error("verify_backlog_batch", "a part of the backlog at a time is not supported");
+        return Err(error.hinting("leave it out: the whole backlog is read"));
+    }
+    if s.random && !random_map {
+        // fio then reads each block once, sorted by offset, for which it remembers all of them.
+        let error = context.error("verify", "reading the blocks of a job without random map again is not supported");
+        return Err(error.hinting("set do_verify=0 to leave out the reads, or use the random map"));
+    }
+    Ok(Some(if backlog == 0 { u64::MAX } else { backlog }))
 }
 
 fn rates(context: &JobContext<'_>) -> Result<(), JobFileError> {
@@ -340,106 +365,4 @@ pub(crate) fn io_priority(s: &Settings) -> Option<IoPriority> {
         return None;
     }
     Some(priority(s.prio_class.unwrap_or(2), s.prio.unwrap_or(0)))
-}
-
-/// Tells of options that are given but have no effect, with fio as here.
-pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn FnMut(String)) {
-    let s = context.settings;
-    let given = |option: &str| context.given(option).is_some();
-    let name = printable(&context.section.name);
-    if s.time_based && !plan.time_based {
-        tell(format!("[{name}] time_based has no effect without runtime: the job runs once."));
-    }
-    if plan.time_based {
-        for option in ["number_ios", "io_size", "loops"] {
-            if given(option) {
-                tell(format!("[{name}] {option} has no effect with time_based, as in fio."));
-            }
-        }
-    }
-    if !s.engine.is_asynchronous() && s.iodepth > 1 {
-        tell(format!("[{name}] ioengine={} is synchronous: iodepth={} becomes 1.", s.engine.name(), s.iodepth));
-    }
-    if !s.replay.logs.is_empty() {
-        replay_notices(context, name.as_ref(), tell);
-        return;
-    }
-    if s.nrfiles > 1 && !s.filenames.is_empty() {
-        tell(format!("[{name}] nrfiles has no effect with filename, as in fio: there are {} files.", plan.files));
-    }
-    if plan.files == 1 && given("file_service_type") {
-        tell(format!("[{name}] file_service_type has no effect on a job with one file."));
-    }
-    if plan.priorities.is_none() && (given("cmdprio") || given("cmdprio_class")) {
-        tell(format!(
-            "[{name}] cmdprio and cmdprio_class have no effect without cmdprio_percentage or cmdprio_bssplit."
-        ));
-    }
-    if s.rand_seed.is_some() && s.rand_repeat {
-        tell(format!("[{name}] randseed has no effect without randrepeat=0, as in fio."));
-    }
-    let lanes = s.direction.lanes();
-    let split = lanes.iter().any(|&lane| !s.bs_split.0[lane].is_empty());
-    let ranged = lanes.iter().any(|&lane| s.bs_range.0[lane].is_some());
-    if split && (given("bs") || ranged) {
-        tell(format!("[{name}] bssplit is stronger than bs and bsrange, as in fio."));
-    } else if ranged && given("bs") {
-        tell(format!("[{name}] bsrange is stronger than bs, as in fio."));
-    }
-    let varied = lanes.iter().any(|&lane| !matches!(plan.sizes[lane], Sizes::Fixed(_)));
-    if s.random && plan.random_map && varied && s.random_generator != RandomGenerator::Lfsr {
-        tell(format!(
-            "[{name}] with several block sizes the random map covers the starts of blocks: blocks may overlap, \
-             where fio would cut them."
-        ));
-    }
-    if !s.random && (given("percentage_random") || given("random_distribution") || given("norandommap")) {
-        tell(format!("[{name}] options for random offsets have no effect on a sequential job."));
-    }
-    if s.cgroup_weight.is_some() && s.cgroup.is_none() {
-        tell(format!("[{name}] cgroup_weight has no effect without cgroup."));
-    }
-    if s.rate_process == RateProcess::Poisson && rate(s).is_none() {
-        tell(format!("[{name}] rate_process has no effect without rate or rate_iops."));
-    }
-    if s.modifier == Modifier::None && given("rw_sequencer") {
-        tell(format!("[{name}] rw_sequencer has no effect without rw=...:N."));
-    }
-}
-
-/// What a replay makes of the other options of its job, with fio as here (tried with fio 3.33).
-fn replay_notices(context: &JobContext<'_>, name: &str, tell: &mut dyn FnMut(String)) {
-    const NOT_READ: [&str; 19] = [
-        "rw",
-        "bs",
-        "bsrange",
-        "bssplit",
-        "size",
-        "io_size",
-        "filesize",
-        "offset",
-        "number_ios",
-        "loops",
-        "time_based",
-        "filename",
-        "nrfiles",
-        "directory",
-        "rate",
-        "rate_iops",
-        "fsync",
-        "fdatasync",
-        "randseed",
-    ];
-    let given: Vec<_> = NOT_READ.into_iter().filter(|option| context.given(option).is_some()).collect();
-    if !given.is_empty() {
-        tell(format!(
-            "[{name}] a replay takes its I/Os from the log, as in fio: without effect are {}.",
-            given.join(", ")
-        ));
-    }
-    if context.settings.replay.skipped.contains(&true) {
-        tell(format!(
-            "[{name}] replay_skip is done as the manual says; fio 3.33 does it only for blktrace recordings."
-        ));
-    }
 }
