@@ -57,7 +57,7 @@ impl<Sh: Sharing> Front<Sh> {
                 }
                 queue.freeze(cx);
                 let change = waits(None);
-                Ok(if self.poll_change(cx, &change)?.is_some() { None } else { Some(change) })
+                Ok((self.poll_change(cx, &change)? == Step::More).then_some(change))
             }
             Front::Legacy(queue) if file == "scheduler" => {
                 if queue.parse_scheduler(text).map_err(|_| AttributeError::Invalid)?.is_none() {
@@ -74,7 +74,7 @@ impl<Sh: Sharing> Front<Sh> {
         }
     }
 
-    /// Finishes a change if the queue has emptied; `None` if it has not yet.
+    /// Finishes a change if the queue has emptied; there is [more](Step::More) to wait for if it has not yet.
     ///
     /// # Errors
     /// If what was asked for could not be made. The change is over then, too.
@@ -82,23 +82,23 @@ impl<Sh: Sharing> Front<Sh> {
         &mut self,
         cx: &mut Cx<'_, D, P>,
         change: &Change,
-    ) -> Result<Option<()>, AttributeError> {
+    ) -> Result<Step, AttributeError> {
         match self {
             Front::Mq(queue) => {
                 if !queue.is_drained() {
-                    return Ok(None);
+                    return Ok(Step::More);
                 }
                 let changed = queue.set_attribute(cx.now, &change.file, &change.text, cx.effects);
                 queue.unfreeze(cx);
-                changed.map(Some)
+                changed.map(|()| Step::Done)
             }
             Front::Legacy(queue) => {
                 if queue.poll_switch(cx) == Step::More {
-                    return Ok(None);
+                    return Ok(Step::More);
                 }
                 let next = queue.elevator_for(cx.now, &change.text);
                 queue.end_switch(cx, next);
-                Ok(Some(()))
+                Ok(Step::Done)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a bio must pass before it is on its way (`block-layer.md` 2.1; the legacy queue asks the same).
+//! What a bio must pass before it is on its way (`block-layer.md` 2.1; all fronts ask the same).
 
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::limits::Limits;
@@ -14,12 +14,19 @@ pub(crate) enum Checked {
 
 const DURABLE: BioFlags = BioFlags::PREFLUSH.with(BioFlags::FUA);
 
-/// Looks at a bio. `takes_polled` tells whether it may ask to be polled for. Without a write cache there is nothing to flush, and its flags for that are taken away.
+/// Looks at a bio that is to become requests: those begin and end at borders of logical blocks.
 #[inline]
 pub(crate) fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     if !limits.is_aligned(bio.sector, bio.sectors) {
         return Checked::Ends(Status::IoError);
     }
+    check_bio(limits, takes_polled, bio)
+}
+
+/// Looks at a bio. `takes_polled` tells whether it may ask to be polled for. Without a write cache there is nothing to
+/// flush, and its flags for that are taken away.
+#[inline]
+pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     // An end that does not fit into 64 bits is beyond any device. Empty bios are never out of range.
     let end = bio.sector.0.checked_add(u64::from(bio.sectors));
     if bio.sectors > 0 && end.is_none_or(|end| end > limits.capacity.0) {

@@ -206,6 +206,8 @@ pub struct Generation {
     pub disk_stats: DiskStatsGeneration,
     /// How the files in sysfs behave.
     pub sysfs: SysfsGeneration,
+    /// Whether devices whose driver takes bios have a file `queue/scheduler`.
+    pub bio_based_scheduler_file: bool,
     /// mq-deadline's generation.
     pub deadline: DeadlineGeneration,
     /// Whether mq-deadline limits async I/O to 3/4 of the scheduler tags by default.
@@ -244,6 +246,7 @@ static GENERATIONS: [Generation; 7] = {
         flush_always_defers: false,
         disk_stats: DiskStatsGeneration::ExactWithoutDiscards,
         sysfs: SysfsGeneration::NoneLast,
+        bio_based_scheduler_file: true,
         deadline: DeadlineGeneration::A,
         deadline_limits_async: false,
         kyber: KyberGeneration::Windows,
@@ -284,6 +287,7 @@ static GENERATIONS: [Generation; 7] = {
         plug_order: PlugOrder::Lifo,
         plug_use: PlugUse::Batches,
         sysfs: SysfsGeneration::NoneFirst,
+        bio_based_scheduler_file: false,
         merge_needs_equal_cgroup: true,
         single_dispatch: true,
         deadline: DeadlineGeneration::B2,

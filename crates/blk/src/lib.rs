@@ -17,11 +17,15 @@
 //! by class instead of tagged, and a dispatch queue that the driver empties. A [`Front`] is either of the two, by the
 //! scheduler's name.
 //!
+//! # Without requests
+//! [`BioQueue`] is what lies before a driver that takes bios as they are (dm, md, brd): checks and files, nothing else.
+//!
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
 
 mod attributes;
 mod bio;
+mod bio_based;
 mod cgroup_stats;
 mod change;
 mod check;
@@ -42,6 +46,7 @@ mod kernel;
 mod legacy;
 mod limits;
 mod merge;
+mod partition;
 mod plug;
 mod probe;
 mod queue;
@@ -58,6 +63,7 @@ mod tunables;
 
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
+pub use bio_based::{BioDriver, BioQueue};
 pub use cgroup_stats::{CgroupIo, CgroupStats};
 pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
@@ -86,6 +92,7 @@ pub use legacy::{
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
+pub use partition::{Partition, PartitionStats};
 pub use plug::Plug;
 pub use probe::{Event, NoProbe, Probe};
 pub use queue::{

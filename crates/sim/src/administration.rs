@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Change, Cx, Driver, Front, Local, Nanos, Probe};
+use hoistway_blk::{Change, Cx, Driver, Front, Local, Nanos, Probe, Step};
 
 /// A write that is to happen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,12 +59,12 @@ impl Administration {
         loop {
             if let Some(change) = self.change.take() {
                 match front.poll_change(cx, &change) {
-                    Ok(None) => {
+                    Ok(Step::More) => {
                         let left = change.look_again().map_or(Left::Nothing, Left::LookAgain);
                         self.change = Some(change);
                         return (front.scheduler() != before, left);
                     }
-                    Ok(Some(())) => {}
+                    Ok(Step::Done) => {}
                     Err(error) => self.refused.push(format!("queue/{}: {error}", change.file())),
                 }
             }

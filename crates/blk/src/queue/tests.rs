@@ -125,7 +125,7 @@ impl Probe for Letters {
             Event::Merge(Edge::Back, _) => ('M', None),
             Event::Merge(Edge::Front, _) => ('F', None),
             Event::Insert(rq) => ('I', Some(rq.sector.0)),
-            Event::Dispatch { .. } | Event::Absorbed(_) | Event::End(_) => return,
+            Event::Dispatch { .. } | Event::Absorbed(_) | Event::End(_) | Event::BioComplete(..) => return,
             Event::Issue(rq) => ('D', Some(rq.sector.0)),
             Event::Requeue(rq) => ('R', Some(rq.sector.0)),
             Event::Complete(rq, _) => ('C', Some(rq.sector.0)),

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
     Allocation, Bfq, BfqConfig, Bio, BioFlags, Calls, Cfq, CfqConfig, CgroupId, CpuId, CpuMap, DeadlineGeneration,
-    Elevator, HctxId, Instant, IoContextId, IoPriority, Kernel, Kyber, KyberConfig, Limits, Local, Marks, MergeRules,
-    MqDeadline, MqDeadlineConfig, Nanos, NoMerges, Noop, Now, Op, Place, PriorityClass, RequestPool, Rq, RqId, Sector,
+    Domain, Elevator, Event, HctxId, Instant, IoContextId, IoPriority, Kernel, Kyber, KyberConfig, Limits, Local,
+    Marks, MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, Noop, Now, Op, Place, PriorityClass, Probe,
+    RequestPool, Rq, RqId, Sector,
 };
 
 use crate::support::Random;
+use crate::support::bounds::Bounds;
 
 const SLOTS: u32 = 48;
 const PROCESSES: usize = 6;
@@ -101,6 +103,7 @@ pub struct World {
     out: BTreeMap<RqId, Rq>,
     /// All that came out, in order.
     pub given_out: Vec<u32>,
+    bounds: Bounds,
 }
 
 impl World {
@@ -110,7 +113,8 @@ impl World {
         let nomerges = random.of(&[NoMerges::All, NoMerges::All, NoMerges::Cheap]);
         let limits = Limits { max_sectors: 64, rotational, ..Limits::default() };
         let process = Process { ioprio: IoPriority::UNSET, cgroup: CgroupId::ROOT };
-        World {
+        let mut world = World {
+            bounds: Bounds::new(subject.kernel, false),
             elevator: subject.elevator(rotational, &mut random),
             rules: MergeRules::new(subject.kernel.generation(), limits, nomerges),
             pool: RequestPool::new(SLOTS),
@@ -126,7 +130,27 @@ impl World {
             given_out: Vec::new(),
             random,
             subject,
+        };
+        world.follow();
+        world
+    }
+
+    /// What is promised to whoever waits may have changed.
+    fn follow(&mut self) {
+        let elevator = &self.elevator;
+        self.bounds.follow(self.subject.scheduler, &|name| elevator.tunable(name).ok());
+    }
+
+    fn moment(&self) -> Now {
+        let real = self.subject.kernel.generation().hz.now(self.now);
+        Now { at: self.plugged.unwrap_or(real.at), ..real }
+    }
+
+    fn watch(&mut self, event: Event<'_>) {
+        if let Elevator::Kyber(kyber) = &self.elevator {
+            self.bounds.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
         }
+        self.bounds.event(self.moment(), CpuId(0), event);
     }
 
     /// Something happens.
@@ -158,8 +182,7 @@ impl World {
 
     fn call<R>(&mut self, body: impl FnOnce(&mut World, Now, &mut Calls) -> R) -> R {
         let mut calls = Calls::default();
-        let real = self.subject.kernel.generation().hz.now(self.now);
-        let now = Now { at: self.plugged.unwrap_or(real.at), ..real };
+        let now = self.moment();
         let answer = body(self, now, &mut calls);
         if calls.cancel_timer {
             self.timer = None;
@@ -232,7 +255,9 @@ impl World {
         });
         let mut rq = self.pool.take(self.free.pop()?);
         rq.found(bio, self.now);
+        rq.marks.set(Marks::USES_ELEVATOR);
         self.call(|world, now, calls| world.elevator.prepare(now, &rq, calls));
+        self.watch(Event::GetRq(&rq));
         Some(rq)
     }
 
@@ -246,6 +271,7 @@ impl World {
                     policy.dropped(cx, rq.id());
                 });
             });
+            self.watch(Event::End(&rq));
             self.put(rq);
             return;
         }
@@ -254,6 +280,7 @@ impl World {
 
     fn enter(&mut self, rq: Rq, place: Place) {
         assert!(self.inside.insert(rq.id()), "a request is inside once");
+        self.watch(Event::Insert(&rq));
         let mut freed = Vec::new();
         self.call(|world, now, calls| {
             world.elevator.insert(now, &world.rules, std::iter::once(rq), place, &mut freed, calls);
@@ -276,6 +303,7 @@ impl World {
             if rq.marks.contains(Marks::INSERTED) {
                 self.call(|world, now, calls| world.elevator.finish(now, rq.id(), calls));
             }
+            self.watch(Event::Absorbed(&rq));
             self.put(rq);
         }
     }
@@ -289,7 +317,9 @@ impl World {
 
     /// Asks for a request.
     pub fn give_out(&mut self, hctx: HctxId) -> Option<RqId> {
-        let rq = self.call(|world, now, calls| world.elevator.dispatch(now, hctx, calls)).0?;
+        let (rq, reason) = self.call(|world, now, calls| world.elevator.dispatch(now, hctx, calls));
+        let rq = rq?;
+        self.watch(Event::Dispatch { hctx, rq: Some(&*rq), reason });
         let id = rq.id();
         assert!(self.inside.remove(&id), "what comes out was inside");
         if self.subject.is_legacy() {
@@ -309,6 +339,7 @@ impl World {
                 world.elevator.finish(now, id, calls);
             });
         });
+        self.watch(Event::End(&rq));
         self.put(rq);
     }
 
@@ -339,6 +370,7 @@ impl World {
             world.call(|world, now, calls| world.elevator.requeued(now, id, calls));
             let mut rq = world.out.remove(&id).expect("it is out");
             rq.marks.clear(Marks::STARTED);
+            world.watch(Event::Requeue(&rq));
             world.enter(rq, Place::Head);
         });
     }
@@ -457,6 +489,7 @@ impl World {
         self.call(|world, now, calls| {
             world.elevator.set_tunable(now, name, text, calls).expect("a number is accepted");
         });
+        self.follow();
     }
 
     // --- what must hold ---

@@ -1,7 +1,7 @@
 //! Random loads over whole queues of both fronts: every scheduler, every kernel, several CPUs and hardware queues, plugs,
 //! mergeable neighbours, flushes, refusals, errors, requeues, late completions, and files of `queue/` written under load,
-//! the scheduler among them. Whatever happens, each bio ends exactly once, tags stay within their depth, and nothing is
-//! stuck in the end.
+//! the scheduler among them. Whatever happens, each bio ends exactly once, tags stay within their depth, nothing waits for
+//! longer than its scheduler promises (`tests/support/bounds`), and nothing is stuck in the end.
 //!
 //! `HOISTWAY_REQUESTS=100000000 cargo test --release -p hoistway-blk --test properties as_many` runs so many requests
 //! instead of some ten thousand.
@@ -19,7 +19,8 @@ use world::World;
 /// One load from beginning to end; answers what was issued, in order, and how many bios there were.
 fn load(seed: u64, kernel: Kernel, scheduler: &str, acts: u32) -> (Vec<u64>, u64) {
     let mut world = World::new(seed, kernel, scheduler);
-    let _context = Context(format!("{scheduler} on {kernel}, seed {seed}, {acts} acts, {:?}", world.config));
+    let _context =
+        Context(format!("{scheduler} on {kernel}, seed {seed}, {acts} acts, {:?}, {:?}", world.habits, world.config));
     for _ in 0..acts {
         world.act();
     }

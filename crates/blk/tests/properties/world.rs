@@ -1,16 +1,22 @@
 //! A front, its device, the processes that use it and the administrator who changes it, all driven by one seed.
 
+mod load;
+
 use std::collections::BTreeSet;
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, Change, CpuId, Cx, Effect, Effects, Front, FrontSubmission, HctxId, Instant, IoContextId,
-    IoPriority, Kernel, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Limits, Local, Marks, Nanos, NoMerges, Now, Op,
-    Plug, PriorityClass, QueueConfig, Rq, SCHEDULERS, Sector, Status, Submitted, Tagging, Waiter, is_legacy, is_sync,
-    kernel_of_front,
+    Change, CpuId, Cx, Domain, Effect, Effects, Elevator, Front, FrontSubmission, HctxId, Instant, IoContextId, Kernel,
+    LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Limits, Local, Marks, Nanos, NoMerges, Now, Op, Plug, QueueConfig,
+    Rq, SCHEDULERS, Status, Step, Submitted, Tagging, Waiter, is_legacy, is_sync, kernel_of_front,
 };
 
 use crate::device::{Balance, Device};
 use crate::support::Random;
+use crate::support::bounds::Bounds;
+use load::Habits;
+
+/// Who watches: what must balance, and what must not wait for too long.
+type Watch = (Balance, Bounds);
 
 /// A process: it has a CPU and perhaps an open plug, and submits one bio at a time.
 struct Task {
@@ -20,11 +26,14 @@ struct Task {
     parked: bool,
 }
 
+const TASKS: usize = 8;
+
 pub struct World {
+    pub habits: Habits,
     pub config: QueueConfig,
     front: Front<Local>,
     device: Device,
-    probe: Balance,
+    probe: Watch,
     effects: Effects,
     /// How a legacy device's tags are given out.
     tagging: Tagging,
@@ -37,6 +46,8 @@ pub struct World {
     tasks: Vec<Task>,
     random: Random,
     now: Instant,
+    /// Sectors that have not ended, of each process.
+    busy: [u64; TASKS],
     /// Sectors of each bio that have not ended, by its owner number; an empty one counts as one.
     outstanding: Vec<u32>,
     next_sector: u64,
@@ -82,11 +93,13 @@ impl World {
             submission: front.submission(Waiter(number)),
             parked: false,
         };
-        World {
-            tasks: (0..8).map(task).collect(),
+        let habits = Habits::random(&mut random);
+        let mut world = World {
+            habits,
+            tasks: (0..TASKS as u32).map(task).collect(),
             device: Device::new(Random(random.next()), &config, is_legacy(scheduler), random.clone()),
             front,
-            probe: Balance::default(),
+            probe: (Balance::default(), Bounds::new(kernel, habits.apart)),
             effects: Effects::new(),
             tagging,
             delayed: BTreeSet::new(),
@@ -95,18 +108,35 @@ impl World {
             change: None,
             random,
             now: Instant::ZERO,
+            busy: [0; TASKS],
             outstanding: Vec::new(),
             next_sector: 0,
             config,
+        };
+        if world.random.one_in(2) {
+            world.shorten_waits();
         }
+        world.follow();
+        world
+    }
+
+    /// What is promised to whoever waits may have changed.
+    fn follow(&mut self) {
+        let front = &self.front;
+        self.probe.1.follow(front.scheduler(), &|name| front.tunable(name).ok());
     }
 
     fn moment(&self) -> Now {
         self.front.generation().hz.now(self.now)
     }
 
-    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, Device, Balance>) -> R) -> R {
+    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, Device, Watch>) -> R) -> R {
         let now = self.moment();
+        if let Front::Mq(queue) = &self.front
+            && let Elevator::Kyber(kyber) = queue.elevator()
+        {
+            self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
+        }
         let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut self.probe);
         body(&mut self.front, &mut Cx { now, cpu, driver, effects, probe })
     }
@@ -115,55 +145,24 @@ impl World {
         CpuId(self.random.below(u64::from(self.config.cpus)) as u16)
     }
 
-    fn random_bio(&mut self, task: usize) -> Bio {
-        let op = self.random.of(&[Op::Read, Op::Read, Op::Write, Op::Write, Op::Write, Op::Discard, Op::WriteZeroes]);
-        let longest = if self.random.one_in(6) { 150 } else { 16 };
-        let mut sectors = 1 + self.random.below(longest) as u32;
-        if self.random.one_in(3) {
-            self.next_sector = self.random.below(2000);
-        }
-        // Often right behind the one before, or right in front of it.
-        let sector = self.next_sector;
-        self.next_sector = if self.random.one_in(4) { sector.saturating_sub(8) } else { sector + u64::from(sectors) };
-        let mut flags = self.random.of(&[
-            BioFlags::NONE,
-            BioFlags::NONE,
-            BioFlags::SYNC,
-            BioFlags::SYNC.with(BioFlags::IDLE),
-            BioFlags::NOMERGE,
-            BioFlags::NOWAIT,
-            BioFlags::PRIO,
-        ]);
-        if op == Op::Write && self.random.one_in(8) {
-            flags = self.random.of(&[BioFlags::FUA, BioFlags::PREFLUSH, BioFlags::FUA.with(BioFlags::PREFLUSH)]);
-            if flags.contains(BioFlags::PREFLUSH) && self.random.one_in(2) {
-                sectors = 0;
-            }
-        }
-        let classes =
-            [PriorityClass::BestEffort, PriorityClass::BestEffort, PriorityClass::RealTime, PriorityClass::Idle];
-        let owner = self.outstanding.len() as u64;
-        self.outstanding.push(sectors.max(1));
-        Bio {
-            flags,
-            ioprio: IoPriority::new(self.random.of(&classes), 4),
-            io_context: IoContextId(task as u32),
-            cgroup: CgroupId(task as u32 % 3),
-            owner,
-            ..Bio::new(op, Sector(sector), sectors)
-        }
-    }
-
     // --- what happens ---
 
     pub fn act(&mut self) {
-        let number = self.random.below(self.tasks.len() as u64) as usize;
+        let is_greedy_one = self.habits.greedy && !self.random.one_in(8);
+        let number = if is_greedy_one { 0 } else { self.random.below(TASKS as u64) as usize };
         let is_free = !self.tasks[number].parked;
+        let may_submit = is_free && (!self.habits.greedy || number == 0 || self.busy[number] == 0);
         match self.random.below(20) {
-            0..9 if is_free => {
-                let bio = self.random_bio(number);
-                self.tasks[number].submission.begin(bio);
-                self.go_on(number);
+            0..9 if may_submit => {
+                let most = if is_greedy_one { 1 + self.random.below(6) } else { 1 };
+                for _ in 0..most {
+                    let bio = self.random_bio(number);
+                    self.tasks[number].submission.begin(bio);
+                    self.go_on(number);
+                    if self.tasks[number].parked {
+                        break;
+                    }
+                }
             }
             9 if is_free && self.tasks[number].plug.is_none() => self.tasks[number].plug = Some(Plug::new()),
             10 if is_free => self.flush(number),
@@ -171,7 +170,7 @@ impl World {
             12 => self.later(),
             13 if self.random.one_in(3) => self.give_back(),
             14 => self.now += Nanos::from_micros(self.random.below(20_000)),
-            15 if self.change.is_none() && self.random.one_in(6) => self.administer(),
+            15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
             16 if is_free && self.tasks[number].plug.is_none() && self.random.one_in(3) => {
                 let now = self.moment();
                 self.front.io_context_exited(now, &mut self.effects, IoContextId(number as u32));
@@ -223,6 +222,7 @@ impl World {
             let look = change.look_again().map(|after| self.now + after);
             self.change = Some((change, look));
         }
+        self.follow();
     }
 
     fn look_at_change(&mut self) {
@@ -233,8 +233,8 @@ impl World {
         }
         let cpu = self.some_cpu();
         match self.call(cpu, |front, cx| front.poll_change(cx, &change)) {
-            Ok(Some(())) => {}
-            Ok(None) => {
+            Ok(Step::Done) => self.follow(),
+            Ok(Step::More) => {
                 let look = change.look_again().map(|after| self.now + after);
                 self.change = Some((change, look));
             }
@@ -314,6 +314,7 @@ impl World {
                 Effect::EndBio { bio, .. } => {
                     let left = &mut self.outstanding[bio.owner as usize];
                     *left = left.checked_sub(bio.sectors.max(1)).expect("no sector of a bio ends twice");
+                    self.busy[bio.io_context.0 as usize] -= u64::from(bio.sectors.max(1));
                 }
                 Effect::Wake(Waiter(number)) => {
                     let number = number as usize;
@@ -397,7 +398,7 @@ impl World {
         assert_eq!(self.front.requests_in_use(), 0, "requests are stuck");
         assert_eq!(self.front.driver_tags_in_use(), 0, "driver tags are stuck");
         assert!(self.outstanding.iter().all(|&sectors| sectors == 0), "every bio has ended");
-        let events = &self.probe;
+        let events = &self.probe.0;
         assert_eq!(events.issued, events.completed + events.returned);
         assert_eq!(events.allocated, events.ended + events.absorbed, "each request ends once, or joins another");
     }

@@ -1,5 +1,7 @@
 //! What tests with random loads share.
 
+pub mod bounds;
+
 /// The random stream of a load: SplitMix64.
 #[derive(Clone)]
 pub struct Random(pub u64);

@@ -50,6 +50,7 @@ impl Probe for Seen {
             Event::Issue(rq) => issued(rq),
             Event::Requeue(rq) => Happened::Requeue(rq.id()),
             Event::Queue(_) | Event::Split(_) | Event::Absorbed(_) | Event::Complete(..) | Event::End(_) => return,
+            Event::BioComplete(..) => return,
         });
     }
 }

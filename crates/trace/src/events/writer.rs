@@ -152,6 +152,13 @@ impl<'a, W: Write> Writer<'a, W> {
         self.io(rq.io_context, rq.op, rq.flags, rq.sector, rq.sectors);
     }
 
+    /// How it ended, if badly.
+    fn errno(&mut self, status: Status) {
+        if status != Status::Ok {
+            self.text(format_args!(",\"errno\":{}", status.errno()));
+        }
+    }
+
     fn reason(&mut self, reason: Reason) {
         self.line.extend_from_slice(b",\"reason\":\"");
         snake_case(&format!("{reason:?}"), &mut self.line);
@@ -202,9 +209,11 @@ impl<W: Write> Probe for Writer<'_, W> {
             }
             Event::Complete(rq, status) => {
                 self.request(rq);
-                if status != Status::Ok {
-                    self.text(format_args!(",\"errno\":{}", status.errno()));
-                }
+                self.errno(status);
+            }
+            Event::BioComplete(bio, status) => {
+                self.bio(bio);
+                self.errno(status);
             }
         }
         self.line.push(b'}');
@@ -228,6 +237,7 @@ fn name_of(event: &Event<'_>) -> &'static str {
         Event::Issue(_) => "block_rq_issue",
         Event::Requeue(_) => "block_rq_requeue",
         Event::Complete(..) => "block_rq_complete",
+        Event::BioComplete(..) => "block_bio_complete",
         Event::End(_) => "end",
     }
 }

@@ -100,7 +100,7 @@ impl Probe for Letters {
             Event::Unplug { count, .. } => format!("U{count}"),
             Event::Merge(Edge::Back, _) => "M".into(),
             Event::Merge(Edge::Front, _) => "F".into(),
-            Event::Absorbed(_) | Event::End(_) => return,
+            Event::Absorbed(_) | Event::End(_) | Event::BioComplete(..) => return,
             Event::Insert(rq) => format!("I{}", rq.sector.0),
             Event::Dispatch { rq: Some(rq), .. } => format!("ask:{}", rq.sector.0),
             Event::Dispatch { rq: None, .. } => "ask:-".into(),

@@ -1,0 +1,98 @@
+//! What processes of a load do.
+
+use hoistway_blk::{Bio, BioFlags, CgroupId, IoContextId, IoPriority, Op, PriorityClass, Sector};
+
+use super::World;
+use crate::support::Random;
+
+/// What a load is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    /// All I/O is of one priority class.
+    pub one_class: bool,
+    /// Processes have cgroups and regions of the disk of their own.
+    pub apart: bool,
+    /// The first process reads as much as it can, the others have one I/O at a time.
+    pub greedy: bool,
+    /// Files of `queue/` are written.
+    pub administered: bool,
+}
+
+impl Habits {
+    pub fn random(random: &mut Random) -> Self {
+        let apart = random.one_in(2);
+        Habits { one_class: apart || random.one_in(2), apart, greedy: random.one_in(2), administered: random.one_in(2) }
+    }
+}
+
+/// Tunables with which waits are short, so that it shows if one is not: name, least, and how many values.
+const SHORT_WAITS: [(&str, u64, u64); 7] = [
+    ("fifo_batch", 1, 4),
+    ("writes_starved", 1, 2),
+    ("read_expire", 1, 20),
+    ("write_expire", 1, 50),
+    ("prio_aging_expire", 20, 60),
+    ("low_latency", 0, 1),
+    ("max_budget", 128, 512),
+];
+
+impl World {
+    pub(super) fn shorten_waits(&mut self) {
+        for (name, least, values) in SHORT_WAITS {
+            let value = (least + self.random.below(values)).to_string();
+            if self.front.tunable(name).is_ok() {
+                let now = self.moment();
+                self.front.set_tunable(now, name, &value, &mut self.effects).expect("the value is in range");
+            }
+        }
+    }
+
+    pub(super) fn random_bio(&mut self, task: usize) -> Bio {
+        let op = self.random.of(&[Op::Read, Op::Read, Op::Write, Op::Write, Op::Write, Op::Discard, Op::WriteZeroes]);
+        let longest = if self.random.one_in(6) { 150 } else { 16 };
+        let op = if self.habits.greedy && task == 0 { Op::Read } else { op };
+        let mut sectors = 1 + self.random.below(longest) as u32;
+        if self.random.one_in(3) {
+            self.next_sector = self.random.below(2000);
+        }
+        // (As far apart as two requests that bfq or cfq would take for neighbours never are.)
+        let region = if self.habits.apart { (task as u64) << 24 } else { 0 };
+        // Often right behind the one before, or right in front of it.
+        let sector = self.next_sector;
+        self.next_sector = if self.random.one_in(4) { sector.saturating_sub(8) } else { sector + u64::from(sectors) };
+        let mut flags = self.random.of(&[
+            BioFlags::NONE,
+            BioFlags::NONE,
+            BioFlags::SYNC,
+            BioFlags::SYNC.with(BioFlags::IDLE),
+            BioFlags::NOMERGE,
+            BioFlags::NOWAIT,
+            BioFlags::PRIO,
+        ]);
+        if self.habits.apart {
+            // It cuts into turns, in which nobody could starve then.
+            flags = flags.without(BioFlags::PRIO);
+        }
+        if op == Op::Write && self.random.one_in(8) {
+            flags = self.random.of(&[BioFlags::FUA, BioFlags::PREFLUSH, BioFlags::FUA.with(BioFlags::PREFLUSH)]);
+            if flags.contains(BioFlags::PREFLUSH) && self.random.one_in(2) {
+                sectors = 0;
+            }
+        }
+        let classes =
+            [PriorityClass::BestEffort, PriorityClass::BestEffort, PriorityClass::RealTime, PriorityClass::Idle];
+        let class = if self.habits.one_class { PriorityClass::BestEffort } else { self.random.of(&classes) };
+        let cgroup = if self.habits.apart { 1 + task as u32 } else { task as u32 % 3 };
+        let owner = self.outstanding.len() as u64;
+        self.outstanding.push(sectors.max(1));
+        self.busy[task] += u64::from(sectors.max(1));
+        Bio {
+            flags,
+            ioprio: IoPriority::new(class, 4),
+            io_context: IoContextId(task as u32),
+            cgroup: CgroupId(cgroup),
+            owner,
+            ..Bio::new(op, Sector(region + sector), sectors)
+        }
+    }
+}
