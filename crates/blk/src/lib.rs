@@ -23,6 +23,7 @@
 mod attributes;
 mod bio;
 mod cgroup_stats;
+mod cgroup_weight;
 mod change;
 mod check;
 mod cpu_map;
@@ -59,6 +60,7 @@ mod tunables;
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use cgroup_stats::{CgroupIo, CgroupStats};
+pub use cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
 pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::{default_legacy_scheduler, default_scheduler};

@@ -2,6 +2,7 @@
 //! here, or the box would answer with the default.
 
 use crate::bio::Bio;
+use crate::cgroup_weight::DeviceNumber;
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::merge::Edge;
@@ -109,6 +110,12 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     }
     fn cgroup_changed(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId, cgroup: CgroupId) {
         (**self).cgroup_changed(cx, io_context, cgroup);
+    }
+    fn cgroup_statistics(&self, cgroup: CgroupId, file: &str, device: DeviceNumber) -> Option<String> {
+        (**self).cgroup_statistics(cgroup, file, device)
+    }
+    fn reset_cgroup_statistics(&mut self, cgroup: CgroupId) {
+        (**self).reset_cgroup_statistics(cgroup);
     }
     fn tunables(&self) -> &'static [Tunable] {
         (**self).tunables()

@@ -7,6 +7,7 @@
 //! [`Requests`] holds them.
 
 use crate::bio::{Bio, BioFlags, Op};
+use crate::cgroup_weight::DeviceNumber;
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::merge::Edge;
@@ -344,6 +345,16 @@ pub trait Scheduler {
 
     /// An I/O context moved to another cgroup.
     fn cgroup_changed(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId, _cgroup: CgroupId) {}
+
+    /// What a cgroup's statistics file shows of this device, by its name without the controller's prefix, as
+    /// `io_serviced`; with `_recursive` behind it the groups below count, too, also those that are gone. `None` if the
+    /// policy has no such file or the cgroup has done nothing here.
+    fn cgroup_statistics(&self, _cgroup: CgroupId, _file: &str, _device: DeviceNumber) -> Option<String> {
+        None
+    }
+
+    /// A number was written to a cgroup's `reset_stats`: its statistics begin anew.
+    fn reset_cgroup_statistics(&mut self, _cgroup: CgroupId) {}
 
     // --- tunables ---
 

@@ -8,12 +8,12 @@ use crate::ids::{CgroupId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::request::Request;
 
+use super::super::process_queue::Kind;
 use super::class::{Class, Priority, is_noidle_write};
 use super::context::{Context, ContextId};
 use super::group::GroupId;
 use super::log::{CfqEvent, CfqLog};
 use super::queue::{Queue, QueueId};
-use super::statistics::Kind;
 use super::turn::Residual;
 use super::{Cfq, Entry, Whereabouts};
 
