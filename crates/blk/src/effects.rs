@@ -102,10 +102,24 @@ impl Effects {
     /// [`Effect::EndBio`].
     #[inline]
     pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {
+        if self.failed.is_empty() && self.popped == 0 {
+            for bio in &self.ended {
+                tell(bio, Status::Ok);
+            }
+            self.ended.clear();
+            return;
+        }
         for (index, bio) in self.ended.iter().enumerate().skip(self.popped) {
             tell(bio, self.status(index));
         }
         self.forget_ended();
+    }
+
+    /// Whether bios have ended that nobody has taken.
+    #[inline]
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
     }
 
     /// How a bio has ended.
@@ -138,14 +152,7 @@ impl Effects {
             let first = self.ended.len();
             self.failed.extend((first..first + bios.len()).map(|index| (index, status)));
         }
-        // Nearly always it is one: no need to call for a copy of many.
-        match bios.pop() {
-            Some(only) if bios.is_empty() => self.ended.push(only),
-            last => {
-                self.ended.append(bios);
-                self.ended.extend(last);
-            }
-        }
+        self.ended.append(bios);
     }
 
     /// This bio has ended before a request was made of it.

@@ -27,6 +27,7 @@ mod attributes;
 mod bio;
 mod bio_based;
 mod cgroup_stats;
+mod cgroup_weight;
 mod change;
 mod check;
 mod cpu_map;
@@ -65,6 +66,7 @@ pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use bio_based::{BioDriver, BioQueue};
 pub use cgroup_stats::{CgroupIo, CgroupStats};
+pub use cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
 pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
@@ -72,8 +74,8 @@ pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Driver, Expired, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    Allocation, BoxedScheduler, Calls, Choice, Completions, Elevator, MayQueue, Needs, Place, PolicyCx, Reason,
-    Requests, Scheduler, Serialized, WokenHctxs,
+    BoxedScheduler, Calls, Choice, Completions, Elevator, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
+    Scheduler, Serialized, WokenHctxs,
 };
 pub use flush_queue::FlushSteps;
 pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};

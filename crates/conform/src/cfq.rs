@@ -14,8 +14,8 @@ pub use messages::first_difference;
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Allocation, Bio, Calls, Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName, CgroupId, Edge, HctxId, Instant,
-    IoContextId, IoPriority, Local, Nanos, Now, Place, PolicyCx, RequestPool, Requests, Rq, RqId, Scheduler, Tick,
+    Bio, Calls, Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName, CgroupId, Edge, HctxId, Instant, IoContextId,
+    IoPriority, Local, Nanos, Now, Place, PolicyCx, RequestPool, Requests, Rq, RqId, Scheduler, Tick,
 };
 use hoistway_trace::iosched::{
     Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, Merge, QueueName, RqMerge,
@@ -224,17 +224,10 @@ impl<'a> Replay<'a> {
     fn allocate(&mut self, event: &Event, io: &Io, number: RqNumber) {
         let Some(id) = self.free.pop() else { return };
         let bio = self.bio(event, io);
-        let allocation = Allocation {
-            op: bio.op,
-            flags: bio.flags,
-            io_context: bio.io_context,
-            ioprio: bio.ioprio,
-            cgroup: bio.cgroup,
-        };
         let mut rq = self.pool.take(id);
-        rq.found(bio, event.t + ATTACHED_BEFORE);
+        rq.found(bio.clone(), event.t + ATTACHED_BEFORE);
         self.call(event.t, |policy, cx| {
-            policy.may_queue(cx, &allocation);
+            policy.may_queue(cx, &bio);
             policy.prepare(cx, &rq);
         });
         self.by_id[id.index()] = Some(number);

@@ -488,22 +488,35 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Carries out what a call into the block layer of `disk` on `cpu` led to: often nothing.
     #[inline]
     fn settle(&mut self, disk: u32, cpu: CpuId) {
-        if !self.effects.is_empty() || !self.disks[disk as usize].driver.schedule.is_empty() {
-            self.settle_some(disk, cpu);
+        if !self.disks[disk as usize].driver.schedule.is_empty() {
+            self.announce(disk);
+        }
+        if self.effects.has_ended() {
+            self.tell_ended();
+        }
+        while let Some(effect) = self.effects.pop() {
+            self.carry_out(disk, cpu, effect);
         }
     }
 
-    fn settle_some(&mut self, disk: u32, cpu: CpuId) {
+    /// Sets events for what a device has announced.
+    fn announce(&mut self, disk: u32) {
         let driver = &mut self.disks[disk as usize].driver;
-        for completion in driver.schedule.completions.drain(..) {
+        for completion in &driver.schedule.completions {
             self.events.push(completion.at, Event::of(Kind::Complete, disk).about(completion.tag));
             if completion.status != Status::Ok {
                 driver.failed.push((completion.tag, completion.status));
             }
         }
-        for (at, alarm) in driver.schedule.alarms.drain(..) {
+        driver.schedule.completions.clear();
+        for &(at, alarm) in &driver.schedule.alarms {
             self.events.push(at, Event::of(Kind::Alarm, disk).about(alarm));
         }
+        driver.schedule.alarms.clear();
+    }
+
+    /// Tells tasks that their bios have ended.
+    fn tell_ended(&mut self) {
         let Simulation { now, effects, tasks, cpus, events, ios, .. } = self;
         effects.pop_ended(|bio, status| {
             let task = &mut tasks[task_of(bio) as usize];
@@ -514,35 +527,36 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 wake(*now, task, cpus, events);
             }
         });
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::EndBio { .. } => unreachable!("bios that have ended come first"),
-                Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
-                    Some(disk) => {
-                        let at = self.worker_runs(disk, HctxId(0));
-                        self.events.push(at, Event::of(Kind::Release, disk));
-                    }
-                    None => self.wake(waiter.0),
-                },
-                Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
-                Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
-                Effect::KickRequeue => {
+    }
+
+    fn carry_out(&mut self, disk: u32, cpu: CpuId, effect: Effect) {
+        match effect {
+            Effect::EndBio { .. } => unreachable!("bios that have ended come first"),
+            Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
+                Some(disk) => {
                     let at = self.worker_runs(disk, HctxId(0));
-                    self.events.push(at, Event::of(Kind::KickRequeue, disk));
+                    self.events.push(at, Event::of(Kind::Release, disk));
                 }
-                Effect::SetTimer(at) => {
-                    let setting = self.disks[disk as usize].set_timer();
-                    self.events.push(at.max(self.now), Event::of(Kind::Timer, disk).with_setting(setting));
-                }
-                Effect::CancelTimer => {
-                    self.disks[disk as usize].set_timer();
-                }
-                Effect::SetTimeout(at) => {
-                    let setting = self.disks[disk as usize].set_timeout();
-                    self.events.push(at, Event::of(Kind::Timeout, disk).with_setting(setting));
-                }
-                Effect::RunOther { .. } => unreachable!("every disk has its own tags"),
+                None => self.wake(waiter.0),
+            },
+            Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
+            Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
+            Effect::KickRequeue => {
+                let at = self.worker_runs(disk, HctxId(0));
+                self.events.push(at, Event::of(Kind::KickRequeue, disk));
             }
+            Effect::SetTimer(at) => {
+                let setting = self.disks[disk as usize].set_timer();
+                self.events.push(at.max(self.now), Event::of(Kind::Timer, disk).with_setting(setting));
+            }
+            Effect::CancelTimer => {
+                self.disks[disk as usize].set_timer();
+            }
+            Effect::SetTimeout(at) => {
+                let setting = self.disks[disk as usize].set_timeout();
+                self.events.push(at, Event::of(Kind::Timeout, disk).with_setting(setting));
+            }
+            Effect::RunOther { .. } => unreachable!("every disk has its own tags"),
         }
     }
 

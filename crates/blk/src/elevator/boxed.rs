@@ -2,13 +2,14 @@
 //! here, or the box would answer with the default.
 
 use crate::bio::Bio;
+use crate::cgroup_weight::DeviceNumber;
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::merge::Edge;
 use crate::request::Request;
 use crate::tunables::{Grammar, Tunable};
 
-use super::scheduler::{Allocation, Choice, MayQueue, Needs, Place, PolicyCx, Scheduler};
+use super::scheduler::{Choice, MayQueue, Needs, Place, PolicyCx, Scheduler};
 
 impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     fn name(&self) -> &'static str {
@@ -53,8 +54,8 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     fn allow_join(&self, first: RqId, second: RqId) -> bool {
         (**self).allow_join(first, second)
     }
-    fn may_queue(&mut self, cx: &mut PolicyCx<'_>, allocation: &Allocation) -> MayQueue {
-        (**self).may_queue(cx, allocation)
+    fn may_queue(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) -> MayQueue {
+        (**self).may_queue(cx, bio)
     }
     fn drain(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, out: &mut Vec<RqId>) {
         (**self).drain(cx, hctx, out);
@@ -65,8 +66,8 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     fn leaf_weight_changed(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId, weight: u16) {
         (**self).leaf_weight_changed(cx, cgroup, weight);
     }
-    fn limit_depth(&mut self, cx: &mut PolicyCx<'_>, allocation: &Allocation) -> Option<u32> {
-        (**self).limit_depth(cx, allocation)
+    fn limit_depth(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) -> Option<u32> {
+        (**self).limit_depth(cx, bio)
     }
     fn arrived(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
         (**self).arrived(cx, rq);
@@ -109,6 +110,12 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     }
     fn cgroup_changed(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId, cgroup: CgroupId) {
         (**self).cgroup_changed(cx, io_context, cgroup);
+    }
+    fn cgroup_statistics(&self, cgroup: CgroupId, file: &str, device: DeviceNumber) -> Option<String> {
+        (**self).cgroup_statistics(cgroup, file, device)
+    }
+    fn reset_cgroup_statistics(&mut self, cgroup: CgroupId) {
+        (**self).reset_cgroup_statistics(cgroup);
     }
     fn tunables(&self) -> &'static [Tunable] {
         (**self).tunables()

@@ -15,7 +15,7 @@ mod woken;
 
 pub(crate) use custody::Custody;
 pub use reason::Reason;
-pub use scheduler::{Allocation, Calls, Choice, Completions, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler};
+pub use scheduler::{Calls, Choice, Completions, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler};
 pub use serialized::Serialized;
 pub use woken::WokenHctxs;
 
@@ -169,11 +169,11 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// How many scheduler tags an allocation may use.
     #[inline]
-    pub fn limit_depth(&self, now: Now, allocation: &Allocation, calls: &mut Calls) -> Depth {
+    pub fn limit_depth(&self, now: Now, bio: &Bio, calls: &mut Calls) -> Depth {
         with_scheduler!(
             self,
-            s => s.limit_depth(now, allocation, calls),
-            kyber k => k.limit_depth(allocation),
+            s => s.limit_depth(now, bio, calls),
+            kyber k => k.limit_depth(bio),
             none => Depth::Full
         )
     }

@@ -6,7 +6,8 @@
 //! caller at a time, told the time, and works on request *ids*; the requests themselves stay where
 //! [`Requests`] holds them.
 
-use crate::bio::{Bio, BioFlags, Op};
+use crate::bio::Bio;
+use crate::cgroup_weight::DeviceNumber;
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::merge::Edge;
@@ -181,21 +182,6 @@ impl Default for Needs {
     }
 }
 
-/// What is known of an I/O when its tag is allocated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Allocation {
-    /// The operation.
-    pub op: Op,
-    /// The flags.
-    pub flags: BioFlags,
-    /// Whose I/O it is.
-    pub io_context: IoContextId,
-    /// Its priority.
-    pub ioprio: IoPriority,
-    /// Its cgroup.
-    pub cgroup: CgroupId,
-}
-
 /// What a policy says to the allocation of a request (legacy queues only).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MayQueue {
@@ -282,12 +268,12 @@ pub trait Scheduler {
     fn dropped(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
     /// A request is about to be allocated (legacy queues only): by which limits?
-    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, _allocation: &Allocation) -> MayQueue {
+    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) -> MayQueue {
         MayQueue::May
     }
 
     /// How many scheduler tags an allocation may use, if not all.
-    fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, _allocation: &Allocation) -> Option<u32> {
+    fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) -> Option<u32> {
         None
     }
 
@@ -344,6 +330,16 @@ pub trait Scheduler {
 
     /// An I/O context moved to another cgroup.
     fn cgroup_changed(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId, _cgroup: CgroupId) {}
+
+    /// What a cgroup's statistics file shows of this device, by its name without the controller's prefix, as
+    /// `io_serviced`; with `_recursive` behind it the groups below count, too, also those that are gone. `None` if the
+    /// policy has no such file or the cgroup has done nothing here.
+    fn cgroup_statistics(&self, _cgroup: CgroupId, _file: &str, _device: DeviceNumber) -> Option<String> {
+        None
+    }
+
+    /// A number was written to a cgroup's `reset_stats`: its statistics begin anew.
+    fn reset_cgroup_statistics(&mut self, _cgroup: CgroupId) {}
 
     // --- tunables ---
 

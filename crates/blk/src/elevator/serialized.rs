@@ -4,9 +4,8 @@
 //! allocate?), and how completions get in. Every public call takes the policy's lock at most once and no other lock
 //! meanwhile, so that it is one *step* of the way.
 
-use crate::bio::{Bio, Op, is_sync};
-use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
-use crate::ioprio::IoPriority;
+use crate::bio::{Bio, BioFlags, Op, is_sync};
+use crate::ids::{HctxId, RqId, Sector};
 use crate::merge::{Edge, MergeRules};
 use crate::request::{Marks, Request, Rq};
 use crate::sharing::{Lock, Sharing, Word};
@@ -17,7 +16,7 @@ use crate::tunables::{StoreError, Tunable};
 use super::custody::Custody;
 use super::finished::FinishedSet;
 use super::reason::Reason;
-use super::scheduler::{Allocation, Calls, Completions, Needs, Place, PolicyCx, Scheduler};
+use super::scheduler::{Calls, Completions, Needs, Place, PolicyCx, Scheduler};
 
 /// A policy and what it needs around it.
 pub struct Serialized<S, Sh: Sharing> {
@@ -34,10 +33,10 @@ pub struct Serialized<S, Sh: Sharing> {
 const NO_LIMIT: u64 = u64::MAX;
 
 /// Which of the published depths an allocation falls under.
-fn depth_kind(allocation: &Allocation) -> usize {
-    match allocation.op {
+fn depth_kind(bio: &Bio) -> usize {
+    match bio.op {
         Op::Read => 0,
-        op if is_sync(op, allocation.flags) => 1,
+        op if is_sync(op, bio.flags) => 1,
         _ => 2,
     }
 }
@@ -88,16 +87,10 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     fn publish_depths(&self, custody: &mut Custody<S>) {
         let probes = [(Op::Read, false), (Op::Write, true), (Op::Write, false)];
         for (word, (op, sync)) in self.depths.iter().zip(probes) {
-            let flags = if sync { crate::bio::BioFlags::SYNC } else { crate::bio::BioFlags::NONE };
-            let allocation = Allocation {
-                op,
-                flags,
-                io_context: IoContextId::default(),
-                ioprio: IoPriority::UNSET,
-                cgroup: CgroupId::ROOT,
-            };
+            let flags = if sync { BioFlags::SYNC } else { BioFlags::NONE };
+            let bio = Bio { flags, ..Bio::new(op, Sector(0), 0) };
             let mut calls = Calls::default();
-            let limit = custody.call(Now::default(), &mut calls, |policy, cx| policy.limit_depth(cx, &allocation));
+            let limit = custody.call(Now::default(), &mut calls, |policy, cx| policy.limit_depth(cx, &bio));
             word.store(limit.map_or(NO_LIMIT, u64::from));
         }
     }
@@ -154,13 +147,11 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
 
     /// How many scheduler tags an allocation may use.
     #[inline]
-    pub fn limit_depth(&self, now: Now, allocation: &Allocation, calls: &mut Calls) -> Depth {
+    pub fn limit_depth(&self, now: Now, bio: &Bio, calls: &mut Calls) -> Depth {
         let limit = if self.needs.depth_by_context {
-            self.locked(now, calls, |custody, calls| {
-                custody.call(now, calls, |policy, cx| policy.limit_depth(cx, allocation))
-            })
+            self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.limit_depth(cx, bio)))
         } else {
-            match self.depths[depth_kind(allocation)].load() {
+            match self.depths[depth_kind(bio)].load() {
                 NO_LIMIT => None,
                 depth => Some(depth as u32),
             }

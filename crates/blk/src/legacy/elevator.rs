@@ -1,7 +1,7 @@
 //! The elevators of a legacy queue. There is always one (`legacy-queue.md` 1 and 11).
 
 use crate::bio::Bio;
-use crate::elevator::{Allocation, BoxedScheduler, Calls, Custody, MayQueue, Place, PolicyCx, Reason, Scheduler};
+use crate::elevator::{BoxedScheduler, Calls, Custody, MayQueue, Place, PolicyCx, Reason, Scheduler};
 use crate::ids::RqId;
 use crate::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
@@ -99,8 +99,8 @@ impl LegacyElevator {
 
     /// May a request be allocated?
     #[inline]
-    pub(super) fn may_queue(&mut self, now: Now, allocation: &Allocation, calls: &mut Calls) -> MayQueue {
-        with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.may_queue(cx, allocation)))
+    pub(super) fn may_queue(&mut self, now: Now, bio: &Bio, calls: &mut Calls) -> MayQueue {
+        with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.may_queue(cx, bio)))
     }
 
     /// A request was allocated that it will manage.

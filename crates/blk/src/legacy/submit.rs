@@ -4,7 +4,6 @@ use crate::bio::{Bio, BioFlags, Status, is_flush_type, is_sync};
 use crate::check::{Checked, check};
 use crate::driver::Driver;
 use crate::effects::Effects;
-use crate::elevator::Allocation;
 use crate::ids::Waiter;
 use crate::merge::{self, NoMerges};
 use crate::plug::Plug;
@@ -213,14 +212,7 @@ impl Locked {
     fn allocate<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>, submission: &mut LegacySubmission) -> Allocated {
         let Some(bio) = &submission.bio else { return Allocated::Refused };
         let class = IoClass::of(is_sync(bio.op, bio.flags));
-        let allocation = Allocation {
-            op: bio.op,
-            flags: bio.flags,
-            io_context: bio.io_context,
-            ioprio: bio.ioprio,
-            cgroup: bio.cgroup,
-        };
-        let may = self.elevator.may_queue(cx.now, &allocation, &mut cx.effects.calls);
+        let may = self.elevator.may_queue(cx.now, bio, &mut cx.effects.calls);
         let whose = (class, bio.io_context);
         let cgroup = bio.cgroup;
         let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);

@@ -7,7 +7,6 @@ use crate::bio::{Bio, BioFlags, Status, is_flush_type};
 use crate::check::{Checked, check};
 use crate::driver::Driver;
 use crate::effects::Effects;
-use crate::elevator::Allocation;
 use crate::ids::{CpuId, HctxId, Waiter};
 use crate::kernel::DirectIssue;
 use crate::merge::{self, NoMerges};
@@ -396,14 +395,7 @@ impl<Sh: Sharing> Queue<Sh> {
         let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
         let uses_elevator = !by_passes;
         let depth = if uses_elevator {
-            let allocation = Allocation {
-                op: bio.op,
-                flags: bio.flags,
-                io_context: bio.io_context,
-                ioprio: bio.ioprio,
-                cgroup: bio.cgroup,
-            };
-            let depth = self.elevator.limit_depth(cx.now, &allocation, &mut cx.effects.calls);
+            let depth = self.elevator.limit_depth(cx.now, bio, &mut cx.effects.calls);
             cx.effects.take_calls();
             depth
         } else {

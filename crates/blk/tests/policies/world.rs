@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
-    Allocation, Bfq, BfqConfig, Bio, BioFlags, Calls, Cfq, CfqConfig, CgroupId, CpuId, CpuMap, DeadlineGeneration,
-    Domain, Elevator, Event, HctxId, Instant, IoContextId, IoPriority, Kernel, Kyber, KyberConfig, Limits, Local,
-    Marks, MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, Noop, Now, Op, Place, PriorityClass, Probe,
-    RequestPool, Rq, RqId, Sector,
+    Bfq, BfqConfig, Bio, BioFlags, Calls, Cfq, CfqConfig, CgroupId, CpuId, CpuMap, DeadlineGeneration, Domain,
+    Elevator, Event, HctxId, Instant, IoContextId, IoPriority, Kernel, Kyber, KyberConfig, Limits, Local, Marks,
+    MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, Noop, Now, Op, Place, PriorityClass, Probe, RequestPool,
+    Rq, RqId, Sector,
 };
 
 use crate::support::Random;
@@ -244,13 +244,11 @@ impl World {
     }
 
     fn allocate(&mut self, bio: Bio) -> Option<Rq> {
-        let Bio { op, flags, io_context, ioprio, cgroup, .. } = bio;
-        let allocation = Allocation { op, flags, io_context, ioprio, cgroup };
         self.call(|world, now, calls| {
-            world.elevator.limit_depth(now, &allocation, calls);
+            world.elevator.limit_depth(now, &bio, calls);
             world.elevator.tell(now, calls, |policy, cx| {
                 policy.bio_arrived(cx, &bio);
-                policy.may_queue(cx, &allocation);
+                policy.may_queue(cx, &bio);
             });
         });
         let mut rq = self.pool.take(self.free.pop()?);

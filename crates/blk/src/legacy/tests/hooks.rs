@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::elevator::{Allocation, Choice, MayQueue, Needs, Place, Reason};
+use crate::elevator::{Choice, MayQueue, Needs, Place, Reason};
 use crate::request::Request;
 use crate::schedulers::Noop;
 
@@ -44,7 +44,7 @@ impl Scheduler for Recorder {
     fn bio_arrived(&mut self, _: &mut PolicyCx<'_>, bio: &Bio) {
         self.note(format!("bio {}", bio.sector.0));
     }
-    fn may_queue(&mut self, _: &mut PolicyCx<'_>, _: &Allocation) -> MayQueue {
+    fn may_queue(&mut self, _: &mut PolicyCx<'_>, _: &Bio) -> MayQueue {
         self.diary.lock().unwrap().may_queue
     }
     fn prepare(&mut self, _: &mut PolicyCx<'_>, rq: &Request) {

@@ -66,7 +66,7 @@ impl Bfq {
     }
 
     /// Does the device queue commands (14)?
-    fn sample_ncq(&mut self) {
+    pub(super) fn sample_ncq(&mut self) {
         self.ncq.note(self.in_driver);
         let thinker = self.config.variant.ncq_skips_thinkers
             && self.in_driver < 3

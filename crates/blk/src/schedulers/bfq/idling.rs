@@ -43,7 +43,7 @@ impl Bfq {
     pub(super) fn idling_is_free(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         let queues = self.ncq.queues();
-        let pays = if self.config.variant.modern_idling {
+        let pays = if self.config.variant.idling_by_pattern {
             let streams = !self.is_seeky(q) && queue.io_bound.is && queue.short_think;
             (self.config.rotational && !queues) || ((self.config.rotational || !queues) && streams)
         } else {

@@ -1,7 +1,7 @@
 //! The way in: a request finds its queue, meets the statistics, and wakes the queue if that had no work. Rules:
 //! bfq.md 15.9, 16.1, 22.2.
 
-use super::super::process_queue::{SEEK_DISTANCE, SMALL_ON_FLASH, distance};
+use super::super::process_queue::{Kind, SEEK_DISTANCE, SMALL_ON_FLASH, distance};
 use super::Bfq;
 use super::config::{MIN_IDLE_MS, RAISE_SOFT_RT};
 use super::contexts::ContextId;
@@ -41,6 +41,7 @@ impl Bfq {
             sector,
             sectors,
             sync,
+            kind: Kind::of(rq.op, sync),
             meta: rq.flags.contains(BioFlags::META),
             queue: Some(q),
             context: Some(context),
@@ -88,7 +89,7 @@ impl Bfq {
         let variant = self.config.variant;
         let (now, slice_idle) = (self.now.ns as i64, self.settings.slice_idle as i64);
         let queue = &mut self.queues[q];
-        if variant.idle_window || (!queue.busy && queue.dispatched == 0) {
+        if variant.think_always_sampled || (!queue.busy && queue.dispatched == 0) {
             queue.think.arrived(now, slice_idle);
         }
         if variant.idle_window {
@@ -116,7 +117,8 @@ impl Bfq {
         if !queue.sync || self.is_idle_class(q) || self.settings.slice_idle == 0 || just_split {
             return;
         }
-        let long = self.contexts[context].exited || queue.think.exceeds(self.settings.slice_idle as i64 / 2);
+        let parts = if self.config.variant.long_think_above_half { 2 } else { 1 };
+        let long = self.contexts[context].exited || queue.think.exceeds(self.settings.slice_idle as i64 / parts);
         let changed = queue.short_think == long;
         let rested = queue.injection.decreased + self.config.ticks(THINK_RESET_GAP_MS) <= self.now.tick;
         let unmeasured = queue.injection.baseline == 0;

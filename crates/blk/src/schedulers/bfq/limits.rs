@@ -5,23 +5,22 @@ use super::entity::{BE, EntityId, IDLE, RT};
 use super::hierarchy::Level;
 use super::state_lines::StateChange;
 use super::weights::LEVELS;
-use crate::bio::{Op, is_sync};
-use crate::elevator::Allocation;
+use crate::bio::{Bio, Op, is_sync};
 use crate::kernel::ShallowRule;
 use crate::tags::word_bits;
 
 impl Bfq {
-    /// The shallow depth of an allocation, if it has one.
-    pub(super) fn tag_limit(&mut self, allocation: &Allocation) -> Option<u32> {
+    /// The shallow depth of an bio, if it has one.
+    pub(super) fn tag_limit(&mut self, bio: &Bio) -> Option<u32> {
         if !self.config.variant.tag_limits {
             return None;
         }
-        let sync = is_sync(allocation.op, allocation.flags);
-        let by_kind = if allocation.op == Op::Read { None } else { Some(sync) };
+        let sync = is_sync(bio.op, bio.flags);
+        let by_kind = if bio.op == Op::Read { None } else { Some(sync) };
         // The share is reckoned in requests, the answer is in tags of a word or of the whole map.
         let requests = by_kind.map_or(self.config.nr_requests, |sync| self.depth_of(self.config.nr_requests, sync));
         let mut depth = by_kind.map(|sync| self.depth_of(self.limited_tags(), sync));
-        if self.config.variant.share_limits && self.exceeds_share(allocation, sync, requests) {
+        if self.config.variant.share_limits && self.exceeds_share(bio, sync, requests) {
             depth = Some(1);
         }
         let (raised_busy, shown) = (self.raised_busy, depth.unwrap_or(self.config.nr_requests));
@@ -50,8 +49,8 @@ impl Bfq {
 
     /// Whether the process has as many requests as its weight entitles it to, out of `limit`, or one of the groups
     /// above it.
-    fn exceeds_share(&mut self, allocation: &Allocation, sync: bool, limit: u32) -> bool {
-        let Some(context) = self.contexts.find(allocation.io_context) else { return false };
+    fn exceeds_share(&mut self, bio: &Bio, sync: bool, limit: u32) -> bool {
+        let Some(context) = self.contexts.find(bio.io_context) else { return false };
         // Where it goes decides the actuator, which is not known yet: the first stands for all.
         let queues = &self.contexts[context].queues[0];
         let Some(q) = (if sync { queues.sync } else { queues.async_ }) else { return false };

@@ -15,7 +15,7 @@
 //! | slots | `budgets`, `slot`, `idling`, `preemption`, `injection`, `wakers` |
 //! | who is favoured | `raising`, `bursts` |
 //! | cooperation | `cooperation`, `stable_merge`, `split` |
-//! | the hooks | `insertion`, `dispatching`, `completion`, `limits`, `tunables`, and this file |
+//! | the hooks | `insertion`, `dispatching`, `completion`, `limits`, `tunables`, `statistics`, and this file |
 
 mod budgets;
 mod bursts;
@@ -44,6 +44,7 @@ mod slot;
 mod split;
 mod stable_merge;
 mod state_lines;
+mod statistics;
 mod tunables;
 mod variant;
 mod vtime;
@@ -58,7 +59,8 @@ pub use state_lines::{Expiration, QueueLabel, StateChange, StateLine};
 pub use variant::BfqVariant;
 
 use crate::bio::Bio;
-use crate::elevator::{Allocation, Choice, Completions, Needs, Place, PolicyCx, Scheduler};
+use crate::cgroup_weight::DeviceNumber;
+use crate::elevator::{Choice, Completions, Needs, Place, PolicyCx, Scheduler};
 use crate::id_list::{IdList, Links};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
@@ -382,8 +384,8 @@ impl Scheduler for Bfq {
         self.config.actuators.is_empty() || actuator(first) == actuator(second)
     }
 
-    fn limit_depth(&mut self, cx: &mut PolicyCx<'_>, allocation: &Allocation) -> Option<u32> {
-        self.call(cx, |bfq| bfq.tag_limit(allocation))
+    fn limit_depth(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) -> Option<u32> {
+        self.call(cx, |bfq| bfq.tag_limit(bio))
     }
 
     fn requeued(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
@@ -442,6 +444,10 @@ impl Scheduler for Bfq {
 
     fn cgroup_removed(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId) {
         self.call(cx, |bfq| bfq.remove_group(cgroup));
+    }
+
+    fn cgroup_statistics(&self, cgroup: CgroupId, file: &str, device: DeviceNumber) -> Option<String> {
+        self.shown_statistics(cgroup, file, device)
     }
 
     fn tunables(&self) -> &'static [Tunable] {

@@ -65,10 +65,8 @@ impl Bfq {
         queue.injection = saved.injection;
         queue.service_since_backlogged = saved.service_since_backlogged;
         queue.raising = raising;
-        if self.config.variant.io_bound_by_window {
-            let entity = self.queues[q].entity;
-            self.hierarchy.request_change(entity, |entity| entity.requested_weight = weight);
-        }
+        let entity = self.queues[q].entity;
+        self.hierarchy.request_change(entity, |entity| entity.requested_weight = weight);
         if !self.settings.low_latency {
             return;
         }

@@ -21,8 +21,16 @@ pub struct BfqVariant {
     pub ncq_skips_thinkers: bool,
     /// The idling rules of 15.2 to 15.6 rather than those of 15.7.
     pub modern_idling: bool,
-    /// Flash without queueing is idled for whatever its pattern (4.12, 15.7).
+    /// Idling is free by 15.3 rather than by A of 15.7: on flash without queueing for streams alone.
+    pub idling_by_pattern: bool,
+    /// One flag of a queue, which seeks close as well as long thinking, says whether it is worth waiting for (13.3).
     pub idle_window: bool,
+    /// Long thinking begins at half of `slice_idle` rather than at all of it (13.3).
+    pub long_think_above_half: bool,
+    /// Every arrival is a sample of think time, also one at a queue that has requests (13.2).
+    pub think_always_sampled: bool,
+    /// The estimator takes no large request on flash for a seek, however far it is (11.2).
+    pub rate_knows_flash: bool,
     /// A queue is I/O-bound if it is busy 80 % of the time, rather than by counting arrivals (13.4).
     pub io_bound_by_window: bool,
     /// Preemption by recovery, class, weight, and of whom nobody idles for (16.4).
@@ -82,7 +90,11 @@ const V4_12: BfqVariant = BfqVariant {
     ncq_above: 4,
     ncq_skips_thinkers: false,
     modern_idling: false,
+    idling_by_pattern: false,
     idle_window: true,
+    long_think_above_half: false,
+    think_always_sampled: true,
+    rate_knows_flash: false,
     io_bound_by_window: false,
     modern_preemption: false,
     recovery_needs_budget: false,
@@ -111,12 +123,17 @@ const V4_12: BfqVariant = BfqVariant {
 
 const V4_19: BfqVariant = BfqVariant {
     seeky_above: 19,
+    long_slots_uncharged: false,
+    idling_by_pattern: true,
+    idle_window: false,
     full_lookup: true,
     jump_at_expiration: true,
     interactive_raise_max_ms: 25_000,
     speed_classes: false,
     raise_ends_by_service: true,
     merge_window_by_first_io: true,
+    // The window above is measured by it, so it cannot be older.
+    service_counted_at_expiration: false,
     tag_limits: true,
     busy_is_work: false,
     ..V4_12
@@ -125,19 +142,19 @@ const V4_19: BfqVariant = BfqVariant {
 const V5_10: BfqVariant = BfqVariant {
     async_charge_factor: 3,
     async_charge_doubles: false,
-    long_slots_uncharged: false,
     service_reset_at_selection: false,
     ncq_above: 3,
     ncq_skips_thinkers: true,
     modern_idling: true,
-    idle_window: false,
+    long_think_above_half: true,
+    think_always_sampled: false,
+    rate_knows_flash: true,
     modern_preemption: true,
     recovery_needs_budget: true,
     preempted_empty_kept: true,
     injection: true,
     merges_on_ncq_flash: false,
     careful_bursts: true,
-    service_counted_at_expiration: false,
     ..V4_19
 };
 
@@ -157,7 +174,7 @@ const V6_12: BfqVariant = BfqVariant { first_elapsed_is_minus_one: true, ..V6_3 
 
 impl BfqVariant {
     /// The behaviour of a release. Those between the first and the last are interpolated by the table's third
-    /// column.
+    /// column; a difference that is not dated, or dated by a range, changes with the first row at or behind its end.
     #[must_use]
     pub fn of(kernel: Kernel) -> Self {
         match kernel {

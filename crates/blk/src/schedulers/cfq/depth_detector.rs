@@ -79,6 +79,9 @@ mod tests {
             detector.sample(7, 1, Some(ActiveLoad { idle_window: true, requests: 1 }));
         }
         assert_eq!((detector.verdict, detector.samples), (None, 0));
+        detector.sample(7, 1, Some(ActiveLoad { idle_window: true, requests: 5 }));
+        detector.sample(7, 5, Some(ActiveLoad { idle_window: true, requests: 1 }));
+        assert_eq!(detector.samples, 2, "enough of its own, or enough in the device");
     }
 
     #[test]

@@ -139,9 +139,7 @@ impl<L: CfqLog> Cfq<L> {
         let next = self.queue(queue).backlog.next();
         self.leave_backlog(queue, absorbed, next);
         self.entries[absorbed.index()].place = Whereabouts::Elsewhere;
-        let q = self.queue(queue);
-        if q.busy && q.backlog.is_empty() && self.active != Some(queue) {
-            self.del_from_round_robin(queue);
-        }
+        // Only requests of one queue are joined, so this one has not run empty.
+        debug_assert!(!self.queue(queue).backlog.is_empty(), "the survivor waits in the same queue");
     }
 }

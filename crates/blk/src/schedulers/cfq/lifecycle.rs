@@ -2,18 +2,18 @@
 //!
 //! Rules: `cfq.md` 4.3, 4.4, 20.
 
-use crate::bio::{BioFlags, is_sync};
-use crate::elevator::{Allocation, MayQueue, PolicyCx};
+use crate::bio::{Bio, BioFlags, is_sync};
+use crate::elevator::{MayQueue, PolicyCx};
 use crate::ids::{CgroupId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::request::Request;
 
+use super::super::process_queue::Kind;
 use super::class::{Class, Priority, is_noidle_write};
 use super::context::{Context, ContextId};
 use super::group::GroupId;
 use super::log::{CfqEvent, CfqLog};
 use super::queue::{Queue, QueueId};
-use super::statistics::Kind;
 use super::turn::Residual;
 use super::{Cfq, Entry, Whereabouts};
 
@@ -26,13 +26,13 @@ impl<L: CfqLog> Cfq<L> {
 
     /// A request is about to be allocated: an important one boosts the queue that it will go to until the next one
     /// that is not, and one that the device is kept for may exceed the limit, once a turn.
-    pub(super) fn hint_allocation(&mut self, allocation: &Allocation) -> MayQueue {
-        let sync = is_sync(allocation.op, allocation.flags);
-        let Some(context) = self.contexts.find(allocation.io_context) else { return MayQueue::May };
+    pub(super) fn hint_allocation(&mut self, bio: &Bio) -> MayQueue {
+        let sync = is_sync(bio.op, bio.flags);
+        let Some(context) = self.contexts.find(bio.io_context) else { return MayQueue::May };
         let Some(id) = self.contexts[context].queues[usize::from(sync)] else { return MayQueue::May };
         self.apply_priority(id, context);
         let queue = self.queue_mut(id);
-        let is_prio = allocation.flags.contains(BioFlags::PRIO);
+        let is_prio = bio.flags.contains(BioFlags::PRIO);
         queue.priority = if is_prio { queue.priority.boosted() } else { queue.original };
         if queue.waiting_for_request && !queue.must_allocate_used {
             queue.must_allocate_used = true;

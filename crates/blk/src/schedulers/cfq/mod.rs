@@ -47,14 +47,13 @@ use crate::kernel::{CfqGeneration, Generation};
 use crate::sorted_tree::Nodes;
 use crate::time::{Hz, Instant, Nanos, Now};
 
-use super::process_queue::{Backlog, Chooser, PositionTree, RequestTable};
+use super::process_queue::{Backlog, Chooser, Kind, PositionTree, RequestTable};
 use class::{Class, Workload};
 use clock::Clock;
 use context::{ContextId, Contexts};
 use depth_detector::DepthDetector;
 use group::Groups;
 use queue::{Queue, QueueId};
-use statistics::Kind;
 use tunables::Settings;
 
 /// What cfq is made for.

@@ -1,7 +1,8 @@
 //! cfq as a [`Scheduler`]: each hook and the organ that answers it.
 
 use crate::bio::Bio;
-use crate::elevator::{Allocation, Choice, MayQueue, Needs, Place, PolicyCx, Scheduler};
+use crate::cgroup_weight::DeviceNumber;
+use crate::elevator::{Choice, MayQueue, Needs, Place, PolicyCx, Scheduler};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::merge::Edge;
@@ -91,8 +92,8 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         queue(first).is_some() && queue(first) == queue(second)
     }
 
-    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, allocation: &Allocation) -> MayQueue {
-        self.hint_allocation(allocation)
+    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, bio: &Bio) -> MayQueue {
+        self.hint_allocation(bio)
     }
 
     fn prepare(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
@@ -149,6 +150,14 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
 
     fn leaf_weight_changed(&mut self, _cx: &mut PolicyCx<'_>, cgroup: CgroupId, weight: u16) {
         self.groups.set_leaf_weight(cgroup, u32::from(weight));
+    }
+
+    fn cgroup_statistics(&self, cgroup: CgroupId, file: &str, device: DeviceNumber) -> Option<String> {
+        self.shown_statistics(cgroup, file, device)
+    }
+
+    fn reset_cgroup_statistics(&mut self, cgroup: CgroupId) {
+        self.reset_statistics(cgroup);
     }
 
     fn tunables(&self) -> &'static [Tunable] {

@@ -67,7 +67,7 @@ impl<L: CfqLog> Cfq<L> {
         if before != Some(queue.workload()) {
             self.groups[group].saved = None;
         }
+        // Its turn, and with it its slice, begins when it is chosen.
         self.place(newcomer, Position::Front, now);
-        self.queue_mut(newcomer).slice = None;
     }
 }

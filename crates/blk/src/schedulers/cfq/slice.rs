@@ -128,6 +128,8 @@ mod tests {
         assert_eq!(one_async, 120 * MS);
         assert_eq!(settings.workload_slice(300 * MS, 1, 2, None, JIFFY), 150 * MS);
         assert_eq!(settings.workload_slice(300 * MS, 1, 2, Some((1, 2)), JIFFY), 60 * MS);
+        let capped = settings.workload_slice(300 * MS, 1, 1, Some((1, 4)), JIFFY);
+        assert_eq!(capped, 30 * MS, "of 300 ms a quarter, for one of four queues on the device");
         assert_eq!(settings.workload_slice(20 * MS, 1, 8, None, JIFFY), 16 * MS, "twice slice_idle");
         assert_eq!(settings.workload_slice(20 * MS, 1, 8, Some((1, 8)), JIFFY), 8 * MS, "two ticks");
     }

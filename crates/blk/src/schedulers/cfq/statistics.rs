@@ -4,32 +4,15 @@
 //!
 //! Rules: `cfq.md` 21.
 
-use std::fmt::Write;
 use std::ops::AddAssign;
 
-use crate::bio::Op;
+use crate::cgroup_weight::DeviceNumber;
 use crate::ids::{CgroupId, SECTOR_BYTES};
 use crate::time::{Instant, Nanos};
 
+use super::super::process_queue::{ByKind, Kind};
 use super::Cfq;
 use super::log::CfqLog;
-
-/// A number by kind of request.
-#[derive(Clone, Copy, Debug, Default)]
-struct Split {
-    /// Reads, writes, discards.
-    by_op: [u64; 3],
-    /// Async, sync.
-    by_sync: [u64; 2],
-}
-
-/// The kind of a request.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kind {
-    /// Read, write, discard.
-    op: u8,
-    sync: bool,
-}
 
 /// What a group has done.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,61 +20,14 @@ pub(super) struct Statistics {
     /// Time charged to it, in units of the clock.
     time: u64,
     sectors: u64,
-    bytes: Split,
-    serviced: Split,
+    bytes: ByKind,
+    serviced: ByKind,
     /// From dispatch to completion, ns.
-    service: Split,
+    service: ByKind,
     /// From allocation to dispatch, ns.
-    wait: Split,
-    merged: Split,
-    queued: Split,
-}
-
-impl Kind {
-    pub(super) fn of(op: Op, sync: bool) -> Self {
-        let op = match op {
-            Op::Read => 0,
-            Op::Discard => 2,
-            _ => 1,
-        };
-        Kind { op, sync }
-    }
-}
-
-impl Split {
-    fn add(&mut self, kind: Kind, amount: u64) {
-        self.by_op[usize::from(kind.op)] += amount;
-        self.by_sync[usize::from(kind.sync)] += amount;
-    }
-
-    fn subtract(&mut self, kind: Kind, amount: u64) {
-        self.by_op[usize::from(kind.op)] -= amount;
-        self.by_sync[usize::from(kind.sync)] -= amount;
-    }
-
-    fn total(&self) -> u64 {
-        self.by_op.iter().sum()
-    }
-
-    /// The lines of a file: those of the device, and the sum over all devices, which is this one.
-    fn lines(&self, device: &str) -> String {
-        let [async_, sync] = self.by_sync;
-        let [read, write, discard] = self.by_op;
-        let rows = [("Read", read), ("Write", write), ("Sync", sync), ("Async", async_), ("Discard", discard)];
-        let mut text = String::new();
-        for (name, number) in rows.into_iter().chain([("Total", self.total())]) {
-            let _ = writeln!(text, "{device} {name} {number}");
-        }
-        let _ = writeln!(text, "Total {}", self.total());
-        text
-    }
-}
-
-impl AddAssign for Split {
-    fn add_assign(&mut self, other: Split) {
-        self.by_op.iter_mut().zip(other.by_op).for_each(|(mine, theirs)| *mine += theirs);
-        self.by_sync.iter_mut().zip(other.by_sync).for_each(|(mine, theirs)| *mine += theirs);
-    }
+    wait: ByKind,
+    merged: ByKind,
+    queued: ByKind,
 }
 
 impl AddAssign for Statistics {
@@ -150,11 +86,11 @@ impl Statistics {
 
     /// All but what waits.
     pub(super) fn without_waiting(self) -> Statistics {
-        Statistics { queued: Split::default(), ..self }
+        Statistics { queued: ByKind::default(), ..self }
     }
 
     /// A file by its name without prefix.
-    fn file(&self, name: &str, device: &str) -> Option<String> {
+    fn file(&self, name: &str, device: DeviceNumber) -> Option<String> {
         let split = match name {
             "time" => return Some(format!("{device} {}\n", self.time)),
             "sectors" => return Some(format!("{device} {}\n", self.sectors)),
@@ -171,31 +107,24 @@ impl Statistics {
 }
 
 impl<L: CfqLog> Cfq<L> {
-    /// What a cgroup's file `blkio.<name>` shows of the device `major:minor`; nothing if there is no such file or the
-    /// cgroup has done nothing here. With `_recursive` behind it a name includes all cgroups below, also former ones.
-    #[must_use]
-    pub fn statistics(&self, cgroup: CgroupId, name: &str, device: (u32, u32)) -> Option<String> {
-        let device = format!("{}:{}", device.0, device.1);
-        let (name, recursive) = match name.strip_suffix("_recursive") {
-            Some(name) => (name, true),
-            None => (name, false),
-        };
+    /// A file of a cgroup; nothing if there is no such file or the cgroup has done nothing here.
+    pub(super) fn shown_statistics(&self, cgroup: CgroupId, file: &str, device: DeviceNumber) -> Option<String> {
         if !self.groups.exists(cgroup) {
             return None;
         }
-        let mut shown = self.groups[cgroup].statistics;
-        if recursive {
-            shown = Statistics::default();
-            self.groups.within(cgroup).for_each(|group| {
-                shown += group.statistics;
-                shown += group.of_removed;
-            });
-        }
-        shown.file(name, &device)
+        let Some(file) = file.strip_suffix("_recursive") else {
+            return self.groups[cgroup].statistics.file(file, device);
+        };
+        let mut sum = Statistics::default();
+        self.groups.within(cgroup).for_each(|group| {
+            sum += group.statistics;
+            sum += group.of_removed;
+        });
+        sum.file(file, device)
     }
 
-    /// A number was written to a cgroup's `blkio.reset_stats`.
-    pub fn reset_statistics(&mut self, cgroup: CgroupId) {
+    /// A cgroup's statistics begin anew.
+    pub(super) fn reset_statistics(&mut self, cgroup: CgroupId) {
         if self.groups.exists(cgroup) {
             self.groups[cgroup].statistics.forget_all_but_waiting();
         }

@@ -32,7 +32,7 @@ pub use replay::{KyberChoice, KyberTurn};
 
 use crate::bio::{Bio, is_sync};
 use crate::cpu_map::{CpuMap, QueueType};
-use crate::elevator::{Allocation, Calls, Place, Reason};
+use crate::elevator::{Calls, Place, Reason};
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
 use crate::request::{Marks, Request, Rq};
@@ -200,8 +200,8 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     /// How many scheduler tags an allocation may use.
     #[inline]
-    pub fn limit_depth(&self, allocation: &Allocation) -> Depth {
-        if is_sync(allocation.op, allocation.flags) {
+    pub fn limit_depth(&self, bio: &Bio) -> Depth {
+        if is_sync(bio.op, bio.flags) {
             return Depth::Full;
         }
         self.min_shallow().map_or(Depth::Full, Depth::Shallow)

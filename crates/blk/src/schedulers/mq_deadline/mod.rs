@@ -13,7 +13,7 @@ mod tests;
 pub use tunables::MqDeadlineConfig;
 
 use crate::bio::{Bio, Direction, is_sync};
-use crate::elevator::{Allocation, Choice, Completions, Needs, Place, PolicyCx, Reason, Scheduler};
+use crate::elevator::{Choice, Completions, Needs, Place, PolicyCx, Reason, Scheduler};
 use crate::id_list::{IdList, Links};
 use crate::ids::{HctxId, RqId};
 use crate::ioprio::PriorityClass;
@@ -427,8 +427,8 @@ impl Scheduler for MqDeadline {
         self.leave(absorbed.0);
     }
 
-    fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, allocation: &Allocation) -> Option<u32> {
-        let sync_read = allocation.op.direction() == Direction::Read && is_sync(allocation.op, allocation.flags);
+    fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, bio: &Bio) -> Option<u32> {
+        let sync_read = bio.op.direction() == Direction::Read && is_sync(bio.op, bio.flags);
         if sync_read { None } else { self.config.shallow_depth(self.async_depth) }
     }
 

@@ -64,3 +64,69 @@ fn a_seeky_queue_is_charged_for_the_time_of_its_slot() {
     assert_eq!(charged(62 * MS), sectors(16_384 * 62 / 125));
     assert_eq!(charged(200 * MS), sectors(16_384), "no more than a whole slot");
 }
+
+#[test]
+fn an_async_queue_always_learns_the_largest_budget_and_a_raised_one_twice_the_smallest() {
+    for reason in [Expiration::TooIdle, Expiration::NoMoreRequests, Expiration::BudgetExhausted] {
+        let mut machine = Machine::new(config(true));
+        machine.write(1, 0, 8);
+        machine.dispatch();
+        let q = machine.async_queue(1);
+        machine.bfq.max_budget = 20_000;
+        machine.bfq.learn_budget(q, reason);
+        assert_eq!(machine.bfq.queues[q].max_budget, 20_000);
+        let mut machine = Machine::new(config(true));
+        machine.read(1, 0, 8);
+        machine.dispatch();
+        let q = machine.sync_queue(1);
+        machine.bfq.entity_mut(q).raise = 30;
+        machine.bfq.learn_budget(q, reason);
+        assert_eq!(machine.bfq.queues[q].max_budget, 1024);
+    }
+}
+
+#[test]
+fn a_learned_budget_is_capped_once_the_statistics_count_unless_the_user_set_the_largest() {
+    let capped = |slots, user| {
+        let mut machine = Machine::new(config(true));
+        machine.read(1, 0, 8);
+        machine.dispatch();
+        let q = machine.sync_queue(1);
+        machine.bfq.queues[q].dispatched = 0;
+        machine.bfq.queues[q].max_budget = 50_000;
+        machine.bfq.max_budget = 9600;
+        machine.bfq.budgets_assigned = slots;
+        machine.bfq.settings.user_max_budget = user;
+        machine.bfq.learn_budget(q, Expiration::TooIdle);
+        machine.bfq.queues[q].max_budget
+    };
+    assert_eq!(capped(193, 0), 50_000 - 4 * 512);
+    assert_eq!((capped(194, 0), capped(194, 9600)), (9600, 50_000 - 4 * 300));
+}
+
+#[test]
+fn a_budget_is_large_enough_for_the_request_that_is_next() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 0, 8);
+    machine.read(1, 8, 700);
+    machine.dispatch();
+    let q = machine.sync_queue(1);
+    machine.bfq.queues[q].max_budget = 512;
+    machine.bfq.queues[q].dispatched = 0;
+    machine.bfq.learn_budget(q, Expiration::TooIdle);
+    assert_eq!((machine.bfq.queues[q].max_budget, machine.bfq.entity(q).budget), (512, 700));
+}
+
+#[test]
+fn time_is_charged_by_the_default_timeout_whatever_the_tunable_says() {
+    let mut machine = Machine::new(config(true));
+    machine.set("timeout_sync", 250);
+    machine.read(1, 0, 8);
+    machine.read(1, 1 << 30, 8);
+    machine.dispatch();
+    let q = machine.sync_queue(1);
+    (0..32).for_each(|_| machine.bfq.queues[q].seeks.push(true));
+    machine.now = 62 * MS;
+    machine.inside(|bfq| bfq.expire(q, false, Expiration::BudgetExhausted));
+    assert_eq!(machine.bfq.queues[q].service_since_backlogged, 16_384 * 62 / 125);
+}

@@ -60,3 +60,33 @@ fn while_others_have_work_a_queue_of_class_idle_loses_the_device_after_each_requ
     let other = machine.read(2, 1 << 20, 8);
     assert_eq!(machine.dispatch().map(|(id, _)| id), Some(other));
 }
+
+#[test]
+fn the_turn_of_class_idle_is_counted_from_the_last_time_it_was_considered_even_if_nobody_was_there() {
+    use super::super::BfqVariant;
+    use super::super::entity::{Entity, GroupId, Owner, QueueId};
+    use super::super::hierarchy::Hierarchy;
+    let mut hierarchy = Hierarchy::new(BfqVariant::of(crate::kernel::Kernel::V6_18), 200, 1);
+    let add = |hierarchy: &mut Hierarchy, number, class| {
+        let mut entity = Entity::new(Owner::Queue(QueueId(number)), GroupId::ROOT, class, 40);
+        entity.budget = 1000;
+        let id = hierarchy.add_entity(entity);
+        hierarchy.enqueue(id, false, false);
+        id
+    };
+    add(&mut hierarchy, 1, BE);
+    add(&mut hierarchy, 2, BE);
+    hierarchy.tick = 201;
+    let served = hierarchy.select().map(|_| hierarchy.levels[0].in_service.unwrap()).unwrap();
+    // Looked for in vain at 201; so not again before 402.
+    add(&mut hierarchy, 3, IDLE);
+    hierarchy.tick = 401;
+    hierarchy.enqueue(served, false, true);
+    hierarchy.leave_service(served);
+    assert_ne!(hierarchy.select(), Some(QueueId(3)));
+    let served = hierarchy.levels[0].in_service.unwrap();
+    hierarchy.tick = 402;
+    hierarchy.enqueue(served, false, true);
+    hierarchy.leave_service(served);
+    assert_eq!(hierarchy.select(), Some(QueueId(3)));
+}

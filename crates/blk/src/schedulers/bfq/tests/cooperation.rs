@@ -304,3 +304,31 @@ fn a_queue_whose_process_has_ended_takes_nobody_in() {
     assert_ne!(machine.sync_queue(2), old);
     assert!(!machine.queues_of(2).stably_merged);
 }
+
+#[test]
+fn a_class_idle_queue_is_in_no_index_and_merges_with_nobody_and_neither_does_one_of_another_group() {
+    let ioprio = IoPriority::new(PriorityClass::Idle, 4);
+    let mut machine = Machine::new(disk());
+    machine.insert(Bio { ioprio, ..bio(1, 1000) });
+    machine.insert(Bio { ioprio, ..bio(2, FAR) });
+    let queues = [1, 2].map(|pid| machine.sync_queue(pid));
+    assert!(queues.iter().all(|&q| !machine.bfq.queues[q].indexed));
+    machine.bfq.in_service = Some(queues[0]);
+    machine.bfq.in_service_last_position = FAR;
+    let context = machine.bfq.contexts.find(IoContextId(2)).unwrap();
+    (0..32).for_each(|_| queues.iter().for_each(|&q| machine.bfq.queues[q].seeks.push(false)));
+    assert_eq!(machine.inside(|bfq| bfq.cooperate(queues[1], context, FAR)), None);
+}
+
+#[test]
+fn what_is_close_is_measured_from_the_last_request_of_the_queue_in_service_and_before_4_16_of_the_device() {
+    for (kernel, merges) in [(Kernel::V4_12, false), (Kernel::V4_19, true), (Kernel::V5_10, true)] {
+        let variant = BfqVariant { stable_merging: false, ..BfqVariant::of(kernel) };
+        let (mut machine, [one, two]) = side_by_side(BfqConfig { variant, ..config(true) });
+        machine.bfq.last_position = FAR * 7;
+        let context = machine.bfq.contexts.find(IoContextId(2)).unwrap();
+        machine.inside(|bfq| bfq.unindex(one));
+        let target = machine.inside(|bfq| bfq.cooperate(two, context, 1256));
+        assert_eq!(target.is_some(), merges, "{kernel}");
+    }
+}

@@ -189,3 +189,23 @@ fn a_process_that_moves_between_groups_again_and_again_loses_nothing() {
     let served = |pid| machine.dispatches.iter().filter(|&&(_, other, _)| other == pid).count();
     assert!(served(1) > 100 && served(2) > 100);
 }
+
+#[test]
+fn a_move_that_leaves_nobody_in_service_and_nothing_out_asks_for_a_run() {
+    for out in [false, true] {
+        let mut machine = Machine::new(groups(&[100, 100]));
+        (0..2).for_each(|at| {
+            machine.read_in(1, 1, at * 1000);
+        });
+        if out {
+            machine.dispatch();
+        }
+        let new = machine.bfq.groups.find(CgroupId(2)).unwrap();
+        let q = machine.sync_queue(1);
+        let asked = machine.inside(|bfq| {
+            bfq.move_queue(q, new);
+            bfq.wishes.run_queues
+        });
+        assert_eq!(asked, !out);
+    }
+}

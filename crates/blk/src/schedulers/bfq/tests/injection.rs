@@ -212,9 +212,10 @@ fn an_expiration_ends_a_measurement_and_a_reset_forgets_its_request_only() {
     assert_eq!(machine.bfq.queues[q].injection.baseline / MS, 3, "what waits for its dispatch goes on");
     machine.inside(|bfq| bfq.reset_injection(q));
     machine.now += 20 * MS;
-    let (_, _) = (machine.read(1, 24, 8), machine.dispatch());
+    let id = machine.read(1, 24, 8);
+    machine.dispatch();
     machine.inside(|bfq| bfq.expire(q, false, super::super::Expiration::Preempted));
-    machine.inside(|bfq| bfq.maybe_learn_limit(q, 0));
+    machine.inside(|bfq| bfq.maybe_learn_limit(q, id.0));
     assert_eq!(machine.bfq.queues[q].injection.baseline, 0);
 }
 
@@ -289,4 +290,75 @@ fn a_queue_that_gets_work_moves_to_the_front_of_those_that_its_waker_wakes() {
     assert_eq!(machine.bfq.queues[waker].waker.woken, [one, two]);
     machine.inside(|bfq| bfq.forget_waker(waker));
     assert_eq!((machine.bfq.queues[one].waker.known, machine.bfq.queues[two].waker.known), (None, None));
+}
+
+#[test]
+fn only_the_only_request_of_its_process_is_measured_and_looked_at_for_a_waker() {
+    for others in [0, 1] {
+        let (mut machine, q) = waiting();
+        machine.now = 20 * MS;
+        machine.bfq.queues[q].injection.decreased = 0;
+        let context = machine.bfq.contexts.find(crate::ids::IoContextId(1)).unwrap();
+        (0..others).for_each(|_| machine.bfq.contexts.hold(context));
+        machine.read(1, 16, 8);
+        let (id, _) = machine.dispatch().unwrap();
+        machine.now += 3 * MS;
+        machine.finish(id);
+        assert_eq!(machine.bfq.queues[q].injection.baseline / MS, if others == 0 { 3 } else { 0 });
+    }
+}
+
+#[test]
+fn under_injection_a_known_baseline_is_enough_to_measure_and_a_shorter_time_replaces_it() {
+    let learned = |baseline, injected, in_driver| {
+        let (mut machine, q) = waiting();
+        machine.now = 20 * MS;
+        machine.bfq.queues[q].injection.decreased = 0;
+        machine.bfq.queues[q].injection.baseline = baseline;
+        machine.bfq.in_driver = in_driver;
+        machine.inside(|bfq| {
+            bfq.measurement.injected = injected;
+            bfq.maybe_measure(q);
+            bfq.measurement.dispatched(7);
+        });
+        machine.now += 2 * MS;
+        machine.bfq.in_driver = in_driver + 1;
+        machine.inside(|bfq| bfq.maybe_learn_limit(q, 7));
+        machine.bfq.queues[q].injection.baseline
+    };
+    assert_eq!(learned(5 * MS, true, 1), 2 * MS);
+    assert_eq!([learned(5 * MS, false, 1), learned(0, true, 1)], [5 * MS, 0], "not measured");
+    assert_eq!(learned(MS, true, 1), MS, "longer");
+}
+
+#[test]
+fn a_raised_queue_that_thinks_long_lets_anybody_in() {
+    let (mut machine, q) = waiting();
+    machine.decide_ncq(true);
+    machine.bfq.queues[q].injection.limit = 9;
+    machine.now = MS;
+    machine.read(2, 1 << 24, 8);
+    machine.bfq.in_service = Some(q);
+    machine.bfq.entity_mut(q).raise = 30;
+    machine.bfq.raised_busy = 1;
+    machine.bfq.queues[q].short_think = false;
+    assert_eq!(machine.inside(|bfq| bfq.injection_source(q)), Some(machine.sync_queue(2)));
+}
+
+#[test]
+fn coincidences_count_within_1024_ms_of_the_first() {
+    for (last_ms, known) in [(1024, true), (1025, false)] {
+        let mut machine = Machine::new(config(true));
+        machine.read(2, 8, 8);
+        machine.read(1, 1 << 24, 8);
+        let [other, thinker] = [1, 2].map(|pid| machine.sync_queue(pid));
+        machine.bfq.queues[thinker].short_think = false;
+        machine.bfq.last_completed = Some(other);
+        for ms in [0, 500, last_ms] {
+            machine.now = (10 + ms) * MS;
+            machine.bfq.rate.last_completion = machine.now - MS;
+            machine.inside(|bfq| bfq.look_for_waker(thinker));
+        }
+        assert_eq!(machine.bfq.queues[thinker].waker.known.is_some(), known);
+    }
 }

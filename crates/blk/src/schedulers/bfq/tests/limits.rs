@@ -3,15 +3,15 @@
 use super::super::{Bfq, BfqConfig, BfqGroup};
 use super::machine::{Machine, config};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::{Allocation, Scheduler};
+use crate::elevator::Scheduler;
 use crate::ids::{CgroupId, IoContextId, Sector};
-use crate::ioprio::IoPriority;
+use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::ShallowRule;
 
 fn limit(machine: &mut Machine, pid: u32, op: Op, flags: BioFlags) -> Option<u32> {
     let io_context = IoContextId(pid);
-    let allocation = Allocation { op, flags, io_context, ioprio: IoPriority::DEFAULT, cgroup: CgroupId::ROOT };
-    machine.call(|bfq: &mut Bfq, cx| bfq.limit_depth(cx, &allocation))
+    let bio = Bio { flags, io_context, ..Bio::new(op, Sector(0), 8) };
+    machine.call(|bfq: &mut Bfq, cx| bfq.limit_depth(cx, &bio))
 }
 
 #[test]
@@ -44,4 +44,51 @@ fn a_process_with_its_share_of_requests_gets_one_at_a_time() {
     assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), None, "31 of 32");
     read(&mut machine, 1, 1, 3 << 30);
     assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), Some(1));
+}
+
+/// Whether a sync read of process 1 is over its share, of 8 tags, when it has `own` requests beside one of each of
+/// `others`.
+fn over(own: u64, class: PriorityClass, others: &[PriorityClass]) -> bool {
+    let mut machine = Machine::new(BfqConfig { nr_requests: 8, ..config(true) });
+    let mut insert = |pid, class, sector| {
+        let bio = Bio::new(Op::Read, Sector(sector), 8);
+        machine.insert(Bio { io_context: IoContextId(pid), ioprio: IoPriority::new(class, 4), ..bio });
+    };
+    (0..own).for_each(|at| insert(1, class, 8 * at));
+    (2..).zip(others).for_each(|(pid, &class)| insert(pid, class, u64::from(pid) << 30));
+    limit(&mut machine, 1, Op::Read, BioFlags::NONE) == Some(1)
+}
+
+#[test]
+fn a_higher_class_weighs_eight_times_in_the_share_of_those_below() {
+    use PriorityClass::{BestEffort, Idle, RealTime};
+    assert!(!over(7, BestEffort, &[]) && over(8, BestEffort, &[]), "alone: all of the 8");
+    // 8 * 40 / 80, and beside real time 8 * 40 / (40 * 8 + 40) = 0.9.
+    assert!(!over(3, BestEffort, &[BestEffort]) && over(4, BestEffort, &[BestEffort]));
+    assert!(over(1, BestEffort, &[RealTime]));
+    assert!(!over(7, RealTime, &[BestEffort, Idle]), "a class above does not count those below");
+    // 8 * 10 / (40 * 8 + 10) = 0.2: the share of none is reached without a request.
+    assert!(over(1, Idle, &[BestEffort]) && !over(7, Idle, &[]));
+}
+
+#[test]
+fn a_share_is_rounded_to_nearest() {
+    use PriorityClass::BestEffort;
+    // Of 8 among three: 2.67, which is three.
+    assert!(!over(2, BestEffort, &[BestEffort; 2]) && over(3, BestEffort, &[BestEffort; 2]));
+}
+
+#[test]
+fn a_queue_that_virtual_time_has_overtaken_has_no_share_to_exceed() {
+    let mut machine = Machine::new(BfqConfig { nr_requests: 8, ..config(true) });
+    (0..8).for_each(|at| {
+        machine.read(1, 8 * at, 8);
+    });
+    assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), Some(1));
+    let q = machine.sync_queue(1);
+    let entity = machine.bfq.queues[q].entity;
+    machine.inside(|bfq| bfq.leave_busy(q, false));
+    machine.inside(|bfq| bfq.hierarchy.drop_idle(entity));
+    assert!(!machine.bfq.hierarchy.entities[entity].accounted);
+    assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), None);
 }

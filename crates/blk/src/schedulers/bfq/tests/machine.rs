@@ -155,12 +155,17 @@ impl Machine {
 
     /// Inserts one request, without asking for one.
     pub fn insert(&mut self, bio: Bio) -> RqId {
+        self.insert_at(bio, Place::Sorted)
+    }
+
+    /// The same, at a place.
+    pub fn insert_at(&mut self, bio: Bio, place: Place) -> RqId {
         let id = self.free.pop().unwrap();
         let mut rq = self.pool.take(id);
         rq.found(bio, Instant(self.now));
         self.call(|bfq, cx| bfq.arrived(cx, &rq));
         self.requests.hold(rq);
-        self.call(|bfq, cx| bfq.insert(cx, id, Place::Sorted));
+        self.call(|bfq, cx| bfq.insert(cx, id, place));
         id
     }
 

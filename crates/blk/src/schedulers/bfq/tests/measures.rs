@@ -141,3 +141,75 @@ fn who_is_idle_for_more_than_a_fifth_of_its_time_is_not_bound_by_io() {
     bound.arrival(300 * MS, None, false);
     assert!(bound.is, "30 of 199 ms");
 }
+
+#[test]
+fn a_window_needs_300_ms_and_a_faster_one_counts_even_if_it_is_not_sequential() {
+    let rate_after = |sectors, ms: u64, near| {
+        let mut rate = PeakRate::new(true);
+        rate.completed(0);
+        for at in 0..100 {
+            rate.dispatched(Sample { now: at * ms * MS / 99, sectors, near, in_driver: 1 });
+        }
+        rate.last_completion = ms * MS;
+        // The silence before this one closes the window.
+        rate.dispatched(Sample { now: (ms + 101) * MS, sectors, near, in_driver: 0 });
+        rate.rate
+    };
+    // 22369, a part of 8 by its length and its order.
+    assert_eq!((rate_after(1024, 300, true), rate_after(1024, 299, true)), (9333 * 7 / 8 + 22_369 / 8, 9333));
+    assert_eq!(rate_after(1024, 300, false), 9333 * 9 / 10 + 22_369 / 10);
+    assert_eq!(rate_after(8, 300, false), 9333);
+}
+
+#[test]
+fn a_dispatch_continues_a_stream_if_something_is_in_the_device_or_left_it_less_than_2_ms_ago() {
+    let streams = |in_driver, now| {
+        let mut rate = PeakRate::new(true);
+        rate.completed(0);
+        rate.dispatched(Sample { now: 0, sectors: 8, near: true, in_driver: 0 });
+        rate.dispatched(Sample { now, sectors: 8, near: true, in_driver });
+        rate.sequential == 1
+    };
+    assert_eq!([streams(0, 2 * MS - 1), streams(0, 2 * MS), streams(1, 2 * MS)], [true, false, true]);
+}
+
+#[test]
+fn the_largest_request_is_forgotten_at_each_32nd_sample() {
+    let closes = |samples| {
+        let mut rate = PeakRate::new(true);
+        rate.completed(0);
+        for at in 0..samples {
+            let sectors = if at == 0 { 512 } else { 8 };
+            rate.dispatched(Sample { now: 0, sectors, near: true, in_driver: 1 });
+        }
+        rate.completed(9 * MS).reset
+    };
+    assert!(!closes(31) && closes(32), "9 ms are long for 8 sectors, not for 512");
+    let mut rate = PeakRate::new(true);
+    rate.completed(0);
+    assert!(!rate.completed(2 * MS).reset, "nothing is late within 2 ms");
+}
+
+#[test]
+fn a_thinker_with_less_than_three_requests_says_nothing_about_the_device() {
+    let counts = |short_think, others: u64, in_driver| {
+        let mut machine = Machine::new(config(true));
+        machine.read(1, 8, 8);
+        machine.dispatch();
+        let q = machine.sync_queue(1);
+        machine.now = 700 * MS;
+        for at in 0..others {
+            machine.read(1, 800 * at, 8);
+        }
+        machine.bfq.in_service = Some(q);
+        machine.bfq.queues[q].short_think = short_think;
+        machine.bfq.in_driver = in_driver;
+        machine.bfq.queued = 9;
+        let before = format!("{:?}", machine.bfq.ncq);
+        machine.bfq.sample_ncq();
+        machine.bfq.ncq.max_in_driver = 0;
+        before != format!("{:?}", machine.bfq.ncq)
+    };
+    assert!(!counts(true, 1, 1), "two requests of a process that thinks shortly");
+    assert!(counts(false, 1, 1) && counts(true, 2, 1) && counts(true, 1, 3));
+}

@@ -325,3 +325,35 @@ fn a_burst_is_one_of_a_group_and_ends_raising() {
     machine.dispatch();
     assert_eq!(machine.bfq.entity(q).raise, 1);
 }
+
+#[test]
+fn a_burst_begins_only_on_an_idle_device_and_shrinks_when_a_process_of_it_ends() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 8, 8);
+    machine.bfq.burst = super::super::bursts::Burst::default();
+    machine.now = 20 * MS;
+    machine.read(2, 1 << 24, 8);
+    assert_eq!(machine.bfq.burst.size, 0, "somebody had work already");
+    for (shared, size) in [(false, 1), (true, 2)] {
+        let mut machine = Machine::new(config(true));
+        machine.read(1, 8, 8);
+        machine.now = 200 * MS;
+        machine.read(2, 1 << 24, 8);
+        machine.bfq.burst.size = 2;
+        let q = machine.sync_queue(2);
+        machine.bfq.burst.leave(q, false);
+        machine.bfq.burst.readmit(q);
+        machine.inside(|bfq| {
+            if shared {
+                bfq.queues[q].owner = None;
+            }
+            bfq.context_exited(crate::ids::IoContextId(2));
+        });
+        machine.drain();
+        machine.inside(|bfq| {
+            let entity = bfq.queues[q].entity;
+            bfq.hierarchy.drop_idle(entity);
+        });
+        assert_eq!((machine.bfq.queues[q].alive, machine.bfq.burst.size), (false, size));
+    }
+}

@@ -1,6 +1,8 @@
 //! What older releases do differently (26), where no other file tests it.
 
 use super::super::config::RAISE_INTERACTIVE;
+use super::super::entity::{BE, Entity, GroupId, Owner, QueueId, RT};
+use super::super::hierarchy::Hierarchy;
 use super::super::rate::{PeakRate, Sample};
 use super::super::{BfqConfig, BfqVariant, Expiration};
 use super::machine::{Job, MS, Machine, config};
@@ -72,7 +74,7 @@ fn async_requests_cost_twice_the_factor_while_somebody_is_raised_before_5_0() {
 }
 
 #[test]
-fn service_for_soft_real_time_is_counted_at_the_end_of_a_slot_and_without_its_time_before_5_0() {
+fn service_for_soft_real_time_is_counted_at_the_end_of_a_slot_and_without_its_time_before_4_16() {
     let counted = |config| {
         let mut machine = Machine::new(config);
         machine.read(1, 0, 8);
@@ -108,7 +110,7 @@ fn a_slot_that_idled_too_soon_and_120_quick_arrivals_decide_about_io_boundness_b
 }
 
 #[test]
-fn the_idle_window_is_closed_by_thinking_longer_than_slice_idle_before_5_0() {
+fn the_idle_window_is_closed_by_thinking_longer_than_slice_idle_before_4_14() {
     let window = |think: u64| {
         let mut machine = Machine::new(old(true));
         machine.decide_ncq(false);
@@ -168,4 +170,45 @@ fn a_silence_with_an_empty_device_closes_the_window_and_no_rate_is_beyond_the_ce
     // 20 sectors/us are 20 million in a second; 101 requests are counted.
     assert!(reached(190_000) > 22_000);
     assert_eq!(reached(200_000), 22_000);
+}
+
+/// The candidate of a level after an entity with work was told of once more, by the numbers of their queues. Entities 1, 2
+/// and 3 are put on the tree of their class in turn; `told` is told of again when virtual time has come to `vtime`.
+fn candidate(kernel: Kernel, entities: [(usize, u64, u64); 3], vtime: u64, told: usize) -> u32 {
+    let mut hierarchy = Hierarchy::new(BfqVariant::of(kernel), 200, 1);
+    let mut number = 0;
+    let ids = entities.map(|(class, start, budget)| {
+        number += 1;
+        let mut entity = Entity::new(Owner::Queue(QueueId(number)), GroupId::ROOT, class, 40);
+        entity.budget = budget;
+        let id = hierarchy.add_entity(entity);
+        hierarchy.levels[0].trees[class].vtime = start;
+        hierarchy.enqueue(id, false, false);
+        id
+    });
+    hierarchy.levels[0].next = Some(ids[0]);
+    for tree in &mut hierarchy.levels[0].trees {
+        tree.vtime = vtime;
+    }
+    hierarchy.enqueue(ids[told], false, false);
+    let next = hierarchy.levels[0].next.expect("somebody has work");
+    ids.iter().position(|&id| id == next).map_or(0, |at| at as u32 + 1)
+}
+
+#[test]
+fn the_candidate_is_looked_up_anew_from_4_14_on_and_before_only_by_whom_changes() {
+    // The first ends late; the second begins later, but ends sooner; the third is the last of all.
+    let entities = [(BE, 0, 4000), (BE, 1 << 20, 10), (BE, 0, 90_000)];
+    for (kernel, expected) in [(Kernel::V4_12, 1), (Kernel::V4_19, 2), (Kernel::V6_18, 2)] {
+        assert_eq!(candidate(kernel, entities, 1 << 20, 2), expected, "{kernel}");
+        assert_eq!(candidate(kernel, entities, 1 << 20, 1), 2, "{kernel}: it is told of, eligible, and sooner");
+    }
+}
+
+#[test]
+fn a_higher_class_becomes_the_candidate_in_every_release() {
+    let entities = [(BE, 0, 10), (BE, 0, 4000), (RT, 1 << 20, 4000)];
+    for kernel in [Kernel::V4_12, Kernel::V4_19, Kernel::V6_18] {
+        assert_eq!(candidate(kernel, entities, 0, 2), 3, "{kernel}: even if it is not eligible");
+    }
 }

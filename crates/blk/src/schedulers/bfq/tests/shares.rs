@@ -146,3 +146,34 @@ fn without_idling_equal_weights_do_not_help_depth_one_processes_and_with_it_they
     assert!((ratio(8) - 2.0).abs() < 0.05);
     assert!((ratio(0) - 1.0).abs() < 0.05);
 }
+
+/// `cgroup-io.md` 13, E4.
+#[test]
+fn a_process_in_the_root_competes_with_a_group_by_its_own_weight() {
+    let group = BfqGroup { cgroup: CgroupId(1), parent: CgroupId::ROOT, weight: 100 };
+    let mut machine = Machine::new(BfqConfig { groups: vec![group], ..config(true) });
+    machine.add(Job::sequential(1, 256));
+    for pid in 2..=6 {
+        machine.add(Job { cgroup: CgroupId(1), ..Job::sequential(pid, 256) });
+    }
+    machine.run_until(60_000 * MS);
+    near(machine.share(0), 40.0 / 140.0);
+    (1..6).for_each(|number| near(machine.share(number), 20.0 / 140.0));
+}
+
+#[test]
+fn the_slots_of_two_groups_come_in_the_order_of_28_10() {
+    let group = |id, weight| BfqGroup { cgroup: CgroupId(id), parent: CgroupId::ROOT, weight };
+    let mut machine = Machine::new(BfqConfig { groups: vec![group(1, 100), group(2, 300)], ..config(true) });
+    for (pid, cgroup) in [(1, 1), (2, 1), (3, 2)] {
+        machine.add(Job { cgroup: CgroupId(cgroup), ..Job::sequential(pid, 256) });
+    }
+    machine.run_until(20_000 * MS);
+    let mut slots: Vec<_> =
+        (1..=3).flat_map(|pid| machine.expirations(pid).into_iter().map(move |end| (end.0, pid))).collect();
+    slots.sort_unstable();
+    let order: Vec<u32> = slots.iter().rev().take(64).map(|&(_, pid)| pid).collect();
+    let turn = order.iter().position(|&pid| pid == 1).unwrap();
+    let cycle = [1, 3, 3, 3, 2, 3, 3, 3];
+    assert!(order[turn..].iter().zip(cycle.iter().cycle()).all(|(pid, expected)| pid == expected), "{order:?}");
+}

@@ -106,7 +106,7 @@ fn a_timeout_charges_time_only_if_a_third_of_the_budget_is_left() {
 }
 
 #[test]
-fn time_costs_no_more_than_a_slot_and_before_5_0_a_whole_slot_costs_nothing() {
+fn time_costs_no_more_than_a_slot_and_before_4_19_a_whole_slot_costs_nothing() {
     let charged = |kernel, ms: u64| {
         let mut machine = in_service(BfqConfig { variant: BfqVariant::of(kernel), ..config(true) });
         let q = machine.sync_queue(1);

@@ -7,7 +7,7 @@ use super::super::context::ContextId;
 use super::super::queue::{Queue, QueueId};
 use super::super::{Cfq, CfqConfig, CfqEvent, CfqMessage};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::{Allocation, Calls, MayQueue, Place, PolicyCx, Requests, Scheduler};
+use crate::elevator::{Calls, MayQueue, Place, PolicyCx, Requests, Scheduler};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::Kernel;
@@ -263,8 +263,8 @@ impl Bench {
 
     pub(super) fn may_queue(&mut self, job: Job) -> MayQueue {
         let Job { op, flags, ioprio, cgroup, pid, .. } = job;
-        let allocation = Allocation { op, flags, io_context: IoContextId(pid), ioprio, cgroup };
-        self.call(|policy, cx| policy.may_queue(cx, &allocation))
+        let bio = Bio { flags, io_context: IoContextId(pid), ioprio, cgroup, ..Bio::new(op, Sector(0), 8) };
+        self.call(|policy, cx| policy.may_queue(cx, &bio))
     }
 
     /// An allocated request is inserted.

@@ -3,6 +3,7 @@
 //! Rules: `cfq.md` 19, 25 (W13), 26 (38).
 
 use super::super::CfqEvent;
+use super::super::class::Class;
 use super::*;
 use crate::ids::{CgroupId, Sector};
 use crate::ioprio::PriorityClass;
@@ -121,4 +122,35 @@ fn an_emptied_queue_leaves_its_position_and_dispatch_does_not_move_it() {
     }
     bench.give_out();
     assert_eq!(bench.policy.queue(queue).position_tree, None);
+}
+
+#[test]
+fn who_is_seeky_looks_for_nobody_and_real_time_goes_with_real_time() {
+    let bench = side_by_side(at(2, 256));
+    let first = bench.queue_id(1, 1);
+    let found = |prepare: &dyn Fn(&mut Bench)| {
+        let mut bench = side_by_side(at(2, 256));
+        prepare(&mut bench);
+        bench.policy.close_cooperator(first).is_some()
+    };
+    assert!(found(&|_| {}));
+    assert!(!found(&|bench| (0..6).for_each(|nth| bench.queue_mut(1).note_seek(true, Sector(nth * 1_000_000), 8))));
+    assert!(!found(&|bench| bench.queue_mut(2).priority.class = Class::RealTime));
+    assert!(found(&|bench| [1, 2].into_iter().for_each(|pid| bench.queue_mut(pid).priority.class = Class::RealTime)));
+}
+
+#[test]
+fn a_queue_that_no_process_uses_is_not_merged_and_one_that_has_a_target_is_not_planned_again() {
+    let mut bench = side_by_side(at(2, 256));
+    let [one, two] = [1, 2].map(|pid| bench.queue_id(pid, 1));
+    bench.policy.queue_mut(one).process_refs = 0;
+    bench.policy.plan_merge(one, two);
+    assert_eq!(bench.policy.queue(one).merge_target, None);
+    let mut bench = side_by_side(at(2, 256));
+    bench.insert(at(3, 9 << 20));
+    let three = bench.queue_id(3, 1);
+    bench.policy.queue_mut(one).merge_target = Some(three);
+    bench.policy.queue_mut(three).process_refs += 1;
+    assert_eq!(bench.pull().map(|rq| rq.io_context.0), Some(2), "it is served all the same");
+    assert_eq!(bench.policy.queue(one).merge_target, Some(three));
 }

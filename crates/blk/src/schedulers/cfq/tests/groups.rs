@@ -4,6 +4,7 @@
 
 use super::super::CfqEvent;
 use super::*;
+use crate::cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
 use crate::elevator::{Reason, Scheduler};
 use crate::ids::{CgroupId, HctxId};
 
@@ -128,4 +129,20 @@ fn a_removed_group_gives_up_its_async_queues() {
     assert!(!bench.events_of(1).contains(&CfqEvent::Freed));
     bench.finish(rq);
     assert!(bench.events_of(1).contains(&CfqEvent::Freed));
+}
+
+#[test]
+fn what_is_written_to_weight_files_divides_the_time_of_their_device() {
+    let disk = DeviceNumber { major: 8, minor: 16 };
+    let mut bench = Bench::new(31);
+    let mut files = CgroupWeight::new(WeightInterface::CfqV1, CgroupId(1));
+    files.write("blkio.weight_device", "8:16 1000").unwrap();
+    files.write("blkio.weight_device", "8:0 10").unwrap();
+    bench.call(|policy, cx| files.tell(policy, cx, disk));
+    for group in [1, 2] {
+        bench.add(Job { outstanding: 16, ..member(group, group) });
+    }
+    bench.run_until(6_000 * MS);
+    let ratio = bench.count(1) as f64 / bench.count(2) as f64;
+    assert!((ratio / 2.0 - 1.0).abs() < 0.03, "1000 against the default of 500: {ratio}");
 }

@@ -70,7 +70,7 @@ fn a_front_merge_resorts_the_request_and_lets_it_compete_again() {
 }
 
 #[test]
-fn a_queue_that_is_emptied_by_a_merge_leaves_the_round_robin() {
+fn a_request_that_was_absorbed_waits_no_longer_and_its_survivor_keeps_the_queue_busy() {
     let mut bench = Bench::new(1);
     let first = bench.insert(one(1, 1_000));
     let second = bench.insert(one(1, 1_064));

@@ -6,8 +6,10 @@
 mod bench;
 mod cooperation;
 mod examples;
+mod group_tree;
 mod groups;
 mod hooks;
+mod idling;
 mod invariants;
 mod rules;
 mod statistics;

@@ -1,10 +1,11 @@
-//! Keys, slices, the gate, idling and preemption: rule by rule.
+//! Keys, slices, the gate and preemption: rule by rule.
 //!
-//! Rules: `cfq.md` 26 (1 to 32); what no recording exercises: 28.
+//! Rules: `cfq.md` 26 (1 to 20, 30 to 32); what no recording exercises: 28.
 
 use super::super::CfqEvent;
 use super::super::class::{Class, Workload};
 use super::super::queue::Slice;
+use super::super::round_robin::Position;
 use super::*;
 use crate::bio::BioFlags;
 use crate::elevator::{Reason, Scheduler};
@@ -34,10 +35,9 @@ fn a_residual_moves_the_next_key_once() {
     bench.insert(one(2));
     bench.queue_mut(1).residual = 30 * MS as i64;
     let id = bench.queue_id(1, 1);
-    let place = super::super::round_robin::Position::Ordinary;
-    bench.policy.place(id, place, 0);
+    bench.policy.place(id, Position::Ordinary, 0);
     assert_eq!(bench.key(1), 50 * MS as i64);
-    bench.policy.place(id, place, 0);
+    bench.policy.place(id, Position::Ordinary, 0);
     assert_eq!(bench.key(1), 80 * MS as i64);
 }
 
@@ -47,7 +47,7 @@ fn a_preempting_queue_goes_a_second_before_the_first_of_its_tree() {
     bench.insert(one(1));
     bench.insert(one(2));
     let id = bench.queue_id(2, 1);
-    bench.policy.place(id, super::super::round_robin::Position::Front, 0);
+    bench.policy.place(id, Position::Front, 0);
     assert_eq!(bench.key(2), bench.key(1) - 1_000 * MS as i64);
 }
 
@@ -99,7 +99,69 @@ fn real_time_goes_before_best_effort_before_idle() {
     assert_eq!(order, [1, 2, 3]);
 }
 
+#[test]
+fn a_queue_that_is_put_in_front_keeps_its_residual() {
+    let mut bench = Bench::new(1);
+    bench.insert(one(1));
+    bench.queue_mut(1).residual = 7;
+    let id = bench.queue_id(1, 1);
+    bench.policy.place(id, Position::Front, 0);
+    assert_eq!(bench.queue(1).residual, 7);
+}
+
+#[test]
+fn the_only_queue_of_class_idle_is_not_put_behind_itself_and_has_no_position() {
+    let mut bench = Bench::new(1);
+    bench.insert(one(1).class(PriorityClass::Idle, 0));
+    let id = bench.queue_id(1, 1);
+    bench.policy.place(id, Position::Ordinary, 5 * MS as i64);
+    assert_eq!(bench.key(1) / MS as i64, 205);
+    bench.policy.place_by_position(id);
+    assert_eq!(bench.queue(1).position_tree, None);
+}
+
+#[test]
+fn a_queue_whose_key_does_not_change_keeps_its_place_among_equals() {
+    let mut bench = Bench::new(1);
+    for pid in [3, 1, 2] {
+        bench.insert(one(pid).level(0));
+    }
+    let id = bench.queue_id(3, 1);
+    bench.policy.place(id, Position::Ordinary, 0);
+    assert_eq!(bench.pull().map(|rq| rq.io_context.0), Some(3));
+}
+
+#[test]
+fn a_group_joins_200000000_units_behind_the_last_or_a_fifth_of_a_second_in_ticks_where_requests_count() {
+    for (mut bench, delay) in [(Bench::new(1), 200_000_000), (Bench::flash(1), 50)] {
+        for cgroup in [1, 2] {
+            bench.insert(Job { cgroup: CgroupId(cgroup), ..one(cgroup) });
+        }
+        let groups = &bench.policy.groups;
+        assert_eq!(groups[CgroupId(2)].vdisktime - groups[CgroupId(1)].vdisktime, delay);
+    }
+}
+
+#[test]
+fn a_sync_request_has_125_ms_and_an_async_one_250() {
+    let mut bench = Bench::new(1);
+    let ids = [bench.insert(one(1)), bench.insert(one(1).asynchronous())];
+    assert_eq!(ids.map(|id| bench.policy.requests.deadline(id) / MS as i64), [125, 250]);
+}
+
 // --- slices ---
+
+#[test]
+fn a_slice_that_overran_is_charged_no_more_than_its_length() {
+    let mut bench = Bench::new(1);
+    bench.insert(one(1));
+    bench.give_out();
+    bench.now = 90 * MS;
+    bench.queue_mut(1).slice = Some(Slice { start: 0, end: 10, allocated: 10 });
+    bench.exit(1);
+    let charge = |event: &CfqEvent| matches!(event, CfqEvent::SliceUsed { used: 10, charge: 10, .. });
+    assert!(bench.events_of(1).iter().any(charge), "{:?}", bench.events_of(1));
+}
 
 #[test]
 fn a_slice_starts_at_the_first_completion_not_at_dispatch() {
@@ -152,6 +214,46 @@ fn an_async_turn_without_sync_rivals_is_charged_its_whole_slice() {
 }
 
 // --- the main decision ---
+
+#[test]
+fn a_queue_that_must_be_served_is_served_though_its_slice_is_used_up() {
+    for (must_dispatch, expected) in [(false, 2), (true, 1)] {
+        let mut bench = Bench::new(31);
+        for nth in 0..4 {
+            bench.insert(Job { sector: 64 * nth, ..one(1) });
+        }
+        bench.insert(one(2));
+        bench.give_out();
+        bench.queue_mut(1).slice = Some(Slice { start: 0, end: 0, allocated: 1 });
+        bench.queue_mut(1).must_dispatch = must_dispatch;
+        bench.now = MS;
+        assert_eq!(bench.pull().map(|rq| rq.io_context.0), Some(expected));
+    }
+}
+
+#[test]
+fn a_group_with_another_busy_queue_goes_on_with_that() {
+    let mut bench = Bench::flash(31);
+    bench.insert(one(1));
+    bench.insert(one(2));
+    assert_eq!([(); 2].map(|()| bench.pull().map(|rq| rq.io_context.0)), [Some(1), Some(2)]);
+}
+
+#[test]
+fn class_idle_is_served_for_a_tick_at_a_time_and_a_group_that_empties_forgets_the_rest_of_its_workload() {
+    let mut bench = Bench::new(31);
+    bench.insert(one(1).class(PriorityClass::Idle, 0));
+    bench.now = 3 * MS;
+    bench.give_out();
+    assert_eq!(bench.policy.serving.end, 7 * MS as i64);
+    let mut bench = Bench::new(31);
+    bench.insert(one(1));
+    bench.give_out();
+    bench.now = 3 * MS;
+    bench.exit(1);
+    assert_eq!(bench.policy.busy_queues, 0);
+    assert!(bench.policy.groups[CgroupId::ROOT].saved.is_none());
+}
 
 #[test]
 fn nothing_queued_holds_the_active_queue() {
@@ -235,6 +337,40 @@ fn class_idle_has_one_request_out_and_a_turn_for_each_while_others_are_busy() {
 }
 
 #[test]
+fn class_idle_alone_has_one_request_out_as_well() {
+    let mut bench = Bench::new(31);
+    for nth in 0..4 {
+        bench.insert(Job { sector: nth * 64, ..one(1) }.class(PriorityClass::Idle, 0));
+    }
+    bench.run();
+    assert_eq!(bench.dispatch_runs(), [(1, 1)]);
+}
+
+#[test]
+fn a_request_over_its_time_passes_the_gate() {
+    for (now, expected) in [(100, Err(Reason::AsyncInFlight)), (126, Ok(1))] {
+        let mut bench = Bench::new(31);
+        bench.insert(one(2).asynchronous());
+        bench.give_out();
+        bench.insert(one(1));
+        bench.now = now * MS;
+        let choice = bench.call(|policy, cx| policy.dispatch(cx, HctxId(0)));
+        let given = choice.rq.map(|id| bench.requests.get(id).io_context.0).ok_or(choice.reason);
+        assert_eq!(given, expected);
+    }
+}
+
+#[test]
+fn a_turn_is_that_of_the_process_whose_request_came_first() {
+    let mut bench = Bench::new(31);
+    bench.insert(one(1).asynchronous());
+    bench.insert(Job { sector: (1 << 24) + 64, ..one(2) }.asynchronous());
+    bench.give_out();
+    bench.give_out();
+    assert_eq!(bench.policy.turn_context, Some(bench.context(1)));
+}
+
+#[test]
 fn async_waits_while_sync_is_out_and_ramps_up_after_a_delayed_sync() {
     let mut bench = Bench::new(31);
     bench.insert(one(1));
@@ -273,132 +409,6 @@ fn a_sync_request_is_delayed_by_its_age_since_allocation() {
     bench.now = 125 * MS;
     bench.finish(rq);
     assert_eq!(bench.policy.last_delayed_sync, 125 * MS as i64);
-}
-
-// --- idling ---
-
-#[test]
-fn a_small_lone_request_waits_for_its_queue_run_and_a_large_one_runs_it() {
-    for (sectors, at_once) in [(8, false), (9, true)] {
-        let mut bench = Bench::new(1);
-        bench.add(Job { count: 1, ..Job::new(1, 1) });
-        bench.run_until(2 * MS);
-        assert!(bench.queue(1).waiting_for_request && bench.timer == Some(9 * MS + 1));
-        bench.insert(Job { sectors, sector: 64 + (1 << 24), ..one(1) });
-        assert_eq!(bench.run_wanted, at_once);
-        assert_eq!(bench.timer.is_none(), at_once);
-        assert_eq!(bench.queue(1).must_dispatch, !at_once);
-        bench.run_until(20 * MS);
-        assert_eq!(bench.count(1), if at_once { 1 } else { 2 }, "the timer finds the request");
-    }
-}
-
-#[test]
-fn with_others_busy_even_a_small_request_ends_the_wait() {
-    let mut bench = Bench::new(1);
-    bench.add(Job { count: 1, ..Job::new(1, 1) });
-    bench.run_until(2 * MS);
-    bench.insert(one(2));
-    bench.insert(Job { sectors: 8, ..one(1) });
-    assert!(bench.run_wanted && bench.timer.is_none() && !bench.queue(1).waiting_for_request);
-}
-
-#[test]
-fn an_unsuccessful_wait_ends_the_turn_and_forgets_that_the_queue_was_deep() {
-    let mut bench = Bench::new(31);
-    bench.add(Job { count: 4, ..Job::new(1, 4) });
-    bench.run_until(0);
-    bench.queue_mut(1).deep = true;
-    bench.run_until(11 * MS);
-    assert_eq!(bench.active(), Some(1));
-    bench.run_until(13 * MS);
-    assert!(bench.active().is_none() && !bench.queue(1).deep && !bench.queue(1).busy);
-}
-
-#[test]
-fn a_request_that_arrives_after_the_end_of_its_process_closes_the_idle_window() {
-    for ends in [false, true] {
-        let mut bench = Bench::new(1);
-        bench.insert(one(1));
-        let id = bench.queue_id(1, 1);
-        let late = bench.allocate(Job { sector: (1 << 24) + 64, ..one(1) });
-        if ends {
-            bench.exit(1);
-        }
-        bench.enter(late);
-        assert_eq!(bench.policy.queue(id).idle_window, !ends);
-    }
-}
-
-#[test]
-fn a_device_that_may_queue_is_taken_for_one_that_does() {
-    let idles = |rotational, verdict: Option<bool>| {
-        let mut bench = if rotational { Bench::new(1) } else { Bench::flash(1) };
-        bench.set("slice_idle", "8");
-        bench.insert(one(1));
-        // Another queue in the tree: it is not waited for as the last one.
-        bench.insert(one(2));
-        if let Some(verdict) = verdict {
-            (0..51).for_each(|_| bench.policy.depth.sample(9, if verdict { 9 } else { 1 }, None));
-        }
-        let id = bench.queue_id(1, 1);
-        bench.policy.should_idle(id)
-    };
-    assert_eq!([None, Some(true), Some(false)].map(|verdict| idles(false, verdict)), [false, false, true]);
-    assert_eq!([None, Some(true), Some(false)].map(|verdict| idles(true, verdict)), [true; 3]);
-}
-
-#[test]
-fn nobody_waits_for_a_dead_process() {
-    let mut bench = Bench::new(1);
-    bench.insert(one(1));
-    bench.insert(Job { sector: 9 << 20, ..one(1) });
-    let first = bench.pull().expect("the first");
-    let second = bench.pull().expect("the second");
-    bench.exit(1);
-    bench.insert(one(2));
-    let other = bench.pull();
-    bench.finish(first);
-    bench.finish(second);
-    assert!(bench.timer.is_none());
-    assert!(other.is_some());
-}
-
-#[test]
-fn a_noidle_tree_idles_on_its_last_queue_unless_the_tree_thinks_long() {
-    let mut bench = Bench::new(1);
-    bench.insert(Job { flags: BioFlags::SYNC, ..one(1).asynchronous() });
-    let id = bench.queue_id(1, 1);
-    bench.policy.place(id, super::super::round_robin::Position::Ordinary, 0);
-    assert!(bench.policy.should_idle(id));
-    let tree = bench.queue(1).tree.expect("in a tree");
-    let think = &mut bench.policy.groups[CgroupId::ROOT].trees[tree.index()].think;
-    (0..3).for_each(|_| think.arrived(1_000 * MS as i64, 8 * MS as i64));
-    assert!(!bench.policy.should_idle(id));
-}
-
-#[test]
-fn flash_that_queues_is_not_kept_idle_for_a_single_queue_but_other_flash_is() {
-    let mut bench = Bench::flash(1);
-    bench.set("slice_idle", "8");
-    bench.insert(one(1));
-    bench.insert(one(2));
-    let id = bench.queue_id(1, 1);
-    assert!(!bench.policy.should_idle(id), "an unknown depth counts as queueing");
-    for _ in 0..51 {
-        bench.policy.depth.sample(7, 1, None);
-    }
-    assert!(bench.policy.should_idle(id));
-}
-
-#[test]
-fn a_tunable_of_zero_idles_for_the_group_alone() {
-    let mut bench = Bench::flash(1);
-    assert_eq!(bench.get("slice_idle"), 0);
-    bench.add(Job { count: 1, ..Job::new(1, 1) });
-    bench.run_until(2 * MS);
-    let armed = CfqEvent::ArmIdle { period: 8 * MS as i64, group: true };
-    assert!(bench.events_of(1).contains(&armed));
 }
 
 // --- preemption ---
@@ -458,6 +468,11 @@ fn the_rules_of_preemption_in_their_order() {
     assert!(preempts(one(1), Job { sector: head + 8192, ..one(2) }, waited_for));
     assert!(!preempts(one(1), Job { sector: head + 8193, ..one(2) }, waited_for));
     assert!(!preempts(one(1), Job { sector: head, ..one(2) }, nothing));
+    assert!(!preempts(one(1), Job { sector: head, ..one(2) }, |bench| {
+        waited_for(bench);
+        let context = bench.policy.turn_context.take().expect("of the turn");
+        bench.policy.contexts.release(context);
+    }));
 }
 
 #[test]

@@ -3,13 +3,14 @@
 //! Rules: `cfq.md` 21.
 
 use super::*;
+use crate::cgroup_weight::DeviceNumber;
 use crate::elevator::Scheduler;
 use crate::ids::CgroupId;
 
-const DISK: (u32, u32) = (8, 16);
+const DISK: DeviceNumber = DeviceNumber { major: 8, minor: 16 };
 
 fn shown(bench: &Bench, cgroup: u32, file: &str) -> String {
-    bench.policy.statistics(CgroupId(cgroup), file, DISK).expect("a file")
+    bench.policy.cgroup_statistics(CgroupId(cgroup), file, DISK).expect("a file")
 }
 
 #[test]
@@ -34,8 +35,8 @@ fn files_show_what_a_cgroup_has_done_by_kind_of_request() {
     assert_eq!(shown(&bench, 1, "sectors"), "8:16 64\n");
     let queued = shown(&bench, 1, "io_queued");
     assert!(queued.contains("8:16 Write 1\n") && queued.contains("8:16 Async 1\n"), "{queued}");
-    assert_eq!(bench.policy.statistics(CgroupId(1), "empty_time", DISK), None, "only for debugging");
-    assert_eq!(bench.policy.statistics(CgroupId(2), "sectors", DISK), None, "it has done nothing");
+    assert_eq!(bench.policy.cgroup_statistics(CgroupId(1), "empty_time", DISK), None, "only for debugging");
+    assert_eq!(bench.policy.cgroup_statistics(CgroupId(2), "sectors", DISK), None, "it has done nothing");
 }
 
 #[test]
@@ -70,7 +71,7 @@ fn recursive_files_include_the_cgroups_below_also_removed_ones_and_a_reset_forge
     bench.exit(2);
     bench.call(|policy, cx| policy.cgroup_removed(cx, CgroupId(2)));
     assert_eq!(shown(&bench, 1, "sectors_recursive"), "8:16 384\n");
-    assert_eq!(bench.policy.statistics(CgroupId(2), "sectors", DISK), None);
-    bench.policy.reset_statistics(CgroupId(1));
+    assert_eq!(bench.policy.cgroup_statistics(CgroupId(2), "sectors", DISK), None);
+    bench.policy.reset_cgroup_statistics(CgroupId(1));
     assert_eq!(shown(&bench, 1, "sectors"), "8:16 0\n");
 }

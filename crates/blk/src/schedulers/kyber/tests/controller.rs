@@ -175,6 +175,15 @@ fn a_request_that_never_reached_the_device_is_not_measured() {
     assert_eq!(calls, Calls::default());
 }
 
+#[test]
+fn discards_that_miss_their_target_are_congestion_too() {
+    let mut state = Percentiles::default();
+    filled(&mut state, Kind::Io, 2, Some(4));
+    filled(&mut state, Kind::Total, 0, Some(0));
+    let round = state.round(at_ms(100), Hz(250), [(256, 256), (128, 128), (64, 64)]);
+    assert_eq!(round.depths[0], Some(64));
+}
+
 proptest! {
     #[test]
     fn depths_stay_between_1_and_their_maximum(

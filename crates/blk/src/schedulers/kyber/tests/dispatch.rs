@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::super::tokens::TokenPool;
 use super::*;
-use crate::elevator::{Allocation, Reason};
+use crate::elevator::Reason;
 use crate::ids::{CgroupId, IoContextId};
 use crate::ioprio::IoPriority;
 use crate::sharing::Lock;
@@ -227,10 +227,7 @@ fn async_requests_may_use_three_quarters_of_the_scheduler_tags_and_sync_ones_all
     assert_eq!(by_map, [192, 96, 48, 46]);
 
     let bench: Bench = Bench::current();
-    let limit = |op, flags| {
-        let (io_context, ioprio, cgroup) = (IoContextId(0), IoPriority::UNSET, CgroupId::ROOT);
-        bench.kyber.limit_depth(&Allocation { op, flags, io_context, ioprio, cgroup })
-    };
+    let limit = |op, flags| bench.kyber.limit_depth(&Bio { flags, ..Bio::new(op, Sector(0), 8) });
     assert_eq!(limit(Op::Read, BioFlags::NONE), Depth::Full);
     assert_eq!(limit(Op::Write, BioFlags::SYNC), Depth::Full);
     assert_eq!(limit(Op::Write, BioFlags::NONE), Depth::Shallow(192));
@@ -334,4 +331,36 @@ fn targets_are_written_as_64_bit_decimals() {
         assert_eq!(set(text), Err(StoreError::Invalid));
     }
     assert_eq!(bench.kyber.set_tunable("discard_lat_nsec", "1"), Err(StoreError::Unknown));
+}
+
+#[test]
+fn a_kyber_that_has_grown_holds_the_tokens_of_its_new_requests() {
+    let map = CpuMap::of_one_type(&[HctxId(0)]);
+    let mut kyber: Kyber<Local> = Kyber::new(config(KyberGeneration::Percentiles), &map, 1);
+    kyber.grow(2);
+    let pool: RequestPool<Local> = RequestPool::new(2);
+    let mut rq = pool.take(RqId(1));
+    rq.found(bio(Op::Read, 8), Instant::ZERO);
+    kyber.insert(std::iter::once(rq), Place::Sorted);
+    let given = kyber.dispatch(HctxId(0)).0.map(|rq| rq.id());
+    assert_eq!((given, kyber.token_of(RqId(1)).is_some()), (Some(RqId(1)), true));
+}
+
+#[test]
+fn a_request_waits_for_the_hardware_queue_of_its_type() {
+    // One hardware queue for writes, one for reads.
+    let map = CpuMap::new(1, [1, 1, 0]);
+    let kyber: Kyber<Local> = Kyber::new(config(KyberGeneration::Percentiles), &map, 2);
+    let pool: RequestPool<Local> = RequestPool::new(2);
+    for (id, op) in [(0, Op::Read), (1, Op::Write)] {
+        let mut rq = pool.take(RqId(id));
+        rq.found(bio(op, 8), Instant::ZERO);
+        kyber.insert(std::iter::once(rq), Place::Sorted);
+    }
+    for kind in [crate::cpu_map::QueueType::Read, crate::cpu_map::QueueType::Default] {
+        let hctx = map.hctx_of(CpuId(0), kind);
+        let given = kyber.dispatch(hctx).0.map(|rq| rq.op);
+        let expected = if kind == crate::cpu_map::QueueType::Read { Op::Read } else { Op::Write };
+        assert_eq!((given, kyber.has_work(hctx)), (Some(expected), false));
+    }
 }

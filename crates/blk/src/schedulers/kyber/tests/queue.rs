@@ -201,6 +201,22 @@ fn completions_set_the_timer_and_its_round_changes_depths() {
     assert_eq!(kyber.last_round().map(|round| round.total[1].map(|reading| reading.bucket)), Some(Some(1)));
 }
 
+#[test]
+fn selecting_it_again_resets_depths_measurements_and_targets() {
+    let mut queue: Queue<Local> = queue(Kernel::V6_18, 1, 1);
+    kyber_of(&queue).adopt_depth(Domain::Write, 7);
+    kyber_of(&queue).set_tunable("read_lat_nsec", "5").unwrap();
+    let device = Device::default();
+    for scheduler in ["none", "kyber"] {
+        Cpu::new(&queue, &device, 0).call(|queue, cx| queue.freeze(cx));
+        queue.switch_scheduler(scheduler, &mut Effects::new()).unwrap();
+        Cpu::new(&queue, &device, 0).call(|queue, cx| queue.unfreeze(cx));
+    }
+    let kyber = kyber_of(&queue);
+    assert_eq!((kyber.depth(Domain::Write), kyber.tunable("read_lat_nsec")), (128, Ok(2_000_000)));
+    assert_eq!(kyber.last_round(), Some(super::super::percentiles::ControllerRound::default()));
+}
+
 /// Bios that each thread submits.
 const BIOS: u64 = 4000;
 

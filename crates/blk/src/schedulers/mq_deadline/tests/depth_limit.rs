@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bio::BioFlags;
-use crate::elevator::{Allocation, Serialized};
+use crate::elevator::Serialized;
 use crate::ids::{CgroupId, CpuId, IoContextId};
 use crate::kernel::Kernel;
 use crate::tags::{Depth, TagBitmap};
@@ -29,9 +29,8 @@ impl Limited {
     }
 
     fn limit(&self, op: Op, flags: BioFlags) -> Depth {
-        let allocation =
-            Allocation { op, flags, io_context: IoContextId(0), ioprio: IoPriority::DEFAULT, cgroup: CgroupId::ROOT };
-        self.scheduler.limit_depth(Now::default(), &allocation, &mut Calls::default())
+        let bio = Bio { flags, ..Bio::new(op, Sector(0), 8) };
+        self.scheduler.limit_depth(Now::default(), &bio, &mut Calls::default())
     }
 
     /// How many requests of this kind get a tag.
