@@ -59,10 +59,13 @@ pub struct DiskStats {
     io_ticks: u64,
     /// Up to when `io_ticks` is counted.
     stamp: Tick,
-    /// The time for which something was in flight, and that time for each request in flight, ns: what older kernels show.
+    /// For how long something was in flight until `busy_since`, ns: what older kernels show.
     busy_ns: u64,
+    /// Since when something has been in flight.
+    busy_since: Instant,
+    /// The sum of all ends less the sum of all beginnings, ns: with the present moment for each request in flight this is
+    /// the time that all of them took together.
     queued_ns: u64,
-    counted_to: Instant,
 }
 
 impl DiskStats {
@@ -79,8 +82,8 @@ impl DiskStats {
             io_ticks: 0,
             stamp: Tick(0),
             busy_ns: 0,
+            busy_since: Instant::ZERO,
             queued_ns: 0,
-            counted_to: Instant::ZERO,
         }
     }
 
@@ -117,19 +120,20 @@ impl DiskStats {
     /// Milliseconds in which the device had something to do, as this kernel counts them. Call it with the present moment.
     pub fn io_ticks_ms(&mut self, now: Now) -> u64 {
         // Reading brings it up to date.
-        self.count_time(now, self.in_flight > 0);
+        self.count_ticks(now, self.in_flight > 0);
         if self.generation <= DiskStatsGeneration::Exact {
-            self.busy_ns / 1_000_000
+            let lasting = if self.in_flight > 0 { now.at.since(self.busy_since).0 } else { 0 };
+            (self.busy_ns + lasting) / 1_000_000
         } else {
             self.io_ticks * self.hz.tick_ns() / 1_000_000
         }
     }
 
-    /// Milliseconds that all I/Os together took.
+    /// Milliseconds that all I/Os together took until now.
     #[must_use]
-    pub fn time_in_queue_ms(&self) -> u64 {
+    pub fn time_in_queue_ms(&self, now: Now) -> u64 {
         if self.generation <= DiskStatsGeneration::Exact {
-            self.queued_ns / 1_000_000
+            self.queued_ns.wrapping_add(self.in_flight.wrapping_mul(now.at.0)) / 1_000_000
         } else {
             self.kinds.iter().map(|counts| counts.nanos / 1_000_000).sum()
         }
@@ -147,7 +151,7 @@ impl DiskStats {
         };
         let shown = |counts: IoCounts| [counts.ios, counts.merges, counts.sectors, counts.nanos / 1_000_000];
         shown(self.reads()).into_iter().chain(shown(self.writes())).for_each(&mut add);
-        [in_flight, io_ticks, self.time_in_queue_ms()].into_iter().for_each(&mut add);
+        [in_flight, io_ticks, self.time_in_queue_ms(now)].into_iter().for_each(&mut add);
         if self.generation > DiskStatsGeneration::ExactWithoutDiscards {
             shown(self.discards()).into_iter().for_each(&mut add);
         }
@@ -163,15 +167,37 @@ impl DiskStats {
         format!("{:8} {:8}\n", self.issued[0], self.issued[1])
     }
 
-    /// Something begins or ends.
     #[inline]
-    fn count_time(&mut self, now: Now, ends_or_goes_on: bool) {
-        let passed = now.at.since(self.counted_to).0;
-        self.counted_to = now.at;
-        if self.in_flight > 0 {
-            self.busy_ns += passed;
-            self.queued_ns += passed * self.in_flight;
+    fn began(&mut self, now: Now) {
+        if now.tick != self.stamp {
+            self.count_ticks(now, false);
         }
+        if self.in_flight == 0 {
+            self.busy_since = now.at;
+        }
+        self.in_flight += 1;
+        self.queued_ns = self.queued_ns.wrapping_sub(now.at.0);
+    }
+
+    #[inline]
+    fn ended(&mut self, now: Now) {
+        if now.tick != self.stamp {
+            self.count_ticks(now, true);
+        }
+        if self.in_flight == 0 {
+            // It began before anybody watched.
+            return;
+        }
+        self.in_flight -= 1;
+        self.queued_ns = self.queued_ns.wrapping_add(now.at.0);
+        if self.in_flight == 0 {
+            self.busy_ns += now.at.since(self.busy_since).0;
+        }
+    }
+
+    /// A request begins or ends in another tick than the one before.
+    #[cold]
+    fn count_ticks(&mut self, now: Now, ends_or_goes_on: bool) {
         let ticks = now.tick.0.saturating_sub(self.stamp.0);
         if ticks > 0 {
             self.stamp = now.tick;
@@ -184,9 +210,7 @@ impl DiskStats {
     }
 
     #[inline]
-    fn ended(&mut self, now: Now, rq: &Request) {
-        self.count_time(now, true);
-        self.in_flight = self.in_flight.saturating_sub(1);
+    fn count(&mut self, now: Now, rq: &Request) {
         let counts = &mut self.kinds[Kind::of(rq.op, self.generation) as usize];
         counts.ios += 1;
         counts.merges += (rq.bios.len() as u64).saturating_sub(1);
@@ -208,14 +232,8 @@ impl Probe for DiskStats {
     #[inline(always)]
     fn event(&mut self, now: Now, _: CpuId, event: Event<'_>) {
         match event {
-            Event::GetRq(_) => {
-                self.count_time(now, false);
-                self.in_flight += 1;
-            }
-            Event::Absorbed(_) => {
-                self.count_time(now, true);
-                self.in_flight = self.in_flight.saturating_sub(1);
-            }
+            Event::GetRq(_) => self.began(now),
+            Event::Absorbed(_) => self.ended(now),
             Event::Issue(rq) => self.issued[rq.direction().index()] += 1,
             Event::Requeue(rq) => self.left_the_driver(rq.direction()),
             Event::Complete(rq, status) => {
@@ -226,7 +244,10 @@ impl Probe for DiskStats {
                     counts.nanos += now.at.since(rq.issued).0;
                 }
             }
-            Event::End(rq) => self.ended(now, rq),
+            Event::End(rq) => {
+                self.ended(now);
+                self.count(now, rq);
+            }
             Event::Queue(_) | Event::Split(_) | Event::Merge(..) | Event::Plug | Event::Unplug { .. } => {}
             Event::Insert(_) | Event::Dispatch { .. } => {}
             // Drivers that take bios count for themselves what they want counted.

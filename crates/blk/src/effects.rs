@@ -152,7 +152,11 @@ impl Effects {
             let first = self.ended.len();
             self.failed.extend((first..first + bios.len()).map(|index| (index, status)));
         }
-        self.ended.append(bios);
+        // One by one: nearly always there is one, and calling for a copy of many would cost more.
+        for bio in bios.iter() {
+            self.ended.push(bio.clone());
+        }
+        bios.clear();
     }
 
     /// This bio has ended before a request was made of it.

@@ -40,7 +40,7 @@ impl Statistics {
                 write_ios: disk.writes().ios,
                 write_merges: disk.writes().merges,
                 write_ms: disk.writes().nanos / 1_000_000,
-                in_queue_ms: disk.time_in_queue_ms(),
+                in_queue_ms: disk.time_in_queue_ms(now),
                 util_percent: (busy_ms as f64 * 1e8 / simulated.0.max(1) as f64).min(100.0),
                 cgroups: cgroups
                     .with_descendants()
