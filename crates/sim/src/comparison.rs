@@ -54,15 +54,9 @@ pub fn watched<P: Probe>(
     probe: P,
 ) -> Result<(Run, RunResult, P), RunError> {
     let begin = WallClock::now();
-    let (result, disks, probe) = if scenario.queue.statistics {
-        let both = (Statistics::new(scenario, spec), probe);
-        let (result, (statistics, probe)) = run_probed(scenario, spec, control, both)?;
-        let disks = statistics.summaries(scenario, result.simulated);
-        (result, disks, probe)
-    } else {
-        let (result, probe) = run_probed(scenario, spec, control, probe)?;
-        (result, Vec::new(), probe)
-    };
+    let both = (Statistics::new(scenario, spec), probe);
+    let (result, (statistics, probe)) = run_probed(scenario, spec, control, both)?;
+    let disks = statistics.summaries(scenario, result.simulated);
     let wall_seconds = begin.elapsed().as_secs_f64();
     let disk_util = disks.iter().map(DiskSummary::as_fio).collect();
     let parameters = OutputParameters { disk_util, ..OutputParameters::default() };

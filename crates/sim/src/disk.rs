@@ -51,8 +51,6 @@ pub struct QueueSettings {
     pub nr_requests: Option<u32>,
     /// `io.max` of cgroups, by their paths, for every device.
     pub io_max: Vec<(String, IoMax)>,
-    /// Whether statistics of devices and cgroups are kept.
-    pub statistics: bool,
     /// Files of `queue/` that are written while the load runs.
     pub writes: Vec<Write>,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
@@ -70,7 +68,6 @@ impl QueueSettings {
             io_max: Vec::new(),
             attributes: Vec::new(),
             writes: Vec::new(),
-            statistics: false,
         }
     }
 

@@ -26,11 +26,6 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Whether it has a place for the statistics of devices.
-    pub(super) fn shows_statistics(self) -> bool {
-        matches!(self, Format::Json | Format::FioJson | Format::FioJsonPlus)
-    }
-
     /// Refuses so many runs if it holds only one.
     pub(super) fn check(self, runs: usize) -> Result<()> {
         if matches!(self, Self::FioJson | Self::FioJsonPlus) && runs != 1 {

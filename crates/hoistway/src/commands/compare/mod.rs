@@ -57,7 +57,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let settings = tunables::parse(&arguments.set, &schedulers)?;
     let mut queue = QueueSettings::new(arguments.kernel, cpus);
     queue_files::parse(&arguments.queue, arguments.nr_requests.as_deref(), &mut queue)?;
-    queue.statistics = arguments.format.shows_statistics() || arguments.fio_logs.is_some();
     queue.io_max = io_max::parse(&arguments.io_max, &workload)?;
     let config = queue.config(&devices[0]);
     notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
