@@ -289,7 +289,7 @@ mod tests {
             Bench { pool: RequestPool::new(32), hctx: HardwareQueue::new(HctxId(0), cpus), next: 0 }
         }
 
-        fn insert(&mut self, cpu: u16, sector: u64) {
+        fn insert(&mut self, cpu: u32, sector: u64) {
             let mut rq = self.pool.take(RqId(self.next));
             self.next += 1;
             rq.found(Bio::new(Op::Write, Sector(sector), 8), Instant::ZERO);
@@ -304,7 +304,7 @@ mod tests {
             }
         }
 
-        fn merges(&self, cpu: u16, sector: u64) -> bool {
+        fn merges(&self, cpu: u32, sector: u64) -> bool {
             let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
             let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
             self.hctx.merge_into_software_queue(CpuId(cpu), &rules, &mut bio).is_some()

@@ -210,7 +210,7 @@ impl Bench {
         body(&self.queue, &mut cx, self.plug.as_mut())
     }
 
-    fn on(&mut self, cpu: u16) -> &mut Self {
+    fn on(&mut self, cpu: u32) -> &mut Self {
         self.cpu = CpuId(cpu);
         self
     }

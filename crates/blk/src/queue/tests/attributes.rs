@@ -178,7 +178,7 @@ fn discards_can_be_made_smaller_in_whole_granules() {
 #[test]
 fn items_79_and_80_where_a_completion_runs() {
     let pairs = |one: CpuId, other: CpuId| one.0 / 2 == other.0 / 2;
-    let places = |hw_queues: u16, affinity: &str, interrupted: u16| {
+    let places = |hw_queues: u16, affinity: &str, interrupted: u32| {
         let mut bench = Bench::with(&QueueConfig { hw_queues, ..config(Kernel::V6_18) }, "none");
         bench.store("rq_affinity", affinity).unwrap();
         bench.on(0).submit(read(0));

@@ -10,7 +10,7 @@ fn host_wide(kernel: Kernel) -> QueueConfig {
 /// Submits reads far apart on the CPUs in turn until a submitter sleeps; answers how many requests exist then.
 fn fill(bench: &mut Bench) -> usize {
     for n in 0.. {
-        if bench.on(n as u16 % 4).submit_as(n, read(u64::from(n) * 1000)) == Submitted::Parked {
+        if bench.on(n % 4).submit_as(n, read(u64::from(n) * 1000)) == Submitted::Parked {
             break;
         }
         bench.work();

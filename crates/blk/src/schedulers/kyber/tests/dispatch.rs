@@ -6,8 +6,6 @@ use std::rc::Rc;
 use super::super::tokens::TokenPool;
 use super::*;
 use crate::elevator::Reason;
-use crate::ids::{CgroupId, IoContextId};
-use crate::ioprio::IoPriority;
 use crate::sharing::Lock;
 use crate::tags::Depth;
 
@@ -294,11 +292,11 @@ impl<T> Lock<T> for WatchedLock<T> {
 #[test]
 fn two_hardware_queues_share_no_lock_in_insertion_merge_and_dispatch() {
     let mut bench: Bench<Watched> = Bench::new(KyberGeneration::Percentiles, &[0, 1]);
-    let mut locks_of = |cpu: u16| {
+    let mut locks_of = |cpu: u32| {
         TAKEN.take();
         bench.insert(cpu, Op::Read, 1000);
         assert!(bench.merges(cpu, bio(Op::Read, 1008)));
-        let rq = bench.dispatch(cpu).unwrap();
+        let rq = bench.dispatch(cpu as u16).unwrap();
         bench.finish(&rq);
         TAKEN.take()
     };

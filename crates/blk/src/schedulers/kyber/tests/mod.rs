@@ -51,7 +51,7 @@ impl<Sh: Sharing> Bench<Sh> {
     }
 
     /// A request of one software queue, which is told by its sector.
-    fn request(&mut self, cpu: u16, bio: Bio) -> Rq {
+    fn request(&mut self, cpu: u32, bio: Bio) -> Rq {
         let mut rq = self.pool.take(RqId(self.next));
         self.next += 1;
         rq.found(bio, Instant::ZERO);
@@ -59,7 +59,7 @@ impl<Sh: Sharing> Bench<Sh> {
         rq
     }
 
-    fn insert(&mut self, cpu: u16, op: Op, sector: u64) {
+    fn insert(&mut self, cpu: u32, op: Op, sector: u64) {
         let rq = self.request(cpu, bio(op, sector));
         self.kyber.insert(std::iter::once(rq), Place::Sorted);
     }
@@ -78,7 +78,7 @@ impl<Sh: Sharing> Bench<Sh> {
         std::iter::from_fn(|| self.dispatch(hctx)).map(|rq| name(&rq)).collect()
     }
 
-    fn merges(&self, cpu: u16, bio: Bio) -> bool {
+    fn merges(&self, cpu: u32, bio: Bio) -> bool {
         self.kyber.merge_bio(CpuId(cpu), &self.rules, &mut Some(bio)).is_some()
     }
 

@@ -72,7 +72,7 @@ struct Cpu<'a, Sh: Sharing> {
 }
 
 impl<'a, Sh: Sharing> Cpu<'a, Sh> {
-    fn new(queue: &'a Queue<Sh>, device: &'a Device, cpu: u16) -> Self {
+    fn new(queue: &'a Queue<Sh>, device: &'a Device, cpu: u32) -> Self {
         let (effects, ended) = (Effects::new(), Vec::new());
         Cpu { queue, device, cpu: CpuId(cpu), now: at_ms(1), effects, ended, timer: None }
     }
@@ -233,7 +233,7 @@ struct Crowd {
     woken: [AtomicBool; 2],
 }
 
-fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u16) {
+fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u32) {
     let mut cpu = Cpu::new(queue, device, thread);
     let mut parked: Option<Submission> = None;
     let mut submitted = 0;
@@ -244,7 +244,7 @@ fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u16) {
         cpu.now = Hz(250).now(cpu.now.at + Nanos::from_micros(50));
         idle += 1;
         assert!(idle < IDLE_MAX, "a request was forgotten");
-        let may_go_on = parked.is_none() || crowd.woken[usize::from(thread)].swap(false, Ordering::SeqCst);
+        let may_go_on = parked.is_none() || crowd.woken[thread as usize].swap(false, Ordering::SeqCst);
         if may_go_on && (parked.is_some() || submitted < BIOS) {
             let mut submission = parked.take().unwrap_or_else(|| {
                 let op = [Op::Read, Op::Read, Op::Write, Op::Discard][(seed >> 40) as usize % 4];

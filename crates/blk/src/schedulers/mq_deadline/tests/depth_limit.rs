@@ -3,7 +3,7 @@
 use super::*;
 use crate::bio::BioFlags;
 use crate::elevator::Serialized;
-use crate::ids::{CgroupId, CpuId, IoContextId};
+use crate::ids::CpuId;
 use crate::kernel::Kernel;
 use crate::tags::{Depth, TagBitmap};
 use crate::time::Now;
