@@ -159,7 +159,7 @@ impl Effects {
         bios.clear();
     }
 
-    /// This bio has ended before a request was made of it.
+    /// This bio has ended, of which no request was made.
     pub(crate) fn end_bio(&mut self, bio: Bio, status: Status) {
         if status != Status::Ok {
             self.failed.push((self.ended.len(), status));

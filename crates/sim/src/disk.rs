@@ -1,8 +1,7 @@
 //! A disk: a device with its driver and its queue, and the runs that are waiting to happen.
 
 use hoistway_blk::{
-    ConfigError, Front, HctxId, Instant, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector,
-    kernel_of_front,
+    ConfigError, Front, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector, kernel_of_front,
 };
 use hoistway_device::Preset;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -10,6 +9,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::administration::{Administration, Write};
 use crate::driver::DiskDriver;
+use crate::runs::Runs;
 use crate::throttling::Throttling;
 
 /// One device under test.
@@ -22,8 +22,8 @@ pub(crate) struct Disk {
     pub(crate) administration: Administration,
     /// Limits of cgroups, if there are any.
     pub(crate) throttling: Option<Box<Throttling>>,
-    /// For each hardware queue the run that is set, if any.
-    runs: Vec<PendingRun>,
+    /// The runs of its hardware queues that are set.
+    pub(crate) runs: Runs,
     timer_setting: u32,
     timeout_setting: u32,
     /// How long its workers take to come.
@@ -32,13 +32,6 @@ pub(crate) struct Disk {
 
 /// Keeps the random stream of a disk's workers apart from all others of the seed.
 const WORKER_STREAM: u64 = 0x776f_726b_6572_7300;
-
-#[derive(Clone, Copy, Default)]
-struct PendingRun {
-    setting: u32,
-    /// When it is due.
-    due: Option<Instant>,
-}
 
 /// How the queue of a device is made.
 #[derive(Clone, Debug)]
@@ -116,7 +109,7 @@ impl Disk {
         Ok(Disk {
             driver: DiskDriver::new(preset.build(seed)),
             plug_use: front.generation().plug_use,
-            runs: vec![PendingRun::default(); usize::from(front.hw_queues())],
+            runs: Runs::new(front.hw_queues()),
             timer_setting: 0,
             timeout_setting: 0,
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
@@ -124,25 +117,6 @@ impl Disk {
             administration: Administration::default(),
             front,
         })
-    }
-
-    /// Sets a run of `hctx` for `due`, instead of one that was set before. Answers the number of the setting.
-    pub(crate) fn set_run(&mut self, hctx: HctxId, due: Instant) -> u32 {
-        let run = &mut self.runs[hctx.index()];
-        run.setting = run.setting.wrapping_add(1);
-        run.due = Some(due);
-        run.setting
-    }
-
-    /// When `hctx` is set to run.
-    pub(crate) fn run_due(&self, hctx: HctxId) -> Option<Instant> {
-        self.runs[hctx.index()].due
-    }
-
-    /// Takes the set run of `hctx`, if `setting` is still the one.
-    pub(crate) fn take_run(&mut self, hctx: HctxId, setting: u32) -> bool {
-        let run = &mut self.runs[hctx.index()];
-        run.setting == setting && run.due.take().is_some()
     }
 
     /// A new setting of the scheduler's timer, which makes earlier ones void.

@@ -17,6 +17,7 @@ mod driver;
 mod events;
 mod host;
 mod measure;
+mod runs;
 mod scenario;
 mod simulation;
 mod statistics;

@@ -353,7 +353,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     fn run_hctx(&mut self, disk: u32, hctx: HctxId, setting: u32) {
         let on = &mut self.disks[disk as usize];
-        if !on.take_run(hctx, setting) {
+        if !on.runs.take(hctx, setting) {
             return;
         }
         let cpu = on.front.worker_cpu(hctx);
@@ -572,12 +572,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
     #[inline]
     fn set_run(&mut self, disk: u32, hctx: HctxId, delay: Nanos) {
         let on_its_way = self.now + self.cpus.worker_max();
-        if self.disks[disk as usize].run_due(hctx).is_some_and(|set| set <= on_its_way) {
+        if !self.disks[disk as usize].runs.wants(hctx, on_its_way) {
             return;
         }
         let due = self.worker_runs(disk, hctx) + delay;
         let on = &mut self.disks[disk as usize];
-        let event = Event::of(Kind::RunHctx, disk).about(u32::from(hctx.0)).with_setting(on.set_run(hctx, due));
+        let event = Event::of(Kind::RunHctx, disk).about(u32::from(hctx.0)).with_setting(on.runs.set(hctx, due));
         self.events.push(due, event);
     }
 
@@ -585,7 +585,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn run_all(&mut self, disk: u32, cpu: CpuId, delay: Nanos) {
         let on = &self.disks[disk as usize];
         if on.front.hw_queues() == 1 {
-            if delay == Nanos::ZERO || on.run_due(HctxId(0)).is_none() {
+            if on.runs.wants_with_all(HctxId(0), delay) {
                 self.set_run(disk, HctxId(0), delay);
             }
             return;
@@ -593,7 +593,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut hctxs = std::mem::take(&mut self.hctxs);
         hctxs.extend(on.front.hctxs_of_run_all(cpu));
         for hctx in hctxs.drain(..) {
-            if delay == Nanos::ZERO || self.disks[disk as usize].run_due(hctx).is_none() {
+            if self.disks[disk as usize].runs.wants_with_all(hctx, delay) {
                 self.set_run(disk, hctx, delay);
             }
         }

@@ -16,7 +16,6 @@ mod tests;
 
 use crate::bio::{Bio, BioFlags, Status};
 use crate::check::{Checked, check_bio};
-use crate::effects::Effect;
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
@@ -88,11 +87,11 @@ impl BioQueue {
     /// Hands a bio to the driver, or ends it because it cannot be.
     pub fn submit<D: BioDriver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut bio: Bio) {
         if bio.flags.contains(BioFlags::NOWAIT) && !self.takes_nowait {
-            return cx.effects.push(Effect::EndBio { bio, status: Status::NotSupported });
+            return cx.effects.end_bio(bio, Status::NotSupported);
         }
         // Before there were hardware queues for polling the flag meant nothing.
         if let Checked::Ends(status) = check_bio(&self.rules.limits, !self.generation.queue_types, &mut bio) {
-            return cx.effects.push(Effect::EndBio { bio, status });
+            return cx.effects.end_bio(bio, status);
         }
         cx.probe.event(cx.now, cx.cpu, Event::Queue(&bio));
         if let Some((bio, status)) = cx.driver.submit_bio(cx.now, bio) {
@@ -103,6 +102,6 @@ impl BioQueue {
     /// A bio that the driver had kept has ended.
     pub fn complete<D, P: Probe>(&self, cx: &mut Cx<'_, D, P>, bio: Bio, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::BioComplete(&bio, status));
-        cx.effects.push(Effect::EndBio { bio, status });
+        cx.effects.end_bio(bio, status);
     }
 }
