@@ -92,15 +92,7 @@ impl HctxRun {
     pub(super) fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
         self.stage = match self.stage {
             Stage::Begin => self.begin(queue, cx),
-            Stage::SendLeftovers => {
-                let sent = queue.send(cx, self.hctx, &mut self.list).all_gone;
-                self.careful = true;
-                let go_on = match queue.generation.after_leftovers {
-                    AfterLeftovers::AskIfSent => sent,
-                    AfterLeftovers::AskIfStuck => !sent,
-                };
-                if go_on { self.source(queue) } else { Stage::Done }
-            }
+            Stage::SendLeftovers => self.send_leftovers(queue, cx),
             Stage::Draw => self.draw(queue, cx),
             Stage::SendBatch => self.end_batch(queue, cx, false),
             Stage::TakeAll => {
@@ -134,6 +126,17 @@ impl HctxRun {
         }
     }
 
+    #[inline(never)]
+    fn send_leftovers<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+        let sent = queue.send(cx, self.hctx, &mut self.list).all_gone;
+        self.careful = true;
+        let go_on = match queue.generation.after_leftovers {
+            AfterLeftovers::AskIfSent => sent,
+            AfterLeftovers::AskIfStuck => !sent,
+        };
+        if go_on { self.source(queue) } else { Stage::Done }
+    }
+
     /// Where requests come from when there are no left-overs.
     #[inline]
     fn source<Sh: Sharing>(&mut self, queue: &Queue<Sh>) -> Stage {
@@ -152,6 +155,7 @@ impl HctxRun {
     }
 
     /// Something came into the dispatch list while requests were drawn: start over once, then leave it to a worker.
+    #[cold]
     fn again<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
         if self.restarted {
             queue.run_async(cx, self.hctx);
@@ -161,7 +165,8 @@ impl HctxRun {
         Stage::Begin
     }
 
-    /// Draws one request from the scheduler into the batch.
+    /// Draws one request from the scheduler into the batch, or ends the batch. What usually ends it is looked at here, and
+    /// the rest left to calls: most draws of a busy device end for want of budget.
     #[inline]
     fn draw<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
         if self.left == 0 || !queue.elevator.has_work(self.hctx) {
@@ -174,6 +179,15 @@ impl HctxRun {
         if queue.generation.budget && !cx.driver.get_budget(self.hctx) {
             return self.end_batch(queue, cx, false);
         }
+        self.draw_with_budget(queue, cx)
+    }
+
+    #[inline(never)]
+    fn draw_with_budget<D: Driver, P: Probe, Sh: Sharing>(
+        &mut self,
+        queue: &Queue<Sh>,
+        cx: &mut Cx<'_, D, P>,
+    ) -> Stage {
         let (rq, reason) = queue.elevator.dispatch(cx.now, self.hctx, &mut cx.effects.calls);
         cx.effects.take_calls();
         cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: self.hctx, rq: rq.as_deref(), reason });
@@ -207,7 +221,7 @@ impl HctxRun {
         cx: &mut Cx<'_, D, P>,
         again: bool,
     ) -> Stage {
-        let progress = self.send_batch(queue, cx);
+        let progress = !self.list.is_empty() && self.send_batch(queue, cx);
         if again {
             self.again(queue, cx)
         } else if progress {
@@ -217,12 +231,9 @@ impl HctxRun {
         }
     }
 
-    /// Sends the batch, each request to its own hardware queue. Answers whether there was one and all of it went.
-    #[inline]
+    /// Sends the batch, each request to its own hardware queue. Answers whether all of it went.
+    #[inline(never)]
     fn send_batch<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> bool {
-        if self.list.is_empty() {
-            return false;
-        }
         if self.list.iter().all(|rq| rq.hctx == self.hctx) {
             return queue.send(cx, self.hctx, &mut self.list).all_gone;
         }
@@ -240,6 +251,7 @@ impl HctxRun {
     }
 
     /// Without a scheduler, one by one: the software queues take turns.
+    #[inline(never)]
     fn take_one<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
         let hctx = &queue.hctxs[self.hctx.index()];
         if hctx.has_leftovers() {
