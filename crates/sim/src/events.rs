@@ -108,13 +108,13 @@ struct Entry {
 }
 
 impl Entry {
-    /// Copies word by word: an entry that was just built that way cannot be read as a whole yet.
+    /// Takes its words from registers: a processor cannot read as a whole what was just written word by word.
     #[inline]
-    fn set(&mut self, entry: &Entry) {
-        self.at = entry.at;
-        self.order = entry.order;
-        self.event.kind_and_place = entry.event.kind_and_place;
-        self.event.rest = entry.event.rest;
+    fn set(&mut self, at: u64, order: u64, event: Event) {
+        self.at = at;
+        self.order = order;
+        self.event.kind_and_place = event.kind_and_place;
+        self.event.rest = event.rest;
     }
 
     #[inline]
@@ -146,33 +146,42 @@ impl Lane {
         if self.len == 0 { None } else { self.ring.get(self.head) }
     }
 
-    /// Where an entry of this moment, scheduled last of all, belongs; none if that is too far from the end.
+    /// Whether an entry of this moment, scheduled last of all, belongs at the end.
     #[inline]
-    fn place(&self, at: u64) -> Option<usize> {
+    fn is_last(&self, at: u64) -> bool {
+        self.len == 0 || self.ring[(self.head + self.len - 1) & (self.ring.len() - 1)].at <= at
+    }
+
+    #[inline]
+    fn push_back(&mut self, at: u64, order: u64, event: Event) {
+        if self.len == self.ring.len() {
+            self.grow();
+        }
+        let end = (self.head + self.len) & (self.ring.len() - 1);
+        self.ring[end].set(at, order, event);
+        self.len += 1;
+    }
+
+    /// Lets an entry overtake those that are later. Answers whether they were few enough.
+    fn overtake(&mut self, at: u64, order: u64, event: Event) -> bool {
         let mask = self.ring.len().wrapping_sub(1);
         let mut place = self.len;
         while place > 0 && self.ring[(self.head + place - 1) & mask].at > at {
             place -= 1;
             if self.len - place > OVERTAKES_MAX {
-                return None;
+                return false;
             }
         }
-        Some(place)
-    }
-
-    #[inline]
-    fn insert(&mut self, place: usize, entry: &Entry) {
         if self.len == self.ring.len() {
             self.grow();
         }
         let mask = self.ring.len() - 1;
-        let mut hole = self.len;
-        while hole > place {
-            self.ring[(self.head + hole) & mask] = self.ring[(self.head + hole - 1) & mask];
-            hole -= 1;
+        for hole in (place..self.len).rev() {
+            self.ring[(self.head + hole + 1) & mask] = self.ring[(self.head + hole) & mask];
         }
-        self.ring[(self.head + place) & mask].set(entry);
+        self.ring[(self.head + place) & mask].set(at, order, event);
         self.len += 1;
+        true
     }
 
     #[inline]
@@ -207,27 +216,36 @@ impl EventQueue {
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
         let is_of_device = event.kind_and_place >> 32 <= Kind::Alarm as u64;
-        let entry = Entry { at: at.0, order: self.scheduled, event };
+        let (at, order) = (at.0, self.scheduled);
         self.scheduled += 1;
         let lane = &mut self.lanes[usize::from(is_of_device)];
-        match lane.place(entry.at) {
-            Some(place) => lane.insert(place, &entry),
-            None => self.push_into_heap(&entry),
+        if lane.is_last(at) {
+            lane.push_back(at, order, event);
+        } else {
+            self.push_before_others(usize::from(is_of_device), at, order, event);
         }
     }
 
-    fn push_into_heap(&mut self, entry: &Entry) {
+    #[inline(never)]
+    fn push_before_others(&mut self, lane: usize, at: u64, order: u64, event: Event) {
+        if !self.lanes[lane].overtake(at, order, event) {
+            self.push_into_heap(at, order, event);
+        }
+    }
+
+    fn push_into_heap(&mut self, at: u64, order: u64, event: Event) {
+        let key = Entry { at, order, event }.key();
         let mut hole = self.heap.len();
         self.heap.push(Entry::default());
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
-            if self.heap[parent].key() <= entry.key() {
+            if self.heap[parent].key() <= key {
                 break;
             }
             self.heap[hole] = self.heap[parent];
             hole = parent;
         }
-        self.heap[hole].set(entry);
+        self.heap[hole].set(at, order, event);
     }
 
     /// Takes the earliest event.

@@ -486,7 +486,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     // --- effects ---
 
     /// Carries out what a call into the block layer of `disk` on `cpu` led to: often nothing.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, disk: u32, cpu: CpuId) {
         if !self.disks[disk as usize].driver.schedule.is_empty() {
             self.announce(disk);
@@ -494,12 +494,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if self.effects.has_ended() {
             self.tell_ended();
         }
-        while let Some(effect) = self.effects.pop() {
-            self.carry_out(disk, cpu, effect);
+        if !self.effects.is_empty() {
+            self.carry_out(disk, cpu);
         }
     }
 
     /// Sets events for what a device has announced.
+    #[inline(never)]
     fn announce(&mut self, disk: u32) {
         let driver = &mut self.disks[disk as usize].driver;
         for completion in &driver.schedule.completions {
@@ -516,6 +517,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 
     /// Tells tasks that their bios have ended.
+    #[inline(never)]
     fn tell_ended(&mut self) {
         let Simulation { now, effects, tasks, cpus, events, ios, .. } = self;
         effects.pop_ended(|bio, status| {
@@ -529,34 +531,37 @@ impl<'a, P: Probe> Simulation<'a, P> {
         });
     }
 
-    fn carry_out(&mut self, disk: u32, cpu: CpuId, effect: Effect) {
-        match effect {
-            Effect::EndBio { .. } => unreachable!("bios that have ended come first"),
-            Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
-                Some(disk) => {
+    #[inline(never)]
+    fn carry_out(&mut self, disk: u32, cpu: CpuId) {
+        while let Some(effect) = self.effects.pop() {
+            match effect {
+                Effect::EndBio { .. } => unreachable!("bios that have ended come first"),
+                Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
+                    Some(disk) => {
+                        let at = self.worker_runs(disk, HctxId(0));
+                        self.events.push(at, Event::of(Kind::Release, disk));
+                    }
+                    None => self.wake(waiter.0),
+                },
+                Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
+                Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
+                Effect::KickRequeue => {
                     let at = self.worker_runs(disk, HctxId(0));
-                    self.events.push(at, Event::of(Kind::Release, disk));
+                    self.events.push(at, Event::of(Kind::KickRequeue, disk));
                 }
-                None => self.wake(waiter.0),
-            },
-            Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
-            Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
-            Effect::KickRequeue => {
-                let at = self.worker_runs(disk, HctxId(0));
-                self.events.push(at, Event::of(Kind::KickRequeue, disk));
+                Effect::SetTimer(at) => {
+                    let setting = self.disks[disk as usize].set_timer();
+                    self.events.push(at.max(self.now), Event::of(Kind::Timer, disk).with_setting(setting));
+                }
+                Effect::CancelTimer => {
+                    self.disks[disk as usize].set_timer();
+                }
+                Effect::SetTimeout(at) => {
+                    let setting = self.disks[disk as usize].set_timeout();
+                    self.events.push(at, Event::of(Kind::Timeout, disk).with_setting(setting));
+                }
+                Effect::RunOther { .. } => unreachable!("every disk has its own tags"),
             }
-            Effect::SetTimer(at) => {
-                let setting = self.disks[disk as usize].set_timer();
-                self.events.push(at.max(self.now), Event::of(Kind::Timer, disk).with_setting(setting));
-            }
-            Effect::CancelTimer => {
-                self.disks[disk as usize].set_timer();
-            }
-            Effect::SetTimeout(at) => {
-                let setting = self.disks[disk as usize].set_timeout();
-                self.events.push(at, Event::of(Kind::Timeout, disk).with_setting(setting));
-            }
-            Effect::RunOther { .. } => unreachable!("every disk has its own tags"),
         }
     }
 

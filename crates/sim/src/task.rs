@@ -338,6 +338,12 @@ impl Task {
     /// Begins the submission of the next I/O of the running system call, if there is one.
     #[inline]
     fn begin_submission(&mut self) -> bool {
+        // Asked far more often than there is one.
+        !self.batch.is_empty() && self.begin_next_of_batch()
+    }
+
+    #[inline(never)]
+    fn begin_next_of_batch(&mut self) -> bool {
         let Some(slot) = self.batch.pop_front() else { return false };
         self.called.push(slot);
         let device = self.slots[slot as usize].device;
