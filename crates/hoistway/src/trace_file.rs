@@ -128,6 +128,15 @@ fn header(scenario: &Scenario<'_>, specs: &[RunSpec], job_file: &str) -> Header 
         clone: process.clone,
         dev: process.files.first().copied().unwrap_or_default(),
     });
+    // Flushers have the I/O contexts after those of all processes.
+    let count = scenario.workload.processes.len() as u32;
+    let is_buffered = scenario.workload.processes.iter().any(|process| !process.direct);
+    let flushers = (0..scenario.devices.len() as u32).filter(|_| is_buffered).map(|dev| ProcessHeader {
+        process: count + dev,
+        job: "(write-back)".to_owned(),
+        clone: 0,
+        dev,
+    });
     Header {
         format: FORMAT.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -137,6 +146,6 @@ fn header(scenario: &Scenario<'_>, specs: &[RunSpec], job_file: &str) -> Header 
         cpus: u32::from(scenario.queue.cpus),
         seed: specs.first().map_or(0, |spec| spec.seed),
         runs: runs.collect(),
-        processes: processes.collect(),
+        processes: processes.chain(flushers).collect(),
     }
 }

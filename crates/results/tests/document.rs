@@ -51,6 +51,7 @@ fn document() -> ResultsDocument {
             wall_seconds: 0.25,
             cpu_us_per_io: None,
             disks: Vec::new(),
+            page_cache: None,
             jobs: JobSummary::from_processes(&processes),
             fio: Output::from_processes(
                 &[],

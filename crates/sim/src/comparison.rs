@@ -78,6 +78,7 @@ pub fn watched<P: Probe>(
         wall_seconds,
         cpu_us_per_io: None,
         disks,
+        page_cache: result.page_cache.clone(),
         jobs: JobSummary::from_processes(&result.processes),
         fio: Output::from_processes(&scenario.workload.global_options, &result.processes, &parameters),
     };

@@ -199,6 +199,15 @@ impl Cpus {
         if on.waiting.is_empty() { None } else { self.set(task.cpu) }
     }
 
+    /// A task that runs copies for so long. Answers when it goes on, if nobody else has its CPU then.
+    pub(crate) fn copies(&mut self, now: Instant, task: &mut Task, time: Nanos) -> Instant {
+        task.charge(now, time);
+        let submit = self.submit;
+        let on = self.on(task.cpu);
+        on.free_at = on.free_at.max(now) + time;
+        on.free_at + submit
+    }
+
     fn set(&mut self, cpu: CpuId) -> Option<Instant> {
         let submit = self.submit;
         let on = self.on(cpu);

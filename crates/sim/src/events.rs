@@ -41,9 +41,11 @@ pub(crate) enum Kind {
     Write,
     /// Somebody looks whether what was written to a disk's queue can be done.
     Administer,
+    /// The flusher of a disk comes, or looks for old pages: disk and which.
+    WriteBack,
 }
 
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 13] = [
     Kind::Complete,
     Kind::Alarm,
     Kind::Run,
@@ -56,6 +58,7 @@ const KINDS: [Kind; 12] = [
     Kind::Timeout,
     Kind::Write,
     Kind::Administer,
+    Kind::WriteBack,
 ];
 
 impl Event {

@@ -4,7 +4,8 @@
 //! * Independent runs go side by side over all cores; one run is single-threaded.
 //!
 //! The way of time: `events` (the queue) and `clock`, `host` and `cpu` (what reacting costs), `task` (what a process does),
-//! `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile), `disk` and `driver` (what is below the block layer),
+//! `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile),
+//! `page_cache` (for I/O that is not direct), `disk` and `driver` (what is below the block layer),
 //! `measure` and `statistics` (what comes out), `scenario` (what goes in), `simulation` (the loop).
 
 mod administration;
@@ -17,6 +18,7 @@ mod driver;
 mod events;
 mod host;
 mod measure;
+mod page_cache;
 mod runs;
 mod scenario;
 mod simulation;

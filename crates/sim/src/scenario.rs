@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use hoistway_blk::{AttributeError, ConfigError, Nanos, StoreError};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
+use hoistway_results::document::PageCacheSummary;
 use hoistway_workload::{JobFileError, Workload};
 
 use crate::disk::QueueSettings;
@@ -89,6 +90,8 @@ pub struct RunResult {
     pub ios: u64,
     /// Writes to files of `queue/` during the run that were refused, and why.
     pub refused: Vec<String>,
+    /// What the page cache did, if a process used it.
+    pub page_cache: Option<PageCacheSummary>,
     /// Whether the run was cancelled before its end.
     pub partial: bool,
 }

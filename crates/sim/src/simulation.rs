@@ -1,5 +1,7 @@
 //! The event loop: tasks, queues and devices in virtual time.
 
+mod buffered;
+
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
@@ -14,6 +16,7 @@ use crate::clock::TickClock;
 use crate::cpu::{Cpus, Turn};
 use crate::disk::Disk;
 use crate::events::{Event, EventQueue, Kind};
+use crate::page_cache::{PageCache, disk_of_flusher, is_cached};
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::task::{Next, Placement, Task, task_of};
 use crate::throttling::{Throttling, disk_of, worker};
@@ -56,6 +59,8 @@ struct Simulation<'a, P> {
     /// What is written while the load runs.
     writes: &'a [Write],
     tasks: Vec<Task>,
+    /// If a process needs it.
+    page_cache: Option<Box<PageCache>>,
     phase: u32,
     running: u32,
     ios: u64,
@@ -120,6 +125,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
             hctxs: Vec::new(),
             effects,
+            page_cache: PageCache::of(scenario.workload, &disks, scenario.host.memory_bytes).map(Box::new),
             disks,
             cgroups,
             writes: &scenario.queue.writes,
@@ -137,6 +143,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         for (index, write) in self.writes.iter().enumerate() {
             self.events.push(Instant::ZERO + write.at, Event::of(Kind::Write, index as u32));
         }
+        self.set_flushers();
         self.start_phase();
         'time: while self.running > 0 {
             let Some((at, event)) = self.events.pop() else { break };
@@ -160,6 +167,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             simulated: Nanos(now.0),
             ios: self.ios,
             refused: self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect(),
+            page_cache: self.page_cache.map(|cache| cache.into_summary()),
             partial,
         };
         (result, self.probe)
@@ -276,6 +284,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
             }
             Kind::Administer => self.administer(place),
+            Kind::WriteBack => self.write_back(place, setting),
         }
     }
 
@@ -376,6 +385,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
             match next {
                 Next::Submit => {
                     submissions += 1;
+                    if task.is_buffered {
+                        self.call_page_cache(disk, number);
+                        return submissions;
+                    }
                     let now = self.clock.now;
                     if self.disks[disk as usize].throttling.is_some() && self.is_throttled(disk, number) {
                         continue;
@@ -519,12 +532,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Tells tasks that their bios have ended.
     #[inline(never)]
     fn tell_ended(&mut self) {
-        let Simulation { now, effects, tasks, cpus, events, ios, .. } = self;
+        let Simulation { now, effects, tasks, cpus, events, ios, page_cache, .. } = self;
         effects.pop_ended(|bio, status| {
+            *ios += 1;
+            if is_cached(bio) {
+                return buffered::bio_ended(*now, page_cache, bio, status, tasks, cpus, events);
+            }
             let task = &mut tasks[task_of(bio) as usize];
             task.bio_ended(bio, status);
             task.charge(*now, cpus.completion());
-            *ios += 1;
             if task.can_reap() {
                 wake(*now, task, cpus, events);
             }
@@ -541,7 +557,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         let at = self.worker_runs(disk, HctxId(0));
                         self.events.push(at, Event::of(Kind::Release, disk));
                     }
-                    None => self.wake(waiter.0),
+                    None => match disk_of_flusher(waiter, self.disks.len()) {
+                        Some(disk) => self.set_flusher(disk),
+                        None => self.wake(waiter.0),
+                    },
                 },
                 Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
                 Effect::RunAll { delay } => self.run_all(disk, cpu, delay),

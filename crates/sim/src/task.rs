@@ -56,6 +56,8 @@ pub(crate) struct Task {
     pub(crate) submission: FrontSubmission,
     /// The other disks that it uses.
     others: Vec<Line>,
+    /// Its I/O goes through the page cache.
+    pub(crate) is_buffered: bool,
     /// Which of the process's devices `disk` is.
     device: u8,
     /// The submission sleeps for a tag.
@@ -182,6 +184,7 @@ impl Task {
             called: Vec::with_capacity(depth as usize),
             submission: first.map_or_else(|| submission(disk), |line| line.submission),
             others: lines.collect(),
+            is_buffered: !process.direct,
             device: 0,
             is_parked: false,
             is_draining: false,

@@ -135,6 +135,15 @@ impl IoPlan {
         Ok(Generator::new(self, &regions?, seed))
     }
 
+    /// What of a device, by its place in [`Process::files`](crate::Process::files), its files without a name take, in bytes;
+    /// none if it uses the device itself.
+    #[must_use]
+    pub fn own_bytes(&self, device: usize) -> Option<std::ops::Range<u64>> {
+        let on_it = self.files.iter().filter(|file| usize::from(file.device) == device);
+        let own = on_it.filter_map(|file| file.own).map(|own| (own.start_bytes, own.start_bytes + own.bytes));
+        own.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).map(|(start, end)| start..end)
+    }
+
     /// The smallest block that it reads, writes or trims, in bytes.
     #[must_use]
     pub fn block_bytes_min(&self) -> u32 {

@@ -76,7 +76,7 @@ pub struct Process {
     pub options: Arc<[(String, String)]>,
     /// How it issues I/O.
     pub engine: Engine,
-    /// I/Os that it keeps in flight, at least 1; always 1 with a synchronous engine.
+    /// I/Os that it keeps in flight, at least 1; always 1 with a synchronous engine, or if its I/O is not direct.
     pub iodepth: u32,
     /// I/Os that it submits at once, 1 to `iodepth`.
     pub submit_batch: u32,
@@ -86,8 +86,10 @@ pub struct Process {
     pub complete_max: u32,
     /// Once full, it lets its queue drain to this before it submits again; `iodepth` for no such pause.
     pub iodepth_low: u32,
-    /// Whether it bypasses the page cache: always true for now.
+    /// Whether it bypasses the page cache. If not, it has one I/O in flight: see `iodepth`.
     pub direct: bool,
+    /// Whether it drops what the page cache has of its files before its first I/O.
+    pub invalidate: bool,
     /// Whether each write must be durable before it completes.
     pub write_sync: WriteSync,
     /// Whether it flushes its devices at its end, as part of its run time (`end_fsync`).

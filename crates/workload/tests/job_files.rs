@@ -169,6 +169,30 @@ fn a_synchronous_engine_says_that_it_has_no_depth() {
 }
 
 #[test]
+fn io_that_is_not_direct_has_a_depth_of_one_and_is_told_of_once() {
+    const SKETCH: &str = "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch, and \
+                          has no wbt, with which Linux holds write-back up below all schedulers but bfq and cfq: see \
+                          docs/page-cache.md.";
+    let workload =
+        valid("[global]\nfilename=x\niodepth=32\n[a]\nioengine=libaio\n[b]\nioengine=io_uring\nbuffered=1\n");
+    let depths = [
+        "[a] ioengine=libaio without direct=1 has one I/O in flight as in Linux: iodepth=32 becomes 1.",
+        "[b] ioengine=io_uring without direct=1 has one I/O in flight here, unlike in Linux: iodepth=32 becomes 1.",
+    ];
+    assert_eq!(workload.notices, [SKETCH, depths[0], depths[1]]);
+    for process in &workload.processes {
+        assert_eq!((process.direct, process.iodepth, process.submit_batch, process.complete_max), (false, 1, 1, 1));
+    }
+}
+
+#[test]
+fn the_files_of_a_process_without_filename_have_a_place_of_their_own() {
+    let workload = valid("[a]\nsize=10000\nnrfiles=2\nbs=512\nnumjobs=2\n[b]\nfilename=x\n");
+    let places: Vec<_> = workload.processes.iter().map(|process| process.plan.own_bytes(0)).collect();
+    assert_eq!(places, [Some(0..8192 + 4608), Some(16384..24576 + 4608), None]);
+}
+
+#[test]
 fn priorities_are_what_fio_sets() {
     let priority = |options: &str| process(options).io_priority;
     assert_eq!(priority(""), None);
@@ -358,14 +382,6 @@ fn faults_of_the_whole_file_are_told() {
         ("[global]\nbs=4k\n", "jobs.fio: no jobs are defined (add a job section)"),
         ("bs=4k\n", "jobs.fio:1: \"bs=4k\" stands outside of any section (put it after a [job] or [global] line)"),
         ("\u{1}\u{2}\u{0}", "jobs.fio: this is not a text file (a fio job file is expected)"),
-        (
-            "[a]\nfilename=x\n",
-            "jobs.fio:1: [a] direct: buffered I/O is not modelled, and it is fio's default (set direct=1)",
-        ),
-        (
-            "[a]\nbuffered=1\n",
-            "jobs.fio:2: [a] buffered: buffered I/O is not modelled, and it is fio's default (set direct=1)",
-        ),
         (
             "[a]\ndirect=1\n",
             "jobs.fio:1: [a] size: the job has no filename, so its size must be given in bytes (set filename to the device, or size to the bytes of each process)",

@@ -7,7 +7,7 @@ use crate::attributes::AttributeError;
 use crate::bio::Op;
 use crate::cgroup_stats::CgroupStats;
 use crate::disk_stats::{DiskStats, IoCounts};
-use crate::effects::Effects;
+use crate::effects::{Effect, Effects};
 use crate::ids::{CgroupId, CpuId, Sector, Waiter};
 use crate::io_max::{Charge, IoMax, THROTTLE_SLICE, Throttle};
 use crate::queue::{Queue, QueueConfig, Submission};

@@ -34,6 +34,33 @@ fn each_file_of_a_job_is_a_device_that_may_be_named() {
 }
 
 #[test]
+fn a_load_without_direct_io_runs_with_a_notice_and_the_memory_that_is_asked_for() {
+    let folder = tempdir().unwrap();
+    let job = "[a]\nfilename=/dev/sda\nrw=randread\nsize=64m\nloops=2\nioengine=libaio\niodepth=4\n";
+    fs::write(folder.path().join("load.fio"), job).unwrap();
+    let run = |memory: &str| -> Value {
+        let mut command = hoistway();
+        let arguments = ["compare", "load.fio", "--schedulers", "none", "--format", "json", "--memory", memory];
+        serde_json::from_str(&succeeded(command.current_dir(folder.path()).args(arguments))).unwrap()
+    };
+    let document = run("1G");
+    assert_eq!(document["host"]["memory_bytes"].as_u64(), Some(1 << 30));
+    let notices = document["notices"].to_string();
+    assert!(notices.contains("a page cache that is a sketch") && notices.contains("iodepth=4 becomes 1"), "{notices}");
+    let read = |document: &Value| {
+        let cache = &document["runs"][0]["page_cache"];
+        cache["missed_bytes"].as_u64().unwrap() + cache["read_ahead_bytes"].as_u64().unwrap()
+    };
+    assert_eq!(read(&document), 64 << 20);
+    assert!(read(&run("16m")) > 100 << 20);
+    for wrong in ["4", "1k", "4Q", "lots", "17T", "-1"] {
+        let memory = format!("--memory={wrong}");
+        let expected = ["--memory", "expected a size from 16M to 16T, such as 4G"];
+        refused(folder.path(), &["compare", "load.fio", &memory], &expected);
+    }
+}
+
+#[test]
 fn a_log_is_replayed_with_its_pauses() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("load.fio"), "[a]\ndirect=1\nread_iolog=recorded.log\nbs=8k\n").unwrap();

@@ -81,11 +81,6 @@ fn a_value_that_cannot_be() {
 }
 
 #[test]
-fn buffered_io_which_is_not_modelled() {
-    job_refused("[job]\nfilename=/dev/sda\n", &["load.fio:1:", "set direct=1"]);
-}
-
-#[test]
 fn an_empty_job_file() {
     job_refused("", &["load.fio:", "no jobs", "[name]"]);
     job_refused("; only a comment\n\n", &["load.fio:", "no jobs"]);

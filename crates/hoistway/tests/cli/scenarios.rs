@@ -59,6 +59,25 @@ fn every_page_says_what_to_look_at_and_tries_commands_that_exist() {
 }
 
 #[test]
+fn a_buffered_copy_freezes_the_desktop_under_none_and_hardly_under_bfq() {
+    let arguments =
+        ["compare", "desktop-freeze", "--schedulers", "none,noop,bfq,cfq", "--runtime", "20s", "--format", "json"];
+    let document: Value = serde_json::from_str(&printed(&arguments)).unwrap();
+    let mean_ms = |scheduler: &str| {
+        let runs = document["runs"].as_array().unwrap();
+        let run = runs.iter().find(|run| run["scheduler"] == scheduler).unwrap();
+        assert!(run["page_cache"]["written_back_bytes"].as_u64() > Some(1 << 30), "{scheduler}");
+        let jobs = run["fio"]["jobs"].as_array().unwrap();
+        let job = jobs.iter().find(|job| job["jobname"] == "interactive").unwrap();
+        job["read"]["lat_ns"]["mean"].as_f64().unwrap() / 1e6
+    };
+    let [none, noop, bfq, cfq] = ["none", "noop", "bfq", "cfq"].map(mean_ms);
+    // A freeze, and no standstill: tags are not handed over, but whoever waits for one gets it before long.
+    assert!(none < 1000.0 && noop < 1000.0, "none {none} ms, noop {noop}");
+    assert!(none > 5.0 * bfq && none > 10.0 * cfq && noop > none, "none {none} ms, noop {noop}, bfq {bfq}, cfq {cfq}");
+}
+
+#[test]
 fn the_job_file_of_a_scenario_can_be_had_alone_and_runs_as_a_file() {
     let folder = tempdir().unwrap();
     let job = printed(&["scenarios", "boot", "--job"]);

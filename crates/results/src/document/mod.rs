@@ -1,6 +1,7 @@
 //! The result document: runs with everything needed to repeat and to render them again.
 
 mod disk;
+mod page_cache;
 mod statistics;
 mod summary;
 
@@ -11,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::fio;
 
 pub use disk::{CgroupIoSummary, DiskSummary};
+pub use page_cache::PageCacheSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 pub use summary::{DirectionSummary, JobSummary, LatencySummary, SeriesSummary};
 
@@ -91,6 +93,9 @@ pub struct Run {
     /// Statistics of the devices, if they were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskSummary>,
+    /// What the page cache did, if a job used it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<PageCacheSummary>,
     /// The figures of the comparison table, one entry for each job of the job file.
     #[serde(default)]
     pub jobs: Vec<JobSummary>,

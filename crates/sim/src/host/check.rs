@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::IDLE_STATES_MAX;
+use super::{Host, IDLE_STATES_MAX};
 
 /// The longest time: a second is far more than anything here takes, and finds slips of units.
 const NS_MAX: u64 = 1_000_000_000;
@@ -17,6 +17,7 @@ const CPUS_MAX: u64 = 1024;
 enum Kind {
     Text,
     Cpus,
+    Memory,
     Time,
     Span,
     Steps,
@@ -24,10 +25,11 @@ enum Kind {
 }
 
 /// The keys, and whether they must be there.
-const KEYS: [(&str, Kind, bool); 9] = [
+const KEYS: [(&str, Kind, bool); 10] = [
     ("name", Kind::Text, true),
     ("description", Kind::Text, true),
     ("cpus", Kind::Cpus, false),
+    ("memory_bytes", Kind::Memory, false),
     ("submit_ns", Kind::Time, true),
     ("complete_ns", Kind::Time, true),
     ("wake_ns", Kind::Span, true),
@@ -41,6 +43,9 @@ impl Kind {
         match self {
             Kind::Text => "a text that is not empty, in quotes".to_owned(),
             Kind::Cpus => format!("a whole number from 1 to {CPUS_MAX}"),
+            Kind::Memory => {
+                format!("a whole number of bytes from {} to {}", Host::MEMORY_BYTES.start(), Host::MEMORY_BYTES.end())
+            }
             Kind::Time => format!("a whole number of nanoseconds from 0 to {NS_MAX}"),
             Kind::Span => {
                 format!("two whole numbers of nanoseconds from 0 to {NS_MAX}, [least, most], the least first")
@@ -54,13 +59,14 @@ impl Kind {
     }
 
     fn is_number(self) -> bool {
-        matches!(self, Kind::Cpus | Kind::Time | Kind::Span | Kind::Steps)
+        matches!(self, Kind::Cpus | Kind::Memory | Kind::Time | Kind::Span | Kind::Steps)
     }
 
     fn allows(self, value: &DeValue<'_>) -> bool {
         match (self, value) {
             (Kind::Text, DeValue::String(text)) => !text.trim().is_empty(),
             (Kind::Cpus, number) => whole(number).is_some_and(|n| (1..=CPUS_MAX).contains(&n)),
+            (Kind::Memory, number) => whole(number).is_some_and(|n| Host::MEMORY_BYTES.contains(&n)),
             (Kind::Time, number) => whole(number).is_some_and(|n| n <= NS_MAX),
             (Kind::Span, ends) => pair(ends).is_some_and(|(least, most)| least <= most && most <= NS_MAX),
             (Kind::Steps, DeValue::Array(steps)) => {

@@ -27,6 +27,9 @@ pub struct Host {
     /// CPUs, if nobody says how many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u16>,
+    /// Memory, all of which is page cache, bytes.
+    #[serde(default = "memory_bytes")]
+    pub memory_bytes: u64,
     /// CPU time of the submission of one I/O, ns.
     pub submit_ns: u64,
     /// CPU time of one completion, ns.
@@ -41,6 +44,11 @@ pub struct Host {
     /// Where the numbers come from, by their keys.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
+}
+
+/// Memory of a host whose profile does not say: 4 GiB.
+fn memory_bytes() -> u64 {
+    4 << 30
 }
 
 /// Why there is no host profile.
@@ -69,6 +77,8 @@ pub enum HostError {
 impl Host {
     /// The profile of whoever names none.
     pub const DEFAULT: &str = "server";
+    /// The memory that a host may have, bytes: 16 MiB to 16 TiB.
+    pub const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
 
     /// Reads a profile. `file_name` is only for the error.
     ///
@@ -144,6 +154,10 @@ mod tests {
                 "my.toml:7: `idle_ns` is a list; expected at most 4 times",
             ),
             (format!("{RIGHT}cpus = 0\n"), "my.toml:7: `cpus` is 0; expected a whole number from 1 to 1024"),
+            (
+                format!("{RIGHT}memory_bytes = 4096\n"),
+                "my.toml:7: `memory_bytes` is 4096; expected a whole number of bytes",
+            ),
             (format!("{RIGHT}[sources]\nwoke_ns = \"?\"\n"), "my.toml:8: `sources.woke_ns` is not the key of a number"),
             (format!("{RIGHT}["), "my.toml:7:"),
         ];

@@ -205,6 +205,7 @@ impl Builder<'_> {
                 complete_max: depth.complete_max,
                 iodepth_low: depth.iodepth_low,
                 direct: settings.direct,
+                invalidate: settings.invalidate,
                 write_sync: settings.write_sync,
                 end_fsync: settings.end_fsync || settings.fsync_on_close,
                 runtime: (settings.runtime > Nanos::ZERO).then_some(settings.runtime),

@@ -50,7 +50,6 @@ impl JobContext<'_> {
 /// Checks the job, and says which I/Os it asks for.
 pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
     let s = context.settings;
-    buffering(context)?;
     rates(context)?;
     let sizes = [sizes(context, 0)?, sizes(context, 1)?, sizes(context, 2)?];
     let mut align = [0, 1, 2].map(|lane| u64::from(sizes[lane].min()));
@@ -105,14 +104,6 @@ pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
         verify_backlog: verify_backlog(context, random_map)?,
         sync_every: [s.fsync as u32, s.fdatasync as u32],
     })
-}
-
-fn buffering(context: &JobContext<'_>) -> Result<(), JobFileError> {
-    if context.settings.direct {
-        return Ok(());
-    }
-    let option = if context.given("buffered").is_some() { "buffered" } else { "direct" };
-    Err(context.error(option, "buffered I/O is not modelled, and it is fio's default").hinting("set direct=1"))
 }
 
 /// Writes after which what they wrote is read again, if it is at all.
@@ -214,7 +205,9 @@ fn whole_sectors(context: &JobContext<'_>, option: &str, bytes: u64) -> Result<(
         return Ok(());
     }
     let message = format!("{bytes} bytes are not a multiple of a sector of 512");
-    Err(context.error(option, &message).hinting("direct I/O needs whole sectors"))
+    let why =
+        if context.settings.direct { "direct I/O needs whole sectors" } else { "only whole sectors are modelled" };
+    Err(context.error(option, &message).hinting(why))
 }
 
 /// The block sizes of direction `lane`: those of bssplit, or else of bsrange, or else bs, as in fio.
@@ -327,7 +320,7 @@ pub(crate) struct Depth {
 }
 
 pub(crate) fn depth(s: &Settings) -> Depth {
-    let iodepth = if s.engine.is_asynchronous() { s.iodepth } else { 1 };
+    let iodepth = if s.engine.is_asynchronous() && s.direct { s.iodepth } else { 1 };
     let within = |value: i64| if value == 0 || value > iodepth { iodepth } else { value };
     let complete_min = s.iodepth_batch_complete_min.min(iodepth);
     Depth {

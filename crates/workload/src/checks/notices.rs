@@ -5,7 +5,7 @@ use crate::error::printable;
 use crate::generator::{RandomGenerator, Sizes};
 use crate::plan::JobPlan;
 use crate::settings::Modifier;
-use crate::workload::RateProcess;
+use crate::workload::{Engine, RateProcess};
 
 /// Tells of options that are given but have no effect, with fio as here.
 pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn FnMut(String)) {
@@ -24,6 +24,20 @@ pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn F
     }
     if !s.engine.is_asynchronous() && s.iodepth > 1 {
         tell(format!("[{name}] ioengine={} is synchronous: iodepth={} becomes 1.", s.engine.name(), s.iodepth));
+    }
+    if !s.direct {
+        tell(
+            "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch, and has no wbt, \
+             with which Linux holds write-back up below all schedulers but bfq and cfq: see docs/page-cache.md."
+                .to_owned(),
+        );
+        if s.engine.is_asynchronous() && s.iodepth > 1 {
+            let like = if s.engine == Engine::Libaio { "as in Linux" } else { "here, unlike in Linux" };
+            let (engine, depth) = (s.engine.name(), s.iodepth);
+            tell(format!(
+                "[{name}] ioengine={engine} without direct=1 has one I/O in flight {like}: iodepth={depth} becomes 1."
+            ));
+        }
     }
     if !s.replay.logs.is_empty() {
         replay_notices(context, name.as_ref(), tell);

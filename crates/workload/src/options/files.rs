@@ -68,6 +68,12 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "How I/O is issued; the synchronous engines have a depth of 1",
     ),
     OptionSpec::new("direct", "0", Setter::Bool(|s, on| s.direct = on), "Bypass the page cache (O_DIRECT)"),
+    OptionSpec::new(
+        "invalidate",
+        "1",
+        Setter::Bool(|s, on| s.invalidate = on),
+        "Drop what the page cache has of the files before the first I/O, unless direct is set",
+    ),
     OptionSpec::new("buffered", "1", Setter::Bool(|s, on| s.direct = !on), "The opposite of direct"),
     OptionSpec::new(
         "kb_base",

@@ -25,7 +25,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ignored("create_on_open", "Create files when they are opened"),
     ignored("allow_file_create", "Whether files may be created"),
     ignored("allow_mounted_write", "Whether mounted devices may be written"),
-    ignored("invalidate", "Drop the page cache first"),
     ignored("unlink", "Remove files in the end"),
     ignored("unlink_each_loop", "Remove files after each loop"),
     ignored("write_hint", "Expected life time of the data"),
@@ -80,7 +79,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     told("sqthread_poll_cpu", "CPU of that kernel thread", SUBMISSION),
     told("force_async", "Submit from kernel threads", SUBMISSION),
     told("nowait", "Fail instead of waiting", "a submission that finds no tag waits for one"),
-    told("uncached", "Leave no pages in the cache", "there is no page cache"),
+    told("uncached", "Leave no pages in the cache", "the page cache keeps what it has room for"),
     // Failures.
     told("rate_min", "Fail below this rate", UNCHECKED).alias(&["ratemin"]),
     told("rate_iops_min", "Fail below this rate", UNCHECKED),

@@ -71,6 +71,9 @@ pub(crate) struct Arguments {
     /// CPUs of the host. [default: what the profile says, or 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) cpus: Option<u16>,
+    /// Memory of the host, all of it page cache for jobs without direct=1: 512M, 4G. [default: what the profile says, or 4G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub(super) memory: Option<u64>,
     /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(super) runtime: Option<Nanos>,
@@ -107,6 +110,23 @@ pub(crate) struct Arguments {
 /// As [`parse_time`], or 0.
 fn parse_ramp(text: &str) -> Result<Nanos, String> {
     if text == "0" { Ok(Nanos::ZERO) } else { parse_time(text) }
+}
+
+/// Bytes of memory.
+fn parse_memory(text: &str) -> Result<u64, String> {
+    let expected = || "expected a size from 16M to 16T, such as 4G".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return Err(expected()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes.filter(|bytes| Host::MEMORY_BYTES.contains(bytes)).ok_or_else(expected)
 }
 
 pub(super) fn parse_time(text: &str) -> Result<Nanos, String> {

@@ -44,15 +44,14 @@ pub(super) fn read_job(path: Option<&Path>) -> Result<Load> {
     Ok(Load { text: input::text(path, &expected)?, name, scenario: None })
 }
 
-pub(super) fn parse_job(text: &str, name: &str, cpus: u16) -> Result<Workload> {
-    let memory_mib = 16 * 1024;
+pub(super) fn parse_job(text: &str, name: &str, cpus: u16, memory_bytes: u64) -> Result<Workload> {
     let environment = Environment {
         variable: &|name| std::env::var(name).ok(),
         include: &input::included,
         log: &input::log,
         cpus: u32::from(cpus),
         page_bytes: 4096,
-        memory_mib,
+        memory_mib: memory_bytes >> 20,
     };
     Ok(Workload::parse(text, name, &environment)?)
 }

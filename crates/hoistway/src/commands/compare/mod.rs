@@ -39,8 +39,8 @@ pub(crate) use self::devices::device_named;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let load = load::read_job(arguments.job.as_deref())?;
-    let (host, cpus) = host::choose(&arguments.host, arguments.cpus)?;
-    let mut workload = load::parse_job(&load.text, &load.name, cpus)?;
+    let (host, cpus) = host::choose(&arguments.host, arguments.cpus, arguments.memory)?;
+    let mut workload = load::parse_job(&load.text, &load.name, cpus, host.memory_bytes)?;
     load::override_ramp(&mut workload, arguments.ramp);
     if arguments.fio_logs.is_some() {
         fio_logs::wanted(&mut workload);

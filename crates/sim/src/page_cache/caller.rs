@@ -1,0 +1,246 @@
+//! An I/O of a process that is not direct.
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{Bio, BioFlags, Cx, Front, Instant, Local, Nanos, Op, Probe, Status, Submitted};
+use hoistway_workload::Process;
+
+use super::read_ahead::{ReadAhead, WINDOW_PAGES_MAX};
+use super::{PAGE_BYTES, PAGE_SECTORS, PageCache, PageRange, Purpose, bio, sectors_of};
+use crate::disk::Disk;
+use crate::driver::DiskDriver;
+use crate::task::Task;
+use crate::throttling::Throttling;
+
+/// What copying a page between the cache and a process takes: 10 GB/s, about what a core does. Assumed.
+const COPY_NS: u64 = 400;
+
+/// What comes of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// It is over, for so much CPU time.
+    Done(Nanos),
+    /// It sleeps for a tag.
+    Parked,
+    /// It waits for pages, for the device, or until less of the memory is dirty.
+    Waits,
+}
+
+/// A process, as the page cache knows it.
+pub(super) struct Caller {
+    files: Vec<File>,
+    /// Its first I/O drops what is in memory of its files.
+    invalidates: bool,
+    /// The I/O that it is in.
+    wish: Option<Bio>,
+    /// What it waits for; see the head of the module.
+    left: u32,
+    /// Flights that it has still to put forward.
+    todo: VecDeque<u32>,
+    /// Where it has still to look for dirty pages.
+    write_back: Option<PageRange>,
+    /// It flushes the device when all that it has written is there.
+    needs_flush: bool,
+    /// One of its bios sleeps for a tag.
+    is_parked: bool,
+    status: Status,
+}
+
+/// What a process has of a disk: all of it, or the part with its own files.
+struct File {
+    disk: usize,
+    pages: PageRange,
+    disk_sectors: u64,
+    read_ahead: ReadAhead,
+}
+
+impl Caller {
+    pub(super) fn new(process: &Process, disks: &[Disk]) -> Self {
+        let file = |(device, &disk): (usize, &u32)| {
+            let disk_sectors = disks[disk as usize].driver.device.shape().capacity_sectors;
+            let own = process.plan.own_bytes(device).unwrap_or(0..disk_sectors * 512);
+            let pages = PageRange { first: own.start / PAGE_BYTES, end: own.end.div_ceil(PAGE_BYTES) };
+            File { disk: disk as usize, pages, disk_sectors, read_ahead: ReadAhead::default() }
+        };
+        Caller {
+            files: process.files.iter().enumerate().map(file).collect(),
+            invalidates: process.invalidate,
+            wish: None,
+            left: 0,
+            todo: VecDeque::new(),
+            write_back: None,
+            needs_flush: false,
+            is_parked: false,
+            status: Status::Ok,
+        }
+    }
+
+    /// Something that it waits for has ended. Answers whether that was the last.
+    pub(super) fn saw_end(&mut self, status: Status) -> bool {
+        if status != Status::Ok {
+            self.status = status;
+        }
+        self.left -= 1;
+        self.left == 0
+    }
+
+    /// It has waited for long enough: its I/O ends, or it has a flush to put forward.
+    pub(super) fn go_on(&mut self, task: &mut Task) {
+        if self.needs_flush {
+            task.park();
+        } else if let Some(wish) = self.wish.take() {
+            task.bio_ended(&wish, std::mem::take(&mut self.status));
+        }
+    }
+}
+
+impl PageCache {
+    /// Takes the I/O that a task has begun to submit, or goes on with it, as far as it gets.
+    pub(crate) fn call<P: Probe>(
+        &mut self,
+        cx: &mut Cx<'_, DiskDriver, P>,
+        front: &Front<Local>,
+        mut throttling: Option<&mut Throttling>,
+        task: &mut Task,
+    ) -> Call {
+        let (number, disk) = (task.number, task.disk as usize);
+        let caller = &mut self.callers[number as usize];
+        let is_under_way = caller.wish.is_some();
+        if !caller.is_parked {
+            caller.left += 1;
+        }
+        if !is_under_way {
+            let Some(wish) = task.submission.withdraw() else { return Call::Waits };
+            self.begin(cx.now.at, number, disk, &wish);
+            self.callers[number as usize].wish = Some(wish);
+        }
+        loop {
+            if !std::mem::take(&mut self.callers[number as usize].is_parked) {
+                let Some(bio) = self.next_bio(number, disk) else { break };
+                task.submission.begin(bio);
+                if let Some(throttling) = &mut throttling
+                    && throttling.keeps(cx.now.at, front, &mut task.submission)
+                {
+                    continue;
+                }
+            }
+            if front.submit(cx, &mut task.submission, Some(&mut task.plug)) == Submitted::Parked {
+                self.callers[number as usize].is_parked = true;
+                return Call::Parked;
+            }
+        }
+        front.flush_plug(cx, &mut task.plug);
+        self.all_put_forward(number, task)
+    }
+
+    /// What is to be done for an I/O.
+    fn begin(&mut self, now: Instant, number: u32, disk: usize, wish: &Bio) {
+        let PageCache { pages, flights, callers, summary, .. } = self;
+        let caller = &mut callers[number as usize];
+        if std::mem::take(&mut caller.invalidates) {
+            caller.files.iter().for_each(|file| pages.forget_clean(file.disk, file.pages));
+        }
+        let Some(file) = caller.files.iter_mut().find(|file| file.disk == disk) else { return };
+        let asked = PageRange { first: wish.sector.0 / PAGE_SECTORS, end: wish.end().0.div_ceil(PAGE_SECTORS) };
+        let asked_bytes = asked.pages() * PAGE_BYTES;
+        match wish.op {
+            Op::Read => {
+                summary.read_bytes += asked_bytes;
+                caller.left += flights.wait(disk, asked, true, number);
+                let ahead = file.read_ahead.asked(asked, file.pages);
+                for (range, is_ahead) in [(asked, false), (ahead, true)] {
+                    pages.bring(disk, range, WINDOW_PAGES_MAX, |absent| {
+                        let waiter = (!is_ahead).then_some(number);
+                        caller.left += u32::from(!is_ahead);
+                        let sectors = sectors_of(absent, file.disk_sectors);
+                        let purpose = Purpose::Read { is_ahead };
+                        caller.todo.push_back(flights.start(disk, purpose, absent, sectors, waiter));
+                        let sum = if is_ahead { &mut summary.read_ahead_bytes } else { &mut summary.missed_bytes };
+                        *sum += absent.pages() * PAGE_BYTES;
+                    });
+                }
+            }
+            Op::Write => {
+                let is_flush = wish.sectors == 0;
+                if !is_flush {
+                    summary.written_bytes += asked_bytes;
+                    summary.overwritten_bytes += pages.dirty_pages(disk, asked, now) * PAGE_BYTES;
+                }
+                if is_flush || wish.flags.contains(BioFlags::FUA) {
+                    let range = if is_flush { file.pages } else { asked };
+                    caller.left += flights.wait(disk, range, false, number);
+                    caller.write_back = Some(range);
+                    caller.needs_flush = true;
+                }
+            }
+            Op::Discard | Op::Flush | Op::WriteZeroes => {
+                summary.discarded_bytes += pages.forget(disk, asked) * PAGE_BYTES;
+                caller.left += 1;
+                caller.todo.push_back(flights.start(disk, Purpose::Other, asked, wish.sectors, Some(number)));
+            }
+        }
+    }
+
+    /// The next bio of a call.
+    fn next_bio(&mut self, number: u32, disk: usize) -> Option<Bio> {
+        let PageCache { pages, flights, callers, flushers, summary, .. } = self;
+        let caller = &mut callers[number as usize];
+        let wish = caller.wish.as_ref()?;
+        let disk_sectors = caller.files.iter().find(|file| file.disk == disk)?.disk_sectors;
+        if let Some(flight) = caller.todo.pop_front() {
+            let of = flights.get(flight)?;
+            return Some(match of.purpose {
+                Purpose::Read { is_ahead } => {
+                    let flags = if is_ahead { BioFlags::RAHEAD } else { BioFlags::NONE };
+                    bio(flight, of, Op::Read, flags, wish, disk_sectors)
+                }
+                // A discard goes on as it came, and need not cover whole pages.
+                Purpose::Other | Purpose::WriteBack => {
+                    let owner = bio(flight, of, wish.op, wish.flags, wish, disk_sectors).owner;
+                    Bio { owner, ..wish.clone() }
+                }
+            });
+        }
+        if let Some(within) = &mut caller.write_back {
+            if let Some(dirty) = pages.take_dirty(disk, *within, flushers[disk].pages_max, None) {
+                within.first = dirty.end;
+                caller.left += 1;
+                summary.synced_bytes += dirty.pages() * PAGE_BYTES;
+                let sectors = sectors_of(dirty, disk_sectors);
+                let flight = flights.start(disk, Purpose::WriteBack, dirty, sectors, Some(number));
+                return Some(bio(flight, flights.get(flight)?, Op::Write, BioFlags::SYNC, wish, disk_sectors));
+            }
+            caller.write_back = None;
+        }
+        // Nothing but the call itself is left: all that was written is there.
+        if caller.needs_flush && caller.left == 1 {
+            caller.needs_flush = false;
+            caller.left += 1;
+            let flight = flights.start(disk, Purpose::Other, PageRange::default(), 0, Some(number));
+            let flags = BioFlags::SYNC.with(BioFlags::PREFLUSH);
+            return Some(bio(flight, flights.get(flight)?, Op::Write, flags, wish, disk_sectors));
+        }
+        None
+    }
+
+    /// A call has no more bios to put forward.
+    fn all_put_forward(&mut self, number: u32, task: &mut Task) -> Call {
+        let is_full = self.is_full();
+        let caller = &mut self.callers[number as usize];
+        if !caller.saw_end(Status::Ok) {
+            return Call::Waits;
+        }
+        let (mut pages, mut has_dirtied) = (0, false);
+        if let Some(wish) = &caller.wish {
+            pages = u64::from(wish.sectors).div_ceil(PAGE_SECTORS);
+            has_dirtied = wish.op == Op::Write;
+        }
+        if has_dirtied && is_full {
+            self.summary.throttled_writes += 1;
+            self.throttled.push(number);
+            return Call::Waits;
+        }
+        caller.go_on(task);
+        Call::Done(Nanos(COPY_NS * pages.max(1)))
+    }
+}

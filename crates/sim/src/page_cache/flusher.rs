@@ -1,0 +1,133 @@
+//! Write-back in the background: the flusher of a disk.
+//!
+//! It wakes when more than 10 % of the memory is dirty, and every 5 s to look for pages that have been dirty for 30 s.
+//! It goes through the disk in the order of its pages, from where it was last time, and puts its bios forward in one
+//! plug until there is nothing left to do, or no tag: it then sleeps for one as everybody does.
+//!
+//! Its bios come one after the other, as fast as a CPU makes them. That matters: were they there all at once, it would
+//! take all the tags that have become free since somebody else was woken for one, each time.
+
+use hoistway_blk::{
+    Bio, BioFlags, CgroupId, Cx, Driver, Front, FrontSubmission, Instant, IoContextId, IoPriority, Local, Nanos, Op,
+    Plug, Probe, Sector, Submitted, Waiter,
+};
+
+use super::{FLUSHERS, PAGE_BYTES, PageCache, PageRange, Purpose, bio, flusher_waiter, sectors_of};
+use crate::disk::Disk;
+
+/// How often flushers look for old pages: Linux's `dirty_writeback_centisecs`.
+pub(crate) const INTERVAL: Nanos = Nanos::from_secs(5);
+/// How long pages may be dirty: Linux's `dirty_expire_centisecs`.
+const AGE_MAX: Nanos = Nanos::from_secs(30);
+/// What a page costs on its way into a bio, so that a flusher can do 4 GB/s. Assumed.
+const PAGE_NS: u64 = 1000;
+
+/// The disk whose flusher this is, if it is one.
+pub(crate) fn disk_of_flusher(waiter: Waiter, disks: usize) -> Option<u32> {
+    let disk = waiter.0.checked_sub(FLUSHERS)?;
+    ((disk as usize) < disks).then_some(disk)
+}
+
+/// What writes the dirty pages of a disk back.
+pub(super) struct Flusher {
+    submission: FrontSubmission,
+    plug: Plug,
+    /// What its bios have in common.
+    pattern: Bio,
+    disk_sectors: u64,
+    /// Most pages of a bio: the device's `max_sectors_kb`.
+    pub(super) pages_max: u64,
+    /// What its bio took to make, and the next one will take.
+    bio_ns: u64,
+    /// Where it goes on.
+    next_page: u64,
+    /// It sleeps for a tag.
+    is_parked: bool,
+    /// It has something to do: it makes a bio, sleeps for a tag, or is on its way to a CPU.
+    is_active: bool,
+}
+
+impl Flusher {
+    pub(super) fn new(number: u32, io_context: u32, disk: &Disk) -> Self {
+        // Every front has this file, in whole KiB.
+        let max_kib = disk.front.attribute("max_sectors_kb").ok().and_then(|text| text.trim().parse::<u64>().ok());
+        Flusher {
+            submission: disk.front.submission(flusher_waiter(number)),
+            plug: Plug::new(),
+            pattern: Bio {
+                io_context: IoContextId(io_context),
+                cgroup: CgroupId::ROOT,
+                ioprio: IoPriority::DEFAULT,
+                ..Bio::new(Op::Write, Sector(0), 0)
+            },
+            disk_sectors: disk.driver.device.shape().capacity_sectors,
+            pages_max: max_kib.map_or(1, |kib| (kib * 1024 / PAGE_BYTES).max(1)),
+            bio_ns: 0,
+            next_page: 0,
+            is_parked: false,
+            is_active: false,
+        }
+    }
+}
+
+impl PageCache {
+    /// A disk whose flusher has to come, if there is one: it counts as on its way then.
+    pub(crate) fn next_flusher(&mut self) -> Option<u32> {
+        if self.pages.dirty() <= self.background_pages {
+            return None;
+        }
+        let pages = &self.pages;
+        let mut idle = (0..).zip(&mut self.flushers).filter(|(_, flusher)| !flusher.is_active);
+        let (disk, flusher) = idle.find(|(disk, _)| pages.has_dirty(*disk as usize))?;
+        flusher.is_active = true;
+        Some(disk)
+    }
+
+    /// Whether the flusher of a disk is at work already.
+    pub(crate) fn is_flushing(&self, disk: u32) -> bool {
+        self.flushers[disk as usize].is_active
+    }
+
+    /// The flusher of a disk puts its next bio forward. Answers when it is ready for another one; not if it has nothing
+    /// to do, or sleeps for a tag.
+    pub(crate) fn flush<D: Driver, P: Probe>(
+        &mut self,
+        cx: &mut Cx<'_, D, P>,
+        front: &Front<Local>,
+        disk: u32,
+    ) -> Option<Nanos> {
+        let was_parked = std::mem::take(&mut self.flushers[disk as usize].is_parked);
+        let next = if was_parked { None } else { self.next_of_flusher(cx.now.at, disk as usize) };
+        let flusher = &mut self.flushers[disk as usize];
+        flusher.is_active = was_parked || next.is_some();
+        if !flusher.is_active {
+            front.flush_plug(cx, &mut flusher.plug);
+            return None;
+        }
+        if let Some(bio) = next {
+            flusher.bio_ns = PAGE_NS * u64::from(bio.segments);
+            flusher.submission.begin(bio);
+        }
+        if front.submit(cx, &mut flusher.submission, Some(&mut flusher.plug)) == Submitted::Parked {
+            flusher.is_parked = true;
+            return None;
+        }
+        Some(Nanos(flusher.bio_ns))
+    }
+
+    fn next_of_flusher(&mut self, now: Instant, disk: usize) -> Option<Bio> {
+        let PageCache { pages, flights, flushers, summary, .. } = self;
+        let flusher = &mut flushers[disk];
+        // Above the threshold all pages are meant, below it those that are old.
+        let since =
+            if pages.dirty() > self.background_pages { None } else { Some(Instant(now.0.checked_sub(AGE_MAX.0)?)) };
+        let mut take = |first, end| pages.take_dirty(disk, PageRange { first, end }, flusher.pages_max, since);
+        let range = take(flusher.next_page, u64::MAX).or_else(|| take(0, flusher.next_page))?;
+        flusher.next_page = range.end;
+        summary.written_back_bytes += range.pages() * PAGE_BYTES;
+        let sectors = sectors_of(range, flusher.disk_sectors);
+        let flight = flights.start(disk, Purpose::WriteBack, range, sectors, None);
+        let of = flights.get(flight)?;
+        Some(bio(flight, of, Op::Write, BioFlags::BACKGROUND, &flusher.pattern, flusher.disk_sectors))
+    }
+}

@@ -1,0 +1,146 @@
+//! The page cache: what happens to I/O that is not direct before it becomes bios. A sketch; docs/page-cache.md says
+//! what is in it and what is not.
+//!
+//! One cache for the host, of the size of its memory. A process that reads finds pages, or waits for bios that bring
+//! them in (`read_ahead` says which more); one that writes makes pages dirty and goes on, until too much of the memory
+//! is dirty. A flusher for each disk takes dirty pages there, in the background: above 10 % of the memory, and what has
+//! been dirty for 30 s. An fsync writes the dirty pages of its file back itself, waits, and then flushes the device.
+//!
+//! `pages` is what is in memory, `flights` what is under way, `caller` an I/O of a process, `flusher` the write-back.
+//!
+//! A process is in one call at a time, as it is with synchronous I/O. Its call has a count, `Caller::left`: one for
+//! each bio that it waits for, and one for itself while it still has bios to put forward. Who takes the last one ends
+//! the call.
+
+mod caller;
+mod flights;
+mod flusher;
+mod pages;
+mod read_ahead;
+
+use hoistway_blk::{Bio, BioFlags, Op, Sector, Status, Waiter};
+use hoistway_results::document::PageCacheSummary;
+use hoistway_workload::Workload;
+
+use crate::disk::Disk;
+use crate::task::{Task, task_of};
+use caller::Caller;
+use flights::{Flight, Flights, Purpose};
+use flusher::Flusher;
+use pages::{PageRange, Pages};
+
+pub(crate) use caller::Call;
+pub(crate) use flusher::{INTERVAL, disk_of_flusher};
+use pages::PAGE_BYTES;
+
+/// Sectors of a page.
+const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
+/// Parts of the memory that may be dirty before flushers begin, and before writers wait, percent: Linux's
+/// `dirty_background_ratio` and `dirty_ratio`.
+const BACKGROUND_PERCENT: u64 = 10;
+const LIMIT_PERCENT: u64 = 20;
+/// Where bios of tasks have the number of the task.
+const OWNER: u32 = u32::MAX;
+
+/// The page cache of the host.
+pub(crate) struct PageCache {
+    pages: Pages,
+    flights: Flights,
+    callers: Vec<Caller>,
+    flushers: Vec<Flusher>,
+    /// Processes that have written and sleep until less of the memory is dirty.
+    throttled: Vec<u32>,
+    /// Pages that may be dirty before flushers begin.
+    background_pages: u64,
+    /// Pages that may be dirty or on their way before writers wait.
+    limit_pages: u64,
+    summary: PageCacheSummary,
+}
+
+/// Whether a bio is the page cache's, and no task's own.
+#[inline]
+pub(crate) fn is_cached(bio: &Bio) -> bool {
+    task_of(bio) == OWNER
+}
+
+impl PageCache {
+    /// The cache of a load, if a process of it needs one.
+    pub(crate) fn of(workload: &Workload, disks: &[Disk], memory_bytes: u64) -> Option<PageCache> {
+        if workload.processes.iter().all(|process| process.direct) {
+            return None;
+        }
+        let memory_pages = memory_bytes / PAGE_BYTES;
+        let processes = workload.processes.len() as u32;
+        Some(PageCache {
+            pages: Pages::new(memory_pages, disks.len()),
+            flights: Flights::default(),
+            callers: workload.processes.iter().map(|process| Caller::new(process, disks)).collect(),
+            // A task's I/O context is its number + 1.
+            flushers: (0..)
+                .zip(disks)
+                .map(|(number, disk)| Flusher::new(number, processes + 1 + number, disk))
+                .collect(),
+            throttled: Vec::new(),
+            background_pages: memory_pages * BACKGROUND_PERCENT / 100,
+            limit_pages: memory_pages * LIMIT_PERCENT / 100,
+            summary: PageCacheSummary { memory_bytes, ..PageCacheSummary::default() },
+        })
+    }
+
+    /// A part of a bio of the cache has ended. `wake` is told of the processes that may go on because of it.
+    pub(crate) fn bio_ended(&mut self, bio: &Bio, status: Status, tasks: &mut [Task], mut wake: impl FnMut(&mut Task)) {
+        let Some(flight) = self.flights.ended(bio.owner as u32, bio.sectors, status) else { return };
+        if flight.status != Status::Ok && matches!(flight.purpose, Purpose::Read { .. }) {
+            self.pages.forget(flight.disk, flight.pages);
+        }
+        for &number in &flight.waiters {
+            let (caller, task) = (&mut self.callers[number as usize], &mut tasks[number as usize]);
+            if caller.saw_end(flight.status) {
+                caller.go_on(task);
+                wake(task);
+            }
+        }
+        if flight.purpose == Purpose::WriteBack && !self.is_full() {
+            for number in self.throttled.drain(..) {
+                let task = &mut tasks[number as usize];
+                self.callers[number as usize].go_on(task);
+                wake(task);
+            }
+        }
+    }
+
+    /// Whether so much is dirty that writers have to wait.
+    fn is_full(&self) -> bool {
+        self.pages.dirty() + self.flights.pages_written > self.limit_pages
+    }
+
+    /// What it has done.
+    pub(crate) fn into_summary(self) -> PageCacheSummary {
+        PageCacheSummary { dirty_bytes: self.pages.dirty() * PAGE_BYTES, ..self.summary }
+    }
+}
+
+/// The bio of a flight. Who it is of, and its priority, come from `of`.
+fn bio(number: u32, flight: &Flight, op: Op, flags: BioFlags, of: &Bio, disk_sectors: u64) -> Bio {
+    Bio {
+        sector: Sector(flight.pages.first * PAGE_SECTORS),
+        sectors: sectors_of(flight.pages, disk_sectors),
+        segments: flight.pages.pages().clamp(1, u64::from(u16::MAX)) as u16,
+        op,
+        flags,
+        owner: u64::from(OWNER) << 32 | u64::from(number),
+        ..of.clone()
+    }
+}
+
+/// The last page of a disk may be a part of one.
+fn sectors_of(pages: PageRange, disk_sectors: u64) -> u32 {
+    (pages.end * PAGE_SECTORS).min(disk_sectors).saturating_sub(pages.first * PAGE_SECTORS) as u32
+}
+
+/// Waiters of flushers are in the middle of all numbers; tasks are counted from 0, and workers of limits from the end.
+fn flusher_waiter(disk: u32) -> Waiter {
+    Waiter(FLUSHERS + disk)
+}
+
+const FLUSHERS: u32 = 1 << 31;

@@ -1,0 +1,98 @@
+//! The page cache in the event loop: calls of processes, bios that end, and flushers.
+
+use hoistway_blk::{Bio, CpuId, Cx, HctxId, Instant, Probe, Status, Waiter};
+
+use super::{Simulation, wake};
+use crate::cpu::Cpus;
+use crate::disk::Disk;
+use crate::events::{Event, EventQueue, Kind};
+use crate::page_cache::{Call, INTERVAL, PageCache};
+use crate::task::Task;
+
+/// In the place of an event's setting: it comes again.
+const IS_TICK: u32 = 1;
+
+impl<P: Probe> Simulation<'_, P> {
+    /// Flushers look for old pages from time to time.
+    pub(super) fn set_flushers(&mut self) {
+        if self.page_cache.is_some() {
+            for disk in 0..self.disks.len() as u32 {
+                self.events.push(self.now + INTERVAL, Event::of(Kind::WriteBack, disk).with_setting(IS_TICK));
+            }
+        }
+    }
+
+    /// A process whose I/O is not direct submits: the page cache goes on with that as far as it gets. In any case the
+    /// process waits, if only for its CPU.
+    #[cold]
+    pub(super) fn call_page_cache(&mut self, disk: u32, number: u32) {
+        let Simulation { page_cache: Some(cache), disks, tasks, effects, probe, cpus, events, now, .. } = self else {
+            return;
+        };
+        let (task, on) = (&mut tasks[number as usize], &mut disks[disk as usize]);
+        let Disk { front, driver, throttling, .. } = on;
+        probe.enter(disk, Some(Waiter(number)));
+        let cpu = task.cpu;
+        let mut cx = Cx { now: self.clock.now, cpu, driver, effects, probe };
+        match cache.call(&mut cx, front, throttling.as_deref_mut(), task) {
+            Call::Done(cpu_time) => {
+                task.is_woken = true;
+                events.push(cpus.copies(*now, task, cpu_time), Event::of(Kind::Run, number));
+            }
+            Call::Parked => task.park(),
+            Call::Waits => {}
+        }
+        self.settle(disk, cpu);
+        self.set_release(disk);
+        self.wake_flushers();
+    }
+
+    fn wake_flushers(&mut self) {
+        while let Some(disk) = self.page_cache.as_mut().and_then(|cache| cache.next_flusher()) {
+            self.set_flusher(disk);
+        }
+    }
+
+    /// A flusher comes as soon as a worker can.
+    pub(super) fn set_flusher(&mut self, disk: u32) {
+        let at = self.worker_runs(disk, HctxId(0));
+        self.events.push(at, Event::of(Kind::WriteBack, disk));
+    }
+
+    /// The flusher of a disk runs.
+    #[cold]
+    pub(super) fn write_back(&mut self, disk: u32, setting: u32) {
+        let Simulation { page_cache: Some(cache), disks, effects, probe, events, now, .. } = self else { return };
+        if setting == IS_TICK {
+            events.push(*now + INTERVAL, Event::of(Kind::WriteBack, disk).with_setting(IS_TICK));
+            if cache.is_flushing(disk) {
+                return;
+            }
+        }
+        let cpu = CpuId(0);
+        let Disk { front, driver, .. } = &mut disks[disk as usize];
+        probe.enter(disk, None);
+        if let Some(after) = cache.flush(&mut Cx { now: self.clock.now, cpu, driver, effects, probe }, front, disk) {
+            events.push(*now + after, Event::of(Kind::WriteBack, disk));
+        }
+        self.settle(disk, cpu);
+    }
+}
+
+/// A part of a bio of the page cache has ended: processes go on that waited for it.
+#[cold]
+pub(super) fn bio_ended(
+    now: Instant,
+    page_cache: &mut Option<Box<PageCache>>,
+    bio: &Bio,
+    status: Status,
+    tasks: &mut [Task],
+    cpus: &Cpus,
+    events: &mut EventQueue,
+) {
+    let Some(cache) = page_cache else { return };
+    cache.bio_ended(bio, status, tasks, |task| {
+        task.charge(now, cpus.completion());
+        wake(now, task, cpus, events);
+    });
+}
