@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn of(map: &CpuMap, kind: QueueType) -> Vec<u16> {
-        (0..map.cpus as u16).map(|cpu| map.hctx_of(CpuId(cpu), kind).0).collect()
+        (0..map.cpus as u16).map(|cpu| map.hctx_of(CpuId(cpu.into()), kind).0).collect()
     }
 
     #[test]

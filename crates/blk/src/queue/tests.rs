@@ -211,7 +211,7 @@ impl Bench {
     }
 
     fn on(&mut self, cpu: u16) -> &mut Self {
-        self.cpu = CpuId(cpu);
+        self.cpu = CpuId(cpu.into());
         self
     }
 

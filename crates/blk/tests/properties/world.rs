@@ -88,7 +88,7 @@ impl World {
             Front::new(&config, scheduler).expect("a valid configuration")
         };
         let task = |number| Task {
-            cpu: CpuId(number as u16 % config.cpus),
+            cpu: CpuId(number % u32::from(config.cpus)),
             plug: None,
             submission: front.submission(Waiter(number)),
             parked: false,
@@ -142,7 +142,7 @@ impl World {
     }
 
     fn some_cpu(&mut self) -> CpuId {
-        CpuId(self.random.below(u64::from(self.config.cpus)) as u16)
+        CpuId(self.random.below(u64::from(self.config.cpus)) as u32)
     }
 
     // --- what happens ---

@@ -24,12 +24,14 @@ enum Kind {
 }
 
 /// The keys, and whether they must be there.
-const KEYS: [(&str, Kind, bool); 9] = [
+const KEYS: [(&str, Kind, bool); 11] = [
     ("name", Kind::Text, true),
     ("description", Kind::Text, true),
     ("cpus", Kind::Cpus, false),
+    ("cache_cpus", Kind::Cpus, false),
     ("submit_ns", Kind::Time, true),
     ("complete_ns", Kind::Time, true),
+    ("redirect_ns", Kind::Time, false),
     ("wake_ns", Kind::Span, true),
     ("worker_ns", Kind::Span, true),
     ("idle_ns", Kind::Steps, false),

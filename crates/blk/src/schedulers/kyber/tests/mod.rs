@@ -55,7 +55,7 @@ impl<Sh: Sharing> Bench<Sh> {
         let mut rq = self.pool.take(RqId(self.next));
         self.next += 1;
         rq.found(bio, Instant::ZERO);
-        rq.ctx = CpuId(cpu);
+        rq.ctx = CpuId(cpu.into());
         rq
     }
 
@@ -79,7 +79,7 @@ impl<Sh: Sharing> Bench<Sh> {
     }
 
     fn merges(&self, cpu: u16, bio: Bio) -> bool {
-        self.kyber.merge_bio(CpuId(cpu), &self.rules, &mut Some(bio)).is_some()
+        self.kyber.merge_bio(CpuId(cpu.into()), &self.rules, &mut Some(bio)).is_some()
     }
 
     /// The hardware queues that the return of a request's token wakes.
