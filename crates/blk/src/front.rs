@@ -1,6 +1,8 @@
 //! The two fronts side by side: a scheduler's name decides whether a device has the multi-queue or the legacy block
 //! layer before it. Whoever drives a device in either way, the simulator for one, drives a [`Front`].
 
+use std::sync::Arc;
+
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, Status};
 use crate::driver::Driver;
@@ -11,10 +13,11 @@ use crate::kernel::{Generation, Kernel};
 use crate::legacy::{LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, legacy_kernel};
 use crate::plug::Plug;
 use crate::probe::Probe;
-use crate::queue::{ConfigError, Cx, Queue, QueueConfig, SCHEDULERS, Submission, Submitted};
+use crate::queue::{CompletionPlace, ConfigError, Cx, Queue, QueueConfig, SCHEDULERS, Submission, Submitted};
 use crate::request::Rq;
 use crate::sharing::Sharing;
 use crate::split;
+use crate::tags::TagSet;
 use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
 
@@ -96,6 +99,17 @@ impl<Sh: Sharing> Front<Sh> {
         Ok(Front::Mq(Box::new(Queue::new(config, scheduler)?)))
     }
 
+    /// As [`new`](Self::new), with driver tags that it shares with others.
+    ///
+    /// # Errors
+    /// As well if the queue does not fit the tags, or the scheduler is of the legacy front, which shares none.
+    pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
+        if is_legacy(scheduler) {
+            return Err(ConfigError(format!("{scheduler}: the legacy queue of a device shares no tags with others")));
+        }
+        Ok(Front::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
+    }
+
     /// Whether it is the legacy one.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
@@ -162,6 +176,15 @@ impl<Sh: Sharing> Front<Sh> {
         match self {
             Front::Mq(queue) => queue.complete(cx, rq, status),
             Front::Legacy(queue) => queue.complete(cx, rq, status),
+        }
+    }
+
+    /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
+    #[inline]
+    pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
+        match self {
+            Front::Mq(queue) => queue.completion_place(rq, cpu, share_cache),
+            Front::Legacy(queue) => queue.completion_place(rq, cpu, share_cache),
         }
     }
 

@@ -49,6 +49,8 @@ pub use middleware::{
 pub use model::{Command, Completion, Device, Refusal, Schedule, Shape};
 pub use null::{Null, NullParameters};
 pub use optane::{Optane, OptaneParameters};
-pub use preset::{Calibration, Model, Parameters, Preset, PresetError, PresetFile, Residual, ShapeSection};
+pub use preset::{
+    CalibratedRange, Calibration, Model, Parameters, Preset, PresetError, PresetFile, Residual, ShapeSection,
+};
 pub use raid::{Raid, RaidParameters};
 pub use ssd::{GarbageCollection, Ssd, SsdParameters};

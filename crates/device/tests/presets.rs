@@ -471,3 +471,57 @@ fn deep_nesting_is_an_error_and_no_overflow() {
     }
     assert!(try_out(&format!("{} = 1", vec!["a"; 100_000].join("."))).is_some());
 }
+
+#[test]
+fn a_preset_of_ones_own_has_a_calibrated_range_like_a_built_in_one() {
+    let range = "valid_range = \"4 KiB random\"\n\n[calibration.range]\nio_bytes = [4096, 8192]\noutstanding = [1, 32]\n\
+                 reads_percent = [70, 100]\nflushes = true\n";
+    let preset = Preset::from_toml(&GOOD.replace("valid_range = \"4 KiB random\"\n", range), "my.toml").unwrap();
+    let expected =
+        "  calibrated range: random I/O of 4096 to 8192 bytes, 1 to 32 outstanding, 70 to 100 % reads, with flushes\n";
+    assert!(preset.describe().contains(expected), "{}", preset.describe());
+    let again = Preset::from_toml(&toml::to_string(&preset).unwrap(), "again").unwrap();
+    assert_eq!(again, preset);
+    let refused = |from: &str, to: &str| {
+        let text = GOOD.replace("valid_range = \"4 KiB random\"\n", range);
+        assert_eq!(text.matches(from).count(), 1, "{from}");
+        Preset::from_toml(&text.replace(from, to), "my.toml").unwrap_err().to_string()
+    };
+    for (from, to, expected) in [
+        (
+            "[4096, 8192]",
+            "[8192, 4096]",
+            "my.toml:40: `calibration.range.io_bytes` is a list; expected two whole numbers of bytes",
+        ),
+        (
+            "[1, 32]",
+            "32",
+            "my.toml:41: `calibration.range.outstanding` is 32; expected two whole numbers of I/Os from 1 to",
+        ),
+        (
+            "[70, 100]",
+            "[70, 101]",
+            "my.toml:42: `calibration.range.reads_percent` is a list; expected two whole numbers of percent",
+        ),
+        ("io_bytes = [4096, 8192]\n", "", "my.toml:39: `calibration.range.io_bytes` is missing"),
+        ("flushes = true", "syncs = true", "my.toml:43: `calibration.range.syncs` is not a key"),
+        (
+            "on = \"a run",
+            "assumed = true\non = \"a run",
+            "my.toml:36: `calibration.assumed` is true; expected false, or a section without",
+        ),
+    ] {
+        let error = refused(from, to);
+        assert!(error.starts_with(expected), "{to:?}:\n  gives    {error}\n  expected {expected}");
+    }
+}
+
+#[test]
+fn every_builtin_preset_has_a_range_or_says_that_it_was_made_without_measurements_or_is_one_of_the_coarse_ones() {
+    for name in Preset::builtin_names() {
+        let preset = Preset::builtin(name).unwrap();
+        let calibration = preset.calibration();
+        let kinds = [calibration.range.is_some(), calibration.assumed, calibration.on.contains("iocost-benchmarks")];
+        assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{name}");
+    }
+}

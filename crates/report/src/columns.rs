@@ -1,7 +1,7 @@
 //! The columns of figures in a comparison table.
 
 use hoistway_results::Figure;
-use hoistway_results::comparison::Row;
+use hoistway_results::comparison::{JobComparison, Row};
 
 use crate::units;
 
@@ -11,10 +11,12 @@ pub(crate) enum Column {
     Of(Figure),
     /// The difference from the baseline.
     Versus(Figure),
+    /// CPU time for each I/O of the job.
+    Cpu,
 }
 
 impl Column {
-    pub(crate) const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Of(Figure::Iops),
         Self::Versus(Figure::Iops),
         Self::Of(Figure::Bandwidth),
@@ -24,10 +26,19 @@ impl Column {
         Self::Of(Figure::P99),
         Self::Of(Figure::P99_9),
         Self::Of(Figure::Max),
+        Self::Cpu,
     ];
 
+    /// The columns of a job's table: all for which there is something to show.
+    pub(crate) fn of(job: &JobComparison) -> Vec<Self> {
+        let mut rows = job.directions.iter().flat_map(|direction| &direction.rows);
+        let has_cpu = rows.any(|row| row.cpu_us_per_io.is_some());
+        Self::ALL.into_iter().filter(|&column| column != Self::Cpu || has_cpu).collect()
+    }
+
     /// What is left out of a table that is too wide, first things first.
-    pub(crate) const DISPENSABLE: [Self; 5] = [
+    pub(crate) const DISPENSABLE: [Self; 6] = [
+        Self::Cpu,
         Self::Of(Figure::P50),
         Self::Of(Figure::Bandwidth),
         Self::Of(Figure::P99_9),
@@ -45,6 +56,7 @@ impl Column {
             Self::Of(Figure::P99) => "\np99",
             Self::Of(Figure::P99_9) => "\np99.9",
             Self::Of(Figure::Max) => "\nmax",
+            Self::Cpu => "CPU\nper I/O",
             Self::Versus(_) => return format!("vs\n{baseline}"),
         };
         name.to_owned()
@@ -81,6 +93,7 @@ impl Column {
                 });
                 shown.unwrap_or_else(|| "-".to_owned())
             }
+            Self::Cpu => row.cpu_us_per_io.map_or_else(|| "-".to_owned(), |us| units::latency(us * 1e3, ascii)),
         }
     }
 
@@ -88,7 +101,7 @@ impl Column {
     pub(crate) fn judged(self) -> Option<Figure> {
         match self {
             Self::Of(figure) => Some(figure),
-            Self::Versus(_) => None,
+            Self::Versus(_) | Self::Cpu => None,
         }
     }
 }

@@ -22,7 +22,7 @@ const NAMES: [&str; 10] = [
 ///
 /// Each figure has four columns: its mean over the repeats, half the width of its 95 % interval, the relative
 /// difference from the baseline, and whether that is significant (`true` or `false`). What there is not, as the
-/// interval of a single run, is empty. Latencies are in ns.
+/// interval of a single run, is empty. Latencies are in ns. The last column is CPU time for each I/O of the job, in us.
 pub fn csv(document: &ResultsDocument) -> String {
     let comparison = Comparison::of(document);
     let mut records = vec![header()];
@@ -43,7 +43,13 @@ fn header() -> Vec<String> {
     let figures = Figure::ALL.into_iter().flat_map(|figure| {
         ["", "_half_width", "_vs_baseline", "_significant"].map(|suffix| format!("{}{suffix}", figure.key()))
     });
-    NAMES.into_iter().map(str::to_owned).chain(["ios".to_owned()]).chain(figures).collect()
+    NAMES
+        .into_iter()
+        .map(str::to_owned)
+        .chain(["ios".to_owned()])
+        .chain(figures)
+        .chain(["cpu_us_per_io".to_owned()])
+        .collect()
 }
 
 fn record(
@@ -83,5 +89,6 @@ fn record(
             or_empty(difference.and_then(|difference| difference.is_significant()).map(|is| is.to_string())),
         ]);
     }
+    record.push(row.cpu_us_per_io.map(|us| us.to_string()).unwrap_or_default());
     record
 }

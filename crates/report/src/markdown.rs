@@ -14,7 +14,7 @@ pub fn markdown(document: &ResultsDocument) -> String {
     let comparison = Comparison::of(document);
     let mut text = format!("{}\n", escaped(&set_up(document)));
     for job in comparison.jobs.iter().filter(|job| !job.directions.is_empty()) {
-        let grid = Grid::new(&comparison, job, &Column::ALL, false);
+        let grid = Grid::new(&comparison, job, &Column::of(job), false);
         text += &format!("\n**{}**\n\n", escaped(&title(job)));
         let headers: Vec<_> = grid.headers.iter().map(|header| header.trim_start().replace('\n', " ")).collect();
         text += &format!("| scheduler | | {} |\n", headers.join(" | "));

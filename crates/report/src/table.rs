@@ -94,6 +94,12 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, a
         lines.push(
             "IOPS and bandwidth: sum over the job's processes. Latency: total (fio's lat), all their I/Os.".to_owned(),
         );
+        let mut rows = comparison.jobs.iter().flat_map(|job| &job.directions).flat_map(|direction| &direction.rows);
+        if rows.any(|row| row.cpu_us_per_io.is_some()) {
+            lines.push(
+                "CPU per I/O: what the host profile charges, in both directions; not the scheduler's own.".to_owned(),
+            );
+        }
     } else {
         lines.push("There was no I/O.".to_owned());
     }
@@ -116,7 +122,7 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, a
 /// The table of one job, as narrow as it must be.
 fn job_table(comparison: &Comparison<'_>, job: &JobComparison, style: &Style) -> String {
     let baseline = comparison.variants.get(comparison.baseline).map_or("", |variant| variant.scheduler());
-    let mut columns = Column::ALL.to_vec();
+    let mut columns = Column::of(job);
     let laid_out =
         |columns: &[Column], gap| Layout::new(&Grid::new(comparison, job, columns, style.ascii), gap, style.ascii);
     let mut layout = laid_out(&columns, 2);

@@ -65,3 +65,24 @@ fn the_document_says_what_is_significant() {
     assert_eq!((max.half_width, max.best), (None, false));
     assert!(statistics.rows[0].figures.get("iops").unwrap().from_baseline.is_none());
 }
+
+#[test]
+fn cpu_time_has_a_column_where_it_is_known_and_is_the_mean_over_the_repeats() {
+    let mut document = two_repeats();
+    assert!(!markdown(&document).contains("CPU per I/O") && csv(&document).lines().nth(1).unwrap().ends_with(','));
+    for (run, us) in document.runs.iter_mut().zip([2.0, 3.0, 2.62, 2.62]) {
+        run.jobs[0].cpu_us_per_io = Some(us);
+    }
+    let text = markdown(&document);
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+    assert!(rows[0].ends_with("| CPU per I/O |"), "{text}");
+    assert!(rows[2].ends_with("| 2.50 µs |") && rows[3].ends_with("| 2.62 µs |"), "{text}");
+    assert!(text.contains("not the scheduler's own"), "{text}");
+    let text = csv(&document);
+    let ends: Vec<_> = text.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
+    assert_eq!(ends, ["cpu_us_per_io", "2.5", "2.62"]);
+    let wide = hoistway_report::table(&document, &hoistway_report::Style::default());
+    assert!(wide.contains("per I/O") && wide.contains("2.62 µs"), "{wide}");
+    let narrow = hoistway_report::Style { width: Some(90), ..Default::default() };
+    assert!(hoistway_report::table(&document, &narrow).contains("no room for: CPU per I/O"));
+}

@@ -4,8 +4,13 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, Effects, Front, IoMax, Local, Now, Throttle};
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, IoMax, Kernel, Local, Now, Throttle};
 use hoistway_workload::Workload;
+
+use crate::disk::Disk;
+
+/// The first kernel of the table with `io.prio.class`, which came with 5.14.
+const PRIORITIES_SINCE: Kernel = Kernel::V6_3;
 
 /// All cgroups of a load but the root, parents first.
 #[derive(Debug, Default)]
@@ -87,6 +92,18 @@ impl Cgroups {
                 }
             });
         }
+    }
+
+    /// What a group makes of the priorities of its I/O, on the kernel of these disks.
+    pub(crate) fn priority(
+        &self,
+        id: CgroupId,
+        classes: &[(String, CgroupPriority)],
+        disks: &[Disk],
+    ) -> CgroupPriority {
+        let has_file = disks.iter().all(|disk| disk.front.generation().kernel >= PRIORITIES_SINCE);
+        let of_group = |(path, _): &&(String, _)| self.find(path) == Some(id);
+        classes.iter().find(of_group).filter(|_| has_file).map(|&(_, priority)| priority).unwrap_or_default()
     }
 
     /// The limits of a device, if any group has some.

@@ -3,7 +3,7 @@
 use std::time::Instant as WallClock;
 
 use hoistway_blk::{NoProbe, Probe, is_legacy};
-use hoistway_results::document::{DiskSummary, Front, JobSummary, Run};
+use hoistway_results::document::{DiskSummary, Front, JobSummary, Run, cpu_us_per_io};
 use hoistway_results::fio::{Output, OutputParameters};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
@@ -76,7 +76,7 @@ pub fn watched<P: Probe>(
         simulated_seconds: result.simulated.as_secs_f64(),
         simulated_ios: result.ios,
         wall_seconds,
-        cpu_us_per_io: None,
+        cpu_us_per_io: cpu_us_per_io(&result.processes),
         disks,
         page_cache: result.page_cache.clone(),
         jobs: JobSummary::from_processes(&result.processes),

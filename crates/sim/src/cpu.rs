@@ -17,11 +17,17 @@
 //! A CPU that has been idle for a while sleeps, and wakes later (`idle_ns`): it has slept as deep as would have paid, as if
 //! whoever sends it to sleep had guessed right. The block layer is told of a completion at once all the same.
 //!
+//! A hardware queue interrupts the first of its CPUs. `queue/rq_affinity` says where the work of the completion is done: if on
+//! another CPU, the interrupted one pays `redirect_ns`, and the other one `complete_ns` as if the device had interrupted it.
+//!
+//! A process that polls keeps its CPU until its I/O ends, gives it to whoever else wants it meanwhile, and goes on without a
+//! wake-up; the completion costs what it costs after an interrupt.
+//!
 //! What workers of hardware queues do is part of `submit_ns`; they come after `worker_ns` and wait for no CPU.
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{CpuId, Instant, Nanos};
+use hoistway_blk::{CompletionPlace, CpuId, Instant, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
@@ -68,6 +74,9 @@ pub(crate) struct Cpus {
     cpus: Vec<Cpu>,
     submit: Nanos,
     complete: Nanos,
+    redirect: Nanos,
+    /// So many neighbours share a cache.
+    cache_cpus: u32,
     wake: Span,
     worker: Span,
     idle: [IdleState; IDLE_STATES_MAX],
@@ -109,6 +118,8 @@ impl Cpus {
             cpus: vec![Cpu::default(); usize::from(cpus)],
             submit: Nanos(host.submit_ns),
             complete: Nanos(host.complete_ns),
+            redirect: Nanos(host.redirect_ns),
+            cache_cpus: u32::from(host.cache_cpus.unwrap_or(cpus)),
             wake: Span::new(host.wake_ns),
             worker: Span::new(host.worker_ns),
             idle: idle_states(&host.idle_ns),
@@ -139,15 +150,34 @@ impl Cpus {
         &mut self.cpus[cpu.index()]
     }
 
-    /// A completion interrupts a CPU.
+    /// A completion interrupts a CPU, and its work is done there or elsewhere. Answers where.
     #[inline]
-    pub(crate) fn interrupt(&mut self, now: Instant, cpu: CpuId) {
-        let complete = self.complete;
+    pub(crate) fn complete(&mut self, now: Instant, interrupted: CpuId, place: CompletionPlace) -> CpuId {
+        let CompletionPlace::Redirected(cpu) = place else {
+            self.interrupt(now, interrupted, self.complete);
+            return interrupted;
+        };
+        self.interrupt(now, interrupted, self.redirect);
+        // That CPU may have to wake up for it.
+        self.interrupt(now, cpu, self.exit(now, cpu) + self.complete);
+        cpu
+    }
+
+    /// An interrupt takes so much of a CPU's time.
+    #[inline]
+    fn interrupt(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
         let on = self.on(cpu);
-        on.free_at = on.free_at.max(now) + complete;
+        on.free_at = on.free_at.max(now) + time;
         if on.task_until > now {
-            on.task_until += complete;
+            on.task_until += time;
         }
+    }
+
+    /// Whether two CPUs share a cache.
+    #[inline]
+    pub(crate) fn share_cache(&self) -> impl Fn(CpuId, CpuId) -> bool + use<> {
+        let cpus = self.cache_cpus;
+        move |one, other| one.0 / cpus == other.0 / cpus
     }
 
     /// When a task that is woken now has its first submission done, if its CPU is free then.
@@ -156,6 +186,10 @@ impl Cpus {
         let on = &self.cpus[task.cpu.index()];
         if on.task_until > now && on.task == task.number {
             return on.task_until + self.submit;
+        }
+        if let Some(since) = task.spins_since.take() {
+            task.charge(now, now.since(since));
+            return on.free_at.max(now) + self.submit;
         }
         now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random) + self.submit
     }
@@ -196,6 +230,7 @@ impl Cpus {
         on.free_at = on.free_at.max(now) + rest;
         on.task = task.number;
         on.task_until = on.free_at;
+        task.spins_since = task.is_polling().then_some(on.free_at);
         if on.waiting.is_empty() { None } else { self.set(task.cpu) }
     }
 
@@ -214,9 +249,41 @@ impl Cpus {
         (!std::mem::replace(&mut on.is_set, true)).then_some(on.free_at + submit)
     }
 
+    /// What a completion costs the interrupted CPU if its work is done elsewhere.
+    pub(crate) fn redirection(&self) -> Nanos {
+        self.redirect
+    }
+
     /// What a completion costs.
     #[inline]
     pub(crate) fn completion(&self) -> Nanos {
         self.complete
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpus() -> Cpus {
+        let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 300\nredirect_ns = 20\nwake_ns = [0, 0]\n\
+                    worker_ns = [0, 0]\nidle_ns = [[100, 7]]\n";
+        Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 2)
+    }
+
+    #[test]
+    fn a_completion_takes_the_time_of_the_cpu_that_does_its_work_and_little_of_the_one_that_passes_it_on() {
+        let free_at = |cpus: &Cpus| cpus.cpus.iter().map(|cpu| cpu.free_at.0).collect::<Vec<_>>();
+        for place in [CompletionPlace::Interrupt, CompletionPlace::Softirq] {
+            let mut cpus = cpus();
+            assert_eq!(cpus.complete(Instant(1000), CpuId(0), place), CpuId(0));
+            assert_eq!(free_at(&cpus), [1300, 0]);
+        }
+        let mut cpus = cpus();
+        let passed_on = CompletionPlace::Redirected(CpuId(1));
+        assert_eq!(cpus.complete(Instant(1000), CpuId(0), passed_on), CpuId(1));
+        assert_eq!(free_at(&cpus), [1020, 1307], "CPU 1 had slept");
+        cpus.complete(Instant(1000), CpuId(0), passed_on);
+        assert_eq!(free_at(&cpus), [1040, 1607]);
     }
 }

@@ -1,7 +1,10 @@
 //! A disk: a device with its driver and its queue, and the runs that are waiting to happen.
 
+use std::sync::Arc;
+
 use hoistway_blk::{
-    ConfigError, Front, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector, kernel_of_front,
+    CgroupPriority, ConfigError, Front, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector, TagSet,
+    kernel_of_front,
 };
 use hoistway_device::Preset;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -40,10 +43,18 @@ pub struct QueueSettings {
     pub kernel: Kernel,
     /// CPUs of the host.
     pub cpus: u16,
+    /// So many of a device's hardware queues are for reads alone.
+    pub read_queues: u16,
+    /// So many of them are for I/O whose submitter polls.
+    pub poll_queues: u16,
+    /// Whether all devices are behind one controller and share its tags; they are alike then.
+    pub shared_tags: bool,
     /// Scheduler tags; `None` for the kernel's default.
     pub nr_requests: Option<u32>,
     /// `io.max` of cgroups, by their paths, for every device.
     pub io_max: Vec<(String, IoMax)>,
+    /// `io.prio.class` of cgroups, by their paths. Kernels before 5.14 have no such file.
+    pub io_prio_class: Vec<(String, CgroupPriority)>,
     /// Files of `queue/` that are written while the load runs.
     pub writes: Vec<Write>,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
@@ -57,7 +68,11 @@ impl QueueSettings {
         QueueSettings {
             kernel,
             cpus,
+            read_queues: 0,
+            poll_queues: 0,
+            shared_tags: false,
             nr_requests: None,
+            io_prio_class: Vec::new(),
             io_max: Vec::new(),
             attributes: Vec::new(),
             writes: Vec::new(),
@@ -72,7 +87,9 @@ impl QueueSettings {
         QueueConfig {
             kernel: self.kernel,
             cpus: self.cpus,
-            hw_queues: shape.hw_queues,
+            hw_queues: shape.hw_queues.saturating_sub(self.read_queues.saturating_add(self.poll_queues)),
+            read_queues: self.read_queues,
+            poll_queues: self.poll_queues,
             queue_depth: shape.queue_depth,
             host_wide_tags: shape.host_wide_tags,
             nr_requests: self.nr_requests,
@@ -92,20 +109,26 @@ impl QueueSettings {
                     shape.max_segments,
                 )
             },
-            ..QueueConfig::new(self.kernel)
         }
     }
 }
 
 impl Disk {
+    /// `tags` are those that the devices share, if they do: the first one makes them.
     pub(crate) fn new(
         preset: &Preset,
         settings: &QueueSettings,
         scheduler: &str,
         seed: u64,
+        tags: &mut Option<Arc<TagSet<Local>>>,
     ) -> Result<Self, ConfigError> {
         let kernel = kernel_of_front(settings.kernel, scheduler);
-        let front = Front::new(&QueueSettings { kernel, ..settings.clone() }.config(preset), scheduler)?;
+        let config = QueueSettings { kernel, ..settings.clone() }.config(preset);
+        let front = if settings.shared_tags {
+            Front::in_set(&config, scheduler, tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())))?
+        } else {
+            Front::new(&config, scheduler)?
+        };
         Ok(Disk {
             driver: DiskDriver::new(preset.build(seed)),
             plug_use: front.generation().plug_use,

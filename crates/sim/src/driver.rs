@@ -14,7 +14,6 @@ pub(crate) struct DiskDriver {
     in_flight: Vec<Option<Rq>>,
     /// From the command tags of one hardware queue to those of the next; 0 if all share one space.
     tag_stride: u32,
-    pub(crate) hw_queues: u16,
     /// Pieces of budget that are out; `None` for drivers without.
     budget: Option<Budget>,
 }
@@ -38,7 +37,6 @@ impl DiskDriver {
             failed: Vec::new(),
             in_flight: (0..tags).map(|_| None).collect(),
             tag_stride,
-            hw_queues: shape.hw_queues,
             budget,
             device,
         }

@@ -5,8 +5,8 @@ mod buffered;
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    CgroupId, CpuId, Cx, Effect, Effects, Front, HctxId, Instant, Local, Nanos, NoProbe, PlugUse, Probe, Status,
-    Submitted, Waiter,
+    BioFlags, CgroupId, CompletionPlace, CpuId, Cx, Effect, Effects, Front, HctxId, Instant, Local, Nanos, NoProbe,
+    PlugUse, Probe, Status, Submitted, Waiter,
 };
 use hoistway_workload::{Ends, Workload};
 
@@ -73,8 +73,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let cgroups = Cgroups::of(scenario.workload);
         let mut disks = Vec::with_capacity(scenario.devices.len());
         let mut effects = Effects::new();
+        let mut tags = None;
         for (index, preset) in scenario.devices.iter().enumerate() {
-            let mut disk = Disk::new(preset, &scenario.queue, &spec.scheduler, spec.seed ^ (index as u64 + 1) << 32)?;
+            let seed = spec.seed ^ (index as u64 + 1) << 32;
+            let mut disk = Disk::new(preset, &scenario.queue, &spec.scheduler, seed, &mut tags)?;
             let start = generation.hz.now(Instant::ZERO);
             for (file, text) in &scenario.queue.attributes {
                 let set = disk.front.set_attribute(start, file, text, &mut effects);
@@ -111,6 +113,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 number,
                 cpu: CpuId(*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)),
                 cgroup,
+                priority: cgroups.priority(cgroup, &scenario.queue.io_prio_class, &disks),
+                polls: process.polls
+                    && scenario.queue.poll_queues > 0
+                    && !disks.iter().any(|disk| disk.front.is_legacy()),
                 seed: spec.seed,
                 runtime: scenario.runtime,
             };
@@ -343,13 +349,23 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     #[inline]
     fn complete(&mut self, disk: u32, tag: u32) {
-        let driver = &mut self.disks[disk as usize].driver;
+        let Disk { front, driver, .. } = &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         let restart = driver.take_restart();
-        let cpu = rq.ctx;
-        // A device with one queue has one interrupt.
-        let interrupted = if driver.hw_queues == 1 { CpuId(0) } else { cpu };
-        self.cpus.interrupt(self.now, interrupted);
+        // Each hardware queue has one interrupt.
+        let (interrupted, place) = if rq.flags.contains(BioFlags::POLLED) {
+            // Whoever submitted it finds it, and nobody is interrupted.
+            (rq.ctx, CompletionPlace::Interrupt)
+        } else {
+            let interrupted = front.worker_cpu(rq.hctx);
+            (interrupted, front.completion_place(&rq, interrupted, self.cpus.share_cache()))
+        };
+        let cpu = self.cpus.complete(self.now, interrupted, place);
+        if cpu != interrupted
+            && let Some(bio) = rq.bios.first()
+        {
+            self.tasks[task_of(bio) as usize].charge(self.now, self.cpus.redirection());
+        }
         self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
         self.settle(disk, cpu);
         if restart {
@@ -579,7 +595,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let setting = self.disks[disk as usize].set_timeout();
                     self.events.push(at, Event::of(Kind::Timeout, disk).with_setting(setting));
                 }
-                Effect::RunOther { .. } => unreachable!("every disk has its own tags"),
+                // Disks join the tags that they share in their order.
+                Effect::RunOther { queue, hctx } => self.set_run(queue.0, hctx, Nanos::ZERO),
             }
         }
     }

@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CpuId, FrontSubmission, Instant, IoContextId, IoPriority, Nanos, Op, Plug, Sector, Status,
+    Bio, BioFlags, CgroupId, CgroupPriority, CpuId, FrontSubmission, Instant, IoContextId, IoPriority, Nanos, Op, Plug,
+    Sector, Status,
 };
 use hoistway_results::ProcessResult;
 use hoistway_workload::{Generator, Io, Pacer, Process, ThinkBlocks, WriteSync};
@@ -35,6 +36,8 @@ pub(crate) struct Task {
     pub(crate) disk: u32,
     /// Woken and not yet running.
     pub(crate) is_woken: bool,
+    /// It has been looking for a completion since then.
+    pub(crate) spins_since: Option<Instant>,
     /// How long its wake-ups take.
     pub(crate) wake_random: Xoshiro256PlusPlus,
     /// The setting of its alarm that counts.
@@ -81,8 +84,11 @@ pub(crate) struct Task {
     /// No I/O is submitted from then on.
     deadline: Instant,
     think: Option<Thinking>,
+    read_flags: BioFlags,
     write_flags: BioFlags,
     ioprio: IoPriority,
+    /// What its cgroup makes of the priorities of single I/Os.
+    cgroup_priority: CgroupPriority,
     cgroup: CgroupId,
     phase: u32,
     /// Its process has begun.
@@ -136,6 +142,10 @@ pub(crate) struct Placement {
     pub(crate) number: u32,
     pub(crate) cpu: CpuId,
     pub(crate) cgroup: CgroupId,
+    /// What the cgroup makes of priorities.
+    pub(crate) priority: CgroupPriority,
+    /// It polls, and its devices can be polled.
+    pub(crate) polls: bool,
     pub(crate) seed: u64,
     /// Replaces the process's own runtime.
     pub(crate) runtime: Option<Nanos>,
@@ -158,9 +168,10 @@ impl Task {
         });
         let disk = process.files.first().copied().unwrap_or_default();
         let first = lines.next();
+        let polled = if placement.polls { BioFlags::POLLED } else { BioFlags::NONE };
         let direct_write = BioFlags::SYNC.with(BioFlags::IDLE);
         let write_flags = match process.write_sync {
-            WriteSync::None => direct_write,
+            WriteSync::None => direct_write.with(polled),
             WriteSync::Sync | WriteSync::Dsync => direct_write.with(BioFlags::FUA),
         };
         let depth = process.iodepth.max(1);
@@ -170,6 +181,7 @@ impl Task {
             cpu: placement.cpu,
             disk,
             is_woken: false,
+            spins_since: None,
             wake_random: Xoshiro256PlusPlus::seed_from_u64(
                 placement.seed ^ WAKE_STREAM ^ u64::from(placement.number) << 32,
             ),
@@ -207,8 +219,12 @@ impl Task {
                 since: 0,
                 until: None,
             }),
+            read_flags: polled,
             write_flags,
-            ioprio: process.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.nice)),
+            ioprio: placement
+                .priority
+                .applied_to(process.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.nice))),
+            cgroup_priority: placement.priority,
             cgroup: placement.cgroup,
             phase: process.phase,
             has_started: false,
@@ -283,6 +299,12 @@ impl Task {
     #[inline]
     pub(crate) fn can_reap(&self) -> bool {
         !self.is_parked && !self.ended.is_empty() && self.ended.len() as u32 >= self.wanted()
+    }
+
+    /// Whether it waits by looking.
+    #[inline]
+    pub(crate) fn is_polling(&self) -> bool {
+        self.read_flags.contains(BioFlags::POLLED) && self.in_flight > 0 && !self.is_parked
     }
 
     /// Completions that it waits for.
@@ -539,6 +561,7 @@ impl Task {
         let (op, flags) = match slot.op {
             Some(Op::Flush) => (Op::Write, BioFlags::SYNC.with(BioFlags::PREFLUSH)),
             Some(Op::Write) => (Op::Write, self.write_flags),
+            Some(Op::Read) => (Op::Read, self.read_flags),
             Some(op) => (op, BioFlags::NONE),
             None => (Op::Read, BioFlags::NONE),
         };
@@ -550,7 +573,10 @@ impl Task {
             op,
             write_hint: 0,
             flags,
-            ioprio: if slot.priority == IoPriority::UNSET { self.ioprio } else { slot.priority },
+            ioprio: match slot.priority {
+                IoPriority::UNSET => self.ioprio,
+                own => self.cgroup_priority.applied_to(own),
+            },
             io_context: self.io_context(),
             cgroup: self.cgroup,
             owner: u64::from(self.number) << 32 | u64::from(index),

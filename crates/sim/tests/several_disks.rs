@@ -1,9 +1,9 @@
 //! Processes that use several disks, single I/Os with priorities, and replays.
 
-use hoistway_blk::Kernel;
+use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
 use hoistway_device::Preset;
 use hoistway_results::{Direction, ProcessResult};
-use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run};
+use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run, run_probed};
 use hoistway_workload::{Environment, Workload};
 
 const LOG: &str = "fio version 3 iolog\n0 /dev/a add\n0 /dev/b add\n0 /dev/a read 0 4096\n100000 /dev/b write 4096 4096\n\
@@ -110,4 +110,46 @@ fn the_same_seed_gives_the_same_run_on_several_disks() {
          file_service_type=zipf:1.2\n";
     let once = || simulated(job, &[HDD, SSD], "bfq", Kernel::V6_18).processes[0].clone();
     assert_eq!(format!("{:?}", once()), format!("{:?}", once()));
+}
+
+/// The most requests that disks have in flight at once, together.
+#[derive(Default)]
+struct InFlight {
+    now: u32,
+    most: u32,
+}
+
+impl Probe for InFlight {
+    fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
+        match event {
+            Event::Issue(_) => self.now += 1,
+            Event::Complete(..) | Event::Requeue(_) => self.now -= 1,
+            _ => {}
+        }
+        self.most = self.most.max(self.now);
+    }
+}
+
+#[test]
+fn disks_behind_one_controller_have_no_more_in_flight_together_than_one_alone_and_none_of_them_stands_still() {
+    let job = "[global]\nioengine=libaio\ndirect=1\nrw=randread\niodepth=64\nruntime=2\ntime_based\n[a]\nfilename=/dev/a\n\
+         [b]\nfilename=/dev/b\n[c]\nfilename=/dev/c\n";
+    let workload = Workload::parse(job, "job.fio", &Environment::empty()).unwrap();
+    let preset = Preset::builtin(SSD).unwrap();
+    for kernel in [Kernel::V4_12, Kernel::V6_18] {
+        for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+            let in_flight = |shared_tags| {
+                let queue = QueueSettings { shared_tags, ..QueueSettings::new(kernel, 4) };
+                let host = Host::builtin("server").unwrap();
+                let scenario = Scenario { workload: &workload, devices: vec![&preset; 3], queue, host, runtime: None };
+                let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
+                let (result, probe) = run_probed(&scenario, &spec, &Control::default(), InFlight::default()).unwrap();
+                let least = result.processes.iter().map(reads).min().unwrap();
+                let most = result.processes.iter().map(reads).max().unwrap();
+                assert!(least * 2 > most, "{scheduler} on {kernel}: {least} and {most} reads");
+                probe.most
+            };
+            assert_eq!((in_flight(false), in_flight(true)), (96, 32), "{scheduler} on {kernel}");
+        }
+    }
 }

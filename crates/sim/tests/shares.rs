@@ -3,7 +3,7 @@
 
 mod support;
 
-use hoistway_blk::{ALL_SCHEDULERS, IoMax, Kernel};
+use hoistway_blk::{ALL_SCHEDULERS, CgroupPriority, IoMax, Kernel};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
@@ -154,4 +154,25 @@ fn children_share_the_limit_of_their_parent() {
     let (a, b) = (iops(&processes[0]), iops(&processes[1]));
     assert!((118.0..=123.0).contains(&(a + b)), "{a} + {b}");
     assert!((a / b - 1.0).abs() < 0.1, "{a} and {b}");
+}
+
+#[test]
+fn io_prio_class_of_a_group_replaces_the_class_of_its_io_since_5_14_and_does_not_act_below_it() {
+    let jobs = "[a]\nrw=randread\niodepth=16\nruntime=2\ncgroup=x\nprioclass=1\n\
+                [b]\nrw=randread\niodepth=16\nruntime=2\ncgroup=x/below\nprioclass=2\n";
+    let share = |kernel, classes: &[(&str, &str)]| {
+        let mut queue = QueueSettings::new(kernel, 8);
+        let class = |text| CgroupPriority::parse(text).unwrap();
+        queue.io_prio_class = classes.iter().map(|&(path, text)| (path.to_owned(), class(text))).collect();
+        let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
+        let spec = spec("mq-deadline", &[("prio_aging_expire", "100000")], 1);
+        let spec = if kernel < Kernel::V6_3 { support::spec("mq-deadline", &[], 1) } else { spec };
+        shares(&run_job(&format!("{DISK}{jobs}"), &preset, queue, None, &spec).processes)[0]
+    };
+    let now = Kernel::V6_18;
+    assert!(share(now, &[]) > 0.9, "real time before best effort");
+    assert!(share(now, &[("x", "idle")]) < 0.1, "idle after best effort");
+    assert!((0.45..0.55).contains(&share(now, &[("x", "restrict-to-be")])), "alike");
+    assert!((0.45..0.55).contains(&share(now, &[("x/below", "promote-to-rt")])), "alike");
+    assert!((0.45..0.55).contains(&share(Kernel::V5_10, &[("x", "idle")])), "no such file");
 }

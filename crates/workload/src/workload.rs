@@ -86,6 +86,8 @@ pub struct Process {
     pub complete_max: u32,
     /// Once full, it lets its queue drain to this before it submits again; `iodepth` for no such pause.
     pub iodepth_low: u32,
+    /// Whether it looks for its completions instead of waiting for an interrupt, where a device can do that (`hipri`).
+    pub polls: bool,
     /// Whether it bypasses the page cache. If not, it has one I/O in flight: see `iodepth`.
     pub direct: bool,
     /// Whether it drops what the page cache has of its files before its first I/O.

@@ -84,13 +84,13 @@ fn published_job_files_are_understood() {
 #[test]
 fn what_is_simulated_instead_is_told_once_and_not_of_what_is_off() {
     let notices = valid(
-        "[global]\nfilename=x\ndirect=1\nhipri\nrate_min=1m\ncontinue_on_error=none\nnowait=0\n[a]\nmax_latency=1s\nhipri\n[b]\n",
+        "[global]\nfilename=x\ndirect=1\nhipri_percentage=9\nrate_min=1m\ncontinue_on_error=none\nnowait=0\n[a]\nmax_latency=1s\nhipri_percentage=9\n[b]\n",
     )
     .notices;
     assert_eq!(
         notices,
         [
-            "Not simulated: hipri; completions come by interrupt.",
+            "Not simulated: hipri_percentage; completions come by interrupt, or by polling all of them (hipri).",
             "Not simulated: max_latency, rate_min; no job fails for being slow: the results tell how slow it was.",
         ]
     );

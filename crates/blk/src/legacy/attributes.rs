@@ -3,6 +3,7 @@
 
 use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
+use crate::queue::Affinity;
 use crate::sharing::{Lock, Sharing};
 use crate::time::Now;
 
@@ -17,6 +18,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let text = match file {
             "scheduler" => return Ok(self.show_scheduler()),
             "nr_requests" => self.nr_requests().to_string(),
+            "rq_affinity" => (self.affinity as u8).to_string(),
             "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.tunable(tunable)?.to_string(),
@@ -44,6 +46,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 let set = self.set_nr_requests(number(text)?, effects);
                 set.map_err(|_| AttributeError::Invalid)?;
             }
+            "rq_affinity" => self.affinity = Affinity::numbered(number(text)?).unwrap_or(self.affinity),
             "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,

@@ -3,8 +3,9 @@
 use crate::bio::Status;
 use crate::driver::Driver;
 use crate::effects::Effect;
+use crate::ids::CpuId;
 use crate::probe::{Event, Probe};
-use crate::queue::Cx;
+use crate::queue::{CompletionPlace, Cx};
 use crate::request::{Marks, Rq};
 use crate::sharing::{Lock, Sharing};
 
@@ -12,6 +13,15 @@ use super::request_list::IoClass;
 use super::{LegacyQueue, Locked, take_calls};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// Where the completion of a request runs whose interrupt came on `cpu`: always in a softirq (`legacy-queue.md` 9).
+    pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
+        if self.affinity.redirects(rq.ctx, cpu, share_cache) {
+            CompletionPlace::Redirected(rq.ctx)
+        } else {
+            CompletionPlace::Softirq
+        }
+    }
+
     /// A request has ended; the queue is run again.
     pub fn complete<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq, status: Status) {
         self.ended(cx, rq, status);

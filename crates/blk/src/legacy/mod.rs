@@ -44,7 +44,7 @@ use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
-use crate::queue::{ConfigError, Cx, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
+use crate::queue::{Affinity, ConfigError, Cx, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
 use crate::request::{RequestPool, Rq};
 use crate::sharing::{Lock, Sharing};
 use crate::time::{Nanos, Now};
@@ -130,6 +130,7 @@ pub struct LegacyQueue<Sh: Sharing> {
     /// How it was made; its limits are those of the device.
     config: LegacyConfig,
     timeouts: Timeouts<Sh>,
+    affinity: Affinity,
     locked: Sh::Lock<Locked>,
 }
 
@@ -198,6 +199,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
             config: config.clone(),
             timeouts: Timeouts::new(),
+            affinity: Affinity::default(),
             locked: Sh::Lock::new(Locked {
                 elevator,
                 thresholds: Thresholds::new(config.nr_requests),

@@ -28,18 +28,31 @@ pub enum CompletionPlace {
     Redirected(CpuId),
 }
 
+impl Affinity {
+    /// What a number means that is written to the file; most mean nothing.
+    pub(crate) fn numbered(number: u32) -> Option<Affinity> {
+        [Affinity::Interrupted, Affinity::SameCache, Affinity::Submitter]
+            .into_iter()
+            .find(|&rule| rule as u32 == number)
+    }
+
+    /// Whether a completion that came on `cpu` goes to the CPU of its submitter.
+    pub(crate) fn redirects(self, submitter: CpuId, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> bool {
+        match self {
+            Affinity::Interrupted => false,
+            Affinity::SameCache => submitter != cpu && !share_cache(submitter, cpu),
+            Affinity::Submitter => submitter != cpu,
+        }
+    }
+}
+
 impl<Sh: Sharing> Queue<Sh> {
     /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
         if rq.ctx == cpu && self.hctxs[rq.hctx.index()].cpus().len() == 1 {
             return CompletionPlace::Interrupt;
         }
-        let elsewhere = match self.affinity {
-            Affinity::Interrupted => false,
-            Affinity::SameCache => rq.ctx != cpu && !share_cache(rq.ctx, cpu),
-            Affinity::Submitter => rq.ctx != cpu,
-        };
-        if elsewhere {
+        if self.affinity.redirects(rq.ctx, cpu, share_cache) {
             CompletionPlace::Redirected(rq.ctx)
         } else if self.hctxs.len() == 1 {
             // Keeps the time with interrupts off short.
@@ -47,15 +60,5 @@ impl<Sh: Sharing> Queue<Sh> {
         } else {
             CompletionPlace::Interrupt
         }
-    }
-
-    /// Numbers that mean nothing change nothing.
-    pub(super) fn set_affinity(&mut self, number: u32) {
-        self.affinity = match number {
-            0 => Affinity::Interrupted,
-            1 => Affinity::SameCache,
-            2 => Affinity::Submitter,
-            _ => self.affinity,
-        };
     }
 }

@@ -1,7 +1,7 @@
 //! The files of a multi-queue device's `queue/`: those of the common part (`attributes.rs`), scheduler, number of
 //! requests, and the scheduler's own.
 
-use super::{Queue, SCHEDULERS};
+use super::{Affinity, Queue, SCHEDULERS};
 use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
 use crate::kernel::SysfsGeneration;
@@ -56,7 +56,7 @@ impl<Sh: Sharing> Queue<Sh> {
         match file {
             "scheduler" => self.switch_scheduler(text, effects)?,
             "nr_requests" => self.set_nr_requests(number(text)?)?,
-            "rq_affinity" => self.set_affinity(number(text)?),
+            "rq_affinity" => self.affinity = Affinity::numbered(number(text)?).unwrap_or(self.affinity),
             "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,

@@ -5,7 +5,7 @@ use super::{Cx, Queue};
 use crate::bio::Status;
 use crate::driver::Driver;
 use crate::effects::Effect;
-use crate::ids::HctxId;
+use crate::ids::{CpuId, HctxId};
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::Sharing;
@@ -69,17 +69,17 @@ impl<Sh: Sharing> Queue<Sh> {
     #[inline]
     fn release<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
         self.finish(cx, &mut rq);
-        let hctx = rq.hctx;
+        let (hctx, submitter) = (rq.hctx, rq.ctx);
         let driver_tag = rq.driver_tag.take();
         let slot_tag = self.tag_of_slot(&rq);
         // The slot is back before the tag that names it can be given out again.
         self.pool.put(rq);
         if let Some(tag) = driver_tag {
-            self.free_driver_tag(cx, hctx, tag);
+            self.free_driver_tag(cx, hctx, submitter, tag);
         }
         if let Some(tags) = self.scheduler_tags_of(hctx) {
-            let (cpu, effects) = (cx.cpu, &mut *cx.effects);
-            tags.free(slot_tag, cpu, |sleeper| effects.push(self.wake_up(sleeper)));
+            let effects = &mut *cx.effects;
+            tags.free(slot_tag, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
         }
         self.restart(cx, hctx);
     }
@@ -92,11 +92,11 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    /// Frees a driver tag and wakes whoever's turn has come.
+    /// Frees a driver tag of a request from this submitter's CPU, wherever that is done, and wakes whoever's turn has come.
     #[inline]
-    pub(super) fn free_driver_tag<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId, tag: u32) {
-        let (cpu, effects) = (cx.cpu, &mut *cx.effects);
-        self.driver_tags.free(tag, hctx, cpu, |sleeper| effects.push(self.wake_up(sleeper)));
+    pub(super) fn free_driver_tag<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId, submitter: CpuId, tag: u32) {
+        let effects = &mut *cx.effects;
+        self.driver_tags.free(tag, hctx, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
     }
 
     /// Wakes somebody else: a wake-up reached a sleeper that has no use for these tags.

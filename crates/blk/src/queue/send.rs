@@ -188,7 +188,7 @@ impl<Sh: Sharing> Queue<Sh> {
             return;
         }
         if let Some(tag) = rq.driver_tag.take() {
-            self.free_driver_tag(cx, rq.hctx, tag);
+            self.free_driver_tag(cx, rq.hctx, rq.ctx, tag);
         }
     }
 

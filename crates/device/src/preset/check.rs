@@ -35,6 +35,7 @@ pub(super) fn document(text: &str) -> Result<(), Problem> {
     check_seeks(table)?;
     check_buffer(table)?;
     check_inner(table)?;
+    check_assumed(table)?;
     check_sources(table, model)
 }
 
@@ -71,6 +72,10 @@ fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), Problem>
         // NaN lies in no range.
         (Kind::Number(least, most, _), number) => number_of(number).is_some_and(|n| (least..=most).contains(&n)),
         (Kind::Whole(least, most, _), number) => whole_of(number).is_some_and(|n| (least..=most).contains(&n)),
+        (Kind::Span(least, most, _), DeValue::Array(ends)) => {
+            let ends: Vec<_> = ends.iter().map(|end| whole_of(end.get_ref())).collect();
+            matches!(ends[..], [Some(from), Some(to)] if least <= from && from <= to && to <= most)
+        }
         (Kind::PowerOfTwo(least, most, _), number) => {
             whole_of(number).is_some_and(|n| (least..=most).contains(&n) && n.is_power_of_two())
         }
@@ -177,6 +182,23 @@ fn check_inner(table: &DeTable<'_>) -> Result<(), Problem> {
         return refuse(format!("a device of at least `shape.capacity_gb`, which is {} GB", bytes as f64 / 1e9));
     }
     Ok(())
+}
+
+/// What was only assumed was compared with nothing.
+fn check_assumed(table: &DeTable<'_>) -> Result<(), Problem> {
+    let Some(calibration) = table.get("calibration").and_then(|value| value.get_ref().as_table()) else {
+        return Ok(());
+    };
+    match calibration.get("assumed") {
+        Some(assumed)
+            if assumed.get_ref().as_bool() == Some(true)
+                && ["range", "residuals"].iter().any(|key| calibration.contains_key(*key)) =>
+        {
+            let expected = "false, or a section without `range` and `residuals`".to_owned();
+            Err(Problem::with_key(&assumed.span(), "calibration.assumed".into(), "is true".into(), expected))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A source must belong to a parameter, or it is a slip of the pen.

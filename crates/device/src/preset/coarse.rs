@@ -73,6 +73,9 @@ pub(super) fn file(name: &str) -> Option<PresetFile> {
             valid_range: "saturated reads or writes, each alone. Latencies at low depth, mixed loads, flushes, \
                           sequential 4 KiB I/O and pauses are typical values, not this drive's."
                 .to_owned(),
+            assumed: false,
+            // That reads and writes come alone cannot be said as a share.
+            range: None,
             residuals: residuals(name, [read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]),
             sources: sources(),
         },

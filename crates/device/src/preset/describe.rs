@@ -37,6 +37,12 @@ fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
     )?;
     writeln!(out, "  calibrated on: {}", calibration.on)?;
     writeln!(out, "  valid for: {}", calibration.valid_range)?;
+    if let Some(range) = &calibration.range {
+        writeln!(out, "  calibrated range: {range}")?;
+    }
+    if calibration.assumed {
+        writeln!(out, "  made without measurements")?;
+    }
     for residual in &calibration.residuals {
         let (what, error) = (&residual.what, residual.error_percent());
         writeln!(out, "  {what}: model {}, measured {} ({error:+.1} %)", residual.model, residual.measured)?;

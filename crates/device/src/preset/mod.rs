@@ -17,7 +17,7 @@ mod schema;
 
 use serde::{Deserialize, Serialize};
 
-pub use calibration::{Calibration, Residual};
+pub use calibration::{CalibratedRange, Calibration, Residual};
 pub use error::PresetError;
 pub use file::{Model, PresetFile, ShapeSection};
 

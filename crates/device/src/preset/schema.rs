@@ -27,6 +27,8 @@ pub(super) enum Kind {
     Number(f64, f64, &'static str),
     /// A whole number between two bounds, both included; then its unit.
     Whole(u64, u64, &'static str),
+    /// Two whole numbers, the least first, between two bounds, both included; then their unit.
+    Span(u64, u64, &'static str),
     /// A power of two between two bounds, both included; then its unit.
     PowerOfTwo(u64, u64, &'static str),
     /// A section with these keys.
@@ -48,6 +50,9 @@ impl fmt::Display for Kind {
             Kind::Flag => write!(f, "true or false"),
             Kind::Number(least, most, unit) => write!(f, "a number of {unit} from {least} to {most}"),
             Kind::Whole(least, most, unit) => write!(f, "a whole number of {unit} from {least} to {most}"),
+            Kind::Span(least, most, unit) => {
+                write!(f, "two whole numbers of {unit} from {least} to {most}, [least, most], the least first")
+            }
             Kind::PowerOfTwo(least, most, unit) => {
                 write!(f, "a power of two from {least} to {most}, in {unit}")
             }
@@ -320,8 +325,19 @@ const TRACER: &[Key] = &[key("keeps_events", Kind::Whole(1, 1 << 24, "events"))]
 const CALIBRATION: &[Key] = &[
     key("on", Kind::Text),
     key("valid_range", Kind::Text),
+    optional("assumed", Kind::Flag),
+    optional("range", Kind::Section(CALIBRATED_RANGE)),
     optional("residuals", Kind::Sections(RESIDUAL)),
     optional("sources", Kind::Sources),
+];
+
+const CALIBRATED_RANGE: &[Key] = &[
+    // A sector to what a length of 32 bits can hold.
+    key("io_bytes", Kind::Span(512, 4_294_966_784, "bytes")),
+    key("outstanding", Kind::Span(1, 2048 * 10_240, "I/Os")),
+    key("reads_percent", Kind::Span(0, 100, "percent")),
+    optional("sequential", Kind::Flag),
+    optional("flushes", Kind::Flag),
 ];
 
 const RESIDUAL: &[Key] = &[

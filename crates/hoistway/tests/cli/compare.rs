@@ -173,3 +173,29 @@ fn files_of_the_queue_can_be_written_for_a_comparison() {
     let notices = with(&["--queue", "nomerges=7"])["notices"].to_string();
     assert!(notices.contains(r#"--queue nomerges=7: the kernel takes this for \"1\""#), "{notices}");
 }
+
+#[test]
+fn every_built_in_host_is_in_the_help_and_can_be_chosen() {
+    let help = printed(&["compare", "--help"]);
+    let names: Vec<_> = hoistway_sim::Host::builtin_names().collect();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains(&format!("a built-in profile ({})", names.join(", "))), "{help}");
+    for name in names {
+        let document: Value = serde_json::from_str(&compare_json(&["--host", name, "--schedulers", "none"])).unwrap();
+        assert_eq!(document["host"]["name"], name);
+    }
+}
+
+#[test]
+fn cpu_time_of_an_io_is_what_the_host_charges_in_document_and_table() {
+    let load = ["--schedulers", "none", "--device", "null"];
+    let document: Value = serde_json::from_str(&compare_json(&load)).unwrap();
+    let run = &document["runs"][0];
+    let (of_run, of_job) = (run["cpu_us_per_io"].as_f64().unwrap(), run["jobs"][0]["cpu_us_per_io"].as_f64().unwrap());
+    // The host `server`: 1.60 us and 1.02 us.
+    assert!((2.6..2.7).contains(&of_run) && (2.6..2.7).contains(&of_job), "{of_run} {of_job}");
+    let table = printed(&[&["compare", "--runtime", "300ms"], &load[..]].concat());
+    assert!(table.contains("per I/O\n") && table.contains(" 2.6"), "{table}");
+    let document: Value = serde_json::from_str(&compare_json(&[&load[..], &["--host", "instant"]].concat())).unwrap();
+    assert_eq!(document["runs"][0]["cpu_us_per_io"], 0.0);
+}

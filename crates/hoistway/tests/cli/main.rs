@@ -9,6 +9,7 @@ mod fio_files;
 mod fio_readers;
 mod formats;
 mod loads;
+mod queues;
 mod refusals;
 mod repeats;
 mod scenarios;

@@ -356,7 +356,7 @@ fn a_file_of_the_queue_that_the_kernel_would_refuse_is_refused_with_what_is_poss
         ("max_sectors_kb=3", "EINVAL"),
         ("fua=1", "can only be read"),
         ("scheduler=bfq", "use --schedulers"),
-        ("rq_affinity=2", "completions run on the submitter's CPU"),
+        ("rq_affinity=-1", "EINVAL"),
         ("iosched/fifo_batch=1", "use --set"),
     ] {
         compare_refused(&["--queue", setting], &["--queue", words]);

@@ -24,6 +24,8 @@ fn every_scenario_runs_under_every_scheduler_and_ends_with_a_sentence_about_its_
         let runs = document["runs"].as_array().unwrap();
         assert_eq!(runs.len(), ALL_SCHEDULERS.len(), "{name}");
         assert!(runs.iter().all(|run| run["simulated_ios"].as_u64() > Some(100)), "{name}");
+        let notices = document["notices"].to_string();
+        assert!(!notices.contains("for one application") || name == "boot", "{name}: {notices}");
         let page = printed(&["scenarios", &name]);
         let figure = page.split_once("In one figure\n  ").unwrap().1.lines().next().unwrap();
         let sentence = document["conclusion"][0].as_str().unwrap();

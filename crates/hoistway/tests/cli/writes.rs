@@ -25,7 +25,7 @@ fn writes_that_cannot_be_done_are_refused_before_anything_runs() {
         ("1s:scheduler", "expected TIME:KEY=VALUE"),
         ("soon:scheduler=bfq", "--at soon:scheduler=bfq"),
         ("1s:colour=red", "no such file (expected SCHED.TUNABLE, or one of scheduler, nr_requests"),
-        ("1s:rq_affinity=2", "no such file"),
+        ("1s:rq_affinity=on", "invalid value (EINVAL)"),
         ("1s:cfo.quantum=1", "unknown scheduler \"cfo\""),
         ("1s:scheduler=cfq", "none cannot be changed to that (expected none, mq-deadline, kyber, bfq"),
         ("1s:nr_requests=0x10", "invalid value (EINVAL) in the run that begins with none"),

@@ -46,6 +46,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
                 name: name.to_owned(),
                 job,
                 processes,
+                cpu_us_per_io: None,
                 directions,
             })
             .collect(),

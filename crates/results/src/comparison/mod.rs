@@ -56,6 +56,8 @@ pub struct DirectionComparison {
 pub struct Row {
     /// Index into [`Comparison::variants`].
     pub variant: usize,
+    /// Modelled CPU time for each I/O of the job, in whichever direction, us: the mean over the repeats.
+    pub cpu_us_per_io: Option<f64>,
     /// By number of the repeat.
     samples: BTreeMap<u32, DirectionSummary>,
 }
@@ -169,7 +171,8 @@ fn directions(job: u32, variants: &[Variant<'_>]) -> Vec<DirectionComparison> {
         let row = |(variant, compared): (usize, &Variant<'_>)| {
             let sample = |run: &&Run| Some((run.repeat, find(run, job, direction)?.clone()));
             let samples: BTreeMap<_, _> = compared.runs.iter().filter_map(sample).collect();
-            (!samples.is_empty()).then_some(Row { variant, samples })
+            let cpu: Vec<f64> = compared.runs.iter().filter_map(|run| of_job(run, job)?.cpu_us_per_io).collect();
+            (!samples.is_empty()).then(|| Row { variant, cpu_us_per_io: stats::mean(&cpu), samples })
         };
         DirectionComparison { direction, rows: variants.iter().enumerate().filter_map(row).collect() }
     };
@@ -177,6 +180,9 @@ fn directions(job: u32, variants: &[Variant<'_>]) -> Vec<DirectionComparison> {
 }
 
 fn find(run: &Run, job: u32, direction: Direction) -> Option<&DirectionSummary> {
-    let job = run.jobs.iter().find(|summary| summary.job == job)?;
-    job.directions.iter().find(|summary| summary.direction == direction && summary.ios > 0)
+    of_job(run, job)?.directions.iter().find(|summary| summary.direction == direction && summary.ios > 0)
+}
+
+fn of_job(run: &Run, job: u32) -> Option<&JobSummary> {
+    run.jobs.iter().find(|summary| summary.job == job)
 }

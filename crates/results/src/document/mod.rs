@@ -14,7 +14,7 @@ use crate::fio;
 pub use disk::{CgroupIoSummary, DiskSummary};
 pub use page_cache::PageCacheSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
-pub use summary::{DirectionSummary, JobSummary, LatencySummary, SeriesSummary};
+pub use summary::{DirectionSummary, JobSummary, LatencySummary, SeriesSummary, cpu_us_per_io};
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
 /// new keys alone do not change it, as unknown keys are ignored.
@@ -88,7 +88,8 @@ pub struct Run {
     pub simulated_ios: u64,
     /// Duration of the run, s of wall-clock time.
     pub wall_seconds: f64,
-    /// Modelled CPU time for each I/O, us; null without a CPU model.
+    /// Modelled CPU time of the host for each I/O, us: of submitting, completing and polling. Null without I/O, and in
+    /// documents of versions that did not say.
     pub cpu_us_per_io: Option<f64>,
     /// Statistics of the devices, if they were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -21,6 +21,9 @@ pub struct JobSummary {
     pub job: u32,
     /// Number of processes.
     pub processes: u32,
+    /// Modelled CPU time for each I/O, us, as [`Run::cpu_us_per_io`](super::Run::cpu_us_per_io).
+    #[serde(default)]
+    pub cpu_us_per_io: Option<f64>,
     /// Directions in which there was I/O, in fio's order.
     pub directions: Vec<DirectionSummary>,
 }
@@ -79,6 +82,17 @@ pub struct LatencySummary {
     pub max: u64,
 }
 
+/// CPU time that was spent for these processes while they were measured, us for each of their I/Os, syncs included. None
+/// without any.
+pub fn cpu_us_per_io<'a>(processes: impl IntoIterator<Item = &'a ProcessResult>) -> Option<f64> {
+    let (mut ns, mut ios) = (0, 0);
+    for process in processes {
+        ns += process.cpu.user_ns + process.cpu.system_ns;
+        ios += process.sync.total_ios + process.directions.iter().map(|direction| direction.ios).sum::<u64>();
+    }
+    (ios > 0).then(|| ns as f64 / 1e3 / ios as f64)
+}
+
 impl JobSummary {
     /// Summaries of all jobs, in the order of the job file.
     pub fn from_processes(processes: &[ProcessResult]) -> Vec<Self> {
@@ -93,6 +107,7 @@ impl JobSummary {
             name: clones[0].name.clone(),
             job: clones[0].job,
             processes: clones.len() as u32,
+            cpu_us_per_io: cpu_us_per_io(clones.iter().copied()),
             directions: summaries.filter(|summary| summary.ios > 0).collect(),
         }
     }

@@ -25,13 +25,15 @@ enum Kind {
 }
 
 /// The keys, and whether they must be there.
-const KEYS: [(&str, Kind, bool); 10] = [
+const KEYS: [(&str, Kind, bool); 12] = [
     ("name", Kind::Text, true),
     ("description", Kind::Text, true),
     ("cpus", Kind::Cpus, false),
+    ("cache_cpus", Kind::Cpus, false),
     ("memory_bytes", Kind::Memory, false),
     ("submit_ns", Kind::Time, true),
     ("complete_ns", Kind::Time, true),
+    ("redirect_ns", Kind::Time, false),
     ("wake_ns", Kind::Span, true),
     ("worker_ns", Kind::Span, true),
     ("idle_ns", Kind::Steps, false),

@@ -10,8 +10,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// The built-in profiles: name and text. The name is also that of the file.
-const BUILTIN: [(&str, &str); 2] =
-    [("instant", include_str!("../../hosts/instant.toml")), ("server", include_str!("../../hosts/server.toml"))];
+const BUILTIN: [(&str, &str); 4] = [
+    ("desktop", include_str!("../../hosts/desktop.toml")),
+    ("instant", include_str!("../../hosts/instant.toml")),
+    ("server", include_str!("../../hosts/server.toml")),
+    ("vm", include_str!("../../hosts/vm.toml")),
+];
 
 /// Most steps of `idle_ns`.
 pub(crate) const IDLE_STATES_MAX: usize = 4;
@@ -27,6 +31,9 @@ pub struct Host {
     /// CPUs, if nobody says how many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u16>,
+    /// So many neighbouring CPUs share a last-level cache; all of them if nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_cpus: Option<u16>,
     /// Memory, all of which is page cache, bytes.
     #[serde(default = "memory_bytes")]
     pub memory_bytes: u64,
@@ -34,6 +41,10 @@ pub struct Host {
     pub submit_ns: u64,
     /// CPU time of one completion, ns.
     pub complete_ns: u64,
+    /// CPU time of the interrupted CPU for a completion whose work another CPU does, which then pays the whole
+    /// `complete_ns`, ns.
+    #[serde(default)]
+    pub redirect_ns: u64,
     /// From the end of the completion's interrupt until the process that it wakes runs, on a CPU that is free, ns.
     pub wake_ns: [u64; 2],
     /// From the moment that somebody asks for a worker until it runs, ns.
@@ -127,8 +138,12 @@ mod tests {
         for name in Host::builtin_names() {
             let host = Host::builtin(name).unwrap();
             assert_eq!(host.name, name);
-            for key in ["submit_ns", "complete_ns", "wake_ns", "worker_ns", "idle_ns"] {
-                let is_needed = key != "idle_ns" || !host.idle_ns.is_empty();
+            for key in ["cache_cpus", "submit_ns", "complete_ns", "redirect_ns", "wake_ns", "worker_ns", "idle_ns"] {
+                let is_needed = match key {
+                    "idle_ns" => !host.idle_ns.is_empty(),
+                    "cache_cpus" => host.cache_cpus.is_some(),
+                    _ => true,
+                };
                 assert_eq!(host.sources.contains_key(key), is_needed, "{name}: {key}");
             }
         }
@@ -171,6 +186,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_those_that_exist() {
         let told = Host::builtin("sever").unwrap_err().to_string();
-        assert!(told.contains("`sever`") && told.contains("instant, server"), "{told}");
+        assert!(told.contains("`sever`") && told.contains("desktop, instant, server, vm"), "{told}");
     }
 }

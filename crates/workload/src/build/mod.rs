@@ -216,6 +216,7 @@ impl Builder<'_> {
                 rate: checks::rate(settings),
                 io_priority: checks::io_priority(settings),
                 nice: settings.nice,
+                polls: settings.hipri,
                 cgroup: settings.cgroup.clone(),
                 cgroup_weight: settings.cgroup_weight,
                 cpus_allowed: cpus(settings, index),

@@ -9,6 +9,12 @@ const DEPTH_MAX: i64 = 1 << 20;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
+        "hipri",
+        "0",
+        Setter::Flag(|s, on| s.hipri = on),
+        "Poll for completions; needs a device with hardware queues for that",
+    ),
+    OptionSpec::new(
         "iodepth",
         "1",
         Setter::Int { min: 1, max: DEPTH_MAX, set: |s, v| s.iodepth = v },

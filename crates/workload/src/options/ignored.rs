@@ -3,7 +3,7 @@
 
 use super::spec::{Action, OptionSpec, Subject};
 
-const POLLING: &str = "completions come by interrupt";
+const POLLING: &str = "completions come by interrupt, or by polling all of them (hipri)";
 const SUBMISSION: &str = "each process submits its I/Os itself, by system calls";
 const UNCHECKED: &str = "no job fails for being slow: the results tell how slow it was";
 const FIRST_ERROR: &str = "a process ends at its first error, if the device has any";
@@ -73,7 +73,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ignored("fdp_pli", "Data placement identifiers"),
     ignored("plids", "Data placement identifiers"),
     ignored("dataplacement", "Data placement"),
-    told("hipri", "Poll for completions", POLLING),
     told("hipri_percentage", "Share of polled I/Os", POLLING),
     told("sqthread_poll", "Let the kernel poll the submission ring", SUBMISSION),
     told("sqthread_poll_cpu", "CPU of that kernel thread", SUBMISSION),

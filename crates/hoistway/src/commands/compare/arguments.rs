@@ -21,7 +21,11 @@ const RUNTIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 ///   hoistway compare my-load.fio --device my-disk.toml --schedulers none,mq-deadline
 ///   hoistway compare two-disks.fio --device /dev/sda=my-disk.toml --device null
 ///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --queue nr_requests=32 --runtime 2m
+///   hoistway compare my-load.fio --schedulers default,bfq --kernel 4.19 --elevator deadline
 ///   hoistway compare my-load.fio --schedulers none --at 10s:scheduler=bfq --at 20s:bfq.slice_idle=0
+///   hoistway compare my-load.fio --io-max "backup wbps=10485760" --io-prio-class "backup idle"
+///   hoistway compare polled.fio --device intel-p4800x-375gb --read-queues 4 --poll-queues 2
+///   hoistway compare two-disks.fio --device hgst-he10-8tb --shared-tags --schedulers none,mq-deadline
 ///   hoistway compare my-load.fio --format json -o results.json
 ///   hoistway compare my-load.fio --format csv -o results.csv
 ///   hoistway compare my-load.fio --fio-logs logs
@@ -37,14 +41,17 @@ pub(crate) struct Arguments {
     /// NAME=PRESET for each file of the job file; one without NAME is for all others.
     #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
     pub(super) device: Vec<String>,
-    /// The schedulers to compare: a list, or all.
+    /// The schedulers to compare: a list, or all. In the list, default is the one that the kernel gives the device.
     #[arg(long, value_name = "LIST|all", default_value = "all", value_delimiter = ',')]
     pub(super) schedulers: Vec<String>,
+    /// What the kernel was booted with as elevator=NAME: up to 4.20 the default scheduler of devices with a legacy queue.
+    #[arg(long, value_name = "NAME")]
+    pub(super) elevator: Option<String>,
     /// Sets a tunable, as a write to queue/iosched/ would. May be given several times.
     #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
     pub(super) set: Vec<String>,
-    /// Writes a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, write_cache, rotational,
-    /// max_sectors_kb, discard_max_bytes. May be given several times.
+    /// Writes a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout,
+    /// write_cache, rotational, max_sectors_kb, discard_max_bytes. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) queue: Vec<String>,
     /// The number of requests of each queue: short for --queue nr_requests=N.
@@ -53,6 +60,18 @@ pub(crate) struct Arguments {
     /// Gives every device so many hardware queues instead of its own number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048))]
     pub(super) hw_queues: Option<u16>,
+    /// Adds so many hardware queues to every device that only reads use (as write_queues= does of Linux's NVMe driver).
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
+          value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(super) read_queues: u16,
+    /// Adds so many hardware queues to every device for I/O whose submitter polls (as poll_queues= does of Linux's NVMe
+    /// driver): that of jobs with hipri.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
+          value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(super) poll_queues: u16,
+    /// All devices are behind one controller and share its tags: as many as one of them has. They must be alike.
+    #[arg(long)]
+    pub(super) shared_tags: bool,
     /// Writes a file of every queue while the loads run: the scheduler, a tunable of the scheduler that is named, or any
     /// file that --queue takes. May be given several times.
     #[arg(long, value_name = "TIME:KEY=VALUE")]
@@ -61,10 +80,14 @@ pub(crate) struct Arguments {
     /// times.
     #[arg(long, value_name = "CGROUP KEY=N...")]
     pub(super) io_max: Vec<String>,
+    /// Sets what a cgroup that the job file names makes of the priorities of its I/O, as a write to io.prio.class would:
+    /// no-change, promote-to-rt, restrict-to-be or idle. May be given several times.
+    #[arg(long, value_name = "CGROUP CLASS")]
+    pub(super) io_prio_class: Vec<String>,
     /// The kernel whose block layer is simulated: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
     #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT)]
     pub(super) kernel: Kernel,
-    /// The host: a built-in profile (server, instant) or a TOML file. It says what CPU time an I/O costs, and how long
+    /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It says what CPU time an I/O costs, and how long
     /// processes and workers take to react.
     #[arg(long, value_name = "PROFILE|FILE.toml", default_value = Host::DEFAULT)]
     pub(super) host: String,

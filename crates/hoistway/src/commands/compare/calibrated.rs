@@ -1,44 +1,11 @@
 //! Whether a load lies in the range that its device's model is calibrated for.
 //!
-//! Presets say their range in words; this is the same for programs, for the built-in ones. Of others the words are
-//! quoted.
+//! Presets say their range in words, and most of them for programs, too. Of others the words are quoted.
 
 use std::collections::BTreeMap;
 
-use hoistway_device::Preset;
+use hoistway_device::{CalibratedRange, Preset};
 use hoistway_workload::{Process, Workload};
-
-/// What the built-in model of this name is calibrated for.
-struct Range {
-    device: &'static str,
-    /// Smallest and largest I/O, bytes.
-    bytes: (u32, u32),
-    /// Most I/Os outstanding.
-    outstanding_max: u32,
-    /// Whether loads of mostly reads are in it.
-    mostly_reads: bool,
-    /// Whether writes are.
-    writes: bool,
-}
-
-/// All that were calibrated on measurements: on random I/O without flushes and trims.
-const RANGES: [Range; 4] = [
-    Range { device: "hgst-he10-8tb", bytes: (4096, 4096), outstanding_max: 3, mostly_reads: false, writes: true },
-    Range { device: "intel-s3520-1600gb", bytes: (4096, 4096), outstanding_max: 48, mostly_reads: false, writes: true },
-    Range { device: "micron-9100-1600gb", bytes: (4096, 4096), outstanding_max: 96, mostly_reads: false, writes: true },
-    Range {
-        device: "samsung-980pro-1tb",
-        bytes: (4096, 65_536),
-        outstanding_max: 2048,
-        mostly_reads: true,
-        writes: false,
-    },
-];
-
-/// Models that follow from data sheets and assumptions alone.
-const UNMEASURED: [&str; 3] = ["intel-p4800x-375gb", "raid-64-queues", "throttled-cloud-volume"];
-/// There is nothing about it to be wrong.
-const EXACT: &str = "null";
 
 /// A half sentence for each device whose model the load takes out of its range. `reads` is the share of the load's I/Os
 /// that were reads.
@@ -55,15 +22,12 @@ pub(super) fn doubts(workload: &Workload, devices: &[Preset], reads: f64) -> Vec
 }
 
 fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> {
-    let name = preset.name.as_str();
-    if name == EXACT {
-        return None;
-    }
-    if UNMEASURED.contains(&name) {
+    let (name, calibration) = (preset.name.as_str(), preset.calibration());
+    if calibration.assumed {
         return Some(format!("the model of {name} was made without measurements of one (`hoistway devices {name}`)"));
     }
-    let Some(range) = RANGES.iter().find(|range| range.device == name) else {
-        let words = preset.calibration().valid_range.trim_end_matches('.').replace(". ", "; ");
+    let Some(range) = &calibration.range else {
+        let words = calibration.valid_range.trim_end_matches('.').replace(". ", "; ");
         return Some(format!("the model of {name} holds for: {words}"));
     };
     let outside = outside(range, processes, reads);
@@ -73,7 +37,7 @@ fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> 
 }
 
 /// What of the load is not in the range.
-fn outside(range: &Range, processes: &[&Process], reads: f64) -> Vec<String> {
+fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<String> {
     let any = |is: &dyn Fn(&Process) -> bool| processes.iter().any(|process| is(process));
     let smallest = processes.iter().map(|process| process.plan.block_bytes_min()).min().unwrap_or(0);
     let largest = processes.iter().map(|process| process.plan.block_bytes_max()).max().unwrap_or(0);
@@ -83,26 +47,27 @@ fn outside(range: &Range, processes: &[&Process], reads: f64) -> Vec<String> {
     }
     let outstanding = phases.into_values().max().unwrap_or(0);
     let mut outside = Vec::new();
-    if largest > range.bytes.1 {
+    if largest > range.io_bytes[1] {
         outside.push(format!("I/Os of {}", bytes(largest)));
     }
-    if smallest < range.bytes.0 {
+    if smallest < range.io_bytes[0] {
         outside.push(format!("I/Os of {}", bytes(smallest)));
     }
-    if any(&|process| !process.plan.is_random()) {
+    if !range.sequential && any(&|process| !process.plan.is_random()) {
         outside.push("sequential I/O".to_owned());
     }
-    if outstanding > range.outstanding_max {
-        outside.push(format!("{outstanding} outstanding I/Os (up to {} are)", range.outstanding_max));
+    let [few, many] = range.outstanding;
+    if !(few..=many).contains(&outstanding) {
+        outside.push(format!("{outstanding} outstanding I/Os ({few} to {many} are)"));
     }
-    if any(&|process| process.plan.flushes()) {
+    if !range.flushes && any(&|process| process.plan.flushes()) {
         outside.push("flushes".to_owned());
     }
-    if !range.mostly_reads && reads > 0.5 {
-        outside.push("mostly reads".to_owned());
-    }
-    if !range.writes && any(&|process| process.plan.modifies()) {
-        outside.push("writes".to_owned());
+    let [low, high] = range.reads_percent;
+    // Rounded away from the range, so that what is printed is outside of it.
+    let percent = if reads * 100.0 < f64::from(low) { (reads * 100.0).floor() } else { (reads * 100.0).ceil() };
+    if !(f64::from(low)..=f64::from(high)).contains(&percent) {
+        outside.push(format!("{percent} % reads ({low} to {high} are)"));
     }
     outside
 }
@@ -139,19 +104,24 @@ mod tests {
         assert_eq!(
             told,
             ["the model of intel-s3520-1600gb is not calibrated for I/Os of 1 MiB, sequential I/O, 64 outstanding \
-                 I/Os (up to 48 are), flushes, mostly reads (`hoistway devices intel-s3520-1600gb`)"]
+                 I/Os (1 to 48 are), flushes, 60 % reads (0 to 50 are) (`hoistway devices intel-s3520-1600gb`)"]
         );
     }
 
     #[test]
-    fn every_built_in_model_is_known_or_quoted() {
-        for name in Preset::builtin_names() {
-            let is_known =
-                name == EXACT || UNMEASURED.contains(&name) || RANGES.iter().any(|range| range.device == name);
-            let preset = Preset::builtin(name).unwrap();
-            let is_of_a_table = preset.calibration().on.contains("iocost-benchmarks");
-            assert!(is_known || is_of_a_table, "{name} lacks a range");
-        }
+    fn of_models_without_a_range_the_words_or_the_lack_of_measurements_are_told() {
         assert!(told("rw=randread", "throttled-cloud-volume", 1.0)[0].contains("without measurements"));
+        assert!(told("rw=randread", "raid-64-queues", 1.0)[0].contains("without measurements"));
+        let is_coarse = |name: &&str| Preset::builtin(name).unwrap().calibration().on.contains("iocost-benchmarks");
+        let coarse = Preset::builtin_names().find(is_coarse).unwrap();
+        assert!(told("rw=randread", coarse, 1.0)[0].contains(" holds for: saturated reads or writes, each alone; "));
+    }
+
+    #[test]
+    fn a_range_holds_at_both_of_its_ends() {
+        let reads = |reads| told("rw=randread\nbs=64k\niodepth=2048", "samsung-980pro-1tb", reads);
+        assert!(reads(1.0).is_empty());
+        assert!(reads(0.999)[0].contains("99 % reads (100 to 100 are)"), "{:?}", reads(0.999));
+        assert!(told("rw=randread\nbs=2k", "samsung-980pro-1tb", 1.0)[0].contains("I/Os of 2 KiB"));
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Result, anyhow, bail};
-use hoistway_device::{Preset, PresetFile};
+use anyhow::{Result, bail};
+use hoistway_device::Preset;
 use hoistway_workload::Workload;
 use serde_json::Value;
 
@@ -60,14 +60,6 @@ pub(super) fn choose(
     let devices =
         workload.files.iter().map(|file| named.get(file.as_str()).cloned().unwrap_or_else(|| common.clone())).collect();
     Ok((devices, notices))
-}
-
-/// The device with as many hardware queues as `--hw-queues` says.
-pub(super) fn with_hw_queues(preset: Preset, hw_queues: u16) -> Result<Preset> {
-    let name = preset.name.clone();
-    let mut file = PresetFile::from(preset);
-    file.shape.hw_queues = hw_queues;
-    Preset::try_from(file).map_err(|error| anyhow!("--hw-queues {hw_queues} with {name}: {error}"))
 }
 
 pub(super) fn describe(workload: &Workload, devices: &[Preset]) -> Result<Value> {

@@ -9,8 +9,10 @@ mod fio_options;
 mod format;
 mod host;
 mod io_max;
+mod io_prio_class;
 mod load;
 mod queue_files;
+mod queues;
 mod repeats;
 mod schedulers;
 mod together;
@@ -29,6 +31,7 @@ use hoistway_sim::{Control, QueueSettings, RunResult, Scenario, compare};
 
 use self::fio_logs::FioLogs;
 use self::format::Format;
+use self::schedulers::Default;
 use crate::Ending;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -48,16 +51,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let page = load.scenario.as_ref().map(|scenario| &scenario.page);
     let (mut devices, mut notices) =
         devices::choose(&workload, &arguments.device, page.map(|page| page.device.as_str()))?;
-    if let Some(hw_queues) = arguments.hw_queues {
-        let with = |device| devices::with_hw_queues(device, hw_queues);
-        devices = devices.into_iter().map(with).collect::<Result<_>>()?;
-    }
-    let schedulers = schedulers::choose(&arguments.schedulers)?;
+    let mut queue = QueueSettings::new(arguments.kernel, cpus);
+    devices = queues::choose(arguments, devices, &mut queue)?;
+    let default = Default { devices: &devices, queue: &queue, elevator: arguments.elevator.as_deref() };
+    let schedulers = schedulers::choose(&arguments.schedulers, &default, &mut notices)?;
     let baseline = schedulers::baseline(arguments.baseline.as_deref(), &schedulers)?;
     let settings = tunables::parse(&arguments.set, &schedulers)?;
-    let mut queue = QueueSettings::new(arguments.kernel, cpus);
+    queue.shared_tags = arguments.shared_tags;
+    queues::check_shared_tags(&queue, &devices, &schedulers)?;
     queue_files::parse(&arguments.queue, arguments.nr_requests.as_deref(), &mut queue)?;
     queue.io_max = io_max::parse(&arguments.io_max, &workload)?;
+    queue.io_prio_class = io_prio_class::parse(&arguments.io_prio_class, &workload, arguments.kernel)?;
     let config = queue.config(&devices[0]);
     notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
     notices.extend(tunables::try_out(&settings, &config)?);
@@ -65,6 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     writes::try_out(&queue.writes, &config, &schedulers)?;
     notices.extend(schedulers::legacy_notice(&schedulers, arguments.kernel));
     notices.extend(effects::notices(&workload, &schedulers, arguments.kernel));
+    notices.extend(io_prio_class::notice(&queue.io_prio_class, &schedulers));
+    notices.extend(queues::polling_notice(&workload, &queue, &schedulers));
     notices.extend(together::notice(&workload, &schedulers, arguments.kernel));
     notices.extend(fio_logs::unused_notice(&workload));
     notices.extend(workload.notices.iter().cloned());
@@ -135,7 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         device: devices::describe(&workload, &devices)?,
         kernel: arguments.kernel.to_string(),
         cpus: u32::from(cpus),
-        hw_queues: u32::from(config.hw_queues.min(config.cpus)),
+        hw_queues: u32::from(config.cpu_map().hctxs()),
         nr_requests: config.scheduler_depth(),
         host: serde_json::to_value(&host)?,
         seed: arguments.seed,

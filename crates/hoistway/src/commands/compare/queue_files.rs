@@ -4,11 +4,8 @@ use anyhow::{Context, Result, bail};
 use hoistway_blk::{AttributeError, Effects, Front, Instant, Local, QueueConfig, WRITABLE_ATTRIBUTES, kernel_of_front};
 use hoistway_sim::QueueSettings;
 
-/// Files whose place is another option, or which would change nothing here.
-const ELSEWHERE: [(&str, &str); 2] = [
-    ("scheduler", "use --schedulers"),
-    ("rq_affinity", "completions run on the submitter's CPU here, whatever it says"),
-];
+/// Files whose place is another option.
+const ELSEWHERE: [(&str, &str); 1] = [("scheduler", "use --schedulers")];
 
 /// What may be written.
 fn expected() -> String {

@@ -3,17 +3,70 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use hoistway_blk::{ALL_SCHEDULERS, Kernel, is_legacy, kernel_of_front};
+use hoistway_blk::{ALL_SCHEDULERS, Kernel, default_legacy_scheduler, default_scheduler, is_legacy, kernel_of_front};
+use hoistway_device::Preset;
+use hoistway_sim::QueueSettings;
 
-pub(super) fn choose(wanted: &[String]) -> Result<Vec<String>> {
+/// What the scheduler that the kernel gives a device by itself depends on.
+pub(super) struct Default<'a> {
+    pub(super) devices: &'a [Preset],
+    pub(super) queue: &'a QueueSettings,
+    /// `elevator=`, if the host was booted with it.
+    pub(super) elevator: Option<&'a str>,
+}
+
+impl Default<'_> {
+    /// The scheduler of a device. Up to 4.20, disks behind SCSI had a legacy queue, and all others a multi-queue one.
+    fn of(&self, preset: &Preset) -> &'static str {
+        let legacy = preset.shape().scsi.then(|| default_legacy_scheduler(self.queue.kernel, self.elevator)).flatten();
+        legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(preset)))
+    }
+
+    /// The scheduler of all devices, and what must be said of it.
+    fn scheduler(&self) -> Result<(&'static str, String)> {
+        let [first, others @ ..] = self.devices else { bail!("--schedulers default: the job file uses no device") };
+        let name = self.of(first);
+        if let Some(other) = others.iter().find(|other| self.of(other) != name) {
+            bail!(
+                "--schedulers default: {} has {name} and {} has {} (expected devices with one default, or names)",
+                first.name,
+                other.name,
+                self.of(other)
+            );
+        }
+        let kernel = self.queue.kernel;
+        let ignored = match self.elevator {
+            Some(elevator) if !is_legacy(name) => {
+                format!(" elevator={elevator} never mattered to multi-queue devices.")
+            }
+            _ => String::new(),
+        };
+        Ok((name, format!("default is {name}, as Linux {kernel} chooses for {}.{ignored}", first.name)))
+    }
+}
+
+/// The schedulers of the list, each once. Adds what must be said of a default to `notices`.
+pub(super) fn choose(wanted: &[String], default: &Default<'_>, notices: &mut Vec<String>) -> Result<Vec<String>> {
+    if let (Some(elevator), false) = (default.elevator, wanted.iter().any(|name| name == "default")) {
+        bail!("--elevator {elevator}: only the kernel's default depends on it (expected --schedulers default)");
+    }
     let mut chosen: Vec<String> = Vec::new();
     for name in wanted {
+        if name == "default" {
+            let (name, notice) = default.scheduler()?;
+            chosen.push(name.to_owned());
+            notices.push(notice);
+            continue;
+        }
         if name == "all" {
             chosen.extend(ALL_SCHEDULERS.map(str::to_owned));
         } else if ALL_SCHEDULERS.contains(&name.as_str()) {
             chosen.push(name.clone());
         } else {
-            bail!("--schedulers {name}: unknown scheduler (expected all, or some of {})", ALL_SCHEDULERS.join(", "));
+            bail!(
+                "--schedulers {name}: unknown scheduler (expected all, or some of default, {})",
+                ALL_SCHEDULERS.join(", ")
+            );
         }
     }
     let mut seen = BTreeSet::new();

@@ -34,9 +34,9 @@ fn one(text: &str) -> Result<Write> {
             text: value,
         });
     }
-    if key == "rq_affinity" || !WRITABLE_ATTRIBUTES.contains(&key) {
-        let known: Vec<&str> = WRITABLE_ATTRIBUTES.into_iter().filter(|file| *file != "rq_affinity").collect();
-        bail!("--at {text}: no such file (expected SCHED.TUNABLE, or one of {})", known.join(", "));
+    if !WRITABLE_ATTRIBUTES.contains(&key) {
+        let known = WRITABLE_ATTRIBUTES.join(", ");
+        bail!("--at {text}: no such file (expected SCHED.TUNABLE, or one of {known})");
     }
     Ok(Write { at, only_under: None, file: key.to_owned(), text: value })
 }

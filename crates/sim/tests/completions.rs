@@ -1,0 +1,62 @@
+//! `block-layer.md` 32, item 79: where the work of a completion is done, by `queue/rq_affinity`, and who pays for it.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::collections::BTreeSet;
+
+use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
+use hoistway_device::Preset;
+use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
+use hoistway_workload::{Environment, Workload};
+use support::spec;
+
+/// The CPUs on which requests end.
+#[derive(Default)]
+struct Ends(BTreeSet<u32>);
+
+impl Probe for Ends {
+    fn event(&mut self, _: Now, cpu: CpuId, event: Event<'_>) {
+        if let Event::Complete(..) = event {
+            self.0.insert(cpu.0);
+        }
+    }
+}
+
+/// Where the I/O of a process on a CPU of four completes, and the CPU time of each I/O.
+fn completed(device: &str, scheduler: &str, affinity: &str, cpu: u32, cache_cpus: Option<u16>) -> (Vec<u32>, u64) {
+    let job = format!("[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=1m\ncpus_allowed={cpu}\n");
+    let workload = Workload::parse(&job, "test.fio", &Environment::empty()).unwrap();
+    let preset = Preset::builtin(device).unwrap();
+    let mut queue = QueueSettings::new(Kernel::V6_18, 4);
+    queue.attributes.push(("rq_affinity".to_owned(), affinity.to_owned()));
+    let host =
+        Host { cache_cpus, submit_ns: 1000, complete_ns: 300, redirect_ns: 20, ..Host::builtin("server").unwrap() };
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, host, runtime: None };
+    let run = run_probed(&scenario, &spec(scheduler, &[], 1), &Control::default(), Ends::default());
+    let (result, ends) = run.unwrap();
+    // Its last turn, which finds nothing to submit, takes as long as a submission.
+    (ends.0.into_iter().collect(), (result.processes[0].cpu.system_ns - 1000) / result.ios)
+}
+
+#[test]
+fn item_79_rq_affinity_says_where_the_one_interrupt_of_a_device_passes_its_work_to() {
+    for scheduler in ["none", "bfq", "cfq"] {
+        let at = |affinity, cpu, caches| completed("intel-s3520-1600gb", scheduler, affinity, cpu, caches);
+        for cpu in [1, 3] {
+            assert_eq!(at("0", cpu, Some(1)), (vec![0], 1300), "{scheduler}: in the place of the interrupt");
+            assert_eq!(at("1", cpu, None), (vec![0], 1300), "{scheduler}: one cache");
+            assert_eq!(at("2", cpu, None), (vec![cpu], 1320), "{scheduler}: the submitter's CPU");
+        }
+        assert_eq!(at("1", 1, Some(2)), (vec![0], 1300), "{scheduler}: shares a cache with CPU 0");
+        assert_eq!(at("1", 3, Some(2)), (vec![3], 1320), "{scheduler}: shares none");
+        assert_eq!(at("2", 0, None), (vec![0], 1300), "{scheduler}: it is the interrupted one");
+    }
+}
+
+#[test]
+fn a_hardware_queue_of_ones_own_interrupts_the_submitter_whatever_rq_affinity_says() {
+    for affinity in ["0", "1", "2"] {
+        assert_eq!(completed("micron-9100-1600gb", "none", affinity, 3, Some(1)), (vec![3], 1300), "{affinity}");
+    }
+}

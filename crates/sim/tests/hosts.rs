@@ -1,0 +1,39 @@
+//! What the built-in host profiles do to a lone reader.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use hoistway_blk::Kernel;
+use hoistway_device::Preset;
+use hoistway_results::Direction;
+use hoistway_sim::{Control, Host, QueueSettings, Scenario, run};
+use hoistway_workload::{Environment, Workload};
+use support::spec;
+
+/// Mean latency of a lone reader on a host, us.
+fn latency_us(host: &str, device: &str) -> f64 {
+    let job = "[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\ntime_based\nruntime=1\n";
+    let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+    let (preset, host) = (Preset::builtin(device).unwrap(), Host::builtin(host).unwrap());
+    let queue = QueueSettings::new(Kernel::V6_18, host.cpus.unwrap_or(8));
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, host, runtime: None };
+    let result = run(&scenario, &spec("none", &[], 1), &Control::default()).unwrap();
+    result.processes[0].direction(Direction::Read).lat.mean() / 1e3
+}
+
+#[test]
+fn a_guest_takes_longer_than_a_server_by_its_interrupt_its_doorbell_and_its_wake_up() {
+    let [instant, server, vm] = ["instant", "server", "vm"].map(|host| latency_us(host, "intel-p4800x-375gb"));
+    assert!(instant < server, "{instant} {server}");
+    // 2 us each for interrupt and doorbell, 5.7 us for the second wake-up.
+    assert!((9.0..10.5).contains(&(vm - server)), "{vm} {server}");
+}
+
+#[test]
+fn every_profile_but_the_default_and_the_ideal_one_says_that_nothing_was_calibrated_on_it() {
+    for name in Host::builtin_names().filter(|name| !["instant", Host::DEFAULT].contains(name)) {
+        let host = Host::builtin(name).unwrap();
+        assert!(host.description.to_lowercase().contains("nothing was calibrated on it"), "{name}");
+        assert!(host.sources.contains_key("cpus"), "{name}");
+    }
+}
