@@ -75,8 +75,6 @@ pub(crate) struct Cpus {
     submit: Nanos,
     complete: Nanos,
     redirect: Nanos,
-    /// So many neighbours share a cache.
-    cache_cpus: u32,
     wake: Span,
     worker: Span,
     idle: [IdleState; IDLE_STATES_MAX],
@@ -91,6 +89,8 @@ struct IdleState {
 
 #[derive(Clone, Default)]
 struct Cpu {
+    /// Its last-level cache: so many neighbours share one.
+    cache: u16,
     /// It is busy until then.
     free_at: Instant,
     /// The task that ran last, and until when it runs.
@@ -114,12 +114,12 @@ fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
 
 impl Cpus {
     pub(crate) fn new(host: &Host, cpus: u16) -> Self {
+        let cache_cpus = host.cache_cpus.unwrap_or(cpus).max(1);
         Cpus {
-            cpus: vec![Cpu::default(); usize::from(cpus)],
+            cpus: (0..cpus).map(|cpu| Cpu { cache: cpu / cache_cpus, ..Cpu::default() }).collect(),
             submit: Nanos(host.submit_ns),
             complete: Nanos(host.complete_ns),
             redirect: Nanos(host.redirect_ns),
-            cache_cpus: u32::from(host.cache_cpus.unwrap_or(cpus)),
             wake: Span::new(host.wake_ns),
             worker: Span::new(host.worker_ns),
             idle: idle_states(&host.idle_ns),
@@ -175,9 +175,8 @@ impl Cpus {
 
     /// Whether two CPUs share a cache.
     #[inline]
-    pub(crate) fn share_cache(&self) -> impl Fn(CpuId, CpuId) -> bool + use<> {
-        let cpus = self.cache_cpus;
-        move |one, other| one.0 / cpus == other.0 / cpus
+    pub(crate) fn share_cache(&self, one: CpuId, other: CpuId) -> bool {
+        self.cpus[one.index()].cache == self.cpus[other.index()].cache
     }
 
     /// When a task that is woken now has its first submission done, if its CPU is free then.

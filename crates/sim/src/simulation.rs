@@ -358,11 +358,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
             (rq.ctx, CompletionPlace::Interrupt)
         } else {
             let interrupted = front.worker_cpu(rq.hctx);
-            (interrupted, front.completion_place(&rq, interrupted, self.cpus.share_cache()))
+            (interrupted, front.completion_place(&rq, interrupted, |one, other| self.cpus.share_cache(one, other)))
         };
         let cpu = self.cpus.complete(self.now, interrupted, place);
         if cpu != interrupted
-            && let Some(bio) = rq.bios.first()
+            && let Some(bio) = rq.bios.first().filter(|bio| !is_cached(bio))
         {
             self.tasks[task_of(bio) as usize].charge(self.now, self.cpus.redirection());
         }

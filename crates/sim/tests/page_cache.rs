@@ -45,12 +45,15 @@ struct Outcome {
 const MIB: u64 = 1 << 20;
 
 fn simulate_on(job: &str, device: &str, memory_mib: u64, spec: &RunSpec) -> Outcome {
+    simulate_with(job, device, memory_mib, spec, QueueSettings::new(Kernel::V6_18, 8))
+}
+
+fn simulate_with(job: &str, device: &str, memory_mib: u64, spec: &RunSpec, queue: QueueSettings) -> Outcome {
     let global = if job.contains("directory") || job.contains("filename") { "" } else { "filename=/dev/sda" };
     let text = format!("[global]\nbs=4k\n{global}\n{job}");
     let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin(device).unwrap();
     let host = Host { memory_bytes: memory_mib * MIB, ..Host::builtin(Host::DEFAULT).unwrap() };
-    let queue = QueueSettings::new(Kernel::V6_18, 8);
     let scenario =
         Scenario { workload: &workload, devices: vec![&preset; workload.files.len()], queue, host, runtime: None };
     let (result, requests) = run_probed(&scenario, spec, &Control::default(), Requests::default()).unwrap();
@@ -245,6 +248,16 @@ fn the_same_seed_gives_the_same_run() {
         assert_eq!(format!("{:?}", twice[0].processes), format!("{:?}", twice[1].processes), "{scheduler}");
         assert_eq!(twice[0].cache, twice[1].cache);
     }
+}
+
+#[test]
+fn bios_of_the_cache_may_end_on_another_cpu_than_the_interrupted_one() {
+    let mut queue = QueueSettings::new(Kernel::V6_18, 8);
+    queue.attributes.push(("rq_affinity".into(), "2".into()));
+    let job = "size=16m\n[w]\nrw=write\nfsync=64\n[r]\nrw=randread\noffset=64m\nnumjobs=7";
+    let outcome = simulate_with(job, "intel-s3520-1600gb", 64, &spec("mq-deadline", &[], 1), queue);
+    assert_conserved(&outcome.cache);
+    assert!(outcome.requests.kib(Op::Write) >= 15 << 10 && outcome.requests.kib(Op::Read) > 0);
 }
 
 #[test]
