@@ -194,7 +194,7 @@ impl Contended {
     /// Try, join, try again, sleep.
     fn take(&self, number: u32) -> u32 {
         let sleeper = Sleeper::Submitter(Waiter(number));
-        let attempt = || self.tags.try_take(CpuId(number as u32), Depth::Full);
+        let attempt = || self.tags.try_take(CpuId(number), Depth::Full);
         loop {
             if let Some(tag) = attempt() {
                 return tag;
@@ -211,7 +211,7 @@ impl Contended {
     }
 
     fn free(&self, number: u32, tag: u32) {
-        self.tags.free(tag, CpuId(number as u32), |sleeper| match sleeper {
+        self.tags.free(tag, CpuId(number), |sleeper| match sleeper {
             Sleeper::Submitter(waiter) => self.beds.wake(waiter),
             Sleeper::Hctx(_) | Sleeper::HctxOf(..) => unreachable!("only submitters sleep"),
         });
@@ -274,7 +274,7 @@ struct Cpu<'a> {
 impl Cpu<'_> {
     fn call<R>(&mut self, body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, Null, NoProbe>) -> R) -> R {
         let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut NoProbe);
-        let mut cx = Cx { now: Now::default(), cpu: CpuId(self.number as u32), driver, effects, probe };
+        let mut cx = Cx { now: Now::default(), cpu: CpuId(self.number), driver, effects, probe };
         body(&self.served.queue, &mut cx)
     }
 

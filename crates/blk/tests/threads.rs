@@ -61,7 +61,7 @@ impl Worker {
             &self.shared.queue,
             &mut Cx {
                 now: Hz::DEFAULT.now(now),
-                cpu: CpuId(self.number as u32),
+                cpu: CpuId(self.number),
                 driver: &mut self.device,
                 effects: &mut self.effects,
                 probe: &mut NoProbe,

@@ -71,7 +71,7 @@ enum Stage {
 pub enum Submitted {
     /// Every part is on its way.
     Done,
-    /// It sleeps for a tag: an [`Effect::Wake`] with its waiter will come, then go on with it.
+    /// It sleeps for a tag: an [`Effect::Wake`](crate::Effect::Wake) with its waiter will come, then go on with it.
     Parked,
 }
 
