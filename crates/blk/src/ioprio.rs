@@ -149,6 +149,8 @@ mod tests {
             assert_eq!(applied("no-change", class, level), (class, level));
         }
         assert_eq!(applied("promote-to-rt", RealTime, 1), (RealTime, 1));
+        // `cgroup-io.md` 13, E6: the class of the process does not help it.
+        assert_eq!(applied("idle", RealTime, 4).0, Idle);
         assert_eq!(CgroupPriority::parse("realtime"), Option::None);
     }
 

@@ -83,7 +83,7 @@ pub struct Host {
     parked: HashMap<u32, LegacySubmission>,
     /// Processes that were woken and have not gone on.
     woken: Vec<u32>,
-    timer: Option<Instant>,
+    pub timer: Option<Instant>,
     pub now: Now,
 }
 

@@ -2,10 +2,12 @@
 //! the recording says so; everything between (plugging, merging, who gets a request, insertion, when the elevator is asked
 //! and what it answers, what the driver gets) is the front's own, and is never corrected.
 //!
-//! A recording agrees if each of its events has happened here, and nothing else has.
+//! A recording agrees if each of its events has happened here, and nothing else has. `shares` goes further: there the
+//! arrivals, too, follow from what happens here.
 
 mod host;
 mod replay;
+mod shares;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +19,11 @@ fn recordings(folder: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
     files.sort();
     files
+}
+
+fn recording(folder: &str, name: &str) -> Trace {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("traces/{folder}/{name}.jsonl.gz"));
+    Trace::open(file).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The recordings of a folder that do not agree, and how many do.

@@ -12,17 +12,18 @@ use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, 
 use crate::host::{Happened, Host};
 
 /// How long the scheduler had been there when the recording began (`README-legacy.md` of the recordings).
-const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
+pub const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
 /// The recorded machine is slow: so long after an event it looks at its clock (the same place).
 const UNTIL_ASKED: Nanos = Nanos::from_micros(4);
 const UNTIL_COMPLETED: Nanos = Nanos::from_micros(20);
 /// Length of a recorded tick.
 const TICK_NS: u64 = 4_000_000;
 
-struct Replay<'a> {
+/// A recording and the front that it is to be compared with.
+pub struct Replay<'a> {
     trace: &'a Trace,
     config: LegacyConfig,
-    host: Host,
+    pub host: Host,
     /// Our request of a recorded one.
     ids: HashMap<RqNumber, RqId>,
     plugging: HashSet<u32>,
@@ -48,7 +49,7 @@ pub fn replay(trace: &Trace) -> Result<(), String> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(trace: &'a Trace) -> Self {
+    pub fn new(trace: &'a Trace) -> Self {
         let header = &trace.header;
         let number = |key: &str| header.device.get(key).and_then(serde_json::Value::as_u64);
         let cache = number("write_cache").unwrap_or(0);
@@ -102,7 +103,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Time passes until a recorded moment.
-    fn advance(&mut self, t: Instant, recorded: Option<Tick>) {
+    pub fn advance(&mut self, t: Instant, recorded: Option<Tick>) {
         self.tick = recorded.unwrap_or(self.tick);
         let edge = self.trace.header.jiffy_edge_ns.filter(|_| self.trace.header.cpus == 1);
         let tick = edge.map_or(self.tick, |edge| Tick((t.0 + TICK_NS - edge) / TICK_NS));
@@ -207,8 +208,16 @@ impl<'a> Replay<'a> {
     }
 
     fn bio_arrives(&mut self, t: Instant, pid: u32, submitted: &Submitted) {
+        self.advance(t, submitted.io.j);
+        if self.plugging.contains(&pid) {
+            self.host.plugs.entry(pid).or_default();
+        }
+        self.submit(pid, submitted);
+    }
+
+    /// A process submits a recorded bio.
+    pub fn submit(&mut self, pid: u32, submitted: &Submitted) {
         let io = &submitted.io;
-        self.advance(t, io.j);
         let (cgroup, of_process) = self.processes.get(&pid).copied().unwrap_or_default();
         let is_cfq = self.trace.header.scheduler == "cfq";
         let bio = Bio {
@@ -221,9 +230,6 @@ impl<'a> Replay<'a> {
             segments: if io.op == Op::Discard { 1 } else { io.sectors.div_ceil(8).max(1) as u16 },
             ..Bio::new(io.op, io.sector, io.sectors)
         };
-        if self.plugging.contains(&pid) {
-            self.host.plugs.entry(pid).or_default();
-        }
         self.host.submit(pid, LegacySubmission::new(bio, Waiter(pid)));
     }
 

@@ -33,7 +33,6 @@ impl Bfq {
         if let Some(served) = self.in_service
             && served != q
             && self.in_service_position().abs_diff(sector) <= CLOSE
-            && self.queues[served].group == self.queues[q].group
             && self.may_cooperate(q, served)
             && let Some(target) = self.plan_merge(q, served)
         {
@@ -83,7 +82,7 @@ impl Bfq {
         q
     }
 
-    /// Decides that all processes of a queue go over to another one. Answers the one at the end of its chain.
+    /// Decides that all processes of a queue go over to another one of its group. Answers the one at the end of its chain.
     pub(super) fn plan_merge(&mut self, q: QueueId, target: QueueId) -> Option<QueueId> {
         if self.queues[target].process_refs == 0 {
             return None;

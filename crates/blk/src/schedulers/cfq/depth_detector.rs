@@ -11,7 +11,7 @@ const SAMPLES_MIN: u32 = 50;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DepthDetector {
     /// Whether the device queues, once it is known.
-    verdict: Option<bool>,
+    pub(super) verdict: Option<bool>,
     /// Most requests ever seen at the device.
     highest: u32,
     /// Samples that counted.

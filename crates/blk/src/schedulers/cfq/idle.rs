@@ -75,13 +75,12 @@ impl<L: CfqLog> Cfq<L> {
         if let Some(id) = self.active {
             let now = self.now(cx);
             let queue = self.queue(id);
-            // A small request that came alone is now large enough.
+            // A small request that came alone is now large enough. (16.3 also asks whether any queue is busy: the active
+            // one is until its turn ends.)
             let has_come = queue.must_dispatch;
             if !has_come {
                 if queue.slice_used(now) {
                     self.expire(cx, id, Residual::Dropped);
-                } else if self.busy_queues == 0 {
-                    return;
                 } else if queue.backlog.is_empty() {
                     self.queue_mut(id).deep = false;
                     self.expire(cx, id, Residual::Dropped);

@@ -1,6 +1,8 @@
 //! Classes and levels (6, 28.8, checklist 16 to 20).
 
-use super::super::entity::{BE, IDLE, RT};
+use super::super::BfqVariant;
+use super::super::entity::{BE, Entity, EntityId, GroupId, IDLE, Owner, QueueId, RT};
+use super::super::hierarchy::Hierarchy;
 use super::super::weights::{class_and_level, weight_of_level};
 use super::machine::{Job, MS, Machine, config};
 use crate::ioprio::{IoPriority, PriorityClass};
@@ -61,25 +63,40 @@ fn while_others_have_work_a_queue_of_class_idle_loses_the_device_after_each_requ
     assert_eq!(machine.dispatch().map(|(id, _)| id), Some(other));
 }
 
+/// Lets a queue have work.
+fn add(hierarchy: &mut Hierarchy, group: GroupId, number: u32, class: usize) -> EntityId {
+    let mut entity = Entity::new(Owner::Queue(QueueId(number)), group, class, 40);
+    entity.budget = 1000;
+    let id = hierarchy.add_entity(entity);
+    hierarchy.enqueue(id, false, false);
+    id
+}
+
+#[test]
+fn a_group_counts_the_turns_of_class_idle_from_its_creation_on() {
+    let next = |tick| {
+        let mut hierarchy = Hierarchy::new(BfqVariant::of(crate::kernel::Kernel::V6_18), 200, 1);
+        hierarchy.tick = 500;
+        let entity = hierarchy.add_entity(Entity::new(Owner::Group(GroupId(1)), GroupId::ROOT, BE, 100));
+        let group = hierarchy.add_level(entity);
+        add(&mut hierarchy, group, 1, IDLE);
+        hierarchy.tick = tick;
+        add(&mut hierarchy, group, 2, BE);
+        hierarchy.select()
+    };
+    assert_eq!([700, 701].map(next), [Some(QueueId(2)), Some(QueueId(1))]);
+}
+
 #[test]
 fn the_turn_of_class_idle_is_counted_from_the_last_time_it_was_considered_even_if_nobody_was_there() {
-    use super::super::BfqVariant;
-    use super::super::entity::{Entity, GroupId, Owner, QueueId};
-    use super::super::hierarchy::Hierarchy;
     let mut hierarchy = Hierarchy::new(BfqVariant::of(crate::kernel::Kernel::V6_18), 200, 1);
-    let add = |hierarchy: &mut Hierarchy, number, class| {
-        let mut entity = Entity::new(Owner::Queue(QueueId(number)), GroupId::ROOT, class, 40);
-        entity.budget = 1000;
-        let id = hierarchy.add_entity(entity);
-        hierarchy.enqueue(id, false, false);
-        id
-    };
-    add(&mut hierarchy, 1, BE);
-    add(&mut hierarchy, 2, BE);
+    add(&mut hierarchy, GroupId::ROOT, 1, BE);
+    add(&mut hierarchy, GroupId::ROOT, 2, BE);
     hierarchy.tick = 201;
     let served = hierarchy.select().map(|_| hierarchy.levels[0].in_service.unwrap()).unwrap();
     // Looked for in vain at 201; so not again before 402.
-    add(&mut hierarchy, 3, IDLE);
+    let idle = add(&mut hierarchy, GroupId::ROOT, 3, IDLE);
+    assert_ne!(hierarchy.levels[0].next, Some(idle));
     hierarchy.tick = 401;
     hierarchy.enqueue(served, false, true);
     hierarchy.leave_service(served);

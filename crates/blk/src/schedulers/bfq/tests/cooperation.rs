@@ -6,7 +6,7 @@ use super::super::{BfqConfig, BfqVariant, StateChange};
 use super::machine::{MS, Machine, config};
 use crate::bio::{Bio, Op};
 use crate::elevator::Scheduler;
-use crate::ids::{IoContextId, RqId, Sector};
+use crate::ids::{CgroupId, IoContextId, RqId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::Kernel;
 
@@ -318,6 +318,46 @@ fn a_class_idle_queue_is_in_no_index_and_merges_with_nobody_and_neither_does_one
     let context = machine.bfq.contexts.find(IoContextId(2)).unwrap();
     (0..32).for_each(|_| queues.iter().for_each(|&q| machine.bfq.queues[q].seeks.push(false)));
     assert_eq!(machine.inside(|bfq| bfq.cooperate(queues[1], context, FAR)), None);
+}
+
+#[test]
+fn queues_of_two_groups_do_not_merge_however_close() {
+    for (other, merges) in [(1, true), (2, false)] {
+        let mut machine = Machine::new(disk());
+        let mut read = |cgroup, pid, sector| machine.insert(Bio { cgroup: CgroupId(cgroup), ..bio(pid, sector) });
+        read(1, 1, 1000);
+        read(other, 2, FAR);
+        machine.dispatch();
+        let [one, two] = [1, 2].map(|pid| machine.sync_queue(pid));
+        assert_eq!(machine.bfq.in_service, Some(one));
+        machine.insert(Bio { cgroup: CgroupId(other), ..bio(2, 1256) });
+        assert_eq!(machine.sync_queue(2), if merges { one } else { two });
+    }
+}
+
+#[test]
+fn async_queues_take_no_part_in_cooperation() {
+    let write = |pid, sector| Bio { io_context: IoContextId(pid), ..Bio::new(Op::Write, Sector(sector), 256) };
+    // A write close to what a reader in service reads, and the other way round.
+    let mut machine = Machine::new(disk());
+    machine.insert(bio(1, 1000));
+    machine.insert(write(2, FAR));
+    machine.dispatch();
+    assert_eq!(machine.bfq.in_service, Some(machine.sync_queue(1)));
+    let id = machine.insert(write(2, 1256));
+    assert_eq!(machine.bfq.entries[id.index()].queue, Some(machine.async_queue(2)));
+    let mut machine = Machine::new(disk());
+    machine.insert(write(1, 1000));
+    machine.dispatch();
+    let shared = machine.async_queue(1);
+    machine.bfq.in_service = Some(shared);
+    machine.insert(bio(2, FAR));
+    machine.bfq.in_service = Some(shared);
+    machine.bfq.in_service_last_position = 1256;
+    let q = machine.sync_queue(2);
+    let context = machine.bfq.contexts.find(IoContextId(2)).unwrap();
+    machine.bfq.busy[1] = 2;
+    assert_eq!(machine.inside(|bfq| bfq.cooperate(q, context, 1256)), None);
 }
 
 #[test]

@@ -269,6 +269,33 @@ proptest! {
 }
 
 #[test]
+fn a_group_whose_next_budget_shrinks_moves_among_its_siblings_and_one_whose_grows_stays() {
+    let mut hierarchy = hierarchy();
+    let group = hierarchy.add_entity(Entity::new(Owner::Group(GroupId(1)), GroupId::ROOT, BE, 100));
+    hierarchy.add_level(group);
+    let child = hierarchy.add_entity(Entity::new(Owner::Queue(QueueId(1)), GroupId(1), BE, 40));
+    // The budget of the child, that of the group, and the budget that the group's finish time stands for (7.11).
+    for (budget, finish) in [(1000, 1000), (300, 300), (700, 300), (200, 200)] {
+        hierarchy.entities[child].budget = budget;
+        hierarchy.enqueue(child, false, false);
+        assert_eq!(hierarchy.entities[group].budget, budget);
+        assert_eq!(hierarchy.entities[group].finish, delta(finish, 100), "with a budget of {budget}");
+    }
+}
+
+#[test]
+fn what_an_entity_was_served_out_of_its_turn_is_paid_for_once() {
+    for (kernel, kept) in [(Kernel::V6_18, 0), (Kernel::V4_12, 50)] {
+        let mut hierarchy = Hierarchy::new(BfqVariant::of(kernel), 200, 1);
+        let id = active(&mut hierarchy, 1, 40, 1000);
+        hierarchy.charge(id, 50);
+        hierarchy.deactivate(id, true, false);
+        assert_eq!(hierarchy.entities[id].finish, delta(50, 40));
+        assert_eq!(hierarchy.entities[id].service, kept, "{kernel}: 4.12 forgets it when it is selected");
+    }
+}
+
+#[test]
 fn a_groups_weight_written_at_run_time_counts_from_its_next_activation_on() {
     let group = |id, weight| BfqGroup { cgroup: CgroupId(id), parent: CgroupId::ROOT, weight };
     let mut machine = Machine::new(BfqConfig { groups: vec![group(1, 100), group(2, 100)], ..config(true) });

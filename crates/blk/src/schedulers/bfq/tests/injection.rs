@@ -210,13 +210,23 @@ fn an_expiration_ends_a_measurement_and_a_reset_forgets_its_request_only() {
     machine.now += 3 * MS;
     machine.finish(id);
     assert_eq!(machine.bfq.queues[q].injection.baseline / MS, 3, "what waits for its dispatch goes on");
-    machine.inside(|bfq| bfq.reset_injection(q));
-    machine.now += 20 * MS;
-    let id = machine.read(1, 24, 8);
-    machine.dispatch();
-    machine.inside(|bfq| bfq.expire(q, false, super::super::Expiration::Preempted));
-    machine.inside(|bfq| bfq.maybe_learn_limit(q, id.0));
-    assert_eq!(machine.bfq.queues[q].injection.baseline, 0);
+    for ends_first in [false, true] {
+        let (mut machine, q) = waiting();
+        machine.now = 20 * MS;
+        machine.bfq.queues[q].injection.decreased = 0;
+        let id = machine.read(1, 24, 8);
+        // Its request has been chosen, or is still to leave.
+        if !ends_first {
+            machine.dispatch();
+        }
+        machine.inside(|bfq| bfq.expire(q, false, super::super::Expiration::Preempted));
+        if ends_first {
+            machine.dispatch();
+        }
+        machine.now += 3 * MS;
+        machine.inside(|bfq| bfq.maybe_learn_limit(q, id.0));
+        assert_eq!(machine.bfq.queues[q].injection.baseline, 0, "ended before it left: {ends_first}");
+    }
 }
 
 #[test]

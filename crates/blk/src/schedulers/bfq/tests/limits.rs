@@ -80,15 +80,25 @@ fn a_share_is_rounded_to_nearest() {
 
 #[test]
 fn a_queue_that_virtual_time_has_overtaken_has_no_share_to_exceed() {
-    let mut machine = Machine::new(BfqConfig { nr_requests: 8, ..config(true) });
-    (0..8).for_each(|at| {
-        machine.read(1, 8 * at, 8);
-    });
-    assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), Some(1));
-    let q = machine.sync_queue(1);
-    let entity = machine.bfq.queues[q].entity;
-    machine.inside(|bfq| bfq.leave_busy(q, false));
-    machine.inside(|bfq| bfq.hierarchy.drop_idle(entity));
-    assert!(!machine.bfq.hierarchy.entities[entity].accounted);
-    assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), None);
+    let group = |id| BfqGroup { cgroup: CgroupId(id), parent: CgroupId::ROOT, weight: 100 };
+    // Either the queue itself, or the group above it.
+    for above in [false, true] {
+        let groups = vec![group(1), group(2)];
+        let mut machine = Machine::new(BfqConfig { nr_requests: 8, groups, ..config(true) });
+        (0..8).for_each(|at| {
+            machine.read_in(1, 1, 8 * at);
+        });
+        // Somebody has weight there, of which there is a share.
+        machine.read_in(if above { 2 } else { 1 }, 2, 1 << 30);
+        assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), Some(1));
+        let q = machine.sync_queue(1);
+        let queue = machine.bfq.queues[q].entity;
+        let dropped = if above { machine.bfq.hierarchy.parent(queue).unwrap() } else { queue };
+        // Virtual time is yet to catch up with it.
+        machine.bfq.entity_mut(q).service = 50;
+        machine.inside(|bfq| bfq.leave_busy(q, false));
+        machine.inside(|bfq| bfq.hierarchy.drop_idle(dropped));
+        assert!(!machine.bfq.hierarchy.entities[dropped].accounted);
+        assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), None);
+    }
 }

@@ -18,6 +18,7 @@ mod machine;
 mod measures;
 mod preemption;
 mod raising;
+mod recovery;
 mod releases;
 mod requests;
 mod shares;

@@ -331,9 +331,11 @@ fn a_burst_begins_only_on_an_idle_device_and_shrinks_when_a_process_of_it_ends()
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
     machine.bfq.burst = super::super::bursts::Burst::default();
-    machine.now = 20 * MS;
-    machine.read(2, 1 << 24, 8);
-    assert_eq!(machine.bfq.burst.size, 0, "somebody had work already");
+    for pid in [2, 3] {
+        machine.now += 20 * MS;
+        machine.read(pid, u64::from(pid) << 24, 8);
+        assert_eq!(machine.bfq.burst.size, 0, "somebody had work already");
+    }
     for (shared, size) in [(false, 1), (true, 2)] {
         let mut machine = Machine::new(config(true));
         machine.read(1, 8, 8);

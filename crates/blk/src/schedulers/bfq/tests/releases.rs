@@ -26,6 +26,35 @@ fn an_empty_queue_that_is_waited_for_is_work_before_4_19() {
 }
 
 #[test]
+fn whatever_a_queue_is_waited_for_its_small_lone_request_may_grow_before_5_0() {
+    for (config, waits_on) in [(old(true), true), (config(true), false)] {
+        let mut machine = Machine::new(config);
+        machine.decide_ncq(false);
+        machine.read(1, 8, 8);
+        machine.serve();
+        let q = machine.sync_queue(1);
+        assert!(machine.bfq.queues[q].waiting);
+        // From now on it would be waited for only for its due (15.9).
+        machine.bfq.raised_busy = 1;
+        assert!(!machine.bfq.idling_is_free(q));
+        machine.read(1, 16, 8);
+        assert_eq!(machine.bfq.queues[q].waiting, waits_on);
+    }
+}
+
+#[test]
+fn on_a_busy_device_a_burst_begins_before_5_0_only() {
+    for (config, size) in [(old(true), 1), (config(true), 0)] {
+        let mut machine = Machine::new(config);
+        machine.read(1, 8, 8);
+        machine.now = 200 * MS;
+        machine.bfq.burst.size = 5;
+        machine.read(2, 1 << 24, 8);
+        assert_eq!(machine.bfq.burst.size, size);
+    }
+}
+
+#[test]
 fn before_5_0_the_time_of_a_slot_is_looked_at_though_requests_are_in_flight() {
     for (config, expected) in [(old(true), 1), (config(true), 0)] {
         let mut machine = Machine::new(config);

@@ -1,6 +1,7 @@
 //! Shares and slots of processes that keep the device busy: the worked examples 28.2 to 28.11 and 28.17.
 
-use super::super::{BfqConfig, BfqGroup, BfqVariant};
+use super::super::entity::GroupId;
+use super::super::{BfqConfig, BfqGroup, BfqVariant, StateChange};
 use super::machine::{Job, MS, Machine, config};
 use crate::bio::Op;
 use crate::ids::CgroupId;
@@ -15,11 +16,33 @@ fn level(level: u8) -> IoPriority {
     IoPriority::new(PriorityClass::BestEffort, level)
 }
 
+/// Virtual time of the best-effort tree of a group.
+fn vtime(machine: &Machine, group: u32) -> u64 {
+    machine.bfq.hierarchy.level(GroupId(group)).best_effort().vtime
+}
+
+/// What the slots of a process were charged with, time included, sectors.
+fn charged(machine: &Machine, pid: u32) -> Vec<u64> {
+    // At the end of a slot the finish time is first that of the service.
+    let lines = machine.lines_of(pid, |what| matches!(what, StateChange::Expire { .. } | StateChange::Vtime { .. }));
+    let charged = lines.windows(2).filter_map(|pair| match (&pair[0].1, &pair[1].1) {
+        (StateChange::Expire { .. }, &StateChange::Vtime { service, .. }) => Some(service),
+        _ => None,
+    });
+    charged.collect()
+}
+
 #[test]
 fn two_equal_sequential_queues_alternate_with_the_timestamps_of_28_2() {
     let mut machine = Machine::new(config(true));
     machine.add(Job::sequential(1, 1024));
     machine.add(Job::sequential(2, 1024));
+    // Virtual time at the start, and as the slots end.
+    let times = [0, 40_960_000 - 1, 81_920_000 - 1, 147_456_000 - 1].map(|at| {
+        machine.run_until(at);
+        vtime(&machine, 0)
+    });
+    assert_eq!(times, [107_374_182, 590_558_001, 1_127_428_911, 1_986_422_367]);
     machine.run_until(150 * MS);
     assert_eq!(machine.expirations(1), [(40_960_000, "budget_exhausted"), (147_456_000, "budget_exhausted")]);
     assert_eq!(machine.expirations(2), [(81_920_000, "budget_exhausted")]);
@@ -42,33 +65,48 @@ fn a_queue_of_twice_the_weight_gets_two_slots_of_three() {
 
 #[test]
 fn depth_one_processes_on_queueing_flash_share_requests_not_sectors() {
-    let mut machine = Machine::new(config(false));
+    // They start together, and would be merged for good (20.6).
+    let config = config(false);
+    let variant = BfqVariant { stable_merging: false, ..config.variant };
+    let mut machine = Machine::new(BfqConfig { variant, ..config });
     machine.service = |_, sectors| 100_000 + 500 * u64::from(sectors);
-    // Closer together than this they would be merged for good (20.6).
-    let later = 700 * MS;
     machine.add(Job { depth: 1, think: 1, ..Job::sequential(1, 8) });
-    machine.add(Job { depth: 1, think: 1, start: later, ..Job::sequential(2, 1024) });
+    machine.add(Job { depth: 1, think: 1, ..Job::sequential(2, 1024) });
     machine.run_until(5_000 * MS);
-    let requests =
-        [1, 2].map(|wanted| machine.dispatches.iter().filter(|&&(t, pid, _)| t >= later && pid == wanted).count());
-    assert!(requests[0].abs_diff(requests[1]) <= 2 && requests[0] > 5000, "{requests:?}");
+    for pid in [1, 2] {
+        assert_eq!(machine.dispatches.iter().filter(|dispatch| dispatch.1 == pid).count(), 6_984);
+        let ends = machine.expirations(pid);
+        assert!(ends.len() > 6_900);
+        // But the one at which a request did not fit in what was left of the first budget, which no length divides.
+        let others: Vec<_> = ends.iter().map(|end| end.1).filter(|&why| why != "preempted").collect();
+        assert_eq!(others, ["budget_exhausted"]);
+    }
+    assert!((machine.share(0) - 0.008).abs() < 0.0005);
 }
 
 #[test]
 fn a_random_process_shares_time_with_a_sequential_one_unless_it_is_4_12() {
-    let slots = |config: BfqConfig| {
+    let run = |config: BfqConfig| {
         let mut machine = Machine::new(config);
         machine.service = |pid, sectors| u64::from(sectors) * 4_000 + if pid == 2 { 10 * MS } else { 0 };
         machine.add(Job::sequential(1, 256));
         machine.add(Job::random(2, 4));
-        machine.run_until(20_000 * MS);
-        (machine.expirations(1).len(), machine.expirations(2).len())
+        machine.run_until(60_000 * MS);
+        machine
     };
-    let (sequential, random) = slots(config(true));
-    assert!(sequential.abs_diff(random) <= 1 && random > 90, "they alternate: {sequential} and {random}");
-    let old = BfqConfig { variant: BfqVariant::of(Kernel::V4_12), ..config(true) };
-    let (sequential, random) = slots(old);
-    assert!(random > 20 * sequential, "hardly charged, the random one gets nearly all: {sequential} and {random}");
+    let slots = |machine: &Machine| [1, 2].map(|pid| machine.expirations(pid).len());
+    let machine = run(config(true));
+    assert_eq!(slots(&machine), [306, 306]);
+    // Once budgets have grown, and as long as the sequential reader's request in the device allows.
+    let [(sequential, why), (random, random_why)] = [1, 2].map(|pid| machine.expirations(pid)[100]);
+    assert_eq!((why, random_why), ("budget_exhausted", "budget_timeout"));
+    assert_eq!(random - sequential, 130_416_000);
+    assert_eq!(machine.expirations(1)[101].0 - random, 65_536_000);
+    let reads = |dispatch: &&(u64, u32, u64)| dispatch.1 == 2 && (sequential..random).contains(&dispatch.0);
+    assert_eq!(machine.dispatches.iter().filter(reads).count() * 8, 104);
+    assert_eq!([1, 2].map(|pid| charged(&machine, pid)[100]), [16_384; 2], "time, for the random one");
+    let old = run(BfqConfig { variant: BfqVariant::of(Kernel::V4_12), ..config(true) });
+    assert_eq!((slots(&old), charged(&old, 2)[100]), ([4, 458], 104));
 }
 
 #[test]
@@ -104,14 +142,33 @@ fn nested_groups_multiply_and_the_order_of_slots_is_that_of_28_17() {
     for (pid, cgroup) in [(1, 1), (2, 2)] {
         machine.add(Job { cgroup: CgroupId(cgroup), ..Job::sequential(pid, 1024) });
     }
-    machine.run_until(290 * MS);
-    let mut slots: Vec<_> = [1, 2]
-        .into_iter()
-        .flat_map(|pid| machine.expirations(pid).into_iter().map(move |(t, _)| (t / 1000, pid)))
-        .collect();
-    slots.sort_unstable();
-    let expected = [(0, 1), (45_056, 2), (86_016, 1), (151_552, 2), (217_088, 2), (282_624, 1)];
-    assert_eq!(slots, expected);
+    let stamps = |machine: &Machine, group| {
+        let entity = machine.bfq.groups[GroupId(group)].entity.unwrap();
+        let entity = &machine.bfq.hierarchy.entities[entity];
+        (entity.start, entity.finish)
+    };
+    // When a slot of whom ends, V of the root just before, and the stamps of both groups then.
+    let (one, two) = ((472_446_401, 1_159_641_168), (644_245_092, 873_310_014));
+    let rows = [
+        (0, 1, 42_949_672, (42_949_672, 501_051_554), (42_949_672, 195_650_299)),
+        (45_056, 2, 150_323_852, (42_949_672, 501_051_554), (186_115_248, 415_180_170)),
+        (86_016, 1, 257_698_032, one, (186_115_248, 415_180_170)),
+        (151_552, 2, 429_496_720, one, (415_180_170, 644_245_092)),
+        (217_088, 2, 601_295_408, one, two),
+        (282_624, 1, 773_094_096, (1_159_641_168, 1_846_835_935), two),
+    ];
+    for (end_us, pid, root, first, second) in rows {
+        machine.run_until((end_us * 1000).max(1) - 1);
+        assert_eq!(vtime(&machine, 0), root, "before {end_us} us");
+        machine.run_until(end_us * 1000);
+        assert_eq!((stamps(&machine, 1), stamps(&machine, 2)), (first, second), "at {end_us} us");
+        let end = machine.expirations(pid).last().map(|end| end.0);
+        assert_eq!(end, Some(end_us * 1000));
+        if end_us == 86_016 {
+            assert_eq!(vtime(&machine, 1), 1_181_116_002, "that of a level with one child trails by truncation");
+        }
+    }
+    assert_eq!([1, 2].map(|pid| machine.expirations(pid).len()), [3, 3]);
     assert_eq!(machine.stamps(1)[4], (1_181_116_006, 2_899_102_924));
 }
 

@@ -75,6 +75,11 @@ impl Job {
     }
 }
 
+/// One request of a process that is not to go on.
+pub(super) fn one(pid: u32) -> Job {
+    Job { count: 1, ..Job::new(pid, 1) }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Happening {
     Complete,

@@ -1,6 +1,6 @@
 //! The worked examples: whole runs, turn by turn.
 //!
-//! Rules: `cfq.md` 25, 14.1, 14.3, 14.5, 24.1. (W13 is in the tests of cooperation, W14 in the depth detector.)
+//! Rules: `cfq.md` 25, 14.1, 14.3, 14.5, 24.1. (W13 is in the tests of cooperation.)
 
 use super::*;
 use crate::elevator::Scheduler;
@@ -174,6 +174,23 @@ fn w12_an_expired_request_is_rescued_at_the_start_of_a_turn() {
     let straggler = bench.completed.iter().find(|(_, _, latency)| *latency > 20 * MS).expect("a straggler");
     // Given out at 202 ms, with one request before it at the device.
     assert_eq!(straggler.0 / MS, 204);
+}
+
+#[test]
+fn w14_only_enough_requests_that_nobody_waits_for_tell_whether_the_device_queues() {
+    let verdict = |depth, readers: u32, random: bool, until: u64| {
+        let mut bench = Bench::new(depth);
+        for pid in 1..=readers {
+            let job = Job::new(pid, 1);
+            bench.add(if random { Job { step: 1_000_000, ..job } } else { job });
+        }
+        bench.run_until(until * MS);
+        bench.policy.depth.verdict
+    };
+    assert_eq!(verdict(31, 1, false, 2_000), None, "one process never has enough");
+    assert_eq!(verdict(1, 8, true, 2_000), Some(false));
+    assert_eq!(verdict(1, 8, false, 2_000), None, "each of these is waited for");
+    assert_eq!(verdict(31, 8, true, 2_000), Some(true));
 }
 
 #[test]

@@ -61,6 +61,30 @@ fn the_own_tasks_of_a_group_share_with_its_child_groups_by_leaf_weight() {
     assert!((own as f64 / child as f64 - 3.0).abs() < 0.1, "{own} and {child}");
 }
 
+/// `cgroup-io.md` 13, E3.
+#[test]
+fn shares_multiply_down_a_tree_of_groups_with_tasks_of_their_own() {
+    let mut bench = Bench::new(1);
+    let (a, a1, b) = (1, 2, 3);
+    bench.call(|policy, cx| {
+        policy.weight_changed(cx, CgroupId::ROOT, 1000);
+        policy.cgroup_added(cx, CgroupId(a1), CgroupId(a));
+        policy.weight_changed(cx, CgroupId(a), 600);
+        policy.leaf_weight_changed(cx, CgroupId(a), 300);
+        policy.weight_changed(cx, CgroupId(a1), 200);
+        policy.weight_changed(cx, CgroupId(b), 400);
+    });
+    for (cgroup, pid) in [(0, 1), (a, 2), (a1, 3), (b, 4)] {
+        bench.add(Job { outstanding: 8, ..member(cgroup, pid) });
+    }
+    bench.run_until(40_000 * MS);
+    let done = bench.completed.len() as f64;
+    for (pid, share) in [(1, 0.5), (2, 0.18), (3, 0.12), (4, 0.2)] {
+        let got = bench.count(pid) as f64 / done;
+        assert!((got - share).abs() < 0.01, "process {pid}: {got} instead of {share}");
+    }
+}
+
 #[test]
 fn a_group_whose_requests_are_out_keeps_the_device_unless_it_thinks_long() {
     for thinks_long in [false, true] {

@@ -11,11 +11,6 @@ use crate::elevator::Scheduler;
 use crate::ids::CgroupId;
 use crate::ioprio::PriorityClass;
 
-/// One request of a job that is not to go on.
-fn one(pid: u32) -> Job {
-    Job { count: 1, ..Job::new(pid, 1) }
-}
-
 #[test]
 fn a_small_lone_request_waits_for_its_queue_run_and_a_large_one_runs_it() {
     for (sectors, at_once) in [(8, false), (9, true)] {
@@ -321,4 +316,49 @@ fn a_sync_completion_counts_for_the_think_time_of_the_process_its_tree_and_its_g
     let group = &bench.policy.groups[CgroupId::ROOT];
     let ends = [bench.policy.contexts[bench.context(1)].think, group.trees[tree.index()].think, group.think];
     assert_eq!(ends.map(|think| think.last_end() / MS as i64), [50; 3]);
+}
+
+#[test]
+fn without_slice_idle_no_queue_has_an_idle_window() {
+    for (slice_idle, expected) in [("8", true), ("0", false)] {
+        let mut bench = Bench::new(1);
+        bench.set("slice_idle", slice_idle);
+        bench.insert(one(1));
+        assert_eq!(bench.queue(1).idle_window, expected);
+    }
+}
+
+#[test]
+fn a_group_is_waited_for_only_as_long_as_one_queue_of_it_is_busy() {
+    for (others, waited_for) in [(0, true), (1, false)] {
+        let mut bench = Bench::flash(31);
+        bench.insert(one(1));
+        bench.insert(Job { cgroup: CgroupId(1), ..one(2) });
+        (0..others).for_each(|_| {
+            bench.insert(one(3));
+        });
+        let rq = bench.pull().expect("a request of the root");
+        assert_eq!(bench.active(), Some(1));
+        bench.finish(rq);
+        assert_eq!(bench.timer.is_some(), waited_for, "{others} others in its group");
+    }
+}
+
+#[test]
+fn the_queue_is_run_when_the_driver_is_empty_and_somebody_busy() {
+    let mut bench = Bench::new(31);
+    bench.insert(one(1));
+    bench.insert(Job { sector: 64, ..one(1) });
+    bench.insert(one(2));
+    let out = [bench.pull(), bench.pull()].map(|rq| rq.expect("both of the first process"));
+    bench.run_wanted = false;
+    for (rq, empty) in out.into_iter().zip([false, true]) {
+        bench.finish(rq);
+        assert_eq!(bench.run_wanted, empty);
+    }
+    let mut bench = Bench::new(31);
+    bench.insert(one(1).class(PriorityClass::Idle, 0));
+    let rq = bench.pull().expect("the only request");
+    bench.finish(rq);
+    assert!(!bench.run_wanted, "its turn has ended, and nobody is busy");
 }

@@ -5,14 +5,18 @@
 
 mod bench;
 mod cooperation;
+mod decision;
 mod examples;
+mod gate;
 mod group_tree;
 mod groups;
 mod hooks;
 mod idling;
 mod invariants;
-mod rules;
+mod keys;
+mod preemption;
+mod slices;
 mod statistics;
 mod ticks;
 
-use bench::{Bench, Job, MS, US};
+use bench::{Bench, Job, MS, US, one};

@@ -250,7 +250,7 @@ fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u32) {
                 let op = [Op::Read, Op::Read, Op::Write, Op::Discard][(seed >> 40) as usize % 4];
                 let owner = u64::from(thread) * BIOS + submitted;
                 submitted += 1;
-                Submission::new(Bio { owner, ..super::bio(op, owner * 1000) }, Waiter(u32::from(thread)))
+                Submission::new(Bio { owner, ..super::bio(op, owner * 1000) }, Waiter(thread))
             });
             if cpu.submit(&mut submission, None) == Submitted::Parked {
                 parked = Some(submission);

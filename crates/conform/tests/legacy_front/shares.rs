@@ -1,0 +1,141 @@
+//! What cfq's processes get of a disk if nothing but the load is recorded: sequential readers that keep one request each
+//! pause as they did, the disk takes as long as it did, and everything between is ours. A process that gets less than it
+//! got in the kernel then asks for less, so that differences would grow, and not heal as in a replay of arrivals.
+
+use std::collections::{BTreeMap, HashMap};
+
+use hoistway_blk::{Instant, Nanos, Sector, Status};
+use hoistway_trace::iosched::{Event, EventKind, RqNumber, Submitted, Trace};
+
+use crate::replay::{ATTACHED_BEFORE, Replay};
+
+/// A reader: what it does next and when.
+struct Reader {
+    next: Submitted,
+    /// When it comes; none while its request is inside.
+    arrives: Option<Instant>,
+    /// Its recorded pauses from a completion to the next request, which it makes again and again.
+    pauses: Vec<Nanos>,
+    made: usize,
+}
+
+/// The load of a recording.
+struct Load {
+    readers: BTreeMap<u32, Reader>,
+    /// Service time of a request that begins where the last one ended.
+    onward: Nanos,
+    /// Service times of the others, as they came.
+    jumps: Vec<Nanos>,
+    /// When the last of them comes: then the readers end.
+    end: Instant,
+    /// Sectors that each reader got.
+    served: BTreeMap<u32, u64>,
+}
+
+impl Load {
+    fn recorded(trace: &Trace) -> Load {
+        let mut readers: BTreeMap<u32, Reader> = BTreeMap::new();
+        let mut served = BTreeMap::new();
+        let mut ended: HashMap<u32, Instant> = HashMap::new();
+        let (mut owners, mut issued) = (HashMap::<RqNumber, u32>::new(), HashMap::new());
+        let (mut onward, mut jumps, mut last_end) = (Vec::new(), Vec::new(), Sector(u64::MAX));
+        let arrives = |event: &&Event| matches!(event.kind, EventKind::Queue(_));
+        let end = trace.events.iter().rfind(arrives).expect("arrivals").t;
+        for Event { t, pid, kind, .. } in trace.events.iter().take_while(|event| event.t <= end) {
+            let pid = pid.unwrap_or(0);
+            match kind {
+                EventKind::Queue(bio) => {
+                    let first = || Reader { next: *bio, arrives: Some(*t), pauses: Vec::new(), made: 0 };
+                    let reader = readers.entry(pid).or_insert_with(first);
+                    reader.pauses.extend(ended.remove(&pid).map(|ended| t.since(ended)));
+                }
+                EventKind::Getrq { rq: Some(rq), .. } => {
+                    owners.insert(*rq, pid);
+                }
+                EventKind::Issue(issue) => {
+                    issued.insert(issue.rq, *t);
+                }
+                EventKind::Complete(complete) => {
+                    let (owner, io) = (owners[&complete.rq], &complete.io);
+                    let times = if io.sector == last_end { &mut onward } else { &mut jumps };
+                    times.push(t.since(issued[&complete.rq]));
+                    last_end = io.sector + io.sectors;
+                    *served.entry(owner).or_default() += u64::from(io.sectors);
+                    ended.insert(owner, *t);
+                }
+                _ => {}
+            }
+        }
+        onward.sort_unstable();
+        Load { readers, onward: onward[onward.len() / 2], jumps, end, served }
+    }
+}
+
+/// Sectors that each reader gets from us.
+fn served_by_us(trace: &Trace, load: &mut Load) -> BTreeMap<u32, u64> {
+    let mut replay = Replay::new(trace);
+    let mut served = BTreeMap::new();
+    let (mut completes, mut last_end) = (None::<Instant>, Sector(u64::MAX));
+    let mut jumps = load.jumps.clone().into_iter().cycle();
+    loop {
+        let timer = replay.host.timer.map(|at| Instant(at.0 - ATTACHED_BEFORE.0));
+        let arrival = load.readers.iter().filter_map(|(&pid, reader)| Some((reader.arrives?, pid))).min();
+        let next = [completes, arrival.map(|(at, _)| at), timer].into_iter().flatten().min();
+        let Some(now) = next.filter(|&now| now <= load.end) else { return served };
+        // This fires the timer, too.
+        replay.advance(now, None);
+        if completes == Some(now) {
+            completes = None;
+            let id = replay.host.device.in_flight[0].id();
+            let rq = replay.host.take(Some(id)).expect("the request at the device");
+            let pid = rq.io_context.0;
+            last_end = rq.end();
+            *served.entry(pid).or_default() += u64::from(rq.sectors);
+            replay.host.call(|queue, cx| queue.complete(cx, rq, Status::Ok));
+            let reader = load.readers.get_mut(&pid).expect("a reader");
+            reader.arrives = Some(now + reader.pauses[reader.made % reader.pauses.len()]);
+            reader.made += 1;
+        } else if let Some((at, pid)) = arrival
+            && at == now
+        {
+            let reader = load.readers.get_mut(&pid).expect("a reader");
+            reader.arrives = None;
+            replay.submit(pid, &reader.next);
+            reader.next.io.sector = reader.next.io.sector + reader.next.io.sectors;
+        }
+        replay.host.call(|queue, cx| queue.run(cx));
+        if let (None, [rq, ..]) = (completes, &replay.host.device.in_flight[..]) {
+            let takes = if rq.sector == last_end { Some(load.onward) } else { jumps.next() };
+            completes = Some(now + takes.expect("recorded jumps"));
+        }
+    }
+}
+
+/// Recordings with several priorities or groups, and by how much of the whole a share may differ.
+const RECORDINGS: [(&str, f64); 8] = [
+    ("prio-be-0-4-7", 0.012),
+    ("prio-be-all8", 0.012),
+    ("nice", 0.012),
+    ("cg-100-900", 0.012),
+    ("cg-250-500-1000", 0.012),
+    ("cg-500-500", 0.012),
+    ("cg-root-and-child", 0.012),
+    // By the end one turn of 100 ms, out of 3 s, has gone to the other of two groups that are level.
+    ("cg-nested", 0.04),
+];
+
+#[test]
+fn processes_of_several_priorities_and_groups_get_the_shares_that_the_kernel_gave_them() {
+    for (name, tolerance) in RECORDINGS {
+        let trace = crate::recording("cfq", name);
+        let mut load = Load::recorded(&trace);
+        let ours = served_by_us(&trace, &mut load);
+        let share = |served: &BTreeMap<u32, u64>, pid| {
+            served.get(pid).copied().unwrap_or(0) as f64 / served.values().sum::<u64>() as f64
+        };
+        for process in &trace.header.processes {
+            let (recorded, ours) = (share(&load.served, &process.pid), share(&ours, &process.pid));
+            assert!((ours - recorded).abs() <= tolerance, "{name}: {}: {ours:.3}, recorded {recorded:.3}", process.job);
+        }
+    }
+}
