@@ -1,14 +1,16 @@
 //! The event loop: tasks, queues and devices in virtual time.
 
 mod buffered;
+mod effects;
+mod phases;
 
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    BioFlags, CgroupId, CompletionPlace, CpuId, Cx, Effect, Effects, Front, HctxId, Instant, Local, Nanos, NoProbe,
-    PlugUse, Probe, Status, Submitted, Waiter,
+    BioFlags, CgroupId, CompletionPlace, CpuId, Cx, Effects, Front, HctxId, Instant, Local, Nanos, NoProbe, PlugUse,
+    Probe, Submitted, Waiter,
 };
-use hoistway_workload::{Ends, Workload};
+use hoistway_workload::Workload;
 
 use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
@@ -16,10 +18,10 @@ use crate::clock::TickClock;
 use crate::cpu::{Cpus, Turn};
 use crate::disk::Disk;
 use crate::events::{Event, EventQueue, Kind};
-use crate::page_cache::{PageCache, disk_of_flusher, is_cached};
+use crate::page_cache::{PageCache, is_cached};
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::task::{Next, Placement, Task, task_of};
-use crate::throttling::{Throttling, disk_of, worker};
+use crate::throttling::{Throttling, worker};
 
 /// Events between two looks at [`Control`].
 const CHECK_EVERY: u32 = 1 << 14;
@@ -177,54 +179,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
             partial,
         };
         (result, self.probe)
-    }
-
-    /// Starts the processes of the next phase that has any.
-    fn start_phase(&mut self) {
-        while self.running == 0 && self.tasks.iter().any(|task| task.phase() >= self.phase && !task.has_exited) {
-            let of_phase = self.tasks.iter().filter(|task| task.phase() == self.phase);
-            self.running += of_phase.count() as u32;
-            self.phase += 1;
-            self.start_tasks();
-        }
-    }
-
-    /// Starts the processes of this phase that wait for no other.
-    fn start_tasks(&mut self) {
-        for number in 0..self.tasks.len() {
-            let (process, task) = (&self.workload.processes[number], &self.tasks[number]);
-            let mut of_all = self.workload.processes.iter().zip(&self.tasks);
-            let waits = |job| of_all.any(|(process, task)| process.job == job && !task.has_exited);
-            if task.has_started || task.phase() >= self.phase || process.wait_for.is_some_and(waits) {
-                continue;
-            }
-            let start = self.now + process.start_delay;
-            let task = &mut self.tasks[number];
-            task.has_started = true;
-            task.start_at(process, start);
-            task.alarm_setting += 1;
-            self.events.push(start, Event::of(Kind::Task, task.number).with_setting(task.alarm_setting));
-        }
-    }
-
-    /// `exitall`: a task that has exited takes others with it.
-    fn end_others(&mut self, number: u32) {
-        let process = &self.workload.processes[number as usize];
-        let Some(ends) = process.ends else { return };
-        for other in 0..self.tasks.len() as u32 {
-            let of_other = &self.workload.processes[other as usize];
-            let is_meant = match ends {
-                Ends::Group => of_other.group == process.group,
-                Ends::Phase => of_other.phase == process.phase,
-                Ends::All => true,
-            };
-            if is_meant {
-                self.tasks[other as usize].end();
-                if self.tasks[other as usize].has_started {
-                    self.wake(other);
-                }
-            }
-        }
     }
 
     /// Somebody writes files of a device's queue, or looks whether what was written can be done.
@@ -510,135 +464,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if has_sent_all {
             self.set_release(disk);
         }
-    }
-
-    // --- effects ---
-
-    /// Carries out what a call into the block layer of `disk` on `cpu` led to: often nothing.
-    #[inline(always)]
-    fn settle(&mut self, disk: u32, cpu: CpuId) {
-        if !self.disks[disk as usize].driver.schedule.is_empty() {
-            self.announce(disk);
-        }
-        if self.effects.has_ended() {
-            self.tell_ended();
-        }
-        if !self.effects.is_empty() {
-            self.carry_out(disk, cpu);
-        }
-    }
-
-    /// Sets events for what a device has announced.
-    #[inline(never)]
-    fn announce(&mut self, disk: u32) {
-        let driver = &mut self.disks[disk as usize].driver;
-        for completion in &driver.schedule.completions {
-            self.events.push(completion.at, Event::of(Kind::Complete, disk).about(completion.tag));
-            if completion.status != Status::Ok {
-                driver.failed.push((completion.tag, completion.status));
-            }
-        }
-        driver.schedule.completions.clear();
-        for &(at, alarm) in &driver.schedule.alarms {
-            self.events.push(at, Event::of(Kind::Alarm, disk).about(alarm));
-        }
-        driver.schedule.alarms.clear();
-    }
-
-    /// Tells tasks that their bios have ended.
-    #[inline(never)]
-    fn tell_ended(&mut self) {
-        let Simulation { now, effects, tasks, cpus, events, ios, page_cache, .. } = self;
-        effects.pop_ended(|bio, status| {
-            *ios += 1;
-            if is_cached(bio) {
-                return buffered::bio_ended(*now, page_cache, bio, status, tasks, cpus, events);
-            }
-            let task = &mut tasks[task_of(bio) as usize];
-            task.bio_ended(bio, status);
-            task.charge(*now, cpus.completion());
-            if task.can_reap() {
-                wake(*now, task, cpus, events);
-            }
-        });
-    }
-
-    #[inline(never)]
-    fn carry_out(&mut self, disk: u32, cpu: CpuId) {
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::EndBio { .. } => unreachable!("bios that have ended come first"),
-                Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
-                    Some(disk) => {
-                        let at = self.worker_runs(disk, HctxId(0));
-                        self.events.push(at, Event::of(Kind::Release, disk));
-                    }
-                    None => match disk_of_flusher(waiter, self.disks.len()) {
-                        Some(disk) => self.set_flusher(disk),
-                        None => self.wake(waiter.0),
-                    },
-                },
-                Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
-                Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
-                Effect::KickRequeue => {
-                    let at = self.worker_runs(disk, HctxId(0));
-                    self.events.push(at, Event::of(Kind::KickRequeue, disk));
-                }
-                Effect::SetTimer(at) => {
-                    let setting = self.disks[disk as usize].set_timer();
-                    self.events.push(at.max(self.now), Event::of(Kind::Timer, disk).with_setting(setting));
-                }
-                Effect::CancelTimer => {
-                    self.disks[disk as usize].set_timer();
-                }
-                Effect::SetTimeout(at) => {
-                    let setting = self.disks[disk as usize].set_timeout();
-                    self.events.push(at, Event::of(Kind::Timeout, disk).with_setting(setting));
-                }
-                // Disks join the tags that they share in their order.
-                Effect::RunOther { queue, hctx } => self.set_run(queue.0, hctx, Nanos::ZERO),
-            }
-        }
-    }
-
-    /// When a worker runs that is woken now.
-    #[inline]
-    fn worker_runs(&mut self, disk: u32, hctx: HctxId) -> Instant {
-        let on = &mut self.disks[disk as usize];
-        self.cpus.worker_runs(self.now, on.front.worker_cpu(hctx), &mut on.worker_random)
-    }
-
-    /// Sets a run of a hardware queue on a worker. One that a worker is already on its way to stays; one that was
-    /// delayed is replaced.
-    #[inline]
-    fn set_run(&mut self, disk: u32, hctx: HctxId, delay: Nanos) {
-        let on_its_way = self.now + self.cpus.worker_max();
-        if !self.disks[disk as usize].runs.wants(hctx, on_its_way) {
-            return;
-        }
-        let due = self.worker_runs(disk, hctx) + delay;
-        let on = &mut self.disks[disk as usize];
-        let event = Event::of(Kind::RunHctx, disk).about(u32::from(hctx.0)).with_setting(on.runs.set(hctx, due));
-        self.events.push(due, event);
-    }
-
-    /// Sets runs of all hardware queues; with a delay those that are set already are left alone.
-    fn run_all(&mut self, disk: u32, cpu: CpuId, delay: Nanos) {
-        let on = &self.disks[disk as usize];
-        if on.front.hw_queues() == 1 {
-            if on.runs.wants_with_all(HctxId(0), delay) {
-                self.set_run(disk, HctxId(0), delay);
-            }
-            return;
-        }
-        let mut hctxs = std::mem::take(&mut self.hctxs);
-        hctxs.extend(on.front.hctxs_of_run_all(cpu));
-        for hctx in hctxs.drain(..) {
-            if self.disks[disk as usize].runs.wants_with_all(hctx, delay) {
-                self.set_run(disk, hctx, delay);
-            }
-        }
-        self.hctxs = hctxs;
     }
 }
 

@@ -1,0 +1,57 @@
+//! Which processes run when: phases (`stonewall`), who waits for whom, and who ends whom.
+
+use hoistway_blk::Probe;
+use hoistway_workload::Ends;
+
+use super::Simulation;
+use crate::events::{Event, Kind};
+
+impl<P: Probe> Simulation<'_, P> {
+    /// Starts the processes of the next phase that has any.
+    pub(super) fn start_phase(&mut self) {
+        while self.running == 0 && self.tasks.iter().any(|task| task.phase() >= self.phase && !task.has_exited) {
+            let of_phase = self.tasks.iter().filter(|task| task.phase() == self.phase);
+            self.running += of_phase.count() as u32;
+            self.phase += 1;
+            self.start_tasks();
+        }
+    }
+
+    /// Starts the processes of this phase that wait for no other.
+    pub(super) fn start_tasks(&mut self) {
+        for number in 0..self.tasks.len() {
+            let (process, task) = (&self.workload.processes[number], &self.tasks[number]);
+            let mut of_all = self.workload.processes.iter().zip(&self.tasks);
+            let waits = |job| of_all.any(|(process, task)| process.job == job && !task.has_exited);
+            if task.has_started || task.phase() >= self.phase || process.wait_for.is_some_and(waits) {
+                continue;
+            }
+            let start = self.now + process.start_delay;
+            let task = &mut self.tasks[number];
+            task.has_started = true;
+            task.start_at(process, start);
+            task.alarm_setting += 1;
+            self.events.push(start, Event::of(Kind::Task, task.number).with_setting(task.alarm_setting));
+        }
+    }
+
+    /// `exitall`: a task that has exited takes others with it.
+    pub(super) fn end_others(&mut self, number: u32) {
+        let process = &self.workload.processes[number as usize];
+        let Some(ends) = process.ends else { return };
+        for other in 0..self.tasks.len() as u32 {
+            let of_other = &self.workload.processes[other as usize];
+            let is_meant = match ends {
+                Ends::Group => of_other.group == process.group,
+                Ends::Phase => of_other.phase == process.phase,
+                Ends::All => true,
+            };
+            if is_meant {
+                self.tasks[other as usize].end();
+                if self.tasks[other as usize].has_started {
+                    self.wake(other);
+                }
+            }
+        }
+    }
+}
