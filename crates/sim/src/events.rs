@@ -166,23 +166,25 @@ impl Lane {
     }
 
     /// Lets an entry overtake those that are later. Answers whether they were few enough.
+    #[inline]
     fn overtake(&mut self, at: u64, order: u64, event: Event) -> bool {
-        let mask = self.ring.len().wrapping_sub(1);
-        let mut place = self.len;
-        while place > 0 && self.ring[(self.head + place - 1) & mask].at > at {
-            place -= 1;
-            if self.len - place > OVERTAKES_MAX {
-                return false;
-            }
-        }
         if self.len == self.ring.len() {
             self.grow();
         }
         let mask = self.ring.len() - 1;
-        for hole in (place..self.len).rev() {
-            self.ring[(self.head + hole + 1) & mask] = self.ring[(self.head + hole) & mask];
+        if self.len > OVERTAKES_MAX && self.ring[(self.head + self.len - 1 - OVERTAKES_MAX) & mask].at > at {
+            return false;
         }
-        self.ring[(self.head + place) & mask].set(at, order, event);
+        let mut hole = self.head + self.len;
+        while hole > self.head {
+            let before = self.ring[(hole - 1) & mask];
+            if before.at <= at {
+                break;
+            }
+            self.ring[hole & mask] = before;
+            hole -= 1;
+        }
+        self.ring[hole & mask].set(at, order, event);
         self.len += 1;
         true
     }
