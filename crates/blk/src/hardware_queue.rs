@@ -293,7 +293,7 @@ mod tests {
             let mut rq = self.pool.take(RqId(self.next));
             self.next += 1;
             rq.found(Bio::new(Op::Write, Sector(sector), 8), Instant::ZERO);
-            rq.ctx = CpuId(cpu.into());
+            rq.ctx = CpuId(cpu);
             self.hctx.insert(rq, false);
         }
 
@@ -307,7 +307,7 @@ mod tests {
         fn merges(&self, cpu: u32, sector: u64) -> bool {
             let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
             let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
-            self.hctx.merge_into_software_queue(CpuId(cpu.into()), &rules, &mut bio).is_some()
+            self.hctx.merge_into_software_queue(CpuId(cpu), &rules, &mut bio).is_some()
         }
     }
 

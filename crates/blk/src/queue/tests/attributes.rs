@@ -183,7 +183,7 @@ fn items_79_and_80_where_a_completion_runs() {
         bench.store("rq_affinity", affinity).unwrap();
         bench.on(0).submit(read(0));
         let rq = bench.take(0);
-        let place = bench.queue.completion_place(&rq, CpuId(interrupted.into()), pairs);
+        let place = bench.queue.completion_place(&rq, CpuId(interrupted), pairs);
         bench.driver.in_flight.push_back(rq);
         bench.drain();
         place

@@ -55,7 +55,7 @@ impl<Sh: Sharing> Bench<Sh> {
         let mut rq = self.pool.take(RqId(self.next));
         self.next += 1;
         rq.found(bio, Instant::ZERO);
-        rq.ctx = CpuId(cpu.into());
+        rq.ctx = CpuId(cpu);
         rq
     }
 

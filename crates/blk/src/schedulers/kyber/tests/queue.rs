@@ -74,7 +74,7 @@ struct Cpu<'a, Sh: Sharing> {
 impl<'a, Sh: Sharing> Cpu<'a, Sh> {
     fn new(queue: &'a Queue<Sh>, device: &'a Device, cpu: u32) -> Self {
         let (effects, ended) = (Effects::new(), Vec::new());
-        Cpu { queue, device, cpu: CpuId(cpu.into()), now: at_ms(1), effects, ended, timer: None }
+        Cpu { queue, device, cpu: CpuId(cpu), now: at_ms(1), effects, ended, timer: None }
     }
 
     fn call<R>(&mut self, body: impl FnOnce(&Queue<Sh>, &mut Cx<'_, NullDriver<'_>, NoProbe>) -> R) -> R {
