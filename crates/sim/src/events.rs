@@ -149,25 +149,9 @@ impl Lane {
         if self.len == 0 { None } else { self.ring.get(self.head) }
     }
 
-    /// Whether an entry of this moment, scheduled last of all, belongs at the end.
+    /// Inserts an entry, scheduled last of all, before those that are later. Answers whether these were few enough.
     #[inline]
-    fn is_last(&self, at: u64) -> bool {
-        self.len == 0 || self.ring[(self.head + self.len - 1) & (self.ring.len() - 1)].at <= at
-    }
-
-    #[inline]
-    fn push_back(&mut self, at: u64, order: u64, event: Event) {
-        if self.len == self.ring.len() {
-            self.grow();
-        }
-        let end = (self.head + self.len) & (self.ring.len() - 1);
-        self.ring[end].set(at, order, event);
-        self.len += 1;
-    }
-
-    /// Lets an entry overtake those that are later. Answers whether they were few enough.
-    #[inline]
-    fn overtake(&mut self, at: u64, order: u64, event: Event) -> bool {
+    fn insert(&mut self, at: u64, order: u64, event: Event) -> bool {
         if self.len == self.ring.len() {
             self.grow();
         }
@@ -223,21 +207,12 @@ impl EventQueue {
         let is_of_device = event.kind_and_place >> 32 <= Kind::Alarm as u64;
         let (at, order) = (at.0, self.scheduled);
         self.scheduled += 1;
-        let lane = &mut self.lanes[usize::from(is_of_device)];
-        if lane.is_last(at) {
-            lane.push_back(at, order, event);
-        } else {
-            self.push_before_others(usize::from(is_of_device), at, order, event);
-        }
-    }
-
-    #[inline(never)]
-    fn push_before_others(&mut self, lane: usize, at: u64, order: u64, event: Event) {
-        if !self.lanes[lane].overtake(at, order, event) {
+        if !self.lanes[usize::from(is_of_device)].insert(at, order, event) {
             self.push_into_heap(at, order, event);
         }
     }
 
+    #[inline(never)]
     fn push_into_heap(&mut self, at: u64, order: u64, event: Event) {
         let key = Entry { at, order, event }.key();
         let mut hole = self.heap.len();

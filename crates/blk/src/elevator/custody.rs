@@ -196,6 +196,7 @@ impl<S: Scheduler> Custody<S> {
 
     /// Appends a request on its way in to one that is queued, if one ends where it starts, and goes on with the
     /// grown one. Answers the newcomer if it found no such request.
+    #[inline]
     fn insertion_merge(
         &mut self,
         now: Now,
@@ -235,6 +236,7 @@ impl<S: Scheduler> Custody<S> {
     }
 
     /// The hashed request that may absorb `rq`.
+    #[inline(always)]
     fn appendable(&mut self, rules: &MergeRules, rq: &Request) -> Option<RqId> {
         let requests = &self.requests;
         let id = self.index.find(rq.sector, |id| merge::mergeable(requests.get(id)))?;

@@ -37,6 +37,7 @@ impl Affinity {
     }
 
     /// Whether a completion that came on `cpu` goes to the CPU of its submitter.
+    #[inline]
     pub(crate) fn redirects(self, submitter: CpuId, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> bool {
         match self {
             Affinity::Interrupted => false,
@@ -48,6 +49,7 @@ impl Affinity {
 
 impl<Sh: Sharing> Queue<Sh> {
     /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
+    #[inline]
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
         if rq.ctx == cpu && self.hctxs[rq.hctx.index()].cpus().len() == 1 {
             return CompletionPlace::Interrupt;

@@ -291,6 +291,7 @@ impl<Sh: Sharing> Queue<Sh> {
         submission.bio.as_ref().map_or_else(|| self.hctx_of(cpu), |bio| self.hctx_for(cpu, bio))
     }
 
+    #[inline(always)]
     fn enter<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
         let limits = &self.rules.limits;

@@ -189,6 +189,7 @@ impl MqDeadline {
 
     /// `mq-deadline.md` 6.2: the request of one class, if it was inserted at or before tick `limit`. What is
     /// decided about direction and batch on the way stays decided even if the limit then forbids the request.
+    #[inline(always)]
     fn choose_in_class(&mut self, class: usize, now: u64, limit: i64) -> (Option<u32>, Reason) {
         if !self.has_one_head_list()
             && let Some(id) = self.heads[class].first()
@@ -281,6 +282,7 @@ impl MqDeadline {
     }
 
     /// Gives out a sorted request and lets the sweep of its direction go on behind it.
+    #[inline(always)]
     fn give(&mut self, id: u32) {
         let Entry { class, direction, sector, .. } = self.entries[id as usize];
         let d = usize::from(direction);
