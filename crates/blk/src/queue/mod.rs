@@ -197,7 +197,7 @@ impl QueueConfig {
         if self.nr_requests.is_some_and(|nr| nr > NR_REQUESTS_MAX) {
             return fail(format!("nr_requests is at most {NR_REQUESTS_MAX}"));
         }
-        Ok(())
+        self.limits.contradiction().map_or(Ok(()), fail)
     }
 
     /// Scheduler tags of each hardware queue with a scheduler (`block-layer.md` 11.1).

@@ -106,7 +106,7 @@ fn item_6_a_bio_that_must_not_wait_fails_if_no_tag_is_free() {
 
 #[test]
 fn a_bio_that_is_not_aligned_to_logical_blocks_is_an_error() {
-    let mut bench = bench(Limits { logical_block: 8, ..Limits::default() });
+    let mut bench = bench(Limits { logical_block: 8, physical_block: 8, ..Limits::default() });
     bench.submit_all([Bio::new(Op::Read, Sector(4), 8), Bio::new(Op::Read, Sector(8), 4)]);
     bench.work();
     assert_eq!(bench.ended, [(4, Status::IoError), (8, Status::IoError)]);
