@@ -1,5 +1,6 @@
-//! The statistics of devices and cgroups that a kernel would keep, `/sys/block/DEV/stat` and `io.stat`: whoever wants them
-//! has this probe watch, and nobody else pays for them.
+//! The statistics of devices and cgroups that a kernel would keep, `/sys/block/DEV/stat` and `io.stat`. They are kept in every
+//! run, as a kernel does, although tables do not show them: a run without them would be a second copy of the simulation,
+//! and that costs more than counting.
 
 use hoistway_blk::{
     CgroupStats, CpuId, DiskStats, Event, Hz, Instant, Kernel, Nanos, Now, Probe, Waiter, kernel_of_front,
