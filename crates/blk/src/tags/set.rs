@@ -250,3 +250,19 @@ impl<Sh: Sharing> Drop for TagUser<Sh> {
         self.set.queues.fetch_sub(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sharing::Local;
+
+    #[test]
+    fn a_11_of_64_tags_three_users_have_22_each_and_no_share_is_below_4() {
+        for (count, share) in [(1, 64), (3, 22), (20, 4), (30, 4)] {
+            let set = TagSet::<Local>::shared(TagLayout { hctxs: 1, depth: 64, host_wide: false, cpus: 1 });
+            let users: Vec<TagUser<Local>> = (0..count).map(|_| TagUser::join(&set)).collect();
+            assert!(users.iter().all(|user| user.try_take(CpuId(0), HctxId(0)).is_some()));
+            assert!(users.iter().all(|user| user.share(&set.spaces[0]) == share), "{count} users");
+        }
+    }
+}
