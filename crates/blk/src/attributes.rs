@@ -1,6 +1,6 @@
 //! The files of `/sys/block/DEV/queue/`, as text, with the kernel's parsing, clamping and errors (`block-layer.md` 22.3,
 //! 22.4 and 23): what both fronts have. Files that nothing here depends on (`read_ahead_kb`, `add_random`, ...) do not
-//! exist, and neither do those of wbt, io.cost and io.latency, which are not built.
+//! exist, and neither do those of io.cost and io.latency, which are not built.
 
 use std::fmt;
 
@@ -64,7 +64,7 @@ impl From<ChangeError> for AttributeError {
 }
 
 /// The files that can be written, the scheduler's own in `iosched/` apart.
-pub const WRITABLE: [&str; 9] = [
+pub const WRITABLE: [&str; 10] = [
     "scheduler",
     "nr_requests",
     "nomerges",
@@ -74,6 +74,7 @@ pub const WRITABLE: [&str; 9] = [
     "write_cache",
     "max_sectors_kb",
     "discard_max_bytes",
+    "wbt_lat_usec",
 ];
 
 /// The files that can only be read.

@@ -52,7 +52,8 @@ pub trait Driver {
     /// The request comes back, with the reason.
     fn queue_rq(&mut self, now: Now, rq: Rq, last: bool) -> Result<(), Rejected>;
 
-    /// Shows every request that is at the device, in whatever order. A driver that does not has no timeouts.
+    /// Shows every request that is at the device, in whatever order. A driver that does not has no timeouts,
+    /// and write-back throttling does not see reads that it keeps.
     fn each_in_flight(&mut self, _look: &mut dyn FnMut(&mut Request)) {}
 
     /// A request has been at the device for longer than the queue's timeout. Told once for each expiry.

@@ -52,6 +52,9 @@ pub enum Effect {
     CancelTimer,
     /// Call [`Queue::scan_timeouts`](crate::Queue::scan_timeouts) at this moment; replaces an earlier one.
     SetTimeout(Instant),
+    /// Call [`Queue::window_ended`](crate::Queue::window_ended) at this moment. There is one at a time, and none is
+    /// taken back.
+    SetWindow(Instant),
 }
 
 /// The effects of one or more calls, in order, and buffers that calls reuse.

@@ -18,7 +18,7 @@ use crate::request::Rq;
 use crate::sharing::Sharing;
 use crate::split;
 use crate::tags::TagSet;
-use crate::time::Now;
+use crate::time::{Instant, Now};
 use crate::tunables::{StoreError, Tunable};
 
 /// Every scheduler that a front can be made with: those of the multi-queue front, then those of the legacy one.
@@ -281,6 +281,21 @@ impl<Sh: Sharing> Front<Sh> {
         match self {
             Front::Mq(queue) => queue.scan_timeouts(cx),
             Front::Legacy(queue) => queue.scan_timeouts(cx),
+        }
+    }
+
+    /// The moment that an [`Effect::SetWindow`](crate::Effect::SetWindow) asked for has come. A legacy front has no such
+    /// windows.
+    pub fn window_ended<D: Driver, P>(&self, cx: &mut Cx<'_, D, P>) {
+        if let Front::Mq(queue) = self {
+            queue.window_ended(cx);
+        }
+    }
+
+    /// A task that writes is held up because too much of the memory is dirty, or none is any longer.
+    pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
+        if let Front::Mq(queue) = self {
+            queue.set_dirty_throttled(now, is_held_up);
         }
     }
 

@@ -198,6 +198,8 @@ pub struct Generation {
     pub max_sectors_cap: u32,
     /// Whether "run all" of a scheduler that is not multi-queue aware runs one hardware queue.
     pub single_dispatch: bool,
+    /// Whether there is write-back throttling: 4.10 and later.
+    pub wbt: bool,
     /// Whether every flush-type write by-passes the scheduler, even one that needs no flush.
     pub flushes_bypass_scheduler: bool,
     /// Whether a flush command waits for sequenced data in flight also with a scheduler.
@@ -242,6 +244,7 @@ static GENERATIONS: [Generation; 7] = {
         queue_types: false,
         max_sectors_cap: 2560,
         single_dispatch: false,
+        wbt: true,
         flushes_bypass_scheduler: true,
         flush_always_defers: false,
         disk_stats: DiskStatsGeneration::ExactWithoutDiscards,
@@ -253,7 +256,7 @@ static GENERATIONS: [Generation; 7] = {
         cfq: CfqGeneration::Nanoseconds,
     };
     const V4_4: Generation =
-        Generation { kernel: Kernel::V4_4, plug_flushes_large: false, cfq: CfqGeneration::Ticks, ..V4_12 };
+        Generation { kernel: Kernel::V4_4, plug_flushes_large: false, wbt: false, cfq: CfqGeneration::Ticks, ..V4_12 };
     const V4_19: Generation = Generation {
         kernel: Kernel::V4_19,
         disk_stats: DiskStatsGeneration::Exact,

@@ -61,6 +61,7 @@ mod tags;
 mod time;
 mod timeouts;
 mod tunables;
+mod wbt;
 
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};

@@ -57,9 +57,9 @@ pub struct Request {
     pub bios: Vec<Bio>,
 }
 
-/// What happened to a request: a set of bits.
+/// What happened to a request: a set of bits, in a word that is read and written as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Marks(u8);
+pub struct Marks(u32);
 
 impl Marks {
     /// Nothing yet.
@@ -81,6 +81,8 @@ impl Marks {
     pub const IN_SEQUENCE: Marks = Marks(64);
     /// It is the flush command of a sequencer.
     pub const FLUSH_COMMAND: Marks = Marks(128);
+    /// Write-back throttling counts it.
+    pub const THROTTLED: Marks = Marks(256);
 
     /// Whether all of `marks` are set.
     #[inline]

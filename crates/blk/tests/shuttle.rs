@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Bio, Calls, CpuId, Cx, DeadlineGeneration, Depth, Driver, Effect, Effects, HctxId, Hz, Instant, IoPriority, Kernel,
-    Limits, Lock, MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, NoProbe, Now, Op, Place, PriorityClass,
-    Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule, Sharing, Sleeper, Status,
-    Submission, Submitted, Tags, Waiter, Word,
+    Bio, BioFlags, Calls, CpuId, Cx, DeadlineGeneration, Depth, Driver, Effect, Effects, HctxId, Hz, Instant,
+    IoPriority, Kernel, Limits, Lock, MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, NoProbe, Now, Op,
+    Place, PriorityClass, Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule,
+    Sharing, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex};
@@ -309,8 +309,14 @@ impl Cpu<'_> {
 }
 
 fn a_queue_serves_everything(scheduler: &'static str, kernel: Kernel, threads: u32, queue_depth: u32) {
+    a_queue_serves(Bio::new(Op::Read, Sector(0), 8), scheduler, kernel, threads, queue_depth);
+}
+
+/// `pattern` is what all bios are like.
+fn a_queue_serves(pattern: Bio, scheduler: &'static str, kernel: Kernel, threads: u32, queue_depth: u32) {
     const BIOS: u64 = 2;
     check(move || {
+        let pattern = pattern.clone();
         let config = QueueConfig {
             kernel,
             cpus: threads as u16,
@@ -323,11 +329,12 @@ fn a_queue_serves_everything(scheduler: &'static str, kernel: Kernel, threads: u
         };
         let queue = Queue::new(&config, scheduler).expect("a valid configuration");
         let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });
-        on_threads(&shared, threads, |served, number| {
+        on_threads(&shared, threads, move |served, number| {
             let mut cpu = Cpu { served, number, device: Null::default(), effects: Effects::new() };
             let mut submission = Submission::idle(Waiter(number));
             for n in 0..BIOS {
-                submission.begin(Bio::new(Op::Read, Sector(u64::from(number) * 10_000 + n * 1000), 8));
+                let sector = Sector(u64::from(number) * 10_000 + n * 1000);
+                submission.begin(Bio { sector, ..pattern.clone() });
                 cpu.submit(&mut submission);
             }
         });
@@ -351,5 +358,14 @@ fn with_mq_deadline_a_request_left_over_is_followed_by_a_run() {
 fn with_mq_deadline_on_older_kernels_a_request_left_over_is_followed_by_a_run() {
     for kernel in [Kernel::V4_19, Kernel::V5_10, Kernel::V6_3] {
         a_queue_serves_everything("mq-deadline", kernel, 2, 1);
+    }
+}
+
+#[test]
+fn write_back_that_waits_for_other_write_back_is_woken_whoever_ends_that() {
+    let write_back = Bio { flags: BioFlags::BACKGROUND, ..Bio::new(Op::Write, Sector(0), 8) };
+    for scheduler in ["none", "mq-deadline"] {
+        // Of 2 tags, 1 may be in flight.
+        a_queue_serves(write_back.clone(), scheduler, Kernel::V6_18, 3, 2);
     }
 }

@@ -135,7 +135,12 @@ impl Replay {
             ..QueueConfig::new(kernel)
         };
         let queue = Queue::new(&config, "none");
-        let queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
+        let mut queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
+        if kernel.generation().wbt {
+            // What was throttled had waited before it was recorded.
+            let off = queue.set_attribute(Now::default(), "wbt_lat_usec", "0", &mut Effects::new());
+            off.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
+        }
         let mut driver = ScriptedDriver::default();
         let mut last_start: HashMap<RqNumber, bool> = HashMap::new();
         let mut queued = HashSet::new();

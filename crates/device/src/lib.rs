@@ -39,8 +39,8 @@ mod ssd;
 mod streams;
 
 pub use flash::{
-    ArbitrationParameters, DrainPauseParameters, Flash, FlashParameters, Placement, SlcCacheParameters,
-    StallParameters, TranslationParameters,
+    ArbitrationParameters, DrainPauseParameters, Flash, FlashParameters, PauseTrainParameters, Placement,
+    SlcCacheParameters, StallParameters, StripingParameters, TranslationParameters,
 };
 pub use hdd::{Hdd, HddParameters, PauseParameters, WriteCacheParameters};
 pub use middleware::{

@@ -24,7 +24,7 @@ const NAMES: [&str; 8] = [
 const VARIANTS: [(&str, &str); 5] = [
     (
         "samsung-980pro-1tb",
-        "program_suspend_us = 20\nrandom_write_amplification = 3\n[flash.arbitration]\nurgent_queues = 1\nhigh_queues = 1\n\
+        "random_write_amplification = 3\n[flash.arbitration]\nurgent_queues = 1\nhigh_queues = 1\n\
          medium_queues = 1\nhigh_weight = 4\nmedium_weight = 2\nlow_weight = 1\n\
          [flash.slc_cache]\ngb = 0.001\nprogram_us = 500\nfold_mb_per_s = 100\n",
     ),
@@ -284,6 +284,51 @@ fn a_sequential_stream_of_writes_is_not_amplified() {
     };
     let (random, sequential) = (mb_per_s(false), mb_per_s(true));
     assert!(sequential > random, "{sequential} MB/s sequential, {random} MB/s random");
+}
+
+#[test]
+fn a_large_write_of_a_striped_drive_ends_when_it_is_in_the_flash_and_a_small_one_before() {
+    let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
+    let Parameters::Flash(p) = preset.parameters() else { unreachable!() };
+    let write = |sectors| {
+        let command = Command { tag: 0, queue: 0, op: Op::Write, sector: Sector(0), sectors, fua: false };
+        let (at, end) = serve(&mut *preset.build(1), &[(0, command)])[0];
+        end.at.since(at).0 as f64 / 1e3
+    };
+    let least_us = p.program_us * (1.0 - p.program_jitter_percent / 100.0);
+    assert!(write(128) >= least_us, "64 KiB: {} us, a program takes {least_us} us", write(128));
+    assert!(write(8) < 50.0, "4 KiB: {} us", write(8));
+    // A stream: the second write goes on where the first one ended.
+    let stream: Vec<(u64, Command)> = (0..2)
+        .map(|tag| {
+            (
+                0,
+                Command {
+                    tag,
+                    queue: 0,
+                    op: Op::Write,
+                    sector: Sector(u64::from(tag) * 128),
+                    sectors: 128,
+                    fua: false,
+                },
+            )
+        })
+        .collect();
+    let ends = serve(&mut *preset.build(1), &stream);
+    let second = ends.iter().find(|(_, end)| end.tag == 1).unwrap();
+    assert!(second.1.at.since(second.0).0 < 200_000, "64 KiB of a stream: {second:?}");
+}
+
+#[test]
+fn a_program_of_a_striped_drive_holds_what_has_come_meanwhile() {
+    let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
+    let Parameters::Flash(p) = preset.parameters() else { unreachable!() };
+    let mb_per_s =
+        |depth| iops("samsung-980pro-1tb", Process { sectors: 128, ..Process::random(depth, 0) }, 4) * 65_536.0 / 1e6;
+    let units = f64::from(p.dies) * f64::from(p.striping.as_ref().unwrap().unit_kib) * 1024.0 / p.program_us;
+    // With few outstanding most dies are idle; with many, each program must hold more than one unit.
+    let (few, many) = (mb_per_s(8), mb_per_s(224));
+    assert!(few < units / 2.0 && many > units * 2.0, "{few} and {many} MB/s, a unit in each program: {units}");
 }
 
 #[test]

@@ -297,7 +297,25 @@ fn keys_of_the_other_models_are_checked_as_well() {
             "micron-9100-1600gb",
             "\"any-die\"",
             "\"best-die\"",
-            "`flash.placement` is the text \"best-die\"; expected \"any-die\" or \"idle-die\"",
+            "`flash.placement` is the text \"best-die\"; expected \"any-die\" or \"idle-die\" or \"striped\"",
+        ),
+        (
+            "micron-9100-1600gb",
+            "\"any-die\"",
+            "\"striped\"",
+            "`flash.placement` is the text \"striped\"; expected a section `flash.striping`, or another placement",
+        ),
+        (
+            "samsung-980pro-1tb",
+            "\"striped\"",
+            "\"any-die\"",
+            "`flash.placement` is the text \"any-die\"; expected \"striped\", because there is a section `flash.striping`",
+        ),
+        (
+            "samsung-980pro-1tb",
+            "placement = \"striped\"",
+            "placement = \"striped\"\nprogram_suspend_us = 20",
+            "`flash.program_suspend_us` is 20; expected no such key where the placement is \"striped\"",
         ),
         (
             "raid-64-queues",

@@ -2,8 +2,9 @@
 //! of figures 11 and 12 (eight drives, reads beside reads or writes) of the ICPE'24 study?
 //!
 //! The host here is a sketch: cores that spend some CPU time on each I/O, processes that use their drives in turn as fio
-//! does, no block layer. Its three numbers (2.62 us on one drive, 2.81 us on eight, 5.4 us of delays) come from the study's
-//! own CPU cost of an I/O and from its depth-1 latency with and without a kernel.
+//! does and are moved from core to core, no block layer. Three of its numbers (2.62 us on one drive, 2.81 us on eight, 5.4
+//! us of delays) come from the study's own CPU cost of an I/O and from its depth-1 latency with and without a kernel. How
+//! processes come by their cores is fitted to the tails of figure 11b ([`LOOKS`], [`STAYS_NS`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -22,13 +23,29 @@ const CPU_EIGHT_NS: u64 = 2810;
 /// What else a kernel adds to the latency, ns.
 const KERNEL_NS: u64 = 5400;
 
+/// How many cores a process that wakes up looks at for one where nobody else is. Its queue is that of the core, so sharing one
+/// means to wait behind the other's I/O: with eight others every third read does, with four one of a hundred.
+const LOOKS: u32 = 5;
+/// How long a process stays on a core in the mean, ns, if there are more processes than cores. It must be long enough
+/// for queues to fill where several meet; beyond that nothing depends on it.
+const STAYS_NS: u64 = 200_000_000;
+const CORES: u64 = 10;
+
+/// How the one drive differs from the others when it writes: so much of what they write before a train of pauses.
+const SLOW_PAUSE: f64 = 0.15;
+
+/// What holds with each of six seeds: the median error of each kind of cell, and how many of the 204 are near.
+const MEDIANS_PERCENT: [(&str, f64); 5] =
+    [("IOPS", 10.0), ("mean", 10.0), ("p50", 20.0), ("p99", 17.0), ("others", 6.0)];
+const CELLS_WITHIN_25_PERCENT: usize = 153;
+
 /// A process that keeps random I/O outstanding.
 #[derive(Clone, Copy)]
 struct App {
     depth: u32,
     op: Op,
     sectors: u32,
-    /// The core that it is bound to; without one, it never waits for a core.
+    /// The core on which it begins; without one, it never waits for a core, and is the only such process.
     core: Option<u16>,
     cpu_ns: u64,
     kernel_ns: u64,
@@ -70,7 +87,9 @@ struct Host<'a> {
     /// For each process which drive is next.
     turns: Vec<usize>,
     /// When each core has done what it was given.
-    cores: [u64; 10],
+    cores: [u64; CORES as usize],
+    /// For each process the core that it is on, and until when.
+    places: Vec<(u16, u64)>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     order: u64,
     random: Xoshiro256PlusPlus,
@@ -82,34 +101,46 @@ impl Host<'_> {
         self.events.push(Reverse((at, self.order, event)));
     }
 
+    /// One of `0..n`.
+    fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.random.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
     /// When the process has spent so much CPU time, and half of what the kernel adds has passed.
-    fn spend(&mut self, app: &App, now: u64, cpu_ns: u64) -> u64 {
-        let done = match app.core {
-            Some(core) => {
-                let core = &mut self.cores[usize::from(core)];
-                *core = (*core).max(now) + cpu_ns;
-                *core
-            }
-            None => now + cpu_ns,
+    fn spend(&mut self, number: usize, now: u64, cpu_ns: u64) -> u64 {
+        let app = &self.apps[number];
+        let done = if app.core.is_some() {
+            let core = &mut self.cores[usize::from(self.places[number].0)];
+            *core = (*core).max(now) + cpu_ns;
+            *core
+        } else {
+            now + cpu_ns
         };
         done + app.kernel_ns / 2
     }
 
     fn begin(&mut self, io: u32, now: u64) {
-        let app = self.apps[self.ios[io as usize].0];
+        let number = self.ios[io as usize].0;
         self.ios[io as usize].1 = now;
-        let at = self.spend(&app, now, app.cpu_ns * 2 / 3);
+        let at = self.spend(number, now, self.apps[number].cpu_ns * 2 / 3);
         self.push(at, Event::Submit(io));
     }
 
-    /// The hardware queue: that of the core. A process without one has a core for itself as long as there is one, and is
-    /// elsewhere now and then.
-    fn queue(&mut self, app: &App) -> u16 {
-        match app.core {
-            Some(core) => core,
-            None if self.apps.len() <= 10 && self.random.next_u64() % 100 >= 5 => 9,
-            None => (self.random.next_u64() % 10) as u16,
+    /// The hardware queue: that of the core.
+    fn queue(&mut self, number: usize, now: u64) -> u16 {
+        if self.apps[number].core.is_none() {
+            // The others are on the first cores.
+            let others = self.apps.len() as u64 - 1;
+            let looks: [u64; LOOKS as usize] = std::array::from_fn(|_| self.below(CORES));
+            return looks.into_iter().find(|&core| core >= others).unwrap_or(looks[0]) as u16;
         }
+        let (core, until) = self.places[number];
+        // Who has not slept is not moved.
+        let has_slept = self.cores[usize::from(core)] <= now;
+        if self.apps.len() as u64 > CORES && has_slept && now >= until {
+            self.places[number] = (self.below(CORES) as u16, now + self.below(2 * STAYS_NS));
+        }
+        self.places[number].0
     }
 
     fn collect(&mut self, drive: usize, schedule: &mut Schedule) {
@@ -123,17 +154,18 @@ impl Host<'_> {
 }
 
 /// Runs the processes on the drives, and measures after a while.
-fn run(drives: Vec<Box<dyn Device>>, apps: &[App], warm_up: Nanos, duration: Nanos) -> Vec<Measured> {
+fn run(drives: Vec<Box<dyn Device>>, apps: &[App], [warm_up, duration]: [Nanos; 2], seed: u64) -> Vec<Measured> {
     let ios = apps.iter().enumerate().flat_map(|(number, app)| (0..app.depth).map(move |_| (number, 0))).collect();
     let mut host = Host {
         drives,
         apps,
         ios,
         turns: (0..apps.len()).collect(),
-        cores: [0; 10],
+        cores: [0; CORES as usize],
+        places: apps.iter().map(|app| (app.core.unwrap_or_default(), 0)).collect(),
         events: BinaryHeap::new(),
         order: 0,
-        random: Xoshiro256PlusPlus::seed_from_u64(7),
+        random: Xoshiro256PlusPlus::seed_from_u64(seed),
     };
     let mut measured = vec![Measured::default(); apps.len()];
     let mut schedule = Schedule::default();
@@ -151,9 +183,9 @@ fn run(drives: Vec<Box<dyn Device>>, apps: &[App], warm_up: Nanos, duration: Nan
                 let drive = host.turns[number] % host.drives.len();
                 host.turns[number] += 1;
                 let places = host.drives[drive].shape().capacity_sectors / u64::from(app.sectors);
-                let place = ((u128::from(host.random.next_u64()) * u128::from(places)) >> 64) as u64;
+                let place = host.below(places);
                 let sector = Sector(place * u64::from(app.sectors));
-                let queue = host.queue(&app);
+                let queue = host.queue(number, now);
                 let command = Command { tag: io, queue, op: app.op, sector, sectors: app.sectors, fua: false };
                 host.drives[drive].submit(Instant(now), command, &mut schedule).unwrap();
                 host.collect(drive, &mut schedule);
@@ -163,8 +195,8 @@ fn run(drives: Vec<Box<dyn Device>>, apps: &[App], warm_up: Nanos, duration: Nan
                 host.collect(drive, &mut schedule);
             }
             Event::Complete(io) => {
-                let app = apps[host.ios[io as usize].0];
-                let at = host.spend(&app, now, app.cpu_ns / 3);
+                let number = host.ios[io as usize].0;
+                let at = host.spend(number, now, apps[number].cpu_ns / 3);
                 host.push(at, Event::Reap(io));
             }
             Event::Reap(io) => {
@@ -215,6 +247,12 @@ impl Errors {
         sorted.sort_by(f64::total_cmp);
         sorted[sorted.len() / 2]
     }
+
+    /// How many are within 25 %, and of how many.
+    fn near(&self, what: &str) -> (usize, usize) {
+        let all = &self.0[what];
+        (all.iter().filter(|error| **error <= 25.0).count(), all.len())
+    }
 }
 
 fn preset() -> Preset {
@@ -244,12 +282,12 @@ fn reads_of_one_drive_are_within_ten_percent_of_figure_1b() {
             depth,
             op: Op::Read,
             sectors: 8,
-            core: (!without_kernel).then_some(core),
+            core: Some(core),
             cpu_ns: if without_kernel { 0 } else { CPU_ONE_NS },
             kernel_ns: if without_kernel { 0 } else { KERNEL_NS },
         };
         let apps: Vec<App> = (0..processes).map(app).collect();
-        let measured = run(vec![preset().build(1)], &apps, Nanos::from_millis(5), Nanos::from_millis(60));
+        let measured = run(vec![preset().build(1)], &apps, [5, 60].map(Nanos::from_millis), 7);
         let iops = measured.iter().map(|of| of.ios as f64).sum::<f64>() / 0.06;
         errors.compare("IOPS", iops, &row, "iops");
         errors.compare("mean", measured[0].mean_us(), &row, "lat_mean_us");
@@ -264,22 +302,21 @@ fn reads_of_one_drive_are_within_ten_percent_of_figure_1b() {
         }
     }
     for what in ["IOPS", "mean", "p99"] {
-        let near = errors.0[what].iter().filter(|error| **error <= 25.0).count();
-        let (median, of) = (errors.median(what), errors.0[what].len());
+        let (median, (near, of)) = (errors.median(what), errors.near(what));
         println!("figure 1b, {what}: median error {median:.1} %, {near} of {of} within 25 %");
         assert!(errors.median(what) < 10.0, "{what}: {:?}", errors.0[what]);
     }
 }
 
-#[test]
-fn eight_drives_are_within_25_percent_of_the_rows_none_in_the_median() {
-    let (mut errors, mut within, mut of) = (Errors::default(), 0, 0);
+/// Compares all rows of eight drives and prints them. Answers the errors by figure, and by what is compared.
+fn compare_eight_drives(seed: u64) -> (Errors, Errors) {
+    let (mut by_figure, mut by_what) = (Errors::default(), Errors::default());
     // The drives differ: one reads 9 % slower, which figure 1a shows beside 11b, and pauses more often.
     let (shape, Parameters::Flash(usual)) = (preset().shape(), preset().parameters().clone()) else { unreachable!() };
     let mut slow = usual.clone();
     slow.read_mb_per_s *= 0.91;
     if let Some(pause) = &mut slow.drain_pause {
-        pause.after_mb *= 0.2;
+        pause.after_mb *= SLOW_PAUSE;
     }
     for row in rows(INTERFERENCE) {
         let (figure, background) = (row["figure"], number(&row, "background_apps") as u16);
@@ -295,56 +332,69 @@ fn eight_drives_are_within_25_percent_of_the_rows_none_in_the_median() {
         let watched = if is_deep { App { depth: 128, core: Some(0), ..watched } } else { watched };
         let mut apps = vec![watched];
         apps.extend((0..background).map(|number| {
-            let core = Some((number + u16::from(is_deep)) % 10);
+            let core = Some((number + u16::from(is_deep)) % CORES as u16);
             App { depth: 128, op, sectors, core, ..watched }
         }));
         let drives = (0..8).map(|number| {
             let parameters = if number == 0 { &slow } else { &usual };
-            Box::new(Flash::new(shape.clone(), parameters, 100 + number)) as Box<dyn Device>
+            Box::new(Flash::new(shape.clone(), parameters, 100 * (seed + 1) + number)) as Box<dyn Device>
         });
-        // Until outstanding I/Os have piled up at the slowest drive.
+        // Until outstanding I/Os have piled up at the slowest drive, and long enough for processes to meet on cores.
         let (warm_up_ms, ms) = match (op, sectors) {
             (Op::Read, 8) => (50, 100),
-            (Op::Read, _) => (2500, 1000),
-            _ => (500, 2000),
+            (Op::Read, _) if u64::from(background) < CORES => (2500, 1000),
+            (Op::Read, _) => (2500, 6000),
+            (_, 8) => (500, 2000),
+            _ => (1000, 5000),
         };
-        let measured = run(drives.collect(), &apps, Nanos::from_millis(warm_up_ms), Nanos::from_millis(ms));
+        let measured = run(drives.collect(), &apps, [warm_up_ms, ms].map(Nanos::from_millis), 7 + 1000 * seed);
         let seconds = ms as f64 / 1e3;
-        let iops = measured[0].ios as f64 / seconds;
         let others = measured[1..].iter().map(|of| of.ios as f64).sum::<f64>() / seconds;
-        errors.compare("IOPS", iops, &row, "fg_iops");
-        errors.compare("mean", measured[0].mean_us(), &row, "fg_lat_mean_us");
-        errors.compare("p50", measured[0].percentile_us(0.5), &row, "fg_clat_p50_us");
-        errors.compare("p99", measured[0].percentile_us(0.99), &row, "fg_clat_p99_us");
-        errors.compare("background", others, &row, "bg_iops_total");
-        println!(
-            "{figure} {background:2}: IOPS {iops:.0} ({}), mean {:.0} ({}), p50 {:.0} ({}), p99 {:.0} ({}), others {others:.0} ({})",
-            row["fg_iops"],
-            measured[0].mean_us(),
-            row["fg_lat_mean_us"],
-            measured[0].percentile_us(0.5),
-            row["fg_clat_p50_us"],
-            measured[0].percentile_us(0.99),
-            row["fg_clat_p99_us"],
-            row["bg_iops_total"]
-        );
-        let name = format!("figure {figure}, {background} others, mean latency, us");
-        check_residual(&name, number(&row, "fg_lat_mean_us"), measured[0].mean_us(), 20.0);
-        let name = format!("figure {figure}, {background} others, their IOPS");
-        if background > 0 {
+        let cells = [
+            ("IOPS", measured[0].ios as f64 / seconds, "fg_iops"),
+            ("mean", measured[0].mean_us(), "fg_lat_mean_us"),
+            ("p50", measured[0].percentile_us(0.5), "fg_clat_p50_us"),
+            ("p99", measured[0].percentile_us(0.99), "fg_clat_p99_us"),
+            ("others", others, "bg_iops_total"),
+        ];
+        let mut line = format!("{figure} {background:2}:");
+        for (what, ours, column) in cells {
+            by_figure.compare(figure, ours, &row, column);
+            by_what.compare(what, ours, &row, column);
+            line += &format!(" {what} {ours:.0} ({}),", row[column]);
+        }
+        println!("{line}");
+        if seed == 0 {
+            let name = format!("figure {figure}, {background} others, mean latency, us");
+            check_residual(&name, number(&row, "fg_lat_mean_us"), measured[0].mean_us(), 20.0);
+            let name = format!("figure {figure}, {background} others, their IOPS");
             check_residual(&name, number(&row, "bg_iops_total"), others, 20.0);
         }
     }
-    for what in ["IOPS", "mean", "p50", "p99", "background"] {
-        let all = &errors.0[what];
-        let near = all.iter().filter(|error| **error <= 25.0).count();
-        println!(
-            "eight drives, {what}: median error {:.1} %, {near} of {} within 25 %",
-            errors.median(what),
-            all.len()
-        );
-        (within, of) = (within + near, of + all.len());
-        assert!(errors.median(what) < 25.0, "{what}: {all:?}");
+    (by_figure, by_what)
+}
+
+/// Compares all rows with this seed and checks what holds with any.
+fn check_eight_drives(seed: u64) {
+    let (by_figure, by_what) = compare_eight_drives(seed);
+    let mut cells = (0, 0);
+    for figure in by_figure.0.keys() {
+        let (near, of) = by_figure.near(figure);
+        println!("seed {seed}, figure {figure}: {near} of {of} cells within 25 %");
+        cells = (cells.0 + near, cells.1 + of);
     }
-    println!("{within} of {of} cells within 25 %");
+    println!("seed {seed}: {} of {} cells within 25 %", cells.0, cells.1);
+    for (what, bound) in MEDIANS_PERCENT {
+        let (median, (near, of)) = (by_what.median(what), by_what.near(what));
+        println!("seed {seed}, {what}: median error {median:.1} %, {near} of {of} within 25 %");
+        assert!(median < bound, "{what}: {:?}", by_what.0[what]);
+    }
+    assert!(cells.0 >= CELLS_WITHIN_25_PERCENT && cells.1 == 204, "{} of {}", cells.0, cells.1);
+}
+
+#[test]
+fn three_of_four_cells_of_the_rows_none_are_within_25_percent() {
+    // The table in docs/devices.md is of six seeds, which takes six times as long.
+    let seeds = std::env::var("HOISTWAY_SEEDS").map_or(1, |text| text.parse().expect("HOISTWAY_SEEDS is a number"));
+    (0..seeds).for_each(check_eight_drives);
 }

@@ -24,6 +24,13 @@ pub(crate) fn text(path: &Path, expected: &str) -> Result<String> {
     })
 }
 
+/// The text of the TOML file that a name on the command line means; `None` if it is the name of something built in.
+pub(crate) fn toml_named(name: &str, expected: &str) -> Result<Option<String>> {
+    let path = Path::new(name);
+    let is_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
+    is_file.then(|| text(path, expected)).transpose()
+}
+
 /// The text of a file that a job file includes. The parser says where, and of which file.
 pub(crate) fn included(path: &Path) -> io::Result<String> {
     let bytes = File::open(path).and_then(limited)?;

@@ -16,12 +16,13 @@ macro_rules! scenario {
 }
 
 /// All of them.
-const FILES: [(&str, &str, &str); 7] = [
+const FILES: [(&str, &str, &str); 8] = [
     scenario!("desktop-freeze"),
     scenario!("database"),
     scenario!("compaction"),
     scenario!("backup-beside-oltp"),
     scenario!("vm-host"),
+    scenario!("guests"),
     scenario!("video-playback"),
     scenario!("boot"),
 ];
@@ -41,6 +42,9 @@ pub(crate) struct Page {
     pub(crate) title: String,
     /// The device that it is typical of.
     pub(crate) device: String,
+    /// Schedulers of the guests that it runs in, if it does.
+    #[serde(default)]
+    pub(crate) guest_schedulers: Vec<String>,
     /// The figure that it is about.
     metric: Metric,
     /// Whose problem it is, and what the jobs stand for.

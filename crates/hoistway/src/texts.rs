@@ -164,8 +164,8 @@ mod tests {
                 assert!(tunable.line.len() <= 90 && !tunable.line.contains('\n'), "{tunable:?}");
             }
         }
-        assert_eq!(texts.files.len(), 6);
-        assert_eq!(texts.notes.len(), 3);
+        assert_eq!(texts.files.len(), 7);
+        assert_eq!(texts.notes.len(), 2);
     }
 
     #[test]

@@ -117,35 +117,41 @@ fn header(scenario: &Scenario<'_>, specs: &[RunSpec], job_file: &str) -> Header 
     let tunables = |spec: &RunSpec| -> Map<String, Value> {
         spec.tunables.iter().map(|(name, text)| (name.clone(), Value::from(text.as_str()))).collect()
     };
-    let runs = specs.iter().zip(0..).map(|(spec, run)| RunHeader {
-        run,
-        scheduler: spec.scheduler.clone(),
-        tunables: tunables(spec),
-    });
+    let runs =
+        specs.iter().zip(0..).map(|(spec, run)| RunHeader { run, scheduler: spec.label(), tunables: tunables(spec) });
     let processes = scenario.workload.processes.iter().zip(0..).map(|(process, number)| ProcessHeader {
         process: number,
         job: process.name.clone(),
         clone: process.clone,
         dev: process.files.first().copied().unwrap_or_default(),
     });
-    // Flushers have the I/O contexts after those of all processes.
-    let count = scenario.workload.processes.len() as u32;
+    // I/O contexts: those of the processes come first, then those of the flushers, then those of the guests' I/O threads.
+    let (count, files) = (scenario.workload.processes.len() as u32, scenario.workload.files.len() as u32);
     let is_buffered = scenario.workload.processes.iter().any(|process| !process.direct);
-    let flushers = (0..scenario.devices.len() as u32).filter(|_| is_buffered).map(|dev| ProcessHeader {
+    let flushers = (0..files).filter(|_| is_buffered).map(|dev| ProcessHeader {
         process: count + dev,
         job: "(write-back)".to_owned(),
         clone: 0,
         dev,
     });
+    let guests = scenario.workload.files.iter().zip(0..).filter(|_| scenario.guests.is_some());
+    let threads = guests.map(|(file, number)| ProcessHeader {
+        process: count + files + number,
+        job: format!("(guest of {file})"),
+        clone: 0,
+        dev: files,
+    });
+    let virtual_disks = scenario.workload.files.iter().filter(|_| scenario.guests.is_some()).cloned();
+    let devices = virtual_disks.chain(scenario.devices.iter().map(|preset| preset.name.clone()));
     Header {
         format: FORMAT.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         job_file: job_file.to_owned(),
-        devices: scenario.devices.iter().map(|preset| preset.name.clone()).collect(),
+        devices: devices.collect(),
         kernel: scenario.queue.kernel.to_string(),
         cpus: u32::from(scenario.queue.cpus),
         seed: specs.first().map_or(0, |spec| spec.seed),
         runs: runs.collect(),
-        processes: processes.chain(flushers).collect(),
+        processes: processes.chain(flushers).chain(threads).collect(),
     }
 }

@@ -4,6 +4,7 @@ mod colour;
 mod columns;
 mod conclusion;
 mod csv;
+mod failures;
 mod grid;
 mod layout;
 mod markdown;

@@ -5,10 +5,11 @@ use hoistway_results::comparison::{Comparison, JobComparison, Variant};
 use serde_json::Value;
 
 use crate::columns::Column;
+use crate::failures;
 use crate::grid::Grid;
 use crate::layout::Layout;
 use crate::units;
-use crate::wrap::wrapped;
+use crate::wrap::{hanging, wrapped};
 
 /// How tables look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,15 +38,15 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
         text += &job_table(&comparison, job, style);
     }
     text.push('\n');
+    let prose_width = style.width.map_or(USUAL_WIDTH, usize::from).clamp(40, USUAL_WIDTH);
     for line in remarks(document, &comparison, style.ascii) {
-        text += &line;
-        text.push('\n');
+        text += &hanging(&line, prose_width, 0, 2);
     }
     if !document.conclusion.is_empty() {
         text.push('\n');
     }
     for sentence in &document.conclusion {
-        text += &wrapped(sentence, style.width.map_or(USUAL_WIDTH, usize::from).clamp(40, USUAL_WIDTH), 0);
+        text += &wrapped(sentence, prose_width, 0);
     }
     text
 }
@@ -89,7 +90,7 @@ fn simulated_time(document: &ResultsDocument) -> String {
 
 /// The lines under the tables.
 pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, ascii: bool) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = failures::remark(comparison).into_iter().collect();
     if comparison.jobs.iter().any(|job| !job.directions.is_empty()) {
         lines.push(
             "IOPS and bandwidth: sum over the job's processes. Latency: total (fio's lat), all their I/Os.".to_owned(),

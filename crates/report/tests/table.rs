@@ -2,8 +2,8 @@
 
 mod support;
 
-use hoistway_report::{Style, json, table};
-use hoistway_results::document::Front;
+use hoistway_report::{Style, conclusion, json, markdown, table};
+use hoistway_results::document::{FailedProcesses, Front};
 use hoistway_results::{Direction, ResultsDocument};
 use serde_json::{Value, json};
 
@@ -121,6 +121,41 @@ fn documents_without_io_make_a_text_all_the_same() {
     );
     let idle = document(vec![run("none", vec![("a", 1, Vec::new())])]);
     assert!(table(&idle, &PLAIN).contains("There was no I/O."));
+}
+
+#[test]
+fn processes_that_failed_are_named_under_the_table_and_make_the_conclusion_uncertain() {
+    let failed = |errno, processes| FailedProcesses { errno, processes };
+    let mut document = two_jobs();
+    let say = |document: &ResultsDocument| {
+        let markdown = markdown(document);
+        let remark = markdown.lines().find(|line| line.starts_with("- FAILED"))?[2..].to_owned();
+        // Words may go to the next line there.
+        let table = table(document, &PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(table.contains(&format!("{remark} IOPS and bandwidth: ")), "{table}");
+        Some(remark)
+    };
+    let doubts = |document: &ResultsDocument| conclusion(document, None, &[])[1].clone();
+    assert_eq!(say(&document), None);
+    assert!(!doubts(&document).contains("failed"));
+
+    document.runs[1].jobs[0].failed = vec![failed(110, 3)];
+    document.runs[2].jobs[0].failed = vec![failed(5, 15), failed(110, 1)];
+    for run in &mut document.runs {
+        run.jobs[1].failed = vec![failed(7, 1)];
+    }
+    let expected = "FAILED, and their figures end there: oltp under mq-deadline and bfq (3 to 16 of 16 processes, EIO and \
+                    ETIMEDOUT); log under all schedulers (1 of 1 process, errno 7).";
+    assert_eq!(say(&document).as_deref(), Some(expected));
+    assert!(doubts(&document).contains("processes failed"), "{}", doubts(&document));
+}
+
+#[test]
+fn processes_that_failed_before_any_io_are_named_all_the_same() {
+    let mut document = document(vec![run("none", vec![("a", 2, Vec::new())])]);
+    document.runs[0].jobs[0].failed = vec![FailedProcesses { errno: 95, processes: 2 }];
+    let text = table(&document, &PLAIN);
+    assert!(text.contains(": a under none (2 of 2 processes, EOPNOTSUPP).\nThere was no I/O.\n"), "{text}");
 }
 
 #[test]

@@ -22,7 +22,8 @@ pub use document::ResultsDocument;
 pub use histogram::LatencyHistogram;
 pub use io_log::IoLog;
 pub use measurement::{
-    BatchLevels, CpuUsage, DepthLevels, Direction, DirectionResult, PriorityLatency, ProcessResult, SyncResult,
+    BatchLevels, CpuUsage, DepthLevels, Direction, DirectionResult, LatencySearchResult, PriorityLatency,
+    ProcessResult, SyncResult,
 };
 pub use ordered_map::OrderedMap;
 pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fio::SteadyState;
 use crate::histogram::LatencyHistogram;
 use crate::io_log::IoLog;
 use crate::samples::SampleStats;
@@ -50,6 +51,10 @@ pub struct ProcessResult {
     pub options: Vec<(String, String)>,
     /// The job's `iodepth`.
     pub iodepth: u32,
+    /// What a search for a depth arrived at (`latency_target`).
+    pub latency_search: Option<LatencySearchResult>,
+    /// What was found of its steadiness (`steadystate`).
+    pub steady_state: Option<Box<SteadyState>>,
     /// From the process's start (after its ramp time) to its last completion, ns.
     pub runtime_ns: u64,
     /// errno of the first failure; 0 if there was none.
@@ -86,6 +91,19 @@ impl ProcessResult {
     pub fn total_ios(&self) -> u64 {
         self.directions.iter().map(|direction| direction.ios).sum()
     }
+}
+
+/// What a search for the depth that keeps a latency looked for and arrived at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LatencySearchResult {
+    /// The depth.
+    pub depth: u32,
+    /// `latency_target`, ns.
+    pub target_ns: u64,
+    /// `latency_window`, ns.
+    pub window_ns: u64,
+    /// `latency_percentile`.
+    pub percentile: f64,
 }
 
 /// What was measured of one direction of a process.

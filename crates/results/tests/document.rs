@@ -1,6 +1,6 @@
 //! The result document, written and read again.
 
-use hoistway_results::document::{Front, JobSummary, ReadError, Run};
+use hoistway_results::document::{FailedProcesses, Front, JobSummary, ReadError, Run};
 use hoistway_results::fio::{Output, OutputParameters};
 use hoistway_results::{Direction, ProcessResult, ResultsDocument};
 use serde_json::{Map, Value, json};
@@ -27,6 +27,7 @@ fn document() -> ResultsDocument {
         job_file: "job.fio".to_owned(),
         job_text: "[a]\nrw=randread\n".to_owned(),
         device: json!({"name": "nvme", "channels": 8}),
+        guests: None,
         kernel: "6.18".to_owned(),
         cpus: 4,
         hw_queues: 4,
@@ -77,7 +78,7 @@ fn keys_come_in_the_documented_order() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     assert_eq!(
         keys(&value),
-        "format version command job_file job_text device kernel cpus hw_queues nr_requests host seed wall_seconds \
+        "format version command job_file job_text device guests kernel cpus hw_queues nr_requests host seed wall_seconds \
          simulated_ios partial notices baseline conclusion statistics runs"
     );
     assert_eq!(
@@ -123,6 +124,20 @@ fn without_wall_clock_nothing_depends_on_the_time() {
     assert_ne!(early, late);
     assert_eq!(early.without_wall_clock(), late.without_wall_clock());
     assert_eq!(early.without_wall_clock().runs[0].fio.time, "Thu Jan  1 00:00:00 1970");
+}
+
+#[test]
+fn a_job_counts_the_processes_that_each_error_ended() {
+    let mut processes = [processes(), processes()].concat();
+    // Two of the four of job 0.
+    (processes[1].error, processes[4].error) = (110, 5);
+    let jobs = JobSummary::from_processes(&processes);
+    let failed = |errno| FailedProcesses { errno, processes: 1 };
+    assert_eq!((jobs[0].failed.as_slice(), jobs[0].processes), ([failed(5), failed(110)].as_slice(), 4));
+    assert_eq!(jobs[1].failed, []);
+    let text = |job| serde_json::to_value(job).unwrap();
+    assert_eq!(text(&jobs[0])["failed"][1], json!({"errno": 110, "processes": 1}));
+    assert!(text(&jobs[1]).get("failed").is_none());
 }
 
 #[test]

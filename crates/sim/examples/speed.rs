@@ -14,12 +14,13 @@ fn main() {
         let scenario = Scenario {
             workload: &workload,
             devices: vec![&preset; workload.files.len()],
+            guests: None,
             queue: QueueSettings::new(args[3].parse::<Kernel>().unwrap(), 8),
             host: Host::builtin(Host::DEFAULT).unwrap(),
             runtime: Some(Nanos::from_secs(seconds)),
         };
         let start = Clock::now();
-        let spec = RunSpec { scheduler: scheduler.clone(), tunables: vec![], seed: 1 };
+        let spec = RunSpec { scheduler: scheduler.clone(), tunables: vec![], guest: None, seed: 1 };
         let result = run(&scenario, &spec, &Control::default()).unwrap();
         let wall = start.elapsed().as_secs_f64();
         println!("{scheduler}: {} I/Os in {wall:.3} s = {:.2} M/s", result.ios, result.ios as f64 / wall / 1e6);

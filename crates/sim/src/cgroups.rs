@@ -54,6 +54,11 @@ impl Cgroups {
         CgroupId(self.groups.len() as u32)
     }
 
+    /// Another group below the root, of this name.
+    pub(crate) fn add_child(&mut self, name: &str, weight: Option<u32>) {
+        self.groups.push(Group { path: name.to_owned(), parent: CgroupId::ROOT, weight });
+    }
+
     /// The group of this path.
     pub(crate) fn find(&self, path: &str) -> Option<CgroupId> {
         let path = path.trim_matches('/');

@@ -68,7 +68,7 @@ pub fn watched<P: Probe>(
         })
         .collect();
     let run = Run {
-        scheduler: spec.scheduler.clone(),
+        scheduler: spec.label(),
         front: if is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
         tunables,
         repeat: 0,

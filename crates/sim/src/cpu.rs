@@ -14,6 +14,9 @@
 //! time. A completion while its task runs wakes nobody, and the task goes on when it has done what it does. One that
 //! comes while the task is on its way is taken along.
 //!
+//! Interrupts come one after the other, before tasks: a device that completes faster than its CPU takes interrupts is held up by
+//! that, and a task that they keep for too long has its turn all the same.
+//!
 //! A CPU that has been idle for a while sleeps, and wakes later (`idle_ns`): it has slept as deep as would have paid, as if
 //! whoever sends it to sleep had guessed right. The block layer is told of a completion at once all the same.
 //!
@@ -22,6 +25,8 @@
 //!
 //! A process that polls keeps its CPU until its I/O ends, gives it to whoever else wants it meanwhile, and goes on without a
 //! wake-up; the completion costs what it costs after an interrupt.
+//!
+//! Where there are guests, these are the CPUs of the guests: interrupts of the host's device are not theirs.
 //!
 //! What workers of hardware queues do is part of `submit_ns`; they come after `worker_ns` and wait for no CPU.
 
@@ -61,6 +66,10 @@ impl Span {
     }
 }
 
+/// Interrupts go before tasks, but keep one no longer than this: then Linux makes the work of interrupts wait as well. The
+/// length is assumed.
+const PATIENCE: Nanos = Nanos::from_millis(2);
+
 /// Whose turn it is on a CPU that tasks wait for.
 pub(crate) enum Turn {
     /// This task's.
@@ -72,6 +81,8 @@ pub(crate) enum Turn {
 /// The CPUs of the host.
 pub(crate) struct Cpus {
     cpus: Vec<Cpu>,
+    /// The last of all `interrupts_until`.
+    interrupts_until: Instant,
     submit: Nanos,
     complete: Nanos,
     redirect: Nanos,
@@ -93,11 +104,13 @@ struct Cpu {
     cache: u16,
     /// It is busy until then.
     free_at: Instant,
+    /// It works on interrupts until then, those that wait for their turns included.
+    interrupts_until: Instant,
     /// The task that ran last, and until when it runs.
     task: u32,
     task_until: Instant,
-    /// Tasks whose wake-up is over, in the order in which they came.
-    waiting: VecDeque<u32>,
+    /// Tasks whose wake-up is over, in the order in which they came, and since when they wait.
+    waiting: VecDeque<(u32, Instant)>,
     /// An event is set that gives it to the first of them.
     is_set: bool,
 }
@@ -117,6 +130,7 @@ impl Cpus {
         let cache_cpus = host.cache_cpus.unwrap_or(cpus).max(1);
         Cpus {
             cpus: (0..cpus).map(|cpu| Cpu { cache: cpu / cache_cpus, ..Cpu::default() }).collect(),
+            interrupts_until: Instant::ZERO,
             submit: Nanos(host.submit_ns),
             complete: Nanos(host.complete_ns),
             redirect: Nanos(host.redirect_ns),
@@ -150,14 +164,47 @@ impl Cpus {
         &mut self.cpus[cpu.index()]
     }
 
+    /// Whether any CPU works on an interrupt.
+    #[inline]
+    pub(crate) fn any_takes_interrupt(&self, now: Instant) -> bool {
+        now < self.interrupts_until
+    }
+
+    /// When the interrupt of a completion comes to its turn, if its CPU still works on earlier ones: the turn is its own
+    /// then.
+    #[inline]
+    pub(crate) fn interrupt_waits(
+        &mut self,
+        now: Instant,
+        interrupted: CpuId,
+        place: CompletionPlace,
+    ) -> Option<Instant> {
+        let turn = self.cpus[interrupted.index()].interrupts_until;
+        if turn <= now {
+            return None;
+        }
+        let until = turn + self.interrupt_time(place);
+        self.on(interrupted).interrupts_until = until;
+        // One that comes at the very moment of the turn must not take it.
+        self.interrupts_until = self.interrupts_until.max(until);
+        Some(turn)
+    }
+
+    /// How long the interrupt of a completion takes on the CPU that it comes to.
+    #[inline]
+    fn interrupt_time(&self, place: CompletionPlace) -> Nanos {
+        if let CompletionPlace::Redirected(_) = place { self.redirect } else { self.complete }
+    }
+
     /// A completion interrupts a CPU, and its work is done there or elsewhere. Answers where.
     #[inline]
     pub(crate) fn complete(&mut self, now: Instant, interrupted: CpuId, place: CompletionPlace) -> CpuId {
-        let CompletionPlace::Redirected(cpu) = place else {
-            self.interrupt(now, interrupted, self.complete);
-            return interrupted;
-        };
-        self.interrupt(now, interrupted, self.redirect);
+        let time = self.interrupt_time(place);
+        self.interrupt(now, interrupted, time);
+        let on = self.on(interrupted);
+        on.interrupts_until = on.interrupts_until.max(now + time);
+        self.interrupts_until = self.interrupts_until.max(now + time);
+        let CompletionPlace::Redirected(cpu) = place else { return interrupted };
         // That CPU may have to wake up for it.
         self.interrupt(now, cpu, self.exit(now, cpu) + self.complete);
         cpu
@@ -202,17 +249,19 @@ impl Cpus {
     }
 
     /// A task waits for its CPU. Answers when to give it to the next one, if that is not set yet.
-    pub(crate) fn enqueue(&mut self, cpu: CpuId, task: u32) -> Option<Instant> {
-        self.on(cpu).waiting.push_back(task);
+    pub(crate) fn enqueue(&mut self, now: Instant, cpu: CpuId, task: u32) -> Option<Instant> {
+        self.on(cpu).waiting.push_back((task, now));
         self.set(cpu)
     }
 
     /// Whose turn it is now.
     pub(crate) fn next(&mut self, now: Instant, cpu: CpuId) -> Turn {
-        let at = self.on(cpu).free_at + self.submit;
+        let free_at = self.on(cpu).free_at + self.submit;
         let on = self.on(cpu);
+        let patient_until = on.waiting.front().map_or(now, |&(_, since)| since + PATIENCE);
+        let at = free_at.min(patient_until);
         if at <= now
-            && let Some(task) = on.waiting.pop_front()
+            && let Some((task, _)) = on.waiting.pop_front()
         {
             on.is_set = false;
             return Turn::Run(task);
@@ -226,7 +275,7 @@ impl Cpus {
         let rest = Nanos(self.submit.0 * u64::from(submissions.saturating_sub(1)));
         task.charge(now, self.submit + rest);
         let on = self.on(task.cpu);
-        on.free_at = on.free_at.max(now) + rest;
+        on.free_at = on.free_at.max(now) + rest + std::mem::take(&mut task.spin);
         on.task = task.number;
         on.task_until = on.free_at;
         task.spins_since = task.is_polling().then_some(on.free_at);
@@ -284,5 +333,43 @@ mod tests {
         assert_eq!(free_at(&cpus), [1020, 1307], "CPU 1 had slept");
         cpus.complete(Instant(1000), CpuId(0), passed_on);
         assert_eq!(free_at(&cpus), [1040, 1607]);
+    }
+
+    #[test]
+    fn a_turn_that_is_given_away_keeps_others_waiting() {
+        let (mut cpus, cpu, place) = (cpus(), CpuId(0), CompletionPlace::Interrupt);
+        assert_eq!(cpus.interrupt_waits(Instant(1000), cpu, place), None);
+        cpus.complete(Instant(1000), cpu, place);
+        assert_eq!(cpus.interrupt_waits(Instant(1100), cpu, place), Some(Instant(1300)));
+        assert!(cpus.any_takes_interrupt(Instant(1300)), "one that comes just then would take it as well");
+        assert_eq!(cpus.interrupt_waits(Instant(1300), cpu, place), Some(Instant(1600)));
+        cpus.complete(Instant(1300), cpu, place);
+        cpus.complete(Instant(1600), cpu, place);
+        assert_eq!(cpus.interrupt_waits(Instant(1899), cpu, place), Some(Instant(1900)), "each has its 300 ns");
+        assert_eq!(cpus.interrupt_waits(Instant(1100), CpuId(1), place), None, "another CPU has nothing to do");
+    }
+
+    #[test]
+    fn a_short_interrupt_does_not_hide_a_longer_one_on_another_cpu() {
+        let mut cpus = cpus();
+        cpus.complete(Instant(1000), CpuId(0), CompletionPlace::Interrupt);
+        cpus.complete(Instant(1100), CpuId(1), CompletionPlace::Redirected(CpuId(0)));
+        assert!(cpus.any_takes_interrupt(Instant(1299)));
+        assert!(!cpus.any_takes_interrupt(Instant(1300)));
+    }
+
+    #[test]
+    fn interrupts_keep_a_task_waiting_but_not_for_ever() {
+        let (mut cpus, cpu) = (cpus(), CpuId(0));
+        let mut interrupts = |at| cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
+        interrupts(1000);
+        interrupts(1000);
+        assert_eq!(cpus.enqueue(Instant(1000), cpu, 7), Some(Instant(1600)));
+        cpus.complete(Instant(1500), cpu, CompletionPlace::Interrupt);
+        assert!(matches!(cpus.next(Instant(1600), cpu), Turn::Later(Instant(1900))));
+        let end = 1000 + PATIENCE.0;
+        (0..PATIENCE.0 / 300 + 1).for_each(|_| _ = cpus.complete(Instant(1900), cpu, CompletionPlace::Interrupt));
+        assert!(matches!(cpus.next(Instant(1900), cpu), Turn::Later(at) if at.0 == end));
+        assert!(matches!(cpus.next(Instant(end), cpu), Turn::Run(7)));
     }
 }

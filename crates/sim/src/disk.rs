@@ -6,12 +6,12 @@ use hoistway_blk::{
     CgroupPriority, ConfigError, Front, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector, TagSet,
     kernel_of_front,
 };
-use hoistway_device::Preset;
+use hoistway_device::Shape;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::administration::{Administration, Write};
-use crate::driver::DiskDriver;
+use crate::driver::{Backing, DiskDriver};
 use crate::runs::Runs;
 use crate::throttling::Throttling;
 
@@ -25,6 +25,8 @@ pub(crate) struct Disk {
     pub(crate) administration: Administration,
     /// Limits of cgroups, if there are any.
     pub(crate) throttling: Option<Box<Throttling>>,
+    /// Whether processes use it: not if it is the host's, below virtual disks. That one interrupts no CPU of theirs.
+    pub(crate) is_used_by_tasks: bool,
     /// The runs of its hardware queues that are set.
     pub(crate) runs: Runs,
     timer_setting: u32,
@@ -79,10 +81,9 @@ impl QueueSettings {
         }
     }
 
-    /// The configuration of a queue over this device.
+    /// The configuration of a queue over a device of this shape.
     #[must_use]
-    pub fn config(&self, preset: &Preset) -> QueueConfig {
-        let shape = preset.shape();
+    pub fn config(&self, shape: &Shape) -> QueueConfig {
         let sectors = |bytes: u32| (bytes / 512).max(1);
         QueueConfig {
             kernel: self.kernel,
@@ -116,27 +117,28 @@ impl QueueSettings {
 impl Disk {
     /// `tags` are those that the devices share, if they do: the first one makes them.
     pub(crate) fn new(
-        preset: &Preset,
+        backing: Backing,
         settings: &QueueSettings,
         scheduler: &str,
         seed: u64,
         tags: &mut Option<Arc<TagSet<Local>>>,
     ) -> Result<Self, ConfigError> {
         let kernel = kernel_of_front(settings.kernel, scheduler);
-        let config = QueueSettings { kernel, ..settings.clone() }.config(preset);
+        let config = QueueSettings { kernel, ..settings.clone() }.config(backing.shape());
         let front = if settings.shared_tags {
             Front::in_set(&config, scheduler, tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())))?
         } else {
             Front::new(&config, scheduler)?
         };
         Ok(Disk {
-            driver: DiskDriver::new(preset.build(seed)),
+            driver: DiskDriver::new(backing),
             plug_use: front.generation().plug_use,
             runs: Runs::new(front.hw_queues()),
             timer_setting: 0,
             timeout_setting: 0,
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             throttling: None,
+            is_used_by_tasks: true,
             administration: Administration::default(),
             front,
         })

@@ -1,11 +1,21 @@
 //! The driver between the block layer and a device model.
 
-use hoistway_blk::{Driver, HctxId, Now, Refusal, Rejected, Request, Rq, Status};
-use hoistway_device::{self as device, Command, Device, Schedule};
+use hoistway_blk::{Driver, HctxId, Instant, Now, Refusal, Rejected, Request, Rq, Status};
+use hoistway_device::{self as device, Command, Device, Schedule, Shape};
+
+use crate::io_thread::IoThread;
+
+/// What carries the commands of a disk out.
+pub(crate) enum Backing {
+    /// A device model.
+    Device(Box<dyn Device>),
+    /// The thread behind a virtual disk.
+    Thread(Box<IoThread>),
+}
 
 /// A disk's driver: it keeps the requests that are in flight and, for SCSI disks, the budget.
 pub(crate) struct DiskDriver {
-    pub(crate) device: Box<dyn Device>,
+    pub(crate) backing: Backing,
     /// What the model has announced and the event loop has not yet taken.
     pub(crate) schedule: Schedule,
     /// Commands in flight that will end badly: few, if any.
@@ -25,9 +35,29 @@ struct Budget {
     wanted: bool,
 }
 
+impl Backing {
+    pub(crate) fn shape(&self) -> &Shape {
+        match self {
+            Backing::Device(device) => device.shape(),
+            Backing::Thread(thread) => &thread.shape,
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), device::Refusal> {
+        match self {
+            Backing::Device(device) => device.submit(now, command, schedule),
+            Backing::Thread(thread) => {
+                thread.queue(now, command, schedule);
+                Ok(())
+            }
+        }
+    }
+}
+
 impl DiskDriver {
-    pub(crate) fn new(device: Box<dyn Device>) -> Self {
-        let shape = device.shape();
+    pub(crate) fn new(backing: Backing) -> Self {
+        let shape = backing.shape();
         let queue_depth = shape.queue_depth;
         let budget = shape.scsi.then_some(Budget { taken: 0, depth: queue_depth, wanted: false });
         let tag_stride = if shape.host_wide_tags { 0 } else { queue_depth };
@@ -38,8 +68,18 @@ impl DiskDriver {
             in_flight: (0..tags).map(|_| None).collect(),
             tag_stride,
             budget,
-            device,
+            backing,
         }
+    }
+
+    pub(crate) fn shape(&self) -> &Shape {
+        self.backing.shape()
+    }
+
+    /// The request at the device with this command tag.
+    #[inline]
+    pub(crate) fn in_flight(&self, tag: u32) -> Option<&Rq> {
+        self.in_flight[tag as usize].as_ref()
     }
 
     /// Takes a finished request out of flight, and how it ended.
@@ -103,7 +143,7 @@ impl Driver for DiskDriver {
             sectors: rq.sectors,
             fua: rq.flags.contains(hoistway_blk::BioFlags::FUA),
         };
-        match self.device.submit(now.at, command, &mut self.schedule) {
+        match self.backing.submit(now.at, command, &mut self.schedule) {
             Ok(()) => {
                 self.in_flight[tag as usize] = Some(rq);
                 Ok(())

@@ -43,9 +43,13 @@ pub(crate) enum Kind {
     Administer,
     /// The flusher of a disk comes, or looks for old pages: disk and which.
     WriteBack,
+    /// A window of a disk's write-back throttling ends.
+    Window,
+    /// A sample of results that are watched for being steady: which.
+    Steady,
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 15] = [
     Kind::Complete,
     Kind::Alarm,
     Kind::Run,
@@ -59,6 +63,8 @@ const KINDS: [Kind; 13] = [
     Kind::Write,
     Kind::Administer,
     Kind::WriteBack,
+    Kind::Window,
+    Kind::Steady,
 ];
 
 impl Event {

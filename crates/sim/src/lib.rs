@@ -3,9 +3,11 @@
 //! * [`run`] simulates one load under one scheduler; same seed, same bits.
 //! * Independent runs go side by side over all cores; one run is single-threaded.
 //!
-//! The way of time: `events` (the queue) and `clock`, `host` and `cpu` (what reacting costs), `task` (what a process does),
+//! The way of time: `events` (the queue) and `clock`, `host` (a `profile`) and `cpu` (what reacting costs), `task` (what a process
+//! does) with `thinking` (its pauses), `flow` (its balance with others), `latency_search` and `steady_state` (what it looks for),
 //! `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile),
-//! `page_cache` (for I/O that is not direct), `disk` and `driver` (what is below the block layer),
+//! `page_cache` (for I/O that is not direct), `disk` and `driver` (what is below the block layer), `guests`, `virtual_disk`
+//! (a `profile`, too) and `io_thread` (virtual machines: a disk over a disk), `identity` (whose a bio is, and who sleeps),
 //! `measure` and `statistics` (what comes out), `scenario` (what goes in), `simulation` (the loop).
 
 mod administration;
@@ -16,19 +18,31 @@ mod cpu;
 mod disk;
 mod driver;
 mod events;
+mod flow;
+mod guests;
 mod host;
+mod identity;
+mod io_thread;
+mod latency_search;
 mod measure;
 mod page_cache;
+mod profile;
 mod runs;
 mod scenario;
 mod simulation;
 mod statistics;
+mod steady_state;
 mod task;
+mod thinking;
 mod throttling;
+mod virtual_disk;
 
 pub use administration::Write;
 pub use comparison::{compare, watched};
 pub use disk::QueueSettings;
-pub use host::{Host, HostError};
+pub use guests::{GuestSpec, Guests};
+pub use host::Host;
+pub use profile::ProfileError;
 pub use scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 pub use simulation::{run, run_probed};
+pub use virtual_disk::VirtualDisk;

@@ -1,8 +1,9 @@
 //! What is measured of a task.
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
+use hoistway_results::fio::SteadyState;
 use hoistway_results::io_log::{IoLog, LogParameters, LoggedIo};
-use hoistway_results::{Direction, LatencyHistogram, ProcessResult, SAMPLE_INTERVAL_NS};
+use hoistway_results::{Direction, LatencyHistogram, LatencySearchResult, ProcessResult, SAMPLE_INTERVAL_NS};
 use hoistway_workload::{LogSettings, Process};
 
 /// The measurement of one task: fio's, with its samples of bandwidth and IOPS.
@@ -113,12 +114,53 @@ impl Measurement {
         }
     }
 
-    /// CPU time was spent for it. All of it counts as the system's: what is the process's own is not known.
+    /// CPU time was spent for it. All of it counts as the system's: what is the process's own of it is not known.
     #[inline]
     pub(crate) fn charged(&mut self, now: Instant, cpu: Nanos) {
         if now >= self.from {
             self.result.cpu.system_ns += cpu.0;
         }
+    }
+
+    /// The process kept its CPU busy by itself.
+    pub(crate) fn spun(&mut self, now: Instant, cpu: Nanos) {
+        if now >= self.from {
+            self.result.cpu.user_ns += cpu.0;
+        }
+    }
+
+    /// Forgets what was measured, and goes on from now.
+    pub(crate) fn restart(&mut self, now: Instant) {
+        let old = std::mem::take(&mut self.result);
+        self.result = ProcessResult {
+            name: old.name,
+            job: old.job,
+            group: old.group,
+            group_reporting: old.group_reporting,
+            options: old.options,
+            iodepth: old.iodepth,
+            error: old.error,
+            log: old.log,
+            ..ProcessResult::default()
+        };
+        self.immediate = Default::default();
+        (self.from, self.last) = (now, now);
+        self.samples = [Sample { since: now, ..Sample::default() }; 3];
+    }
+
+    /// I/Os and bytes so far.
+    pub(crate) fn done(&self) -> (u64, u64) {
+        self.result.directions.iter().fold((0, 0), |sum, of| (sum.0 + of.ios, sum.1 + of.bytes))
+    }
+
+    /// What was found of its steadiness.
+    pub(crate) fn watched(&mut self, steady: Option<Box<SteadyState>>) {
+        self.result.steady_state = steady;
+    }
+
+    /// What a search for a depth arrived at.
+    pub(crate) fn searched(&mut self, search: LatencySearchResult) {
+        self.result.latency_search = Some(search);
     }
 
     /// An I/O failed.

@@ -9,6 +9,7 @@ use hoistway_results::document::PageCacheSummary;
 use hoistway_workload::{JobFileError, Workload};
 
 use crate::disk::QueueSettings;
+use crate::guests::{GuestSpec, Guests};
 use crate::host::Host;
 
 /// What is simulated: a load on devices, on a host.
@@ -16,9 +17,11 @@ use crate::host::Host;
 pub struct Scenario<'a> {
     /// The load.
     pub workload: &'a Workload,
-    /// The device of each of the load's files, in the same order.
+    /// The device of each of the load's files, in the same order; with guests the one device of the host.
     pub devices: Vec<&'a Preset>,
-    /// How queues are made.
+    /// The guests that the load runs in, if it does not run on the host itself.
+    pub guests: Option<Guests>,
+    /// How queues are made; with guests that of the host. Their queues are as they come.
     pub queue: QueueSettings,
     /// What CPU time costs and how long wake-ups take.
     pub host: Host,
@@ -29,12 +32,33 @@ pub struct Scenario<'a> {
 /// One run: a scenario under one scheduler.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
-    /// The scheduler of every queue.
+    /// The scheduler of every queue, of the host if there are guests.
     pub scheduler: String,
     /// Its tunables: name and text, as written to sysfs.
     pub tunables: Vec<(String, String)>,
+    /// What is set in the guests, if there are any.
+    pub guest: Option<GuestSpec>,
     /// Everything random is drawn from it. Equal seeds give equal loads under all schedulers.
     pub seed: u64,
+}
+
+impl RunSpec {
+    /// What it is called in results: the scheduler, or that of the guests over that of the host.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.guest {
+            Some(guest) => format!("{}-over-{}", guest.scheduler, self.scheduler),
+            None => self.scheduler.clone(),
+        }
+    }
+}
+
+impl<'a> Scenario<'a> {
+    /// The names of the disks of a run, in their order: the load's files, and the host's device below guests.
+    pub fn disk_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let lower = self.guests.as_ref().and(self.devices.first()).map(|preset| preset.name.as_str());
+        self.workload.files.iter().map(String::as_str).chain(lower)
+    }
 }
 
 /// Why a run cannot begin.
@@ -43,6 +67,9 @@ pub enum RunError {
     /// The queue cannot be made.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Guests without a scheduler, or the scheduler of guests without any; or not one device for them.
+    #[error("a run in guests needs a scheduler for them and one device below them")]
+    Guests,
     /// The load does not fit its device.
     #[error(transparent)]
     Load(#[from] JobFileError),

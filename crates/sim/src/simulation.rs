@@ -3,12 +3,14 @@
 mod buffered;
 mod effects;
 mod phases;
+mod setup;
+mod virtual_disks;
 
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    BioFlags, CgroupId, CompletionPlace, CpuId, Cx, Effects, Front, HctxId, Instant, Local, Nanos, NoProbe, PlugUse,
-    Probe, Submitted, Waiter,
+    BioFlags, CompletionPlace, CpuId, Cx, Effects, Front, HctxId, Instant, Local, Nanos, NoProbe, PlugUse, Probe, Rq,
+    Submitted, Waiter,
 };
 use hoistway_workload::Workload;
 
@@ -17,11 +19,14 @@ use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::{Cpus, Turn};
 use crate::disk::Disk;
+use crate::driver::Backing;
 use crate::events::{Event, EventQueue, Kind};
-use crate::page_cache::{PageCache, is_cached};
+use crate::flow::Flows;
+use crate::identity::{is_of_task, task_of};
+use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
-use crate::task::{Next, Placement, Task, task_of};
-use crate::throttling::{Throttling, worker};
+use crate::steady_state::SteadyStates;
+use crate::task::{Next, Task};
 
 /// Events between two looks at [`Control`].
 const CHECK_EVERY: u32 = 1 << 14;
@@ -47,6 +52,9 @@ pub fn run_probed<P: Probe>(
     Ok(Simulation::new(scenario, spec, probe)?.run(control))
 }
 
+/// In the place of a completion's setting: its interrupt has waited.
+const ITS_TURN: u32 = 1;
+
 struct Simulation<'a, P> {
     workload: &'a Workload,
     now: Instant,
@@ -57,10 +65,15 @@ struct Simulation<'a, P> {
     hctxs: Vec<HctxId>,
     effects: Effects,
     disks: Vec<Disk>,
+    /// The cgroups that tasks are in.
     cgroups: Cgroups,
+    /// Those of the guests on the host, if there are guests.
+    host_cgroups: Option<Cgroups>,
     /// What is written while the load runs.
     writes: &'a [Write],
     tasks: Vec<Task>,
+    flows: Flows,
+    steady: SteadyStates,
     /// If a process needs it.
     page_cache: Option<Box<PageCache>>,
     phase: u32,
@@ -70,81 +83,6 @@ struct Simulation<'a, P> {
 }
 
 impl<'a, P: Probe> Simulation<'a, P> {
-    fn new(scenario: &'a Scenario<'a>, spec: &RunSpec, probe: P) -> Result<Self, RunError> {
-        let generation = scenario.queue.kernel.generation();
-        let cgroups = Cgroups::of(scenario.workload);
-        let mut disks = Vec::with_capacity(scenario.devices.len());
-        let mut effects = Effects::new();
-        let mut tags = None;
-        for (index, preset) in scenario.devices.iter().enumerate() {
-            let seed = spec.seed ^ (index as u64 + 1) << 32;
-            let mut disk = Disk::new(preset, &scenario.queue, &spec.scheduler, seed, &mut tags)?;
-            let start = generation.hz.now(Instant::ZERO);
-            for (file, text) in &scenario.queue.attributes {
-                let set = disk.front.set_attribute(start, file, text, &mut effects);
-                set.map_err(|error| RunError::Attribute { file: file.clone(), text: text.clone(), error })?;
-            }
-            for (name, text) in &spec.tunables {
-                let set = disk.front.set_tunable(start, name, text, &mut effects);
-                set.map_err(|error| RunError::Tunable {
-                    scheduler: spec.scheduler.clone(),
-                    name: name.clone(),
-                    text: text.clone(),
-                    error,
-                })?;
-            }
-            cgroups.introduce(&disk.front, start, &mut effects);
-            if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start) {
-                let submission = disk.front.submission(worker(index as u32));
-                disk.throttling = Some(Box::new(Throttling::new(throttle, submission)));
-            }
-            disks.push(disk);
-        }
-        let mut tasks = Vec::with_capacity(scenario.workload.processes.len());
-        for process in &scenario.workload.processes {
-            let capacity = |file: usize| {
-                let disk = process.files.get(file).map_or(0, |&disk| disk as usize);
-                disks[disk].driver.device.shape().capacity_sectors * 512
-            };
-            let generator = process.plan.generator_on(spec.seed, capacity)?;
-            let cgroup = process.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
-            let number = tasks.len() as u32;
-            let any = number % u32::from(scenario.queue.cpus);
-            let cpu = process.cpus_allowed.as_ref().and_then(|cpus| cpus.get(process.clone as usize % cpus.len()));
-            let placement = Placement {
-                number,
-                cpu: CpuId(*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)),
-                cgroup,
-                priority: cgroups.priority(cgroup, &scenario.queue.io_prio_class, &disks),
-                polls: process.polls
-                    && scenario.queue.poll_queues > 0
-                    && !disks.iter().any(|disk| disk.front.is_legacy()),
-                seed: spec.seed,
-                runtime: scenario.runtime,
-            };
-            let submission = |disk: u32| disks[disk as usize].front.submission(Waiter(number));
-            tasks.push(Task::new(process, generator, submission, &placement));
-        }
-        Ok(Simulation {
-            workload: scenario.workload,
-            now: Instant::ZERO,
-            clock: TickClock::new(generation.hz),
-            events: EventQueue::default(),
-            cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
-            hctxs: Vec::new(),
-            effects,
-            page_cache: PageCache::of(scenario.workload, &disks, scenario.host.memory_bytes).map(Box::new),
-            disks,
-            cgroups,
-            writes: &scenario.queue.writes,
-            tasks,
-            phase: 0,
-            running: 0,
-            ios: 0,
-            probe,
-        })
-    }
-
     fn run(mut self, control: &Control) -> (RunResult, P) {
         let mut partial = false;
         let mut until_check = CHECK_EVERY;
@@ -171,7 +109,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
         let result = RunResult {
-            processes: self.tasks.into_iter().map(|task| task.into_result(now)).collect(),
+            processes: self.tasks.into_iter().map(|task| task.into_result(now, &self.steady)).collect(),
             simulated: Nanos(now.0),
             ios: self.ios,
             refused: self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect(),
@@ -179,6 +117,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
             partial,
         };
         (result, self.probe)
+    }
+
+    /// The disks whose files are written: those of the host.
+    fn administered(&self) -> std::ops::Range<usize> {
+        let first = if self.host_cgroups.is_some() { self.workload.files.len() } else { 0 };
+        first..self.disks.len()
     }
 
     /// Somebody writes files of a device's queue, or looks whether what was written can be done.
@@ -191,7 +135,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut cx = Cx { now, cpu: CpuId(0), driver: &mut on.driver, effects, probe };
         let (switched, left) = on.administration.go_on(&mut cx, &mut on.front);
         if switched {
-            self.cgroups.introduce(&on.front, now, &mut self.effects);
+            let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
+            let cgroups = of_host.unwrap_or(&self.cgroups);
+            cgroups.introduce(&on.front, now, &mut self.effects);
         }
         if let Left::LookAgain(after) = left {
             self.events.push(self.now + after, Event::of(Kind::Administer, disk));
@@ -202,7 +148,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn event(&mut self, event: Event) {
         let (place, what, setting) = (event.place(), event.what(), event.setting());
         match event.kind() {
-            Kind::Complete => self.complete(place, what),
+            Kind::Complete => self.complete(place, what, setting == ITS_TURN),
             Kind::Run => self.woken(place),
             Kind::RunHctx => self.run_hctx(place, HctxId(what as u16), setting),
             Kind::Cpu => self.next_on(CpuId(place)),
@@ -213,8 +159,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             Kind::Alarm => {
                 let driver = &mut self.disks[place as usize].driver;
-                driver.device.wake(self.now, what, &mut driver.schedule);
-                self.settle(place, CpuId(0));
+                match &mut driver.backing {
+                    Backing::Device(device) => {
+                        device.wake(self.now, what, &mut driver.schedule);
+                        self.settle(place, CpuId(0));
+                    }
+                    Backing::Thread(_) => self.run_io_thread(place),
+                }
             }
             Kind::Timer => {
                 let now = self.clock.now;
@@ -236,7 +187,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             Kind::Release => self.release(place),
             Kind::Write => {
-                for disk in 0..self.disks.len() {
+                for disk in self.administered() {
                     self.disks[disk].administration.ask(self.writes[place as usize].clone());
                     if !self.disks[disk].administration.waits() {
                         self.administer(disk as u32);
@@ -244,7 +195,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
             }
             Kind::Administer => self.administer(place),
+            Kind::Steady => self.watch(place),
             Kind::WriteBack => self.write_back(place, setting),
+            Kind::Window => {
+                self.with_front(place, CpuId(0), |front, cx| front.window_ended(cx));
+                self.settle(place, CpuId(0));
+            }
         }
     }
 
@@ -255,13 +211,21 @@ impl<'a, P: Probe> Simulation<'a, P> {
         wake(self.now, &mut self.tasks[number as usize], &self.cpus, &mut self.events);
     }
 
+    /// Wakes tasks that a balance has let go on.
+    #[cold]
+    fn wake_released(&mut self) {
+        while let Some(released) = self.flows.pop_released() {
+            self.wake(released);
+        }
+    }
+
     /// A wake-up is over: the task runs, or waits for its CPU.
     #[inline]
     fn woken(&mut self, number: u32) {
         let cpu = self.tasks[number as usize].cpu;
         if self.cpus.is_free(self.now, cpu) {
             self.occupy(cpu, number);
-        } else if let Some(at) = self.cpus.enqueue(cpu, number) {
+        } else if let Some(at) = self.cpus.enqueue(self.now, cpu, number) {
             self.events.push(at, Event::of(Kind::Cpu, cpu.0));
         }
     }
@@ -280,6 +244,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn occupy(&mut self, cpu: CpuId, number: u32) {
         self.tasks[number as usize].is_woken = false;
         let submissions = self.run_task(number);
+        if self.flows.has_released() {
+            self.wake_released();
+        }
         let task = &mut self.tasks[number as usize];
         if let Some(at) = self.cpus.ran(self.now, task, submissions) {
             self.events.push(at, Event::of(Kind::Cpu, cpu.0));
@@ -301,22 +268,20 @@ impl<'a, P: Probe> Simulation<'a, P> {
         body(front, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe })
     }
 
+    /// A device has completed a command. `is_its_turn` if its interrupt has waited for others.
     #[inline]
-    fn complete(&mut self, disk: u32, tag: u32) {
-        let Disk { front, driver, .. } = &mut self.disks[disk as usize];
+    fn complete(&mut self, disk: u32, tag: u32, is_its_turn: bool) {
+        if !is_its_turn && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag) {
+            return;
+        }
+        let Disk { front, driver, is_used_by_tasks, .. } = &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         let restart = driver.take_restart();
-        // Each hardware queue has one interrupt.
-        let (interrupted, place) = if rq.flags.contains(BioFlags::POLLED) {
-            // Whoever submitted it finds it, and nobody is interrupted.
-            (rq.ctx, CompletionPlace::Interrupt)
-        } else {
-            let interrupted = front.worker_cpu(rq.hctx);
-            (interrupted, front.completion_place(&rq, interrupted, |one, other| self.cpus.share_cache(one, other)))
-        };
-        let cpu = self.cpus.complete(self.now, interrupted, place);
+        let (interrupted, place) = interrupt_of(&rq, front, &self.cpus);
+        let cpu =
+            if *is_used_by_tasks { self.cpus.complete(self.now, interrupted, place) } else { place.cpu(interrupted) };
         if cpu != interrupted
-            && let Some(bio) = rq.bios.first().filter(|bio| !is_cached(bio))
+            && let Some(bio) = rq.bios.first().filter(|bio| is_of_task(bio))
         {
             self.tasks[task_of(bio) as usize].charge(self.now, self.cpus.redirection());
         }
@@ -328,6 +293,17 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if self.disks[disk as usize].administration.waits() {
             self.administer(disk);
         }
+    }
+
+    /// Whether the interrupt of a completion has to wait for others on its CPU: then it comes later.
+    #[inline(never)]
+    fn interrupt_waits(&mut self, disk: u32, tag: u32) -> bool {
+        let Disk { front, driver, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else { return false };
+        let Some(rq) = driver.in_flight(tag).filter(|rq| !rq.flags.contains(BioFlags::POLLED)) else { return false };
+        let (interrupted, place) = interrupt_of(rq, front, &self.cpus);
+        let Some(turn) = self.cpus.interrupt_waits(self.now, interrupted, place) else { return false };
+        self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(ITS_TURN));
+        true
     }
 
     fn run_hctx(&mut self, disk: u32, hctx: HctxId, setting: u32) {
@@ -349,7 +325,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             if task.has_exited {
                 return submissions;
             }
-            let next = task.next(self.now);
+            let next = task.next(self.now, &mut self.flows);
             // A task of several disks may have turned to another one.
             let (disk, cpu) = (task.disk, task.cpu);
             match next {
@@ -411,6 +387,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         self.settle(disk, cpu);
                     }
                     self.running -= 1;
+                    self.flows.leave(number);
                     self.end_others(number);
                     self.start_tasks();
                     self.start_phase();
@@ -465,6 +442,17 @@ impl<'a, P: Probe> Simulation<'a, P> {
             self.set_release(disk);
         }
     }
+}
+
+/// The CPU that the completion of a request interrupts, and where its work is done. Each hardware queue has one interrupt.
+#[inline]
+fn interrupt_of(rq: &Rq, front: &Front<Local>, cpus: &Cpus) -> (CpuId, CompletionPlace) {
+    if rq.flags.contains(BioFlags::POLLED) {
+        // Whoever submitted it finds it, and nobody is interrupted.
+        return (rq.ctx, CompletionPlace::Interrupt);
+    }
+    let interrupted = front.worker_cpu(rq.hctx);
+    (interrupted, front.completion_place(rq, interrupted, |one, other| cpus.share_cache(one, other)))
 }
 
 /// Wakes a task that sleeps, for a completion, for a tag or for a time. If it is on its way already, it takes what has

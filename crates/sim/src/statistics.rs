@@ -20,20 +20,25 @@ pub(crate) struct Statistics {
 
 impl Statistics {
     pub(crate) fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
-        let kernel: Kernel = kernel_of_front(scenario.queue.kernel, &spec.scheduler);
-        let disk = |_| (DiskStats::new(kernel), CgroupStats::default());
-        Statistics { disks: (0..scenario.devices.len()).map(disk).collect(), hz: kernel.generation().hz, device: 0 }
+        let kernel_under = |scheduler: &str| -> Kernel { kernel_of_front(scenario.queue.kernel, scheduler) };
+        let disk = |scheduler: &str| (DiskStats::new(kernel_under(scheduler)), CgroupStats::default());
+        let of_files = spec.guest.as_ref().map_or(&spec.scheduler, |guest| &guest.scheduler);
+        let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(of_files)).collect();
+        disks.extend(scenario.guests.as_ref().map(|_| disk(&spec.scheduler)));
+        Statistics { disks, hz: kernel_under(&spec.scheduler).generation().hz, device: 0 }
     }
 
     /// What they show at the end of a run.
     pub(crate) fn summaries(self, scenario: &Scenario<'_>, simulated: Nanos) -> Vec<DiskSummary> {
         let now = self.hz.now(Instant(simulated.0));
-        let cgroups = Cgroups::of(scenario.workload);
-        let files = &scenario.workload.files;
-        let summary = |((mut disk, groups), file): ((DiskStats, CgroupStats), &String)| {
+        let files = scenario.workload.files.len();
+        let of_load = Cgroups::of(scenario.workload);
+        let of_host = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
+        let summary = |(number, ((mut disk, groups), file)): (usize, ((DiskStats, CgroupStats), &str))| {
+            let cgroups = of_host.as_ref().filter(|_| number == files).unwrap_or(&of_load);
             let busy_ms = disk.io_ticks_ms(now);
             DiskSummary {
-                file: file.clone(),
+                file: file.to_owned(),
                 stat: disk.line(now),
                 read_ios: disk.reads().ios,
                 read_merges: disk.reads().merges,
@@ -52,7 +57,7 @@ impl Statistics {
                     .collect(),
             }
         };
-        self.disks.into_iter().zip(files).map(summary).collect()
+        self.disks.into_iter().zip(scenario.disk_names()).enumerate().map(summary).collect()
     }
 }
 

@@ -3,6 +3,8 @@
 //! It follows fio's main loop: fill the queue up to `iodepth` in batches, wait for completions, refill. Everything it
 //! does between two waits happens at one moment; `cpu` says when, and for how long its CPU is then busy.
 
+mod pace;
+
 use std::collections::VecDeque;
 
 use hoistway_blk::{
@@ -10,11 +12,16 @@ use hoistway_blk::{
     Sector, Status,
 };
 use hoistway_results::ProcessResult;
-use hoistway_workload::{Generator, Io, Pacer, Process, ThinkBlocks, WriteSync};
+use hoistway_workload::{Generator, Io, Pacer, Process, WriteSync};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use crate::flow::Flows;
+use crate::identity::{owner_task, place_of};
+use crate::latency_search::LatencySearch;
 use crate::measure::{Finished, Measurement};
+use crate::steady_state::SteadyStates;
+use crate::thinking::Thinking;
 
 /// What a task wants next.
 #[derive(Debug)]
@@ -81,9 +88,24 @@ pub(crate) struct Task {
     complete_min: u32,
     complete_max: u32,
     start: Instant,
+    /// From then on its rate counts.
+    pace_start: Instant,
     /// No I/O is submitted from then on.
     deadline: Instant,
+    search: Option<LatencySearch>,
+    /// It fails when a read, write or trim takes longer; `None` if never.
+    max_latency: Option<[Nanos; 3]>,
     think: Option<Thinking>,
+    /// How long it goes on to keep its CPU busy.
+    pub(crate) spin: Nanos,
+    /// It issues nothing that overlaps an I/O in flight.
+    serializes: bool,
+    /// Whether anything but its depth can keep an I/O back: balance, overlaps, rate or pauses.
+    is_restrained: bool,
+    /// Whether anything depends on the ends of its I/Os: overlaps, pauses, or a limit or a search by latency.
+    watches_ends: bool,
+    /// It has a part in a balance; how long it sleeps when it is ahead of its share, zero for until it may go on.
+    flow_sleep: Option<Nanos>,
     read_flags: BioFlags,
     write_flags: BioFlags,
     ioprio: IoPriority,
@@ -109,15 +131,6 @@ struct Line {
     submission: FrontSubmission,
     plug: Plug,
     is_plugged: bool,
-}
-
-struct Thinking {
-    pause: Nanos,
-    blocks: u32,
-    counting: ThinkBlocks,
-    /// I/Os since the last pause.
-    since: u32,
-    until: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -211,14 +224,16 @@ impl Task {
             complete_min: process.complete_min,
             complete_max: process.complete_max.max(1),
             start: Instant::ZERO,
+            pace_start: Instant::ZERO,
             deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.ramp + runtime),
-            think: process.think.map(|think| Thinking {
-                pause: think.sleep + think.spin,
-                blocks: think.blocks.max(1),
-                counting: think.counting,
-                since: 0,
-                until: None,
-            }),
+            search: None,
+            max_latency: (process.max_latency != [Nanos::ZERO; 3]).then_some(process.max_latency),
+            think: None,
+            spin: Nanos::ZERO,
+            serializes: process.serialize_overlap,
+            is_restrained: false,
+            watches_ends: false,
+            flow_sleep: process.flow.map(|flow| flow.sleep),
             read_flags: polled,
             write_flags,
             ioprio: placement
@@ -245,6 +260,15 @@ impl Task {
         if self.deadline != Instant::NEVER {
             self.deadline += shift;
         }
+        self.pace_start = start;
+        self.think = process.think.map(|think| Thinking::new(think, start));
+        let depth_max = process.iodepth.max(1);
+        self.search = process.latency_target.map(|rule| LatencySearch::new(rule, depth_max, start + process.ramp));
+        self.depth = self.search.as_ref().map_or(depth_max, LatencySearch::depth);
+        self.is_restrained =
+            self.serializes || self.flow_sleep.is_some() || self.pacer.is_some() || self.think.is_some();
+        self.watches_ends =
+            self.serializes || self.think.is_some() || self.search.is_some() || self.max_latency.is_some();
         self.measurement = Measurement::new(process, start);
     }
 
@@ -267,6 +291,11 @@ impl Task {
         }
     }
 
+    /// I/Os and bytes that were measured so far.
+    pub(crate) fn done(&self) -> (u64, u64) {
+        self.measurement.done()
+    }
+
     pub(crate) fn phase(&self) -> u32 {
         self.phase
     }
@@ -282,7 +311,7 @@ impl Task {
     /// A part of an I/O has ended.
     #[inline]
     pub(crate) fn bio_ended(&mut self, bio: &Bio, status: Status) {
-        let index = bio.owner as u32;
+        let index = place_of(bio);
         let slot = &mut self.slots[index as usize];
         // An fsync has no sectors and ends as a whole.
         slot.left = slot.left.saturating_sub(bio.sectors.max(1));
@@ -316,7 +345,7 @@ impl Task {
 
     /// Goes on until something outside has to happen.
     #[inline]
-    pub(crate) fn next(&mut self, now: Instant) -> Next {
+    pub(crate) fn next(&mut self, now: Instant, flows: &mut Flows) -> Next {
         if std::mem::take(&mut self.is_parked) {
             return Next::Submit;
         }
@@ -339,7 +368,7 @@ impl Task {
             }
             let mut alarm = None;
             if self.may_submit(now) {
-                alarm = self.gather(now);
+                alarm = self.gather(now, flows);
                 if self.begin_submission() {
                     return Next::Submit;
                 }
@@ -448,6 +477,9 @@ impl Task {
             if let Some(op) = slot.op.filter(|_| !self.is_closing) {
                 // A completion may be noticed before the call that submitted it has returned.
                 let issued = slot.issued.max(slot.created).min(now);
+                if self.watches_ends {
+                    self.judge_end(now, index, op, now.since(slot.created));
+                }
                 self.measurement.finished(&Finished {
                     op,
                     bytes: slot.bytes,
@@ -461,97 +493,10 @@ impl Task {
         }
         if taken > 0 {
             self.measurement.reaped(now, taken);
-            if let Some(think) = &mut self.think
-                && think.counting == ThinkBlocks::Completed
-            {
-                think.since += taken;
+            if self.watches_ends {
+                self.count_reaped(now, taken);
             }
         }
-    }
-
-    /// The pause that the process makes now, if any.
-    fn pause(&mut self, now: Instant) -> Option<Next> {
-        let think = self.think.as_mut()?;
-        if let Some(until) = think.until {
-            if now < until {
-                return Some(Next::Wait(Some(until)));
-            }
-            think.until = None;
-            think.since = 0;
-        }
-        if think.since < think.blocks || self.is_exhausted || now >= self.deadline {
-            return None;
-        }
-        if self.in_flight > 0 {
-            return Some(Next::Wait(None));
-        }
-        think.until = Some(now + think.pause);
-        Some(Next::Wait(think.until))
-    }
-
-    #[inline]
-    fn may_submit(&mut self, now: Instant) -> bool {
-        if self.in_flight >= self.depth {
-            self.is_draining = self.depth_low < self.depth;
-        } else if self.in_flight <= self.depth_low {
-            self.is_draining = false;
-        }
-        self.is_fenced &= self.in_flight > 0;
-        self.in_flight < self.depth && !self.is_draining && !self.is_fenced && !self.is_exhausted && now < self.deadline
-    }
-
-    /// Draws the I/Os of the next system call. Answers when it should be tried again if the pace forbids one now.
-    #[inline]
-    fn gather(&mut self, now: Instant) -> Option<Instant> {
-        let room = (self.depth - self.in_flight).min(self.batch_max);
-        for _ in 0..room {
-            let io = match self.held_back.take() {
-                Some(io) => io,
-                None => match self.generator.next() {
-                    Some(io) => io,
-                    None => {
-                        self.is_exhausted = true;
-                        return None;
-                    }
-                },
-            };
-            // An fsync waits for what was submitted before it, and nothing is submitted beside it.
-            if io.op == Op::Flush && self.in_flight > 0 {
-                self.held_back = Some(io);
-                return None;
-            }
-            if let Some(pacer) = &mut self.pacer {
-                let due = self.start + pacer.due(io.op);
-                if due > now {
-                    self.held_back = Some(io);
-                    return Some(due);
-                }
-                pacer.issued(io.op, io.bytes, now.since(self.start));
-            }
-            let slot = self.free.pop()?;
-            self.slots[slot as usize] = Slot {
-                op: Some(io.op),
-                device: io.file,
-                priority: io.priority,
-                offset_bytes: io.offset_bytes,
-                bytes: io.bytes,
-                left: (io.bytes / 512).max(u32::from(io.op != Op::Flush)),
-                created: now,
-                issued: Instant::ZERO,
-            };
-            self.in_flight += 1;
-            self.batch.push_back(slot);
-            if let Some(think) = &mut self.think
-                && think.counting == ThinkBlocks::Issued
-            {
-                think.since += 1;
-            }
-            if io.op == Op::Flush {
-                self.is_fenced = true;
-                return None;
-            }
-        }
-        None
     }
 
     /// The bio of an I/O.
@@ -579,19 +524,17 @@ impl Task {
             },
             io_context: self.io_context(),
             cgroup: self.cgroup,
-            owner: u64::from(self.number) << 32 | u64::from(index),
+            owner: owner_task(self.number, index),
         }
     }
 
-    pub(crate) fn into_result(self, now: Instant) -> ProcessResult {
+    pub(crate) fn into_result(mut self, now: Instant, steady: &SteadyStates) -> ProcessResult {
         let end = if self.has_exited { self.exited_at } else { now };
+        if let Some(search) = &self.search {
+            self.measurement.searched(search.result());
+        }
+        self.measurement.watched(steady.document(self.number));
         // A process that is bounded by time has run for that time, even if its last I/O ended a little later.
         self.measurement.into_result(end)
     }
-}
-
-/// The task that a bio belongs to.
-#[inline]
-pub(crate) fn task_of(bio: &Bio) -> u32 {
-    (bio.owner >> 32) as u32
 }

@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{
-    Bio, Charge, Cx, Driver, Front, FrontSubmission, Instant, Local, Plug, Probe, Submitted, Throttle, Waiter,
-};
+use hoistway_blk::{Bio, Charge, Cx, Driver, Front, FrontSubmission, Instant, Local, Plug, Probe, Submitted, Throttle};
 
 /// The limits of a device, and its worker.
 pub(crate) struct Throttling {
@@ -19,17 +17,6 @@ pub(crate) struct Throttling {
     plug: Plug,
     /// The moment that is set for the next release.
     set: Option<Instant>,
-}
-
-/// Waiters of workers are counted from the end; tasks are counted from 0.
-pub(crate) fn worker(disk: u32) -> Waiter {
-    Waiter(u32::MAX - disk)
-}
-
-/// The disk whose worker this is, if it is one.
-pub(crate) fn disk_of(waiter: Waiter, disks: usize) -> Option<u32> {
-    let disk = u32::MAX - waiter.0;
-    ((disk as usize) < disks).then_some(disk)
 }
 
 impl Throttling {

@@ -32,7 +32,7 @@ fn completed(device: &str, scheduler: &str, affinity: &str, cpu: u32, cache_cpus
     queue.attributes.push(("rq_affinity".to_owned(), affinity.to_owned()));
     let host =
         Host { cache_cpus, submit_ns: 1000, complete_ns: 300, redirect_ns: 20, ..Host::builtin("server").unwrap() };
-    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, host, runtime: None };
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     let run = run_probed(&scenario, &spec(scheduler, &[], 1), &Control::default(), Ends::default());
     let (result, ends) = run.unwrap();
     // Its last turn, which finds nothing to submit, takes as long as a submission.
@@ -59,4 +59,20 @@ fn a_hardware_queue_of_ones_own_interrupts_the_submitter_whatever_rq_affinity_sa
     for affinity in ["0", "1", "2"] {
         assert_eq!(completed("micron-9100-1600gb", "none", affinity, 3, Some(1)), (vec![3], 1300), "{affinity}");
     }
+}
+
+#[test]
+fn one_interrupt_is_taken_after_the_other_and_tasks_on_that_cpu_do_not_starve() {
+    // The device could do 6.4 million a second; the CPU that it interrupts does a million.
+    let job = "[a]\nfilename=/dev/sda\nioengine=libaio\ndirect=1\nrw=randread\niodepth=8\nnumjobs=12\nruntime=1\ntime_based\n";
+    let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+    let preset = Preset::builtin("null").unwrap();
+    let queue = QueueSettings::new(Kernel::V6_18, 8);
+    let host = Host { complete_ns: 1000, ..Host::builtin("server").unwrap() };
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
+    let (result, _) = run_probed(&scenario, &spec("none", &[], 1), &Control::default(), Ends::default()).unwrap();
+    assert!((950_000..=1_000_100).contains(&result.ios), "{}", result.ios);
+    let least = result.processes.iter().map(|process| process.directions[0].ios).min();
+    // A turn every 2 ms.
+    assert!(least > Some(400), "{least:?}");
 }

@@ -22,11 +22,12 @@ fn simulate_on(host: &str, (preset, job): Table, scheduler: &str, kernel: Kernel
     let scenario = Scenario {
         workload: &workload,
         devices: vec![&preset],
+        guests: None,
         queue: QueueSettings::new(kernel, 8),
         host: Host::builtin(host).unwrap(),
         runtime: Some(Nanos::from_secs(seconds)),
     };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
+    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
     run(&scenario, &spec, &Control::default()).unwrap().processes
 }
 

@@ -16,7 +16,7 @@ fn latency_us(host: &str, device: &str) -> f64 {
     let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
     let (preset, host) = (Preset::builtin(device).unwrap(), Host::builtin(host).unwrap());
     let queue = QueueSettings::new(Kernel::V6_18, host.cpus.unwrap_or(8));
-    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, host, runtime: None };
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     let result = run(&scenario, &spec("none", &[], 1), &Control::default()).unwrap();
     result.processes[0].direction(Direction::Read).lat.mean() / 1e3
 }

@@ -54,8 +54,14 @@ fn simulate_with(job: &str, device: &str, memory_mib: u64, spec: &RunSpec, queue
     let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin(device).unwrap();
     let host = Host { memory_bytes: memory_mib * MIB, ..Host::builtin(Host::DEFAULT).unwrap() };
-    let scenario =
-        Scenario { workload: &workload, devices: vec![&preset; workload.files.len()], queue, host, runtime: None };
+    let scenario = Scenario {
+        workload: &workload,
+        devices: vec![&preset; workload.files.len()],
+        guests: None,
+        queue,
+        host,
+        runtime: None,
+    };
     let (result, requests) = run_probed(&scenario, spec, &Control::default(), Requests::default()).unwrap();
     assert!(result.processes.iter().all(|process| process.error == 0));
     Outcome { processes: result.processes, cache: result.page_cache.unwrap(), requests }
@@ -265,6 +271,6 @@ fn a_load_that_is_direct_has_no_page_cache() {
     let workload = Workload::parse("[a]\nfilename=x\ndirect=1\nsize=1m\n", "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin("null").unwrap();
     let (queue, host) = (QueueSettings::new(Kernel::V6_18, 1), Host::builtin("instant").unwrap());
-    let scenario = Scenario { workload: &workload, devices: vec![&preset], queue, host, runtime: None };
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     assert_eq!(hoistway_sim::run(&scenario, &spec("none", &[], 1), &Control::default()).unwrap().page_cache, None);
 }

@@ -18,11 +18,12 @@ fn simulated(job: &str, devices: &[&str], scheduler: &str, kernel: Kernel) -> Ru
     let scenario = Scenario {
         workload: &workload,
         devices: presets.iter().collect(),
+        guests: None,
         queue: QueueSettings::new(kernel, 4),
         host: Host::builtin("server").unwrap(),
         runtime: None,
     };
-    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
+    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
     run(&scenario, &spec, &Control::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -141,8 +142,15 @@ fn disks_behind_one_controller_have_no_more_in_flight_together_than_one_alone_an
             let in_flight = |shared_tags| {
                 let queue = QueueSettings { shared_tags, ..QueueSettings::new(kernel, 4) };
                 let host = Host::builtin("server").unwrap();
-                let scenario = Scenario { workload: &workload, devices: vec![&preset; 3], queue, host, runtime: None };
-                let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), seed: 1 };
+                let scenario = Scenario {
+                    workload: &workload,
+                    devices: vec![&preset; 3],
+                    guests: None,
+                    queue,
+                    host,
+                    runtime: None,
+                };
+                let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
                 let (result, probe) = run_probed(&scenario, &spec, &Control::default(), InFlight::default()).unwrap();
                 let least = result.processes.iter().map(reads).min().unwrap();
                 let most = result.processes.iter().map(reads).max().unwrap();

@@ -30,5 +30,6 @@ pub use options::{OptionSpec, Treatment, options};
 pub use pace::Pacer;
 pub use plan::IoPlan;
 pub use workload::{
-    Ends, Engine, LogSettings, Process, Rate, RateLimits, RateProcess, Think, ThinkBlocks, Workload, WriteSync,
+    Ends, Engine, Flow, LatencyTarget, LogSettings, Process, Rate, RateLimits, RateProcess, Steadiness, SteadyFigure,
+    SteadyState, Think, ThinkBlocks, Workload, WriteSync,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hoistway_blk::Op;
 
 use crate::JobFileError;
-use crate::generator::{Distribution, Extent, Generator, PriorityRule, RandomGenerator, Sizes};
+use crate::generator::{Distribution, Extent, Generator, PriorityRule, RandomGenerator, Sizes, Strided};
 use crate::replay::Replay;
 use crate::service::FileService;
 use crate::settings::{Direction, Modifier, Sequencer};
@@ -45,6 +45,8 @@ pub(crate) struct OwnFile {
 #[derive(Clone, Debug)]
 pub(crate) struct JobPlan {
     pub(crate) origin: Origin,
+    /// Zones that are used one after the other.
+    pub(crate) strided: Option<Strided>,
     pub(crate) direction: Direction,
     pub(crate) random: bool,
     pub(crate) modifier: Modifier,
@@ -121,7 +123,7 @@ impl IoPlan {
     /// [`Process::files`](crate::Process::files).
     ///
     /// # Errors
-    /// If the region of the job does not fit a device, or is smaller than a block.
+    /// If the region of the job does not fit a device, or is smaller than the smallest block of a direction.
     pub fn generator_on(&self, seed: u64, device_bytes: impl Fn(usize) -> u64) -> Result<Generator, JobFileError> {
         if let Some(replay) = &self.replay {
             replay.check(&device_bytes)?;
@@ -234,8 +236,9 @@ impl IoPlan {
             return Err(error.hinting("use a larger device, or a smaller offset"));
         };
         let room = whole - offset;
-        // With a size of the files, size is only how much is done; without one it is divided among them.
-        let size = job.size.filter(|_| job.file_bytes.is_none()).map(|size| size.part_of(job.files));
+        // With a size of the files, size in bytes is only how much is done; without one it is divided among them.
+        let is_region = |size: &Amount| job.file_bytes.is_none() || matches!(size, Amount::Percent(_));
+        let size = job.size.filter(is_region).map(|size| size.part_of(job.files));
         let bytes = match size {
             None => room,
             Some(Amount::Percent(percent)) => Amount::Percent(percent).of(whole).min(room),
@@ -246,7 +249,8 @@ impl IoPlan {
                 return Err(self.size_error(&message).hinting("use size=100%, or a larger device"));
             }
         };
-        let block = self.block_bytes_min();
+        // Every direction has a block that fits.
+        let block = self.active_sizes().map(Sizes::min).max().unwrap_or(0);
         if bytes < u64::from(block) {
             let message = format!("the region of {bytes} bytes is smaller than a block of {block}");
             return Err(self.size_error(&message).hinting("use a larger device or size, or a smaller bs"));

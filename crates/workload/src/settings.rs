@@ -9,7 +9,7 @@ use crate::options;
 use crate::replay::ReplaySettings;
 use crate::service::FileService;
 use crate::values::{Amount, KbBase, PerDirection};
-use crate::workload::{Ends, Engine, LogSettings, RateProcess, ThinkBlocks, WriteSync};
+use crate::workload::{Ends, Engine, LogSettings, RateProcess, Steadiness, SteadyFigure, ThinkBlocks, WriteSync};
 
 /// `rw` without its modifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,13 @@ pub(crate) enum Modifier {
     Every(u32),
     /// Sequential: bytes to skip after each I/O, backwards if negative.
     Skip(i64),
+}
+
+/// `zonemode`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ZoneMode {
+    None,
+    Strided,
 }
 
 /// `rw_sequencer`: what the I/Os between two new positions do.
@@ -97,6 +104,8 @@ pub(crate) struct Settings {
     // Files and volume.
     /// None for files of the process's own.
     pub(crate) filenames: Vec<String>,
+    /// How many lines gave them.
+    pub(crate) filename_lines: u32,
     pub(crate) directories: Vec<String>,
     pub(crate) filename_format: Option<String>,
     pub(crate) nrfiles: i64,
@@ -116,6 +125,12 @@ pub(crate) struct Settings {
     pub(crate) fill_device: bool,
     pub(crate) number_ios: i64,
     pub(crate) loops: i64,
+    /// None if it is not given.
+    pub(crate) zone_mode: Option<ZoneMode>,
+    pub(crate) zone_bytes: u64,
+    /// 0 for `zone_bytes`.
+    pub(crate) zone_range: u64,
+    pub(crate) zone_skip: u64,
     // Pattern.
     pub(crate) direction: Direction,
     pub(crate) random: bool,
@@ -140,6 +155,8 @@ pub(crate) struct Settings {
     pub(crate) iodepth_batch_complete_min: i64,
     pub(crate) iodepth_batch_complete_max: i64,
     pub(crate) iodepth_low: i64,
+    pub(crate) offload: bool,
+    pub(crate) serialize_overlap: bool,
     pub(crate) fsync: i64,
     pub(crate) fdatasync: i64,
     pub(crate) end_fsync: bool,
@@ -153,10 +170,23 @@ pub(crate) struct Settings {
     pub(crate) think_time: Nanos,
     pub(crate) think_spin: Nanos,
     pub(crate) think_blocks: i64,
+    pub(crate) think_io_time: Nanos,
+    pub(crate) rate_ignore_thinktime: bool,
     pub(crate) think_blocks_type: ThinkBlocks,
     pub(crate) rate_bytes: PerDirection<u64>,
     pub(crate) rate_ios: PerDirection<u64>,
     pub(crate) rate_process: RateProcess,
+    pub(crate) latency_target: Nanos,
+    pub(crate) latency_window: Nanos,
+    pub(crate) latency_percentile: f64,
+    pub(crate) latency_run: bool,
+    pub(crate) max_latency: [Nanos; 3],
+    pub(crate) steadiness: Steadiness,
+    pub(crate) steady_duration: Nanos,
+    pub(crate) steady_ramp: Nanos,
+    pub(crate) flow: i64,
+    pub(crate) flow_id: i64,
+    pub(crate) flow_sleep_us: i64,
     // Priority and placement.
     pub(crate) prio: Option<u8>,
     pub(crate) prio_class: Option<u8>,
@@ -190,6 +220,7 @@ impl Default for Settings {
             time_based: false,
             ramp_time: Nanos::ZERO,
             filenames: Vec::new(),
+            filename_lines: 0,
             directories: Vec::new(),
             filename_format: None,
             nrfiles: 1,
@@ -207,6 +238,10 @@ impl Default for Settings {
             fill_device: false,
             number_ios: 0,
             loops: 1,
+            zone_mode: None,
+            zone_bytes: 0,
+            zone_range: 0,
+            zone_skip: 0,
             direction: Direction::Read,
             random: false,
             modifier: Modifier::None,
@@ -229,6 +264,8 @@ impl Default for Settings {
             iodepth_batch_complete_min: 1,
             iodepth_batch_complete_max: 1,
             iodepth_low: 0,
+            offload: false,
+            serialize_overlap: false,
             fsync: 0,
             fdatasync: 0,
             end_fsync: false,
@@ -241,10 +278,23 @@ impl Default for Settings {
             think_time: Nanos::ZERO,
             think_spin: Nanos::ZERO,
             think_blocks: 1,
+            think_io_time: Nanos::ZERO,
+            rate_ignore_thinktime: false,
             think_blocks_type: ThinkBlocks::Completed,
             rate_bytes: PerDirection([0; 3]),
             rate_ios: PerDirection([0; 3]),
             rate_process: RateProcess::Linear,
+            latency_target: Nanos::ZERO,
+            latency_window: Nanos::ZERO,
+            latency_percentile: 100.0,
+            latency_run: false,
+            max_latency: [Nanos::ZERO; 3],
+            steadiness: Steadiness { figure: SteadyFigure::Ios, is_slope: true, limit: 0.01, is_percent: true },
+            steady_duration: Nanos::ZERO,
+            steady_ramp: Nanos::ZERO,
+            flow: 0,
+            flow_id: 0,
+            flow_sleep_us: 0,
             prio: None,
             prio_class: None,
             command_prio: CommandPrio::default(),

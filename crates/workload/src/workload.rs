@@ -108,6 +108,16 @@ pub struct Process {
     pub think: Option<Think>,
     /// Limits of its pace.
     pub rate: Option<Rate>,
+    /// Its part in a balance between processes.
+    pub flow: Option<Flow>,
+    /// It searches the largest depth that keeps a latency, instead of keeping `iodepth` I/Os in flight.
+    pub latency_target: Option<LatencyTarget>,
+    /// It fails when a read, write or trim takes longer than this; zero for never.
+    pub max_latency: [Nanos; 3],
+    /// It ends when its results are steady, those of its group if that is reported as one.
+    pub steady_state: Option<SteadyState>,
+    /// Whether it issues no I/O that overlaps one in flight.
+    pub serialize_overlap: bool,
     /// The I/O priority that it sets; `None` leaves it to the nice level.
     pub io_priority: Option<IoPriority>,
     /// Its nice level, -20 to 19.
@@ -242,8 +252,12 @@ pub struct Think {
     pub sleep: Nanos,
     /// How long the process keeps its CPU busy before it sleeps.
     pub spin: Nanos,
-    /// I/Os between two pauses, at least 1.
+    /// I/Os between two pauses; 0 for pauses by time only.
     pub blocks: u32,
+    /// Time of I/O between two pauses; zero for pauses by I/Os only. With both, what comes first.
+    pub io_time: Nanos,
+    /// Whether a limited rate goes on after a pause as if it had not been, instead of making up for it.
+    pub is_lost_to_rate: bool,
     /// Which I/Os count.
     pub counting: ThinkBlocks,
 }
@@ -255,6 +269,63 @@ pub enum ThinkBlocks {
     Completed,
     /// Those that were issued.
     Issued,
+}
+
+/// What a process that searches its depth looks for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LatencyTarget {
+    /// The latency to keep.
+    pub target: Nanos,
+    /// How long a depth is tried.
+    pub window: Nanos,
+    /// How many percent of the I/Os have to keep it.
+    pub percentile: f64,
+    /// Whether the process goes on when it has found the depth.
+    pub goes_on: bool,
+}
+
+/// When results are steady.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SteadyState {
+    /// What must be steady.
+    pub steadiness: Steadiness,
+    /// For how many samples of a second, at least 1.
+    pub seconds: u32,
+    /// Time before the first of them.
+    pub ramp: Nanos,
+}
+
+/// What makes samples of a second steady.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Steadiness {
+    /// What is looked at.
+    pub figure: SteadyFigure,
+    /// Whether its slope must be below `limit`, by second, or its largest distance from the mean.
+    pub is_slope: bool,
+    /// The limit, in I/Os or bytes, or in percent of the mean.
+    pub limit: f64,
+    /// Whether the limit is in percent.
+    pub is_percent: bool,
+}
+
+/// What is to be steady.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SteadyFigure {
+    /// I/Os per second.
+    Ios,
+    /// Bytes per second.
+    Bytes,
+}
+
+/// A process's part in a balance: the I/Os of all processes with the same `id` are in the proportions of their weights.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flow {
+    /// Which balance.
+    pub id: u32,
+    /// At least 1.
+    pub weight: u32,
+    /// How long a process that is ahead sleeps before it tries again; zero for until it may go on.
+    pub sleep: Nanos,
 }
 
 /// Limits of a process's pace, for reads, writes and trims; 0 is no limit.

@@ -99,6 +99,76 @@ fn jobs_without_chance_are_the_same_io_for_io() {
 }
 
 #[test]
+fn zones_are_used_one_after_the_other_io_for_io() {
+    for (i, options) in [
+        "rw=read\nsize=64k\nzonesize=8k\nzonerange=16k",
+        "rw=write\nsize=64k\nzonesize=8k",
+        "rw=read\nsize=64k\nzonesize=8k\nzoneskip=8k\nio_size=100k",
+        "rw=read\nsize=64k\nzonesize=8k\nzonerange=16k\nzoneskip=8k",
+        "rw=read\nsize=64k\nzonesize=16k\nzonerange=8k\nzoneskip=4k",
+        "rw=read\nsize=64k\nzonesize=8k\nzonerange=4k\nzoneskip=4k",
+        "rw=read\nsize=64k\nzonesize=6k\nzonerange=16k",
+        "rw=read\nsize=64k\nzonesize=20k\nzonerange=10k",
+        "rw=read\nsize=64k\nzonesize=8k\nzonerange=3k",
+        "rw=read\nsize=50k\nzonesize=8k\nzonerange=16k",
+        "rw=read\nsize=52k\nzonesize=8k\nzonerange=16k",
+        "rw=read\nsize=52k\nzonesize=8k\nzonerange=16k\nio_size=200k",
+        "rw=read\nsize=60k\nzonesize=8k\nzonerange=16k\nio_size=100k",
+        "rw=read\nsize=64k\nzonesize=12k\nzonerange=12k\nio_size=200k",
+        "rw=read\nsize=64k\nzonesize=8k\nzoneskip=512k",
+        "rw=read\nsize=64k\nzonesize=8k\nzonerange=128k",
+        "rw=read\nsize=64k\noffset=32k\nzonesize=8k\nzonerange=16k",
+        "rw=read\nsize=64k\nnumber_ios=5\nzonesize=8k\nzonerange=16k",
+        "rw=read:4k\nsize=64k\nzonesize=16k\nzonerange=16k\nzoneskip=16k",
+        "rw=trimwrite\nsize=64k\nzonesize=8k\nzonerange=16k",
+        "rw=write\nsize=64k\nzonesize=8k\nzonerange=16k\nfsync=3",
+        "rw=randread\npercentage_random=0\nsize=64k\nzonesize=16k\nzonerange=8k\nzoneskip=4k",
+        "rw=randread\nsize=64k\nbs=16k\nzonesize=32k\nzonerange=16k\nio_size=200k",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let options = format!("zonemode=strided\n{options}");
+        let Some(fio) = logged_by_fio(&format!("strided-{i}"), &options) else { return };
+        assert_eq!(generated(&options), fio, "{options}");
+    }
+}
+
+#[test]
+fn random_jobs_visit_the_blocks_of_a_zone_before_they_go_on() {
+    for (i, options) in [
+        "rw=randread\nsize=1m\nzonesize=64k\nzonerange=128k",
+        "rw=randread\nsize=1088k\nzonesize=128k\nzoneskip=64k\nio_size=4m",
+        "rw=randwrite\nsize=1m\nzonesize=256k\nzonerange=128k\nio_size=4m",
+        "rw=randrw\nsize=1m\nzonesize=128k",
+        "rw=randread\nsize=1m\nzonesize=128k\nrandom_generator=lfsr",
+        "rw=randread\nsize=1m\nzonesize=64k\nzonerange=128k\nnorandommap",
+        "rw=randread:2\nsize=1m\nzonesize=64k\nzonerange=128k\nnorandommap",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let options = format!("zonemode=strided\n{options}");
+        let Some(fio) = logged_by_fio(&format!("random-strided-{i}"), &options) else { return };
+        let ours = generated(&options);
+        let zones = |ios: &[Io]| ios.iter().map(|io| io.offset_bytes >> 16).map(|part| part / 2).collect::<Vec<_>>();
+        if options.contains("zoneskip") {
+            // Zones of 128 KiB that are 192 KiB apart.
+            let starts = |ios: &[Io]| ios.iter().map(|io| io.offset_bytes / (192 << 10)).collect::<Vec<_>>();
+            assert_eq!(starts(&ours), starts(&fio), "{options}");
+            assert!(ours.iter().all(|io| io.offset_bytes % (192 << 10) < 128 << 10), "{options}");
+        } else {
+            assert_eq!(zones(&ours), zones(&fio), "{options}");
+        }
+        let distinct = |ios: &[Io]| visits(ios).len() as f64;
+        let (ours, fio) = (distinct(&ours), distinct(&fio));
+        // What is left of a zone is chosen anew at each visit.
+        let slack = if options.contains("norandommap") || options.contains("zonesize=64k") { 0.1 } else { 0.0 };
+        assert!((ours / fio - 1.0).abs() <= slack, "{options}: {ours} against {fio}");
+    }
+}
+
+#[test]
 fn random_maps_cover_the_same_blocks_equally_often() {
     for (i, options) in [
         "rw=randread\nsize=1m",
@@ -299,6 +369,54 @@ fn what_was_written_is_read_again_when_fio_does_it() {
         for ios in [&ours, &fio] {
             let (reads, writes) = (of(ios, Op::Read), of(ios, Op::Write));
             assert!(reads == writes || reads.is_empty() || writes.is_empty(), "{options}: {ios:?}");
+        }
+    }
+}
+
+#[test]
+fn plausible_jobs_of_strangers_do_the_same_ios() {
+    for (i, options) in [
+        // A database: small random writes and large reads, each with its own sizes.
+        "rw=randrw\nrwmixread=70\nbssplit=4k/60:16k/40,8k/90:64k/10\nnorandommap\nsize=64m\nio_size=32m",
+        "rw=randtrimwrite\nbssplit=4k/50:8k/50,4k,16k/30:32k/70\nnorandommap\nsize=32m",
+        "rw=randwrite\nsize=16m\noffset=16m\nfilesize=64m\nbs=8k\nunlink=1\nthread\nlockmem=1m",
+        "rw=randread\nfilesize=32m\nsize=50%\nnorandommap",
+        "rw=write\nfilesize=1m\nsize=512k\noffset=256k",
+        "rw=randrw\nrwmixwrite=30\nsize=16m\nio_size=40m\nfdatasync=8",
+        "rw=read\nsize=8m\nbs=1m\nio_size=3m\noffset=1m",
+        "rw=randread\nsize=8m\nbsrange=512-8k\nnorandommap\nio_size=16m",
+        "rw=readwrite\nsize=512m\nrwmixread=90\nbs=4k,64k\nnumber_ios=5000",
+        "rw=randwrite\nsize=1m\nbs=3k\nloops=2",
+        "rw=randread\nsize=8m\nba=16k\nbs=4k\nio_size=8m",
+        "rw=randrw:8\nsize=16m\nrw_sequencer=identical\nnorandommap",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let Some(fio) = logged_by_fio(&format!("stranger-{i}"), options) else { return };
+        let ours = generated(options);
+        let near = |what: &str, ours: f64, fio: f64, slack: f64| {
+            assert!((ours - fio).abs() <= slack, "{options}: {what} {ours} against {fio}");
+        };
+        near("count", ours.len() as f64 / fio.len() as f64, 1.0, 0.03);
+        for op in [Op::Read, Op::Write, Op::Discard, Op::Flush] {
+            let of = |ios: &[Io]| ios.iter().filter(|io| io.op == op).copied().collect::<Vec<_>>();
+            let (ours_of, fio_of) = (of(&ours), of(&fio));
+            near("share", ours_of.len() as f64 / ours.len() as f64, fio_of.len() as f64 / fio.len() as f64, 0.03);
+            let mean = |ios: &[Io]| ios.iter().map(|io| f64::from(io.bytes)).sum::<f64>() / ios.len().max(1) as f64;
+            near("bytes", mean(&ours_of) / mean(&fio_of).max(1.0), f64::from(u8::from(mean(&fio_of) > 0.0)), 0.1);
+            if op == Op::Flush || fio_of.len() < 100 {
+                continue;
+            }
+            let ends = |ios: &[Io]| {
+                let first = ios.iter().map(|io| io.offset_bytes).min().unwrap_or(0);
+                let last = ios.iter().map(|io| io.offset_bytes + u64::from(io.bytes)).max().unwrap_or(0);
+                (first as f64, last as f64)
+            };
+            let ((first, last), (fio_first, fio_last)) = (ends(&ours_of), ends(&fio_of));
+            let slack = (fio_last - fio_first) * 0.03;
+            near("first", first, fio_first, slack);
+            near("last", last, fio_last, slack);
         }
     }
 }

@@ -84,14 +84,14 @@ fn published_job_files_are_understood() {
 #[test]
 fn what_is_simulated_instead_is_told_once_and_not_of_what_is_off() {
     let notices = valid(
-        "[global]\nfilename=x\ndirect=1\nhipri_percentage=9\nrate_min=1m\ncontinue_on_error=none\nnowait=0\n[a]\nmax_latency=1s\nhipri_percentage=9\n[b]\n",
+        "[global]\nfilename=x\ndirect=1\nhipri_percentage=9\nrate_min=1m\ncontinue_on_error=none\nnowait=0\n[a]\nrate_iops_min=1\nhipri_percentage=9\n[b]\n",
     )
     .notices;
     assert_eq!(
         notices,
         [
             "Not simulated: hipri_percentage; completions come by interrupt, or by polling all of them (hipri).",
-            "Not simulated: max_latency, rate_min; no job fails for being slow: the results tell how slow it was.",
+            "Not simulated: rate_iops_min, rate_min; no job fails for being slow: the results tell how slow it was.",
         ]
     );
 }
@@ -142,8 +142,8 @@ fn clones_without_a_filename_have_files_side_by_side() {
 fn a_global_section_concerns_only_the_jobs_after_it() {
     let text = "[global]\nfilename=/dev/a\ndirect=1\n[a]\n[global]\nbs=8k\nfilename=/dev/b\n[b]\nbs=512\n[c]\n";
     let workload = valid(text);
-    let blocks: Vec<_> = workload.processes.iter().map(|p| (p.plan.block_bytes_min(), p.files[0])).collect();
-    assert_eq!(blocks, [(4096, 0), (512, 1), (8192, 1)]);
+    let blocks: Vec<_> = workload.processes.iter().map(|p| (p.plan.block_bytes_min(), p.files.to_vec())).collect();
+    assert_eq!(blocks, [(4096, vec![0]), (512, vec![0, 1]), (8192, vec![0, 1])]);
     assert_eq!(workload.files, ["/dev/a", "/dev/b"]);
     assert_eq!(workload.global_options, [("filename", "/dev/b"), ("direct", "1"), ("bs", "8k")].map(owned));
 }
@@ -170,9 +170,8 @@ fn a_synchronous_engine_says_that_it_has_no_depth() {
 
 #[test]
 fn io_that_is_not_direct_has_a_depth_of_one_and_is_told_of_once() {
-    const SKETCH: &str = "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch, and \
-                          has no wbt, with which Linux holds write-back up below all schedulers but bfq and cfq: see \
-                          docs/page-cache.md.";
+    const SKETCH: &str = "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch: \
+                          see docs/page-cache.md.";
     let workload =
         valid("[global]\nfilename=x\niodepth=32\n[a]\nioengine=libaio\n[b]\nioengine=io_uring\nbuffered=1\n");
     let depths = [
@@ -290,7 +289,7 @@ fn errors_name_place_option_fault_and_remedy() {
         ),
         (
             "ioengine=mmap",
-            "[a] ioengine: the engine \"mmap\" is not supported: it goes through the page cache (use one of libaio, io_uring, posixaio, psync, sync, vsync, pvsync, pvsync2)",
+            "[a] ioengine: the engine \"mmap\" is not supported: it works on the pages of the page cache (use psync without direct=1, which goes through the page cache, too)",
         ),
         (
             "filename=/dev/a::/dev/b",
@@ -332,7 +331,7 @@ fn errors_name_place_option_fault_and_remedy() {
         ),
         (
             "zonemode=zbd",
-            "[a] zonemode: \"zbd\" is not supported: it would change the results (zones are not modelled)",
+            "[a] zonemode: \"zbd\" is not supported: it needs a zoned device, and none is modelled (use strided, or none)",
         ),
         ("wait_for=b", "[a] wait_for: there is no job \"b\" before this one (expected the name of an earlier job)"),
         (
@@ -416,6 +415,10 @@ fn what_does_not_fit_the_device_is_an_error_with_its_line() {
         error("offset=75%", 8192),
         "jobs.fio:1: [a] size: the region of 2048 bytes is smaller than a block of 4096 (use a larger device or size, or a smaller bs)"
     );
+    assert!(
+        error("rw=randrw\nbs=4k,8k", 4096).contains("the region of 4096 bytes is smaller than a block of 8192"),
+        "the reads would fit"
+    );
     assert!(error("", 0).contains("starts behind the end"));
     assert_eq!(
         error("rw=randread\nrandom_distribution=zoned_abs:60/1m:40/1m", 1 << 20),
@@ -451,4 +454,123 @@ fn reversed_units_and_overruled_options_are_told() {
         let workload = valid(&format!("[a]\nfilename=/dev/sdib\ndirect=1\n{options}\n"));
         assert_eq!(workload.notices.first().map(String::as_str), notice, "{options}");
     }
+}
+
+#[test]
+fn jobs_of_a_flow_have_to_run_together() {
+    let text = |second: &str| format!("[global]\nflow=2\n[a]\nfilename=x\n[b]\nfilename=x\n{second}");
+    let parsed = |second: &str| Workload::parse(&text(second), "jobs.fio", &Environment::empty());
+    let workload = parsed("flow=3\nflow_id=1\nflow_sleep=10\nstonewall\n").unwrap();
+    let flows = [0, 1].map(|process: usize| workload.processes[process].flow.unwrap());
+    assert_eq!(flows.map(|flow| (flow.id, flow.weight, flow.sleep)), [(0, 2, Nanos::ZERO), (1, 3, Nanos(10_000))]);
+    for later in ["stonewall\n", "wait_for=a\n"] {
+        let error = parsed(later).unwrap_err().to_string();
+        assert!(error.starts_with("jobs.fio:2: [b] flow: the job starts later than others with flow_id=0"), "{error}");
+        assert!(parsed(&format!("flow=0\n{later}")).is_ok());
+    }
+}
+
+#[test]
+fn zones_are_refused_or_told_of_where_they_cannot_do_what_they_say() {
+    let parsed =
+        |options: &str| Workload::parse(&format!("[a]\nfilename=x\n{options}\n"), "jobs.fio", &Environment::empty());
+    for (options, expected) in [
+        ("zonemode=strided", "jobs.fio:3: [a] zonemode: strided needs zonesize (say how"),
+        (
+            "zonemode=zbd",
+            "jobs.fio:3: [a] zonemode: \"zbd\" is not supported: it needs a zoned device, and none is modelled",
+        ),
+        ("zonemode=zoned", "jobs.fio:3: [a] zonemode: \"zoned\" is not one of its values (expected none or strided)"),
+        ("zonemode=none\nzonesize=1m", "jobs.fio:4: [a] zonesize: zonemode=none and zonesize exclude each other"),
+        ("zonesize=10%", "jobs.fio:3: [a] zonesize: percentages are not supported (expected bytes such as 256m)"),
+        ("zonesize=1m\nzoneskip=100", "jobs.fio:4: [a] zoneskip: 100 bytes are not a multiple of a sector"),
+        ("zonesize=1m\nloops=2", "jobs.fio:4: [a] loops: loops of a job with zones"),
+        ("zonesize=1m\nfilename=x:y", "jobs.fio:3: [a] zonesize: zones in a job with several files"),
+        ("zonesize=1m\nzonerange=10k\nrw=randread", "jobs.fio:4: [a] zonerange: zones of 10240 bytes are not whole"),
+    ] {
+        let error = parsed(options).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    for (options, expected) in [
+        ("zonesize=1m", "[a] zonesize without zonemode means zonemode=strided, as in older versions of fio."),
+        ("zoneskip=1m", "[a] zonerange and zoneskip have no effect without zonemode=strided and zonesize."),
+        (
+            "zonesize=1m\nzonemode=strided\nrw=randread\nrandom_distribution=zipf",
+            "[a] zones have no effect with random_distribution, as in fio.",
+        ),
+    ] {
+        let notices = parsed(options).unwrap().notices;
+        assert!(notices.iter().any(|notice| notice == expected), "{notices:?}");
+    }
+}
+
+#[test]
+fn pauses_by_time_count_ios_only_if_asked_to() {
+    let think = |options: &str| {
+        let text = format!("[a]\nfilename=x\nthinktime=1ms\n{options}\n");
+        Workload::parse(&text, "jobs.fio", &Environment::empty()).unwrap().processes[0].think.unwrap()
+    };
+    let of = |options| (think(options).blocks, think(options).io_time, think(options).is_lost_to_rate);
+    assert_eq!(of(""), (1, Nanos::ZERO, false));
+    assert_eq!(of("thinktime_iotime=2\nrate_ignore_thinktime=1"), (0, Nanos::from_millis(2000), true));
+    assert_eq!(of("thinktime_iotime=2ms\nthinktime_blocks=1"), (1, Nanos::from_millis(2), false));
+    let text = "[a]\nfilename=x\nthinktime_iotime=1s\n";
+    let notices = Workload::parse(text, "jobs.fio", &Environment::empty()).unwrap().notices;
+    assert!(notices.contains(&"[a] thinktime_iotime has no effect without thinktime.".to_owned()), "{notices:?}");
+}
+
+#[test]
+fn what_a_job_must_keep_is_read_with_its_units_and_refused_with_its_line() {
+    let parsed =
+        |options: &str| Workload::parse(&format!("[a]\nfilename=x\n{options}\n"), "jobs.fio", &Environment::empty());
+    let process = |options: &str| parsed(options).unwrap().processes.remove(0);
+    let of = process("latency_target=500\nlatency_window=5s\nlatency_percentile=99.9\nmax_latency=1ms,2ms");
+    let target = of.latency_target.unwrap();
+    assert_eq!((target.target, target.window, target.percentile), (Nanos(500_000), Nanos::from_millis(5000), 99.9));
+    assert_eq!(of.max_latency, [1, 2, 2].map(Nanos::from_millis));
+    assert_eq!(process("latency_target=500\nlatency_window=5s").max_latency, [Nanos(500_000); 3]);
+    let steady = process("ss=bw_slope:0.3%\nss_dur=30s\nss_ramp=10").steady_state.unwrap();
+    assert_eq!((steady.seconds, steady.ramp, steady.steadiness.limit), (30, Nanos::from_millis(10_000), 0.3));
+    assert!(steady.steadiness.is_slope && steady.steadiness.is_percent);
+    assert_eq!(process("ss=iops:3%").steady_state, None);
+    for (options, expected) in [
+        ("latency_target=500", "jobs.fio:3: [a] latency_target: the search for a depth needs latency_window (say"),
+        (
+            "latency_percentile=101",
+            "jobs.fio:3: [a] latency_percentile: out of range (expected a percentage from 0 to 100)",
+        ),
+        ("ss=iops", "jobs.fio:3: [a] ss: there is no limit (expected iops, iops_slope"),
+        ("ss=latency:3", "jobs.fio:3: [a] ss: not a criterion (expected iops"),
+        ("ss=iops:x%", "jobs.fio:3: [a] ss: the limit is not a number (expected iops"),
+        ("ss_dur=10ms", "jobs.fio:3: [a] steadystate_duration: out of range (samples are of a second: expected 1 s to"),
+    ] {
+        let error = parsed(options).map(|_| ()).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_second_filename_adds_to_the_first_as_in_fio() {
+    let workload = valid("[global]\nfilename=x\n[a]\nfilename=y\n[b]\n");
+    assert_eq!(workload.files, ["x", "y"]);
+    assert_eq!(workload.processes.iter().map(|process| process.files.len()).collect::<Vec<_>>(), [2, 1]);
+    let expected = "[a] filename is given more than once: as in fio, the job uses all 2 names.";
+    assert!(workload.notices.iter().any(|notice| notice == expected), "{:?}", workload.notices);
+}
+
+#[test]
+fn an_engine_that_is_not_supported_is_the_reason_and_not_its_options() {
+    let refused = |text: &str| Workload::parse(text, "jobs.fio", &Environment::empty()).unwrap_err().to_string();
+    let error = refused("[a]\nnfs_url=nfs://x\nioengine=nfs\n");
+    assert!(error.starts_with("jobs.fio:3: [a] ioengine: the engine \"nfs\" is not supported: the server"), "{error}");
+    let error = refused("[a]\nioengine=mmap\n");
+    assert!(error.ends_with("(use psync without direct=1, which goes through the page cache, too)"), "{error}");
+}
+
+#[test]
+fn threads_that_submit_give_a_synchronous_engine_a_depth_and_are_told_of() {
+    let workload =
+        valid("[a]\nfilename=x\ndirect=1\niodepth=8\nio_submit_mode=offload\n[b]\nfilename=x\ndirect=1\niodepth=8\n");
+    assert_eq!([workload.processes[0].iodepth, workload.processes[1].iodepth], [8, 1]);
+    assert!(workload.notices.iter().any(|notice| notice.contains("the threads of the pool are not simulated")));
 }

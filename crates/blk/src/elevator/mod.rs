@@ -105,6 +105,12 @@ impl<Sh: Sharing> Elevator<Sh> {
         with_scheduler!(self, s => s.needs().single_dispatch, kyber _kyber => false, none => false)
     }
 
+    /// Whether it wants no write-back throttling.
+    #[must_use]
+    pub fn disables_wbt(&self) -> bool {
+        with_scheduler!(self, s => s.needs().disables_wbt, kyber _kyber => false, none => false)
+    }
+
     /// The smallest shallow depth it will ask for.
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {

@@ -167,6 +167,8 @@ pub struct Needs {
     pub min_shallow: Option<u32>,
     /// Whether "run all" may run a single hardware queue, because any of them is given any request.
     pub single_dispatch: bool,
+    /// Whether it holds write-back up itself, so that the queue should not (`queue/wbt_lat_usec`).
+    pub disables_wbt: bool,
 }
 
 impl Default for Needs {
@@ -178,6 +180,7 @@ impl Default for Needs {
             depth_by_context: false,
             min_shallow: None,
             single_dispatch: true,
+            disables_wbt: false,
         }
     }
 }

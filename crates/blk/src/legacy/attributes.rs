@@ -19,6 +19,10 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             "scheduler" => return Ok(self.show_scheduler()),
             "nr_requests" => self.nr_requests().to_string(),
             "rq_affinity" => (self.affinity as u8).to_string(),
+            "wbt_lat_usec" if !self.generation.wbt => return Err(AttributeError::Unknown),
+            // It is off by default on this front, and on is not built.
+            "wbt_lat_usec" if self.has_wbt_file => "0".into(),
+            "wbt_lat_usec" => return Err(AttributeError::Invalid),
             "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.tunable(tunable)?.to_string(),
@@ -47,6 +51,9 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 set.map_err(|_| AttributeError::Invalid)?;
             }
             "rq_affinity" => self.affinity = Affinity::numbered(number(text)?).unwrap_or(self.affinity),
+            "wbt_lat_usec" if !self.generation.wbt => return Err(AttributeError::Unknown),
+            "wbt_lat_usec" if text.trim() == "0" => self.has_wbt_file = true,
+            "wbt_lat_usec" => return Err(AttributeError::Invalid),
             "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,

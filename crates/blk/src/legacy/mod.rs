@@ -131,6 +131,8 @@ pub struct LegacyQueue<Sh: Sharing> {
     config: LegacyConfig,
     timeouts: Timeouts<Sh>,
     affinity: Affinity,
+    /// Somebody has switched write-back throttling off, which is not there before that.
+    has_wbt_file: bool,
     locked: Sh::Lock<Locked>,
 }
 
@@ -200,6 +202,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             config: config.clone(),
             timeouts: Timeouts::new(),
             affinity: Affinity::default(),
+            has_wbt_file: false,
             locked: Sh::Lock::new(Locked {
                 elevator,
                 thresholds: Thresholds::new(config.nr_requests),

@@ -28,6 +28,15 @@ pub enum CompletionPlace {
     Redirected(CpuId),
 }
 
+impl CompletionPlace {
+    /// The CPU that it runs on.
+    #[inline]
+    #[must_use]
+    pub fn cpu(self, interrupted: CpuId) -> CpuId {
+        if let CompletionPlace::Redirected(cpu) = self { cpu } else { interrupted }
+    }
+}
+
 impl Affinity {
     /// What a number means that is written to the file; most mean nothing.
     pub(crate) fn numbered(number: u32) -> Option<Affinity> {

@@ -19,6 +19,7 @@ impl<Sh: Sharing> Queue<Sh> {
             "nr_requests" => self.nr_requests().to_string(),
             "rq_affinity" => (self.affinity as u8).to_string(),
             "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
+            "wbt_lat_usec" => self.wbt_lat_usec()?,
             "io_poll" => u8::from(self.config.poll_queues > 0).to_string(),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.elevator.tunable(tunable)?.to_string(),
@@ -58,6 +59,7 @@ impl<Sh: Sharing> Queue<Sh> {
             "nr_requests" => self.set_nr_requests(number(text)?)?,
             "rq_affinity" => self.affinity = Affinity::numbered(number(text)?).unwrap_or(self.affinity),
             "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
+            "wbt_lat_usec" => self.set_wbt_lat_usec(text, effects)?,
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {

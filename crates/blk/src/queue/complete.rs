@@ -32,6 +32,7 @@ impl<Sh: Sharing> Queue<Sh> {
     pub(super) fn end<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
         cx.effects.end(&mut rq.bios, status);
+        self.watch_end(cx, &mut rq);
         self.release(cx, rq);
     }
 
@@ -48,8 +49,9 @@ impl<Sh: Sharing> Queue<Sh> {
     #[cold]
     fn free_absorbed<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
         let mut freed = std::mem::take(&mut cx.effects.freed);
-        for rq in freed.drain(..) {
+        for mut rq in freed.drain(..) {
             cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
+            self.no_longer_counts(cx, &mut rq);
             self.release(cx, rq);
         }
         cx.effects.freed = freed;

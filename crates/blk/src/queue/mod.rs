@@ -3,7 +3,7 @@
 //! The files in the order of the way: `submit` (split, merge, allocate), `unplug`, `insert`, `run` (which
 //! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`; beside it `flush`, the sequence of
 //! what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
-//! in front, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
+//! in front, `wbt`, who has to wait behind it, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
 //! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
 //! `step` touches at most one lock and never blocks. What must wait is parked and comes back through an
@@ -24,6 +24,7 @@ mod send;
 mod submit;
 mod timeout;
 mod unplug;
+mod wbt;
 
 #[cfg(test)]
 mod tests;
@@ -53,7 +54,9 @@ use crate::tags::{TagLayout, TagSet, TagUser, Tags};
 use crate::time::Now;
 use crate::timeouts::Timeouts;
 use crate::tunables::StoreError;
+use crate::wbt::Throttle;
 use freeze::Gate;
+use wbt::Wbt;
 
 /// What every call on the way of a request takes.
 pub struct Cx<'a, D, P> {
@@ -156,6 +159,7 @@ pub struct Queue<Sh: Sharing> {
     quiesced: Sh::Word,
     affinity: Affinity,
     timeouts: Timeouts<Sh>,
+    wbt: Wbt<Sh>,
 }
 
 impl QueueConfig {
@@ -328,7 +332,7 @@ impl<Sh: Sharing> Queue<Sh> {
         let scheduler_maps = if elevator.is_none() { 0 } else { spaces };
         let scheduler_map =
             |_| Tags::new(nr_requests, usize::from(config.cpus), generation.shallow, elevator.min_shallow());
-        Ok(Queue {
+        let queue = Queue {
             config: config.clone(),
             gate: Gate::new(config.cpus),
             generation,
@@ -348,8 +352,11 @@ impl<Sh: Sharing> Queue<Sh> {
             quiesced: Sh::Word::new(0),
             affinity: Affinity::default(),
             timeouts: Timeouts::new(),
+            wbt: Wbt::new(Throttle::new(config.queue_depth)),
             elevator,
-        })
+        };
+        queue.wbt_follows_scheduler();
+        Ok(queue)
     }
 
     /// The kernel whose behaviour the queue has.

@@ -139,6 +139,8 @@ impl<Sh: Sharing> Queue<Sh> {
         self.quiesced = old.quiesced;
         self.affinity = old.affinity;
         self.timeouts = old.timeouts;
+        self.wbt = old.wbt;
+        self.wbt_follows_scheduler();
         Ok(())
     }
 }

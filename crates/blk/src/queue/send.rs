@@ -49,6 +49,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 break;
             }
             self.timeouts.start(cx.now.at, &mut rq, cx.effects);
+            self.watch_issue(cx.now.at, &rq);
             rq.marks.clear(Marks::HAS_BUDGET);
             cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
             match cx.driver.queue_rq(cx.now, rq, list.is_empty()) {

@@ -2,7 +2,7 @@
 
 use super::run::HctxRun;
 use super::unplug::PlugFlush;
-use super::{Cx, Queue, Step};
+use super::{Cx, Queue, Step, wbt};
 use crate::bio::{Bio, BioFlags, Status, is_flush_type};
 use crate::check::{Checked, check};
 use crate::driver::Driver;
@@ -17,13 +17,14 @@ use crate::sharing::Sharing;
 use crate::split;
 use crate::tags::{Depth, Sleeper, Tags};
 use crate::time::Now;
+use crate::wbt::Kind;
 
 /// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it
 /// again for the next bio.
 #[derive(Debug)]
 pub struct Submission {
-    stage: Stage,
-    waiter: Waiter,
+    pub(super) stage: Stage,
+    pub(super) waiter: Waiter,
     /// The part that is under way, until a request has it.
     bio: Option<Bio>,
     /// What was cut off behind it.
@@ -38,16 +39,26 @@ pub struct Submission {
     is_inside: bool,
     /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
     slept: Option<(HctxId, u8)>,
+    /// What the request of this part will be marked with from its beginning.
+    pub(super) marks: Marks,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+pub(super) enum Stage {
     /// Announce.
     Enter,
     /// Split.
     Split,
     /// Look for a request to join.
     Merge,
+    /// Be counted as write-back.
+    Throttle,
+    /// Flush the plug before waiting for other write-back to end.
+    FlushToWait,
+    /// Join those who wait for that.
+    Wait,
+    /// Woken, or asked to go on for another reason.
+    Waiting,
     /// Take a tag.
     Allocate,
     /// Run the hardware queue, which may free a tag, and try again.
@@ -71,7 +82,8 @@ enum Stage {
 pub enum Submitted {
     /// Every part is on its way.
     Done,
-    /// It sleeps for a tag: an [`Effect::Wake`](crate::Effect::Wake) with its waiter will come, then go on with it.
+    /// It sleeps for a tag, or until less write-back is in flight: an [`Effect::Wake`](crate::Effect::Wake) with its waiter
+    /// will come, then go on with it.
     Parked,
 }
 
@@ -89,6 +101,7 @@ impl Submission {
             flush: PlugFlush::default(),
             is_inside: false,
             slept: None,
+            marks: Marks::NONE,
         }
     }
 
@@ -105,6 +118,7 @@ impl Submission {
     pub fn begin(&mut self, bio: Bio) {
         debug_assert!(self.bio.is_none() && self.rq.is_none() && self.remainder.is_none());
         self.stage = Stage::Enter;
+        self.marks = Marks::NONE;
         self.bio = Some(bio);
     }
 
@@ -116,6 +130,12 @@ impl Submission {
         }
         self.stage = Stage::Next;
         self.bio.take()
+    }
+
+    /// As what the bio under way is throttled, if it may be.
+    pub(super) fn throttled_as(&self) -> Option<(Kind, BioFlags)> {
+        let bio = self.bio.as_ref()?;
+        Some((Kind::of(bio.op, bio.flags)?, bio.flags))
     }
 }
 
@@ -167,10 +187,24 @@ impl<Sh: Sharing> Queue<Sh> {
             }
             Stage::Split => self.enter(cx, submission),
             Stage::Merge => self.try_merge(cx, submission, plug),
+            Stage::Throttle => self.throttle(cx, submission, plug),
+            Stage::FlushToWait => match submission.flush.step(self, cx) {
+                Step::More => Stage::FlushToWait,
+                Step::Done => Stage::Wait,
+            },
+            Stage::Wait => match self.wait_in_line(cx, submission, plug) {
+                Some(stage) => stage,
+                None => {
+                    submission.stage = Stage::Waiting;
+                    return SubmitStep::Parked;
+                }
+            },
+            Stage::Waiting => return self.woken_in_line(cx, submission),
             Stage::Allocate => {
                 if self.allocate(cx, submission, plug.as_deref_mut()) {
                     self.add_to_plug_or_place(cx, submission, plug)
                 } else if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
+                    self.forget_admission(cx, submission);
                     self.end_bio(cx, submission, Status::Again)
                 } else if let hctx = self.hctx_of_submission(cx.cpu, submission)
                     && self.has_pending(hctx)
@@ -178,7 +212,7 @@ impl<Sh: Sharing> Queue<Sh> {
                     submission.run.start(hctx);
                     Stage::RunForTag
                 } else {
-                    self.before_sleep(cx, submission, plug)
+                    self.before_sleep(cx, submission, plug, Stage::FlushToSleep, Stage::Sleep)
                 }
             }
             Stage::RunForTag => {
@@ -187,7 +221,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 } else if self.allocate(cx, submission, plug.as_deref_mut()) {
                     self.add_to_plug_or_place(cx, submission, plug)
                 } else {
-                    self.before_sleep(cx, submission, plug)
+                    self.before_sleep(cx, submission, plug, Stage::FlushToSleep, Stage::Sleep)
                 }
             }
             Stage::FlushToSleep => match submission.flush.step(self, cx) {
@@ -258,19 +292,21 @@ impl<Sh: Sharing> Queue<Sh> {
         if self.gate.wait(submission.waiter) { SubmitStep::Parked } else { SubmitStep::More }
     }
 
-    /// A task that sleeps must not keep others waiting for what it has plugged.
-    fn before_sleep<D: Driver, P: Probe>(
+    /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first.
+    pub(super) fn before_sleep<D: Driver, P: Probe>(
         &self,
         cx: &mut Cx<'_, D, P>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
+        flush: Stage,
+        sleep: Stage,
     ) -> Stage {
         match plug {
             Some(plug) if !plug.is_empty() => {
                 submission.flush = PlugFlush::before_sleep(cx, plug);
-                Stage::FlushToSleep
+                flush
             }
-            _ => Stage::Sleep,
+            _ => sleep,
         }
     }
 
@@ -307,12 +343,12 @@ impl<Sh: Sharing> Queue<Sh> {
         }
         match &submission.bio {
             Some(bio) if self.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
-            _ => Stage::Allocate,
+            bio => wbt::stage_after_merging(bio.as_ref()),
         }
     }
 
     /// Ends a bio that does not go on.
-    fn end_bio<D: Driver, P: Probe>(
+    pub(super) fn end_bio<D: Driver, P: Probe>(
         &self,
         cx: &mut Cx<'_, D, P>,
         submission: &mut Submission,
@@ -353,7 +389,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 report(cx, edge);
                 Stage::Next
             }
-            None => Stage::Allocate,
+            None => wbt::stage_after_merging(submission.bio.as_ref()),
         }
     }
 
@@ -409,8 +445,9 @@ impl<Sh: Sharing> Queue<Sh> {
         rq.found(bio, now.at);
         rq.ctx = cx.cpu;
         rq.hctx = hctx;
+        // Written as a whole: a processor that reads back what it has just written in parts has to wait.
+        rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
         if uses_elevator {
-            rq.marks.set(Marks::USES_ELEVATOR);
             self.elevator.prepare(now, &rq, &mut cx.effects.calls);
             cx.effects.take_calls();
         } else if self.elevator.is_none() {
@@ -492,7 +529,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
 /// What a step of a submission leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SubmitStep {
+pub(super) enum SubmitStep {
     More,
     Parked,
     Done,

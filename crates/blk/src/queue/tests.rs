@@ -16,6 +16,7 @@ mod statistics;
 mod tagging;
 mod timeouts;
 mod types;
+mod wbt;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -147,6 +148,8 @@ struct Bench {
     plug: Option<Plug>,
     parked: BTreeMap<u32, Submission>,
     ended: Vec<(u64, Status)>,
+    /// When the window of write-back throttling that was asked for ends.
+    window: Option<Instant>,
 }
 
 fn config(kernel: Kernel) -> QueueConfig {
@@ -183,7 +186,11 @@ impl Bench {
         Bench::around(Queue::new(config, scheduler).expect("a valid configuration"))
     }
 
+    /// Write-back throttling, which has tests of its own, is switched off.
     fn around(queue: Queue<Local>) -> Self {
+        if queue.generation().wbt {
+            queue.set_wbt_lat_usec("0", &mut Effects::new()).expect("0 is a target");
+        }
         Bench {
             queue,
             driver: Script::default(),
@@ -195,6 +202,7 @@ impl Bench {
             plug: None,
             parked: BTreeMap::new(),
             ended: Vec::new(),
+            window: None,
         }
     }
 
@@ -288,7 +296,7 @@ impl Bench {
                 Effect::KickRequeue => "kick".into(),
                 Effect::SetTimer(_) => "set timer".into(),
                 Effect::CancelTimer => "cancel timer".into(),
-                Effect::SetTimeout(_) => continue,
+                Effect::SetTimeout(_) | Effect::SetWindow(_) => continue,
             });
         }
         out
@@ -321,6 +329,7 @@ impl Bench {
             }
             Effect::KickRequeue => self.call(|queue, cx, _| queue.kick_requeue(cx)),
             Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Effect::SetWindow(at) => self.window = Some(at),
             Effect::SetTimer(_) | Effect::CancelTimer | Effect::SetTimeout(_) => {}
         }
     }

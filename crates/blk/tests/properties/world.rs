@@ -28,6 +28,13 @@ struct Task {
 
 const TASKS: usize = 8;
 
+/// The most write-back that is ever let through: of normal and of swap 16, or 3/4 of the tags, or 2 for a single tag; of
+/// discards a quarter of that (`block-layer.md` 26.3).
+fn wbt_max(queue_depth: u32) -> u32 {
+    let max = if queue_depth == 1 { 2 } else { queue_depth.min(16).max(queue_depth * 3 / 4) };
+    2 * max + max.div_ceil(4)
+}
+
 pub struct World {
     pub habits: Habits,
     pub config: QueueConfig,
@@ -41,11 +48,14 @@ pub struct World {
     delayed: BTreeSet<HctxId>,
     timer: Option<Instant>,
     scan: Option<Instant>,
+    window: Option<Instant>,
     /// A write that waits, and when to look at it if a completion is not the moment.
     change: Option<(Change, Option<Instant>)>,
     tasks: Vec<Task>,
     random: Random,
     now: Instant,
+    /// The most write-back that may be in flight, of all kinds together.
+    wbt_max: u32,
     /// Sectors that have not ended, of each process.
     busy: [u64; TASKS],
     /// Sectors of each bio that have not ended, by its owner number; an empty one counts as one.
@@ -105,9 +115,11 @@ impl World {
             delayed: BTreeSet::new(),
             timer: None,
             scan: None,
+            window: None,
             change: None,
             random,
             now: Instant::ZERO,
+            wbt_max: wbt_max(config.queue_depth),
             busy: [0; TASKS],
             outstanding: Vec::new(),
             next_sector: 0,
@@ -170,6 +182,7 @@ impl World {
             12 => self.later(),
             13 if self.random.one_in(3) => self.give_back(),
             14 => self.now += Nanos::from_micros(self.random.below(20_000)),
+            17 if self.habits.buffered => self.dirty(),
             15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
             16 if is_free && self.tasks[number].plug.is_none() && self.random.one_in(3) => {
                 let now = self.moment();
@@ -178,6 +191,12 @@ impl World {
             _ => self.complete_one(),
         }
         self.carry_out();
+    }
+
+    /// Writers are held up because too much is dirty, or go on.
+    fn dirty(&mut self) {
+        let is_held_up = self.random.one_in(2);
+        self.front.set_dirty_throttled(self.now, is_held_up);
     }
 
     fn go_on(&mut self, number: usize) {
@@ -201,12 +220,15 @@ impl World {
     /// Somebody writes a file of `queue/`.
     fn administer(&mut self) {
         let schedulers: &[&str] = if self.front.is_legacy() { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
-        let (file, text) = match self.random.below(8) {
+        let (file, text) = match self.random.below(9) {
             0..3 => ("scheduler".to_owned(), self.random.of(schedulers).to_owned()),
             3 => ("nr_requests".to_owned(), self.random.below(40).to_string()),
             4 => ("nomerges".to_owned(), self.random.below(3).to_string()),
             5 => ("write_cache".to_owned(), self.random.of(&["write back", "write through"]).to_owned()),
-            6 => ("rotational".to_owned(), self.random.below(2).to_string()),
+            6 if !self.front.is_legacy() => {
+                ("wbt_lat_usec".to_owned(), self.random.of(&["-1", "0", "50", "100000"]).to_owned())
+            }
+            7 => ("rotational".to_owned(), self.random.below(2).to_string()),
             _ => {
                 let tunables = self.front.tunables();
                 if tunables.is_empty() {
@@ -289,6 +311,11 @@ impl World {
             let cpu = self.some_cpu();
             self.call(cpu, |front, cx| front.scan_timeouts(cx));
         }
+        if self.window.is_some_and(|at| at <= self.now) {
+            self.window = None;
+            let cpu = self.some_cpu();
+            self.call(cpu, |front, cx| front.window_ended(cx));
+        }
         for hctx in std::mem::take(&mut self.delayed) {
             self.run(hctx);
         }
@@ -339,6 +366,10 @@ impl World {
                 Effect::SetTimer(at) => self.timer = Some(at),
                 Effect::CancelTimer => self.timer = None,
                 Effect::SetTimeout(at) => self.scan = Some(at),
+                Effect::SetWindow(at) => {
+                    assert!(self.window.is_none(), "there is one window at a time");
+                    self.window = Some(at);
+                }
             }
         }
         self.check();
@@ -350,7 +381,15 @@ impl World {
         let spaces = if self.config.host_wide_tags { 1 } else { u32::from(self.front.hw_queues()) };
         let in_use = self.front.driver_tags_in_use();
         assert!(in_use <= self.config.queue_depth * spaces);
-        let Front::Legacy(queue) = &self.front else { return };
+        let queue = match &self.front {
+            Front::Legacy(queue) => queue,
+            Front::Mq(queue) => {
+                // (Whoever is let go because throttling is switched off is beyond all limits.)
+                let throttled = queue.throttled_in_flight();
+                assert!(throttled <= self.wbt_max || self.habits.administered, "{throttled} throttled writes");
+                return;
+            }
+        };
         let at_device = self.device.in_flight.len() as u32;
         assert_eq!((queue.in_flight(), in_use), (at_device, at_device));
         if self.tagging != Tagging::Driver && self.config.queue_depth >= 4 {
@@ -397,6 +436,9 @@ impl World {
     pub fn check_end(&self) {
         assert_eq!(self.front.requests_in_use(), 0, "requests are stuck");
         assert_eq!(self.front.driver_tags_in_use(), 0, "driver tags are stuck");
+        if let Front::Mq(queue) = &self.front {
+            assert_eq!(queue.throttled_in_flight(), 0, "what has ended no longer counts");
+        }
         assert!(self.outstanding.iter().all(|&sectors| sectors == 0), "every bio has ended");
         let events = &self.probe.0;
         assert_eq!(events.issued, events.completed + events.returned);

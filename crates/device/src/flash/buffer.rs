@@ -1,5 +1,5 @@
-//! The write buffer and its way to the flash: data is collected until it fills a program, and leaves the buffer when the
-//! program is done.
+//! The write buffer and its way to the flash: data is collected until it fills a program, or is dealt to dies in units, and
+//! leaves the buffer when its program is done.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,6 +8,8 @@ use hoistway_blk::{Instant, Nanos, SECTOR_BYTES};
 
 use super::dies::Dies;
 use super::parameters::{FlashParameters, SlcCacheParameters};
+use super::pause::Pause;
+use super::stripes::Stripes;
 use super::translation::Translation;
 use crate::model::Command;
 use crate::random::{Random, UniformTime, from_ms, from_us};
@@ -15,18 +17,22 @@ use crate::streams::Streams;
 
 #[derive(Clone, Debug)]
 pub(super) struct Drain {
-    /// Bytes that the buffer still takes.
-    room: u64,
+    /// Size of the buffer.
+    buffer_bytes: u64,
     /// Bytes in it that are in no program yet.
     collected: u64,
     /// How many of those were written at random.
     collected_random: u64,
     program_bytes: u64,
+    /// What waits for the die that it was dealt to. Without it, any die takes what is next.
+    stripes: Option<Stripes>,
     program: UniformTime,
     /// Programs under way, the first to end first.
     programs: BinaryHeap<Reverse<Program>>,
     /// Bytes that have ever been put into the buffer.
     put: u64,
+    /// How many of those have come into the flash.
+    programmed: u64,
     /// So many of them are to be programmed even if they fill no program.
     forced: u64,
     streams: Streams,
@@ -70,17 +76,6 @@ struct Slc {
 }
 
 #[derive(Clone, Debug)]
-struct Pause {
-    /// Bytes between two pauses; drawn as times are.
-    after: UniformTime,
-    command_bytes: u64,
-    /// Bytes until the next pause.
-    left: u64,
-    lasts: UniformTime,
-    until: Instant,
-}
-
-#[derive(Clone, Debug)]
 struct Stall {
     bytes: UniformTime,
     left: u64,
@@ -109,24 +104,17 @@ impl Drain {
             let bytes = UniformTime::around(Nanos((stall.every_gb * 1e9) as u64), 50.0);
             Stall { bytes, left: bytes.draw(random).0, lasts: from_ms(stall.lasts_ms) }
         });
-        let pause = parameters.drain_pause.as_ref().map(|pause| {
-            let after = UniformTime::around(Nanos((pause.after_mb * 1e6) as u64), pause.after_jitter_percent);
-            Pause {
-                after,
-                command_bytes: (pause.command_kib * 1024.0) as u64,
-                left: after.draw(random).0,
-                lasts: UniformTime::around(from_ms(pause.lasts_ms), pause.jitter_percent),
-                until: Instant::ZERO,
-            }
-        });
+        let pause = parameters.drain_pause.as_ref().map(|pause| Pause::new(pause, random));
         Drain {
-            room: u64::from(parameters.buffer_kib) * 1024,
+            buffer_bytes: u64::from(parameters.buffer_kib) * 1024,
             collected: 0,
             collected_random: 0,
             program_bytes: u64::from(parameters.program_kib) * 1024,
+            stripes: Stripes::new(parameters),
             program: around(parameters.program_us),
             programs: BinaryHeap::new(),
             put: 0,
+            programmed: 0,
             forced: 0,
             streams: Streams::default(),
             amplification,
@@ -136,19 +124,45 @@ impl Drain {
         }
     }
 
+    /// Bytes that the buffer still takes.
     #[inline]
     pub(super) fn room(&self) -> u64 {
-        self.room
+        (self.programmed + self.buffer_bytes).saturating_sub(self.put)
+    }
+
+    /// Bytes that have ever been put into the buffer.
+    #[inline]
+    pub(super) fn put_bytes(&self) -> u64 {
+        self.put
+    }
+
+    /// Whether everything up to there is in the flash but for as much as the buffer holds.
+    #[inline]
+    pub(super) fn holds(&self, put: u64) -> bool {
+        put <= self.programmed + self.buffer_bytes
+    }
+
+    /// Whether a write waits for the die that it was dealt to.
+    #[inline]
+    pub(super) fn is_awaited(&self) -> bool {
+        self.stripes.as_ref().is_some_and(Stripes::is_awaited)
+    }
+
+    /// What is dealt to dies.
+    #[inline]
+    pub(super) fn stripes(&mut self) -> Option<&mut Stripes> {
+        self.stripes.as_mut()
     }
 
     /// Counts a write that the drive has fetched. Answers whether it is part of no sequential stream.
     #[inline]
     pub(super) fn count(&mut self, command: &Command) -> bool {
         if let Some(pause) = &mut self.pause {
-            let bytes = pause.command_bytes + u64::from(command.sectors) * SECTOR_BYTES;
-            pause.left = pause.left.saturating_sub(bytes);
+            pause.count(u64::from(command.sectors) * SECTOR_BYTES);
         }
         match &mut self.amplification {
+            // Where data is dealt to dies, it says which writes may be acknowledged early.
+            Amplification::None if self.stripes.is_some() => !self.streams.continues(command.sector, command.sectors),
             Amplification::None => false,
             Amplification::OfRandom(_) => !self.streams.continues(command.sector, command.sectors),
             Amplification::Mapped(translation) => {
@@ -170,10 +184,9 @@ impl Drain {
         Some(stall.lasts)
     }
 
-    /// Puts data into the buffer; it must have room.
+    /// Puts data into the buffer. It must have room, unless data is dealt to dies.
     #[inline]
     pub(super) fn put(&mut self, bytes: u64, is_random: bool) {
-        self.room -= bytes;
         self.put += bytes;
         self.collected += bytes;
         if is_random {
@@ -181,38 +194,75 @@ impl Drain {
         }
     }
 
+    /// Puts in a write that is acknowledged when it is in the flash, and deals it to dies.
+    pub(super) fn put_through(&mut self, tag: u32, bytes: u64, is_random: bool, dies: &Dies, random: &mut Random) {
+        let from = self.put;
+        self.put(bytes, is_random);
+        if let Some(stripes) = &mut self.stripes {
+            stripes.deal_through(tag, bytes, from, dies, random);
+        }
+    }
+
     /// Begins the programs that are due and can begin.
     #[inline]
     pub(super) fn start_programs(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) {
+        if self.stripes.is_some() {
+            self.deal(dies, random);
+        }
         while self.is_due() && self.start_program(at, dies, random) {}
+    }
+
+    /// Deals to dies what fills units, and what is to be programmed even if it does not.
+    fn deal(&mut self, dies: &Dies, random: &mut Random) {
+        let Some(stripes) = &mut self.stripes else { return };
+        let mut left = self.collected - stripes.bytes();
+        while left >= stripes.unit_bytes() || (left > 0 && self.put - left < self.forced) {
+            let bytes = left.min(stripes.unit_bytes());
+            stripes.deal(bytes, self.put - left, dies, random);
+            left -= bytes;
+        }
     }
 
     /// Whether there is a program to begin.
     #[inline]
     fn is_due(&self) -> bool {
-        self.collected >= self.program_bytes || self.put - self.collected < self.forced
+        match &self.stripes {
+            Some(stripes) => stripes.bytes() > 0,
+            None => self.collected >= self.program_bytes || self.put - self.collected < self.forced,
+        }
     }
 
     /// Begins a program, if one can begin.
     fn start_program(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> bool {
-        if let Some(pause) = &mut self.pause {
-            if pause.until > at {
-                return false;
-            }
-            if pause.left == 0 {
-                pause.left = pause.after.draw(random).0;
-                pause.until = at + pause.lasts.draw(random);
-                return false;
-            }
+        if self.pause.as_mut().is_some_and(|pause| pause.is_on(at, random)) {
+            return false;
         }
+        let begun =
+            if self.stripes.is_some() { self.start_batch(at, dies, random) } else { self.start_next(at, dies, random) };
+        let Some(program) = begun else { return false };
+        self.collected_random -= self.random_share(program.bytes);
+        self.collected -= program.bytes;
+        self.programs.push(Reverse(program));
+        true
+    }
+
+    /// What is next goes to any die.
+    #[inline]
+    fn start_next(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<Program> {
         let bytes = self.collected.min(self.program_bytes);
         let time = self.program_time(at, bytes, random);
-        let Some((die, ends)) = dies.program(at, time, random) else { return false };
-        let (suspended, from) = (dies.suspended(die), self.put - self.collected);
-        self.collected_random -= self.random_share(bytes);
-        self.collected -= bytes;
-        self.programs.push(Reverse(Program { ends, die, suspended, bytes, from }));
-        true
+        let (die, ends) = dies.program(at, time, random)?;
+        Some(Program { ends, die, suspended: dies.suspended(die), bytes, from: self.put - self.collected })
+    }
+
+    /// What waits for a die goes there.
+    fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<Program> {
+        let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, dies)?;
+        let time = self.program_time(at, batch.bytes, random);
+        let ends = dies.program_on(batch.die, at, time);
+        self.stripes.as_mut()?.begin(&batch, ends);
+        let suspended = dies.suspended(batch.die);
+        Some(Program { ends, die: batch.die, suspended, bytes: batch.bytes, from: batch.from })
     }
 
     /// How much of the next program's bytes was written at random, if it is mixed evenly.
@@ -251,8 +301,12 @@ impl Drain {
             return ends;
         }
         // It waits for the end of a pause or for an idle die.
-        let paused = self.pause.as_ref().map_or(Instant::ZERO, |pause| pause.until);
-        let begins = paused.max(dies.next_start());
+        let paused = self.pause.as_ref().map_or(Instant::ZERO, Pause::until);
+        let free = match &self.stripes {
+            Some(stripes) => stripes.next_start().unwrap_or_default(),
+            None => dies.next_start(),
+        };
+        let begins = paused.max(free);
         Some(ends.map_or(begins, |ends| ends.min(begins)))
     }
 
@@ -269,7 +323,7 @@ impl Drain {
                 self.programs.push(Reverse(program));
                 continue;
             }
-            self.room += program.bytes;
+            self.programmed += program.bytes;
         }
         self.start_programs(at, dies, random);
     }
@@ -283,6 +337,10 @@ impl Drain {
 
     /// Whether everything up to there is in the flash.
     pub(super) fn is_past(&self, put: u64) -> bool {
-        self.put - self.collected >= put && self.programs.iter().all(|Reverse(program)| program.from >= put)
+        let (dealt, is_dealt_past) =
+            self.stripes.as_ref().map_or((0, true), |stripes| (stripes.bytes(), stripes.is_past(put)));
+        self.put - self.collected + dealt >= put
+            && is_dealt_past
+            && self.programs.iter().all(|Reverse(program)| program.from >= put)
     }
 }

@@ -39,13 +39,13 @@ impl Dies {
 
     /// Reads a piece, which lies on a die that its number decides. Answers when it is there.
     #[inline]
-    pub(super) fn read(&mut self, piece: u64, at: Instant, random: &mut Random) -> Instant {
+    pub(super) fn read(&mut self, piece: u64, at: Instant, longer: Nanos, random: &mut Random) -> Instant {
         // Fibonacci hashing: neighbours lie on different dies, and no stride finds one die only.
         let hash = (piece ^ (piece >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
         let number = (mixed * self.dies.len() as u64) >> 32;
         let die = &mut self.dies[number as usize];
-        let read = self.read.draw(random);
+        let read = self.read.draw(random) + longer;
         let Some(suspend) = self.suspend else {
             die.free = die.free.max(at) + read;
             return die.free;
@@ -68,11 +68,24 @@ impl Dies {
     pub(super) fn program(&mut self, at: Instant, time: Nanos, random: &mut Random) -> Option<(u32, Instant)> {
         let number = match self.placement {
             Placement::AnyDie => random.below(self.dies.len() as u64) as usize,
-            Placement::IdleDie => self.idle_die(at, random)?,
+            // What is dealt to dies has its own: `program_on`.
+            Placement::IdleDie | Placement::Striped => self.idle_die(at, random)?,
         };
         let die = &mut self.dies[number];
         die.free = die.free.max(at) + time;
         Some((number as u32, die.free))
+    }
+
+    /// Gives a program to this die at `at`. Answers when it will be done.
+    pub(super) fn program_on(&mut self, die: u32, at: Instant, time: Nanos) -> Instant {
+        let die = &mut self.dies[die as usize];
+        die.free = die.free.max(at) + time;
+        die.free
+    }
+
+    /// When this die will have done everything that it was given.
+    pub(super) fn free(&self, die: u32) -> Instant {
+        self.dies[die as usize].free
     }
 
     /// One of the dies that are idle at `at`.

@@ -3,13 +3,14 @@
 //! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands; the rest waits there.
 //! 2. **Front end**: one serial stage that every command passes, for as long as its data takes.
 //! 3. **Reads** are split into pieces and wait at the dies that hold them.
-//! 4. **Write buffer** ([`buffer`]): a write is acknowledged when it is in; a full buffer makes writes wait, first come,
-//!    first served. Waiting writes keep their place among the commands that the drive works on.
+//! 4. **Write buffer** ([`writes`], [`buffer`]): a write is acknowledged when it is in; a full buffer makes writes wait,
+//!    first come, first served. Waiting writes keep their place among the commands that the drive works on.
 //! 5. **Dies**: the buffer is drained in programs. A die serves reads and programs first come, first served; a program
-//!    may be given to any die or only to an idle one, and a read may suspend it.
+//!    may be given to any die or only to an idle one, and a read may suspend it. Or data is dealt to dies as it comes
+//!    ([`stripes`]).
 //! 6. **Translation** ([`translation`]): a scaled page map with greedy garbage collection tells how much each page that
 //!    the host writes makes the drive write. Without it the amplification is a constant.
-//! 7. **Pauses**: the drain stops, or everything does, after so much was written.
+//! 7. **Pauses** ([`pause`]): the drain stops, or everything does, after so much was written.
 //!
 //! Time inside the drive runs ahead of the host's by the way of a command to it, so that a submission settles at once
 //! everything up to its arrival. What happens later without the host is one alarm, set only if somebody waits for it: a
@@ -21,7 +22,10 @@ mod arbiter;
 mod buffer;
 mod dies;
 mod parameters;
+mod pause;
+mod stripes;
 mod translation;
+mod writes;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -35,15 +39,13 @@ use arbiter::Arbiter;
 use buffer::Drain;
 use dies::Dies;
 pub use parameters::{
-    ArbitrationParameters, DrainPauseParameters, FlashParameters, Placement, SlcCacheParameters, StallParameters,
-    TranslationParameters,
+    ArbitrationParameters, DrainPauseParameters, FlashParameters, PauseTrainParameters, Placement, SlcCacheParameters,
+    StallParameters, StripingParameters, TranslationParameters,
 };
+use writes::{Unacknowledged, Waiting};
 
 /// Sectors whose transfer is part of [`FlashParameters::command_us`]: 4 KiB.
 const INCLUDED_SECTORS: u32 = 8;
-
-/// A write that comes through the front end within this time is taken to be there: an alarm saved.
-const SOON: Nanos = Nanos::from_micros(10);
 
 /// The model.
 #[derive(Clone, Debug)]
@@ -57,7 +59,7 @@ pub struct Flash {
     /// The same of a write.
     write_sector_fixed_ns: u64,
     acknowledge: Nanos,
-    large_read: Nanos,
+    large_piece: Nanos,
     piece_sectors: u64,
     flush: Nanos,
     discard: Nanos,
@@ -73,24 +75,16 @@ pub struct Flash {
     drain: Drain,
     /// Writes of which not all is in the buffer.
     waiting: VecDeque<Waiting>,
+    /// Where data is dealt to dies: writes of so many bytes and more are acknowledged when they are in the flash.
+    through_bytes: Option<u64>,
+    /// Writes that are dealt to dies, and too early to be acknowledged.
+    unacknowledged: VecDeque<Unacknowledged>,
     /// Flushes and writes with FUA that wait for programs.
     barriers: VecDeque<Barrier>,
     /// The alarm that counts; earlier ones are void.
     alarm: u32,
     alarm_at: Option<Instant>,
     random: Random,
-}
-
-/// A write of which not all is in the buffer.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    tag: u32,
-    fua: bool,
-    is_random: bool,
-    /// What is not yet in the buffer, bytes.
-    left: u64,
-    /// When its data has passed the front end.
-    ready: Instant,
 }
 
 /// A flush, or a write with FUA: ends when what was in the buffer when it came is in the flash.
@@ -119,7 +113,7 @@ impl Flash {
             read_sector_fixed_ns: sector_fixed_ns(parameters.read_mb_per_s),
             write_sector_fixed_ns: sector_fixed_ns(parameters.write_mb_per_s),
             acknowledge: from_us(parameters.acknowledge_us),
-            large_read: from_us(parameters.large_read_us),
+            large_piece: from_us(parameters.large_read_us),
             piece_sectors: u64::from(parameters.read_piece_kib) * 2,
             flush: from_us(parameters.flush_us),
             discard: from_us(parameters.discard_us),
@@ -131,6 +125,8 @@ impl Flash {
             dies: Dies::new(parameters),
             drain: Drain::new(parameters, capacity_pages, &mut random),
             waiting: VecDeque::new(),
+            through_bytes: parameters.striping.as_ref().map(|striping| u64::from(striping.write_through_kib) * 1024),
+            unacknowledged: VecDeque::new(),
             barriers: VecDeque::new(),
             alarm: 0,
             alarm_at: None,
@@ -195,11 +191,12 @@ impl Flash {
     fn read(&mut self, at: Instant, command: &Command) -> Instant {
         let (first, sectors) = (command.sector.0, u64::from(command.sectors.max(1)));
         let pieces = first / self.piece_sectors..=(first + sectors - 1) / self.piece_sectors;
+        let longer = if command.sectors > INCLUDED_SECTORS { self.large_piece } else { Nanos::ZERO };
         let mut done = at;
         for piece in pieces {
-            done = done.max(self.dies.read(piece, at, &mut self.random));
+            done = done.max(self.dies.read(piece, at, longer, &mut self.random));
         }
-        if command.sectors > INCLUDED_SECTORS { done + self.large_read } else { done }
+        done
     }
 
     /// A command leaves the drive at `at`.
@@ -210,44 +207,12 @@ impl Flash {
         }
     }
 
-    /// Puts into the buffer what has come and fits, and drains it.
-    fn fill_buffer(&mut self, at: Instant, schedule: &mut Schedule) {
-        let mut drained_at = at;
-        while let Some(write) = self.waiting.front_mut()
-            && write.ready <= at + SOON
-        {
-            drained_at = at.max(write.ready);
-            let fits = write.left.min(self.drain.room());
-            self.drain.put(fits, write.is_random);
-            write.left -= fits;
-            if write.left > 0 {
-                break;
-            }
-            let Waiting { tag, fua, ready, .. } = *write;
-            self.waiting.pop_front();
-            let at = at.max(ready);
-            if fua {
-                self.barrier(at, tag, schedule);
-            } else {
-                self.leave(at);
-                schedule.complete(at + self.acknowledge + self.outbound, tag);
-            }
-        }
-        self.drain.start_programs(drained_at, &mut self.dies, &mut self.random);
-    }
-
-    /// When a write for which the buffer has room comes through the front end.
-    #[inline]
-    fn next_ready(&self) -> Option<Instant> {
-        let write = self.waiting.front()?;
-        (self.drain.room() > 0 || write.left == 0).then_some(write.ready)
-    }
-
     /// A flush, or a write with FUA that is in the buffer. Where a power cut loses nothing the buffer is as good as
     /// flash.
     fn barrier(&mut self, at: Instant, tag: u32, schedule: &mut Schedule) {
         if self.shape.write_cache {
             let put = self.drain.force(at, &mut self.dies, &mut self.random);
+            self.end_through(schedule);
             if !self.drain.is_past(put) {
                 self.barriers.push_back(Barrier { tag, put });
                 return;
@@ -275,7 +240,7 @@ impl Flash {
         if let Some(at) = self.next_ready() {
             sooner(at);
         }
-        if (!self.waiting.is_empty() || !self.barriers.is_empty())
+        if (!self.waiting.is_empty() || !self.barriers.is_empty() || self.is_dealt_awaited())
             && let Some(at) = self.drain.next_event(&self.dies)
         {
             sooner(at);
@@ -369,8 +334,8 @@ mod tests {
     use super::*;
     use crate::preset::{Parameters, Preset};
 
-    /// Sends writes and a flush now and then. At the end of each flush the bytes that were acknowledged before it must be in
-    /// the flash.
+    /// Sends writes and a flush now and then. At the end of each flush the bytes that were in the buffer before it must be in
+    /// the flash: all that was acknowledged is among them.
     #[test]
     fn after_a_flush_everything_acknowledged_before_it_is_in_the_flash() {
         let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
@@ -380,7 +345,6 @@ mod tests {
         let mut schedule = Schedule::default();
         // Time, kind (0: submit, 1: alarm, 2: end), tag.
         let mut events = BinaryHeap::from([Reverse((Instant::ZERO, 0, 0_u32))]);
-        let mut acknowledged_bytes = 0;
         let mut before_flush = std::collections::BTreeMap::new();
         let mut flushes = 0;
         while let Some(Reverse((now, kind, tag))) = events.pop() {
@@ -390,7 +354,7 @@ mod tests {
                     let is_flush = tag % 50 == 49;
                     let (op, sectors) = if is_flush { (Op::Flush, 0) } else { (Op::Write, sectors) };
                     if is_flush {
-                        before_flush.insert(tag, acknowledged_bytes);
+                        before_flush.insert(tag, drive.drain.put_bytes());
                     }
                     let sector = Sector(random.below(1_000_000) * 8);
                     let command = Command { tag, queue: 0, op, sector, sectors, fua: false };
@@ -399,14 +363,12 @@ mod tests {
                 }
                 0 => {}
                 1 => drive.wake(now, tag, &mut schedule),
-                _ => match before_flush.remove(&tag) {
-                    Some(bytes) => {
+                _ => {
+                    if let Some(bytes) = before_flush.remove(&tag) {
                         flushes += 1;
-                        // Writes are acknowledged in the order in which they come into the buffer.
-                        assert!(drive.drain.is_past(bytes), "flush {tag}: {bytes} bytes");
+                        assert!(bytes > 0 && drive.drain.is_past(bytes), "flush {tag}: {bytes} bytes");
                     }
-                    None => acknowledged_bytes += u64::from(sectors) * SECTOR_BYTES,
-                },
+                }
             }
             events.extend(schedule.alarms.drain(..).map(|(at, alarm)| Reverse((at, 1, alarm))));
             events.extend(schedule.completions.drain(..).map(|end| Reverse((end.at, 2, end.tag))));

@@ -30,7 +30,7 @@ pub struct FlashParameters {
     pub read_jitter_percent: f64,
     /// A read is split into pieces of so many kibibytes (1024 bytes), each on a die of its own.
     pub read_piece_kib: u32,
-    /// What a read of more than 4 KiB takes longer, us.
+    /// How much longer a die needs for each piece of a read of more than 4 KiB, us.
     pub large_read_us: f64,
     /// Write buffer, kibibytes (1024 bytes).
     pub buffer_kib: u32,
@@ -56,6 +56,9 @@ pub struct FlashParameters {
     /// How submission queues take turns; without it, one command each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arbitration: Option<ArbitrationParameters>,
+    /// How data is dealt to dies as it comes; there if, and only if, the placement is `striped`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub striping: Option<StripingParameters>,
     /// A page map with garbage collection; without it, the amplification is a constant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<TranslationParameters>,
@@ -78,6 +81,21 @@ pub enum Placement {
     AnyDie,
     /// An idle one, at random; if there is none, the next that becomes idle. Reads that wait for a die go first.
     IdleDie,
+    /// That which the data was dealt to as it came in: see [`StripingParameters`].
+    Striped,
+}
+
+/// How data is dealt to dies: the `[flash.striping]` section. Each unit goes to a die at random and waits there if the die is
+/// busy; what waits for the same die is programmed together, up to [`FlashParameters::program_kib`]. That takes data of writes
+/// which wait for the buffer, too, so [`FlashParameters::buffer_kib`] is how much may be acknowledged before it is
+/// in the flash.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StripingParameters {
+    /// A unit, kibibytes (1024 bytes).
+    pub unit_kib: u32,
+    /// Random writes of so many kibibytes (1024 bytes) and more are acknowledged only when they are in the flash.
+    pub write_through_kib: u32,
 }
 
 /// Weighted round robin with an urgent class (NVMe): the `[flash.arbitration]` section. Hardware queues belong to the
@@ -139,6 +157,19 @@ pub struct DrainPauseParameters {
     pub lasts_ms: f64,
     /// It is drawn uniformly from plus or minus this much of itself, percent.
     pub jitter_percent: f64,
+    /// Pauses that follow each other closely. Without it each comes alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub train: Option<PauseTrainParameters>,
+}
+
+/// Pauses that follow each other: the `[flash.drain_pause.train]` section.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseTrainParameters {
+    /// So many come one after the other, then none until `after_mb` was written.
+    pub pauses: u32,
+    /// So much is written between two of them: megabytes (10^6 bytes).
+    pub between_mb: f64,
 }
 
 /// When nothing moves: the `[flash.stall]` section.

@@ -34,6 +34,7 @@ pub(super) fn document(text: &str) -> Result<(), Problem> {
     check_shape(table)?;
     check_seeks(table)?;
     check_buffer(table)?;
+    check_striping(table)?;
     check_inner(table)?;
     check_assumed(table)?;
     check_sources(table, model)
@@ -160,6 +161,24 @@ fn check_buffer(table: &DeTable<'_>) -> Result<(), Problem> {
     let problem = format!("is {}", shown(buffer.get_ref()));
     let expected = format!("at least `flash.program_kib`, which is {program_kib}");
     Err(Problem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected))
+}
+
+/// The placement of a flash drive is `striped` if it says how data is dealt to dies, and only then. Writes that wait for their
+/// programs end when these were to end, so no read may interrupt one.
+fn check_striping(table: &DeTable<'_>) -> Result<(), Problem> {
+    let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
+    let Some(placement) = flash.get("placement") else { return Ok(()) };
+    let is_striped = placement.get_ref().as_str() == Some("striped");
+    let (refused, key, expected) = match (flash.get("striping"), flash.get("program_suspend_us")) {
+        (Some(_), _) if !is_striped => {
+            (placement, "placement", "\"striped\", because there is a section `flash.striping`")
+        }
+        (None, _) if is_striped => (placement, "placement", "a section `flash.striping`, or another placement"),
+        (Some(_), Some(suspend)) => (suspend, "program_suspend_us", "no such key where the placement is \"striped\""),
+        _ => return Ok(()),
+    };
+    let problem = format!("is {}", shown(refused.get_ref()));
+    Err(Problem::with_key(&refused.span(), format!("flash.{key}"), problem, expected.to_owned()))
 }
 
 /// The device behind a RAID card must exist, be no such card, and be as large as what the card shows.

@@ -147,6 +147,7 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
         flush_us: 100.0,
         discard_us: 10.0,
         arbitration: None,
+        striping: None,
         translation: None,
         slc_cache: None,
         drain_pause: None,

@@ -112,6 +112,14 @@ impl Parameters {
     }
 }
 
+fn no_such_preset(name: &str) -> PresetError {
+    PresetError::NoSuchPreset {
+        name: name.to_owned(),
+        known: BUILTIN.iter().map(|(name, _)| *name).collect(),
+        coarse: coarse::names().count(),
+    }
+}
+
 impl Preset {
     /// Reads a preset. `file_name` is only for the error.
     ///
@@ -134,12 +142,19 @@ impl Preset {
         }
         match coarse::file(name) {
             Some(file) => file.try_into(),
-            None => Err(PresetError::NoSuchPreset {
-                name: name.to_owned(),
-                known: BUILTIN.iter().map(|(name, _)| *name).collect(),
-                coarse: coarse::names().count(),
-            }),
+            None => Err(no_such_preset(name)),
         }
+    }
+
+    /// The file of the built-in preset of this name, to be copied and changed.
+    ///
+    /// # Errors
+    /// [`PresetError::NoSuchPreset`] if there is none.
+    pub fn builtin_toml(name: &str) -> Result<String, PresetError> {
+        if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+            return Ok((*text).to_owned());
+        }
+        coarse::file(name).and_then(|file| file.to_toml().ok()).ok_or_else(|| no_such_preset(name))
     }
 
     /// The names of the built-in presets: those with a file of their own in alphabetical order, then the coarse ones.

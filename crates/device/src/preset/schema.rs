@@ -177,12 +177,13 @@ const FLASH: &[Key] = &[
     key("program_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
     key("program_us", Kind::Number(0.001, 1e7, "microseconds")),
     key("program_jitter_percent", PERCENT),
-    key("placement", Kind::Word(&["any-die", "idle-die"])),
+    key("placement", Kind::Word(&["any-die", "idle-die", "striped"])),
     optional("program_suspend_us", TIME_US),
     optional("random_write_amplification", Kind::Number(1.0, 1e3, "bytes programmed for each byte written")),
     key("flush_us", TIME_US),
     key("discard_us", TIME_US),
     optional("arbitration", Kind::Section(ARBITRATION)),
+    optional("striping", Kind::Section(STRIPING)),
     optional("translation", Kind::Section(TRANSLATION)),
     optional("slc_cache", Kind::Section(SLC_CACHE)),
     optional("drain_pause", Kind::Section(DRAIN_PAUSE)),
@@ -197,6 +198,11 @@ const ARBITRATION: &[Key] = &[
     key("high_weight", Kind::Whole(1, 256, "commands in a round")),
     key("medium_weight", Kind::Whole(1, 256, "commands in a round")),
     key("low_weight", Kind::Whole(1, 256, "commands in a round")),
+];
+
+const STRIPING: &[Key] = &[
+    key("unit_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
+    key("write_through_kib", Kind::Whole(1, 1 << 30, "kibibytes (1024 bytes)")),
 ];
 
 const TRANSLATION: &[Key] = &[
@@ -219,6 +225,12 @@ const DRAIN_PAUSE: &[Key] = &[
     key("command_kib", Kind::Number(0.0, 1e6, "kibibytes (1024 bytes)")),
     key("lasts_ms", TIME_MS),
     key("jitter_percent", PERCENT),
+    optional("train", Kind::Section(PAUSE_TRAIN)),
+];
+
+const PAUSE_TRAIN: &[Key] = &[
+    key("pauses", Kind::Whole(1, 1 << 20, "pauses")),
+    key("between_mb", Kind::Number(0.001, 1e9, "megabytes (10^6 bytes)")),
 ];
 
 const STALL: &[Key] = &[key("every_gb", Kind::Number(0.001, 1e6, "gigabytes (10^9 bytes)")), key("lasts_ms", TIME_MS)];

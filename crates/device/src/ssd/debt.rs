@@ -1,7 +1,8 @@
 //! Garbage-collection debt: why a drive that is written at random pauses now and then.
 //!
 //! Each page that is written at random leaves one to clean up; background work cleans at a steady rate. While
-//! writes come faster than that, the debt grows; above a threshold the drive stops, cleans up, and owes nothing.
+//! writes come faster than that, the debt grows; above a threshold the drive completes nothing until it has cleaned up,
+//! and then owes nothing.
 //! So pauses follow the load: a saturated drive has one every few seconds, a throttled one none. The published
 //! SATA SSD table (habr) needs both (pauses at fixed times can satisfy only one of its rows).
 //!

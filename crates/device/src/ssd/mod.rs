@@ -6,14 +6,16 @@
 //!    longer transfers occupy it for longer.
 //! 2. **Writes are acknowledged** right after it; **reads add a flash read** that overlaps with everything else.
 //! 3. **Turn-around on both sides**: a command reaches the drive, and its completion the host, a little later.
-//! 4. **Pauses for garbage collection** ([`debt`]): the stage stops for some tens of milliseconds whenever random
-//!    writes have come faster than the drive cleans up behind them for long enough.
+//! 4. **Pauses for garbage collection** ([`debt`]): for some tens of milliseconds the drive completes nothing, whenever
+//!    random writes have come faster than it cleans up behind them for long enough. It goes on taking commands
+//!    meanwhile, as many as its queue holds, and completes all of them at once when the pause is over.
 //!
 //! Flushes wait for everything that was sent before them, and nothing passes them. Discards and write-zeroes only
 //! change the map, so they cost one (cheap) command whatever their length.
 //!
 //! The mechanisms were found by fitting the published SATA SSD table (habr), row `none`; the presets hold the
-//! numbers. The number of commands inside the drive (NCQ, 32) is the driver's number of tags, so the model needs
+//! numbers. That completions are held back and come together is visible in no figure of that row: see
+//! docs/devices.md. The number of commands inside the drive (NCQ, 32) is the driver's number of tags, so the model needs
 //! no queue of its own: since the stage is first come, first served, every completion is known at submission. A
 //! command costs one draw and some sums, no alarms and no memory.
 
@@ -83,6 +85,8 @@ pub struct Ssd {
     debt: Option<Debt>,
     /// When the stage has finished everything that it was given.
     stage_free: Instant,
+    /// Nothing completes before this moment.
+    paused_until: Instant,
     /// When the drive has completed everything that it was given.
     all_done: Instant,
     random: Random,
@@ -109,6 +113,7 @@ impl Ssd {
             outbound: from_us(parameters.device_to_host_us),
             debt: parameters.gc.as_ref().map(Debt::new),
             stage_free: Instant::ZERO,
+            paused_until: Instant::ZERO,
             all_done: Instant::ZERO,
             random: Random::from_seed(seed),
         }
@@ -159,11 +164,56 @@ impl Device for Ssd {
                 (end, end + self.acknowledge)
             }
         };
-        self.stage_free = stage_end + pause;
+        self.stage_free = stage_end;
+        // What made the drive pause completes before it does.
+        let done = done.max(self.paused_until);
+        if pause != Nanos::ZERO {
+            self.paused_until = self.paused_until.max(stage_end) + pause;
+        }
         self.all_done = self.all_done.max(done);
         schedule.end(done + self.outbound, command.tag, status);
         Ok(())
     }
 
     fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_blk::Sector;
+
+    #[test]
+    fn a_paused_drive_takes_what_its_queue_holds_and_completes_all_of_it_when_the_pause_is_over() {
+        let shape = crate::Preset::builtin("intel-s3520-1600gb").unwrap().shape();
+        let gc = GarbageCollection {
+            background_pages_per_s: 1.0,
+            threshold_pages: 1.5,
+            stall_ms: 10.0,
+            stall_shortening_percent: 0.0,
+        };
+        let parameters = SsdParameters {
+            host_to_device_us: 0.0,
+            serial_stage_us: 20.0,
+            transfer_mb_per_s: 500.0,
+            acknowledge_us: 0.0,
+            flash_read_us: 100.0,
+            flash_read_jitter_percent: 0.0,
+            flush_us: 20.0,
+            discard_us: 20.0,
+            device_to_host_us: 0.0,
+            gc: Some(gc),
+        };
+        let mut drive = Ssd::new(shape, &parameters, 1);
+        let mut schedule = Schedule::default();
+        for tag in 0..6 {
+            let op = if tag == 4 { Op::Read } else { Op::Write };
+            let sector = Sector(u64::from(tag) * 1000);
+            let command = Command { tag, queue: 0, op, sector, sectors: 8, fua: false };
+            drive.submit(Instant::ZERO, command, &mut schedule).unwrap();
+        }
+        let ends: Vec<u64> = schedule.completions.iter().map(|end| end.at.0 / 1000).collect();
+        // The second write makes it pause, from 40 us on; the fourth would again, and that comes on top.
+        assert_eq!(ends, [20, 40, 10_040, 10_040, 20_040, 20_040]);
+    }
 }

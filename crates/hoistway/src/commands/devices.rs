@@ -14,15 +14,20 @@ use crate::output::Output;
 ///   hoistway devices
 ///   hoistway devices intel-s3520-1600gb
 ///   hoistway devices my-disk.toml
+///   hoistway devices intel-s3520-1600gb --toml > my-disk.toml
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
     /// A built-in preset, or a TOML file of your own.
     device: Option<String>,
+    /// Prints the file of a built-in preset: change its numbers, and give it to `hoistway compare --device`.
+    #[arg(long, requires = "device")]
+    toml: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let text = match &arguments.device {
+        Some(name) if arguments.toml => Preset::builtin_toml(name)?,
         Some(name) => device_named(name)?.describe(),
         None => {
             let mut text = String::new();

@@ -19,11 +19,11 @@ use crate::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
 ///   hoistway explain bfq.slice_idle
 ///   hoistway explain mq-deadline.fifo_batch --kernel 5.10
 ///   hoistway explain queue.nr_requests
-///   hoistway explain wbt
+///   hoistway explain io.cost
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, queue.FILE, or wbt, io.cost, io.latency.
+    /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, queue.FILE, or io.cost, io.latency.
     #[arg(value_name = "NAME")]
     name: String,
     /// As in this kernel: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18. [default: the newest that has it]

@@ -77,7 +77,7 @@ fn what_is_said_of_writes_is_what_the_policy_does() {
 fn everything_that_is_explained_reads_well() {
     let mut names: Vec<String> = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "queue"]
         .into_iter()
-        .chain(["wbt", "io.cost", "io.latency"])
+        .chain(["io.cost", "io.latency"])
         .map(str::to_owned)
         .collect();
     for name in names.clone() {
@@ -88,7 +88,7 @@ fn everything_that_is_explained_reads_well() {
         let files = document["files"].as_array().into_iter().flatten();
         names.extend(files.map(|file| file.as_str().unwrap().to_owned()));
     }
-    assert_eq!(names.len(), 11 + 41 + 6);
+    assert_eq!(names.len(), 10 + 41 + 7);
     for name in names {
         let text = printed(&["explain", &name]);
         assert!(text.starts_with(&format!("{name}: ")) || name == "queue", "{text}");
@@ -142,7 +142,7 @@ fn the_documents_have_all_their_keys_in_order() {
 
 #[test]
 fn what_is_not_simulated_says_so() {
-    for name in ["wbt", "wbt_lat_usec", "io.cost", "io.weight", "io.latency"] {
+    for name in ["io.cost", "io.weight", "io.latency"] {
         assert!(printed(&["explain", name]).contains(": not simulated, on purpose\n"), "{name}");
     }
 }
@@ -157,6 +157,7 @@ fn unknown_names_get_the_nearest_ones() {
         ("bfq.fifo_batch", "did you mean mq-deadline.fifo_batch, deadline.fifo_batch?"),
         ("mq-deadline.fifo_bitch", "did you mean mq-deadline.fifo_batch?"),
         ("queue.nr_request", "did you mean queue.nr_requests?"),
+        ("wbt", "did you mean queue.wbt_lat_usec?"),
         ("", "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, SCHEDULER.TUNABLE, or queue.FILE with"),
         (
             "xyzzy",

@@ -34,6 +34,28 @@ fn markdown_has_a_table_for_each_job() {
 }
 
 #[test]
+fn processes_that_fail_are_named_in_the_table_and_counted_in_the_document() {
+    let folder = tempdir().unwrap();
+    let job = "[global]\nfilename=/dev/sda\ndirect=1\nrw=randread\ntime_based\nruntime=50ms\n\
+               [impatient]\nmax_latency=1\nnumjobs=2\n[patient]\n";
+    fs::write(folder.path().join("job.fio"), job).unwrap();
+    let output = |format: &str| {
+        let mut command = hoistway();
+        command.current_dir(folder.path()).args(["compare", "job.fio", "--schedulers", "none,bfq", "--format", format]);
+        succeeded(&mut command)
+    };
+    let told = ": impatient under all schedulers (2 of 2 processes, ETIMEDOUT).\n";
+    for format in ["table", "markdown"] {
+        let text = output(format);
+        assert!(text.contains(told) && text.contains("processes failed"), "{text}");
+    }
+    let document: Value = serde_json::from_str(&output("json")).unwrap();
+    let jobs = &document["runs"][1]["jobs"];
+    assert_eq!(jobs[0]["failed"], serde_json::json!([{"errno": 110, "processes": 2}]));
+    assert!(jobs[1].get("failed").is_none());
+}
+
+#[test]
 fn every_format_fits_into_a_file() {
     let folder = tempdir().unwrap();
     for format in ["table", "json", "csv", "markdown"] {

@@ -8,6 +8,7 @@ mod explain;
 mod fio_files;
 mod fio_readers;
 mod formats;
+mod guests;
 mod loads;
 mod queues;
 mod refusals;

@@ -6,7 +6,7 @@ use hoistway_results::{Figure, ResultsDocument};
 
 use super::{Chosen, list, noun};
 use crate::table::device_name;
-use crate::units;
+use crate::{failures, units};
 
 /// I/Os beyond a percentile, from which on it means something.
 const BEYOND_MIN: f64 = 10.0;
@@ -23,6 +23,9 @@ pub(super) fn doubts(
     let mut doubts = Vec::new();
     if document.partial {
         doubts.push("it was cut short".to_owned());
+    }
+    if failures::remark(comparison).is_some() {
+        doubts.push("processes failed (see under the table)".to_owned());
     }
     doubts.extend(noise(comparison, chosen));
     doubts.extend(settling(comparison));

@@ -46,6 +46,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
                 name: name.to_owned(),
                 job,
                 processes,
+                failed: Vec::new(),
                 cpu_us_per_io: None,
                 directions,
             })
@@ -62,6 +63,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         job_file: "mixed.fio".to_owned(),
         job_text: String::new(),
         device: json!({"name": "nvme-datacenter"}),
+        guests: None,
         kernel: "6.18".to_owned(),
         cpus: 8,
         hw_queues: 1,

@@ -1,6 +1,7 @@
 //! The result document: runs with everything needed to repeat and to render them again.
 
 mod disk;
+mod guests;
 mod page_cache;
 mod statistics;
 mod summary;
@@ -12,9 +13,10 @@ use serde_json::{Map, Value};
 use crate::fio;
 
 pub use disk::{CgroupIoSummary, DiskSummary};
+pub use guests::GuestsSummary;
 pub use page_cache::PageCacheSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
-pub use summary::{DirectionSummary, JobSummary, LatencySummary, SeriesSummary, cpu_us_per_io};
+pub use summary::{DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, cpu_us_per_io};
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
 /// new keys alone do not change it, as unknown keys are ignored.
@@ -35,6 +37,9 @@ pub struct ResultsDocument {
     pub job_text: String,
     /// The device model with all its parameters: an object with a `name`, or an array of such objects.
     pub device: Value,
+    /// The guests that the load ran in; null if it ran on the host itself. The device is the host's then.
+    #[serde(default)]
+    pub guests: Option<GuestsSummary>,
     /// The kernel generation whose behaviour was simulated.
     pub kernel: String,
     /// Number of CPUs of the simulated host.
@@ -72,7 +77,7 @@ pub struct ResultsDocument {
 /// One run of the job under one scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The scheduler's name, as in sysfs.
+    /// The scheduler's name, as in sysfs; with guests `GUEST-over-HOST`.
     pub scheduler: String,
     /// The block layer it ran on.
     pub front: Front,

@@ -21,11 +21,23 @@ pub struct JobSummary {
     pub job: u32,
     /// Number of processes.
     pub processes: u32,
+    /// Those of them that an error ended, by errno; their figures are those until then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<FailedProcesses>,
     /// Modelled CPU time for each I/O, us, as [`Run::cpu_us_per_io`](super::Run::cpu_us_per_io).
     #[serde(default)]
     pub cpu_us_per_io: Option<f64>,
     /// Directions in which there was I/O, in fio's order.
     pub directions: Vec<DirectionSummary>,
+}
+
+/// Processes of a job that the same error ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedProcesses {
+    /// The error, as a positive number of Linux.
+    pub errno: i32,
+    /// How many of them.
+    pub processes: u32,
 }
 
 /// One direction of a job.
@@ -107,9 +119,19 @@ impl JobSummary {
             name: clones[0].name.clone(),
             job: clones[0].job,
             processes: clones.len() as u32,
+            failed: FailedProcesses::among(clones),
             cpu_us_per_io: cpu_us_per_io(clones.iter().copied()),
             directions: summaries.filter(|summary| summary.ios > 0).collect(),
         }
+    }
+}
+
+impl FailedProcesses {
+    fn among(clones: &[&ProcessResult]) -> Vec<Self> {
+        let mut errors: Vec<i32> = clones.iter().map(|process| process.error).filter(|&error| error != 0).collect();
+        errors.sort_unstable();
+        let alike = errors.chunk_by(|a, b| a == b);
+        alike.map(|errors| Self { errno: errors[0], processes: errors.len() as u32 }).collect()
     }
 }
 

@@ -142,12 +142,12 @@ fn job(members: &[ProcessResult], group: &[Totals; 3], elapsed_s: u64, parameter
         latency_ms: latencies.ms,
         total_err: None,
         first_error: None,
-        latency_depth: first.iodepth,
-        latency_target: 0,
-        latency_percentile: 100.0,
-        latency_window: 0,
+        latency_depth: first.latency_search.map_or(first.iodepth, |search| search.depth),
+        latency_target: first.latency_search.map_or(0, |search| search.target_ns),
+        latency_percentile: first.latency_search.map_or(100.0, |search| search.percentile),
+        latency_window: first.latency_search.map_or(0, |search| search.window_ns / 1000),
         desc: first.options.iter().find(|(name, _)| name == "description").map(|(_, text)| text.clone()),
-        steadystate: None,
+        steadystate: first.steady_state.as_deref().cloned(),
     }
 }
 

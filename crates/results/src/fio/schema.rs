@@ -89,7 +89,7 @@ pub struct Job {
     pub first_error: Option<i32>,
     /// Depth that `latency_target` arrived at; `iodepth` without.
     pub latency_depth: u32,
-    /// `latency_target`, us.
+    /// `latency_target`, ns.
     pub latency_target: u64,
     /// `latency_percentile`.
     pub latency_percentile: f64,

@@ -20,7 +20,7 @@ const COPY_NS: u64 = 400;
 pub(crate) enum Call {
     /// It is over, for so much CPU time.
     Done(Nanos),
-    /// It sleeps for a tag.
+    /// It sleeps for a tag, or until less write-back is in flight.
     Parked,
     /// It waits for pages, for the device, or until less of the memory is dirty.
     Waits,
@@ -57,7 +57,7 @@ struct File {
 impl Caller {
     pub(super) fn new(process: &Process, disks: &[Disk]) -> Self {
         let file = |(device, &disk): (usize, &u32)| {
-            let disk_sectors = disks[disk as usize].driver.device.shape().capacity_sectors;
+            let disk_sectors = disks[disk as usize].driver.shape().capacity_sectors;
             let own = process.plan.own_bytes(device).unwrap_or(0..disk_sectors * 512);
             let pages = PageRange { first: own.start / PAGE_BYTES, end: own.end.div_ceil(PAGE_BYTES) };
             File { disk: disk as usize, pages, disk_sectors, read_ahead: ReadAhead::default() }
@@ -130,7 +130,7 @@ impl PageCache {
             }
         }
         front.flush_plug(cx, &mut task.plug);
-        self.all_put_forward(number, task)
+        self.all_put_forward(cx.now.at, front, task)
     }
 
     /// What is to be done for an I/O.
@@ -224,8 +224,8 @@ impl PageCache {
     }
 
     /// A call has no more bios to put forward.
-    fn all_put_forward(&mut self, number: u32, task: &mut Task) -> Call {
-        let is_full = self.is_full();
+    fn all_put_forward(&mut self, now: Instant, front: &Front<Local>, task: &mut Task) -> Call {
+        let (is_full, number) = (self.is_full(), task.number);
         let caller = &mut self.callers[number as usize];
         if !caller.saw_end(Status::Ok) {
             return Call::Waits;
@@ -238,6 +238,7 @@ impl PageCache {
         if has_dirtied && is_full {
             self.summary.throttled_writes += 1;
             self.throttled.push(number);
+            front.set_dirty_throttled(now, true);
             return Call::Waits;
         }
         caller.go_on(task);

@@ -2,18 +2,20 @@
 //!
 //! It wakes when more than 10 % of the memory is dirty, and every 5 s to look for pages that have been dirty for 30 s.
 //! It goes through the disk in the order of its pages, from where it was last time, and puts its bios forward in one
-//! plug until there is nothing left to do, or no tag: it then sleeps for one as everybody does.
+//! plug until there is nothing left to do, no tag, or as much under way as write-back throttling lets through: it then
+//! sleeps as everybody does.
 //!
 //! Its bios come one after the other, as fast as a CPU makes them. That matters: were they there all at once, it would
 //! take all the tags that have become free since somebody else was woken for one, each time.
 
 use hoistway_blk::{
     Bio, BioFlags, CgroupId, Cx, Driver, Front, FrontSubmission, Instant, IoContextId, IoPriority, Local, Nanos, Op,
-    Plug, Probe, Sector, Submitted, Waiter,
+    Plug, Probe, Sector, Submitted,
 };
 
-use super::{FLUSHERS, PAGE_BYTES, PageCache, PageRange, Purpose, bio, flusher_waiter, sectors_of};
+use super::{PAGE_BYTES, PageCache, PageRange, Purpose, bio, sectors_of};
 use crate::disk::Disk;
+use crate::identity::Sleeper;
 
 /// How often flushers look for old pages: Linux's `dirty_writeback_centisecs`.
 pub(crate) const INTERVAL: Nanos = Nanos::from_secs(5);
@@ -22,12 +24,6 @@ const AGE_MAX: Nanos = Nanos::from_secs(30);
 /// What a page costs on its way into a bio, so that a flusher can do 4 GB/s. Assumed.
 const PAGE_NS: u64 = 1000;
 
-/// The disk whose flusher this is, if it is one.
-pub(crate) fn disk_of_flusher(waiter: Waiter, disks: usize) -> Option<u32> {
-    let disk = waiter.0.checked_sub(FLUSHERS)?;
-    ((disk as usize) < disks).then_some(disk)
-}
-
 /// What writes the dirty pages of a disk back.
 pub(super) struct Flusher {
     submission: FrontSubmission,
@@ -35,24 +31,26 @@ pub(super) struct Flusher {
     /// What its bios have in common.
     pattern: Bio,
     disk_sectors: u64,
-    /// Most pages of a bio: the device's `max_sectors_kb`.
+    /// Most pages of a bio: those of a request.
     pub(super) pages_max: u64,
     /// What its bio took to make, and the next one will take.
     bio_ns: u64,
     /// Where it goes on.
     next_page: u64,
-    /// It sleeps for a tag.
+    /// It sleeps for a tag, or until less write-back is in flight.
     is_parked: bool,
-    /// It has something to do: it makes a bio, sleeps for a tag, or is on its way to a CPU.
+    /// It has something to do: it makes a bio, sleeps on the way in, or is on its way to a CPU.
     is_active: bool,
 }
 
 impl Flusher {
     pub(super) fn new(number: u32, io_context: u32, disk: &Disk) -> Self {
-        // Every front has this file, in whole KiB.
-        let max_kib = disk.front.attribute("max_sectors_kb").ok().and_then(|text| text.trim().parse::<u64>().ok());
+        // Every front has these files, in whole KiB and in segments. What is longer would be cut, and its parts would be
+        // there all at once.
+        let number_in = |file| disk.front.attribute(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        let max_pages = number_in("max_sectors_kb").map_or(1, |kib| kib * 1024 / PAGE_BYTES);
         Flusher {
-            submission: disk.front.submission(flusher_waiter(number)),
+            submission: disk.front.submission(Sleeper::Flusher(number).waiter()),
             plug: Plug::new(),
             pattern: Bio {
                 io_context: IoContextId(io_context),
@@ -60,8 +58,8 @@ impl Flusher {
                 ioprio: IoPriority::DEFAULT,
                 ..Bio::new(Op::Write, Sector(0), 0)
             },
-            disk_sectors: disk.driver.device.shape().capacity_sectors,
-            pages_max: max_kib.map_or(1, |kib| (kib * 1024 / PAGE_BYTES).max(1)),
+            disk_sectors: disk.driver.shape().capacity_sectors,
+            pages_max: max_pages.min(number_in("max_segments").unwrap_or(max_pages)).max(1),
             bio_ns: 0,
             next_page: 0,
             is_parked: false,
@@ -89,7 +87,7 @@ impl PageCache {
     }
 
     /// The flusher of a disk puts its next bio forward. Answers when it is ready for another one; not if it has nothing
-    /// to do, or sleeps for a tag.
+    /// to do, or sleeps on the way in.
     pub(crate) fn flush<D: Driver, P: Probe>(
         &mut self,
         cx: &mut Cx<'_, D, P>,

@@ -18,19 +18,20 @@ mod flusher;
 mod pages;
 mod read_ahead;
 
-use hoistway_blk::{Bio, BioFlags, Op, Sector, Status, Waiter};
+use hoistway_blk::{Bio, BioFlags, Op, Sector, Status};
 use hoistway_results::document::PageCacheSummary;
 use hoistway_workload::Workload;
 
 use crate::disk::Disk;
-use crate::task::{Task, task_of};
+use crate::identity::{owner_page_cache, place_of};
+use crate::task::Task;
 use caller::Caller;
 use flights::{Flight, Flights, Purpose};
 use flusher::Flusher;
 use pages::{PageRange, Pages};
 
 pub(crate) use caller::Call;
-pub(crate) use flusher::{INTERVAL, disk_of_flusher};
+pub(crate) use flusher::INTERVAL;
 use pages::PAGE_BYTES;
 
 /// Sectors of a page.
@@ -39,8 +40,6 @@ const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 /// `dirty_background_ratio` and `dirty_ratio`.
 const BACKGROUND_PERCENT: u64 = 10;
 const LIMIT_PERCENT: u64 = 20;
-/// Where bios of tasks have the number of the task.
-const OWNER: u32 = u32::MAX;
 
 /// The page cache of the host.
 pub(crate) struct PageCache {
@@ -55,12 +54,6 @@ pub(crate) struct PageCache {
     /// Pages that may be dirty or on their way before writers wait.
     limit_pages: u64,
     summary: PageCacheSummary,
-}
-
-/// Whether a bio is the page cache's, and no task's own.
-#[inline]
-pub(crate) fn is_cached(bio: &Bio) -> bool {
-    task_of(bio) == OWNER
 }
 
 impl PageCache {
@@ -87,9 +80,16 @@ impl PageCache {
         })
     }
 
-    /// A part of a bio of the cache has ended. `wake` is told of the processes that may go on because of it.
-    pub(crate) fn bio_ended(&mut self, bio: &Bio, status: Status, tasks: &mut [Task], mut wake: impl FnMut(&mut Task)) {
-        let Some(flight) = self.flights.ended(bio.owner as u32, bio.sectors, status) else { return };
+    /// A part of a bio of the cache has ended. `wake` is told of the processes that may go on because of it, and whether
+    /// it was dirty memory that held them up.
+    pub(crate) fn bio_ended(
+        &mut self,
+        bio: &Bio,
+        status: Status,
+        tasks: &mut [Task],
+        mut wake: impl FnMut(&mut Task, bool),
+    ) {
+        let Some(flight) = self.flights.ended(place_of(bio), bio.sectors, status) else { return };
         if flight.status != Status::Ok && matches!(flight.purpose, Purpose::Read { .. }) {
             self.pages.forget(flight.disk, flight.pages);
         }
@@ -97,14 +97,14 @@ impl PageCache {
             let (caller, task) = (&mut self.callers[number as usize], &mut tasks[number as usize]);
             if caller.saw_end(flight.status) {
                 caller.go_on(task);
-                wake(task);
+                wake(task, false);
             }
         }
         if flight.purpose == Purpose::WriteBack && !self.is_full() {
             for number in self.throttled.drain(..) {
                 let task = &mut tasks[number as usize];
                 self.callers[number as usize].go_on(task);
-                wake(task);
+                wake(task, true);
             }
         }
     }
@@ -128,7 +128,7 @@ fn bio(number: u32, flight: &Flight, op: Op, flags: BioFlags, of: &Bio, disk_sec
         segments: flight.pages.pages().clamp(1, u64::from(u16::MAX)) as u16,
         op,
         flags,
-        owner: u64::from(OWNER) << 32 | u64::from(number),
+        owner: owner_page_cache(number),
         ..of.clone()
     }
 }
@@ -137,10 +137,3 @@ fn bio(number: u32, flight: &Flight, op: Op, flags: BioFlags, of: &Bio, disk_sec
 fn sectors_of(pages: PageRange, disk_sectors: u64) -> u32 {
     (pages.end * PAGE_SECTORS).min(disk_sectors).saturating_sub(pages.first * PAGE_SECTORS) as u32
 }
-
-/// Waiters of flushers are in the middle of all numbers; tasks are counted from 0, and workers of limits from the end.
-fn flusher_waiter(disk: u32) -> Waiter {
-    Waiter(FLUSHERS + disk)
-}
-
-const FLUSHERS: u32 = 1 << 31;

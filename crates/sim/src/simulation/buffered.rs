@@ -16,7 +16,7 @@ impl<P: Probe> Simulation<'_, P> {
     /// Flushers look for old pages from time to time.
     pub(super) fn set_flushers(&mut self) {
         if self.page_cache.is_some() {
-            for disk in 0..self.disks.len() as u32 {
+            for disk in 0..self.workload.files.len() as u32 {
                 self.events.push(self.now + INTERVAL, Event::of(Kind::WriteBack, disk).with_setting(IS_TICK));
             }
         }
@@ -86,12 +86,15 @@ pub(super) fn bio_ended(
     page_cache: &mut Option<Box<PageCache>>,
     bio: &Bio,
     status: Status,
-    tasks: &mut [Task],
+    (tasks, disks): (&mut [Task], &[Disk]),
     cpus: &Cpus,
     events: &mut EventQueue,
 ) {
     let Some(cache) = page_cache else { return };
-    cache.bio_ended(bio, status, tasks, |task| {
+    cache.bio_ended(bio, status, tasks, |task, was_held_up| {
+        if was_held_up {
+            disks[task.disk as usize].front.set_dirty_throttled(now, false);
+        }
         task.charge(now, cpus.completion());
         wake(now, task, cpus, events);
     });

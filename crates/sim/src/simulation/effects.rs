@@ -2,11 +2,9 @@
 
 use hoistway_blk::{CpuId, Effect, HctxId, Instant, Nanos, Probe, Status};
 
-use super::{Simulation, buffered, wake};
+use super::{Simulation, buffered, virtual_disks, wake};
 use crate::events::{Event, Kind};
-use crate::page_cache::{disk_of_flusher, is_cached};
-use crate::task::task_of;
-use crate::throttling::disk_of;
+use crate::identity::{Sleeper, is_of_task, task_of, virtual_disk_of};
 
 impl<P: Probe> Simulation<'_, P> {
     /// Carries out what a call into the block layer of `disk` on `cpu` led to: often nothing.
@@ -43,12 +41,20 @@ impl<P: Probe> Simulation<'_, P> {
     /// Tells tasks that their bios have ended.
     #[inline(never)]
     pub(super) fn tell_ended(&mut self) {
-        let Simulation { now, effects, tasks, cpus, events, ios, page_cache, .. } = self;
+        let Simulation { now, effects, disks, tasks, cpus, events, ios, page_cache, .. } = self;
         effects.pop_ended(|bio, status| {
-            *ios += 1;
-            if is_cached(bio) {
-                return buffered::bio_ended(*now, page_cache, bio, status, tasks, cpus, events);
+            if !is_of_task(bio) {
+                match virtual_disk_of(bio) {
+                    Some(disk) => {
+                        return virtual_disks::bio_ended(*now, &mut disks[disk as usize], disk, bio, status, events);
+                    }
+                    None => {
+                        *ios += 1;
+                        return buffered::bio_ended(*now, page_cache, bio, status, (tasks, disks), cpus, events);
+                    }
+                }
             }
+            *ios += 1;
             let task = &mut tasks[task_of(bio) as usize];
             task.bio_ended(bio, status);
             task.charge(*now, cpus.completion());
@@ -63,15 +69,14 @@ impl<P: Probe> Simulation<'_, P> {
         while let Some(effect) = self.effects.pop() {
             match effect {
                 Effect::EndBio { .. } => unreachable!("bios that have ended come first"),
-                Effect::Wake(waiter) => match disk_of(waiter, self.disks.len()) {
-                    Some(disk) => {
+                Effect::Wake(waiter) => match Sleeper::of(waiter) {
+                    Sleeper::Task(number) => self.wake(number),
+                    Sleeper::Flusher(disk) => self.set_flusher(disk),
+                    Sleeper::Limits(disk) => {
                         let at = self.worker_runs(disk, HctxId(0));
                         self.events.push(at, Event::of(Kind::Release, disk));
                     }
-                    None => match disk_of_flusher(waiter, self.disks.len()) {
-                        Some(disk) => self.set_flusher(disk),
-                        None => self.wake(waiter.0),
-                    },
+                    Sleeper::IoThread(disk) => self.unpark_io_thread(disk),
                 },
                 Effect::RunHctx { hctx, delay } => self.set_run(disk, hctx, delay),
                 Effect::RunAll { delay } => self.run_all(disk, cpu, delay),
@@ -90,6 +95,7 @@ impl<P: Probe> Simulation<'_, P> {
                     let setting = self.disks[disk as usize].set_timeout();
                     self.events.push(at, Event::of(Kind::Timeout, disk).with_setting(setting));
                 }
+                Effect::SetWindow(at) => self.events.push(at, Event::of(Kind::Window, disk)),
                 // Disks join the tags that they share in their order.
                 Effect::RunOther { queue, hctx } => self.set_run(queue.0, hctx, Nanos::ZERO),
             }

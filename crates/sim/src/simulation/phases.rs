@@ -5,6 +5,7 @@ use hoistway_workload::Ends;
 
 use super::Simulation;
 use crate::events::{Event, Kind};
+use crate::steady_state::SAMPLE;
 
 impl<P: Probe> Simulation<'_, P> {
     /// Starts the processes of the next phase that has any.
@@ -31,7 +32,37 @@ impl<P: Probe> Simulation<'_, P> {
             task.has_started = true;
             task.start_at(process, start);
             task.alarm_setting += 1;
+            if let Some((watched, at)) = self.steady.begin(number as u32, start + process.ramp) {
+                self.events.push(at, Event::of(Kind::Steady, watched));
+            }
             self.events.push(start, Event::of(Kind::Task, task.number).with_setting(task.alarm_setting));
+        }
+    }
+
+    /// A second of results that are watched for being steady is over.
+    #[cold]
+    pub(super) fn watch(&mut self, watched: u32) {
+        let of = &mut self.steady.watched[watched as usize];
+        let done = of.members.iter().map(|&member| self.tasks[member as usize].done());
+        let done = done.fold((0, 0), |sum, done| (sum.0 + done.0, sum.1 + done.1));
+        let is_over = of.members.iter().all(|&member| self.tasks[member as usize].has_exited);
+        if is_over {
+            return;
+        }
+        if !of.sample(done) {
+            self.events.push(self.now + SAMPLE, Event::of(Kind::Steady, watched));
+            return;
+        }
+        for index in 0..of.members.len() {
+            self.end_task(self.steady.watched[watched as usize].members[index]);
+        }
+    }
+
+    /// Ends a task, which may not have begun.
+    fn end_task(&mut self, number: u32) {
+        self.tasks[number as usize].end();
+        if self.tasks[number as usize].has_started {
+            self.wake(number);
         }
     }
 
@@ -47,10 +78,7 @@ impl<P: Probe> Simulation<'_, P> {
                 Ends::All => true,
             };
             if is_meant {
-                self.tasks[other as usize].end();
-                if self.tasks[other as usize].has_started {
-                    self.wake(other);
-                }
+                self.end_task(other);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Does the simulation reproduce what presets are calibrated on: the rows `none` of the published tables (habr)?
+//! Does the simulation reproduce what presets are calibrated on: the rows `none` of the published tables (habr)? And what
+//! no number was fitted to, the longest waits?
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -58,4 +59,20 @@ fn littles_law_holds_for_every_process() {
 #[test]
 fn the_same_seed_gives_the_same_results_and_another_seed_others() {
     ALL.into_iter().for_each(Table::check_seeds);
+}
+
+/// The published rows of both have a longest wait of 2.7 s.
+#[test]
+fn on_4_12_requests_of_multi_queue_schedulers_wait_on_the_sata_drive_until_its_next_pause_and_no_longer() {
+    for scheduler in ["mq-deadline", "bfq"] {
+        let longest_s = |kernel| {
+            let processes = SATA_SSD.simulate_under(scheduler, kernel, 1);
+            let longest =
+                processes.iter().flat_map(|process| &process.directions).filter_map(|way| way.lat.max()).max();
+            longest.unwrap() as f64 / 1e9
+        };
+        let (then, now) = (longest_s(Kernel::V4_12), longest_s(Kernel::V6_18));
+        assert!((2.0..4.0).contains(&then), "{scheduler}: {then:.3} s");
+        assert!(now < 0.1, "{scheduler}: {now:.3} s");
+    }
 }

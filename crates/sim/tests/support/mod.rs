@@ -8,7 +8,7 @@ use hoistway_workload::{Environment, Workload};
 /// A run of a scheduler with these tunables.
 pub fn spec(scheduler: &str, tunables: &[(&str, &str)], seed: u64) -> RunSpec {
     let tunables = tunables.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
-    RunSpec { scheduler: scheduler.to_owned(), tunables, seed }
+    RunSpec { scheduler: scheduler.to_owned(), tunables, guest: None, seed }
 }
 
 /// Runs a job file on one device, watched by a probe. A `runtime` replaces that of every process.
@@ -22,7 +22,7 @@ pub fn run_job_probed<P: Probe>(
 ) -> (RunResult, P) {
     let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
     let host = Host::builtin(Host::DEFAULT).unwrap();
-    let scenario = Scenario { workload: &workload, devices: vec![preset], queue, host, runtime };
+    let scenario = Scenario { workload: &workload, devices: vec![preset], guests: None, queue, host, runtime };
     run_probed(&scenario, spec, &Control::default(), probe).unwrap()
 }
 

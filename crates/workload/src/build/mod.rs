@@ -1,6 +1,7 @@
 //! From sections of options to processes.
 
 mod files;
+mod flows;
 mod groups;
 mod notices;
 mod replays;
@@ -21,6 +22,7 @@ use crate::workload::{Process, Workload};
 use crate::{Environment, JobFileError, values};
 
 use files::{Files, FilesOf};
+use flows::Flows;
 use groups::Groups;
 use notices::Notices;
 use replays::Replays;
@@ -42,6 +44,7 @@ pub(crate) fn workload(
         replays: Replays::default(),
         notices: Notices::default(),
         groups: Groups::default(),
+        flows: Flows::default(),
     };
     for section in &document.sections {
         builder.section(section)?;
@@ -71,6 +74,7 @@ struct Builder<'d> {
     replays: Replays,
     notices: Notices,
     groups: Groups,
+    flows: Flows,
 }
 
 impl Builder<'_> {
@@ -96,8 +100,9 @@ impl Builder<'_> {
         options: &mut Vec<(String, String)>,
     ) -> Result<(), JobFileError> {
         let entries = section.entries.clone();
-        let is_base = |i: &usize| self.document.entries[*i].name == "kb_base";
-        // As in fio, kb_base holds for the whole section, wherever it stands.
+        let is_base = |i: &usize| matches!(&*self.document.entries[*i].name, "kb_base" | "ioengine");
+        // As in fio, kb_base holds for the whole section, wherever it stands. An engine that is not supported is the reason
+        // why its options are unknown.
         let order: Vec<usize> = entries.clone().filter(is_base).chain(entries.filter(|i| !is_base(i))).collect();
         for i in order {
             let entry = &self.document.entries[i];
@@ -169,6 +174,9 @@ impl Builder<'_> {
         }
         let (group, phase) = self.groups.next(settings);
         let wait_for = self.groups.waited_for(&context)?;
+        self.flows.join(&context, phase, wait_for)?;
+        let latency_target = checks::latency_target(&context)?;
+        let steady_state = checks::steady_state(&context)?;
         let depth = checks::depth(settings);
         let job = self.groups.jobs - 1;
         let is_named = !settings.filenames.is_empty() && settings.replay.logs.is_empty();
@@ -212,8 +220,13 @@ impl Builder<'_> {
                 time_based: plan.time_based,
                 ramp: settings.ramp_time,
                 start_delay: start_delay(settings, index),
-                think: checks::think(settings),
+                think: checks::think(&context),
                 rate: checks::rate(settings),
+                flow: checks::flow(settings),
+                latency_target,
+                steady_state,
+                max_latency: checks::max_latency(settings),
+                serialize_overlap: settings.serialize_overlap,
                 io_priority: checks::io_priority(settings),
                 nice: settings.nice,
                 polls: settings.hipri,

@@ -1,6 +1,8 @@
 //! Whether the options of a job fit together, and what they come to.
 
+mod latency;
 mod notices;
+mod strided;
 
 use std::sync::Arc;
 
@@ -13,8 +15,10 @@ use crate::options::OptionIndex;
 use crate::plan::{JobPlan, Origin};
 use crate::settings::{Direction, Settings, Share};
 use crate::values::Amount;
-use crate::workload::{Engine, Rate, RateLimits, Think};
+use crate::workload::{Engine, Flow, Rate, RateLimits, SteadyState, Think};
 
+pub(crate) use latency::latency_target;
+pub(crate) use latency::max_latency;
 pub(crate) use notices::notices;
 
 /// A job's options, and where they come from.
@@ -75,6 +79,7 @@ pub(crate) fn plan(context: &JobContext<'_>) -> Result<JobPlan, JobFileError> {
             offset: context.origin("offset"),
             random_distribution: context.origin("random_distribution"),
         },
+        strided: strided::strided(context, &align)?,
         direction: s.direction,
         random: s.random,
         modifier: s.modifier,
@@ -320,7 +325,7 @@ pub(crate) struct Depth {
 }
 
 pub(crate) fn depth(s: &Settings) -> Depth {
-    let iodepth = if s.engine.is_asynchronous() && s.direct { s.iodepth } else { 1 };
+    let iodepth = if (s.engine.is_asynchronous() || s.offload) && s.direct { s.iodepth } else { 1 };
     let within = |value: i64| if value == 0 || value > iodepth { iodepth } else { value };
     let complete_min = s.iodepth_batch_complete_min.min(iodepth);
     Depth {
@@ -332,11 +337,16 @@ pub(crate) fn depth(s: &Settings) -> Depth {
     }
 }
 
-pub(crate) fn think(s: &Settings) -> Option<Think> {
+pub(crate) fn think(context: &JobContext<'_>) -> Option<Think> {
+    let s = context.settings;
+    // As in fio, a pause by time is one by I/Os only if that is asked for, too.
+    let by_ios = s.think_io_time == Nanos::ZERO || context.given("thinktime_blocks").is_some();
     (s.think_time > Nanos::ZERO).then(|| Think {
         sleep: Nanos(s.think_time.0 - s.think_spin.0),
         spin: s.think_spin,
-        blocks: s.think_blocks as u32,
+        blocks: if by_ios { s.think_blocks as u32 } else { 0 },
+        io_time: s.think_io_time,
+        is_lost_to_rate: s.rate_ignore_thinktime,
         counting: s.think_blocks_type,
     })
 }
@@ -350,6 +360,32 @@ pub(crate) fn rate(s: &Settings) -> Option<Rate> {
         return None;
     };
     Some(Rate { limits, process: s.rate_process })
+}
+
+/// When its results are steady, if it ends then.
+pub(crate) fn steady_state(context: &JobContext<'_>) -> Result<Option<SteadyState>, JobFileError> {
+    let s = context.settings;
+    if s.steady_duration == Nanos::ZERO {
+        return Ok(None);
+    }
+    const SECOND_NS: u64 = 1_000_000_000;
+    if s.steady_duration.0 < SECOND_NS || s.steady_duration.0 / SECOND_NS > STEADY_SECONDS_MAX {
+        let error = context.error("steadystate_duration", "out of range");
+        return Err(error.hinting(format!("samples are of a second: expected 1 s to {STEADY_SECONDS_MAX} s")));
+    }
+    let seconds = (s.steady_duration.0 / SECOND_NS) as u32;
+    Ok(Some(SteadyState { steadiness: s.steadiness, seconds, ramp: s.steady_ramp }))
+}
+
+/// A day.
+const STEADY_SECONDS_MAX: u64 = 86_400;
+
+pub(crate) fn flow(s: &Settings) -> Option<Flow> {
+    (s.flow > 0).then(|| Flow {
+        id: s.flow_id as u32,
+        weight: s.flow as u32,
+        sleep: Nanos(s.flow_sleep_us.unsigned_abs() * 1000),
+    })
 }
 
 /// The priority that fio sets: a level without class is best-effort, a class without level has level 0.

@@ -1,5 +1,7 @@
 //! What is said of options that are accepted and do nothing.
 
+use hoistway_blk::Nanos;
+
 use super::{JobContext, rate};
 use crate::error::printable;
 use crate::generator::{RandomGenerator, Sizes};
@@ -22,13 +24,19 @@ pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn F
             }
         }
     }
-    if !s.engine.is_asynchronous() && s.iodepth > 1 {
+    if s.offload {
+        tell(format!(
+            "[{name}] io_submit_mode=offload: iodepth holds for any engine, but the threads of the pool are not simulated: \
+             the process submits its I/Os itself."
+        ));
+    }
+    if !s.engine.is_asynchronous() && !s.offload && s.iodepth > 1 {
         tell(format!("[{name}] ioengine={} is synchronous: iodepth={} becomes 1.", s.engine.name(), s.iodepth));
     }
     if !s.direct {
         tell(
-            "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch, and has no wbt, \
-             with which Linux holds write-back up below all schedulers but bfq and cfq: see docs/page-cache.md."
+            "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch: see \
+             docs/page-cache.md."
                 .to_owned(),
         );
         if s.engine.is_asynchronous() && s.iodepth > 1 {
@@ -42,6 +50,9 @@ pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn F
     if !s.replay.logs.is_empty() {
         replay_notices(context, name.as_ref(), tell);
         return;
+    }
+    if s.filename_lines > 1 {
+        tell(format!("[{name}] filename is given more than once: as in fio, the job uses all {} names.", plan.files));
     }
     if s.nrfiles > 1 && !s.filenames.is_empty() {
         tell(format!("[{name}] nrfiles has no effect with filename, as in fio: there are {} files.", plan.files));
@@ -81,6 +92,36 @@ pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn F
     if s.rate_process == RateProcess::Poisson && rate(s).is_none() {
         tell(format!("[{name}] rate_process has no effect without rate or rate_iops."));
     }
+    if s.zone_bytes == 0 && (given("zonerange") || given("zoneskip")) {
+        tell(format!("[{name}] zonerange and zoneskip have no effect without zonemode=strided and zonesize."));
+    }
+    if s.zone_bytes > 0 && s.zone_mode.is_none() {
+        tell(format!("[{name}] zonesize without zonemode means zonemode=strided, as in older versions of fio."));
+    }
+    if s.zone_bytes > 0 && plan.strided.is_none() {
+        tell(format!("[{name}] zones have no effect with random_distribution, as in fio."));
+    }
+    if s.latency_target > Nanos::ZERO && s.latency_percentile >= 100.0 {
+        tell(format!(
+            "[{name}] latency_target with latency_percentile=100: as in fio 3.33, the job fails at the first I/O above it."
+        ));
+    }
+    for option in ["latency_window", "latency_percentile", "latency_run"] {
+        if s.latency_target == Nanos::ZERO && given(option) {
+            tell(format!("[{name}] {option} has no effect without latency_target."));
+        }
+    }
+    if s.steady_duration == Nanos::ZERO && (given("steadystate") || given("steadystate_ramp_time")) {
+        tell(format!("[{name}] steadystate has no effect without steadystate_duration."));
+    }
+    let of_thinktime =
+        ["thinktime_spin", "thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime", "rate_ignore_thinktime"];
+    for option in of_thinktime.into_iter().filter(|option| s.think_time == Nanos::ZERO && given(option)) {
+        tell(format!("[{name}] {option} has no effect without thinktime."));
+    }
+    if s.flow == 0 && (given("flow_id") || given("flow_sleep")) {
+        tell(format!("[{name}] flow_id and flow_sleep have no effect without flow."));
+    }
     if s.modifier == Modifier::None && given("rw_sequencer") {
         tell(format!("[{name}] rw_sequencer has no effect without rw=...:N."));
     }
@@ -88,7 +129,7 @@ pub(crate) fn notices(context: &JobContext<'_>, plan: &JobPlan, tell: &mut dyn F
 
 /// What a replay makes of the other options of its job, with fio as here (tried with fio 3.33).
 fn replay_notices(context: &JobContext<'_>, name: &str, tell: &mut dyn FnMut(String)) {
-    const NOT_READ: [&str; 19] = [
+    const NOT_READ: [&str; 20] = [
         "rw",
         "bs",
         "bsrange",
@@ -97,6 +138,7 @@ fn replay_notices(context: &JobContext<'_>, name: &str, tell: &mut dyn FnMut(Str
         "io_size",
         "filesize",
         "offset",
+        "zonesize",
         "number_ios",
         "loops",
         "time_based",

@@ -3,6 +3,7 @@
 use super::order::{Distribution, Order};
 use super::sizes::Sizes;
 use super::stream::{Purpose, Stream};
+use super::strided::Zones;
 use crate::plan::JobPlan;
 use crate::settings::Sequencer;
 
@@ -22,6 +23,8 @@ pub(super) struct Lane {
     /// The last I/O, relative to the region; both 0 before the first.
     last_start: u64,
     last_end: u64,
+    /// The visit of a zone in which that was.
+    visit: u32,
 }
 
 impl Lane {
@@ -71,6 +74,7 @@ impl Lane {
             percent_random: job.percent_random[lane],
             last_start: 0,
             last_end: 0,
+            visit: 0,
         }
     }
 }
@@ -82,6 +86,7 @@ pub(super) struct Track {
     pub(super) orders: Vec<Order>,
     pub(super) start_bytes: u64,
     pub(super) region_bytes: u64,
+    pub(super) zones: Option<Box<Zones>>,
     /// Bytes between sequential I/Os, backwards if negative.
     pub(super) skip: i64,
     /// Whether the region starts over when it is done.
@@ -99,16 +104,76 @@ impl Track {
     pub(super) fn restart(&mut self) {
         self.run_left = 0;
         self.orders.iter_mut().for_each(Order::restart);
+        self.zones.as_mut().into_iter().for_each(|zones| zones.restart());
     }
 
     /// Offset on the device and length of the next I/O; `None` if the region is done.
     #[inline]
     pub(super) fn next(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
+        if self.zones.is_some() {
+            return self.next_in_zone(lane);
+        }
         let start = if self.random { self.random_start(lane)? } else { self.sequential_start(lane)? };
         let bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
         lane.last_start = start;
         lane.last_end = start + u64::from(bytes);
         Some((self.start_bytes + start, bytes))
+    }
+
+    /// The same of a job with zones.
+    #[inline(never)]
+    fn next_in_zone(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
+        let zones = self.zones.as_mut()?;
+        let room = self.region_bytes - lane.bytes_min;
+        // Tried with fio 3.33: a sequential job enters a zone in which no block fits any more, and ends there.
+        if zones.go_on(if self.random { room } else { self.region_bytes - 1 }) {
+            self.run_left = 0;
+            self.orders.iter_mut().for_each(Order::restart);
+        }
+        // The blocks of another direction may be smaller.
+        if self.random && zones.start() > room {
+            zones.restart();
+        }
+        if lane.visit != zones.visit() {
+            lane.visit = zones.visit();
+            (lane.last_start, lane.last_end) = (zones.start(), zones.start());
+        }
+        let start = if self.random { self.random_in_zone(lane, room)? } else { self.sequential_in_zone(lane)? };
+        let bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
+        (lane.last_start, lane.last_end) = (start, start + u64::from(bytes));
+        self.zones.as_mut()?.moved(bytes);
+        Some((self.start_bytes + start, bytes))
+    }
+
+    fn random_in_zone(&mut self, lane: &Lane, room: u64) -> Option<u64> {
+        if (self.every > 1 || lane.percent_random < 100)
+            && let Some(start) = self.run_start(lane)
+        {
+            return Some(start);
+        }
+        let order = &mut self.orders[lane.order];
+        let block = match order.next() {
+            Some(block) => block,
+            None => {
+                order.restart();
+                order.next()?
+            }
+        };
+        Some(self.zones.as_ref()?.block(block, lane.align, room))
+    }
+
+    fn sequential_in_zone(&mut self, lane: &mut Lane) -> Option<u64> {
+        let zones = self.zones.as_mut()?;
+        let start = zones.following(lane.last_end, self.skip);
+        if start + lane.bytes_min <= self.region_bytes {
+            return Some(start);
+        }
+        if !self.wraps {
+            return None;
+        }
+        zones.restart();
+        lane.visit = zones.visit();
+        Some(0)
     }
 
     #[inline]
@@ -143,7 +208,8 @@ impl Track {
             }
         }
         // What does not fit is drawn at random after all.
-        (lane.last_end + lane.bytes_min <= self.region_bytes).then_some(lane.last_end)
+        let start = self.zones.as_ref().map_or(lane.last_end, |zones| zones.following(lane.last_end, 0));
+        (start + lane.bytes_min <= self.region_bytes).then_some(start)
     }
 
     #[inline]

@@ -16,6 +16,7 @@ mod recorded;
 mod sizes;
 mod skew;
 mod stream;
+mod strided;
 mod verify;
 mod zones;
 
@@ -36,6 +37,8 @@ pub(crate) use ranks::Popularity;
 use recorded::Recorded;
 pub(crate) use sizes::Sizes;
 pub(crate) use stream::{Purpose, Stream, splitmix};
+pub(crate) use strided::Strided;
+use strided::Zones;
 use verify::Verify;
 pub(crate) use zones::{Extent, Zone};
 
@@ -328,13 +331,15 @@ impl Iterator for Generator {
 
 /// The beginning of a file.
 fn cursor(job: &JobPlan, region: Region, seed: u64, process: u64, is_only: bool) -> Cursor {
+    let order_bytes = job.strided.map_or(region.bytes, |zones| zones.range_bytes.min(region.bytes));
     Cursor {
-        lanes: [0, 1, 2].map(|i| Lane::new(job, i, region.bytes, seed, process)),
+        lanes: [0, 1, 2].map(|i| Lane::new(job, i, order_bytes, seed, process)),
         track: Track {
             random: job.random,
-            orders: orders(job, region.bytes, seed, process, is_only),
+            orders: orders(job, order_bytes, seed, process, is_only),
             start_bytes: region.start,
             region_bytes: region.bytes,
+            zones: job.strided.map(|zones| Box::new(Zones::new(zones, job.direction == Direction::TrimWrite))),
             skip: if let Modifier::Skip(bytes) = job.modifier { bytes } else { 0 },
             wraps: if is_only {
                 job.time_based || job.loops > 1 || job.io_size.is_some()
@@ -390,8 +395,8 @@ fn orders(job: &JobPlan, region_bytes: u64, seed: u64, process: u64, is_only: bo
         generator: job.random_generator,
         distribution: &job.distribution,
         map: job.random_map,
-        // Tried with fio 3.33: with several files no pass repeats another.
-        same_passes: job.rand_repeat && !job.time_based && is_only,
+        // Tried with fio 3.33: with several files or zones no pass repeats another.
+        same_passes: job.rand_repeat && !job.time_based && is_only && job.strided.is_none(),
     };
     let order = |lane, seed| Order::new(rule, lane, lane::grid(job, lane, region_bytes), seed, process);
     let lanes = job.direction.lanes();

@@ -47,6 +47,18 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "Once full, let the queue drain to this depth before filling it again",
     ),
     OptionSpec::new(
+        "io_submit_mode",
+        "inline",
+        Setter::Choice { of: &["inline", "offload"], set: |s, i| s.offload = i == 1 },
+        "offload: submit from a pool of threads, so that a synchronous engine has a depth, too",
+    ),
+    OptionSpec::new(
+        "serialize_overlap",
+        "0",
+        Setter::Bool(|s, on| s.serialize_overlap = on),
+        "Issue no I/O that overlaps one of the same process in flight",
+    ),
+    OptionSpec::new(
         "fsync",
         "0",
         Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.fsync = v },

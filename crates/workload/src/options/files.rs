@@ -114,7 +114,12 @@ fn push(names: &mut [String], c: char) {
 }
 
 fn filename(s: &mut Settings, text: &str) -> Result<(), Refusal> {
-    s.filenames = names(text, "file")?;
+    // As in fio, a second line adds to the first, even to that of a [global] section.
+    s.filenames.extend(names(text, "file")?);
+    s.filename_lines += 1;
+    if s.filenames.len() > FILES_OF_A_PROCESS_MAX as usize {
+        return Err(Refusal::new(format!("more than {FILES_OF_A_PROCESS_MAX} names")));
+    }
     Ok(())
 }
 
@@ -157,8 +162,12 @@ fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
             let names = Engine::ALL.map(Engine::name).join(", ");
             let reason = WITHOUT_SCHEDULER.iter().find(|(engines, _)| engines.contains(&text));
             let reason = reason.map_or(String::new(), |(_, reason)| format!(": {reason}"));
-            Err(Refusal::new(format!("the engine {} is not supported{reason}", quoted(text)))
-                .hinting(format!("use one of {names}")))
+            let hint = match text {
+                "mmap" | "splice" => "use psync without direct=1, which goes through the page cache, too".to_owned(),
+                "windowsaio" | "solarisaio" => "use libaio, which keeps as many I/Os in flight".to_owned(),
+                _ => format!("use one of {names}"),
+            };
+            Err(Refusal::new(format!("the engine {} is not supported{reason}", quoted(text))).hinting(hint))
         }
     }
 }
@@ -166,7 +175,7 @@ fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
 /// Engines of fio whose I/O no I/O scheduler sees in this form, and why.
 const WITHOUT_SCHEDULER: &[(&[&str], &str)] = &[
     (&["null", "cpuio"], "it does no I/O"),
-    (&["mmap", "splice"], "it goes through the page cache"),
+    (&["mmap", "splice"], "it works on the pages of the page cache"),
     (&["sg", "io_uring_cmd", "libzbc", "xnvme", "libblkio"], "its commands pass by the I/O scheduler"),
     (&["dev-dax", "libpmem", "pmemblk", "mtd"], "its memory has no block layer"),
     (

@@ -82,7 +82,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     // Failures.
     told("rate_min", "Fail below this rate", UNCHECKED).alias(&["ratemin"]),
     told("rate_iops_min", "Fail below this rate", UNCHECKED),
-    told("max_latency", "Fail above this latency", UNCHECKED),
     told("continue_on_error", "Go on after errors", FIRST_ERROR),
     told("ignore_error", "Errors that do not count", FIRST_ERROR),
     ignored("error_dump", "Report each error"),

@@ -11,6 +11,7 @@ mod files;
 mod groups;
 mod ignored;
 mod index;
+mod latency;
 mod logs;
 mod pace;
 mod pattern;
@@ -19,9 +20,11 @@ mod refused;
 mod replay;
 mod setter;
 mod spec;
+mod steady;
 mod suggest;
 mod verify;
 mod volume;
+mod zones;
 
 pub(crate) use groups::PROCESSES_MAX;
 pub(crate) use index::OptionIndex;
@@ -29,14 +32,17 @@ pub(crate) use spec::{Action, Subject};
 pub use spec::{OptionSpec, Treatment};
 
 /// The parts of the table, by subject.
-const TABLE: [&[OptionSpec]; 12] = [
+const TABLE: [&[OptionSpec]; 15] = [
     groups::OPTIONS,
     files::OPTIONS,
     volume::OPTIONS,
+    zones::OPTIONS,
     pattern::OPTIONS,
     depth::OPTIONS,
     verify::OPTIONS,
     pace::OPTIONS,
+    latency::OPTIONS,
+    steady::OPTIONS,
     priority::OPTIONS,
     replay::OPTIONS,
     logs::OPTIONS,

@@ -35,6 +35,18 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "Whether completed or issued I/Os are counted for thinktime_blocks",
     ),
     OptionSpec::new(
+        "thinktime_iotime",
+        "0",
+        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.think_io_time = v },
+        "Time of I/O between two pauses; then thinktime_blocks counts only if it is given",
+    ),
+    OptionSpec::new(
+        "rate_ignore_thinktime",
+        "0",
+        Setter::Bool(|s, on| s.rate_ignore_thinktime = on),
+        "Let a rate go on after a pause as if it had not been, instead of making up for it",
+    ),
+    OptionSpec::new(
         "rate",
         "",
         Setter::Form { form: "read,write,trim: bytes per second such as 10m", set: rate },
@@ -54,6 +66,24 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
             set: |s, i| s.rate_process = [RateProcess::Linear, RateProcess::Poisson][i & 1],
         },
         "Whether the gaps of a rate are even or exponentially distributed",
+    ),
+    OptionSpec::new(
+        "flow",
+        "0",
+        Setter::Int { min: 0, max: 1000, set: |s, v| s.flow = v },
+        "Weight of the job among those of its flow_id: their I/Os are in these proportions; 0 for no part in it",
+    ),
+    OptionSpec::new(
+        "flow_id",
+        "0",
+        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.flow_id = v },
+        "Which jobs are balanced against each other",
+    ),
+    OptionSpec::new(
+        "flow_sleep",
+        "0",
+        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.flow_sleep_us = v },
+        "How long, in us, a job that is ahead of its share sleeps; with 0 it goes on as soon as it may",
     ),
 ];
 

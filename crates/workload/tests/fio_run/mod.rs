@@ -22,9 +22,9 @@ pub fn directory(test: &str) -> PathBuf {
     directory
 }
 
-/// Runs a job file there.
+/// Runs a job file there; its document goes to the standard output.
 pub fn run(directory: &Path, text: &str) -> Output {
     let job = directory.join("job.fio");
     fs::write(&job, text).expect("a job file");
-    Command::new("fio").arg(&job).current_dir(directory).output().expect("fio")
+    Command::new("fio").arg("--output-format=json").arg(&job).current_dir(directory).output().expect("fio")
 }

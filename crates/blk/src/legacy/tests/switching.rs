@@ -88,3 +88,18 @@ fn the_scheduler_file_lists_legacy_types_only_and_takes_no_others() {
         assert_eq!(bench.queue.parse_scheduler(text), Err(StoreSchedulerError::Unknown), "{text}");
     }
 }
+
+#[test]
+fn there_is_no_write_back_throttling_and_its_file_is_unreadable_until_that_is_written() {
+    use crate::attributes::AttributeError::{Invalid, Unknown};
+    let mut bench = Bench::new("cfq");
+    let (now, mut effects) = (bench.moment(), Effects::new());
+    assert_eq!(bench.queue.attribute("wbt_lat_usec"), Err(Invalid));
+    for text in ["2000", "-1", "x"] {
+        assert_eq!(bench.queue.set_attribute(now, "wbt_lat_usec", text, &mut effects), Err(Invalid), "{text}");
+    }
+    bench.queue.set_attribute(now, "wbt_lat_usec", "0", &mut effects).unwrap();
+    assert_eq!(bench.queue.attribute("wbt_lat_usec"), Ok("0\n".into()));
+    let old = Bench::with(config(Kernel::V4_4), "cfq");
+    assert_eq!(old.queue.attribute("wbt_lat_usec"), Err(Unknown));
+}

@@ -112,7 +112,7 @@ fn item_91_numbers_without_meaning_and_foreign_words() {
             assert_eq!(bench.store(file, text), invalid, "{file} {text:?}");
         }
     }
-    assert_eq!(bench.store("wbt_lat_usec", "0"), Err(AttributeError::Unknown));
+    assert_eq!(bench.store("wbt_lat_usec", "-2"), invalid);
     assert_eq!(bench.store("iosched/fifo_batch", "1"), Err(AttributeError::Unknown), "none has no tunables");
     assert_eq!(bench.queue.attribute("colour"), Err(AttributeError::Unknown));
     for file in READ_ONLY {

@@ -13,7 +13,7 @@ impl Bench {
     }
 
     /// Freezes, waits until everything has ended, changes the scheduler, and lets everybody in again.
-    fn switch(&mut self, name: &str) -> Result<(), ChangeError> {
+    pub(super) fn switch(&mut self, name: &str) -> Result<(), ChangeError> {
         self.freeze();
         self.work();
         while !self.queue.is_drained() {

@@ -304,6 +304,7 @@ impl Scheduler for Bfq {
             depth_by_context: self.config.variant.tag_limits,
             min_shallow: self.config.variant.tag_limits.then_some(1),
             single_dispatch: self.config.variant.single_dispatch,
+            disables_wbt: true,
             ..Needs::default()
         }
     }

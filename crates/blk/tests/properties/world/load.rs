@@ -14,6 +14,8 @@ pub struct Habits {
     pub apart: bool,
     /// The first process reads as much as it can, the others have one I/O at a time.
     pub greedy: bool,
+    /// Many writes are write-back, some of swap.
+    pub buffered: bool,
     /// Files of `queue/` are written.
     pub administered: bool,
 }
@@ -21,7 +23,13 @@ pub struct Habits {
 impl Habits {
     pub fn random(random: &mut Random) -> Self {
         let apart = random.one_in(2);
-        Habits { one_class: apart || random.one_in(2), apart, greedy: random.one_in(2), administered: random.one_in(2) }
+        Habits {
+            one_class: apart || random.one_in(2),
+            apart,
+            greedy: random.one_in(2),
+            buffered: random.one_in(2),
+            administered: random.one_in(2),
+        }
     }
 }
 
@@ -69,6 +77,10 @@ impl World {
             BioFlags::NOWAIT,
             BioFlags::PRIO,
         ]);
+        if self.habits.buffered && self.random.one_in(2) {
+            let kinds = [BioFlags::BACKGROUND, BioFlags::BACKGROUND, BioFlags::SYNC, BioFlags::META, BioFlags::SWAP];
+            flags = self.random.of(&kinds);
+        }
         if self.habits.apart {
             // It cuts into turns, in which nobody could starve then.
             flags = flags.without(BioFlags::PRIO);

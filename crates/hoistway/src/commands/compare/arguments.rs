@@ -26,6 +26,7 @@ const RUNTIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 ///   hoistway compare my-load.fio --io-max "backup wbps=10485760" --io-prio-class "backup idle"
 ///   hoistway compare polled.fio --device intel-p4800x-375gb --read-queues 4 --poll-queues 2
 ///   hoistway compare two-disks.fio --device hgst-he10-8tb --shared-tags --schedulers none,mq-deadline
+///   hoistway compare guests --guest-schedulers none,bfq --schedulers bfq --guest-weight /dev/vda=300
 ///   hoistway compare my-load.fio --format json -o results.json
 ///   hoistway compare my-load.fio --format csv -o results.csv
 ///   hoistway compare my-load.fio --fio-logs logs
@@ -38,12 +39,24 @@ pub(crate) struct Arguments {
     #[arg(value_name = "JOB|SCENARIO")]
     pub(super) job: Option<PathBuf>,
     /// The device: a built-in preset (see `hoistway devices`) or a TOML file. With several devices,
-    /// NAME=PRESET for each file of the job file; one without NAME is for all others.
+    /// NAME=PRESET for each file of the job file; one without NAME is for all others. [default: intel-s3520-1600gb; of a bundled load, its own]
     #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
     pub(super) device: Vec<String>,
     /// The schedulers to compare: a list, or all. In the list, default is the one that the kernel gives the device.
-    #[arg(long, value_name = "LIST|all", default_value = "all", value_delimiter = ',')]
+    /// [default: all; with guests none,mq-deadline,kyber,bfq]
+    #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
     pub(super) schedulers: Vec<String>,
+    /// Puts the load into guests (docs/guests.md): each file of the job file is a virtual disk, and all of them lie on the
+    /// device, which is the host's. Every scheduler of this list in the guests is compared over each of --schedulers on the host.
+    #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
+    pub(super) guest_schedulers: Vec<String>,
+    /// What the guests' disks are: a built-in profile or a TOML file. [default: virtio-blk]
+    #[arg(long, value_name = "PROFILE|FILE.toml")]
+    pub(super) virtual_disk: Option<String>,
+    /// Gives each guest a cgroup on the host, and that of the guest whose disk this file is this weight (the others have
+    /// 100): for bfq and cfq. May be given several times.
+    #[arg(long, value_name = "FILE=N")]
+    pub(super) guest_weight: Vec<String>,
     /// What the kernel was booted with as elevator=NAME: up to 4.20 the default scheduler of devices with a legacy queue.
     #[arg(long, value_name = "NAME")]
     pub(super) elevator: Option<String>,
@@ -51,7 +64,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
     pub(super) set: Vec<String>,
     /// Writes a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout,
-    /// write_cache, rotational, max_sectors_kb, discard_max_bytes. May be given several times.
+    /// write_cache, rotational, max_sectors_kb, discard_max_bytes, wbt_lat_usec. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) queue: Vec<String>,
     /// The number of requests of each queue: short for --queue nr_requests=N.
@@ -88,9 +101,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT)]
     pub(super) kernel: Kernel,
     /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It says what CPU time an I/O costs, and how long
-    /// processes and workers take to react.
-    #[arg(long, value_name = "PROFILE|FILE.toml", default_value = Host::DEFAULT)]
-    pub(super) host: String,
+    /// processes and workers take to react. [default: server; with guests vm]
+    #[arg(long, value_name = "PROFILE|FILE.toml")]
+    pub(super) host: Option<String>,
     /// CPUs of the host. [default: what the profile says, or 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) cpus: Option<u16>,

@@ -8,12 +8,12 @@ use hoistway_device::{CalibratedRange, Preset};
 use hoistway_workload::{Process, Workload};
 
 /// A half sentence for each device whose model the load takes out of its range. `reads` is the share of the load's I/Os
-/// that were reads.
-pub(super) fn doubts(workload: &Workload, devices: &[Preset], reads: f64) -> Vec<String> {
+/// that were reads. With guests everything goes to one device.
+pub(super) fn doubts(workload: &Workload, devices: &[Preset], in_guests: bool, reads: f64) -> Vec<String> {
     let mut doubts: BTreeMap<&str, String> = BTreeMap::new();
     for (file, preset) in (0..).zip(devices) {
         let processes: Vec<&Process> =
-            workload.processes.iter().filter(|process| process.files.contains(&file)).collect();
+            workload.processes.iter().filter(|process| in_guests || process.files.contains(&file)).collect();
         if let Some(doubt) = doubt(&processes, preset, reads) {
             doubts.entry(&preset.name).or_insert(doubt);
         }
@@ -89,7 +89,7 @@ mod tests {
     fn told(options: &str, device: &str, reads: f64) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\n{options}\n");
         let workload = Workload::parse(&text, "a.fio", &Environment::empty()).unwrap();
-        doubts(&workload, &[Preset::builtin(device).unwrap()], reads)
+        doubts(&workload, &[Preset::builtin(device).unwrap()], false, reads)
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The devices of a comparison: `--device`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::{Result, bail};
 use hoistway_device::Preset;
@@ -15,11 +14,31 @@ const DEFAULT_DEVICE: &str = "intel-s3520-1600gb";
 
 /// A built-in preset by name, or a preset from a file.
 pub(crate) fn device_named(name: &str) -> Result<Preset> {
-    let path = Path::new(name);
-    if path.extension().is_some_and(|extension| extension == "toml") || name.contains('/') {
-        return Ok(Preset::from_toml(&input::text(path, "a device preset in TOML")?, name)?);
+    Ok(match input::toml_named(name, "a device preset in TOML")? {
+        Some(text) => Preset::from_toml(&text, name)?,
+        None => Preset::builtin(name)?,
+    })
+}
+
+/// The one device of a host with guests. `fitting` is the one that goes with a bundled load.
+pub(super) fn choose_one(wanted: &[String], fitting: Option<&str>) -> Result<(Vec<Preset>, Vec<String>)> {
+    match wanted {
+        [] => Ok((vec![Preset::builtin(default_name(fitting))?], vec![default_notice(fitting)])),
+        [one] if !one.contains('=') => Ok((vec![device_named(one)?], Vec::new())),
+        [.., last] => {
+            bail!(
+                "--device {last}: the disks of all guests lie on one device of the host (expected one --device PRESET)"
+            )
+        }
     }
-    Ok(Preset::builtin(name)?)
+}
+
+fn default_name(fitting: Option<&str>) -> &str {
+    fitting.unwrap_or(DEFAULT_DEVICE)
+}
+
+fn default_notice(fitting: Option<&str>) -> String {
+    format!("No --device was given: {} was taken (see `hoistway devices`).", default_name(fitting))
 }
 
 /// The device of each file of the load. `fitting` is the one that goes with a bundled load.
@@ -49,13 +68,12 @@ pub(super) fn choose(
     }
     let mut notices = Vec::new();
     let needs_default = workload.files.iter().any(|file| !named.contains_key(file.as_str()));
-    let default = fitting.unwrap_or(DEFAULT_DEVICE);
     if common.is_none() && needs_default {
-        notices.push(format!("No --device was given: {default} was taken (see `hoistway devices`)."));
+        notices.push(default_notice(fitting));
     }
     let common = match common {
         Some(preset) => preset,
-        None => Preset::builtin(default)?,
+        None => Preset::builtin(default_name(fitting))?,
     };
     let devices =
         workload.files.iter().map(|file| named.get(file.as_str()).cloned().unwrap_or_else(|| common.clone())).collect();

@@ -1,7 +1,5 @@
 //! The host of a comparison: `--host`, `--cpus` and `--memory`.
 
-use std::path::Path;
-
 use anyhow::Result;
 use hoistway_sim::Host;
 
@@ -12,11 +10,9 @@ const CPUS: u16 = 8;
 
 /// A built-in profile by name or a profile from a file, and how many CPUs the host has.
 pub(super) fn choose(name: &str, cpus: Option<u16>, memory_bytes: Option<u64>) -> Result<(Host, u16)> {
-    let path = Path::new(name);
-    let mut host = if path.extension().is_some_and(|extension| extension == "toml") || name.contains('/') {
-        Host::from_toml(&input::text(path, "a host profile in TOML")?, name)?
-    } else {
-        Host::builtin(name)?
+    let mut host = match input::toml_named(name, "a host profile in TOML")? {
+        Some(text) => Host::from_toml(&text, name)?,
+        None => Host::builtin(name)?,
     };
     host.memory_bytes = memory_bytes.unwrap_or(host.memory_bytes);
     let cpus = cpus.or(host.cpus).unwrap_or(CPUS);

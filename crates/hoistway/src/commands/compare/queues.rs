@@ -49,7 +49,7 @@ pub(super) fn check_shared_tags(queue: &QueueSettings, devices: &[Preset], sched
     if others.is_empty() {
         bail!("--shared-tags: the job file uses one device (expected several, such as filename=/dev/sda:/dev/sdb)");
     }
-    let layout = |preset: &Preset| queue.config(preset).tag_layout();
+    let layout = |preset: &Preset| queue.config(&preset.shape()).tag_layout();
     let told = |preset: &Preset| {
         let TagLayout { hctxs, depth, host_wide, .. } = layout(preset);
         let common = if host_wide { " in common" } else { "" };

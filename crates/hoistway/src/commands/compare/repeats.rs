@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hoistway_results::document::Run;
-use hoistway_sim::RunSpec;
+use hoistway_sim::{GuestSpec, RunSpec};
 
 use super::tunables::Settings;
 
@@ -38,16 +38,32 @@ fn split_mix(state: &mut u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// The runs: repeat by repeat, every scheduler with the same seed.
-pub(super) fn specs(schedulers: &[String], settings: &Settings, seeds: &[u64]) -> Vec<RunSpec> {
-    let of_seed = |seed: u64| {
-        schedulers.iter().map(move |scheduler| RunSpec {
-            scheduler: scheduler.clone(),
-            tunables: settings.get(scheduler).cloned().unwrap_or_default(),
-            seed,
-        })
+/// The runs: repeat by repeat, every scheduler with the same seed; with guests every one of theirs over every one of the
+/// host.
+pub(super) fn specs(
+    schedulers: &[String],
+    of_guests: Option<&[String]>,
+    settings: &Settings,
+    seeds: &[u64],
+) -> Vec<RunSpec> {
+    let tunables = |scheduler: &String| settings.get(scheduler).cloned().unwrap_or_default();
+    let guest = |scheduler: &String| GuestSpec { scheduler: scheduler.clone(), tunables: tunables(scheduler) };
+    let guests: Vec<Option<GuestSpec>> = match of_guests {
+        Some(schedulers) => schedulers.iter().map(guest).map(Some).collect(),
+        None => vec![None],
     };
-    seeds.iter().flat_map(|seed| of_seed(*seed)).collect()
+    let mut specs = Vec::with_capacity(seeds.len() * schedulers.len() * guests.len());
+    for &seed in seeds {
+        for scheduler in schedulers {
+            specs.extend(guests.iter().map(|guest| RunSpec {
+                scheduler: scheduler.clone(),
+                tunables: tunables(scheduler),
+                guest: guest.clone(),
+                seed,
+            }));
+        }
+    }
+    specs
 }
 
 /// Numbers the runs by their seeds. Of repeats that were interrupted only those count that every scheduler finished:

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use hoistway_blk::{ALL_SCHEDULERS, Kernel, default_legacy_scheduler, default_scheduler, is_legacy, kernel_of_front};
-use hoistway_device::Preset;
+use hoistway_device::Shape;
 use hoistway_sim::QueueSettings;
 
 /// What the scheduler that the kernel gives a device by itself depends on.
 pub(super) struct Default<'a> {
-    pub(super) devices: &'a [Preset],
+    /// The devices: name and shape.
+    pub(super) shapes: Vec<(&'a str, Shape)>,
     pub(super) queue: &'a QueueSettings,
     /// `elevator=`, if the host was booted with it.
     pub(super) elevator: Option<&'a str>,
@@ -17,21 +18,21 @@ pub(super) struct Default<'a> {
 
 impl Default<'_> {
     /// The scheduler of a device. Up to 4.20, disks behind SCSI had a legacy queue, and all others a multi-queue one.
-    fn of(&self, preset: &Preset) -> &'static str {
-        let legacy = preset.shape().scsi.then(|| default_legacy_scheduler(self.queue.kernel, self.elevator)).flatten();
-        legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(preset)))
+    fn of(&self, shape: &Shape) -> &'static str {
+        let legacy = shape.scsi.then(|| default_legacy_scheduler(self.queue.kernel, self.elevator)).flatten();
+        legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(shape)))
     }
 
-    /// The scheduler of all devices, and what must be said of it.
-    fn scheduler(&self) -> Result<(&'static str, String)> {
-        let [first, others @ ..] = self.devices else { bail!("--schedulers default: the job file uses no device") };
-        let name = self.of(first);
-        if let Some(other) = others.iter().find(|other| self.of(other) != name) {
+    /// The scheduler of all devices, and what must be said of it. `option` asks for it.
+    fn scheduler(&self, option: &str) -> Result<(&'static str, String)> {
+        let [(first, shape), others @ ..] = &self.shapes[..] else {
+            bail!("{option} default: the job file uses no device")
+        };
+        let name = self.of(shape);
+        if let Some((other, shape)) = others.iter().find(|(_, shape)| self.of(shape) != name) {
             bail!(
-                "--schedulers default: {} has {name} and {} has {} (expected devices with one default, or names)",
-                first.name,
-                other.name,
-                self.of(other)
+                "{option} default: {first} has {name} and {other} has {} (expected devices with one default, or names)",
+                self.of(shape)
             );
         }
         let kernel = self.queue.kernel;
@@ -41,19 +42,24 @@ impl Default<'_> {
             }
             _ => String::new(),
         };
-        Ok((name, format!("default is {name}, as Linux {kernel} chooses for {}.{ignored}", first.name)))
+        Ok((name, format!("default is {name}, as Linux {kernel} chooses for {first}.{ignored}")))
     }
 }
 
-/// The schedulers of the list, each once. Adds what must be said of a default to `notices`.
-pub(super) fn choose(wanted: &[String], default: &Default<'_>, notices: &mut Vec<String>) -> Result<Vec<String>> {
+/// The schedulers of an option's list, each once. Adds what must be said of a default to `notices`.
+pub(super) fn choose(
+    option: &str,
+    wanted: &[String],
+    default: &Default<'_>,
+    notices: &mut Vec<String>,
+) -> Result<Vec<String>> {
     if let (Some(elevator), false) = (default.elevator, wanted.iter().any(|name| name == "default")) {
         bail!("--elevator {elevator}: only the kernel's default depends on it (expected --schedulers default)");
     }
     let mut chosen: Vec<String> = Vec::new();
     for name in wanted {
         if name == "default" {
-            let (name, notice) = default.scheduler()?;
+            let (name, notice) = default.scheduler(option)?;
             chosen.push(name.to_owned());
             notices.push(notice);
             continue;
@@ -63,8 +69,9 @@ pub(super) fn choose(wanted: &[String], default: &Default<'_>, notices: &mut Vec
         } else if ALL_SCHEDULERS.contains(&name.as_str()) {
             chosen.push(name.clone());
         } else {
+            let name = if name.is_empty() { "\"\"" } else { name };
             bail!(
-                "--schedulers {name}: unknown scheduler (expected all, or some of default, {})",
+                "{option} {name}: unknown scheduler (expected all, or some of default, {})",
                 ALL_SCHEDULERS.join(", ")
             );
         }
@@ -74,12 +81,12 @@ pub(super) fn choose(wanted: &[String], default: &Default<'_>, notices: &mut Vec
     Ok(chosen)
 }
 
-/// The scheduler of `--baseline`.
-pub(super) fn baseline(wanted: Option<&str>, schedulers: &[String]) -> Result<Option<String>> {
+/// The row of `--baseline`.
+pub(super) fn baseline(wanted: Option<&str>, labels: &[String]) -> Result<Option<String>> {
     match wanted {
-        Some(name) if !schedulers.iter().any(|known| known == name) => bail!(
+        Some(name) if !labels.iter().any(|known| known == name) => bail!(
             "--baseline {name}: not among the schedulers that are compared (expected one of {})",
-            schedulers.join(", ")
+            labels.join(", ")
         ),
         wanted => Ok(wanted.map(str::to_owned)),
     }

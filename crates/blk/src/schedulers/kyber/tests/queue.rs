@@ -108,7 +108,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
                 Effect::KickRequeue => self.call(|queue, cx| queue.kick_requeue(cx)),
                 Effect::SetTimer(at) => self.timer = Some(at),
                 Effect::CancelTimer => self.timer = None,
-                Effect::SetTimeout(_) => {}
+                Effect::SetTimeout(_) | Effect::SetWindow(_) => {}
             }
         }
     }

@@ -3,19 +3,38 @@
 //! A profile is a TOML file, as device presets are; the built-in ones are compiled in, and a user's own file goes
 //! through the same code. It holds for every scheduler alike: what a scheduler itself costs is not in it.
 
-mod check;
-
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The built-in profiles: name and text. The name is also that of the file.
-const BUILTIN: [(&str, &str); 4] = [
-    ("desktop", include_str!("../../hosts/desktop.toml")),
-    ("instant", include_str!("../../hosts/instant.toml")),
-    ("server", include_str!("../../hosts/server.toml")),
-    ("vm", include_str!("../../hosts/vm.toml")),
-];
+use crate::profile::{Format, Kind, ProfileError};
+
+/// Most CPUs.
+const CPUS_MAX: u64 = 1024;
+
+const FORMAT: Format = Format {
+    what: "host",
+    keys: &[
+        ("name", Kind::Text, true),
+        ("description", Kind::Text, true),
+        ("cpus", Kind::Count(1, CPUS_MAX), false),
+        ("cache_cpus", Kind::Count(1, CPUS_MAX), false),
+        ("memory_bytes", Kind::Memory, false),
+        ("submit_ns", Kind::Time, true),
+        ("complete_ns", Kind::Time, true),
+        ("redirect_ns", Kind::Time, false),
+        ("wake_ns", Kind::Span, true),
+        ("worker_ns", Kind::Span, true),
+        ("idle_ns", Kind::Steps, false),
+        ("sources", Kind::Sources, false),
+    ],
+    builtin: &[
+        ("desktop", include_str!("../hosts/desktop.toml")),
+        ("instant", include_str!("../hosts/instant.toml")),
+        ("server", include_str!("../hosts/server.toml")),
+        ("vm", include_str!("../hosts/vm.toml")),
+    ],
+};
 
 /// Most steps of `idle_ns`.
 pub(crate) const IDLE_STATES_MAX: usize = 4;
@@ -62,29 +81,6 @@ fn memory_bytes() -> u64 {
     4 << 30
 }
 
-/// Why there is no host profile.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum HostError {
-    /// The text is not TOML, or a key is missing, unknown, or has a value that cannot be.
-    #[error("{file}:{line}: {problem}")]
-    Text {
-        /// Name of the file as the caller gave it.
-        file: String,
-        /// Line, counted from 1.
-        line: usize,
-        /// What is wrong, and what was expected.
-        problem: String,
-    },
-    /// No built-in profile has this name.
-    #[error("there is no built-in host `{name}`; expected one of {}, or a host profile in TOML", known.join(", "))]
-    NoSuchHost {
-        /// The name that was asked for.
-        name: String,
-        /// The names that exist.
-        known: Vec<&'static str>,
-    },
-}
-
 impl Host {
     /// The profile of whoever names none.
     pub const DEFAULT: &str = "server";
@@ -95,30 +91,21 @@ impl Host {
     ///
     /// # Errors
     /// The first thing that is wrong, with its line.
-    pub fn from_toml(text: &str, file_name: &str) -> Result<Host, HostError> {
-        check::document(text).and_then(|()| toml::from_str(text).map_err(|e| check::Problem::from_toml(&e))).map_err(
-            |problem| HostError::Text {
-                file: file_name.to_owned(),
-                line: problem.line(text),
-                problem: problem.problem,
-            },
-        )
+    pub fn from_toml(text: &str, file_name: &str) -> Result<Host, ProfileError> {
+        FORMAT.read(text, file_name)
     }
 
     /// The built-in profile of this name.
     ///
     /// # Errors
-    /// [`HostError::NoSuchHost`] if there is none; the error lists those that exist.
-    pub fn builtin(name: &str) -> Result<Host, HostError> {
-        match BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
-            Some((_, text)) => Host::from_toml(text, &format!("{name}.toml (built in)")),
-            None => Err(HostError::NoSuchHost { name: name.to_owned(), known: Host::builtin_names().collect() }),
-        }
+    /// [`ProfileError::NotBuiltIn`] if there is none; the error lists those that exist.
+    pub fn builtin(name: &str) -> Result<Host, ProfileError> {
+        FORMAT.builtin(name)
     }
 
     /// The names of the built-in profiles.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-        BUILTIN.iter().map(|(name, _)| *name)
+        FORMAT.builtin.iter().map(|(name, _)| *name)
     }
 }
 
@@ -173,7 +160,7 @@ mod tests {
                 format!("{RIGHT}memory_bytes = 4096\n"),
                 "my.toml:7: `memory_bytes` is 4096; expected a whole number of bytes",
             ),
-            (format!("{RIGHT}[sources]\nwoke_ns = \"?\"\n"), "my.toml:8: `sources.woke_ns` is not the key of a number"),
+            (format!("{RIGHT}[sources]\nwoke_ns = \"?\"\n"), "my.toml:8: `sources.woke_ns` is not the key of a figure"),
             (format!("{RIGHT}["), "my.toml:7:"),
         ];
         for (text, expected) in cases {

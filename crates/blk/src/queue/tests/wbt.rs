@@ -1,0 +1,346 @@
+//! Write-back throttling on the way of a request: `block-layer.md` 22.2, 26.2 and 26.3, checklist items 91, 106 and 108.
+
+use super::*;
+use crate::attributes::AttributeError;
+
+const DIRECT: BioFlags = BioFlags::SYNC.with(BioFlags::IDLE);
+
+/// A bio of background write-back: 4 of them may be in flight.
+fn background(sector: u64) -> Bio {
+    Bio { flags: BioFlags::BACKGROUND, ..write(sector) }
+}
+
+/// Four of them at the driver, at the sectors 0 to 300.
+fn four(kernel: Kernel, scheduler: &str) -> Bench {
+    let mut bench = Bench::throttled(&config(kernel), scheduler);
+    (0..4).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done, "{scheduler}"));
+    bench.work();
+    assert_eq!(bench.issued(), [0, 100, 200, 300], "{scheduler}");
+    bench
+}
+
+impl Bench {
+    fn throttled(config: &QueueConfig, scheduler: &str) -> Bench {
+        Bench { queue: Queue::new(config, scheduler).expect("a valid configuration"), ..Bench::with(config, scheduler) }
+    }
+
+    /// The end of the window that has been asked for.
+    fn window(&mut self) -> Option<Instant> {
+        self.work();
+        self.window.take()
+    }
+
+    fn target(&self) -> String {
+        self.queue.attribute("wbt_lat_usec").unwrap()
+    }
+
+    fn set_target(&mut self, text: &str) -> Result<(), AttributeError> {
+        let now = Hz(1000).now(self.now);
+        let answer = self.queue.set_attribute(now, "wbt_lat_usec", text, &mut self.effects);
+        self.work();
+        answer
+    }
+}
+
+#[test]
+fn item_106_direct_writes_and_reads_pass_by_those_who_wait() {
+    for scheduler in ["none", "mq-deadline", "kyber"] {
+        let mut bench = four(Kernel::V6_18, scheduler);
+        assert_eq!(bench.submit_as(1, background(400)), Submitted::Parked, "{scheduler}");
+        for n in 0..10 {
+            assert_eq!(bench.submit(Bio { flags: DIRECT, ..write(1000 + n * 100) }), Submitted::Done, "{scheduler}");
+            assert_eq!(bench.submit(read(5000 + n * 100)), Submitted::Done, "{scheduler}");
+        }
+        assert_eq!((bench.queue.throttled_in_flight(), bench.parked.len()), (4, 1), "{scheduler}");
+        bench.drain();
+        assert_eq!((bench.queue.throttled_in_flight(), bench.ended.len()), (0, 25), "{scheduler}");
+    }
+}
+
+#[test]
+fn under_bfq_and_in_4_4_nobody_waits() {
+    for (kernel, scheduler) in [(Kernel::V6_18, "bfq"), (Kernel::V4_4, "none")] {
+        let mut bench = Bench::throttled(&config(kernel), scheduler);
+        (0..20).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done, "{scheduler}"));
+        assert_eq!((bench.queue.throttled_in_flight(), bench.window()), (0, None));
+        bench.drain();
+    }
+}
+
+#[test]
+fn whoever_waits_goes_on_when_enough_have_ended_and_has_no_tag_before_that() {
+    let mut bench = four(Kernel::V6_18, "none");
+    for waiter in 1..=3 {
+        assert_eq!(bench.submit_as(waiter, background(300 + 100 * u64::from(waiter))), Submitted::Parked);
+    }
+    assert_eq!(bench.queue.requests_in_use(), 4, "there are tags for 32");
+    // The normal limit is 8: more than half of 4 below it.
+    bench.complete(0);
+    assert_eq!(bench.queue.throttled_in_flight(), 4, "the first of the line is counted already");
+    bench.work();
+    assert_eq!(bench.issued(), [400]);
+    assert_eq!(bench.parked.keys().copied().collect::<Vec<_>>(), [2, 3]);
+    bench.drain();
+}
+
+#[test]
+fn whoever_goes_on_without_having_been_woken_waits_further() {
+    let mut bench = four(Kernel::V6_18, "none");
+    bench.submit_as(1, background(400));
+    let submission = bench.parked.remove(&1).unwrap();
+    assert_eq!(bench.go_on(1, submission), Submitted::Parked);
+    assert_eq!((bench.queue.throttled_in_flight(), bench.issued()), (4, vec![]));
+    bench.drain();
+}
+
+#[test]
+fn what_is_plugged_goes_out_before_its_task_sleeps() {
+    for scheduler in ["none", "mq-deadline"] {
+        let mut bench = Bench::throttled(&config(Kernel::V6_18), scheduler);
+        bench.plug();
+        (0..4).for_each(|n| assert_eq!(bench.submit_as(1, background(n * 100)), Submitted::Done));
+        assert_eq!(bench.issued(), []);
+        assert_eq!(bench.submit_as(1, background(400)), Submitted::Parked);
+        bench.work();
+        let mut issued = bench.issued();
+        issued.sort_unstable();
+        assert_eq!(issued, [0, 100, 200, 300], "{scheduler}: else nothing would ever wake it");
+        bench.complete_all();
+        bench.work();
+        bench.unplug();
+        bench.drain();
+        assert_eq!(bench.ended.len(), 5);
+    }
+}
+
+#[test]
+fn a_merged_bio_is_not_counted_and_an_absorbed_request_no_longer_is() {
+    let mut bench = Bench::throttled(&config(Kernel::V6_18), "mq-deadline");
+    bench.queue.set_quiesced(true);
+    bench.submit(background(0));
+    bench.submit(background(8));
+    assert_eq!(bench.queue.throttled_in_flight(), 1, "joined the first");
+    bench.submit(background(24));
+    assert_eq!(bench.queue.throttled_in_flight(), 2);
+    bench.submit(background(16));
+    assert_eq!((bench.queue.throttled_in_flight(), bench.queue.requests_in_use()), (1, 1), "closes the gap");
+    bench.queue.set_quiesced(false);
+    bench.run(0);
+    bench.drain();
+    assert_eq!((bench.queue.throttled_in_flight(), bench.ended.len()), (0, 4));
+}
+
+#[test]
+fn a_requeued_request_still_counts() {
+    for scheduler in ["none", "mq-deadline"] {
+        let mut bench = four(Kernel::V6_18, scheduler);
+        let rq = bench.take(100);
+        bench.call(|queue, cx, _| queue.requeue(cx, rq));
+        assert_eq!(bench.queue.throttled_in_flight(), 4, "{scheduler}");
+        bench.work();
+        assert_eq!((bench.queue.throttled_in_flight(), bench.issued()), (4, vec![100]), "{scheduler}");
+        bench.drain();
+        assert_eq!(bench.queue.throttled_in_flight(), 0, "{scheduler}");
+    }
+}
+
+#[test]
+fn what_must_not_sleep_fails_where_it_would_wait_and_gives_its_count_back_where_there_is_no_tag() {
+    let nowait = |sector| Bio { flags: BioFlags::BACKGROUND.with(BioFlags::NOWAIT), ..write(sector) };
+    let mut bench = four(Kernel::V6_18, "none");
+    assert_eq!(bench.submit(nowait(400)), Submitted::Done);
+    bench.work();
+    assert_eq!(bench.ended, [(400, Status::Again)]);
+    bench.drain();
+
+    let mut bench = Bench::throttled(&QueueConfig { queue_depth: 2, ..config(Kernel::V6_18) }, "none");
+    bench.occupy(2);
+    bench.submit(nowait(0));
+    bench.work();
+    assert_eq!((bench.ended.clone(), bench.queue.throttled_in_flight()), (vec![(0, Status::Again)], 0));
+    bench.drain();
+}
+
+#[test]
+fn every_part_of_a_split_bio_is_counted() {
+    let limits = Limits { max_sectors: 8, ..Limits::default() };
+    let mut bench =
+        Bench::throttled(&QueueConfig { limits, nomerges: NoMerges::Nothing, ..config(Kernel::V6_18) }, "none");
+    assert_eq!(bench.submit_as(1, Bio { sectors: 48, ..background(0) }), Submitted::Parked);
+    assert_eq!((bench.queue.throttled_in_flight(), bench.issued()), (4, vec![0, 8, 16, 24]));
+    bench.drain();
+    assert_eq!((bench.queue.throttled_in_flight(), bench.ended.len()), (0, 6));
+}
+
+#[test]
+fn item_108_a_durable_write_is_counted_once_through_its_whole_sequence() {
+    let limits = Limits { write_cache: true, ..Limits::default() };
+    for scheduler in ["none", "mq-deadline"] {
+        let mut bench = Bench::throttled(&QueueConfig { limits: limits.clone(), ..config(Kernel::V6_18) }, scheduler);
+        for (n, flags) in
+            [BioFlags::PREFLUSH, BioFlags::FUA, BioFlags::FUA.with(BioFlags::IDLE)].into_iter().enumerate()
+        {
+            bench.submit(Bio { flags, ..write(n as u64 * 100) });
+        }
+        assert_eq!(bench.queue.throttled_in_flight(), 3, "{scheduler}");
+        bench.drain();
+        assert_eq!((bench.queue.throttled_in_flight(), bench.ended.len()), (0, 3), "{scheduler}");
+    }
+}
+
+#[test]
+fn slow_reads_make_the_window_shorter_and_the_limit_smaller() {
+    let mut bench = four(Kernel::V6_18, "none");
+    assert_eq!(bench.window(), Some(Instant::ZERO + Nanos::from_millis(100)));
+    bench.submit(read(5000));
+    bench.now = Instant::ZERO + Nanos::from_millis(3);
+    bench.complete(5000);
+    [0, 100, 200].into_iter().for_each(|sector| bench.complete(sector));
+    bench.now = Instant::ZERO + Nanos::from_millis(100);
+    bench.call(|queue, cx, _| queue.window_ended(cx));
+    let second = bench.now + Nanos(100_000_000 * 16 / 22);
+    assert_eq!(bench.window(), Some(second));
+    // One of the four is left, and half as many may be in flight now.
+    assert_eq!(bench.submit(background(400)), Submitted::Done);
+    assert_eq!(bench.submit_as(1, background(500)), Submitted::Parked);
+    bench.drain();
+    bench.now = second;
+    bench.call(|queue, cx, _| queue.window_ended(cx));
+    assert_eq!(bench.window(), None, "only writes have ended: the step is 0 again, and nothing is in flight");
+}
+
+#[test]
+fn a_read_that_the_driver_keeps_for_longer_than_the_window_counts_as_slow() {
+    let slow = |began_ms| {
+        let mut bench = four(Kernel::V6_18, "none");
+        bench.window();
+        bench.now = Instant::ZERO + Nanos::from_millis(began_ms);
+        bench.submit(read(5000));
+        bench.now = Instant::ZERO + Nanos::from_millis(100);
+        bench.call(|queue, cx, _| queue.window_ended(cx));
+        let window = bench.window().map(|at| at.since(bench.now));
+        bench.drain();
+        window
+    };
+    assert_eq!(slow(97), Some(Nanos(100_000_000 * 16 / 22)), "3 ms without an answer, and the target is 2");
+    assert_eq!(slow(99), Some(Nanos::from_millis(100)));
+}
+
+#[test]
+fn of_several_reads_at_the_driver_the_oldest_is_looked_at() {
+    let mut bench = four(Kernel::V6_18, "none");
+    bench.window();
+    for began_ms in [97, 99] {
+        bench.now = Instant::ZERO + Nanos::from_millis(began_ms);
+        bench.submit(read(5000 + began_ms * 100));
+    }
+    bench.now = Instant::ZERO + Nanos::from_millis(100);
+    bench.call(|queue, cx, _| queue.window_ended(cx));
+    assert_eq!(bench.window(), Some(bench.now + Nanos(100_000_000 * 16 / 22)), "3 ms, and the target is 2");
+    bench.drain();
+}
+
+#[test]
+fn a_read_at_the_driver_lowers_the_limit_of_plain_writes_and_other_writes_do_not() {
+    let mut bench = Bench::throttled(&config(Kernel::V6_18), "none");
+    for n in 0..8 {
+        assert_eq!(bench.submit(write(n * 100)), Submitted::Done);
+        bench.work();
+    }
+    assert_eq!(bench.submit_as(1, write(800)), Submitted::Parked, "8 may be in flight");
+    bench.drain();
+
+    let mut bench = Bench::throttled(&config(Kernel::V6_18), "none");
+    (0..4).for_each(|n| assert_eq!(bench.submit(write(n * 100)), Submitted::Done));
+    assert_eq!(bench.submit(read(5000)), Submitted::Done);
+    bench.work();
+    assert_eq!(bench.submit_as(1, write(400)), Submitted::Parked, "as background now");
+    bench.drain();
+}
+
+#[test]
+fn a_device_with_a_write_cache_gets_no_more_before_all_have_ended() {
+    for (write_cache, parked) in [(false, 0), (true, 1)] {
+        let limits = Limits { write_cache, ..Limits::default() };
+        let mut bench = Bench::throttled(&QueueConfig { limits, ..config(Kernel::V6_18) }, "none");
+        (0..4).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done));
+        assert_eq!(bench.submit_as(1, background(400)), Submitted::Parked);
+        (0..3).for_each(|n| bench.complete(n * 100));
+        bench.work();
+        assert_eq!(bench.parked.len(), parked, "write cache: {write_cache}");
+        bench.complete(300);
+        bench.work();
+        assert_eq!(bench.parked.len(), 0);
+        bench.drain();
+    }
+}
+
+#[test]
+fn a_task_held_up_by_dirty_pages_opens_the_limit_up_until_a_second_after_it_goes_on() {
+    let mut bench = four(Kernel::V6_18, "none");
+    bench.queue.set_dirty_throttled(bench.now, true);
+    bench.now = Instant::ZERO + Nanos::from_secs(5);
+    (4..16).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done));
+    assert_eq!(bench.submit_as(1, background(1600)), Submitted::Parked);
+    bench.drain();
+
+    bench.queue.set_dirty_throttled(bench.now, false);
+    let went_on = bench.now;
+    bench.now = went_on + Nanos::from_millis(999);
+    (0..5).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done));
+    bench.drain();
+    bench.now = went_on + Nanos::from_secs(1);
+    (0..4).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done));
+    assert_eq!(bench.submit_as(1, background(400)), Submitted::Parked);
+    bench.drain();
+}
+
+#[test]
+fn item_91_the_target_is_by_rotation_and_reads_back_as_written() {
+    for (rotational, default) in [(false, "2000\n"), (true, "75000\n")] {
+        let limits = Limits { rotational, ..Limits::default() };
+        let mut bench = Bench::throttled(&QueueConfig { limits, ..config(Kernel::V4_12) }, "none");
+        assert_eq!(bench.target(), default);
+        for (text, shown) in [("123", "123\n"), ("0\n", "0\n"), ("-1", default)] {
+            bench.set_target(text).unwrap();
+            assert_eq!(bench.target(), shown);
+        }
+        for text in ["-2", "", "x", "1.5", "99999999999999999999"] {
+            assert_eq!(bench.set_target(text), Err(AttributeError::Invalid), "{text:?}");
+        }
+        assert_eq!(bench.target(), default);
+    }
+    let mut old = Bench::throttled(&config(Kernel::V4_4), "none");
+    assert_eq!(old.queue.attribute("wbt_lat_usec"), Err(AttributeError::Unknown));
+    assert_eq!(old.set_target("0"), Err(AttributeError::Unknown));
+}
+
+#[test]
+fn bfq_switches_it_off_and_on_again_unless_somebody_has_written_a_target() {
+    for (written, under) in
+        [(None, ["2000\n", "0\n", "2000\n"]), (Some("-1"), ["2000\n"; 3]), (Some("55"), ["55\n"; 3])]
+    {
+        let mut bench = Bench::throttled(&config(Kernel::V6_18), "none");
+        if let Some(text) = written {
+            bench.set_target(text).unwrap();
+        }
+        for (scheduler, shown) in ["mq-deadline", "bfq", "kyber"].into_iter().zip(under) {
+            bench.switch(scheduler).unwrap();
+            assert_eq!(bench.target(), shown, "{scheduler} after {written:?}");
+        }
+    }
+}
+
+#[test]
+fn who_waits_goes_when_it_is_switched_off_and_before_a_frozen_queue_is_empty() {
+    let mut bench = four(Kernel::V6_18, "none");
+    (1..=6).for_each(|waiter| assert_eq!(bench.submit_as(waiter, background(1000)), Submitted::Parked));
+    bench.set_target("0").unwrap();
+    assert!(bench.parked.is_empty());
+    bench.drain();
+
+    let mut bench = four(Kernel::V6_18, "none");
+    (1..=6).for_each(|waiter| assert_eq!(bench.submit_as(waiter, background(1000)), Submitted::Parked));
+    bench.switch("mq-deadline").unwrap();
+    assert_eq!((bench.ended.len(), bench.parked.len(), bench.queue.throttled_in_flight()), (10, 0, 0));
+}

@@ -1,0 +1,236 @@
+//! Write-back throttling on the way of a request (`block-layer.md` 7 step 6, 26.2 and 26.3): a buffered write waits before it
+//! is given a tag, its request counts until its end, and while any of that goes on reads are looked at. Who does only
+//! direct I/O pays for a look at a word where requests are issued and where they end.
+
+use super::submit::{Stage, SubmitStep};
+use super::{Cx, Queue, Submission};
+use crate::attributes::AttributeError;
+use crate::bio::{Bio, BioFlags, Direction, Op, Status};
+use crate::driver::Driver;
+use crate::effects::{Effect, Effects};
+use crate::plug::Plug;
+use crate::probe::Probe;
+use crate::request::{Marks, Request, Rq};
+use crate::sharing::{Lock, Sharing, Word};
+use crate::time::{Instant, Nanos};
+use crate::wbt::{Admission, Kind, Throttle, default_target};
+
+/// The throttle of a queue behind its lock.
+pub(super) struct Wbt<Sh: Sharing> {
+    /// Whether requests that are issued and that end matter to the throttle: read without the lock.
+    watches: Sh::Word,
+    throttle: Sh::Lock<Throttle>,
+}
+
+impl<Sh: Sharing> Wbt<Sh> {
+    pub(super) fn new(throttle: Throttle) -> Self {
+        Wbt { watches: Sh::Word::new(0), throttle: Sh::Lock::new(throttle) }
+    }
+
+    #[inline]
+    fn watches(&self) -> bool {
+        self.watches.load() != 0
+    }
+
+    fn with<R>(&self, body: impl FnOnce(&mut Throttle) -> R) -> R {
+        self.throttle.with(|throttle| {
+            let answer = body(throttle);
+            self.watches.store(u64::from(throttle.watches()));
+            answer
+        })
+    }
+}
+
+/// What comes after the tries to merge a bio.
+#[inline]
+pub(super) fn stage_after_merging(bio: Option<&Bio>) -> Stage {
+    match bio {
+        Some(bio) if Kind::of(bio.op, bio.flags).is_some() => Stage::Throttle,
+        _ => Stage::Allocate,
+    }
+}
+
+impl<Sh: Sharing> Queue<Sh> {
+    // --- the way in ---
+
+    /// A bio that may have to wait goes, or what its task has plugged goes first.
+    #[cold]
+    pub(super) fn throttle<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        plug: Option<&mut Plug>,
+    ) -> Stage {
+        let Some((kind, flags)) = submission.throttled_as() else { return Stage::Allocate };
+        match self.wbt.with(|throttle| throttle.admit(cx.now.at, kind, flags)) {
+            Admission::Waits if flags.contains(BioFlags::NOWAIT) => self.end_bio(cx, submission, Status::Again),
+            Admission::Waits => self.before_sleep(cx, submission, plug, Stage::FlushToWait, Stage::Wait),
+            admission => self.admitted(cx, submission, admission),
+        }
+    }
+
+    /// Tries once more, and joins the line of those who wait. Answers `None` if it has to.
+    #[cold]
+    pub(super) fn wait_in_line<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        plug: Option<&mut Plug>,
+    ) -> Option<Stage> {
+        let Some((kind, flags)) = submission.throttled_as() else { return Some(Stage::Allocate) };
+        let waiter = submission.waiter;
+        let admission = self.wbt.with(|throttle| throttle.admit_or_join(cx.now.at, kind, flags, waiter));
+        if admission != Admission::Waits {
+            return Some(self.admitted(cx, submission, admission));
+        }
+        if let Some(plug) = plug {
+            plug.forget_clock();
+        }
+        None
+    }
+
+    /// Whoever was woken has been counted already; who goes on for another reason waits further.
+    #[cold]
+    pub(super) fn woken_in_line<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> SubmitStep {
+        if let Some((kind, _)) = submission.throttled_as() {
+            let waiter = submission.waiter;
+            if self.wbt.with(|throttle| throttle.waits(kind, waiter)) {
+                return SubmitStep::Parked;
+            }
+            submission.stage = self.admitted(cx, submission, Admission::Counted);
+        }
+        SubmitStep::More
+    }
+
+    fn admitted<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission, admission: Admission) -> Stage {
+        if admission == Admission::Counted {
+            submission.marks = Marks::THROTTLED;
+            self.set_window(cx);
+        } else {
+            submission.marks = Marks::NONE;
+        }
+        Stage::Allocate
+    }
+
+    /// A bio that was counted has got no request.
+    #[cold]
+    pub(super) fn forget_admission<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) {
+        let marks = std::mem::replace(&mut submission.marks, Marks::NONE);
+        if let (true, Some((kind, _))) = (marks.contains(Marks::THROTTLED), submission.throttled_as()) {
+            self.count_down(cx, kind);
+        }
+    }
+
+    // --- the way out ---
+
+    /// The driver is about to be given a request.
+    #[inline]
+    pub(super) fn watch_issue(&self, now: Instant, rq: &Request) {
+        if self.wbt.watches() && rq.op == Op::Read {
+            self.wbt.with(|throttle| throttle.read_issued(now));
+        }
+    }
+
+    /// A request has ended.
+    #[inline]
+    pub(super) fn watch_end<D, P>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+        if self.wbt.watches() {
+            self.ended_under_watch(cx, rq);
+        }
+    }
+
+    #[cold]
+    fn ended_under_watch<D, P>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+        let now = cx.now.at;
+        // What never came to the driver says nothing about it.
+        if rq.issued != Instant::NEVER {
+            match (rq.op, rq.direction()) {
+                (Op::Read, _) => self.wbt.with(|throttle| throttle.read_ended(now, now.since(rq.issued))),
+                (_, Direction::Write) => self.wbt.with(Throttle::write_ended),
+                (_, Direction::Read) => {}
+            }
+        }
+        self.no_longer_counts(cx, rq);
+    }
+
+    /// A request that was counted ends, or has joined another one, which is counted itself.
+    pub(super) fn no_longer_counts<D, P>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+        if rq.marks.contains(Marks::THROTTLED) {
+            rq.marks.clear(Marks::THROTTLED);
+            self.count_down(cx, Kind::counted_as(rq.op, rq.flags));
+        }
+    }
+
+    fn count_down<D, P>(&self, cx: &mut Cx<'_, D, P>, kind: Kind) {
+        let (effects, write_cache) = (&mut *cx.effects, self.rules.limits.write_cache);
+        self.wbt.with(|throttle| {
+            throttle.ended(cx.now.at, kind, write_cache, |waiter| effects.push(Effect::Wake(waiter)));
+        });
+    }
+
+    // --- the window ---
+
+    fn set_window<D, P>(&self, cx: &mut Cx<'_, D, P>) {
+        if let Some(at) = self.wbt.with(|throttle| throttle.begin_window(cx.now.at)) {
+            cx.effects.push(Effect::SetWindow(at));
+        }
+    }
+
+    /// The moment that an [`Effect::SetWindow`] asked for has come: the latency of reads decides how many buffered writes
+    /// are let through from now on.
+    pub fn window_ended<D: Driver, P>(&self, cx: &mut Cx<'_, D, P>) {
+        let mut oldest_read: Option<Instant> = None;
+        cx.driver.each_in_flight(&mut |rq| {
+            if rq.op == Op::Read {
+                oldest_read = Some(oldest_read.map_or(rq.issued, |at| at.min(rq.issued)));
+            }
+        });
+        if let Some(at) = self.wbt.with(|throttle| throttle.window_ended(cx.now.at, oldest_read)) {
+            cx.effects.push(Effect::SetWindow(at));
+        }
+    }
+
+    /// A task that writes is held up because too much of the memory is dirty, or none is any longer: what write-back
+    /// there is has to go on then, reads or not.
+    pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
+        self.wbt.with(|throttle| throttle.set_dirty_throttled(now, is_held_up));
+    }
+
+    /// Buffered writes and discards that are throttled and in flight.
+    #[must_use]
+    pub fn throttled_in_flight(&self) -> u32 {
+        self.wbt.throttle.with(|throttle| throttle.in_flight())
+    }
+
+    // --- the file ---
+
+    /// The queue has got a scheduler.
+    pub(super) fn wbt_follows_scheduler(&self) {
+        if self.generation.wbt {
+            let (disables, rotational) = (self.elevator.disables_wbt(), self.rules.limits.rotational);
+            self.wbt.with(|throttle| throttle.follow_scheduler(disables, rotational));
+        }
+    }
+
+    /// The content of `queue/wbt_lat_usec`.
+    pub(super) fn wbt_lat_usec(&self) -> Result<String, AttributeError> {
+        if !self.generation.wbt {
+            return Err(AttributeError::Unknown);
+        }
+        Ok((self.wbt.throttle.with(|throttle| throttle.target()).0 / 1000).to_string())
+    }
+
+    /// Writes `queue/wbt_lat_usec`: -1 is the default of the device.
+    pub(super) fn set_wbt_lat_usec(&self, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
+        if !self.generation.wbt {
+            return Err(AttributeError::Unknown);
+        }
+        let target = match text.trim().parse::<i64>() {
+            Ok(-1) => default_target(self.rules.limits.rotational),
+            Ok(us @ 0..) => Nanos(us.unsigned_abs().saturating_mul(1000)),
+            _ => return Err(AttributeError::Invalid),
+        };
+        self.wbt.with(|throttle| throttle.set_target(target, |waiter| effects.push(Effect::Wake(waiter))));
+        Ok(())
+    }
+}

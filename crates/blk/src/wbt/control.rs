@@ -1,0 +1,94 @@
+//! The control: at the end of each window the latency of reads moves the step (`block-layer.md` 26.3).
+
+use super::depths::depth;
+use crate::time::Nanos;
+
+/// The length of a window at step 0 and below.
+const WINDOW: Nanos = Nanos::from_millis(100);
+/// Fewer writes in a window say nothing about what they do to reads.
+const WRITES_MIN: u32 = 3;
+/// So many windows of which nothing is known take the step towards 0.
+const UNKNOWN_MAX: u32 = 5;
+
+/// What a window has shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// Reads take longer than they should.
+    Exceeded,
+    /// They do not.
+    Ok,
+    /// There were none.
+    OnlyWrites,
+    /// Nothing has ended, or too little to tell.
+    Unknown,
+}
+
+/// The step, and what has ended in the present window.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    /// 0 at first, above 0 with fewer in flight, below 0 with more.
+    step: i32,
+    /// Windows in a row of which nothing is known.
+    unknown_windows: u32,
+    reads: u32,
+    /// The latency of the fastest of them.
+    read_min: Nanos,
+    writes: u32,
+}
+
+impl Control {
+    pub(super) fn step(&self) -> i32 {
+        self.step
+    }
+
+    /// How long the window lasts: the fewer writes are let through, the sooner it is looked whether more could be.
+    pub(super) fn window(&self) -> Nanos {
+        if self.step <= 0 {
+            return WINDOW;
+        }
+        Nanos(WINDOW.0 * 16 / ((self.step as u64 + 1) * 256).isqrt())
+    }
+
+    pub(super) fn read_ended(&mut self, latency: Nanos) {
+        self.read_min = if self.reads == 0 { latency } else { self.read_min.min(latency) };
+        self.reads += 1;
+    }
+
+    pub(super) fn write_ended(&mut self) {
+        self.writes += 1;
+    }
+
+    /// What the window has shown. `oldest_read` is how long the oldest of those reads has been at the device that are
+    /// still there.
+    pub(super) fn verdict(&self, target: Nanos, oldest_read: Option<Nanos>) -> Verdict {
+        let is_too_old = |age| age > self.window() || (age > target && self.reads == 0);
+        if oldest_read.is_some_and(is_too_old) {
+            return Verdict::Exceeded;
+        }
+        match (self.reads, self.writes) {
+            (1.., WRITES_MIN..) if self.read_min > target => Verdict::Exceeded,
+            (1.., WRITES_MIN..) => Verdict::Ok,
+            (0, 1..) => Verdict::OnlyWrites,
+            _ => Verdict::Unknown,
+        }
+    }
+
+    /// The window is over: the step moves, and the next one begins. A step that would not change the depth is not taken,
+    /// so that as many lead back as have led away. (The specification sets no bounds to it.)
+    pub(super) fn next_window(&mut self, verdict: Verdict, queue_depth: u32) {
+        let step = match verdict {
+            Verdict::Exceeded => (self.step + 1).max(0),
+            Verdict::Ok | Verdict::OnlyWrites => self.step - 1,
+            Verdict::Unknown if self.unknown_windows + 1 == UNKNOWN_MAX => self.step - self.step.signum(),
+            Verdict::Unknown => self.step,
+        };
+        let has_moved = depth(queue_depth, step) != depth(queue_depth, self.step);
+        // From below 0 the way to 0 is open in any case: there, many devices have the same depth at both.
+        if has_moved || step.abs() < self.step.abs() {
+            self.step = step;
+        }
+        let is_known = verdict != Verdict::Unknown;
+        let unknown_windows = if is_known { 0 } else { (self.unknown_windows + 1) % UNKNOWN_MAX };
+        *self = Control { step: self.step, unknown_windows, ..Control::default() };
+    }
+}

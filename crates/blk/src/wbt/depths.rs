@@ -1,0 +1,42 @@
+//! How many throttled I/Os may be in flight at a step of the control (`block-layer.md` 26.3).
+
+/// The depth of any device at step 0, if its queue is that deep.
+const BASE: u32 = 16;
+/// Shifts beyond leave nothing of it.
+const SHIFT_MAX: u32 = 31;
+
+/// Three limits: somebody waits for the write, nobody does, or it is background write-back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Depths {
+    pub(crate) max: u32,
+    pub(crate) normal: u32,
+    pub(crate) background: u32,
+}
+
+impl Depths {
+    /// The limits of a device with so many tags.
+    pub(crate) fn at(queue_depth: u32, step: i32) -> Depths {
+        let max = depth(queue_depth, step);
+        if max <= 2 {
+            return Depths { max, normal: max, background: 1 };
+        }
+        Depths { max, normal: max.div_ceil(2), background: max.div_ceil(4) }
+    }
+}
+
+/// Fewer at higher steps, more at negative ones.
+pub(super) fn depth(queue_depth: u32, step: i32) -> u32 {
+    if queue_depth <= 1 {
+        return if step > 0 { 1 } else { 2 };
+    }
+    let base = BASE.min(queue_depth);
+    let shift = step.unsigned_abs().min(SHIFT_MAX);
+    match step {
+        0 => base,
+        1.. => 1 + ((base - 1) >> shift),
+        _ => {
+            let most = u64::from(queue_depth) * 3 / 4;
+            (1 + (u64::from(base - 1) << shift)).min(most) as u32
+        }
+    }
+}

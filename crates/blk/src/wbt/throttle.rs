@@ -1,0 +1,279 @@
+//! Who may go and who waits (`block-layer.md` 26.3): counters, limits by the kind of write, and the lines of waiters.
+
+use std::collections::VecDeque;
+
+use super::control::Control;
+use super::default_target;
+use super::depths::Depths;
+use crate::bio::{BioFlags, Op};
+use crate::ids::Waiter;
+use crate::time::{Instant, Nanos};
+
+/// A task counts as held up by dirty pages for so long after it goes on.
+const DIRTY_MEMORY: Nanos = Nanos::from_secs(1);
+/// Reads are going on if one began or ended so recently.
+const READ_MEMORY: Nanos = Nanos::from_millis(100);
+
+/// Whoever submits one of these waits for it, or others do.
+const URGENT: BioFlags = BioFlags::SYNC.with(BioFlags::META).with(BioFlags::PRIO).with(BioFlags::SWAP);
+
+/// What is throttled. Each kind has a counter and a line of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Normal,
+    Swap,
+    Discard,
+}
+
+impl Kind {
+    /// The kind of an I/O; `None` if it is never throttled, as reads and direct writes are not.
+    #[inline]
+    pub(crate) fn of(op: Op, flags: BioFlags) -> Option<Kind> {
+        match op {
+            Op::Write if flags.contains(BioFlags::SYNC.with(BioFlags::IDLE)) => None,
+            Op::Write | Op::Discard => Some(Kind::counted_as(op, flags)),
+            Op::Read | Op::Flush | Op::WriteZeroes => None,
+        }
+    }
+
+    /// The kind of one that was counted. (A sequence of flushes may have changed other flags of it.)
+    pub(crate) fn counted_as(op: Op, flags: BioFlags) -> Kind {
+        match op {
+            Op::Discard => Kind::Discard,
+            _ if flags.contains(BioFlags::SWAP) => Kind::Swap,
+            _ => Kind::Normal,
+        }
+    }
+}
+
+/// What an I/O that is to be submitted is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Admission {
+    /// Nothing is throttled now: it goes, and is not counted.
+    Free,
+    /// It goes, and is counted until its end.
+    Counted,
+    /// It has to wait.
+    Waits,
+}
+
+/// How many of a kind are in flight, and who waits for one of them to end.
+#[derive(Debug, Default)]
+struct Counter {
+    in_flight: u32,
+    waiting: VecDeque<(Waiter, BioFlags)>,
+}
+
+/// The throttle of a device.
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    /// Tags of the device.
+    queue_depth: u32,
+    /// The latency that reads should have; 0 if nothing is throttled.
+    target: Nanos,
+    /// Somebody has written the target: no scheduler changes it then.
+    is_set_by_hand: bool,
+    depths: Depths,
+    control: Control,
+    counters: [Counter; 3],
+    /// Until when a task counts as held up by dirty pages.
+    dirty_until: Instant,
+    /// When a read last began or ended.
+    last_read: Option<Instant>,
+    is_timer_set: bool,
+}
+
+impl Throttle {
+    pub(crate) fn new(queue_depth: u32) -> Self {
+        Throttle {
+            queue_depth,
+            target: Nanos::ZERO,
+            is_set_by_hand: false,
+            depths: Depths::at(queue_depth, 0),
+            control: Control::default(),
+            counters: Default::default(),
+            dirty_until: Instant::ZERO,
+            last_read: None,
+            is_timer_set: false,
+        }
+    }
+
+    // --- the target ---
+
+    pub(crate) fn target(&self) -> Nanos {
+        self.target
+    }
+
+    /// The queue has a scheduler now that wants no throttling, or one that does not care. A target that was written by
+    /// hand stays.
+    pub(crate) fn follow_scheduler(&mut self, disables: bool, rotational: bool) {
+        if !self.is_set_by_hand {
+            self.target = if disables { Nanos::ZERO } else { default_target(rotational) };
+            if disables {
+                self.begin_anew();
+            }
+        }
+    }
+
+    /// Somebody writes the target; 0 switches the throttle off, and lets go who waits.
+    pub(crate) fn set_target(&mut self, target: Nanos, mut wake: impl FnMut(Waiter)) {
+        self.target = target;
+        self.is_set_by_hand = true;
+        if target == Nanos::ZERO {
+            self.begin_anew();
+            for counter in &mut self.counters {
+                counter.in_flight += counter.waiting.len() as u32;
+                counter.waiting.drain(..).for_each(|(waiter, _)| wake(waiter));
+            }
+        }
+    }
+
+    /// What the control has learnt does not count any more.
+    fn begin_anew(&mut self) {
+        self.control = Control::default();
+        self.depths = Depths::at(self.queue_depth, 0);
+    }
+
+    // --- the way in ---
+
+    /// Whether an I/O may go. Nobody overtakes those of its kind who wait.
+    pub(crate) fn admit(&mut self, now: Instant, kind: Kind, flags: BioFlags) -> Admission {
+        if self.target == Nanos::ZERO {
+            return Admission::Free;
+        }
+        let limit = self.limit(now, kind, flags);
+        let counter = &mut self.counters[kind as usize];
+        if !counter.waiting.is_empty() || counter.in_flight >= limit {
+            return Admission::Waits;
+        }
+        counter.in_flight += 1;
+        Admission::Counted
+    }
+
+    /// As [`admit`](Self::admit); who has to wait joins the end of the line.
+    pub(crate) fn admit_or_join(&mut self, now: Instant, kind: Kind, flags: BioFlags, waiter: Waiter) -> Admission {
+        let admission = self.admit(now, kind, flags);
+        if admission == Admission::Waits {
+            self.counters[kind as usize].waiting.push_back((waiter, flags));
+        }
+        admission
+    }
+
+    /// Whether a waiter is still in line. Who is not has been counted, and goes.
+    pub(crate) fn waits(&self, kind: Kind, waiter: Waiter) -> bool {
+        self.counters[kind as usize].waiting.iter().any(|&(other, _)| other == waiter)
+    }
+
+    /// How many of a kind may be in flight for a new one to join them.
+    fn limit(&self, now: Instant, kind: Kind, flags: BioFlags) -> u32 {
+        if kind == Kind::Discard {
+            self.depths.background
+        } else if flags.intersects(URGENT) || self.is_dirty(now) {
+            self.depths.max
+        } else if flags.contains(BioFlags::BACKGROUND) || self.has_reads(now) {
+            self.depths.background
+        } else {
+            self.depths.normal
+        }
+    }
+
+    fn has_reads(&self, now: Instant) -> bool {
+        self.last_read.is_some_and(|at| now.since(at) < READ_MEMORY)
+    }
+
+    /// Whether a task is, or was lately, held up because too much of the memory is dirty.
+    fn is_dirty(&self, now: Instant) -> bool {
+        now < self.dirty_until
+    }
+
+    /// A task is held up by dirty pages, or none is any longer.
+    pub(crate) fn set_dirty_throttled(&mut self, now: Instant, is_held_up: bool) {
+        self.dirty_until = if is_held_up { Instant::NEVER } else { now + DIRTY_MEMORY };
+    }
+
+    // --- the way out ---
+
+    /// A counted one has ended, or did not come about. Whoever may go because of it is counted and told to `wake`.
+    pub(crate) fn ended(&mut self, now: Instant, kind: Kind, write_cache: bool, mut wake: impl FnMut(Waiter)) {
+        let limit = match kind {
+            Kind::Discard => self.depths.background,
+            // What such a device has answered is not written yet: it is given time for that.
+            Kind::Normal | Kind::Swap if write_cache && !self.is_dirty(now) => 0,
+            Kind::Normal | Kind::Swap => self.depths.normal,
+        };
+        let counter = &mut self.counters[kind as usize];
+        debug_assert!(counter.in_flight > 0, "who was counted ends once");
+        counter.in_flight = counter.in_flight.saturating_sub(1);
+        let in_flight = counter.in_flight;
+        let has_room = in_flight < limit && limit - in_flight >= self.depths.background / 2;
+        if in_flight > 0 && !has_room {
+            return;
+        }
+        while let Some(&(waiter, flags)) = self.counters[kind as usize].waiting.front() {
+            let limit = self.limit(now, kind, flags);
+            let counter = &mut self.counters[kind as usize];
+            if counter.in_flight >= limit {
+                return;
+            }
+            counter.in_flight += 1;
+            counter.waiting.pop_front();
+            wake(waiter);
+        }
+    }
+
+    /// Throttled I/Os in flight.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.counters.iter().map(|counter| counter.in_flight).sum()
+    }
+
+    // --- the control ---
+
+    /// The driver has been given a read.
+    pub(crate) fn read_issued(&mut self, now: Instant) {
+        self.last_read = Some(now);
+    }
+
+    /// A read has ended so long after the driver was given it.
+    pub(crate) fn read_ended(&mut self, now: Instant, latency: Nanos) {
+        self.last_read = Some(now);
+        self.control.read_ended(latency);
+    }
+
+    /// A write of any kind has ended.
+    pub(crate) fn write_ended(&mut self) {
+        self.control.write_ended();
+    }
+
+    /// When the present window ends, if the timer has to be set for that now.
+    pub(crate) fn begin_window(&mut self, now: Instant) -> Option<Instant> {
+        let is_needed = self.target > Nanos::ZERO && (self.control.step() != 0 || self.in_flight() > 0);
+        if self.is_timer_set || !is_needed {
+            return None;
+        }
+        self.is_timer_set = true;
+        Some(now + self.control.window())
+    }
+
+    /// The timer has come. `oldest_read` is when the driver was given the oldest of the reads that it still has. Answers
+    /// when the next window ends, if there has to be one.
+    pub(crate) fn window_ended(&mut self, now: Instant, oldest_read: Option<Instant>) -> Option<Instant> {
+        self.is_timer_set = false;
+        if self.target > Nanos::ZERO {
+            let verdict = self.control.verdict(self.target, oldest_read.map(|at| now.since(at)));
+            self.control.next_window(verdict, self.queue_depth);
+            self.depths = Depths::at(self.queue_depth, self.control.step());
+        }
+        self.begin_window(now)
+    }
+
+    /// Whether requests that are issued and that end matter to it. While nothing is throttled they do not.
+    pub(crate) fn watches(&self) -> bool {
+        self.is_timer_set || self.in_flight() > 0
+    }
+
+    /// The limits now.
+    #[cfg(test)]
+    pub(super) fn depths(&self) -> Depths {
+        self.depths
+    }
+}

@@ -1,0 +1,182 @@
+//! Data that waits for the die that it was dealt to.
+//!
+//! Where placement is `striped`, data is dealt to the dies in units as it comes in, whether a die is busy or not. A die that
+//! becomes free programs together what waits for it, up to a whole program, and a program takes as long if it holds less. So
+//! throughput grows with what is outstanding long after most dies are busy.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use hoistway_blk::Instant;
+
+use super::dies::Dies;
+use super::parameters::FlashParameters;
+use crate::random::Random;
+
+#[derive(Clone, Debug)]
+pub(super) struct Stripes {
+    unit_bytes: u64,
+    /// For each die what waits for it, the oldest first.
+    queues: Vec<VecDeque<Unit>>,
+    /// Dies for which something waits, and when they become free as far as was known.
+    ready: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Bytes that wait for dies.
+    bytes: u64,
+    /// Writes that are acknowledged when they are in the flash, in the order in which they came.
+    through: VecDeque<Through>,
+    /// Number of the first of them.
+    first: u32,
+    /// When the last one that has left the list was acknowledged.
+    acknowledged: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    bytes: u64,
+    /// Bytes that had ever been put into the buffer before it.
+    from: u64,
+    /// The number of the write that waits for it.
+    through: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Through {
+    tag: u32,
+    /// Units that wait for their dies.
+    units: u32,
+    /// When the others are in the flash.
+    done: Instant,
+}
+
+/// What a die programs next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch {
+    pub(super) die: u32,
+    pub(super) bytes: u64,
+    /// Bytes that had ever been put into the buffer before the oldest of it.
+    pub(super) from: u64,
+    units: usize,
+}
+
+impl Stripes {
+    /// None where data is not dealt out.
+    pub(super) fn new(parameters: &FlashParameters) -> Option<Stripes> {
+        let striping = parameters.striping.as_ref()?;
+        Some(Stripes {
+            unit_bytes: u64::from(striping.unit_kib) * 1024,
+            queues: vec![VecDeque::new(); parameters.dies as usize],
+            ready: BinaryHeap::with_capacity(parameters.dies as usize),
+            bytes: 0,
+            through: VecDeque::new(),
+            first: 0,
+            acknowledged: Instant::ZERO,
+        })
+    }
+
+    #[inline]
+    pub(super) fn unit_bytes(&self) -> u64 {
+        self.unit_bytes
+    }
+
+    /// Bytes that wait for dies.
+    #[inline]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Gives a unit, or what there is of it, to a die. `from` bytes had ever been put into the buffer before it.
+    pub(super) fn deal(&mut self, bytes: u64, from: u64, dies: &Dies, random: &mut Random) {
+        self.deal_unit(Unit { bytes, from, through: None }, dies, random);
+    }
+
+    /// Deals out a write that is acknowledged when it is in the flash.
+    pub(super) fn deal_through(&mut self, tag: u32, bytes: u64, from: u64, dies: &Dies, random: &mut Random) {
+        let units = bytes.div_ceil(self.unit_bytes);
+        let number = self.first.wrapping_add(self.through.len() as u32);
+        self.through.push_back(Through { tag, units: units as u32, done: Instant::ZERO });
+        for unit in 0..units {
+            let before = unit * self.unit_bytes;
+            let bytes = (bytes - before).min(self.unit_bytes);
+            self.deal_unit(Unit { bytes, from: from + before, through: Some(number) }, dies, random);
+        }
+    }
+
+    fn deal_unit(&mut self, unit: Unit, dies: &Dies, random: &mut Random) {
+        let die = random.below(self.queues.len() as u64) as u32;
+        let queue = &mut self.queues[die as usize];
+        if queue.is_empty() {
+            self.ready.push(Reverse((dies.free(die), die)));
+        }
+        queue.push_back(unit);
+        self.bytes += unit.bytes;
+    }
+
+    /// When the next die for which something waits may become free.
+    #[inline]
+    pub(super) fn next_start(&self) -> Option<Instant> {
+        self.ready.peek().map(|&Reverse((at, _))| at)
+    }
+
+    /// What waits for a die that is free at `at`: as much as fits into a program, and at least a unit.
+    pub(super) fn next_batch(&mut self, at: Instant, program_bytes: u64, dies: &Dies) -> Option<Batch> {
+        while let Some(mut next) = self.ready.peek_mut()
+            && next.0.0 <= at
+        {
+            let die = next.0.1;
+            let free = dies.free(die);
+            if free > at {
+                // Reads have come meanwhile.
+                next.0.0 = free;
+                continue;
+            }
+            let queue = &self.queues[die as usize];
+            let mut batch = Batch { die, bytes: 0, from: queue.front()?.from, units: 0 };
+            for unit in queue {
+                if batch.units > 0 && batch.bytes + unit.bytes > program_bytes {
+                    break;
+                }
+                batch.bytes += unit.bytes;
+                batch.units += 1;
+            }
+            return Some(batch);
+        }
+        None
+    }
+
+    /// This batch, the next one, is being programmed and will be done at `ends`.
+    pub(super) fn begin(&mut self, batch: &Batch, ends: Instant) {
+        let queue = &mut self.queues[batch.die as usize];
+        for unit in queue.drain(..batch.units) {
+            let Some(number) = unit.through else { continue };
+            let write = &mut self.through[number.wrapping_sub(self.first) as usize];
+            write.units -= 1;
+            write.done = write.done.max(ends);
+        }
+        self.bytes -= batch.bytes;
+        self.ready.pop();
+        if !queue.is_empty() {
+            self.ready.push(Reverse((ends, batch.die)));
+        }
+    }
+
+    /// The next write that is acknowledged when it and those before it are in the flash, if now is known when that is.
+    #[inline]
+    pub(super) fn pop_end(&mut self) -> Option<(u32, Instant)> {
+        let &Through { tag, units: 0, done } = self.through.front()? else { return None };
+        self.through.pop_front();
+        self.first = self.first.wrapping_add(1);
+        self.acknowledged = self.acknowledged.max(done);
+        Some((tag, self.acknowledged))
+    }
+
+    /// Whether a write waits for a die.
+    #[inline]
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.through.is_empty()
+    }
+
+    /// Whether nothing waits for a die of what had been put into the buffer up to there.
+    pub(super) fn is_past(&self, put: u64) -> bool {
+        self.queues.iter().all(|queue| queue.front().is_none_or(|unit| unit.from >= put))
+    }
+}

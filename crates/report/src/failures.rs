@@ -1,0 +1,58 @@
+//! Processes that an error ended: without a word about them their figures look like any others.
+
+use std::collections::BTreeSet;
+
+use hoistway_results::comparison::{Comparison, JobComparison, Variant};
+use hoistway_results::document::FailedProcesses;
+
+use crate::conclusion::list;
+
+/// All of them in one remark; None if there are none.
+pub(crate) fn remark(comparison: &Comparison<'_>) -> Option<String> {
+    let failed: Vec<String> = comparison.jobs.iter().filter_map(|job| of_job(job, &comparison.variants)).collect();
+    (!failed.is_empty()).then(|| format!("FAILED, and their figures end there: {}.", failed.join("; ")))
+}
+
+/// `reader under none and bfq (1 to 3 of 3 processes, EIO)`: the fewest and the most in the runs that had some.
+fn of_job(job: &JobComparison, variants: &[Variant<'_>]) -> Option<String> {
+    let mut labels = Vec::new();
+    let mut counts = BTreeSet::new();
+    let mut errors = BTreeSet::new();
+    for variant in variants {
+        let summaries = variant.runs.iter().flat_map(|run| &run.jobs).filter(|summary| summary.job == job.job);
+        let mut failed = summaries.map(|summary| &summary.failed).filter(|failed| !failed.is_empty()).peekable();
+        if failed.peek().is_some() {
+            labels.push(variant.label.clone());
+        }
+        for failed in failed {
+            counts.insert(failed.iter().map(|alike| alike.processes).sum::<u32>());
+            errors.extend(failed.iter().map(|FailedProcesses { errno, .. }| *errno));
+        }
+    }
+    let (fewest, most) = (counts.first()?, counts.last()?);
+    let count = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
+    let errors: Vec<String> = errors.into_iter().map(name).collect();
+    let is_all = labels.len() > 1 && labels.len() == variants.len();
+    let total = match job.processes {
+        1 => "1 process".to_owned(),
+        processes => format!("{processes} processes"),
+    };
+    let labels = if is_all { "all schedulers".to_owned() } else { list(&labels) };
+    Some(format!("{} under {labels} ({count} of {total}, {})", job.name, list(&errors)))
+}
+
+/// The errors that I/O of a simulation can end with.
+fn name(errno: i32) -> String {
+    let name = match errno {
+        5 => "EIO",
+        11 => "EAGAIN",
+        19 => "ENODEV",
+        22 => "EINVAL",
+        28 => "ENOSPC",
+        61 => "ENODATA",
+        95 => "EOPNOTSUPP",
+        110 => "ETIMEDOUT",
+        _ => return format!("errno {errno}"),
+    };
+    name.to_owned()
+}

@@ -1,0 +1,110 @@
+//! The balance between processes: `flow`.
+//!
+//! Tried with fio 3.33: the I/Os of all processes of a balance count, whatever their size, and none may be more than one
+//! I/O ahead of its share. A process counts before its start delay is over, and no longer, with all that it has done,
+//! when it has ended. With `flow_sleep=0` fio looks again and again whether it may go on; here it is told.
+
+use hoistway_workload::Process;
+
+/// All balances, and all processes' parts in them.
+#[derive(Default)]
+pub(crate) struct Flows {
+    balances: Vec<Balance>,
+    /// One for each process.
+    members: Vec<Option<Member>>,
+    /// Who may go on, and has not been told.
+    released: Vec<u32>,
+}
+
+struct Balance {
+    id: u32,
+    weight: u64,
+    ios: u64,
+    /// Processes that wait to be told.
+    held: Vec<u32>,
+}
+
+struct Member {
+    balance: usize,
+    weight: u64,
+    ios: u64,
+}
+
+impl Flows {
+    pub(crate) fn new(processes: &[Process]) -> Flows {
+        let mut flows = Flows::default();
+        for process in processes {
+            let member = process.flow.map(|flow| {
+                let known = flows.balances.iter().position(|balance| balance.id == flow.id);
+                let balance = known.unwrap_or(flows.balances.len());
+                if known.is_none() {
+                    flows.balances.push(Balance { id: flow.id, weight: 0, ios: 0, held: Vec::new() });
+                }
+                let weight = u64::from(flow.weight);
+                flows.balances[balance].weight += weight;
+                Member { balance, weight, ios: 0 }
+            });
+            flows.members.push(member);
+        }
+        flows
+    }
+
+    /// Whether a process may issue its next I/O.
+    pub(crate) fn lets_through(&self, process: u32) -> bool {
+        let Some(member) = &self.members[process as usize] else { return true };
+        let balance = &self.balances[member.balance];
+        // Both sides of "done < 1 + share", without the division.
+        u128::from(member.ios) * u128::from(balance.weight) <= u128::from(balance.ios + 1) * u128::from(member.weight)
+    }
+
+    /// A process that may not go on is told when it may.
+    pub(crate) fn hold(&mut self, process: u32) {
+        let Some(member) = &self.members[process as usize] else { return };
+        let held = &mut self.balances[member.balance].held;
+        if !held.contains(&process) {
+            held.push(process);
+        }
+    }
+
+    /// A process has issued an I/O.
+    pub(crate) fn issued(&mut self, process: u32) {
+        let Some(member) = &mut self.members[process as usize] else { return };
+        member.ios += 1;
+        let balance = member.balance;
+        self.balances[balance].ios += 1;
+        self.release(balance);
+    }
+
+    /// A process has ended.
+    pub(crate) fn leave(&mut self, process: u32) {
+        let Some(member) = self.members[process as usize].take() else { return };
+        let balance = &mut self.balances[member.balance];
+        balance.weight -= member.weight;
+        balance.ios -= member.ios;
+        balance.held.retain(|&held| held != process);
+        self.release(member.balance);
+    }
+
+    fn release(&mut self, balance: usize) {
+        let mut held = std::mem::take(&mut self.balances[balance].held);
+        held.retain(|&process| {
+            let stays = !self.lets_through(process);
+            if !stays {
+                self.released.push(process);
+            }
+            stays
+        });
+        self.balances[balance].held = held;
+    }
+
+    /// Whether somebody may go on and has not been told.
+    #[inline]
+    pub(crate) fn has_released(&self) -> bool {
+        !self.released.is_empty()
+    }
+
+    /// A process that may go on.
+    pub(crate) fn pop_released(&mut self) -> Option<u32> {
+        self.released.pop()
+    }
+}

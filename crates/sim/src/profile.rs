@@ -1,0 +1,220 @@
+//! Profiles: TOML files that say what a host or a virtual disk is. They are checked key by key before they are read, so that
+//! each error names its line and its key.
+
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::host::{Host, IDLE_STATES_MAX};
+
+/// The longest time: a second is far more than anything here takes, and finds slips of units.
+const NS_MAX: u64 = 1_000_000_000;
+/// What the value of a key must be.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Text,
+    Flag,
+    /// A whole number, from the least to the most.
+    Count(u64, u64),
+    Memory,
+    Time,
+    Span,
+    Steps,
+    Sources,
+}
+
+/// A kind of profile.
+pub(crate) struct Format {
+    /// What it is called in messages.
+    pub(crate) what: &'static str,
+    /// The keys, and whether they must be there.
+    pub(crate) keys: &'static [(&'static str, Kind, bool)],
+    /// The built-in ones: name and text. The name is also that of the file.
+    pub(crate) builtin: &'static [(&'static str, &'static str)],
+}
+
+/// Why there is no profile.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// The text is not TOML, or a key is missing, unknown, or has a value that cannot be.
+    #[error("{file}:{line}: {problem}")]
+    Text {
+        /// Name of the file as the caller gave it.
+        file: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// What is wrong, and what was expected.
+        problem: String,
+    },
+    /// No built-in profile has this name.
+    #[error("there is no built-in {what} `{name}`; expected one of {}, or a {what} profile in TOML", known.join(", "))]
+    NotBuiltIn {
+        /// What it would be a profile of: "host" or "virtual disk".
+        what: &'static str,
+        /// The name that was asked for.
+        name: String,
+        /// The names that exist.
+        known: Vec<&'static str>,
+    },
+}
+
+impl Format {
+    /// Reads a profile. `file_name` is only for the error.
+    pub(crate) fn read<T: DeserializeOwned>(&self, text: &str, file_name: &str) -> Result<T, ProfileError> {
+        let read = self.check(text).and_then(|()| toml::from_str(text).map_err(|e| Problem::from_toml(&e)));
+        read.map_err(|problem| ProfileError::Text {
+            file: file_name.to_owned(),
+            line: problem.line(text),
+            problem: problem.problem,
+        })
+    }
+
+    /// The built-in profile of this name.
+    pub(crate) fn builtin<T: DeserializeOwned>(&self, name: &str) -> Result<T, ProfileError> {
+        match self.builtin.iter().find(|(builtin, _)| *builtin == name) {
+            Some((_, text)) => self.read(text, &format!("{name}.toml (built in)")),
+            None => Err(ProfileError::NotBuiltIn {
+                what: self.what,
+                name: name.to_owned(),
+                known: self.builtin.iter().map(|(name, _)| *name).collect(),
+            }),
+        }
+    }
+
+    /// Checks the whole text.
+    fn check(&self, text: &str) -> Result<(), Problem> {
+        let document = DeTable::parse(text).map_err(|e| Problem::from_toml(&e))?;
+        for (name, value) in document.get_ref() {
+            let Some((key, kind, _)) = self.keys.iter().find(|(key, ..)| key == name.get_ref()) else {
+                let known: Vec<_> = self.keys.iter().map(|(key, ..)| format!("`{key}`")).collect();
+                let what = format!("is not a key of a {} profile", self.what);
+                let expected = format!("one of {}", known.join(", "));
+                return Err(Problem::of_key(&name.span(), name.get_ref(), &what, &expected));
+            };
+            check(key, *kind, value)?;
+            if let DeValue::Table(sources) = value.get_ref() {
+                for (name, value) in sources {
+                    let path = format!("sources.{}", name.get_ref());
+                    if !self.keys.iter().any(|(key, kind, _)| key == name.get_ref() && kind.is_figure()) {
+                        let expected = "one of those that this file gives";
+                        return Err(Problem::of_key(&name.span(), &path, "is not the key of a figure", expected));
+                    }
+                    check(&path, Kind::Text, value)?;
+                }
+            }
+        }
+        match self.keys.iter().find(|(key, _, is_required)| *is_required && !document.get_ref().contains_key(*key)) {
+            Some((key, kind, _)) => Err(Problem::of_key(&(0..0), key, "is missing", &kind.expected())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Kind {
+    fn expected(self) -> String {
+        match self {
+            Kind::Text => "a text that is not empty, in quotes".to_owned(),
+            Kind::Flag => "true or false".to_owned(),
+            Kind::Count(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Memory => {
+                format!("a whole number of bytes from {} to {}", Host::MEMORY_BYTES.start(), Host::MEMORY_BYTES.end())
+            }
+            Kind::Time => format!("a whole number of nanoseconds from 0 to {NS_MAX}"),
+            Kind::Span => {
+                format!("two whole numbers of nanoseconds from 0 to {NS_MAX}, [least, most], the least first")
+            }
+            Kind::Steps => format!(
+                "at most {IDLE_STATES_MAX} times [idle for so long, wakes so much later] in a list, both growing, whole \
+                 numbers of nanoseconds from 0 to {NS_MAX}"
+            ),
+            Kind::Sources => "a section with the keys of figures, each with a text".to_owned(),
+        }
+    }
+
+    fn is_figure(self) -> bool {
+        !matches!(self, Kind::Text | Kind::Sources)
+    }
+
+    fn allows(self, value: &DeValue<'_>) -> bool {
+        match (self, value) {
+            (Kind::Text, DeValue::String(text)) => !text.trim().is_empty(),
+            (Kind::Flag, DeValue::Boolean(_)) => true,
+            (Kind::Count(least, most), number) => whole(number).is_some_and(|n| (least..=most).contains(&n)),
+            (Kind::Memory, number) => whole(number).is_some_and(|n| Host::MEMORY_BYTES.contains(&n)),
+            (Kind::Time, number) => whole(number).is_some_and(|n| n <= NS_MAX),
+            (Kind::Span, ends) => pair(ends).is_some_and(|(least, most)| least <= most && most <= NS_MAX),
+            (Kind::Steps, DeValue::Array(steps)) => {
+                let steps: Option<Vec<_>> = steps.iter().map(|step| pair(step.get_ref())).collect();
+                steps.is_some_and(|steps| {
+                    steps.len() <= IDLE_STATES_MAX
+                        && steps.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1)
+                        && steps.iter().all(|&(_, exit)| exit <= NS_MAX)
+                })
+            }
+            (Kind::Sources, DeValue::Table(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What is wrong, and at which byte of the text.
+struct Problem {
+    at: usize,
+    problem: String,
+}
+
+impl Problem {
+    fn from_toml(error: &toml::de::Error) -> Problem {
+        Problem { at: error.span().map_or(0, |span| span.start), problem: error.message().replace('\n', ", ") }
+    }
+
+    fn of_key(span: &Range<usize>, key: &str, what: &str, expected: &str) -> Problem {
+        let key: String = key.chars().take(60).flat_map(char::escape_debug).collect();
+        Problem { at: span.start, problem: format!("`{key}` {what}; expected {expected}") }
+    }
+
+    fn line(&self, text: &str) -> usize {
+        1 + text.as_bytes()[..self.at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count()
+    }
+}
+
+fn check(path: &str, kind: Kind, value: &Spanned<DeValue<'_>>) -> Result<(), Problem> {
+    if kind.allows(value.get_ref()) {
+        return Ok(());
+    }
+    Err(Problem::of_key(&value.span(), path, &format!("is {}", shown(value.get_ref())), &kind.expected()))
+}
+
+/// A whole number that is not negative.
+fn whole(value: &DeValue<'_>) -> Option<u64> {
+    let integer = value.as_integer()?;
+    u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+/// A list of two whole numbers.
+fn pair(value: &DeValue<'_>) -> Option<(u64, u64)> {
+    match value {
+        DeValue::Array(ends) if ends.len() == 2 => Some((whole(ends[0].get_ref())?, whole(ends[1].get_ref())?)),
+        _ => None,
+    }
+}
+
+/// The value for a message.
+fn shown(value: &DeValue<'_>) -> String {
+    let shown = match value {
+        DeValue::String(text) => format!("the text \"{text}\""),
+        DeValue::Integer(integer) => integer.to_string(),
+        DeValue::Float(float) => float.as_str().to_owned(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(ends) if ends.iter().all(|end| end.get_ref().is_integer()) => {
+            let ends: Vec<_> = ends.iter().map(|end| shown(end.get_ref())).collect();
+            format!("[{}]", ends.join(", "))
+        }
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a section".to_owned(),
+    };
+    shown.chars().take(60).flat_map(char::escape_debug).collect::<String>().replace("\\\"", "\"")
+}

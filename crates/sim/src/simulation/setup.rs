@@ -1,0 +1,172 @@
+//! A simulation before its first event: disks, and the tasks that use them.
+
+use hoistway_blk::{CgroupId, CpuId, Effects, Hz, Instant, Probe};
+
+use super::Simulation;
+use crate::cgroups::Cgroups;
+use crate::clock::TickClock;
+use crate::cpu::Cpus;
+use crate::disk::{Disk, QueueSettings};
+use crate::driver::Backing;
+use crate::events::EventQueue;
+use crate::flow::Flows;
+use crate::guests::{GuestSpec, Guests};
+use crate::identity::Sleeper;
+use crate::io_thread::IoThread;
+use crate::page_cache::PageCache;
+use crate::scenario::{RunError, RunSpec, Scenario};
+use crate::steady_state::SteadyStates;
+use crate::task::{Placement, Task};
+use crate::throttling::Throttling;
+
+impl<'a, P: Probe> Simulation<'a, P> {
+    pub(super) fn new(scenario: &'a Scenario<'a>, spec: &RunSpec, probe: P) -> Result<Self, RunError> {
+        let hz = scenario.queue.kernel.generation().hz;
+        let cgroups = Cgroups::of(scenario.workload);
+        let host_cgroups = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
+        let mut effects = Effects::new();
+        let mut disks = match (&scenario.guests, &spec.guest) {
+            (None, None) => devices(scenario, spec, &mut effects)?,
+            (Some(guests), Some(guest)) => stacked(scenario, spec, guests, guest, &mut effects)?,
+            _ => return Err(RunError::Guests),
+        };
+        let start = hz.now(Instant::ZERO);
+        for (index, disk) in (0..).zip(&mut disks) {
+            let cgroups = host_cgroups.as_ref().filter(|_| !disk.is_used_by_tasks).unwrap_or(&cgroups);
+            cgroups.introduce(&disk.front, start, &mut effects);
+            if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks) {
+                let submission = disk.front.submission(Sleeper::Limits(index).waiter());
+                disk.throttling = Some(Box::new(Throttling::new(throttle, submission)));
+            }
+        }
+        let tasks = tasks(scenario, spec, &cgroups, &disks)?;
+        let files = &disks[..scenario.workload.files.len()];
+        Ok(Simulation {
+            workload: scenario.workload,
+            now: Instant::ZERO,
+            clock: TickClock::new(hz),
+            events: EventQueue::default(),
+            cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
+            hctxs: Vec::new(),
+            effects,
+            page_cache: PageCache::of(scenario.workload, files, scenario.host.memory_bytes).map(Box::new),
+            disks,
+            cgroups,
+            host_cgroups,
+            writes: &scenario.queue.writes,
+            tasks,
+            flows: Flows::new(&scenario.workload.processes),
+            steady: SteadyStates::new(&scenario.workload.processes),
+            phase: 0,
+            running: 0,
+            ios: 0,
+            probe,
+        })
+    }
+}
+
+/// Keeps the random streams of disks apart.
+fn seed_of(seed: u64, disk: usize) -> u64 {
+    seed ^ (disk as u64 + 1) << 32
+}
+
+/// The disks of a load that runs on the host itself: a device for each file.
+fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Result<Vec<Disk>, RunError> {
+    let mut tags = None;
+    let mut disks = Vec::with_capacity(scenario.devices.len());
+    for (index, preset) in scenario.devices.iter().enumerate() {
+        let seed = seed_of(spec.seed, index);
+        let backing = Backing::Device(preset.build(seed));
+        let mut disk = Disk::new(backing, &scenario.queue, &spec.scheduler, seed, &mut tags)?;
+        let hz = scenario.queue.kernel.generation().hz;
+        set_attributes(&mut disk, &scenario.queue, hz, effects)?;
+        set_tunables(&disk, &spec.scheduler, &spec.tunables, hz, effects)?;
+        disks.push(disk);
+    }
+    Ok(disks)
+}
+
+/// The disks of a load that runs in guests: a virtual disk for each file, and the device of the host that they lie on.
+fn stacked(
+    scenario: &Scenario<'_>,
+    spec: &RunSpec,
+    guests: &Guests,
+    guest: &GuestSpec,
+    effects: &mut Effects,
+) -> Result<Vec<Disk>, RunError> {
+    let Ok([mut below]) = <[Disk; 1]>::try_from(devices(scenario, spec, effects)?) else {
+        return Err(RunError::Guests);
+    };
+    below.is_used_by_tasks = false;
+    let hz = scenario.queue.kernel.generation().hz;
+    let queue = QueueSettings::new(scenario.queue.kernel, scenario.queue.cpus);
+    let (count, processes) = (scenario.workload.files.len(), scenario.workload.processes.len());
+    let mut disks = Vec::with_capacity(count + 1);
+    for number in 0..count {
+        // The host's device has the first stream, as if it were alone.
+        let seed = seed_of(spec.seed, number + 1);
+        let place = guests.place(number as u32, count, processes, scenario.queue.cpus);
+        let thread = IoThread::new(&guests.disk, &below, &place, seed);
+        let disk = Disk::new(Backing::Thread(Box::new(thread)), &queue, &guest.scheduler, seed, &mut None)?;
+        set_tunables(&disk, &guest.scheduler, &guest.tunables, hz, effects)?;
+        disks.push(disk);
+    }
+    disks.push(below);
+    Ok(disks)
+}
+
+fn set_attributes(disk: &mut Disk, queue: &QueueSettings, hz: Hz, effects: &mut Effects) -> Result<(), RunError> {
+    for (file, text) in &queue.attributes {
+        let set = disk.front.set_attribute(hz.now(Instant::ZERO), file, text, effects);
+        set.map_err(|error| RunError::Attribute { file: file.clone(), text: text.clone(), error })?;
+    }
+    Ok(())
+}
+
+fn set_tunables(
+    disk: &Disk,
+    scheduler: &str,
+    tunables: &[(String, String)],
+    hz: Hz,
+    effects: &mut Effects,
+) -> Result<(), RunError> {
+    for (name, text) in tunables {
+        let set = disk.front.set_tunable(hz.now(Instant::ZERO), name, text, effects);
+        set.map_err(|error| RunError::Tunable {
+            scheduler: scheduler.to_owned(),
+            name: name.clone(),
+            text: text.clone(),
+            error,
+        })?;
+    }
+    Ok(())
+}
+
+/// The load's processes.
+fn tasks(scenario: &Scenario<'_>, spec: &RunSpec, cgroups: &Cgroups, disks: &[Disk]) -> Result<Vec<Task>, RunError> {
+    let mut tasks = Vec::with_capacity(scenario.workload.processes.len());
+    let can_poll =
+        scenario.guests.is_none() && scenario.queue.poll_queues > 0 && !disks.iter().any(|disk| disk.front.is_legacy());
+    for (number, process) in (0..).zip(&scenario.workload.processes) {
+        let capacity = |file: usize| {
+            let disk = process.files.get(file).map_or(0, |&disk| disk as usize);
+            disks[disk].driver.shape().capacity_sectors * 512
+        };
+        let generator = process.plan.generator_on(spec.seed, capacity)?;
+        let cgroup = process.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
+        let any = number % u32::from(scenario.queue.cpus);
+        let cpu = process.cpus_allowed.as_ref().and_then(|cpus| cpus.get(process.clone as usize % cpus.len()));
+        let placement = Placement {
+            number,
+            cpu: CpuId(*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)),
+            cgroup,
+            priority: cgroups.priority(cgroup, &scenario.queue.io_prio_class, disks),
+            polls: process.polls && can_poll,
+            seed: spec.seed,
+            runtime: scenario.runtime,
+        };
+        let submission = |disk: u32| disks[disk as usize].front.submission(Sleeper::Task(number).waiter());
+        tasks.push(Task::new(process, generator, submission, &placement));
+    }
+    Ok(tasks)
+}

@@ -1,0 +1,225 @@
+//! Processes that end when their results are steady: `steadystate` (tried with fio 3.33).
+//!
+//! Every second there is a sample of what was done, of one process or, with `group_reporting`, of all of its group. When
+//! the samples of the last `steadystate_duration` are steady, those processes end.
+
+use hoistway_blk::{Instant, Nanos};
+use hoistway_results::fio::{SteadyState as Document, SteadyStateData};
+use hoistway_workload::{Process, SteadyFigure, SteadyState as Rule};
+
+/// fio takes a sample each second.
+pub(crate) const SAMPLE: Nanos = Nanos(1_000_000_000);
+
+/// All that is watched.
+#[derive(Default)]
+pub(crate) struct SteadyStates {
+    pub(crate) watched: Vec<Watched>,
+}
+
+/// Processes whose results are watched together.
+pub(crate) struct Watched {
+    rule: Rule,
+    /// The reporting group, if all of it is watched together.
+    group: Option<u32>,
+    pub(crate) members: Vec<u32>,
+    has_begun: bool,
+    /// I/Os and bytes at the last sample; none before the first.
+    before: Option<(u64, u64)>,
+    /// I/Os and bytes of the seconds of the window.
+    samples: Vec<(u64, u64)>,
+    is_attained: bool,
+}
+
+impl SteadyStates {
+    pub(crate) fn new(processes: &[Process]) -> SteadyStates {
+        let mut all = SteadyStates::default();
+        for process in processes {
+            let Some(rule) = process.steady_state else { continue };
+            let group = process.group_reporting.then_some(process.group);
+            match all.watched.iter_mut().find(|watched| group.is_some() && watched.group == group) {
+                Some(watched) => watched.members.push(process.index),
+                None => all.watched.push(Watched {
+                    rule,
+                    group,
+                    members: vec![process.index],
+                    has_begun: false,
+                    before: None,
+                    samples: Vec::with_capacity(rule.seconds as usize),
+                    is_attained: false,
+                }),
+            }
+        }
+        all
+    }
+
+    /// A process begins to be measured at `start`. Answers what is to be looked at for the first time, and when.
+    pub(crate) fn begin(&mut self, process: u32, start: Instant) -> Option<(u32, Instant)> {
+        let index = self.watched.iter().position(|watched| watched.members.contains(&process))?;
+        let watched = &mut self.watched[index];
+        let is_first = !std::mem::replace(&mut watched.has_begun, true);
+        is_first.then_some((index as u32, start + watched.rule.ramp))
+    }
+
+    /// What is written of a process.
+    pub(crate) fn document(&self, process: u32) -> Option<Box<Document>> {
+        let watched = self.watched.iter().find(|watched| watched.members.contains(&process))?;
+        Some(Box::new(watched.document()))
+    }
+}
+
+impl Watched {
+    /// So many I/Os and bytes were done by now. Answers whether that is steady.
+    pub(crate) fn sample(&mut self, done: (u64, u64)) -> bool {
+        if let Some(before) = self.before.replace(done) {
+            if self.samples.len() == self.rule.seconds as usize {
+                self.samples.remove(0);
+            }
+            self.samples.push((done.0.saturating_sub(before.0), done.1.saturating_sub(before.1)));
+            let Steady { criterion, .. } = self.steady();
+            let is_full = self.samples.len() == self.rule.seconds as usize;
+            self.is_attained = is_full && criterion.abs() < self.rule.steadiness.limit;
+        }
+        self.is_attained
+    }
+
+    fn steady(&self) -> Steady {
+        let steadiness = self.rule.steadiness;
+        let values: Vec<f64> = self
+            .samples
+            .iter()
+            .map(|&(ios, bytes)| match steadiness.figure {
+                SteadyFigure::Ios => ios as f64,
+                SteadyFigure::Bytes => bytes as f64,
+            })
+            .collect();
+        let mean = mean(values.iter().copied());
+        let (slope, deviation) = if steadiness.is_slope {
+            (slope(&values), 0.0)
+        } else {
+            (0.0, values.iter().map(|value| (value - mean).abs()).fold(0.0, f64::max))
+        };
+        let found = slope + deviation;
+        let criterion = if !steadiness.is_percent {
+            found
+        } else if mean > 0.0 {
+            100.0 * found / mean
+        } else {
+            // Nothing was done: that is not steady.
+            f64::INFINITY
+        };
+        Steady { criterion, slope, deviation }
+    }
+
+    fn document(&self) -> Document {
+        let steadiness = self.rule.steadiness;
+        let unit = if steadiness.is_percent { "%" } else { "" };
+        let figure = match (steadiness.figure, steadiness.is_slope) {
+            (SteadyFigure::Ios, false) => "iops",
+            (SteadyFigure::Ios, true) => "iops_slope",
+            (SteadyFigure::Bytes, false) => "bw",
+            (SteadyFigure::Bytes, true) => "bw_slope",
+        };
+        let Steady { criterion, slope, deviation } = self.steady();
+        let criterion = if self.samples.is_empty() { 0.0 } else { criterion };
+        Document {
+            ss: format!("{figure}:{:.6}{unit}", steadiness.limit),
+            duration: u64::from(self.rule.seconds),
+            attained: u8::from(self.is_attained),
+            criterion: format!("{criterion:.6}{unit}"),
+            max_deviation: deviation,
+            slope,
+            data: SteadyStateData {
+                bw_mean: mean(self.samples.iter().map(|sample| sample.1 as f64)) as u64,
+                iops_mean: mean(self.samples.iter().map(|sample| sample.0 as f64)) as u64,
+                iops: self.samples.iter().map(|sample| sample.0).collect(),
+                bw: self.samples.iter().map(|sample| sample.1).collect(),
+            },
+        }
+    }
+}
+
+/// How steady a window is.
+struct Steady {
+    /// What is compared with the limit.
+    criterion: f64,
+    slope: f64,
+    deviation: f64,
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len().max(1) as f64;
+    values.sum::<f64>() / count
+}
+
+/// The slope of the line that fits best, by sample.
+fn slope(values: &[f64]) -> f64 {
+    let x_mean = (values.len() as f64 - 1.0) / 2.0;
+    let y_mean = mean(values.iter().copied());
+    let (mut xy, mut xx) = (0.0, 0.0);
+    for (x, y) in values.iter().enumerate() {
+        let x = x as f64 - x_mean;
+        xy += x * (y - y_mean);
+        xx += x * x;
+    }
+    if xx > 0.0 { xy / xx } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_workload::Steadiness;
+
+    /// The document of a window with these samples.
+    fn document(
+        figure: SteadyFigure,
+        is_slope: bool,
+        limit: f64,
+        is_percent: bool,
+        samples: &[(u64, u64)],
+    ) -> Document {
+        let steadiness = Steadiness { figure, is_slope, limit, is_percent };
+        let rule = Rule { steadiness, seconds: samples.len() as u32, ramp: Nanos::ZERO };
+        let watched = &mut Watched {
+            rule,
+            group: None,
+            members: vec![0],
+            has_begun: true,
+            before: None,
+            samples: Vec::new(),
+            is_attained: false,
+        };
+        let mut done = (0, 0);
+        watched.sample(done);
+        for (number, sample) in samples.iter().enumerate() {
+            done = (done.0 + sample.0, done.1 + sample.1);
+            assert!(!watched.sample(done) || number + 1 == samples.len());
+        }
+        watched.document()
+    }
+
+    #[test]
+    fn the_document_says_what_fio_says_of_the_same_samples() {
+        // All recorded from fio 3.33.
+        let found = |document: &Document| {
+            (document.ss.clone(), document.attained, document.criterion.clone(), document.max_deviation, document.slope)
+        };
+        let samples = [(1001, 4_100_096), (1000, 4_096_000), (1001, 4_100_096), (1000, 4_096_000)];
+        let a = document(SteadyFigure::Ios, false, 10.0, true, &samples);
+        assert_eq!(found(&a), ("iops:10.000000%".into(), 1, "0.049975%".into(), 0.5, 0.0));
+        assert_eq!((a.data.bw_mean, a.data.iops_mean, a.duration), (4_098_048, 1000, 4));
+        assert_eq!(a.data.iops, [1001, 1000, 1001, 1000]);
+        let samples = [(2002, 8_201_157), (2001, 8_196_096), (2000, 8_192_000)];
+        let d = document(SteadyFigure::Bytes, true, 5.0, true, &samples);
+        assert_eq!(found(&d), ("bw_slope:5.000000%".into(), 1, "-0.055860%".into(), 0.0, -4578.5));
+        let samples = [(1002, 8_208_384), (999, 8_183_816), (1002, 8_208_416)];
+        let e = document(SteadyFigure::Ios, false, 0.0001, true, &samples);
+        assert_eq!(found(&e), ("iops:0.000100%".into(), 0, "0.199800%".into(), 2.0, 0.0));
+        let c = document(SteadyFigure::Bytes, false, 50.0, false, &[(1000, 4_096_000); 3]);
+        assert_eq!(found(&c), ("bw:50.000000".into(), 1, "0.000000".into(), 0.0, 0.0));
+    }
+
+    #[test]
+    fn a_window_without_io_is_not_steady() {
+        assert_eq!(document(SteadyFigure::Ios, true, 1.0, true, &[(0, 0); 3]).attained, 0);
+    }
+}

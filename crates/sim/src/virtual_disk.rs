@@ -1,0 +1,162 @@
+//! Virtual disks: what a guest sees, and what the thread of the host costs that carries its commands out.
+//!
+//! A profile is a TOML file, as host profiles are; the built-in ones are compiled in, and a user's own file goes through
+//! the same code.
+
+use std::collections::BTreeMap;
+
+use hoistway_device::Shape;
+use serde::{Deserialize, Serialize};
+
+use crate::profile::{Format, Kind, ProfileError};
+
+const FORMAT: Format = Format {
+    what: "virtual disk",
+    keys: &[
+        ("name", Kind::Text, true),
+        ("description", Kind::Text, true),
+        ("hw_queues", Kind::Count(1, 1024), true),
+        ("queue_depth", Kind::Count(1, 4096), true),
+        ("max_segments", Kind::Count(1, 1024), true),
+        ("rotational", Kind::Flag, true),
+        ("write_cache", Kind::Flag, true),
+        ("wake_ns", Kind::Span, true),
+        ("submit_ns", Kind::Time, true),
+        ("complete_ns", Kind::Time, true),
+        ("sources", Kind::Sources, false),
+    ],
+    builtin: &[("virtio-blk", include_str!("../virtual_disks/virtio-blk.toml"))],
+};
+
+/// Largest transfer, in sectors, of a disk that has a limit for segments only.
+const MAX_SECTORS: u32 = 1 << 16;
+
+/// A kind of virtual disk.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VirtualDisk {
+    /// What it is called on a command line.
+    pub name: String,
+    /// What it is, for people.
+    pub description: String,
+    /// Hardware queues that the guest sees.
+    pub hw_queues: u16,
+    /// Requests that each of them holds.
+    pub queue_depth: u32,
+    /// Most segments of a request.
+    pub max_segments: u16,
+    /// Whether the guest takes it for a rotating disk.
+    pub rotational: bool,
+    /// Whether the guest takes it to have a volatile write cache, so that it sends flushes.
+    pub write_cache: bool,
+    /// From a command, or the end of one on the host, until the I/O thread runs if it sleeps, `[least, most]`, ns.
+    pub wake_ns: [u64; 2],
+    /// Time of the I/O thread to take a command and to submit it on the host, ns.
+    pub submit_ns: u64,
+    /// Time of the I/O thread to tell the guest that a command has ended, ns.
+    pub complete_ns: u64,
+    /// Where the figures come from, by their keys.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+}
+
+impl VirtualDisk {
+    /// The profile of whoever names none.
+    pub const DEFAULT: &str = "virtio-blk";
+
+    /// Reads a profile. `file_name` is only for the error.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line.
+    pub fn from_toml(text: &str, file_name: &str) -> Result<VirtualDisk, ProfileError> {
+        FORMAT.read(text, file_name)
+    }
+
+    /// The built-in profile of this name.
+    ///
+    /// # Errors
+    /// [`ProfileError::NotBuiltIn`] if there is none; the error lists those that exist.
+    pub fn builtin(name: &str) -> Result<VirtualDisk, ProfileError> {
+        FORMAT.builtin(name)
+    }
+
+    /// The names of the built-in profiles.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        FORMAT.builtin.iter().map(|(name, _)| *name)
+    }
+
+    /// What a guest sees of one that has an equal share of a device of the host, with so many others.
+    #[must_use]
+    pub fn shape(&self, lower: &Shape, disks: usize) -> Shape {
+        Shape {
+            capacity_sectors: image_sectors(lower, disks),
+            hw_queues: self.hw_queues,
+            queue_depth: self.queue_depth,
+            host_wide_tags: false,
+            scsi: false,
+            rotational: self.rotational,
+            write_cache: self.write_cache,
+            fua: false,
+            max_sectors: MAX_SECTORS,
+            max_segments: self.max_segments,
+            ..lower.clone()
+        }
+    }
+}
+
+/// Sectors of each image, if so many lie on a device one after the other: whole physical blocks.
+pub(crate) fn image_sectors(lower: &Shape, disks: usize) -> u64 {
+    let block = u64::from(lower.physical_block_bytes / 512).max(1);
+    lower.capacity_sectors / disks.max(1) as u64 / block * block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_ones_can_be_read_and_give_a_source_for_every_figure() {
+        for name in VirtualDisk::builtin_names() {
+            let disk = VirtualDisk::builtin(name).unwrap();
+            assert_eq!(disk.name, name);
+            let figures = FORMAT
+                .keys
+                .iter()
+                .map(|(key, ..)| *key)
+                .filter(|key| !["name", "description", "sources"].contains(key));
+            for key in figures {
+                assert!(disk.sources.contains_key(key), "{name}: {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line_and_what_was_expected() {
+        let right = include_str!("../virtual_disks/virtio-blk.toml");
+        let refused =
+            |from: &str, to: &str| VirtualDisk::from_toml(&right.replace(from, to), "my.toml").unwrap_err().to_string();
+        assert_eq!(
+            refused("rotational = true", "rotational = 1"),
+            "my.toml:9: `rotational` is 1; expected true or false"
+        );
+        assert_eq!(
+            refused("queue_depth = 256", "queue_depth = 0"),
+            "my.toml:7: `queue_depth` is 0; expected a whole number from 1 to 4096"
+        );
+        assert!(refused("submit_ns = 3000\n", "").starts_with("my.toml:1: `submit_ns` is missing; expected"));
+        assert!(
+            refused("hw_queues = 1", "cpus = 1")
+                .starts_with("my.toml:6: `cpus` is not a key of a virtual disk profile")
+        );
+    }
+
+    #[test]
+    fn images_share_the_device_in_whole_blocks() {
+        let disk = VirtualDisk::builtin(VirtualDisk::DEFAULT).unwrap();
+        let lower = hoistway_device::Preset::builtin("null").unwrap().shape().clone();
+        let lower = Shape { capacity_sectors: 8 * 100 + 5, physical_block_bytes: 4096, ..lower };
+        let shape = disk.shape(&lower, 3);
+        assert_eq!(shape.capacity_sectors, 33 * 8);
+        assert_eq!((shape.hw_queues, shape.queue_depth, shape.rotational), (1, 256, true));
+    }
+}
