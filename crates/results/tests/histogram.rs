@@ -1,6 +1,7 @@
 //! The histogram against a sorted list of the very same values.
 
 use hoistway_results::LatencyHistogram;
+use hoistway_results::document::LatencySummary;
 use hoistway_results::histogram::BINNED_NS_END;
 use proptest::prelude::*;
 
@@ -48,6 +49,12 @@ proptest! {
     fn percentiles_never_fall(values in latencies(), a in 0.0..=100.0_f64, b in 0.0..=100.0_f64) {
         let histogram = recorded(&values);
         prop_assert!(histogram.percentile(a.min(b)) <= histogram.percentile(a.max(b)));
+    }
+
+    #[test]
+    fn a_summary_rises_from_its_minimum_to_its_maximum(values in latencies()) {
+        let LatencySummary { min, p50, p99, p99_9, max, .. } = LatencySummary::from(&recorded(&values));
+        prop_assert!(min <= p50 && p50 <= p99 && p99 <= p99_9 && p99_9 <= max);
     }
 
     #[test]

@@ -183,15 +183,17 @@ impl SeriesSummary {
 impl From<&LatencyHistogram> for LatencySummary {
     /// All zero for an empty histogram.
     fn from(histogram: &LatencyHistogram) -> Self {
-        let percentile = |percent| histogram.percentile(percent).unwrap_or(0);
+        let (min, max) = (histogram.min().unwrap_or(0), histogram.max().unwrap_or(0));
+        // Percentiles are midpoints of bins: beside the exact maximum nobody would believe one above it.
+        let percentile = |percent| histogram.percentile(percent).unwrap_or(0).clamp(min, max);
         Self {
-            min: histogram.min().unwrap_or(0),
+            min,
             mean: histogram.mean(),
             stddev: histogram.stddev(),
             p50: percentile(50.0),
             p99: percentile(99.0),
             p99_9: percentile(99.9),
-            max: histogram.max().unwrap_or(0),
+            max,
         }
     }
 }
