@@ -1,8 +1,12 @@
 //! Running the real fio.
 
-use std::fs;
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Whether fio is installed. Where it has to be, it is an error if it is not.
 pub fn is_installed() -> bool {
@@ -22,9 +26,35 @@ pub fn directory(test: &str) -> PathBuf {
     directory
 }
 
-/// Runs a job file there; its document goes to the standard output.
+/// Runs a job file there; its document goes to the standard output. It must end within a minute.
 pub fn run(directory: &Path, text: &str) -> Output {
-    let job = directory.join("job.fio");
+    try_run(directory, text, Duration::from_secs(60)).expect("fio ends within a minute")
+}
+
+/// The same; `None` if it has not ended after `limit`, and was killed.
+///
+/// fio is not made for a busy machine: late by as much as a pause lasts, it may wait for an hour (3.33). Jobs that may
+/// do so say `thread`: processes of their own would outlive it.
+pub fn try_run(directory: &Path, text: &str, limit: Duration) -> Option<Output> {
+    let [job, document, errors] = ["job.fio", "document", "errors"].map(|name| directory.join(name));
     fs::write(&job, text).expect("a job file");
-    Command::new("fio").arg("--output-format=json").arg(&job).current_dir(directory).output().expect("fio")
+    // Into files: nobody reads a pipe while it runs.
+    let [stdout, stderr] = [&document, &errors].map(|file| File::create(file).expect("a file"));
+    let mut command = Command::new("fio");
+    command.arg("--output-format=json").arg(&job).current_dir(directory).stdout(stdout).stderr(stderr);
+    let mut fio = command.spawn().expect("fio");
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = fio.try_wait().expect("a child") {
+            break status;
+        }
+        if begin.elapsed() > limit {
+            fio.kill().expect("a child");
+            fio.wait().expect("a child");
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    let [stdout, stderr] = [document, errors].map(|file| fs::read(file).expect("a file"));
+    Some(Output { status, stdout, stderr })
 }
