@@ -1,8 +1,8 @@
 //! The queue of a device: the way of a request from `submit` to its end.
 //!
-//! The files in the order of the way: `submit` (split, merge, allocate), `unplug`, `insert`, `run` (which
-//! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`; beside it `flush`, the sequence of
-//! what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
+//! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on), `allocate` (a
+//! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
+//! restart), `requeue`; beside it `flush`, the sequence of what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
 //! in front, `wbt`, who has to wait behind it, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
 //! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
@@ -11,6 +11,7 @@
 //! virtual locks between them.
 
 mod affinity;
+mod allocate;
 mod attributes;
 mod complete;
 mod flush;
@@ -21,6 +22,7 @@ mod reconfigure;
 mod requeue;
 mod run;
 mod send;
+mod submission;
 mod submit;
 mod timeout;
 mod unplug;
@@ -32,7 +34,8 @@ mod tests;
 pub use affinity::{Affinity, CompletionPlace};
 pub use reconfigure::ChangeError;
 pub(crate) use run::HctxRun;
-pub use submit::{Submission, Submitted};
+pub use submission::Submission;
+pub use submit::Submitted;
 pub use unplug::PlugFlush;
 
 use std::sync::Arc;

@@ -1,13 +1,12 @@
 //! The way in: a bio is split, merged or given a request (`block-layer.md` 7).
 
-use super::run::HctxRun;
+use super::submission::{Stage, Submission};
 use super::unplug::PlugFlush;
 use super::{Cx, Queue, Step, wbt};
 use crate::bio::{Bio, BioFlags, Status, is_flush_type};
 use crate::check::{Checked, check};
 use crate::driver::Driver;
 use crate::effects::Effects;
-use crate::ids::{CpuId, HctxId, Waiter};
 use crate::kernel::DirectIssue;
 use crate::merge::{self, NoMerges};
 use crate::plug::Plug;
@@ -15,67 +14,7 @@ use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::Sharing;
 use crate::split;
-use crate::tags::{Depth, Sleeper, Tags};
-use crate::time::Now;
-use crate::wbt::Kind;
-
-/// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it
-/// again for the next bio.
-#[derive(Debug)]
-pub struct Submission {
-    pub(super) stage: Stage,
-    pub(super) waiter: Waiter,
-    /// The part that is under way, until a request has it.
-    bio: Option<Bio>,
-    /// What was cut off behind it.
-    remainder: Option<Bio>,
-    /// The request that was allocated for it, until it is handed on.
-    rq: Option<Rq>,
-    /// The run of a hardware queue that is under way.
-    run: HctxRun,
-    /// The flush of a plug that is under way.
-    flush: PlugFlush,
-    /// Whether it has entered the queue and is counted there.
-    is_inside: bool,
-    /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
-    slept: Option<(HctxId, u8)>,
-    /// What the request of this part will be marked with from its beginning.
-    pub(super) marks: Marks,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
-    /// Announce.
-    Enter,
-    /// Split.
-    Split,
-    /// Look for a request to join.
-    Merge,
-    /// Be counted as write-back.
-    Throttle,
-    /// Flush the plug before waiting for other write-back to end.
-    FlushToWait,
-    /// Join those who wait for that.
-    Wait,
-    /// Woken, or asked to go on for another reason.
-    Waiting,
-    /// Take a tag.
-    Allocate,
-    /// Run the hardware queue, which may free a tag, and try again.
-    RunForTag,
-    /// Flush the plug before sleeping.
-    FlushToSleep,
-    /// Join the sleepers and try once more.
-    Sleep,
-    /// Woken, or asked to go on for another reason: leave the line.
-    Woken,
-    /// Flush the full plug, then add the request to it.
-    FlushFull,
-    /// Run the hardware queue that the request went to.
-    Run,
-    /// This part has gone.
-    Next,
-}
+use crate::tags::Sleeper;
 
 /// Where a submission has got to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,58 +24,6 @@ pub enum Submitted {
     /// It sleeps for a tag, or until less write-back is in flight: an [`Effect::Wake`](crate::Effect::Wake) with its waiter
     /// will come, then go on with it.
     Parked,
-}
-
-impl Submission {
-    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
-    #[must_use]
-    pub fn idle(waiter: Waiter) -> Self {
-        Submission {
-            stage: Stage::Next,
-            waiter,
-            bio: None,
-            remainder: None,
-            rq: None,
-            run: HctxRun::default(),
-            flush: PlugFlush::default(),
-            is_inside: false,
-            slept: None,
-            marks: Marks::NONE,
-        }
-    }
-
-    /// A bio to be submitted by `waiter`.
-    #[must_use]
-    pub fn new(bio: Bio, waiter: Waiter) -> Self {
-        let mut submission = Submission::idle(waiter);
-        submission.begin(bio);
-        submission
-    }
-
-    /// The next bio; the one before has gone its way.
-    #[inline]
-    pub fn begin(&mut self, bio: Bio) {
-        debug_assert!(self.bio.is_none() && self.rq.is_none() && self.remainder.is_none());
-        self.stage = Stage::Enter;
-        self.marks = Marks::NONE;
-        self.bio = Some(bio);
-    }
-
-    /// Takes the bio back, unless it is already on its way.
-    #[inline]
-    pub fn withdraw(&mut self) -> Option<Bio> {
-        if self.stage != Stage::Enter {
-            return None;
-        }
-        self.stage = Stage::Next;
-        self.bio.take()
-    }
-
-    /// As what the bio under way is throttled, if it may be.
-    pub(super) fn throttled_as(&self) -> Option<(Kind, BioFlags)> {
-        let bio = self.bio.as_ref()?;
-        Some((Kind::of(bio.op, bio.flags)?, bio.flags))
-    }
 }
 
 impl<Sh: Sharing> Queue<Sh> {
@@ -310,23 +197,6 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for tags that are no longer
-    /// the ones to take goes to the next sleeper.
-    fn leave_line<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) {
-        let Some((hctx, line)) = submission.slept.take() else { return };
-        let tags = self.allocation_tags(hctx);
-        let woken = !tags.leave_line(line, Sleeper::Submitter(submission.waiter));
-        let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
-        if woken && !std::ptr::eq(tags, wanted) {
-            self.pass_wake_up_on(cx, tags);
-        }
-    }
-
-    /// The hardware queue that the bio under way takes.
-    fn hctx_of_submission(&self, cpu: CpuId, submission: &Submission) -> HctxId {
-        submission.bio.as_ref().map_or_else(|| self.hctx_of(cpu), |bio| self.hctx_for(cpu, bio))
-    }
-
     #[inline(always)]
     fn enter<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
@@ -402,64 +272,6 @@ impl<Sh: Sharing> Queue<Sh> {
         let merged = self.elevator.merge_bio(cx.now, cx.cpu, &self.rules, bio, freed, calls);
         self.after_call(cx);
         merged
-    }
-
-    /// The tags that allocation takes from.
-    fn allocation_tags(&self, hctx: HctxId) -> &Tags<Sh> {
-        self.scheduler_tags_of(hctx).unwrap_or_else(|| self.driver_tags.of(hctx))
-    }
-
-    /// Takes a tag that a request can be made with.
-    #[inline]
-    fn take_allocation_tag(&self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
-        match self.scheduler_tags_of(hctx) {
-            Some(tags) => tags.try_take(cpu, depth),
-            None => self.driver_tags.try_allocate(cpu, hctx),
-        }
-    }
-
-    /// Takes a tag for the bio and makes a request of it; leaves the bio where it is, and answers no, if there is none.
-    #[inline]
-    fn allocate<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        submission: &mut Submission,
-        plug: Option<&mut Plug>,
-    ) -> bool {
-        let Some(bio) = submission.bio.as_ref() else { return false };
-        let hctx = self.hctx_for(cx.cpu, bio);
-        let is_flush = is_flush_type(bio.op, bio.flags);
-        let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
-        let uses_elevator = !by_passes;
-        let depth = if uses_elevator {
-            let depth = self.elevator.limit_depth(cx.now, bio, &mut cx.effects.calls);
-            cx.effects.take_calls();
-            depth
-        } else {
-            Depth::Full
-        };
-        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else { return false };
-        let Some(bio) = submission.bio.take() else { return false };
-        let now = self.time_under(plug, cx.now);
-        let mut rq = self.pool.take(self.slot(hctx, tag));
-        rq.found(bio, now.at);
-        rq.ctx = cx.cpu;
-        rq.hctx = hctx;
-        // Written as a whole: a processor that reads back what it has just written in parts has to wait.
-        rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
-        if uses_elevator {
-            self.elevator.prepare(now, &rq, &mut cx.effects.calls);
-            cx.effects.take_calls();
-        } else if self.elevator.is_none() {
-            rq.driver_tag = Some(tag);
-        }
-        cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
-        submission.rq = Some(rq);
-        true
-    }
-
-    fn time_under(&self, plug: Option<&mut Plug>, now: Now) -> Now {
-        plug.map_or(now, |plug| plug.now(self.generation, now))
     }
 
     #[inline]

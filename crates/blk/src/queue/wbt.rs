@@ -2,7 +2,8 @@
 //! is given a tag, its request counts until its end, and while any of that goes on reads are looked at. Who does only
 //! direct I/O pays for a look at a word where requests are issued and where they end.
 
-use super::submit::{Stage, SubmitStep};
+use super::submission::Stage;
+use super::submit::SubmitStep;
 use super::{Cx, Queue, Submission};
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, BioFlags, Direction, Op, Status};

@@ -1,0 +1,90 @@
+//! A request for a bio: a tag, or a place among those who wait for one (`block-layer.md` 7).
+
+use super::submission::Submission;
+use super::{Cx, Queue};
+use crate::bio::is_flush_type;
+use crate::driver::Driver;
+use crate::ids::{CpuId, HctxId};
+use crate::plug::Plug;
+use crate::probe::{Event, Probe};
+use crate::request::Marks;
+use crate::sharing::Sharing;
+use crate::tags::{Depth, Sleeper, Tags};
+use crate::time::Now;
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// The tags that allocation takes from.
+    pub(super) fn allocation_tags(&self, hctx: HctxId) -> &Tags<Sh> {
+        self.scheduler_tags_of(hctx).unwrap_or_else(|| self.driver_tags.of(hctx))
+    }
+
+    /// Takes a tag that a request can be made with.
+    #[inline]
+    fn take_allocation_tag(&self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
+        match self.scheduler_tags_of(hctx) {
+            Some(tags) => tags.try_take(cpu, depth),
+            None => self.driver_tags.try_allocate(cpu, hctx),
+        }
+    }
+
+    /// Takes a tag for the bio and makes a request of it; leaves the bio where it is, and answers no, if there is none.
+    #[inline]
+    pub(super) fn allocate<D: Driver, P: Probe>(
+        &self,
+        cx: &mut Cx<'_, D, P>,
+        submission: &mut Submission,
+        plug: Option<&mut Plug>,
+    ) -> bool {
+        let Some(bio) = submission.bio.as_ref() else { return false };
+        let hctx = self.hctx_for(cx.cpu, bio);
+        let is_flush = is_flush_type(bio.op, bio.flags);
+        let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
+        let uses_elevator = !by_passes;
+        let depth = if uses_elevator {
+            let depth = self.elevator.limit_depth(cx.now, bio, &mut cx.effects.calls);
+            cx.effects.take_calls();
+            depth
+        } else {
+            Depth::Full
+        };
+        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else { return false };
+        let Some(bio) = submission.bio.take() else { return false };
+        let now = self.time_under(plug, cx.now);
+        let mut rq = self.pool.take(self.slot(hctx, tag));
+        rq.found(bio, now.at);
+        rq.ctx = cx.cpu;
+        rq.hctx = hctx;
+        // Written as a whole: a processor that reads back what it has just written in parts has to wait.
+        rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
+        if uses_elevator {
+            self.elevator.prepare(now, &rq, &mut cx.effects.calls);
+            cx.effects.take_calls();
+        } else if self.elevator.is_none() {
+            rq.driver_tag = Some(tag);
+        }
+        cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
+        submission.rq = Some(rq);
+        true
+    }
+
+    fn time_under(&self, plug: Option<&mut Plug>, now: Now) -> Now {
+        plug.map_or(now, |plug| plug.now(self.generation, now))
+    }
+
+    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for tags that are no longer
+    /// the ones to take goes to the next sleeper.
+    pub(super) fn leave_line<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) {
+        let Some((hctx, line)) = submission.slept.take() else { return };
+        let tags = self.allocation_tags(hctx);
+        let woken = !tags.leave_line(line, Sleeper::Submitter(submission.waiter));
+        let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
+        if woken && !std::ptr::eq(tags, wanted) {
+            self.pass_wake_up_on(cx, tags);
+        }
+    }
+
+    /// The hardware queue that the bio under way takes.
+    pub(super) fn hctx_of_submission(&self, cpu: CpuId, submission: &Submission) -> HctxId {
+        submission.bio.as_ref().map_or_else(|| self.hctx_of(cpu), |bio| self.hctx_for(cpu, bio))
+    }
+}

@@ -1,0 +1,118 @@
+//! The state of a bio on its way in, kept by whoever submits it.
+
+use super::run::HctxRun;
+use super::unplug::PlugFlush;
+use crate::bio::{Bio, BioFlags};
+use crate::ids::{HctxId, Waiter};
+use crate::request::{Marks, Rq};
+use crate::wbt::Kind;
+
+/// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it
+/// again for the next bio.
+#[derive(Debug)]
+pub struct Submission {
+    pub(super) stage: Stage,
+    pub(super) waiter: Waiter,
+    /// The part that is under way, until a request has it.
+    pub(super) bio: Option<Bio>,
+    /// What was cut off behind it.
+    pub(super) remainder: Option<Bio>,
+    /// The request that was allocated for it, until it is handed on.
+    pub(super) rq: Option<Rq>,
+    /// The run of a hardware queue that is under way.
+    pub(super) run: HctxRun,
+    /// The flush of a plug that is under way.
+    pub(super) flush: PlugFlush,
+    /// Whether it has entered the queue and is counted there.
+    pub(super) is_inside: bool,
+    /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
+    pub(super) slept: Option<(HctxId, u8)>,
+    /// What the request of this part will be marked with from its beginning.
+    pub(super) marks: Marks,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Announce.
+    Enter,
+    /// Split.
+    Split,
+    /// Look for a request to join.
+    Merge,
+    /// Be counted as write-back.
+    Throttle,
+    /// Flush the plug before waiting for other write-back to end.
+    FlushToWait,
+    /// Join those who wait for that.
+    Wait,
+    /// Woken, or asked to go on for another reason.
+    Waiting,
+    /// Take a tag.
+    Allocate,
+    /// Run the hardware queue, which may free a tag, and try again.
+    RunForTag,
+    /// Flush the plug before sleeping.
+    FlushToSleep,
+    /// Join the sleepers and try once more.
+    Sleep,
+    /// Woken, or asked to go on for another reason: leave the line.
+    Woken,
+    /// Flush the full plug, then add the request to it.
+    FlushFull,
+    /// Run the hardware queue that the request went to.
+    Run,
+    /// This part has gone.
+    Next,
+}
+
+impl Submission {
+    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
+    #[must_use]
+    pub fn idle(waiter: Waiter) -> Self {
+        Submission {
+            stage: Stage::Next,
+            waiter,
+            bio: None,
+            remainder: None,
+            rq: None,
+            run: HctxRun::default(),
+            flush: PlugFlush::default(),
+            is_inside: false,
+            slept: None,
+            marks: Marks::NONE,
+        }
+    }
+
+    /// A bio to be submitted by `waiter`.
+    #[must_use]
+    pub fn new(bio: Bio, waiter: Waiter) -> Self {
+        let mut submission = Submission::idle(waiter);
+        submission.begin(bio);
+        submission
+    }
+
+    /// The next bio; the one before has gone its way.
+    #[inline]
+    pub fn begin(&mut self, bio: Bio) {
+        debug_assert!(self.bio.is_none() && self.rq.is_none() && self.remainder.is_none());
+        self.stage = Stage::Enter;
+        self.marks = Marks::NONE;
+        self.bio = Some(bio);
+    }
+
+    /// Takes the bio back, unless it is already on its way.
+    #[inline]
+    pub fn withdraw(&mut self) -> Option<Bio> {
+        if self.stage != Stage::Enter {
+            return None;
+        }
+        self.stage = Stage::Next;
+        self.bio.take()
+    }
+
+    /// As what the bio under way is throttled, if it may be.
+    pub(super) fn throttled_as(&self) -> Option<(Kind, BioFlags)> {
+        let bio = self.bio.as_ref()?;
+        Some((Kind::of(bio.op, bio.flags)?, bio.flags))
+    }
+}
