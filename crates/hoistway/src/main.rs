@@ -41,6 +41,8 @@ enum Command {
 pub(crate) enum Ending {
     /// It did what it was asked.
     Done,
+    /// It did what it was asked, and what it simulated failed: as with fio, when a job ends with an error.
+    JobFailed,
     /// The user interrupted it; what it had was printed and marked.
     Interrupted,
 }
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
     };
     match ending {
         Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::JobFailed) => ExitCode::FAILURE,
         Ok(Ending::Interrupted) => ExitCode::from(130),
         // Whoever read our output has had enough: nothing to complain about.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

@@ -101,21 +101,24 @@ impl Output {
         matches!(self, Output::Standard) && io::stdout().is_terminal()
     }
 
+    /// Columns of what the results are shown on, if anything says so: the terminal, or else `COLUMNS`.
+    fn columns(&self) -> Option<u16> {
+        if self.is_terminal() {
+            return Some(console::Term::stdout().size().1);
+        }
+        let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
+        (columns > 0).then_some(columns)
+    }
+
     /// Characters of a line of prose.
     pub(crate) fn text_width(&self) -> usize {
-        let columns = if self.is_terminal() { console::Term::stdout().size().1 } else { 80 };
-        usize::from(columns).clamp(40, 100)
+        usize::from(self.columns().unwrap_or(80)).clamp(40, 100)
     }
 
     /// How tables look there.
     pub(crate) fn style(&self) -> hoistway_report::Style {
-        let terminal = self.is_terminal();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        hoistway_report::Style {
-            colour: terminal && !plain,
-            width: terminal.then(|| console::Term::stdout().size().1),
-            ascii: false,
-        }
+        hoistway_report::Style { colour: self.is_terminal() && !plain, width: self.columns(), ascii: false }
     }
 }
 

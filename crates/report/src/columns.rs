@@ -37,14 +37,18 @@ impl Column {
     }
 
     /// What is left out of a table that is too wide, first things first.
-    pub(crate) const DISPENSABLE: [Self; 6] = [
+    pub(crate) const DISPENSABLE: [Self; 7] = [
         Self::Cpu,
         Self::Of(Figure::P50),
         Self::Of(Figure::Bandwidth),
         Self::Of(Figure::P99_9),
         Self::Versus(Figure::Mean),
         Self::Of(Figure::Max),
+        Self::Versus(Figure::Iops),
     ];
+
+    /// How many of these are left out before a table is stacked.
+    pub(crate) const BEFORE_STACKING: usize = 6;
 
     /// Two lines, so that all stand on the separator.
     pub(crate) fn header(self, baseline: &str) -> String {
@@ -66,6 +70,7 @@ impl Column {
     pub(crate) fn name(self, baseline: &str) -> String {
         match self {
             Self::Versus(Figure::Mean) => format!("latency vs {baseline}"),
+            Self::Versus(Figure::Iops) => format!("IOPS vs {baseline}"),
             column => column.header(baseline).replace('\n', " ").trim().to_owned(),
         }
     }

@@ -1,8 +1,10 @@
 //! The comparison as comma-separated values.
 
-use hoistway_results::comparison::{Comparison, DirectionComparison, JobComparison, Row};
+use hoistway_results::comparison::{Comparison, DirectionComparison, JobComparison, Row, Variant};
 use hoistway_results::document::Front;
 use hoistway_results::{Figure, ResultsDocument};
+
+use crate::failures::Failed;
 
 /// Columns before those of figures.
 const NAMES: [&str; 10] = [
@@ -18,11 +20,16 @@ const NAMES: [&str; 10] = [
     "repeats",
 ];
 
+/// Columns behind those of figures.
+const BEHIND: [&str; 3] = ["cpu_us_per_io", "failed_processes", "errnos"];
+
 /// One line for each scheduler (with its setting), job and direction, after a line with the names of the columns.
 ///
 /// Each figure has four columns: its mean over the repeats, half the width of its 95 % interval, the relative
 /// difference from the baseline, and whether that is significant (`true` or `false`). What there is not, as the
-/// interval of a single run, is empty. Latencies are in ns. The last column is CPU time for each I/O of the job, in us.
+/// interval of a single run, is empty. Latencies are in ns. Behind the figures stand CPU time for each I/O of the job, in
+/// us, the processes of the job that an error ended (in the repeat with the most) and the numbers of these errors. A
+/// job that failed before any I/O has a line without direction and figures.
 pub fn csv(document: &ResultsDocument) -> String {
     let comparison = Comparison::of(document);
     let mut records = vec![header()];
@@ -30,6 +37,10 @@ pub fn csv(document: &ResultsDocument) -> String {
         for direction in &job.directions {
             records.extend(direction.rows.iter().map(|row| record(document, &comparison, job, direction, row)));
         }
+        let idle = (0..)
+            .zip(&comparison.variants)
+            .filter(|(variant, _)| job.directions.iter().all(|direction| direction.row(*variant).is_none()));
+        records.extend(idle.filter_map(|(_, variant)| record_of_failure(document, variant, job)));
     }
     let mut writer = csv::Writer::from_writer(Vec::new());
     for record in records {
@@ -43,13 +54,26 @@ fn header() -> Vec<String> {
     let figures = Figure::ALL.into_iter().flat_map(|figure| {
         ["", "_half_width", "_vs_baseline", "_significant"].map(|suffix| format!("{}{suffix}", figure.key()))
     });
-    NAMES
-        .into_iter()
-        .map(str::to_owned)
-        .chain(["ios".to_owned()])
-        .chain(figures)
-        .chain(["cpu_us_per_io".to_owned()])
-        .collect()
+    let names = NAMES.into_iter().map(str::to_owned).chain(["ios".to_owned()]).chain(figures);
+    names.chain(BEHIND.into_iter().map(str::to_owned)).collect()
+}
+
+/// The columns before the direction.
+fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobComparison) -> Vec<String> {
+    let block_layer = match variant.first().front {
+        Front::Mq => "mq",
+        Front::Legacy => "legacy",
+    };
+    vec![
+        document.job_file.clone(),
+        crate::table::device_name(&document.device),
+        document.kernel.clone(),
+        variant.scheduler().to_owned(),
+        block_layer.to_owned(),
+        variant.setting(),
+        job.name.clone(),
+        job.processes.to_string(),
+    ]
 }
 
 fn record(
@@ -61,23 +85,12 @@ fn record(
 ) -> Vec<String> {
     let variant = &comparison.variants[row.variant];
     let baseline = direction.row(comparison.baseline).filter(|baseline| baseline.variant != row.variant);
-    let block_layer = match variant.first().front {
-        Front::Mq => "mq",
-        Front::Legacy => "legacy",
-    };
-    let mut record = vec![
-        document.job_file.clone(),
-        crate::table::device_name(&document.device),
-        document.kernel.clone(),
-        variant.scheduler().to_owned(),
-        block_layer.to_owned(),
-        variant.setting(),
-        job.name.clone(),
-        job.processes.to_string(),
+    let mut record = names(document, variant, job);
+    record.extend([
         direction.direction.name().to_owned(),
         row.samples().len().to_string(),
         row.samples().map(|sample| sample.ios).sum::<u64>().to_string(),
-    ];
+    ]);
     for figure in Figure::ALL {
         let estimate = row.estimate(figure);
         let difference = baseline.and_then(|baseline| row.difference(baseline, figure));
@@ -90,5 +103,24 @@ fn record(
         ]);
     }
     record.push(row.cpu_us_per_io.map(|us| us.to_string()).unwrap_or_default());
+    record.extend(failure(&Failed::of(job.job, variant)));
     record
+}
+
+/// The line of a job without any I/O, if it failed.
+fn record_of_failure(document: &ResultsDocument, variant: &Variant<'_>, job: &JobComparison) -> Option<Vec<String>> {
+    let failed = Failed::of(job.job, variant);
+    if failed.is_empty() {
+        return None;
+    }
+    let mut record = names(document, variant, job);
+    record.extend([String::new(), variant.runs.len().to_string(), "0".to_owned()]);
+    record.resize(header().len() - 2, String::new());
+    record.extend(failure(&failed));
+    Some(record)
+}
+
+fn failure(failed: &Failed) -> [String; 2] {
+    let errnos: Vec<String> = failed.errnos.iter().map(i32::to_string).collect();
+    [failed.processes_max().to_string(), errnos.join(" ")]
 }

@@ -6,6 +6,49 @@ use hoistway_results::comparison::{Comparison, DirectionComparison, JobCompariso
 use crate::colour::{Mark, marks};
 use crate::columns::Column;
 
+/// How much room a table takes: each takes less than those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Spacing {
+    /// Two blanks between columns.
+    Wide,
+    /// One blank.
+    Close,
+    /// One blank, and the baseline is not named in headers if its name is longer than figures are.
+    Narrow,
+    /// As well, and the schedulers of guests and host are in lines of their own, as are figures and their spreads.
+    Stacked,
+}
+
+impl Spacing {
+    /// What headers call the baseline.
+    pub(crate) fn baseline(self, name: &str) -> &str {
+        if self >= Self::Narrow && name.chars().count() > FIGURE_CHARACTERS { NAMELESS } else { name }
+    }
+
+    /// What a row is called.
+    fn label(self, name: &str) -> String {
+        match name.split_once(OVER) {
+            Some((guest, host)) if self == Self::Stacked => format!("{guest}\nover {host}"),
+            _ => name.to_owned(),
+        }
+    }
+
+    /// A figure with its spread.
+    fn cell(self, text: String) -> String {
+        // The unit stands before it, behind a blank, too.
+        let spread =
+            text.rfind(' ').filter(|at| text[at + 1..].starts_with(['±', '+'])).filter(|_| self == Self::Stacked);
+        spread.map_or_else(|| text.clone(), |at| format!("{}\n{}", &text[..at], &text[at + 1..]))
+    }
+}
+
+/// Between the schedulers of guests and host in the name of a row.
+const OVER: &str = "-over-";
+/// What a baseline with a long name is called in the header of a narrow table.
+pub(crate) const NAMELESS: &str = "base";
+/// As long as most differences are.
+const FIGURE_CHARACTERS: usize = 8;
+
 /// The cells of a table.
 pub(crate) struct Grid {
     /// Of the columns of figures.
@@ -21,25 +64,46 @@ pub(crate) struct GridLine {
     pub(crate) cells: Vec<(String, Option<Mark>)>,
 }
 
+impl GridLine {
+    /// Lines of text that it takes.
+    pub(crate) fn height(&self) -> usize {
+        let texts = self.cells.iter().map(|(text, _)| text).chain([&self.label]);
+        texts.map(|text| text.lines().count()).max().unwrap_or(1)
+    }
+}
+
 impl Grid {
-    pub(crate) fn new(comparison: &Comparison<'_>, job: &JobComparison, columns: &[Column], ascii: bool) -> Self {
-        let baseline = comparison.variants.get(comparison.baseline).map_or("", |variant| variant.scheduler());
+    pub(crate) fn new(
+        comparison: &Comparison<'_>,
+        job: &JobComparison,
+        columns: &[Column],
+        spacing: Spacing,
+        ascii: bool,
+    ) -> Self {
+        let baseline = spacing.baseline(baseline(comparison));
+        let lines = |direction| lines(comparison, direction, columns, spacing, ascii);
         Self {
             headers: columns.iter().map(|column| column.header(baseline)).collect(),
-            lines: job.directions.iter().flat_map(|direction| lines(comparison, direction, columns, ascii)).collect(),
+            lines: job.directions.iter().flat_map(lines).collect(),
         }
     }
+}
+
+/// The name of the scheduler that others are compared with.
+pub(crate) fn baseline<'a>(comparison: &Comparison<'a>) -> &'a str {
+    comparison.variants.get(comparison.baseline).map_or("", |variant| variant.scheduler())
 }
 
 fn lines(
     comparison: &Comparison<'_>,
     direction: &DirectionComparison,
     columns: &[Column],
+    spacing: Spacing,
     ascii: bool,
 ) -> Vec<GridLine> {
     let baseline = direction.row(comparison.baseline);
     let line = |variant: usize| GridLine {
-        label: comparison.variants[variant].label.clone(),
+        label: spacing.label(&comparison.variants[variant].label),
         direction: direction.direction,
         cells: Vec::with_capacity(columns.len()),
     };
@@ -48,7 +112,7 @@ fn lines(
         let texts: Vec<String> = direction.rows.iter().map(|row| column.cell(row, baseline, ascii)).collect();
         let marks = column_marks(direction, *column, &texts);
         for ((line, text), mark) in lines.iter_mut().zip(texts).zip(marks) {
-            line.cells.push((text, mark));
+            line.cells.push((spacing.cell(text), mark));
         }
     }
     lines

@@ -5,7 +5,7 @@ use std::ops::Range;
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::colour::{Mark, paint};
-use crate::grid::Grid;
+use crate::grid::{Grid, GridLine, Spacing};
 
 /// Columns before those of figures: the scheduler and the direction.
 const NAME_COLUMNS: usize = 2;
@@ -14,13 +14,14 @@ const NAME_COLUMNS: usize = 2;
 pub(crate) struct Layout {
     /// Header, separator and rows, without blanks at the end.
     lines: Vec<String>,
-    /// Colours of every row, with the characters that the cells take.
+    /// Colours of every line of the rows, with the characters that the cells take.
     marks: Vec<Vec<(Range<usize>, Mark)>>,
 }
 
 impl Layout {
-    /// Lays out the cells, with `gap` blanks between columns.
-    pub(crate) fn new(grid: &Grid, gap: u16, ascii: bool) -> Self {
+    /// Lays out the cells of a grid that was made for this spacing.
+    pub(crate) fn new(grid: &Grid, spacing: Spacing, ascii: bool) -> Self {
+        let gap = if spacing == Spacing::Wide { 2 } else { 1 };
         let mut table = Table::new();
         let dash = if ascii { '-' } else { '─' };
         table.load_style(TableStyle::new().header_separator(LineStyle::none().fill(dash)));
@@ -38,11 +39,13 @@ impl Layout {
         }
         let lines = table.lines().map(|line| line.trim_end().to_owned()).collect();
         let spans = spans(&table, gap);
-        let marked = |cells: &[(String, Option<Mark>)]| {
-            let marks = cells.iter().zip(&spans).filter_map(|((_, mark), span)| Some((span.clone(), (*mark)?)));
-            marks.collect()
+        let marked = |line: &GridLine| {
+            let marks = line.cells.iter().zip(&spans).filter_map(|((_, mark), span)| Some((span.clone(), (*mark)?)));
+            let mut of_lines = vec![marks.collect()];
+            of_lines.resize(line.height(), Vec::new());
+            of_lines
         };
-        Self { lines, marks: grid.lines.iter().map(|line| marked(&line.cells)).collect() }
+        Self { lines, marks: grid.lines.iter().flat_map(marked).collect() }
     }
 
     /// Characters of the widest line.
@@ -56,7 +59,7 @@ impl Layout {
         let mut text = String::new();
         for (index, line) in self.lines.iter().enumerate() {
             match index.checked_sub(first_row) {
-                Some(row) if colour => text += &paint(line, &self.marks[row]),
+                Some(of_rows) if colour => text += &paint(line, &self.marks[of_rows]),
                 _ => text += line,
             }
             text.push('\n');

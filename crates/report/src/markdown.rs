@@ -5,7 +5,7 @@ use hoistway_results::comparison::Comparison;
 
 use crate::colour::Mark;
 use crate::columns::Column;
-use crate::grid::Grid;
+use crate::grid::{Grid, Spacing};
 use crate::table::{remarks, set_up, title};
 
 /// The comparison in Markdown (GitHub's tables): what [`table`](crate::table()) shows, the best figures of each column
@@ -14,7 +14,7 @@ pub fn markdown(document: &ResultsDocument) -> String {
     let comparison = Comparison::of(document);
     let mut text = format!("{}\n", escaped(&set_up(document)));
     for job in comparison.jobs.iter().filter(|job| !job.directions.is_empty()) {
-        let grid = Grid::new(&comparison, job, &Column::of(job), false);
+        let grid = Grid::new(&comparison, job, &Column::of(job), Spacing::Wide, false);
         text += &format!("\n**{}**\n\n", escaped(&title(job)));
         let headers: Vec<_> = grid.headers.iter().map(|header| header.trim_start().replace('\n', " ")).collect();
         text += &format!("| scheduler | | {} |\n", headers.join(" | "));

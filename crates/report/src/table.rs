@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::columns::Column;
 use crate::failures;
-use crate::grid::Grid;
+use crate::grid::{Grid, NAMELESS, Spacing, baseline};
 use crate::layout::Layout;
 use crate::units;
 use crate::wrap::{hanging, wrapped};
@@ -25,6 +25,9 @@ pub struct Style {
 /// Where tables are made to fit in, if they can, when no width is given.
 const USUAL_WIDTH: usize = 100;
 
+/// Prose is as wide as this, however narrow the terminal.
+const WIDTH_MIN: usize = 40;
+
 /// The comparison as text: a line about the set-up, a table for each job of the job file, the notices, and what it all
 /// means.
 ///
@@ -32,13 +35,16 @@ const USUAL_WIDTH: usize = 100;
 /// latencies (fio's `lat`) from the merged histograms. Repeats of a run are averaged, but for the largest latency.
 pub fn table(document: &ResultsDocument, style: &Style) -> String {
     let comparison = Comparison::of(document);
-    let mut text = set_up(document) + "\n";
+    let mut text = match style.width {
+        None => set_up(document) + "\n",
+        Some(width) => hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
+    };
     for job in comparison.jobs.iter().filter(|job| !job.directions.is_empty()) {
         text += &format!("\n{}\n", title(job));
         text += &job_table(&comparison, job, style);
     }
     text.push('\n');
-    let prose_width = style.width.map_or(USUAL_WIDTH, usize::from).clamp(40, USUAL_WIDTH);
+    let prose_width = style.width.map_or(USUAL_WIDTH, usize::from).clamp(WIDTH_MIN, USUAL_WIDTH);
     for line in remarks(document, &comparison, style.ascii) {
         text += &hanging(&line, prose_width, 0, 2);
     }
@@ -122,27 +128,77 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, a
 
 /// The table of one job, as narrow as it must be.
 fn job_table(comparison: &Comparison<'_>, job: &JobComparison, style: &Style) -> String {
-    let baseline = comparison.variants.get(comparison.baseline).map_or("", |variant| variant.scheduler());
-    let mut columns = Column::of(job);
-    let laid_out =
-        |columns: &[Column], gap| Layout::new(&Grid::new(comparison, job, columns, style.ascii), gap, style.ascii);
-    let mut layout = laid_out(&columns, 2);
-    if layout.width() > style.width.map_or(USUAL_WIDTH, usize::from) {
-        layout = laid_out(&columns, 1);
-    }
-    let mut left_out = Vec::new();
-    for dispensable in Column::DISPENSABLE {
-        if layout.width() <= style.width.map_or(usize::MAX, usize::from) {
-            break;
-        }
-        if let Some(index) = columns.iter().position(|&column| column == dispensable) {
-            left_out.push(columns.remove(index).name(baseline));
-            layout = laid_out(&columns, 1);
+    let table = JobTable { comparison, job, style };
+    let limit = style.width.map_or(USUAL_WIDTH, usize::from);
+    let all = Column::of(job);
+    for spacing in [Spacing::Wide, Spacing::Close] {
+        let layout = table.layout(&all, spacing);
+        // Where no width is given, nothing is cut to fit.
+        if layout.width() <= limit || (spacing == Spacing::Close && style.width.is_none()) {
+            return layout.text(style.colour);
         }
     }
-    let mut text = layout.text(style.colour);
-    if !left_out.is_empty() {
-        text += &format!("(no room for: {})\n", left_out.join(", "));
+    let (dispensable, last) = Column::DISPENSABLE.split_at(Column::BEFORE_STACKING);
+    let narrow = table.narrowed(&all, dispensable, Spacing::Narrow, limit);
+    if narrow.layout.width() <= limit {
+        return table.text(&narrow);
     }
-    text
+    let stacked = table.narrowed(&all, dispensable, Spacing::Stacked, limit);
+    if stacked.layout.width() <= limit {
+        return table.text(&stacked);
+    }
+    table.text(&table.narrowed(&all, &[dispensable, last].concat(), Spacing::Stacked, limit))
+}
+
+/// What a job's table is made from.
+struct JobTable<'a> {
+    comparison: &'a Comparison<'a>,
+    job: &'a JobComparison,
+    style: &'a Style,
+}
+
+/// A table without the columns for which there was no room.
+struct Narrowed {
+    spacing: Spacing,
+    layout: Layout,
+    left_out: Vec<Column>,
+}
+
+impl JobTable<'_> {
+    fn layout(&self, columns: &[Column], spacing: Spacing) -> Layout {
+        let ascii = self.style.ascii;
+        Layout::new(&Grid::new(self.comparison, self.job, columns, spacing, ascii), spacing, ascii)
+    }
+
+    /// The table without as many of the dispensable columns as it takes to fit in.
+    fn narrowed(&self, all: &[Column], dispensable: &[Column], spacing: Spacing, limit: usize) -> Narrowed {
+        let mut columns = all.to_vec();
+        let mut narrowed = Narrowed { spacing, layout: self.layout(&columns, spacing), left_out: Vec::new() };
+        for dispensable in dispensable {
+            if narrowed.layout.width() <= limit {
+                break;
+            }
+            if let Some(index) = columns.iter().position(|column| column == dispensable) {
+                narrowed.left_out.push(columns.remove(index));
+                narrowed.layout = self.layout(&columns, spacing);
+            }
+        }
+        narrowed
+    }
+
+    fn text(&self, narrowed: &Narrowed) -> String {
+        let baseline = baseline(self.comparison);
+        let called = narrowed.spacing.baseline(baseline);
+        let mut notes = Vec::new();
+        if called == NAMELESS && called != baseline {
+            notes.push(format!("({called}: {baseline})"));
+        }
+        if !narrowed.left_out.is_empty() {
+            let names: Vec<String> = narrowed.left_out.iter().map(|column| column.name(called)).collect();
+            notes.push(format!("(no room for: {})", names.join(", ")));
+        }
+        let width = self.style.width.map_or(USUAL_WIDTH, usize::from).max(WIDTH_MIN);
+        let notes: String = notes.iter().map(|note| hanging(note, width, 0, 2)).collect();
+        narrowed.layout.text(self.style.colour) + &notes
+    }
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use hoistway_report::{csv, markdown};
-use hoistway_results::document::{Run, Statistics};
+use hoistway_results::document::{FailedProcesses, Run, Statistics};
 use hoistway_results::{Direction, ResultsDocument};
 
 use support::{direction, document, run};
@@ -34,6 +34,23 @@ fn comma_separated_values_have_one_line_for_each_scheduler_job_and_direction() {
     assert_eq!((cell(0, "iops_vs_baseline"), cell(1, "lat_max_ns_half_width")), (String::new(), String::new()));
     // Differences of 1000 and 1002: t = 12.706, deviation 1.414, n = 2.
     assert!((cell(1, "iops_half_width").parse::<f64>().unwrap() - 12.706_205 * 6.0).abs() < 1e-3);
+}
+
+#[test]
+fn comma_separated_values_tell_of_processes_that_failed_even_before_any_io() {
+    let failed = |errno, processes| FailedProcesses { errno, processes };
+    let mut document = two_repeats();
+    document.runs[2].jobs[0].failed = vec![failed(5, 1)];
+    document.runs[3].jobs[0].failed = vec![failed(5, 1), failed(110, 1)];
+    document.runs.push(run("bfq", vec![("a|b, \"c\"", 2, Vec::new())]));
+    document.runs.push(run("mq-deadline", vec![("a|b, \"c\"", 2, Vec::new())]));
+    document.runs[4].jobs[0].failed = vec![failed(95, 2)];
+    let text = csv(&document);
+    let ends: Vec<_> = text.lines().map(|line| line.rsplitn(3, ',').collect::<Vec<_>>()).collect();
+    let ends: Vec<_> = ends.iter().map(|parts| (parts[1], parts[0])).collect();
+    assert_eq!(ends, [("failed_processes", "errnos"), ("0", ""), ("2", "5 110"), ("2", "95")], "{text}");
+    let idle = text.lines().nth(3).unwrap();
+    assert!(idle.contains(",bfq,mq,,") && idle.contains(",2,,1,0,,"), "{idle}");
 }
 
 #[test]
@@ -69,7 +86,7 @@ fn the_document_says_what_is_significant() {
 #[test]
 fn cpu_time_has_a_column_where_it_is_known_and_is_the_mean_over_the_repeats() {
     let mut document = two_repeats();
-    assert!(!markdown(&document).contains("CPU per I/O") && csv(&document).lines().nth(1).unwrap().ends_with(','));
+    assert!(!markdown(&document).contains("CPU per I/O") && csv(&document).lines().nth(1).unwrap().ends_with(",,0,"));
     for (run, us) in document.runs.iter_mut().zip([2.0, 3.0, 2.62, 2.62]) {
         run.jobs[0].cpu_us_per_io = Some(us);
     }
@@ -79,7 +96,7 @@ fn cpu_time_has_a_column_where_it_is_known_and_is_the_mean_over_the_repeats() {
     assert!(rows[2].ends_with("| 2.50 µs |") && rows[3].ends_with("| 2.62 µs |"), "{text}");
     assert!(text.contains("not the scheduler's own"), "{text}");
     let text = csv(&document);
-    let ends: Vec<_> = text.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
+    let ends: Vec<_> = text.lines().map(|line| line.rsplit(',').nth(2).unwrap()).collect();
     assert_eq!(ends, ["cpu_us_per_io", "2.5", "2.62"]);
     let wide = hoistway_report::table(&document, &hoistway_report::Style::default());
     assert!(wide.contains("per I/O") && wide.contains("2.62 µs"), "{wide}");

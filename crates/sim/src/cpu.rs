@@ -21,7 +21,8 @@
 //! whoever sends it to sleep had guessed right. The block layer is told of a completion at once all the same.
 //!
 //! A hardware queue interrupts the first of its CPUs. `queue/rq_affinity` says where the work of the completion is done: if on
-//! another CPU, the interrupted one pays `redirect_ns`, and the other one `complete_ns` as if the device had interrupted it.
+//! another CPU, the interrupted one pays `redirect_ns`, and the other one `complete_ns` as if the device had interrupted it: there it
+//! has its turn among the interrupts of that CPU.
 //!
 //! A process that polls keeps its CPU until its I/O ends, gives it to whoever else wants it meanwhile, and goes on without a
 //! wake-up; the completion costs what it costs after an interrupt.
@@ -190,6 +191,15 @@ impl Cpus {
         Some(turn)
     }
 
+    /// The interrupt of a completion has its turn, and passes the work on to another CPU. Answers when it comes to its turn there,
+    /// if that CPU still works on earlier ones: the turn is its own then, and what is done here has been paid.
+    #[inline]
+    pub(crate) fn passes_on_to_busy(&mut self, now: Instant, interrupted: CpuId, to: CpuId) -> Option<Instant> {
+        let turn = self.interrupt_waits(now, to, CompletionPlace::Interrupt)?;
+        self.take_interrupt(now, interrupted, self.redirect);
+        Some(turn)
+    }
+
     /// How long the interrupt of a completion takes on the CPU that it comes to.
     #[inline]
     fn interrupt_time(&self, place: CompletionPlace) -> Nanos {
@@ -199,15 +209,25 @@ impl Cpus {
     /// A completion interrupts a CPU, and its work is done there or elsewhere. Answers where.
     #[inline]
     pub(crate) fn complete(&mut self, now: Instant, interrupted: CpuId, place: CompletionPlace) -> CpuId {
-        let time = self.interrupt_time(place);
-        self.interrupt(now, interrupted, time);
-        let on = self.on(interrupted);
-        on.interrupts_until = on.interrupts_until.max(now + time);
-        self.interrupts_until = self.interrupts_until.max(now + time);
+        self.take_interrupt(now, interrupted, self.interrupt_time(place));
         let CompletionPlace::Redirected(cpu) = place else { return interrupted };
         // That CPU may have to wake up for it.
-        self.interrupt(now, cpu, self.exit(now, cpu) + self.complete);
+        self.take_interrupt(now, cpu, self.exit(now, cpu) + self.complete);
         cpu
+    }
+
+    /// A completion that was passed on to a busy CPU has its turn there.
+    pub(crate) fn complete_passed_on(&mut self, now: Instant, cpu: CpuId) {
+        self.take_interrupt(now, cpu, self.complete);
+    }
+
+    /// A CPU works on an interrupt for so long.
+    #[inline]
+    fn take_interrupt(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
+        self.interrupt(now, cpu, time);
+        let on = self.on(cpu);
+        on.interrupts_until = on.interrupts_until.max(now + time);
+        self.interrupts_until = self.interrupts_until.max(now + time);
     }
 
     /// An interrupt takes so much of a CPU's time.
@@ -353,9 +373,27 @@ mod tests {
     fn a_short_interrupt_does_not_hide_a_longer_one_on_another_cpu() {
         let mut cpus = cpus();
         cpus.complete(Instant(1000), CpuId(0), CompletionPlace::Interrupt);
-        cpus.complete(Instant(1100), CpuId(1), CompletionPlace::Redirected(CpuId(0)));
-        assert!(cpus.any_takes_interrupt(Instant(1299)));
-        assert!(!cpus.any_takes_interrupt(Instant(1300)));
+        assert_eq!(cpus.passes_on_to_busy(Instant(1100), CpuId(1), CpuId(0)), Some(Instant(1300)));
+        assert!(cpus.any_takes_interrupt(Instant(1599)), "both turns");
+        assert!(!cpus.any_takes_interrupt(Instant(1600)));
+    }
+
+    #[test]
+    fn what_is_passed_on_has_its_turn_among_the_interrupts_of_the_other_cpu() {
+        let (mut cpus, to) = (cpus(), CpuId(1));
+        assert_eq!(cpus.passes_on_to_busy(Instant(1000), CpuId(0), to), None);
+        // It sleeps: 7 ns more.
+        cpus.complete(Instant(1000), CpuId(0), CompletionPlace::Redirected(to));
+        assert_eq!(cpus.passes_on_to_busy(Instant(1100), CpuId(0), to), Some(Instant(1307)));
+        assert_eq!(cpus.cpus[0].free_at, Instant(1120), "passing on takes its time at once");
+        assert_eq!(cpus.cpus[1].free_at, Instant(1307), "the work does not");
+        assert_eq!(
+            cpus.interrupt_waits(Instant(1200), to, CompletionPlace::Interrupt),
+            Some(Instant(1607)),
+            "behind both"
+        );
+        cpus.complete_passed_on(Instant(1307), to);
+        assert_eq!(cpus.cpus[1].free_at, Instant(1607));
     }
 
     #[test]

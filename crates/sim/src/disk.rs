@@ -11,6 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::administration::{Administration, Write};
+use crate::cpu::Span;
 use crate::driver::{Backing, DiskDriver};
 use crate::runs::Runs;
 use crate::throttling::Throttling;
@@ -27,6 +28,8 @@ pub(crate) struct Disk {
     pub(crate) throttling: Option<Box<Throttling>>,
     /// Whether processes use it: not if it is the host's, below virtual disks. That one interrupts no CPU of theirs.
     pub(crate) is_used_by_tasks: bool,
+    /// How long its workers take if they run on CPUs of the host below guests.
+    pub(crate) host_worker: Option<Span>,
     /// The runs of its hardware queues that are set.
     pub(crate) runs: Runs,
     timer_setting: u32,
@@ -139,6 +142,7 @@ impl Disk {
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             throttling: None,
             is_used_by_tasks: true,
+            host_worker: None,
             administration: Administration::default(),
             front,
         })

@@ -1,11 +1,21 @@
 //! The search for the depth that keeps a latency: `latency_target` (tried with fio 3.33).
 //!
 //! It begins at a depth of 1 and doubles it as long as enough I/Os of a window are fast enough, then halves the gap between
-//! the largest depth that was good and the smallest that was not. Only the last window counts in the results.
+//! the largest depth that was good and the smallest that was not. A depth that was good and is not any more gives way to the
+//! one below it. From the window on in which the depth was found to be it, the process is measured until a window is good
+//! again: mostly the next one; if that is not, the depth goes down by one with each window until one is.
+//!
+//! A process that goes on (`latency_run`) is measured from the beginning. Its depth goes down by one with each bad window,
+//! and up by one after three good ones.
+
+use std::cmp::Ordering;
 
 use hoistway_blk::{Instant, Nanos};
 use hoistway_results::LatencySearchResult;
 use hoistway_workload::LatencyTarget;
+
+/// So many good windows in a row let a depth that is followed go up.
+const GOOD_WINDOWS: u32 = 3;
 
 /// Where the search is.
 pub(crate) struct LatencySearch {
@@ -25,10 +35,10 @@ pub(crate) struct LatencySearch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Searching,
-    /// The depth is found: one more window is measured.
+    /// The depth is found: it is measured until a window is good.
     Measuring,
-    /// The depth is found, and from now on followed.
-    Following,
+    /// The depth is found, and from now on followed: so many windows in a row were good.
+    Following(u32),
 }
 
 /// What the end of a window means for the process.
@@ -36,9 +46,11 @@ enum Stage {
 pub(crate) enum Step {
     /// It goes on.
     GoOn,
-    /// It goes on at this depth, when what is in flight has ended.
-    Depth(u32),
-    /// Its measurement begins again.
+    /// It goes on at this larger depth.
+    Rise(u32),
+    /// It goes on at this smaller depth, when what is in flight has ended.
+    Fall(u32),
+    /// Its measurement begins again, and its runtime with it.
     Measure,
     /// It is done.
     End,
@@ -86,29 +98,43 @@ impl LatencySearch {
         let is_good = self.slow as f64 <= self.ios as f64 * (100.0 - self.rule.percentile) / 100.0;
         (self.window_begins, self.ios, self.slow) = (now, 0, 0);
         let before = self.depth;
+        let below = before.saturating_sub(1).max(1);
         match self.stage {
-            Stage::Measuring => return Step::End,
-            Stage::Following => {
-                let next = if is_good { self.depth + 1 } else { self.depth - 1 };
-                self.depth = next.clamp(1, self.depth_max);
+            Stage::Measuring if is_good => return Step::End,
+            Stage::Measuring => self.depth = below,
+            Stage::Following(good_windows) => {
+                let good_windows = if is_good { good_windows + 1 } else { 0 };
+                let rises = good_windows == GOOD_WINDOWS;
+                self.stage = Stage::Following(if rises { 0 } else { good_windows });
+                if rises {
+                    self.depth = (before + 1).min(self.depth_max);
+                } else if !is_good {
+                    self.depth = below;
+                }
             }
             Stage::Searching => {
                 if is_good {
-                    self.good = self.depth;
-                } else {
-                    self.bad = Some(self.depth);
+                    self.good = before;
+                } else if before > 1 {
+                    self.bad = Some(before);
+                    self.good = self.good.min(below);
                 }
                 self.depth = match self.bad {
-                    Some(bad) => self.good.midpoint(bad).max(1),
-                    None => (2 * self.good).min(self.depth_max),
+                    Some(bad) => self.good.midpoint(bad),
+                    None if is_good => (2 * self.good).min(self.depth_max),
+                    None => before,
                 };
                 if is_good && self.depth == before {
-                    self.stage = if self.rule.goes_on { Stage::Following } else { Stage::Measuring };
+                    self.stage = if self.rule.goes_on { Stage::Following(1) } else { Stage::Measuring };
                     return if self.rule.goes_on { Step::GoOn } else { Step::Measure };
                 }
             }
         }
-        if self.depth == before { Step::GoOn } else { Step::Depth(self.depth) }
+        match self.depth.cmp(&before) {
+            Ordering::Greater => Step::Rise(self.depth),
+            Ordering::Equal => Step::GoOn,
+            Ordering::Less => Step::Fall(self.depth),
+        }
     }
 }
 
@@ -116,8 +142,9 @@ impl LatencySearch {
 mod tests {
     use super::*;
 
-    /// The depths of the windows of a search in which all up to `limit` are good.
-    fn depths(limit: u32, depth_max: u32, goes_on: bool, windows: u64) -> (Vec<u32>, bool) {
+    /// The depths of the windows of a search, and whether it has come to its end. `limit` is the largest good depth in the
+    /// window of this number, from 1.
+    fn searched(limit: impl Fn(u64) -> u32, depth_max: u32, goes_on: bool, windows: u64) -> (Vec<u32>, bool) {
         let window = Nanos::from_millis(10);
         let rule = LatencyTarget { target: Nanos(1000), window, percentile: 90.0, goes_on };
         let mut search = LatencySearch::new(rule, depth_max, Instant::ZERO);
@@ -126,7 +153,7 @@ mod tests {
             depths.push(search.depth());
             let end = Instant(number * window.0);
             // A tenth may be slow.
-            let slow = if search.depth() > limit { 2 } else { 1 };
+            let slow = if search.depth() > limit(number) { 2 } else { 1 };
             for io in 0..10 {
                 search.finished(Instant(end.0 - 1), Nanos(if io < slow { 1001 } else { 1000 }));
             }
@@ -136,6 +163,10 @@ mod tests {
             }
         }
         (depths, false)
+    }
+
+    fn depths(limit: u32, depth_max: u32, goes_on: bool, windows: u64) -> (Vec<u32>, bool) {
+        searched(|_| limit, depth_max, goes_on, windows)
     }
 
     #[test]
@@ -150,11 +181,52 @@ mod tests {
         assert_eq!(depths(0, 32, false, 9), (vec![1; 9], false));
     }
 
+    /// One limit up to and with a window, and another one after it.
+    fn changing(before: u32, until: u64, after: u32) -> impl Fn(u64) -> u32 {
+        move |window| if window <= until { before } else { after }
+    }
+
+    // Recorded from fio 3.33, over a stand-in for libaio whose latency depends on the depth and on the time.
+
+    #[test]
+    fn a_depth_that_was_good_and_is_no_more_gives_way_to_the_one_below() {
+        // While 5 is tried, between 4, which was good, and 6, which was not.
+        assert_eq!(searched(changing(5, 5, 3), 64, false, 99), (vec![1, 2, 4, 8, 6, 5, 4, 3, 3], true));
+        // While 39 is tried, above 38, which was good.
+        let (depths, ends) = searched(changing(38, 12, 20), 64, false, 99);
+        assert_eq!(depths[..14], [1, 2, 4, 8, 16, 32, 64, 48, 40, 36, 38, 39, 38, 37]);
+        assert_eq!((&depths[14..], ends), (&[&(20..37).rev().collect::<Vec<_>>()[..], &[20]].concat()[..], true));
+        // Down to 1, and good again after a while.
+        let all_slow = |window| if (4..=7).contains(&window) { 0 } else { 3 };
+        assert_eq!(searched(all_slow, 64, false, 99), (vec![1, 2, 4, 3, 2, 1, 1, 1, 1], true));
+    }
+
+    #[test]
+    fn the_measurement_ends_with_a_good_window() {
+        assert_eq!(searched(changing(9, 8, 6), 64, false, 99), (vec![1, 2, 4, 8, 16, 12, 10, 9, 9, 8, 7, 6], true));
+        assert_eq!(
+            searched(changing(5, 6, 0), 64, false, 13),
+            (vec![1, 2, 4, 8, 6, 5, 5, 4, 3, 2, 1, 1, 1], false),
+            "it waits for one"
+        );
+    }
+
+    #[test]
+    fn a_slow_beginning_does_not_end_the_search_at_one() {
+        assert_eq!(searched(changing(0, 3, 5), 64, false, 99), (vec![1, 1, 1, 1, 2, 4, 8, 6, 5, 5], true));
+    }
+
     #[test]
     fn a_search_that_goes_on_follows_the_limit() {
-        let (depths, ends) = depths(9, 64, true, 14);
-        assert!(!ends);
-        assert_eq!(depths[..8], [1, 2, 4, 8, 16, 12, 10, 9]);
-        assert_eq!(depths[8..], [9, 10, 9, 10, 9, 10]);
+        assert_eq!(
+            searched(changing(20, 8, 64), 64, true, 17),
+            (vec![1, 2, 4, 8, 16, 32, 24, 20, 22, 23, 23, 23, 24, 24, 24, 25, 25], false)
+        );
+        let (depths, _) = searched(changing(38, 13, 30), 64, true, 32);
+        assert_eq!(depths[12..15], [38, 38, 37]);
+        assert_eq!(depths[20..], [31, 30, 30, 30, 31, 30, 30, 30, 31, 30, 30, 30]);
+        assert_eq!(depths.len(), 32);
+        assert_eq!(searched(|_| 99, 5, true, 10).0, [1, 2, 4, 5, 5, 5, 5, 5, 5, 5]);
+        assert_eq!(searched(changing(3, 5, 0), 64, true, 9).0, [1, 2, 4, 3, 3, 3, 2, 1, 1]);
     }
 }

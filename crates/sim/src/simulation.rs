@@ -52,8 +52,12 @@ pub fn run_probed<P: Probe>(
     Ok(Simulation::new(scenario, spec, probe)?.run(control))
 }
 
-/// In the place of a completion's setting: its interrupt has waited.
+/// In the place of a completion's setting: its interrupt has waited for others on the CPU that it came to.
 const ITS_TURN: u32 = 1;
+/// The same, and it passes its work on to another CPU, which may be busy, too.
+const ITS_TURN_TO_PASS_ON: u32 = 2;
+/// It was passed on, and has waited for others there.
+const PASSED_ON: u32 = 3;
 
 struct Simulation<'a, P> {
     workload: &'a Workload,
@@ -148,7 +152,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn event(&mut self, event: Event) {
         let (place, what, setting) = (event.place(), event.what(), event.setting());
         match event.kind() {
-            Kind::Complete => self.complete(place, what, setting == ITS_TURN),
+            Kind::Complete => self.complete(place, what, setting),
             Kind::Run => self.woken(place),
             Kind::RunHctx => self.run_hctx(place, HctxId(what as u16), setting),
             Kind::Cpu => self.next_on(CpuId(place)),
@@ -268,18 +272,25 @@ impl<'a, P: Probe> Simulation<'a, P> {
         body(front, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe })
     }
 
-    /// A device has completed a command. `is_its_turn` if its interrupt has waited for others.
+    /// A device has completed a command. `setting` says for what its interrupt has waited, if it has.
     #[inline]
-    fn complete(&mut self, disk: u32, tag: u32, is_its_turn: bool) {
-        if !is_its_turn && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag) {
+    fn complete(&mut self, disk: u32, tag: u32, setting: u32) {
+        let may_wait = !matches!(setting, ITS_TURN | PASSED_ON);
+        if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
             return;
         }
         let Disk { front, driver, is_used_by_tasks, .. } = &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         let restart = driver.take_restart();
         let (interrupted, place) = interrupt_of(&rq, front, &self.cpus);
-        let cpu =
-            if *is_used_by_tasks { self.cpus.complete(self.now, interrupted, place) } else { place.cpu(interrupted) };
+        let cpu = if setting == PASSED_ON || !*is_used_by_tasks {
+            place.cpu(interrupted)
+        } else {
+            self.cpus.complete(self.now, interrupted, place)
+        };
+        if setting == PASSED_ON {
+            self.cpus.complete_passed_on(self.now, cpu);
+        }
         if cpu != interrupted
             && let Some(bio) = rq.bios.first().filter(|bio| is_of_task(bio))
         {
@@ -295,14 +306,25 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// Whether the interrupt of a completion has to wait for others on its CPU: then it comes later.
+    /// Whether the interrupt of a completion has to wait for others, on its CPU or on that which it passes its work on to: then it
+    /// comes later.
     #[inline(never)]
-    fn interrupt_waits(&mut self, disk: u32, tag: u32) -> bool {
+    fn interrupt_waits(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
         let Disk { front, driver, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else { return false };
         let Some(rq) = driver.in_flight(tag).filter(|rq| !rq.flags.contains(BioFlags::POLLED)) else { return false };
         let (interrupted, place) = interrupt_of(rq, front, &self.cpus);
-        let Some(turn) = self.cpus.interrupt_waits(self.now, interrupted, place) else { return false };
-        self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(ITS_TURN));
+        let had_its_turn = setting == ITS_TURN_TO_PASS_ON;
+        let waits_here = if had_its_turn { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
+        let (turn, setting) = match (waits_here, place) {
+            (Some(turn), CompletionPlace::Redirected(_)) => (turn, ITS_TURN_TO_PASS_ON),
+            (Some(turn), _) => (turn, ITS_TURN),
+            (None, CompletionPlace::Redirected(to)) => {
+                let Some(turn) = self.cpus.passes_on_to_busy(self.now, interrupted, to) else { return false };
+                (turn, PASSED_ON)
+            }
+            (None, _) => return false,
+        };
+        self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(setting));
         true
     }
 

@@ -92,6 +92,8 @@ pub(crate) struct Task {
     pace_start: Instant,
     /// No I/O is submitted from then on.
     deadline: Instant,
+    /// From the beginning of its measurement to its deadline, if it has one.
+    runtime: Option<Nanos>,
     search: Option<LatencySearch>,
     /// It fails when a read, write or trim takes longer; `None` if never.
     max_latency: Option<[Nanos; 3]>,
@@ -226,6 +228,7 @@ impl Task {
             start: Instant::ZERO,
             pace_start: Instant::ZERO,
             deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.ramp + runtime),
+            runtime,
             search: None,
             max_latency: (process.max_latency != [Nanos::ZERO; 3]).then_some(process.max_latency),
             think: None,

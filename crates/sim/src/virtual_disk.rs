@@ -1,4 +1,5 @@
-//! Virtual disks: what a guest sees, and what the thread of the host costs that carries its commands out.
+//! Virtual disks: what a guest sees, what the thread of the host costs that carries its commands out, and how long workers of
+//! the host take.
 //!
 //! A profile is a TOML file, as host profiles are; the built-in ones are compiled in, and a user's own file goes through
 //! the same code.
@@ -23,6 +24,7 @@ const FORMAT: Format = Format {
         ("wake_ns", Kind::Span, true),
         ("submit_ns", Kind::Time, true),
         ("complete_ns", Kind::Time, true),
+        ("worker_ns", Kind::Span, true),
         ("sources", Kind::Sources, false),
     ],
     builtin: &[("virtio-blk", include_str!("../virtual_disks/virtio-blk.toml"))],
@@ -55,6 +57,9 @@ pub struct VirtualDisk {
     pub submit_ns: u64,
     /// Time of the I/O thread to tell the guest that a command has ended, ns.
     pub complete_ns: u64,
+    /// From the moment that the queue of the host asks for a worker until it runs, `[least, most]`, ns: the host profile is
+    /// that of the guests.
+    pub worker_ns: [u64; 2],
     /// Where the figures come from, by their keys.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,

@@ -61,6 +61,36 @@ fn a_hardware_queue_of_ones_own_interrupts_the_submitter_whatever_rq_affinity_sa
     }
 }
 
+/// When requests end on each CPU, ns.
+#[derive(Default)]
+struct Times([Vec<u64>; 2]);
+
+impl Probe for Times {
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
+        if let Event::Complete(..) = event {
+            self.0[cpu.index()].push(now.at.0);
+        }
+    }
+}
+
+#[test]
+fn work_that_is_passed_on_is_done_after_the_interrupts_that_its_cpu_has_already() {
+    // The device could do 6.4 million a second; its interrupts come to CPU 0, which passes on the work of every second process.
+    let job = "[a]\nfilename=/dev/sda\nioengine=libaio\ndirect=1\nrw=randread\niodepth=8\nnumjobs=8\nsize=10m\n\
+               cpus_allowed=0-1\ncpus_allowed_policy=split\n";
+    let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+    let preset = Preset::builtin("null").unwrap();
+    let mut queue = QueueSettings::new(Kernel::V6_18, 2);
+    queue.attributes.push(("rq_affinity".to_owned(), "2".to_owned()));
+    let host = Host { complete_ns: 1000, redirect_ns: 20, ..Host::builtin("server").unwrap() };
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
+    let (result, times) = run_probed(&scenario, &spec("none", &[], 1), &Control::default(), Times::default()).unwrap();
+    assert_eq!(result.ios, 8 * 2560);
+    let shortest = |cpu: usize| times.0[cpu].windows(2).map(|pair| pair[1] - pair[0]).min();
+    assert_eq!(times.0.each_ref().map(Vec::len), [4 * 2560; 2]);
+    assert!(shortest(1) == Some(1000) && shortest(0) >= Some(1000), "{:?} {:?}", shortest(0), shortest(1));
+}
+
 #[test]
 fn one_interrupt_is_taken_after_the_other_and_tasks_on_that_cpu_do_not_starve() {
     // The device could do 6.4 million a second; the CPU that it interrupts does a million.

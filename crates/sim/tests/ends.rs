@@ -47,6 +47,15 @@ fn the_depth_that_is_found_keeps_the_latency_and_more_would_not() {
 }
 
 #[test]
+fn the_runtime_begins_again_when_the_depth_is_found() {
+    // Found after 200 ms; then it is measured as long again, and not only until 300 ms.
+    let search =
+        "time_based\nruntime=300ms\niodepth=1\nlatency_target=10ms\nlatency_window=200ms\nlatency_percentile=50\n";
+    let process = &simulated(&format!("{search}[a]\n"))[0];
+    assert_eq!(process.runtime_ns / 1_000_000, 200);
+}
+
+#[test]
 fn a_search_that_goes_on_lasts_as_long_as_the_job() {
     let search = "time_based\nruntime=3\niodepth=32\nlatency_target=300\nlatency_window=100ms\nlatency_percentile=95\n";
     let process = &simulated(&format!("{search}latency_run=1\n[a]\n"))[0];

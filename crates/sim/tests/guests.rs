@@ -124,6 +124,21 @@ fn interrupts_of_the_hosts_device_take_no_time_of_the_guests_cpus() {
 }
 
 #[test]
+fn workers_of_the_host_take_its_own_time_and_not_that_of_the_guests() {
+    // The host's device refuses what is beyond its 32 tags, and a worker tries again. Nothing waits in the guests.
+    let job = "[global]\nioengine=libaio\ndirect=1\nrw=randread\niodepth=64\nsize=4m\n\
+         [a]\nfilename=/dev/vda\n[b]\nfilename=/dev/vdb\n";
+    let runtimes = |of_guests: u64, of_host: u64| -> Vec<u64> {
+        let host = Host { worker_ns: [of_guests; 2], ..Host::builtin("vm").unwrap() };
+        let disk = VirtualDisk { worker_ns: [of_host; 2], ..plain_disk() };
+        let result = Setup { host, disk, ..Setup::new(job, SSD, "none", "mq-deadline") }.run();
+        result.processes.iter().map(|process| process.runtime_ns).collect()
+    };
+    assert_eq!(runtimes(1_000_000, 5_000), runtimes(0, 5_000));
+    assert_ne!(runtimes(0, 1_000_000), runtimes(0, 5_000));
+}
+
+#[test]
 fn what_is_in_the_ring_is_submitted_in_one_call_so_that_neighbours_become_one_on_the_host() {
     let job =
         "[a]\nfilename=/dev/vda\nioengine=libaio\ndirect=1\nrw=read\nbs=4k\nsize=1m\niodepth=32\niodepth_batch=1\n";

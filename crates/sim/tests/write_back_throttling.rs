@@ -2,9 +2,9 @@
 
 mod support;
 
-use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Now, Probe};
+use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Nanos, Now, Probe};
 use hoistway_device::Preset;
-use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run_probed};
+use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, Write, run_probed};
 use hoistway_workload::{Environment, Workload};
 use support::spec;
 
@@ -36,11 +36,29 @@ const READER: &str = "[reader]\ndirect=1\nrw=randread\nbs=4k\noffset=50%\nstartd
 
 /// `target` is what is written to `queue/wbt_lat_usec`, if anything is.
 fn simulate(jobs: &str, device: &str, spec: &RunSpec, target: Option<&str>) -> (RunResult, WriteBack) {
+    simulate_with(jobs, device, spec, target, None)
+}
+
+/// `next` is the scheduler that the queue has from the first 10 ms on, if it has another one then.
+fn simulate_with(
+    jobs: &str,
+    device: &str,
+    spec: &RunSpec,
+    target: Option<&str>,
+    next: Option<&str>,
+) -> (RunResult, WriteBack) {
     let text = format!("[global]\nfilename=/dev/sda\nruntime=8\n{jobs}");
     let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
     let preset = Preset::builtin(device).unwrap();
     let host = Host { memory_bytes: 1 << 30, ..Host::builtin(Host::DEFAULT).unwrap() };
     let mut queue = QueueSettings::new(Kernel::V6_18, 8);
+    let switch = |name: &str| Write {
+        at: Nanos::from_millis(10),
+        only_under: None,
+        file: "scheduler".into(),
+        text: name.into(),
+    };
+    queue.writes.extend(next.map(switch));
     queue.attributes.extend(target.map(|text| ("wbt_lat_usec".into(), text.into())));
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     let (result, probe) = run_probed(&scenario, spec, &Control::default(), WriteBack::default()).unwrap();
@@ -73,6 +91,16 @@ fn write_back_alone_takes_three_quarters_of_the_tags_at_most() {
         // Only writes are seen: one step down from 16 of 32 is 24.
         assert!((17..=24).contains(&with), "{scheduler}: {with}");
         assert_eq!(without, tags, "{scheduler}");
+    }
+}
+
+#[test]
+fn it_goes_with_a_scheduler_that_switches_it_off_and_comes_back_after_it() {
+    let most = |first, next| simulate_with(WRITER, SSD, &spec(first, &[], 1), None, Some(next)).1.most;
+    assert!(most("mq-deadline", "bfq") > 24);
+    for next in ["none", "mq-deadline"] {
+        let most = most("bfq", next);
+        assert!((17..=24).contains(&most), "{next}: {most}");
     }
 }
 

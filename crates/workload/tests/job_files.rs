@@ -457,6 +457,18 @@ fn reversed_units_and_overruled_options_are_told() {
 }
 
 #[test]
+fn trims_of_what_is_verified_are_refused_with_what_fio_makes_of_them() {
+    let parsed = |percentage: u32| {
+        let text =
+            format!("[a]\nfilename=x\ndirect=1\nrw=write\nverify=meta\ntrim_backlog=4\ntrim_percentage={percentage}\n");
+        Workload::parse(&text, "jobs.fio", &Environment::empty())
+    };
+    assert!(parsed(0).is_ok());
+    let error = parsed(50).unwrap_err().to_string();
+    assert!(error.starts_with("jobs.fio:7: [a] trim_percentage: ") && error.contains("aborts at the first"), "{error}");
+}
+
+#[test]
 fn jobs_of_a_flow_have_to_run_together() {
     let text = |second: &str| format!("[global]\nflow=2\n[a]\nfilename=x\n[b]\nfilename=x\n{second}");
     let parsed = |second: &str| Workload::parse(&text(second), "jobs.fio", &Environment::empty());

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::support::{hoistway, printed, succeeded};
+use crate::support::{ended_with, hoistway, printed, succeeded};
 
 const SHORT: [&str; 5] = ["compare", "--runtime", "50ms", "--schedulers", "none,kyber"];
 
@@ -34,16 +34,17 @@ fn markdown_has_a_table_for_each_job() {
 }
 
 #[test]
-fn processes_that_fail_are_named_in_the_table_and_counted_in_the_document() {
+fn processes_that_fail_are_told_in_every_format_and_by_the_exit_status() {
     let folder = tempdir().unwrap();
     let job = "[global]\nfilename=/dev/sda\ndirect=1\nrw=randread\ntime_based\nruntime=50ms\n\
                [impatient]\nmax_latency=1\nnumjobs=2\n[patient]\n";
     fs::write(folder.path().join("job.fio"), job).unwrap();
-    let output = |format: &str| {
+    let failing = |schedulers: &str, format: &str| {
         let mut command = hoistway();
-        command.current_dir(folder.path()).args(["compare", "job.fio", "--schedulers", "none,bfq", "--format", format]);
-        succeeded(&mut command)
+        let arguments = ["compare", "job.fio", "--schedulers", schedulers, "--format", format];
+        ended_with(1, command.current_dir(folder.path()).args(arguments))
     };
+    let output = |format: &str| failing("none,bfq", format);
     let told = ": impatient under all schedulers (2 of 2 processes, ETIMEDOUT).\n";
     for format in ["table", "markdown"] {
         let text = output(format);
@@ -53,6 +54,14 @@ fn processes_that_fail_are_named_in_the_table_and_counted_in_the_document() {
     let jobs = &document["runs"][1]["jobs"];
     assert_eq!(jobs[0]["failed"], serde_json::json!([{"errno": 110, "processes": 2}]));
     assert!(jobs[1].get("failed").is_none());
+    let csv = output("csv");
+    let ends: Vec<_> = csv.lines().skip(1).map(|line| line.ends_with(",2,110")).collect();
+    assert_eq!(ends, [true, true, false, false], "{csv}");
+    for format in ["fio-json", "fio-json+"] {
+        let document: Value = serde_json::from_str(&failing("none", format)).unwrap();
+        let errors: Vec<_> = document["jobs"].as_array().unwrap().iter().map(|job| &job["error"]).collect();
+        assert_eq!(errors, [110, 110, 0], "{format}");
+    }
 }
 
 #[test]

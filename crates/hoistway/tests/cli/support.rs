@@ -18,7 +18,7 @@ pub(crate) const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../con
 pub(crate) fn hoistway() -> Command {
     let mut command = assert_cmd::cargo::cargo_bin_cmd!("hoistway");
     command.timeout(PATIENCE);
-    for variable in ["NO_COLOR", "RAYON_NUM_THREADS"] {
+    for variable in ["COLUMNS", "NO_COLOR", "RAYON_NUM_THREADS"] {
         command.env_remove(variable);
     }
     command
@@ -31,9 +31,14 @@ pub(crate) fn printed(arguments: &[&str]) -> String {
 
 /// What the command prints. It must end well and say nothing besides.
 pub(crate) fn succeeded(command: &mut Command) -> String {
+    ended_with(0, command)
+}
+
+/// What the command prints. It must end with this status and say nothing besides.
+pub(crate) fn ended_with(status: i32, command: &mut Command) -> String {
     let output = command.output().unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && complaints.is_empty(), "{:?}: {complaints}", output.status);
+    assert!(output.status.code() == Some(status) && complaints.is_empty(), "{:?}: {complaints}", output.status);
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use crate::support::{hoistway, succeeded};
+
 /// What the binary prints on a terminal of so many columns.
 fn on_a_terminal(columns: u16, environment: &[(&str, &str)]) -> String {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -15,7 +17,7 @@ fn on_a_terminal(columns: u16, environment: &[(&str, &str)]) -> String {
     let theirs = ioctl_tiocgptpeer(&ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     tcsetwinsize(&theirs, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
-    command.args(["compare", "--runtime", "50ms"]).env_remove("NO_COLOR").env("TERM", "xterm");
+    command.args(["compare", "--runtime", "50ms"]).env_remove("NO_COLOR").env_remove("COLUMNS").env("TERM", "xterm");
     command.envs(environment.iter().copied());
     let mut child = command.stdin(Stdio::null()).stdout(theirs).stderr(Stdio::null()).spawn().unwrap();
     // It holds a copy of their end.
@@ -46,5 +48,49 @@ fn tables_are_coloured_on_a_terminal_unless_no_color_is_set() {
 fn a_terminal_of_any_width_will_do() {
     for columns in [0, 1, 20, 80, u16::MAX] {
         assert!(on_a_terminal(columns, &[("NO_COLOR", "1")]).contains("mq-deadline"), "{columns} columns");
+    }
+}
+
+/// The longest line of the tables.
+fn table_width(text: &str) -> usize {
+    let (tables, _) = text.split_once("IOPS and bandwidth:").unwrap();
+    tables.lines().map(|line| line.trim_end().chars().count()).max().unwrap()
+}
+
+#[test]
+fn without_a_terminal_columns_decides_about_the_width() {
+    let with = |columns: &str, more: &[&str]| {
+        let mut command = hoistway();
+        let command = command.args(["compare", "--runtime", "50ms"]).args(more).env("COLUMNS", columns);
+        succeeded(command)
+    };
+    let usual = succeeded(hoistway().args(["compare", "--runtime", "50ms"]));
+    assert!(!usual.contains("no room for"), "{usual}");
+    for columns in ["", "0", "-1", "wide", "99999"] {
+        assert_eq!(with(columns, &[]), usual, "COLUMNS={columns:?} says nothing");
+    }
+    for columns in [60, 70] {
+        let narrow = with(&columns.to_string(), &[]);
+        assert!(table_width(&narrow) <= columns && narrow.contains("no room for"), "{narrow}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("table.txt");
+    assert_eq!(with("60", &["-o", file.to_str().unwrap()]), "");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), with("60", &[]));
+}
+
+#[test]
+fn on_a_terminal_columns_does_not_count() {
+    let plain = [("NO_COLOR", "1")];
+    assert_eq!(on_a_terminal(90, &[plain[0], ("COLUMNS", "60")]), on_a_terminal(90, &plain));
+}
+
+#[test]
+fn tables_of_guests_fit_into_sixty_columns() {
+    let arguments = ["compare", "guests", "--runtime", "50ms", "--guest-schedulers", "mq-deadline,bfq"];
+    for repeat in ["1", "2"] {
+        let more = ["--schedulers", "mq-deadline,none", "--repeat", repeat];
+        let text = succeeded(hoistway().args(arguments).args(more).env("COLUMNS", "60"));
+        assert!(table_width(&text) <= 60 && text.contains("\nover mq-deadline"), "{text}");
     }
 }

@@ -3,6 +3,7 @@
 use hoistway_blk::{CpuId, Effect, HctxId, Instant, Nanos, Probe, Status};
 
 use super::{Simulation, buffered, virtual_disks, wake};
+use crate::cpu::Span;
 use crate::events::{Event, Kind};
 use crate::identity::{Sleeper, is_of_task, task_of, virtual_disk_of};
 
@@ -106,6 +107,9 @@ impl<P: Probe> Simulation<'_, P> {
     #[inline]
     pub(super) fn worker_runs(&mut self, disk: u32, hctx: HctxId) -> Instant {
         let on = &mut self.disks[disk as usize];
+        if let Some(worker) = on.host_worker {
+            return self.now + worker.draw(&mut on.worker_random);
+        }
         self.cpus.worker_runs(self.now, on.front.worker_cpu(hctx), &mut on.worker_random)
     }
 
@@ -113,8 +117,9 @@ impl<P: Probe> Simulation<'_, P> {
     /// delayed is replaced.
     #[inline]
     pub(super) fn set_run(&mut self, disk: u32, hctx: HctxId, delay: Nanos) {
-        let on_its_way = self.now + self.cpus.worker_max();
-        if !self.disks[disk as usize].runs.wants(hctx, on_its_way) {
+        let on = &mut self.disks[disk as usize];
+        let on_its_way = self.now + on.host_worker.map_or(self.cpus.worker_max(), Span::max);
+        if !on.runs.wants(hctx, on_its_way) {
             return;
         }
         let due = self.worker_runs(disk, hctx) + delay;

@@ -5,7 +5,7 @@ use hoistway_blk::{CgroupId, CpuId, Effects, Hz, Instant, Probe};
 use super::Simulation;
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
-use crate::cpu::Cpus;
+use crate::cpu::{Cpus, Span};
 use crate::disk::{Disk, QueueSettings};
 use crate::driver::Backing;
 use crate::events::EventQueue;
@@ -98,6 +98,7 @@ fn stacked(
         return Err(RunError::Guests);
     };
     below.is_used_by_tasks = false;
+    below.host_worker = Some(Span::new(guests.disk.worker_ns));
     let hz = scenario.queue.kernel.generation().hz;
     let queue = QueueSettings::new(scenario.queue.kernel, scenario.queue.cpus);
     let (count, processes) = (scenario.workload.files.len(), scenario.workload.processes.len());

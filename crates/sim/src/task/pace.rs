@@ -181,12 +181,17 @@ impl Task {
         let Some(search) = &mut self.search else { return };
         match search.step(now) {
             Step::GoOn => {}
-            Step::Depth(depth) => {
+            Step::Rise(depth) => self.depth = depth,
+            Step::Fall(depth) => {
                 self.depth = depth;
-                // The next depth is tried alone.
                 self.is_fenced = true;
             }
-            Step::Measure => self.measurement.restart(now),
+            Step::Measure => {
+                self.measurement.restart(now);
+                if let Some(runtime) = self.runtime {
+                    self.deadline = now + runtime;
+                }
+            }
             Step::End => self.is_exhausted = true,
         }
     }

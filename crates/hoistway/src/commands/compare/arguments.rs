@@ -13,6 +13,8 @@ use super::repeats;
 const RUNTIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 /// Runs a fio job file under every scheduler, in virtual time, and compares.
 ///
+/// Exit status: 0; 1 if an error ended a simulated process, after all is printed; 2 for bad input; 130 if interrupted.
+///
 /// Examples:
 ///   hoistway compare
 ///   hoistway compare database

@@ -58,7 +58,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let text = arguments.format.rendered(&document, noted.json_plus.as_ref(), &output)?;
     logs.map(FioLogs::finish).transpose()?;
     output.write(&text)?;
-    Ok(if partial { Ending::Interrupted } else { Ending::Done })
+    if partial {
+        return Ok(Ending::Interrupted);
+    }
+    Ok(if has_failed(&document) { Ending::JobFailed } else { Ending::Done })
+}
+
+/// Whether an error ended a process in any run.
+fn has_failed(document: &ResultsDocument) -> bool {
+    document.runs.iter().flat_map(|run| &run.jobs).any(|job| !job.failed.is_empty())
 }
 
 /// Carries all runs out. Answers whether they were cut short.
