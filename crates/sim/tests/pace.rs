@@ -31,7 +31,7 @@ fn ios_of_fio(test: &str, jobs: &str) -> Option<Vec<u64>> {
     }
     let directory = fio_run::directory(test);
     let text = format!("[global]\nioengine=null\nfilename=nothing\nsize=1g\n{jobs}");
-    let output = fio_run::run(&directory, &text);
+    let output = fio_run::run(&directory, &text, &[], &[]);
     assert!(output.status.success(), "{jobs}: {}", String::from_utf8_lossy(&output.stderr));
     fs::remove_dir_all(&directory).expect("the directory is there");
     let document: Value = serde_json::from_slice(&output.stdout).expect("fio's document");

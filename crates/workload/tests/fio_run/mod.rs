@@ -23,8 +23,9 @@ pub fn directory(test: &str) -> PathBuf {
 }
 
 /// Runs a job file there; its document goes to the standard output.
-pub fn run(directory: &Path, text: &str) -> Output {
-    let job = directory.join("job.fio");
-    fs::write(&job, text).expect("a job file");
-    Command::new("fio").arg("--output-format=json").arg(&job).current_dir(directory).output().expect("fio")
+pub fn run(directory: &Path, text: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    fs::write(directory.join("job.fio"), text).expect("a job file");
+    let mut fio = Command::new("fio");
+    fio.args(arguments).args(["--output-format=json", "job.fio"]).envs(variables.iter().copied());
+    fio.current_dir(directory).output().expect("fio")
 }
