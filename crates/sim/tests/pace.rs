@@ -35,7 +35,7 @@ fn is_so_with_fio(test: &str, jobs: &str, is_as_expected: impl Fn(&[u64]) -> boo
     let directory = fio_run::directory(test);
     let text = format!("[global]\nthread\nioengine=null\nfilename=nothing\nsize=1g\n{jobs}");
     let is_so = (1..=5).any(|attempt| {
-        let Some(output) = fio_run::try_run(&directory, &text, Duration::from_secs(20)) else {
+        let Some(output) = fio_run::try_run(&directory, &text, &[], &[], Duration::from_secs(20)) else {
             eprintln!("attempt {attempt}: fio did not end");
             return false;
         };

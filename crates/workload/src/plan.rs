@@ -17,7 +17,7 @@ pub struct IoPlan {
     pub(crate) job: Arc<JobPlan>,
     /// Position of the process in the workload.
     pub(crate) process: u32,
-    /// Which clone of its job it is.
+    /// Which clone of its job it is, by fio's numbers: see `clone_number`.
     pub(crate) clone: u32,
     /// Its files, in the order in which it uses them.
     pub(crate) files: Arc<[PlacedFile]>,
@@ -228,8 +228,7 @@ impl IoPlan {
             return Err(self.size_error(&message).hinting("use a larger device, or a smaller size"));
         }
         let increment = job.offset_increment.of(whole).checked_mul(u64::from(self.clone));
-        // A percentage may end between two sectors.
-        let offset = increment.and_then(|i| i.checked_add(job.offset.of(whole))).map(|offset| offset & !511);
+        let offset = increment.and_then(|i| i.checked_add(job.offset.of(whole))).and_then(|offset| job.aligned(offset));
         let Some(offset) = offset.filter(|&offset| offset < whole) else {
             let message = format!("the job starts behind the end of the device, which has {device_bytes} bytes");
             let error = self.error("offset", &job.origin.offset, &message);
@@ -286,6 +285,19 @@ impl IoPlan {
     fn error(&self, option: &str, (file, line): &(Arc<str>, u32), message: &str) -> JobFileError {
         let error = JobFileError::new(file, message).at_line(*line).in_section(Some(&self.job.origin.section));
         error.on_option(option)
+    }
+}
+
+impl JobPlan {
+    /// Where a region starts that `offset` and `offset_increment` place there. Tried with fio 3.33: if one of them is a
+    /// percentage, the sum is rounded up to the smallest block of all directions, those that do not occur too.
+    fn aligned(&self, offset: u64) -> Option<u64> {
+        let is_percent = |amount: &Amount| matches!(amount, Amount::Percent(_));
+        if !is_percent(&self.offset) && !is_percent(&self.offset_increment) {
+            return Some(offset & !511);
+        }
+        let block = self.sizes.iter().map(Sizes::min).min().unwrap_or(0);
+        offset.checked_next_multiple_of(u64::from(block).max(512))
     }
 }
 

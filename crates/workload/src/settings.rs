@@ -122,7 +122,6 @@ pub(crate) struct Settings {
     pub(crate) io_size: Option<Amount>,
     pub(crate) offset: Amount,
     pub(crate) offset_increment: Amount,
-    pub(crate) fill_device: bool,
     pub(crate) number_ios: i64,
     pub(crate) loops: i64,
     /// None if it is not given.
@@ -235,7 +234,6 @@ impl Default for Settings {
             io_size: None,
             offset: Amount::Bytes(0),
             offset_increment: Amount::Bytes(0),
-            fill_device: false,
             number_ios: 0,
             loops: 1,
             zone_mode: None,

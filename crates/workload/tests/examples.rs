@@ -4,10 +4,13 @@
 //! fio-examples. `FIO_EXAMPLES` names their directory if it is another one. `examples.txt` has what comes of each, of
 //! those of fio 3.33.
 
+mod examples_directory;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use examples_directory::examples_directory;
 use hoistway_workload::{Environment, JobFileError, Workload};
 
 const GOLDEN: &str = include_str!("examples.txt");
@@ -15,18 +18,6 @@ const GOLDEN: &str = include_str!("examples.txt");
 const DEVICE_BYTES: u64 = 64 << 40;
 /// I/Os that are drawn from each process.
 const DRAWN: usize = 100;
-
-/// Where the examples are.
-fn examples() -> Option<PathBuf> {
-    let named = std::env::var_os("FIO_EXAMPLES").map(PathBuf::from);
-    let directory = named.unwrap_or_else(|| PathBuf::from("/usr/share/doc/fio/examples"));
-    if directory.is_dir() {
-        return Some(directory);
-    }
-    // Minimal systems leave them out even if the package is installed, so a test machine may lack them.
-    eprintln!("skipped: fio's example job files are not installed (package fio-examples)");
-    None
-}
 
 /// Reads a job file, and draws the first I/Os of all its processes.
 fn tried(path: &Path) -> Result<Workload, JobFileError> {
@@ -63,7 +54,7 @@ fn line(path: &Path) -> String {
 
 #[test]
 fn every_example_of_fio_runs_or_is_refused_with_the_reason_that_is_written_down() {
-    let Some(directory) = examples() else { return };
+    let Some(directory) = examples_directory() else { return };
     let golden: BTreeMap<&str, &str> =
         GOLDEN.lines().filter_map(|line| Some((line.split(':').next()?, line))).collect();
     let mut lines = Vec::new();

@@ -18,7 +18,7 @@ fn logged_by_fio(test: &str, options: &str) -> Option<Vec<Io>> {
     let log = directory.join("log");
     // The null engine does no I/O, but goes through everything that decides about it.
     let text = format!("[a]\nioengine=null\nfilename=nothing\nwrite_iolog={}\n{options}\n", log.display());
-    let output = fio_run::run(&directory, &text);
+    let output = fio_run::run(&directory, &text, &[], &[]);
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
     let log = fs::read_to_string(&log).expect("an I/O log");
     fs::remove_dir_all(&directory).expect("the directory is there");
@@ -313,7 +313,8 @@ fn what_fio_refuses_of_a_distribution_is_refused() {
     ] {
         let text = format!("[a]\nioengine=null\nfilename=x\nsize=1m\nrandom_distribution={distribution}\n");
         let directory = fio_run::directory("refused-distributions");
-        assert!(!fio_run::run(&directory, &text).status.success(), "{distribution} is fine with fio");
+        let output = fio_run::run(&directory, &text, &[], &[]);
+        assert!(!output.status.success(), "{distribution} is fine with fio");
         fs::remove_dir_all(&directory).expect("the directory is there");
         let text = format!("[a]\ndirect=1\nfilename=x\nrandom_distribution={distribution}\n");
         let error = Workload::parse(&text, "jobs.fio", &Environment::empty()).err().map(|error| error.to_string());
@@ -331,7 +332,7 @@ fn done_by_fio(test: &str, options: &str) -> Option<Vec<Io>> {
     }
     let directory = fio_run::directory(test);
     let text = format!("[a]\nioengine=psync\nfilename=data\nlog_offset=1\nwrite_lat_log=log\n{options}\n");
-    let output = fio_run::run(&directory, &text);
+    let output = fio_run::run(&directory, &text, &[], &[]);
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
     let log = fs::read_to_string(directory.join("log_lat.1.log")).expect("a log");
     fs::remove_dir_all(&directory).expect("the directory is there");

@@ -27,7 +27,7 @@ fn logged_by_fio(test: &str, options: &str, sizes: &[u64]) -> Option<Vec<String>
     }
     // Without files to begin with, the null engine is enough: it goes through all that decides about I/O.
     let engine = if sizes.is_empty() { "null" } else { "psync" };
-    let output = fio_run::run(&directory, &format!("[a]\nioengine={engine}\nwrite_iolog=log\n{options}\n"));
+    let output = fio_run::run(&directory, &format!("[a]\nioengine={engine}\nwrite_iolog=log\n{options}\n"), &[], &[]);
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
     let log = fs::read_to_string(directory.join("log")).expect("an I/O log");
     fs::remove_dir_all(&directory).expect("the directory is there");

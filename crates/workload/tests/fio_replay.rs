@@ -22,7 +22,7 @@ fn replayed_by_fio(test: &str, log: &str, options: &str) -> Option<Vec<(u64, u32
     let directory = fio_run::directory(test);
     fs::write(directory.join("iolog"), log).expect("a log");
     let text = format!("[a]\nioengine=null\nread_iolog=iolog\nwrite_lat_log=l\nlog_offset=1\n{options}\n");
-    let output = fio_run::run(&directory, &text);
+    let output = fio_run::run(&directory, &text, &[], &[]);
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
     let lines = fs::read_to_string(directory.join("l_lat.1.log")).expect("a latency log");
     fs::remove_dir_all(&directory).expect("the directory is there");
@@ -93,7 +93,7 @@ fn replays_are_the_same_io_for_io_and_at_the_same_times() {
 }
 
 #[test]
-fn the_next_clone_takes_the_next_log() {
+fn clones_take_the_logs_in_turn_by_the_numbers_of_fio() {
     let read = |path: &std::path::Path| match path.to_str() {
         Some("one") => Ok(VERSION_3.as_bytes().to_vec()),
         _ => Ok(b"fio version 3 iolog\n0 z add\n0 z read 4096 4096\n".to_vec()),
@@ -102,9 +102,9 @@ fn the_next_clone_takes_the_next_log() {
     let text = "[a]\ndirect=1\nread_iolog=one:two\nnumjobs=3\n";
     let workload = Workload::parse(text, "jobs.fio", &environment).unwrap();
     let counts: Vec<_> = workload.processes.iter().map(|p| p.plan.generator(1, 1 << 30).unwrap().count()).collect();
-    assert_eq!(counts, [7, 1, 7]);
+    assert_eq!(counts, [7, 7, 1]);
     assert_eq!(workload.files, ["x", "y", "z"]);
-    assert_eq!(*workload.processes[1].files, [2]);
+    assert_eq!(*workload.processes[2].files, [2]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn priorities_of_fio(test: &str, options: &str) -> Option<Shares> {
     let directory = fio_run::directory(test);
     File::create(directory.join("f")).and_then(|f| f.set_len(32 << 20)).expect("a file");
     let text = format!("[a]\nioengine=libaio\nfilename=f\nwrite_lat_log=l\nlog_prio=1\n{options}\n");
-    let output = fio_run::run(&directory, &text);
+    let output = fio_run::run(&directory, &text, &[], &[]);
     let lines = fs::read_to_string(directory.join("l_lat.1.log")).unwrap_or_default();
     fs::remove_dir_all(&directory).expect("the directory is there");
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -213,7 +213,8 @@ fn several_files_are_devices_of_their_own_or_lie_side_by_side() {
     assert_eq!(own.files, ["/x", "/y"]);
     let places: Vec<_> = own.processes.iter().map(|p| (p.files[0], p.plan.ranges(1 << 20).unwrap())).collect();
     let (first, second) = (vec![(0, 8192), (8192, 8192)], vec![(16384, 8192), (24576, 8192)]);
-    assert_eq!(places, [(0, first.clone()), (1, first), (0, second)]);
+    // As in fio, the second clone is number 2, the third is number 1.
+    assert_eq!(places, [(0, first.clone()), (0, second), (1, first)]);
 }
 
 #[test]
@@ -412,7 +413,7 @@ fn what_does_not_fit_the_device_is_an_error_with_its_line() {
         "jobs.fio:4: [a] offset: the job starts behind the end of the device, which has 1048576 bytes (use a larger device, or a smaller offset)"
     );
     assert_eq!(
-        error("offset=75%", 8192),
+        error("offset=6k", 8192),
         "jobs.fio:1: [a] size: the region of 2048 bytes is smaller than a block of 4096 (use a larger device or size, or a smaller bs)"
     );
     assert!(
@@ -436,7 +437,10 @@ fn regions_follow_offset_size_and_increment() {
     assert_eq!(ranges("")[0], (0, 1 << 20));
     assert_eq!(ranges("offset=25%\nsize=50%")[0], (1 << 18, 1 << 19));
     assert_eq!(ranges("offset=75%\nsize=50%")[0], (3 << 18, 1 << 18));
-    assert_eq!(ranges("offset=4k\noffset_increment=64k\nsize=64k"), [(4096, 65536), (69632, 65536), (135_168, 65536)]);
+    // As in fio, the second clone is the last to come.
+    assert_eq!(ranges("offset=4k\noffset_increment=64k\nsize=64k"), [(4096, 65536), (135_168, 65536), (69632, 65536)]);
+    // 10 % and 20 % are rounded up to whole blocks.
+    assert_eq!(ranges("offset_increment=10%\nsize=64k"), [(0, 65536), (212_992, 65536), (106_496, 65536)]);
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ignored("allow_mounted_write", "Whether mounted devices may be written"),
     ignored("unlink", "Remove files in the end"),
     ignored("unlink_each_loop", "Remove files after each loop"),
+    // A job without a size does the whole device anyway, and with one it ends there, as in fio.
+    ignored("fill_device", "Go on until the device is full, if there is no size").alias(&["fill_fs"]),
     ignored("write_hint", "Expected life time of the data"),
     ignored("softrandommap", "Go on if there is no memory for the random map"),
     ignored("unaligned", "Alignment of buffers"),

@@ -24,15 +24,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "offset_increment",
         "0",
         Setter::Amount(|s, v| s.offset_increment = v),
-        "Added to offset once for each earlier clone",
+        "Added to offset once for the last clone of a job, twice for the one before it and so on, never for the first",
     ),
-    OptionSpec::new(
-        "fill_device",
-        "0",
-        Setter::Bool(|s, on| s.fill_device = on),
-        "Go on until the device is full: size does not count",
-    )
-    .alias(&["fill_fs"]),
     OptionSpec::new(
         "number_ios",
         "",

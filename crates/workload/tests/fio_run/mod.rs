@@ -26,23 +26,30 @@ pub fn directory(test: &str) -> PathBuf {
     directory
 }
 
-/// Runs a job file there; its document goes to the standard output. It must end within a minute.
-pub fn run(directory: &Path, text: &str) -> Output {
-    try_run(directory, text, Duration::from_secs(60)).expect("fio ends within a minute")
+/// Runs a job file there; its document goes to the standard output. It must end within two minutes.
+pub fn run(directory: &Path, text: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let limit = Duration::from_secs(120);
+    try_run(directory, text, arguments, variables, limit).expect("fio ends within two minutes")
 }
 
 /// The same; `None` if it has not ended after `limit`, and was killed.
 ///
 /// fio is not made for a busy machine: late by as much as a pause lasts, it may wait for an hour (3.33). Jobs that may
 /// do so say `thread`: processes of their own would outlive it.
-pub fn try_run(directory: &Path, text: &str, limit: Duration) -> Option<Output> {
-    let [job, document, errors] = ["job.fio", "document", "errors"].map(|name| directory.join(name));
-    fs::write(&job, text).expect("a job file");
+pub fn try_run(
+    directory: &Path,
+    text: &str,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    limit: Duration,
+) -> Option<Output> {
+    fs::write(directory.join("job.fio"), text).expect("a job file");
     // Into files: nobody reads a pipe while it runs.
-    let [stdout, stderr] = [&document, &errors].map(|file| File::create(file).expect("a file"));
+    let outputs = ["document", "errors"].map(|name| directory.join(name));
+    let [stdout, stderr] = outputs.each_ref().map(|file| File::create(file).expect("a file"));
     let mut command = Command::new("fio");
-    command.arg("--output-format=json").arg(&job).current_dir(directory).stdout(stdout).stderr(stderr);
-    let mut fio = command.spawn().expect("fio");
+    command.args(arguments).args(["--output-format=json", "job.fio"]).envs(variables.iter().copied());
+    let mut fio = command.current_dir(directory).stdout(stdout).stderr(stderr).spawn().expect("fio");
     let begin = Instant::now();
     let status = loop {
         if let Some(status) = fio.try_wait().expect("a child") {
@@ -55,6 +62,6 @@ pub fn try_run(directory: &Path, text: &str, limit: Duration) -> Option<Output> 
         }
         thread::sleep(Duration::from_millis(5));
     };
-    let [stdout, stderr] = [document, errors].map(|file| fs::read(file).expect("a file"));
+    let [stdout, stderr] = outputs.map(|file| fs::read(file).expect("a file"));
     Some(Output { status, stdout, stderr })
 }
