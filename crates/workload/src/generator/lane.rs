@@ -114,7 +114,10 @@ impl Track {
             return self.next_in_zone(lane);
         }
         let start = if self.random { self.random_start(lane)? } else { self.sequential_start(lane)? };
-        let bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
+        let mut bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
+        if self.random {
+            bytes = self.orders[lane.order].cut(start, bytes);
+        }
         lane.last_start = start;
         lane.last_end = start + u64::from(bytes);
         Some((self.start_bytes + start, bytes))

@@ -17,6 +17,7 @@ mod sizes;
 mod skew;
 mod stream;
 mod strided;
+mod unvisited;
 mod verify;
 mod zones;
 
@@ -386,6 +387,25 @@ fn fixed_size(job: &JobPlan) -> Option<u32> {
     sizes.all(|size| size == Some(first)).then_some(first)
 }
 
+/// Whether I/Os are cut short where they meet blocks that were visited: with a random map, and blocks of several sizes that
+/// all directions share.
+fn cuts_short(job: &JobPlan, region_bytes: u64) -> bool {
+    let lanes = job.direction.lanes();
+    let has_map = job.random
+        && job.random_map
+        && job.random_generator == RandomGenerator::Tausworthe
+        && job.distribution == Distribution::Uniform;
+    // Some of the I/Os of these go to visited blocks.
+    let is_drawn = job.strided.is_none()
+        && !matches!(job.modifier, Modifier::Every(2..))
+        && lanes.iter().all(|&lane| job.percent_random[lane] == 100);
+    has_map
+        && is_drawn
+        && fixed_size(job).is_none()
+        && lanes.iter().all(|&lane| job.align[lane] == u64::from(job.sizes[lane].min()))
+        && lane::share_order(job, region_bytes)
+}
+
 /// The random orders of the lanes: one for all of them, or one for each.
 fn orders(job: &JobPlan, region_bytes: u64, seed: u64, process: u64, is_only: bool) -> Vec<Order> {
     if !job.random {
@@ -400,6 +420,10 @@ fn orders(job: &JobPlan, region_bytes: u64, seed: u64, process: u64, is_only: bo
     };
     let order = |lane, seed| Order::new(rule, lane, lane::grid(job, lane, region_bytes), seed, process);
     let lanes = job.direction.lanes();
+    if cuts_short(job, region_bytes) {
+        let grid = lane::grid(job, lanes[0], region_bytes);
+        return vec![Order::unvisited(grid, seed, process)];
+    }
     if lane::share_order(job, region_bytes) {
         return vec![order(lanes[0], seed)];
     }

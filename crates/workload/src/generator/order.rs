@@ -8,6 +8,7 @@ use super::permutation::Walk;
 use super::ranks::Popularity;
 use super::skew::Skewed;
 use super::stream::{Purpose, Stream};
+use super::unvisited::Unvisited;
 use super::zones::{Zone, Zoned};
 
 /// fio's `random_generator`; its two tausworthe generators differ only in range.
@@ -44,6 +45,8 @@ pub(super) struct OrderRule<'a> {
 pub(super) enum Order {
     /// Each block once, in the order of a permutation.
     Map { walk: Box<Walk>, stream: Stream, same_passes: bool },
+    /// Each block once, several in one I/O.
+    Unvisited(Box<Unvisited>),
     /// Each block once, in the order of a shift register.
     Lfsr(Lfsr),
     /// Independent even draws.
@@ -79,15 +82,31 @@ impl Order {
         }
     }
 
+    /// The order of a random map with blocks of several sizes.
+    pub(super) fn unvisited(grid: Grid, seed: u64, process: u64) -> Order {
+        let stream = Stream::new(seed, process, Purpose::Offset);
+        Order::Unvisited(Box::new(Unvisited::new(grid.align, grid.blocks, stream)))
+    }
+
     /// The next block; `None` at the end of a pass.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
         match self {
             Order::Map { walk, .. } => walk.next(),
+            Order::Unvisited(unvisited) => unvisited.next(),
             Order::Lfsr(lfsr) => lfsr.next(),
             Order::Free { blocks, stream } => Some(stream.below(*blocks)),
             Order::Skewed(skewed) => Some(skewed.next()),
             Order::Zoned(zoned) => Some(zoned.next()),
+        }
+    }
+
+    /// How long an I/O is that begins with the block that was drawn.
+    #[inline]
+    pub(super) fn cut(&mut self, start_bytes: u64, bytes: u32) -> u32 {
+        match self {
+            Order::Unvisited(unvisited) => unvisited.visit(start_bytes, bytes),
+            _ => bytes,
         }
     }
 
@@ -97,6 +116,7 @@ impl Order {
         match self {
             Order::Map { walk, same_passes: true, .. } => walk.restart(None),
             Order::Map { walk, stream, .. } => walk.restart(Some(stream)),
+            Order::Unvisited(unvisited) => unvisited.restart(),
             Order::Lfsr(lfsr) => lfsr.restart(),
             Order::Free { .. } | Order::Skewed(_) | Order::Zoned(_) => {}
         }
