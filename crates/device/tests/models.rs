@@ -5,7 +5,7 @@ mod closed_loop;
 
 use closed_loop::{Process, run};
 use hoistway_blk::{Instant, Nanos, Op, Sector, Status};
-use hoistway_device::{Command, Completion, Device, Parameters, Preset, PresetFile, Schedule};
+use hoistway_device::{Command, Completion, Device, Flash, FlashParameters, Parameters, Preset, PresetFile, Schedule};
 use proptest::prelude::*;
 
 /// Presets of every model, each with a file of its own.
@@ -30,8 +30,8 @@ const VARIANTS: [(&str, &str); 5] = [
     ),
     (
         "micron-9100-1600gb",
-        "program_suspend_us = 5\n[flash.drain_pause]\nafter_mb = 1\nafter_jitter_percent = 50\n\
-         command_kib = 1\nlasts_ms = 3\njitter_percent = 20\n",
+        "program_suspend_us = 5\n[flash.drain_pause]\nafter_ms = 1\nafter_jitter_percent = 50\n\
+         lasts_ms = 3\njitter_percent = 20\n",
     ),
     ("null", "holds_commands = 3\n[throttle]\niops = 5000\nio_kib = 64\nmb_per_s = 100\n"),
     (
@@ -329,6 +329,49 @@ fn a_program_of_a_striped_drive_holds_what_has_come_meanwhile() {
     // With few outstanding most dies are idle; with many, each program must hold more than one unit.
     let (few, many) = (mb_per_s(8), mb_per_s(224));
     assert!(few < units / 2.0 && many > units * 2.0, "{few} and {many} MB/s, a unit in each program: {units}");
+}
+
+/// The striped drive with other parameters.
+fn striped(change: impl Fn(&mut FlashParameters)) -> Flash {
+    let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
+    let Parameters::Flash(mut parameters) = preset.parameters().clone() else { unreachable!() };
+    change(&mut parameters);
+    Flash::new(preset.shape(), &parameters, 1)
+}
+
+#[test]
+fn a_drive_that_holds_its_most_data_of_writes_fetches_no_read() {
+    let command =
+        |tag, op, sectors| Command { tag, queue: 0, op, sector: Sector(u64::from(tag) * 8000), sectors, fua: false };
+    // A write of 64 KiB, and eight reads behind it.
+    let load: Vec<(u64, Command)> = std::iter::once((0, command(0, Op::Write, 128)))
+        .chain((1..9).map(|tag| (1000, command(tag, Op::Read, 8))))
+        .collect();
+    let reads_before_the_write = |kib| {
+        let ends = serve(&mut striped(|parameters| parameters.fetches_write_kib = kib), &load);
+        let write = ends.iter().find(|(_, end)| end.tag == 0).unwrap().1.at;
+        ends.iter().filter(|(_, end)| end.at < write).count()
+    };
+    assert!(reads_before_the_write(None) > 0 && reads_before_the_write(Some(65)) > 0);
+    assert_eq!(reads_before_the_write(Some(64)), 0);
+}
+
+#[test]
+fn a_die_rests_after_each_program() {
+    let mb_per_s = |rest_us| {
+        let mut drive = striped(|parameters| {
+            parameters.striping.as_mut().unwrap().rest_us = rest_us;
+            (parameters.drain_pause, parameters.stall) = (None, None);
+        });
+        let writers = [Process { sectors: 128, ..Process::random(224, 0) }];
+        run(&mut drive, &writers, Nanos::from_secs(2), 1)[0][1].ios as f64 / 2.0 * 65_536.0 / 1e6
+    };
+    let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
+    let Parameters::Flash(p) = preset.parameters() else { unreachable!() };
+    let rest_us = 10.0 * p.program_us;
+    let most = f64::from(p.dies) * f64::from(p.program_kib) * 1024.0 / (p.program_us + rest_us);
+    assert!(mb_per_s(rest_us) < most * 1.05, "{} MB/s, at most {most}", mb_per_s(rest_us));
+    assert!(mb_per_s(0.0) > most * 1.5, "{} MB/s without a rest", mb_per_s(0.0));
 }
 
 #[test]

@@ -31,13 +31,15 @@ const LOOKS: u32 = 5;
 const STAYS_NS: u64 = 200_000_000;
 const CORES: u64 = 10;
 
-/// How the one drive differs from the others when it writes: so much of what they write before a train of pauses.
-const SLOW_PAUSE: f64 = 0.15;
+/// How the one drive differs from the others when it writes: so much of the time that they write before a train of pauses.
+const SLOW_PAUSE: f64 = 0.2;
 
-/// What holds with each of six seeds: the median error of each kind of cell, and how many of the 204 are near.
+/// What holds with each of six seeds: the median error of each kind of cell, and how many of the 204 are near, and how many of
+/// the 36 that say how fast the others are.
 const MEDIANS_PERCENT: [(&str, f64); 5] =
-    [("IOPS", 10.0), ("mean", 10.0), ("p50", 20.0), ("p99", 17.0), ("others", 6.0)];
-const CELLS_WITHIN_25_PERCENT: usize = 153;
+    [("IOPS", 12.0), ("mean", 12.0), ("p50", 20.0), ("p99", 17.0), ("others", 6.0)];
+const CELLS_WITHIN_25_PERCENT: usize = 155;
+const OTHERS_WITHIN_25_PERCENT: usize = 34;
 
 /// A process that keeps random I/O outstanding.
 #[derive(Clone, Copy)]
@@ -316,7 +318,7 @@ fn compare_eight_drives(seed: u64) -> (Errors, Errors) {
     let mut slow = usual.clone();
     slow.read_mb_per_s *= 0.91;
     if let Some(pause) = &mut slow.drain_pause {
-        pause.after_mb *= SLOW_PAUSE;
+        pause.after_ms *= SLOW_PAUSE;
     }
     for row in rows(INTERFERENCE) {
         let (figure, background) = (row["figure"], number(&row, "background_apps") as u16);
@@ -389,6 +391,8 @@ fn check_eight_drives(seed: u64) {
         println!("seed {seed}, {what}: median error {median:.1} %, {near} of {of} within 25 %");
         assert!(median < bound, "{what}: {:?}", by_what.0[what]);
     }
+    let others = by_what.near("others");
+    assert!(others.0 >= OTHERS_WITHIN_25_PERCENT && others.1 == 36, "{:?}", by_what.0["others"]);
     assert!(cells.0 >= CELLS_WITHIN_25_PERCENT && cells.1 == 204, "{} of {}", cells.0, cells.1);
 }
 

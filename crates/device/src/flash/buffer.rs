@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hoistway_blk::{Instant, Nanos, SECTOR_BYTES};
+use hoistway_blk::{Instant, Nanos};
 
 use super::dies::Dies;
 use super::parameters::{FlashParameters, SlcCacheParameters};
@@ -157,9 +157,6 @@ impl Drain {
     /// Counts a write that the drive has fetched. Answers whether it is part of no sequential stream.
     #[inline]
     pub(super) fn count(&mut self, command: &Command) -> bool {
-        if let Some(pause) = &mut self.pause {
-            pause.count(u64::from(command.sectors) * SECTOR_BYTES);
-        }
         match &mut self.amplification {
             // Where data is dealt to dies, it says which writes may be acknowledged early.
             Amplification::None if self.stripes.is_some() => !self.streams.continues(command.sector, command.sectors),

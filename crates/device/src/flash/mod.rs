@@ -1,6 +1,7 @@
 //! An SSD in parts: submission queues, a front end, a write buffer, and dies that each do one thing at a time.
 //!
-//! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands; the rest waits there.
+//! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands and holds limited data of writes;
+//!    the rest waits there.
 //! 2. **Front end**: one serial stage that every command passes, for as long as its data takes.
 //! 3. **Reads** are split into pieces and wait at the dies that hold them.
 //! 4. **Write buffer** ([`writes`], [`buffer`]): a write is acknowledged when it is in; a full buffer makes writes wait,
@@ -10,7 +11,7 @@
 //!    ([`stripes`]).
 //! 6. **Translation** ([`translation`]): a scaled page map with greedy garbage collection tells how much each page that
 //!    the host writes makes the drive write. Without it the amplification is a constant.
-//! 7. **Pauses** ([`pause`]): the drain stops, or everything does, after so much was written.
+//! 7. **Pauses** ([`pause`]): the drain stops after so much time of writing, and everything does after so much was written.
 //!
 //! Time inside the drive runs ahead of the host's by the way of a command to it, so that a submission settles at once
 //! everything up to its arrival. What happens later without the host is one alarm, set only if somebody waits for it: a
@@ -67,8 +68,11 @@ pub struct Flash {
     /// Commands that the drive works on at a time, and how many it does.
     fetches: Option<u32>,
     fetched: u32,
-    /// When commands leave the drive, of those for which that is known.
-    leaving: BinaryHeap<Reverse<Instant>>,
+    /// Bytes of writes from which on it fetches nothing, and how many it holds.
+    fetches_write_bytes: Option<u64>,
+    fetched_write_bytes: u64,
+    /// When commands leave the drive, of those for which that is known, and the bytes of those that write.
+    leaving: BinaryHeap<Reverse<(Instant, u64)>>,
     /// When the front end has finished everything that it was given.
     front_free: Instant,
     dies: Dies,
@@ -91,6 +95,8 @@ pub struct Flash {
 #[derive(Clone, Copy, Debug)]
 struct Barrier {
     tag: u32,
+    /// Its data, if it is a write.
+    write_bytes: u64,
     /// How far that is, as [`Drain::force`] has said.
     put: u64,
 }
@@ -120,6 +126,8 @@ impl Flash {
             arbiter: Arbiter::new(shape.hw_queues, parameters.arbitration.as_ref()),
             fetches: parameters.fetches_commands,
             fetched: 0,
+            fetches_write_bytes: parameters.fetches_write_kib.map(|kib| u64::from(kib) * 1024),
+            fetched_write_bytes: 0,
             leaving: BinaryHeap::new(),
             front_free: Instant::ZERO,
             dies: Dies::new(parameters),
@@ -148,40 +156,43 @@ impl Flash {
     /// The drive begins to work on a command at `at`.
     #[inline]
     fn fetch(&mut self, at: Instant, command: Command, schedule: &mut Schedule) {
-        self.fetched += u32::from(self.fetches.is_some());
+        self.fetched += u32::from(self.is_limited());
         let tag = command.tag;
         match command.op {
             _ if !self.shape.holds(&command) => {
                 let end = self.pass_front(at, 0, 0);
-                self.leave(end);
+                self.leave(end, 0);
                 schedule.end(end + self.outbound, tag, Status::IoError);
             }
             Op::Read => {
                 let through = self.pass_front(at, command.sectors, self.read_sector_fixed_ns);
                 let done = self.read(through, &command);
-                self.leave(done);
+                self.leave(done, 0);
                 schedule.complete(done + self.outbound, tag);
             }
             Op::Write => {
                 let ready = self.pass_front(at, command.sectors, self.write_sector_fixed_ns);
                 let bytes = u64::from(command.sectors) * SECTOR_BYTES;
+                if self.is_limited() {
+                    self.fetched_write_bytes += bytes;
+                }
                 let is_random = self.drain.count(&command);
                 if let Some(stall) = self.drain.stall(bytes, &mut self.random) {
                     self.front_free += stall;
                     self.dies.stall(ready, stall);
                 }
-                self.waiting.push_back(Waiting { tag, fua: command.fua, is_random, left: bytes, ready });
+                self.waiting.push_back(Waiting { tag, fua: command.fua, is_random, bytes, left: bytes, ready });
                 self.fill_buffer(at, schedule);
             }
             Op::Discard | Op::WriteZeroes => {
                 let begin = self.front_free.max(at);
                 self.front_free = begin + self.discard.max(self.command);
-                self.leave(self.front_free);
+                self.leave(self.front_free, 0);
                 schedule.complete(self.front_free + self.acknowledge + self.outbound, tag);
             }
             Op::Flush => {
                 let at = self.pass_front(at, 0, 0);
-                self.barrier(at, tag, schedule);
+                self.barrier(at, tag, 0, schedule);
             }
         }
     }
@@ -199,31 +210,31 @@ impl Flash {
         done
     }
 
-    /// A command leaves the drive at `at`.
+    /// A command leaves the drive at `at`, and with it so many bytes if it writes.
     #[inline]
-    fn leave(&mut self, at: Instant) {
-        if self.fetches.is_some() {
-            self.leaving.push(Reverse(at));
+    fn leave(&mut self, at: Instant, write_bytes: u64) {
+        if self.is_limited() {
+            self.leaving.push(Reverse((at, write_bytes)));
         }
     }
 
     /// A flush, or a write with FUA that is in the buffer. Where a power cut loses nothing the buffer is as good as
     /// flash.
-    fn barrier(&mut self, at: Instant, tag: u32, schedule: &mut Schedule) {
+    fn barrier(&mut self, at: Instant, tag: u32, write_bytes: u64, schedule: &mut Schedule) {
         if self.shape.write_cache {
             let put = self.drain.force(at, &mut self.dies, &mut self.random);
             self.end_through(schedule);
             if !self.drain.is_past(put) {
-                self.barriers.push_back(Barrier { tag, put });
+                self.barriers.push_back(Barrier { tag, write_bytes, put });
                 return;
             }
         }
-        self.end_barrier(at, tag, schedule);
+        self.end_barrier(at, tag, write_bytes, schedule);
     }
 
-    fn end_barrier(&mut self, at: Instant, tag: u32, schedule: &mut Schedule) {
+    fn end_barrier(&mut self, at: Instant, tag: u32, write_bytes: u64, schedule: &mut Schedule) {
         let end = at + self.flush;
-        self.leave(end);
+        self.leave(end, write_bytes);
         schedule.complete(end + self.outbound, tag);
     }
 
@@ -233,7 +244,7 @@ impl Flash {
         let mut next = None;
         let mut sooner = |at: Instant| next = Some(next.map_or(at, |known: Instant| known.min(at)));
         if !self.arbiter.is_empty()
-            && let Some(&Reverse(at)) = self.leaving.peek()
+            && let Some(&Reverse((at, _))) = self.leaving.peek()
         {
             sooner(at);
         }
@@ -254,7 +265,7 @@ impl Flash {
         loop {
             let drain_at = self.drain.next_event(&self.dies).filter(|&at| at <= to);
             let ready_at = self.next_ready().filter(|&at| at <= to);
-            let leave_at = self.leaving.peek().map(|&Reverse(at)| at).filter(|&at| at <= to);
+            let leave_at = self.leaving.peek().map(|&Reverse((at, _))| at).filter(|&at| at <= to);
             let Some(first) = [drain_at, ready_at, leave_at].into_iter().flatten().min() else { return };
             if drain_at == Some(first) {
                 self.drained(first, schedule);
@@ -269,20 +280,37 @@ impl Flash {
     /// A program has ended, or one can begin.
     fn drained(&mut self, at: Instant, schedule: &mut Schedule) {
         self.drain.advance(at, &mut self.dies, &mut self.random);
-        while let Some(&Barrier { tag, put }) = self.barriers.front()
+        while let Some(&Barrier { tag, write_bytes, put }) = self.barriers.front()
             && self.drain.is_past(put)
         {
             self.barriers.pop_front();
-            self.end_barrier(at, tag, schedule);
+            self.end_barrier(at, tag, write_bytes, schedule);
         }
         self.fill_buffer(at, schedule);
     }
 
-    /// A command has left the drive: another one can be fetched.
+    /// Whether it matters what the drive works on.
+    #[inline]
+    fn is_limited(&self) -> bool {
+        self.fetches.is_some() || self.fetches_write_bytes.is_some()
+    }
+
+    /// Whether the drive has room for one more command.
+    #[inline]
+    fn can_fetch(&self) -> bool {
+        self.fetches.is_none_or(|most| self.fetched < most)
+            && self.fetches_write_bytes.is_none_or(|most| self.fetched_write_bytes < most)
+    }
+
+    /// A command has left the drive: others may be fetched.
     fn left(&mut self, at: Instant, schedule: &mut Schedule) {
-        self.leaving.pop();
+        if let Some(Reverse((_, write_bytes))) = self.leaving.pop() {
+            self.fetched_write_bytes -= write_bytes;
+        }
         self.fetched = self.fetched.saturating_sub(1);
-        if let Some(command) = self.arbiter.pop() {
+        while self.can_fetch()
+            && let Some(command) = self.arbiter.pop()
+        {
             self.fetch(at, command, schedule);
         }
     }
@@ -308,7 +336,7 @@ impl Device for Flash {
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
         let at = now + self.inbound;
         self.advance(at, schedule);
-        if self.fetches.is_none_or(|most| self.fetched < most) {
+        if self.can_fetch() {
             self.fetch(at, command, schedule);
         } else {
             self.arbiter.push(command);

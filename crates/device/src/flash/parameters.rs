@@ -14,6 +14,10 @@ pub struct FlashParameters {
     /// Without it there is no limit but the tags of the driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetches_commands: Option<u32>,
+    /// While it holds so much data of writes that have not ended, kibibytes (1024 bytes), it fetches no command, reads
+    /// included. Without it there is no such limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetches_write_kib: Option<u32>,
     /// Time that a command with up to 4 KiB occupies the front end, us.
     pub command_us: f64,
     /// What a longer read occupies the front end for beyond that: megabytes (10^6 bytes) a second.
@@ -96,6 +100,10 @@ pub struct StripingParameters {
     pub unit_kib: u32,
     /// Random writes of so many kibibytes (1024 bytes) and more are acknowledged only when they are in the flash.
     pub write_through_kib: u32,
+    /// A unit of those, kibibytes (1024 bytes).
+    pub write_through_unit_kib: u32,
+    /// After each program a die is left to reads for so long, us.
+    pub rest_us: f64,
 }
 
 /// Weighted round robin with an urgent class (NVMe): the `[flash.arbitration]` section. Hardware queues belong to the
@@ -147,12 +155,10 @@ pub struct SlcCacheParameters {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrainPauseParameters {
-    /// After so much was written: megabytes (10^6 bytes).
-    pub after_mb: f64,
+    /// After so much time in which there was something to program, ms.
+    pub after_ms: f64,
     /// Each time that is drawn uniformly from plus or minus this much of itself, percent.
     pub after_jitter_percent: f64,
-    /// Each write command counts for so many kibibytes (1024 bytes) more.
-    pub command_kib: f64,
     /// How long, ms.
     pub lasts_ms: f64,
     /// It is drawn uniformly from plus or minus this much of itself, percent.
@@ -166,10 +172,10 @@ pub struct DrainPauseParameters {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PauseTrainParameters {
-    /// So many come one after the other, then none until `after_mb` was written.
+    /// So many come one after the other, then none for `after_ms`.
     pub pauses: u32,
-    /// So much is written between two of them: megabytes (10^6 bytes).
-    pub between_mb: f64,
+    /// So much time between two of them in which there was something to program, ms.
+    pub between_ms: f64,
 }
 
 /// When nothing moves: the `[flash.stall]` section.

@@ -1,48 +1,46 @@
-//! Pauses in which the buffer is not drained: after so much was written, one or several in a train.
+//! Pauses in which the buffer is not drained: one or several in a train, after so much time in which there was something to
+//! program.
 
 use hoistway_blk::{Instant, Nanos};
 
 use super::parameters::DrainPauseParameters;
 use crate::random::{Random, UniformTime, from_ms};
 
+/// The most that counts at a time: while there is something to program, dies become free more often than that.
+const LONGEST_STEP: Nanos = Nanos::from_millis(1);
+
 #[derive(Clone, Debug)]
 pub(super) struct Pause {
-    /// Bytes before the next pause, or train of pauses; drawn as times are.
+    /// Time with something to program before the next pause, or train of pauses.
     after: UniformTime,
-    /// Each write counts for so many more.
-    command_bytes: u64,
-    /// Pauses that follow each other, and bytes between them.
-    train: u64,
-    between: u64,
+    /// Pauses that follow each other, and time between them.
+    train: u32,
+    between: Nanos,
     /// How many of a train are still to come.
-    train_left: u64,
-    /// Bytes until the next pause.
-    left: u64,
+    train_left: u32,
+    /// Time until the next pause.
+    left: Nanos,
+    /// When there was last something to program.
+    seen: Instant,
     lasts: UniformTime,
     until: Instant,
 }
 
 impl Pause {
     pub(super) fn new(parameters: &DrainPauseParameters, random: &mut Random) -> Pause {
-        let after = UniformTime::around(Nanos(bytes_of_mb(parameters.after_mb)), parameters.after_jitter_percent);
-        let (train, between) =
-            parameters.train.as_ref().map_or((1, 0), |train| (u64::from(train.pauses), bytes_of_mb(train.between_mb)));
+        let after = UniformTime::around(from_ms(parameters.after_ms), parameters.after_jitter_percent);
+        let train = parameters.train.as_ref();
+        let (train, between) = train.map_or((1, Nanos::ZERO), |train| (train.pauses, from_ms(train.between_ms)));
         Pause {
             after,
-            command_bytes: (parameters.command_kib * 1024.0) as u64,
             train,
             between,
             train_left: train,
-            left: after.draw(random).0,
+            left: after.draw(random),
+            seen: Instant::ZERO,
             lasts: UniformTime::around(from_ms(parameters.lasts_ms), parameters.jitter_percent),
             until: Instant::ZERO,
         }
-    }
-
-    /// A write has come.
-    #[inline]
-    pub(super) fn count(&mut self, bytes: u64) {
-        self.left = self.left.saturating_sub(bytes + self.command_bytes);
     }
 
     /// When the last pause ends or has ended.
@@ -51,10 +49,16 @@ impl Pause {
         self.until
     }
 
-    /// Whether the buffer is not drained at `at`.
+    /// Whether the buffer is not drained at `at`, when there is something to program.
     #[inline]
     pub(super) fn is_on(&mut self, at: Instant, random: &mut Random) -> bool {
-        if self.until <= at && self.left == 0 {
+        if self.until > at {
+            return true;
+        }
+        let step = at.since(self.seen.max(self.until)).min(LONGEST_STEP);
+        self.left = Nanos(self.left.0.saturating_sub(step.0));
+        self.seen = self.seen.max(at);
+        if self.left == Nanos::ZERO {
             self.begin(at, random);
         }
         self.until > at
@@ -65,15 +69,10 @@ impl Pause {
         self.left = self.between;
         if self.train_left == 0 {
             self.train_left = self.train;
-            self.left = self.after.draw(random).0;
+            self.left = self.after.draw(random);
         }
         self.until = at + self.lasts.draw(random);
     }
-}
-
-/// Bytes are drawn as times are.
-fn bytes_of_mb(mb: f64) -> u64 {
-    (mb * 1e6) as u64
 }
 
 #[cfg(test)]
@@ -81,29 +80,32 @@ mod tests {
     use super::*;
     use crate::flash::parameters::PauseTrainParameters;
 
-    #[test]
-    fn pauses_of_a_train_follow_each_other_and_then_none_comes_for_long() {
+    /// Three pauses of 1 ms with 2 ms between them, then none for 100 ms.
+    fn pause(random: &mut Random) -> Pause {
         let parameters = DrainPauseParameters {
-            after_mb: 100.0,
+            after_ms: 100.0,
             after_jitter_percent: 0.0,
-            command_kib: 0.0,
             lasts_ms: 1.0,
             jitter_percent: 0.0,
-            train: Some(PauseTrainParameters { pauses: 3, between_mb: 2.0 }),
+            train: Some(PauseTrainParameters { pauses: 3, between_ms: 2.0 }),
         };
+        Pause::new(&parameters, random)
+    }
+
+    #[test]
+    fn pauses_of_a_train_follow_each_other_and_then_none_comes_for_long() {
         let mut random = Random::from_seed(1);
-        let mut pause = Pause::new(&parameters, &mut random);
-        let mut megabytes = Vec::new();
-        // A megabyte in each of these milliseconds that are no pause.
-        let mut written = 0;
-        for ms in 0..400 {
-            if pause.is_on(Instant(ms * 1_000_000), &mut random) {
-                megabytes.push(written);
-            } else {
-                written += 1;
-                pause.count(1_000_000);
-            }
-        }
-        assert_eq!(megabytes, [100, 102, 104, 204, 206, 208, 308, 310, 312]);
+        let mut pause = pause(&mut random);
+        let begins: Vec<u64> = (1..330).filter(|&ms| pause.is_on(Instant(ms * 1_000_000), &mut random)).collect();
+        assert_eq!(begins, [100, 103, 106, 207, 210, 213, 314, 317, 320]);
+    }
+
+    #[test]
+    fn time_without_anything_to_program_does_not_count() {
+        let mut random = Random::from_seed(1);
+        let mut pause = pause(&mut random);
+        // Something to program at one moment of each second: this counts for a millisecond each time.
+        let begins: Vec<u64> = (1..110).filter(|&s| pause.is_on(Instant(s * 1_000_000_000), &mut random)).collect();
+        assert_eq!(begins, [100, 102, 104]);
     }
 }

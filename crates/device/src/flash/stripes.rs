@@ -7,18 +7,24 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use hoistway_blk::Instant;
+use hoistway_blk::{Instant, Nanos};
 
 use super::dies::Dies;
 use super::parameters::FlashParameters;
-use crate::random::Random;
+use crate::random::{Random, from_us};
 
 #[derive(Clone, Debug)]
 pub(super) struct Stripes {
     unit_bytes: u64,
+    /// A unit of writes that are acknowledged when they are in the flash.
+    through_unit_bytes: u64,
     /// For each die what waits for it, the oldest first.
     queues: Vec<VecDeque<Unit>>,
-    /// Dies for which something waits, and when they become free as far as was known.
+    /// For how long a die is left to reads after a program.
+    rest: Nanos,
+    /// For each die when it has rested from its last program.
+    rested: Vec<Instant>,
+    /// Dies for which something waits, and when they have become free and have rested, as far as was known.
     ready: BinaryHeap<Reverse<(Instant, u32)>>,
     /// Bytes that wait for dies.
     bytes: u64,
@@ -42,6 +48,7 @@ struct Unit {
 #[derive(Clone, Copy, Debug)]
 struct Through {
     tag: u32,
+    bytes: u64,
     /// Units that wait for their dies.
     units: u32,
     /// When the others are in the flash.
@@ -64,7 +71,10 @@ impl Stripes {
         let striping = parameters.striping.as_ref()?;
         Some(Stripes {
             unit_bytes: u64::from(striping.unit_kib) * 1024,
+            through_unit_bytes: u64::from(striping.write_through_unit_kib) * 1024,
             queues: vec![VecDeque::new(); parameters.dies as usize],
+            rest: from_us(striping.rest_us),
+            rested: vec![Instant::ZERO; parameters.dies as usize],
             ready: BinaryHeap::with_capacity(parameters.dies as usize),
             bytes: 0,
             through: VecDeque::new(),
@@ -91,12 +101,12 @@ impl Stripes {
 
     /// Deals out a write that is acknowledged when it is in the flash.
     pub(super) fn deal_through(&mut self, tag: u32, bytes: u64, from: u64, dies: &Dies, random: &mut Random) {
-        let units = bytes.div_ceil(self.unit_bytes);
+        let units = bytes.div_ceil(self.through_unit_bytes);
         let number = self.first.wrapping_add(self.through.len() as u32);
-        self.through.push_back(Through { tag, units: units as u32, done: Instant::ZERO });
+        self.through.push_back(Through { tag, bytes, units: units as u32, done: Instant::ZERO });
         for unit in 0..units {
-            let before = unit * self.unit_bytes;
-            let bytes = (bytes - before).min(self.unit_bytes);
+            let before = unit * self.through_unit_bytes;
+            let bytes = (bytes - before).min(self.through_unit_bytes);
             self.deal_unit(Unit { bytes, from: from + before, through: Some(number) }, dies, random);
         }
     }
@@ -105,7 +115,7 @@ impl Stripes {
         let die = random.below(self.queues.len() as u64) as u32;
         let queue = &mut self.queues[die as usize];
         if queue.is_empty() {
-            self.ready.push(Reverse((dies.free(die), die)));
+            self.ready.push(Reverse((dies.free(die).max(self.rested[die as usize]), die)));
         }
         queue.push_back(unit);
         self.bytes += unit.bytes;
@@ -154,19 +164,22 @@ impl Stripes {
         }
         self.bytes -= batch.bytes;
         self.ready.pop();
+        let rested = ends + self.rest;
+        self.rested[batch.die as usize] = rested;
         if !queue.is_empty() {
-            self.ready.push(Reverse((ends, batch.die)));
+            self.ready.push(Reverse((rested, batch.die)));
         }
     }
 
-    /// The next write that is acknowledged when it and those before it are in the flash, if now is known when that is.
+    /// The next write that is acknowledged when it and those before it are in the flash, if now is known when that is: its tag,
+    /// its bytes, and when.
     #[inline]
-    pub(super) fn pop_end(&mut self) -> Option<(u32, Instant)> {
-        let &Through { tag, units: 0, done } = self.through.front()? else { return None };
+    pub(super) fn pop_end(&mut self) -> Option<(u32, u64, Instant)> {
+        let &Through { tag, bytes, units: 0, done } = self.through.front()? else { return None };
         self.through.pop_front();
         self.first = self.first.wrapping_add(1);
         self.acknowledged = self.acknowledged.max(done);
-        Some((tag, self.acknowledged))
+        Some((tag, bytes, self.acknowledged))
     }
 
     /// Whether a write waits for a die.

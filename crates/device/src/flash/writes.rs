@@ -18,6 +18,7 @@ pub(super) struct Waiting {
     pub(super) tag: u32,
     pub(super) fua: bool,
     pub(super) is_random: bool,
+    pub(super) bytes: u64,
     /// What is not yet in the buffer, bytes.
     pub(super) left: u64,
     /// When its data has passed the front end.
@@ -29,6 +30,7 @@ pub(super) struct Waiting {
 pub(super) struct Unacknowledged {
     tag: u32,
     fua: bool,
+    bytes: u64,
     /// Bytes that had ever been put into the buffer when it was.
     put: u64,
     ready: Instant,
@@ -52,9 +54,9 @@ impl Flash {
             if write.left > 0 {
                 break;
             }
-            let Waiting { tag, fua, ready, .. } = *write;
+            let Waiting { tag, fua, bytes, ready, .. } = *write;
             self.waiting.pop_front();
-            self.end_write(at.max(ready), tag, fua, schedule);
+            self.end_write(at.max(ready), tag, fua, bytes, schedule);
         }
         self.drain.start_programs(drained_at, &mut self.dies, &mut self.random);
     }
@@ -62,44 +64,44 @@ impl Flash {
     /// Deals all that has come to dies, and acknowledges what the buffer has room for.
     fn deal(&mut self, at: Instant, through_bytes: u64, schedule: &mut Schedule) {
         let mut dealt_at = at;
-        while let Some(&Waiting { tag, fua, is_random, left, ready }) = self.waiting.front()
+        while let Some(&Waiting { tag, fua, is_random, bytes, ready, .. }) = self.waiting.front()
             && ready <= at + SOON
         {
             dealt_at = at.max(ready);
             self.waiting.pop_front();
-            if left >= through_bytes && is_random {
-                self.drain.put_through(tag, left, is_random, &self.dies, &mut self.random);
+            if bytes >= through_bytes && is_random {
+                self.drain.put_through(tag, bytes, is_random, &self.dies, &mut self.random);
             } else {
-                self.drain.put(left, is_random);
+                self.drain.put(bytes, is_random);
                 let put = self.drain.put_bytes();
-                self.unacknowledged.push_back(Unacknowledged { tag, fua, put, ready });
+                self.unacknowledged.push_back(Unacknowledged { tag, fua, bytes, put, ready });
             }
         }
         self.drain.start_programs(dealt_at, &mut self.dies, &mut self.random);
         self.end_through(schedule);
-        while let Some(&Unacknowledged { tag, fua, put, ready }) = self.unacknowledged.front()
+        while let Some(&Unacknowledged { tag, fua, bytes, put, ready }) = self.unacknowledged.front()
             && self.drain.holds(put)
         {
             self.unacknowledged.pop_front();
-            self.end_write(at.max(ready), tag, fua, schedule);
+            self.end_write(at.max(ready), tag, fua, bytes, schedule);
         }
     }
 
     /// A write is in the buffer.
     #[inline]
-    fn end_write(&mut self, at: Instant, tag: u32, fua: bool, schedule: &mut Schedule) {
+    fn end_write(&mut self, at: Instant, tag: u32, fua: bool, bytes: u64, schedule: &mut Schedule) {
         if fua {
-            self.barrier(at, tag, schedule);
+            self.barrier(at, tag, bytes, schedule);
         } else {
-            self.leave(at);
+            self.leave(at, bytes);
             schedule.complete(at + self.acknowledge + self.outbound, tag);
         }
     }
 
     /// Ends writes of which is known when they will be in the flash.
     pub(super) fn end_through(&mut self, schedule: &mut Schedule) {
-        while let Some((tag, at)) = self.drain.stripes().and_then(|stripes| stripes.pop_end()) {
-            self.leave(at);
+        while let Some((tag, bytes, at)) = self.drain.stripes().and_then(|stripes| stripes.pop_end()) {
+            self.leave(at, bytes);
             schedule.complete(at + self.acknowledge + self.outbound, tag);
         }
     }

@@ -163,6 +163,7 @@ const FLASH: &[Key] = &[
     key("host_to_device_us", TIME_US),
     key("device_to_host_us", TIME_US),
     optional("fetches_commands", Kind::Whole(1, 1 << 24, "commands")),
+    optional("fetches_write_kib", Kind::Whole(1, 1 << 30, "kibibytes (1024 bytes)")),
     // Not 0: throughput would be infinite.
     key("command_us", Kind::Number(0.001, 1e7, "microseconds")),
     key("read_mb_per_s", RATE),
@@ -203,6 +204,8 @@ const ARBITRATION: &[Key] = &[
 const STRIPING: &[Key] = &[
     key("unit_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
     key("write_through_kib", Kind::Whole(1, 1 << 30, "kibibytes (1024 bytes)")),
+    key("write_through_unit_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
+    key("rest_us", TIME_US),
 ];
 
 const TRANSLATION: &[Key] = &[
@@ -220,18 +223,16 @@ const SLC_CACHE: &[Key] = &[
 ];
 
 const DRAIN_PAUSE: &[Key] = &[
-    key("after_mb", Kind::Number(0.001, 1e9, "megabytes (10^6 bytes)")),
+    // Not 0: nothing would ever be written.
+    key("after_ms", Kind::Number(0.001, 1e7, "milliseconds")),
     key("after_jitter_percent", PERCENT),
-    key("command_kib", Kind::Number(0.0, 1e6, "kibibytes (1024 bytes)")),
     key("lasts_ms", TIME_MS),
     key("jitter_percent", PERCENT),
     optional("train", Kind::Section(PAUSE_TRAIN)),
 ];
 
-const PAUSE_TRAIN: &[Key] = &[
-    key("pauses", Kind::Whole(1, 1 << 20, "pauses")),
-    key("between_mb", Kind::Number(0.001, 1e9, "megabytes (10^6 bytes)")),
-];
+const PAUSE_TRAIN: &[Key] =
+    &[key("pauses", Kind::Whole(1, 1 << 20, "pauses")), key("between_ms", Kind::Number(0.001, 1e7, "milliseconds"))];
 
 const STALL: &[Key] = &[key("every_gb", Kind::Number(0.001, 1e6, "gigabytes (10^9 bytes)")), key("lasts_ms", TIME_MS)];
 
