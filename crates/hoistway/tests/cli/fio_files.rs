@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
+use crate::fio_run;
 use crate::support::{hoistway, is_installed, printed, refused, succeeded};
 
 const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nrw=randrw\ntime_based\nruntime=2\n\
@@ -83,7 +84,7 @@ fn windows_have_means_and_without_one_each_io_has_a_line() {
 
 #[test]
 fn fio_itself_writes_lines_of_the_same_form() {
-    if !is_installed("fio") {
+    if !fio_run::is_installed() {
         return;
     }
     let folder = tempdir().unwrap();
@@ -98,8 +99,7 @@ fn fio_itself_writes_lines_of_the_same_form() {
             "[a]\nioengine=null\nsize=64m\nrw=randrw\ntime_based\nruntime=1\nrate_iops=100\niodepth=4\n\
              write_bw_log=fios\nwrite_lat_log=fios\nwrite_iops_log=fios\n{options}"
         );
-        fs::write(folder.path().join("job.fio"), job).unwrap();
-        let output = Command::new("fio").arg("job.fio").current_dir(folder.path()).output().unwrap();
+        let output = fio_run::run(folder.path(), &job, &[], &[]);
         assert!(output.status.success(), "{output:?}");
         let ours = logged(options, &[]);
         for kind in ["bw", "iops", "lat", "clat", "slat"] {
@@ -128,14 +128,13 @@ fn histograms_have_the_form_of_fios_and_hold_all_but_the_end() {
     }
     // Nothing is there that was not asked for.
     assert!(!logged("", &[]).path().join("logs/none/a_clat_hist.1.log").exists());
-    if !is_installed("fio") {
+    if !fio_run::is_installed() {
         return;
     }
     let folder = tempdir().unwrap();
     let job =
         format!("[a]\nioengine=null\nsize=64m\nrw=randrw\nruntime=1\nrate_iops=500\nwrite_hist_log=fios\n{options}");
-    fs::write(folder.path().join("job.fio"), job).unwrap();
-    let output = Command::new("fio").arg("job.fio").current_dir(folder.path()).output().unwrap();
+    let output = fio_run::run(folder.path(), &job, &[], &[]);
     assert!(output.status.success(), "{output:?}");
     let theirs = lines(&folder.path().join("fios_clat_hist.1.log"));
     let form = |rows: &[Vec<u64>]| rows.iter().map(|row| (row.len(), row[1], row[2])).collect::<BTreeSet<_>>();

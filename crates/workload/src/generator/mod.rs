@@ -3,7 +3,7 @@
 //! fio's own numbers are not reproduced, only their distribution: which blocks are visited and how often, the
 //! shares of directions and sizes, and the rules by which a job runs on, wraps around and ends (tried with fio
 //! 3.33). Everything random comes from one seed, with a stream for each process and purpose; nothing is
-//! allocated for an I/O.
+//! allocated for an I/O, but by [`unvisited`], which remembers where it was.
 
 mod files;
 mod lane;
