@@ -40,14 +40,19 @@ impl<Sh: Sharing> Queue<Sh> {
         let is_flush = is_flush_type(bio.op, bio.flags);
         let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
         let uses_elevator = !by_passes;
-        let depth = if uses_elevator {
-            let depth = self.elevator.limit_depth(cx.now, bio, &mut cx.effects.calls);
-            cx.effects.take_calls();
-            depth
-        } else {
-            Depth::Full
+        let depth = match submission.depth.take() {
+            Some(kept) => kept,
+            None if uses_elevator => {
+                let depth = self.elevator.limit_depth(cx.now, bio, &mut cx.effects.calls);
+                cx.effects.take_calls();
+                depth
+            }
+            None => Depth::Full,
         };
-        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else { return false };
+        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else {
+            submission.depth = Some(depth);
+            return false;
+        };
         let Some(bio) = submission.bio.take() else { return false };
         let now = self.time_under(plug, cx.now);
         let mut rq = self.pool.take(self.slot(hctx, tag));
