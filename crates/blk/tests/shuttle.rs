@@ -116,7 +116,7 @@ impl Scheduled {
         let mut rq = self.pool.take(RqId(id));
         let sector = Sector(u64::from(id) * 1000);
         rq.found(Bio { ioprio: IoPriority::new(class, 0), ..Bio::new(Op::Read, sector, 8) }, Instant::ZERO);
-        let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
         let (mut freed, mut calls) = (Vec::new(), Calls::default());
         let list = std::iter::once(rq);
         self.scheduler.insert(Now::default(), &rules, list, Place::Sorted, &mut freed, &mut calls);

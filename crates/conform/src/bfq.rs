@@ -150,7 +150,7 @@ impl<'a> Replay<'a> {
         let config = BfqConfig {
             hz: Hz(header.hz.0),
             groups: groups.collect(),
-            ..BfqConfig::new(kernel_of(header).generation(), queue.nr_requests, queue.rotational)
+            ..BfqConfig::new(&kernel_of(header).generation(), queue.nr_requests, queue.rotational)
         };
         let mut policy = Bfq::new(config, capacity);
         policy.observe(true);

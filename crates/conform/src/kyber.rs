@@ -59,7 +59,7 @@ enum Finding {
 
 /// The most tokens of each domain.
 pub(crate) fn tokens(header: &Header) -> [u32; 4] {
-    let config = KyberConfig::new(kernel_of(header).generation(), 1, 1);
+    let config = KyberConfig::new(&kernel_of(header).generation(), 1, 1);
     let fresh: Kyber<Local> = Kyber::new(config, &CpuMap::of_one_type(&[HctxId(0)]), 0);
     Domain::ALL.map(|domain| fresh.depth(domain))
 }
@@ -122,7 +122,7 @@ impl Replay {
         let (queue, kernel) = (&trace.header.queue, kernel_of(&trace.header));
         let config = KyberConfig {
             hz: Hz(trace.header.hz.0),
-            ..KyberConfig::new(kernel.generation(), queue.nr_requests, queue.queue_depth)
+            ..KyberConfig::new(&kernel.generation(), queue.nr_requests, queue.queue_depth)
         };
         let nomerges = match queue.nomerges {
             0 => NoMerges::All,
@@ -134,7 +134,7 @@ impl Replay {
         let limits = Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments);
         let replay = Replay {
             kyber: Kyber::new(config, &CpuMap::of_one_type(&hctx_of_cpu(trace)), capacity),
-            rules: MergeRules::new(kernel.generation(), limits, nomerges),
+            rules: MergeRules::new(&kernel.generation(), limits, nomerges),
             depths,
             hz: Hz(trace.header.hz.0),
             plugs: PlugClocks::default(),

@@ -24,7 +24,7 @@ use hoistway_blk::{DeadlineGeneration, Kernel, MqDeadline, MqDeadlineConfig, Noo
 use hoistway_trace::iosched::{EventKind, Header, Mark, Trace};
 
 pub use consistency::{Consistent, Inconsistency};
-pub use report::{Interrupted, Report, TraceReport};
+pub use report::{Interrupted, Refused, Report, TraceReport};
 pub use score::{Mismatch, Outcome, OwnController, Score};
 
 /// Why a recording was not replayed.
@@ -70,7 +70,7 @@ pub fn kernel_of(header: &Header) -> Kernel {
         let mut parts = name.split('.').filter_map(|part| part.parse::<u32>().ok());
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
     };
-    Kernel::ALL.into_iter().rev().find(|kernel| row(kernel) <= version).unwrap_or(Kernel::DEFAULT)
+    Kernel::EXAMPLES.into_iter().rev().find(|kernel| row(kernel) <= version).unwrap_or(Kernel::DEFAULT)
 }
 
 /// Replays a recording with our scheduler in the place of the kernel's.
@@ -123,7 +123,7 @@ fn replay_one(trace: &Trace) -> Result<Outcome, NotReplayed> {
         let config = MqDeadlineConfig {
             generation,
             hz: header.hz,
-            ..MqDeadlineConfig::new(kernel_of(header).generation(), header.queue.nr_requests)
+            ..MqDeadlineConfig::new(&kernel_of(header).generation(), header.queue.nr_requests)
         };
         Ok(policy::replay(&check()?, |capacity| MqDeadline::new(config, capacity)))
     };

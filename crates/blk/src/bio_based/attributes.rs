@@ -26,7 +26,7 @@ impl BioQueue {
             // Whatever it is, it is ignored.
             "scheduler" if self.generation.bio_based_scheduler_file => Ok(()),
             file if is_of_requests(file) => Err(AttributeError::Unknown),
-            file => attributes::store(&mut self.rules, &self.device, self.generation, file, text),
+            file => attributes::store(&mut self.rules, &self.device, &self.generation, file, text),
         }
     }
 }

@@ -55,7 +55,7 @@ pub trait BioDriver {
 /// }
 /// ```
 pub struct BioQueue {
-    generation: &'static Generation,
+    generation: Generation,
     /// The limits now. Nothing merges here.
     rules: MergeRules,
     /// Those of the device.
@@ -68,7 +68,7 @@ impl BioQueue {
     #[must_use]
     pub fn new(kernel: Kernel, limits: Limits) -> Self {
         let generation = kernel.generation();
-        let rules = MergeRules::new(generation, limits.clone(), NoMerges::Nothing);
+        let rules = MergeRules::new(&generation, limits.clone(), NoMerges::Nothing);
         BioQueue { generation, rules, device: limits, takes_nowait: false }
     }
 

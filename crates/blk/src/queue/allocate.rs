@@ -73,7 +73,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     fn time_under(&self, plug: Option<&mut Plug>, now: Now) -> Now {
-        plug.map_or(now, |plug| plug.now(self.generation, now))
+        plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
     /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for tags that are no longer

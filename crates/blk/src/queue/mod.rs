@@ -139,7 +139,7 @@ pub struct Queue<Sh: Sharing> {
     /// How it was made; its limits are those of the device.
     config: QueueConfig,
     gate: Gate<Sh>,
-    generation: &'static Generation,
+    generation: Generation,
     rules: MergeRules,
     elevator: Elevator<Sh>,
     pool: RequestPool<Sh>,
@@ -274,15 +274,15 @@ impl<Sh: Sharing> Queue<Sh> {
         Ok(match scheduler {
             "none" => Elevator::None,
             "mq-deadline" => {
-                let policy = MqDeadlineConfig::new(config.kernel.generation(), depth);
+                let policy = MqDeadlineConfig::new(&config.kernel.generation(), depth);
                 Elevator::mq_deadline(MqDeadline::new(policy, capacity), capacity)
             }
             "kyber" => {
-                let policy = KyberConfig::new(config.kernel.generation(), depth, config.queue_depth);
+                let policy = KyberConfig::new(&config.kernel.generation(), depth, config.queue_depth);
                 Elevator::kyber(Kyber::new(policy, &config.cpu_map(), capacity))
             }
             "bfq" => {
-                let mut policy = BfqConfig::new(config.kernel.generation(), depth, config.limits.rotational);
+                let mut policy = BfqConfig::new(&config.kernel.generation(), depth, config.limits.rotational);
                 policy.actuators.clone_from(&config.limits.actuators);
                 Elevator::bfq(Bfq::new(policy, capacity), capacity)
             }
@@ -339,7 +339,7 @@ impl<Sh: Sharing> Queue<Sh> {
             config: config.clone(),
             gate: Gate::new(config.cpus),
             generation,
-            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
             pool: RequestPool::new(of_space * spaces),
             nr_requests,
             slots_per_hctx: if spaces == 1 { 0 } else { of_space },
@@ -364,8 +364,8 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The kernel whose behaviour the queue has.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
-        self.generation
+    pub fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     /// What a request may span now.

@@ -243,7 +243,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         };
         if let Some(plug) = plug
-            && let Some(edge) = plug.merge(self.generation, &self.rules, &mut submission.bio)
+            && let Some(edge) = plug.merge(&self.generation, &self.rules, &mut submission.bio)
         {
             report(cx, edge);
             return Stage::Next;
@@ -291,7 +291,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         }
         let Some(plug) = plug else { return self.place(cx, submission) };
-        if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, self.rules.nomerges != NoMerges::Nothing) {
             submission.flush = PlugFlush::explicit(self, cx, plug);
             return Stage::FlushFull;
         }

@@ -31,7 +31,7 @@ impl PlugFlush {
         cx: &mut Cx<'_, D, P>,
         plug: &mut Plug,
     ) -> Self {
-        let now = plug.now(queue.generation, cx.now);
+        let now = plug.now(&queue.generation, cx.now);
         let mut flush = PlugFlush::take(cx, plug, true, now);
         if queue.generation.plug_order == PlugOrder::Sorted {
             flush.list.make_contiguous().sort_by_key(|rq| (rq.ctx, rq.sector));

@@ -41,7 +41,7 @@ impl<Sh: Sharing> Bench<Sh> {
             kyber: Kyber::new(config(generation), &CpuMap::of_one_type(&map), SLOTS),
             pool: RequestPool::new(SLOTS),
             next: 0,
-            rules: MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
+            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
         }
     }
 
