@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use hoistway_blk::{
-    ALL_SCHEDULERS, AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, NoProbe, Now, QueueConfig,
-    Refusal, Rejected, Rq, WRITABLE_ATTRIBUTES, kernel_of_front,
+    ALL_SCHEDULERS, AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, NoMeter, NoProbe, Now,
+    QueueConfig, Refusal, Rejected, Rq, WRITABLE_ATTRIBUTES, kernel_of_front,
 };
 use hoistway_sim::Write;
 
@@ -74,7 +74,13 @@ fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), Attri
     let now = front.generation().hz.now(Instant::ZERO);
     let (driver, effects, probe) = (&mut Idle, &mut Effects::new(), &mut NoProbe);
     // An empty queue changes at once.
-    front.begin_change(&mut Cx { now, cpu: CpuId(0), driver, effects, probe }, file, text).map(|_| ())
+    front
+        .begin_change(
+            &mut Cx::<(Idle, NoProbe)> { now, cpu: CpuId(0), driver, effects, probe, meter: &NoMeter },
+            file,
+            text,
+        )
+        .map(|_| ())
 }
 
 /// A device that nobody uses.
