@@ -98,6 +98,7 @@ impl Scheduled {
 
     fn new() -> Self {
         let config = MqDeadlineConfig {
+            queue_async_depth: false,
             generation: DeadlineGeneration::CPrime,
             hz: Hz::DEFAULT,
             shallow: ShallowRule::WholeMap,

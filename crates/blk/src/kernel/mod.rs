@@ -191,8 +191,8 @@ pub struct Generation {
     pub disk_stats: DiskStatsGeneration,
     /// How the files in sysfs behave.
     pub sysfs: SysfsGeneration,
-    /// Whether devices whose driver takes bios have a file `queue/scheduler`.
-    pub bio_based_scheduler_file: bool,
+    /// Whether the limit of scheduler tags is `queue/async_depth`, which every queue has, and no matter of schedulers.
+    pub queue_async_depth: bool,
     /// mq-deadline's generation.
     pub deadline: DeadlineGeneration,
     /// Whether mq-deadline limits async I/O to 3/4 of the scheduler tags by default.
@@ -252,7 +252,7 @@ impl Kernel {
                 PlugUse::Always,
                 &[(PlugUse::DirectAndBatches, &[main(5, 0)]), (PlugUse::Batches, &[main(5, 16)])],
             ),
-            unplugged_runs_inline: is_from(6, 10),
+            unplugged_runs_inline: is_from(6, 10) && !is_from(7, 2),
             plug_stops_clock: is_from(6, 9),
             merge_needs_equal_priority: is_from(5, 0),
             merge_needs_equal_cgroup: is_from(5, 18),
@@ -276,7 +276,7 @@ impl Kernel {
                 SysfsGeneration::NoneLast,
                 &[(SysfsGeneration::NoneFirst, &[main(6, 2)]), (SysfsGeneration::Clamping, &[main(6, 9)])],
             ),
-            bio_based_scheduler_file: !is_from(6, 0),
+            queue_async_depth: is_from(7, 0),
             deadline: self.column(
                 DeadlineGeneration::A,
                 &[

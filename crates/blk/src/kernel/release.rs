@@ -148,12 +148,13 @@ impl FromStr for Kernel {
         let expected = "expected a release such as 6.18 or 6.12.107, or what `uname -r` prints";
         let kernel = parse(text).ok_or_else(|| format!("unknown kernel \"{}\" ({expected})", shown.escape_debug()))?;
         if !kernel.is_from(4, 4) {
-            return Err(format!("kernel \"{shown}\" is too old ({expected}, from 4.4 on)"));
+            return Err(format!("unknown kernel \"{shown}\": nothing before 4.4 is modelled ({expected})"));
         }
         match LAST_SERIES.into_iter().find(|&(major, _)| major == kernel.major) {
-            Some((major, last)) if kernel.minor > last => {
-                Err(format!("there is no kernel \"{shown}\": the last one of its kind is {major}.{last} ({expected})"))
-            }
+            Some((major, last)) if kernel.minor > last => Err(format!(
+                "unknown kernel \"{shown}\": {major}.{last} was the last before {}.0 ({expected})",
+                major + 1
+            )),
             _ => Ok(kernel),
         }
     }

@@ -284,7 +284,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Hands on a request that is in no plug.
     #[inline]
     fn place<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
-        let Some(rq) = submission.rq.take() else { return Stage::Next };
+        let Some(mut rq) = submission.rq.take() else { return Stage::Next };
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
         if inline {
@@ -297,6 +297,9 @@ impl<Sh: Sharing> Queue<Sh> {
                 return Stage::Next;
             }
         } else {
+            if !inline && self.generation.plug_stops_clock {
+                rq.marks = rq.marks.with(Marks::CLOCK_RAN);
+            }
             self.insert_one(cx, rq);
             if !inline {
                 self.run_async(cx, hctx);

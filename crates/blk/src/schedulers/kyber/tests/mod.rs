@@ -24,7 +24,14 @@ use super::{Kyber, KyberConfig};
 const SLOTS: u32 = 512;
 
 fn config(generation: KyberGeneration) -> KyberConfig {
-    KyberConfig { generation, hz: Hz(250), shallow: ShallowRule::WholeMap, nr_requests: 256, queue_depth: 128 }
+    KyberConfig {
+        generation,
+        hz: Hz(250),
+        shallow: ShallowRule::WholeMap,
+        nr_requests: 256,
+        queue_depth: 128,
+        async_depth: None,
+    }
 }
 
 /// A kyber and requests for it.

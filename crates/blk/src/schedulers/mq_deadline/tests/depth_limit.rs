@@ -106,18 +106,19 @@ fn sync_reads_are_unlimited_and_everything_else_is_limited() {
 #[test]
 fn a_change_of_nr_requests_resets_the_limit() {
     let limited = Limited::new(Kernel::V6_18, 256).with_async_depth(10);
-    limited.scheduler.depth_updated(64);
+    limited.scheduler.depth_updated(64, None);
     assert_eq!(limited.scheduler.tunable("async_depth"), Ok(64));
     assert_eq!(limited.limit(Op::Write, BioFlags::NONE), Depth::Full);
     let limited = Limited::new(Kernel::V6_3, 256);
-    limited.scheduler.depth_updated(64);
+    limited.scheduler.depth_updated(64, None);
     assert_eq!(limited.scheduler.tunable("async_depth"), Ok(48), "3/4 of it, from 5.14 to 2024");
 }
 
 #[test]
 fn the_bitmap_is_told_that_a_single_tag_may_be_all_that_is_left() {
     for kernel in Kernel::EXAMPLES {
-        let limits = kernel.is_from(5, 14).then_some(1);
+        let least = if kernel.is_from(7, 0) { 64 } else { 1 };
+        let limits = kernel.is_from(5, 14).then_some(least);
         assert_eq!(Limited::new(kernel, 64).scheduler.needs().min_shallow, limits, "{kernel}");
     }
 }
