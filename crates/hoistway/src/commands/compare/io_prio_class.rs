@@ -4,9 +4,6 @@ use anyhow::{Result, bail};
 use hoistway_blk::{CgroupPriority, Kernel, is_legacy};
 use hoistway_workload::Workload;
 
-/// The first kernel of the table that has the file, which came with 5.14.
-const SINCE: Kernel = Kernel::V6_3;
-
 /// Reads the settings; the last one of a group counts, as of several writes.
 pub(super) fn parse(wanted: &[String], workload: &Workload, kernel: Kernel) -> Result<Vec<(String, CgroupPriority)>> {
     let mut classes: Vec<(String, CgroupPriority)> = Vec::new();
@@ -19,8 +16,8 @@ pub(super) fn parse(wanted: &[String], workload: &Workload, kernel: Kernel) -> R
         let Some(priority) = CgroupPriority::parse(class) else {
             bail!("{option}: unknown class \"{}\" (expected one of {})", class.trim(), known.join(", "));
         };
-        if kernel < SINCE {
-            bail!("{option}: Linux {kernel} has no io.prio.class (expected --kernel {SINCE} or later)");
+        if !kernel.is_from(5, 14) {
+            bail!("{option}: Linux {kernel} has no io.prio.class (expected --kernel 5.14 or later)");
         }
         let cgroup = cgroup.trim_matches('/');
         // Unlike limits, it does not act on what is below.

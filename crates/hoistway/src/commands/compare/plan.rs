@@ -53,7 +53,8 @@ impl Plan {
         } else {
             devices::choose(&workload, &arguments.device, fitting)?
         };
-        let kernel = arguments.kernel;
+        let kernel = arguments.kernel.kernel;
+        notices.extend(arguments.kernel.notice());
         let mut queue = QueueSettings::new(kernel, cpus);
         let devices = queues::choose(arguments, devices, &mut queue)?;
         let guests = guests::choose(arguments, guest_schedulers, &workload, &devices[0], kernel, cpus, &mut notices)?;
