@@ -43,7 +43,7 @@ use std::sync::Arc;
 use crate::bio::Bio;
 use crate::cpu_map::{CpuMap, QueueType};
 use crate::effects::Effects;
-use crate::elevator::{Elevator, PolicyCx, Scheduler};
+use crate::elevator::{Elevator, News};
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, QueueId, RqId};
@@ -52,7 +52,7 @@ use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::meter::NoMeter;
 use crate::request::{RequestPool, Rq};
-use crate::schedulers::{Bfq, BfqConfig, Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
+use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Surroundings};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::{TagLayout, TagSet, TagUser, Tags};
 use crate::time::Now;
@@ -95,6 +95,8 @@ pub struct QueueConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Most hardware queues.
@@ -106,8 +108,8 @@ pub const NR_REQUESTS_MAX: u32 = 2048;
 /// Fewest: smaller values are raised to it.
 pub const NR_REQUESTS_MIN: u32 = 4;
 
-/// The multi-queue schedulers that a queue can be made with, "none" first.
-pub const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+/// The multi-queue schedulers of Linux, "none" first.
+pub const SCHEDULERS: [&str; 4] = [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name];
 
 /// Why a queue cannot be made as asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -167,6 +169,7 @@ impl QueueConfig {
             nr_requests: None,
             nomerges: NoMerges::All,
             limits: Limits::default(),
+            schedulers: Registry::multi_queue(),
         }
     }
 
@@ -225,7 +228,7 @@ impl QueueConfig {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
@@ -256,30 +259,21 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The scheduler of this name for a queue of this kind.
     fn make_elevator(config: &QueueConfig, scheduler: &str) -> Result<Elevator<Sh>, ConfigError> {
-        let depth = config.scheduler_depth();
-        let capacity = depth * config.scheduler_maps();
-        Ok(match scheduler {
-            "none" => Elevator::None,
-            "mq-deadline" => {
-                let policy = MqDeadlineConfig::new(config.kernel.generation(), depth);
-                Elevator::mq_deadline(MqDeadline::new(policy, capacity), capacity)
-            }
-            "kyber" => {
-                let policy = KyberConfig::new(config.kernel.generation(), depth, config.queue_depth);
-                Elevator::kyber(Kyber::new(policy, &config.cpu_map(), capacity))
-            }
-            "bfq" => {
-                let mut policy = BfqConfig::new(config.kernel.generation(), depth, config.limits.rotational);
-                policy.actuators.clone_from(&config.limits.actuators);
-                Elevator::bfq(Bfq::new(policy, capacity), capacity)
-            }
-            unknown => {
-                return Err(ConfigError(format!(
-                    "unknown scheduler \"{unknown}\" (expected one of {})",
-                    SCHEDULERS.join(", ")
-                )));
-            }
-        })
+        let mut known = config.schedulers.of(Layer::MultiQueue);
+        let row = known.clone().find(|row| row.name == scheduler).ok_or_else(|| {
+            let names: Vec<&str> = known.by_ref().map(|row| row.name).collect();
+            ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {})", names.join(", ")))
+        })?;
+        let nr_requests = config.scheduler_depth();
+        let queue = Surroundings {
+            generation: config.kernel.generation(),
+            limits: &config.limits,
+            nr_requests,
+            queue_depth: config.queue_depth,
+            capacity: nr_requests * config.scheduler_maps(),
+            now: Now::default(),
+        };
+        Ok(Elevator::new(row, &queue, &config.cpu_map()))
     }
 
     /// Makes a queue with an elevator that was made for [`QueueConfig::scheduler_depth`] requests for each hardware
@@ -427,9 +421,9 @@ impl<Sh: Sharing> Queue<Sh> {
         answer
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), what);
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), news);
         effects.take_wishes();
     }
 

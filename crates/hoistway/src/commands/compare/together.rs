@@ -2,7 +2,7 @@
 //!
 //! Rules: `bfq.md` 20.6, as `blk::schedulers::bfq::stable_merge` has them.
 
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::{BFQ, Kernel, Nanos};
 use hoistway_workload::{Process, Workload};
 
 /// The first kernel of the table that merges queues for good.
@@ -14,7 +14,7 @@ const REPLACES: Nanos = Nanos::from_millis(600);
 
 /// A notice if bfq is among the schedulers and gives different jobs one queue.
 pub(super) fn notice(workload: &Workload, schedulers: &[String], kernel: Kernel) -> Option<String> {
-    if kernel < SINCE || !schedulers.iter().any(|name| name == "bfq") {
+    if kernel < SINCE || !schedulers.iter().any(|name| name == BFQ.name) {
         return None;
     }
     let mut jobs = joined_jobs(workload);
