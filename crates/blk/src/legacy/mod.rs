@@ -13,6 +13,7 @@
 
 mod attributes;
 mod batching;
+mod block_queue;
 mod complete;
 mod dispatch_queue;
 mod driver_tags;
@@ -37,13 +38,14 @@ pub use submit::LegacySubmission;
 pub use switch::{SWITCH_POLL, StoreSchedulerError};
 
 use crate::effects::{Effect, Effects};
-use crate::elevator::{PolicyCx, Scheduler, Wishes};
+use crate::elevator::{ElevatorCx, PolicyCx, Scheduler, Wishes};
 use crate::env::{Cx, Env};
 use crate::flush_queue::FlushQueue;
-use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId};
+use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
+use crate::meter::Site;
 use crate::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
 use crate::request::{RequestPool, Rq};
 use crate::sharing::{Lock, Sharing};
@@ -314,16 +316,12 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer =
-            self.locked.aside(|queue| queue.elevator.set_tunable(&mut effects.elevator(now, CpuId(0)), name, text));
-        take_wishes(effects);
-        answer
+        call(now, effects, |cx| self.locked.aside(|queue| queue.elevator.set_tunable(cx, name, text)))
     }
 
     /// Tells the scheduler of something that happened to a process or cgroup.
     pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.locked.aside(|queue| queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), what));
-        take_wishes(effects);
+        call(now, effects, |cx| self.locked.aside(|queue| queue.elevator.tell(cx, what)));
     }
 
     /// A process has ended.
@@ -344,9 +342,9 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.locked.aside(|queue| queue.elevator.timer(&mut effects.elevator(now, CpuId(0))));
-        take_wishes(effects);
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.timer(&mut cx.elevator()));
+        take_wishes(cx);
     }
 }
 
@@ -361,13 +359,25 @@ impl Locked {
     }
 }
 
-/// Turns what a policy asked for during a call into effects. Whatever is to be run is the one queue, on a worker.
+/// Calls into the elevator apart from the way of an I/O.
+fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
+    ElevatorCx::alone(now, |cx| {
+        let answer = body(cx);
+        push_wishes(effects, cx.wishes);
+        answer
+    })
+}
+
+/// Turns what a policy asked for during a call into effects.
 #[inline]
-fn take_wishes(effects: &mut Effects) {
-    if effects.wishes == Wishes::default() {
-        return;
+fn take_wishes<E: Env>(cx: &mut Cx<'_, E>) {
+    if cx.scratch.wishes != Wishes::default() {
+        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.wishes));
     }
-    let wishes = std::mem::take(&mut effects.wishes);
+}
+
+/// Whatever is to be run is the one queue, on a worker.
+fn push_wishes(effects: &mut Effects, wishes: &Wishes) {
     if let Some(at) = wishes.set_timer {
         effects.push(Effect::SetTimer(at));
     } else if wishes.cancel_timer {

@@ -213,7 +213,7 @@ impl Locked {
         let whose = (class, bio.io_context);
         let cgroup = bio.cgroup;
         let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         if !counted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
@@ -233,7 +233,7 @@ impl Locked {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.managed += 1;
             self.elevator.prepare(&mut cx.elevator(), &rq);
-            take_wishes(cx.effects);
+            take_wishes(cx);
         }
         Allocated::Given(rq)
     }
@@ -256,7 +256,7 @@ impl Locked {
             return None;
         }
         let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         self.release_absorbed(cx);
         merged
     }

@@ -42,7 +42,7 @@ impl<Sh: Sharing> Queue<Sh> {
         let uses_elevator = !by_passes;
         let depth = if uses_elevator {
             let depth = self.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
-            cx.effects.take_wishes();
+            cx.take_wishes();
             depth
         } else {
             Depth::Full
@@ -57,8 +57,8 @@ impl<Sh: Sharing> Queue<Sh> {
         // Written as a whole: a processor that reads back what it has just written in parts has to wait.
         rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
         if uses_elevator {
-            self.elevator.prepare(cx.meter, &mut cx.effects.elevator(now, cx.cpu), &rq);
-            cx.effects.take_wishes();
+            self.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
+            cx.take_wishes();
         } else if self.elevator.is_none() {
             rq.driver_tag = Some(tag);
         }

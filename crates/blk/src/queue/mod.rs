@@ -5,14 +5,13 @@
 //! restart), `requeue`; beside it `flush`, the sequence of what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
 //! in front, `wbt`, who has to wait behind it, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
-//! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
-//! `step` touches at most one lock and never blocks. What must wait is parked and comes back through an
-//! [`Effect`](crate::Effect). Real time runs the steps back to back; virtual time may charge CPU time and grant
-//! virtual locks between them.
+//! Nothing blocks: what must wait is parked, which makes a state machine of `Submission`, and comes back through an
+//! [`Effect`](crate::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
 
 mod affinity;
 mod allocate;
 mod attributes;
+mod block_queue;
 mod complete;
 mod flush;
 mod freeze;
@@ -33,7 +32,6 @@ mod tests;
 
 pub use affinity::{Affinity, CompletionPlace};
 pub use reconfigure::ChangeError;
-pub(crate) use run::HctxRun;
 pub use submission::Submission;
 pub use submit::Submitted;
 pub use unplug::PlugFlush;
@@ -44,6 +42,7 @@ use crate::bio::Bio;
 use crate::cpu_map::{CpuMap, QueueType};
 use crate::effects::Effects;
 use crate::elevator::{Elevator, PolicyCx, Scheduler};
+use crate::env::{Cx, Env};
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, QueueId, RqId};
@@ -422,21 +421,18 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer = self.elevator.set_tunable(&NoMeter, &mut effects.elevator(now, CpuId(0)), name, text);
-        effects.take_wishes();
-        answer
+        effects.call(now, |cx| self.elevator.set_tunable(&NoMeter, cx, name, text))
     }
 
     /// Tells the scheduler of something that happened to a process or cgroup.
     pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), what);
-        effects.take_wishes();
+        effects.call(now, |cx| self.elevator.tell(&NoMeter, cx, what));
     }
 
     /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.elevator.timer(&NoMeter, &mut effects.elevator(now, CpuId(0)));
-        effects.take_wishes();
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.elevator.timer(cx.meter, &mut cx.elevator());
+        cx.take_wishes();
     }
 
     /// Stops or allows all dispatching; insertion and completion go on. After allowing it again the caller runs all
