@@ -71,7 +71,7 @@ impl FrontSubmission {
         }
     }
 
-    /// Takes the bio back, unless it is already on its way.
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](Front::cancel).
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
         match self {
@@ -156,6 +156,18 @@ impl<Sh: Sharing> Front<Sh> {
         match (self, submission) {
             (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.submit(cx, submission, plug),
             (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
+            _ => panic!("a submission belongs to the kind of front that made it"),
+        }
+    }
+
+    /// Takes a submission back from wherever it has got to; see [`Queue::cancel`].
+    ///
+    /// # Panics
+    /// If the submission was made by a front of the other kind.
+    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut FrontSubmission) -> Option<Bio> {
+        match (self, submission) {
+            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.cancel(cx, submission),
+            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.cancel(cx, submission),
             _ => panic!("a submission belongs to the kind of front that made it"),
         }
     }

@@ -287,14 +287,13 @@ impl Replay {
         };
         self.finish_flush(at, cpu, pid);
         let mut submission = Submission::new(bio, Waiter(submitted.bio.0));
-        if io.sectors == 0 {
-            // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
-            self.with_cx(at, cpu, |queue, cx| queue.submit(cx, &mut submission, None));
-            return;
-        }
         self.with_plug(at, cpu, pid, |queue, cx, plug| {
-            // Without a tag, where the kernel had one, the bio is lost and shows as a difference.
-            let _ = queue.submit(cx, &mut submission, Some(plug));
+            // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
+            let plug = (io.sectors > 0).then_some(plug);
+            if queue.submit(cx, &mut submission, plug) == hoistway_blk::Submitted::Parked {
+                // There is no tag where the kernel had one: the bio is given up, and shows as a difference.
+                queue.cancel(cx, &mut submission);
+            }
         });
     }
 

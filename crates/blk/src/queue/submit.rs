@@ -57,7 +57,7 @@ impl<Sh: Sharing> Queue<Sh> {
         mut plug: Option<&mut Plug>,
     ) -> SubmitStep {
         submission.stage = match submission.stage {
-            Stage::Enter => {
+            Stage::Enter | Stage::ShutOut => {
                 let Some(bio) = submission.bio.as_mut() else { return SubmitStep::Done };
                 if !self.gate.enter(cx.cpu) {
                     return self.shut_out(cx, submission, plug);
@@ -132,8 +132,9 @@ impl<Sh: Sharing> Queue<Sh> {
                 }
             }
             Stage::Woken => {
-                self.leave_line(cx, submission);
                 // The CPU may have changed: everything is chosen anew.
+                let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
+                self.leave_line(cx, submission, Some(wanted));
                 Stage::Allocate
             }
             Stage::FlushFull => match submission.flush.step(self, cx) {
@@ -170,7 +171,12 @@ impl<Sh: Sharing> Queue<Sh> {
             let mut flush = PlugFlush::before_sleep(cx, plug);
             while flush.step(self, cx) == Step::More {}
         }
-        if self.gate.wait(cx.meter, submission.waiter) { SubmitStep::Parked } else { SubmitStep::More }
+        if self.gate.wait(cx.meter, submission.waiter) {
+            submission.stage = Stage::ShutOut;
+            SubmitStep::Parked
+        } else {
+            SubmitStep::More
+        }
     }
 
     /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first.

@@ -3,6 +3,7 @@
 
 mod appendix;
 mod attributes;
+mod cancelling;
 mod completion;
 mod dispatch;
 mod flushing;

@@ -2,6 +2,7 @@
 //! a driver that does as it is told and a probe that writes down blktrace's letters.
 
 mod allocation;
+mod cancelling;
 mod dispatching;
 mod driving;
 mod flushing;

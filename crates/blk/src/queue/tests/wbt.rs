@@ -6,12 +6,12 @@ use crate::attributes::AttributeError;
 const DIRECT: BioFlags = BioFlags::SYNC.with(BioFlags::IDLE);
 
 /// A bio of background write-back: 4 of them may be in flight.
-fn background(sector: u64) -> Bio {
+pub(super) fn background(sector: u64) -> Bio {
     Bio { flags: BioFlags::BACKGROUND, ..write(sector) }
 }
 
 /// Four of them at the driver, at the sectors 0 to 300.
-fn four(kernel: Kernel, scheduler: &str) -> Bench {
+pub(super) fn four(kernel: Kernel, scheduler: &str) -> Bench {
     let mut bench = Bench::throttled(&config(kernel), scheduler);
     (0..4).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done, "{scheduler}"));
     bench.work();
@@ -20,7 +20,7 @@ fn four(kernel: Kernel, scheduler: &str) -> Bench {
 }
 
 impl Bench {
-    fn throttled(config: &QueueConfig, scheduler: &str) -> Bench {
+    pub(super) fn throttled(config: &QueueConfig, scheduler: &str) -> Bench {
         Bench { queue: Queue::new(config, scheduler).expect("a valid configuration"), ..Bench::with(config, scheduler) }
     }
 
