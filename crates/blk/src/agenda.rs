@@ -197,9 +197,12 @@ impl Agenda {
                 slot.at = slot.at.min(first);
             }
             Effect::SetTimer(at) => self.set(at, Due::Timer, workers),
-            Effect::CancelTimer => self.slots[Due::Timer.place()].at = Instant::NEVER,
+            Effect::CancelTimer => drop(self.take_back(Due::Timer)),
             Effect::SetTimeout(at) => self.set(at, Due::Timeouts, workers),
-            Effect::SetWindow(at) => self.set(at, Due::Window, workers),
+            Effect::SetWindow(at) => {
+                debug_assert!(self.at(Due::Window) == Instant::NEVER, "there is one window at a time");
+                self.set(at, Due::Window, workers);
+            }
         }
         None
     }
@@ -224,6 +227,12 @@ impl Agenda {
             return run(HctxId(0));
         }
         queue.hctxs_of_run_all(cpu).for_each(run);
+    }
+
+    /// Takes something off: it will not be carried out. Answers for when it was set.
+    pub fn take_back(&mut self, due: Due) -> Option<Instant> {
+        let at = std::mem::replace(&mut self.slots[due.place()].at, Instant::NEVER);
+        (at != Instant::NEVER).then_some(at)
     }
 
     #[inline]
@@ -278,14 +287,14 @@ impl Agenda {
         }
     }
 
-    /// Takes what has been due for longest.
-    fn take_due(&mut self, now: Instant) -> Option<Due> {
+    /// Takes what has been due for longest, to be [carried out](Due::carry_out).
+    pub fn take_due(&mut self, now: Instant) -> Option<Due> {
         let age = |slot: &Slot| self.settings.wrapping_sub(slot.setting);
         let is_due = |(_, slot): &(usize, &Slot)| slot.at <= now && slot.at != Instant::NEVER;
         let due = self.slots.iter().enumerate().filter(is_due);
         let (place, _) = due.min_by_key(|(_, slot)| (slot.at, std::cmp::Reverse(age(slot))))?;
-        self.slots[place].at = Instant::NEVER;
-        Some(Due::at_place(place))
+        let due = Due::at_place(place);
+        self.take_back(due).map(|_| due)
     }
 }
 

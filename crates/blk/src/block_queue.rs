@@ -36,6 +36,9 @@ pub trait BlockQueue {
         plug: Option<&mut Plug>,
     ) -> Submitted;
 
+    /// Takes a submission back from wherever it has got to. Answers what no request has been made of.
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Self::Submission) -> Option<Bio>;
+
     /// Flushes a plug at the end of its section.
     fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug);
 

@@ -275,6 +275,16 @@ impl<Sh: Sharing> BlockQueue for Front<Sh> {
         }
     }
 
+    /// # Panics
+    /// If the submission was made by a front of the other kind.
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut FrontSubmission) -> Option<Bio> {
+        match (self, submission) {
+            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.cancel(cx, submission),
+            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.cancel(cx, submission),
+            _ => panic!("a submission belongs to the kind of front that made it"),
+        }
+    }
+
     #[inline]
     fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
         match self {

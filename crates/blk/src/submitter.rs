@@ -86,6 +86,13 @@ impl<Q: BlockQueue> Submitter<Q> {
         self.is_parked = submitted == Submitted::Parked;
         submitted
     }
+
+    /// Takes the bio in hand back from wherever it has got to: its client has departed. Answers what of it no request has been
+    /// made of; the rest ends as if nothing had happened. What is plugged stays so.
+    pub fn cancel<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) -> Option<Bio> {
+        self.is_parked = false;
+        queue.cancel(cx, &mut self.submission)
+    }
 }
 
 /// What is left of a bio that was submitted: a queue may cut it, and its parts end one by one.

@@ -38,6 +38,10 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
         self.submit(cx, submission, plug)
     }
 
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
+        self.cancel(cx, submission)
+    }
+
     #[inline]
     fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
         self.flush_plug(cx, plug);

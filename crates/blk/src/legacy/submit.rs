@@ -2,6 +2,7 @@
 
 use crate::bio::{Bio, BioFlags, Status, is_flush_type, is_sync};
 use crate::check::{Checked, check};
+use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::Waiter;
 use crate::merge::{self, NoMerges};
@@ -77,7 +78,7 @@ impl LegacySubmission {
         self.bio = Some(bio);
     }
 
-    /// Takes the bio back, unless it is already on its way.
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::LegacyQueue::cancel).
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
         if self.stage != Stage::Enter {
@@ -147,6 +148,15 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 },
             };
         }
+    }
+
+    /// Takes a submission back; see [`Queue::cancel`](crate::Queue::cancel).
+    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
+        if submission.stage == Stage::Woken {
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));
+        }
+        submission.stage = Stage::Next;
+        split::rejoin(submission.bio.take(), submission.remainder.take())
     }
 
     fn split<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Stage {
@@ -243,6 +253,16 @@ impl Locked {
         let Some(bio) = &submission.bio else { return };
         self.lists.of(bio.cgroup).leave_line(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
         self.batchers.grant(cx.now, bio.io_context);
+    }
+
+    /// A task no longer wants a request. If it had been woken to try, the next one in line is.
+    fn depart<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &LegacySubmission) {
+        let Some(bio) = &submission.bio else { return };
+        let (class, waiter) = (IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        let list = self.lists.of(bio.cgroup);
+        if !list.leave_line(class, waiter) {
+            list.pass_on(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+        }
     }
 
     /// Tries to merge a bio into a request of the elevator.

@@ -71,14 +71,18 @@ impl<Sh: Sharing> Queue<Sh> {
         plug.map_or(now, |plug| plug.now(self.generation, now))
     }
 
-    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for tags that are no longer
-    /// the ones to take goes to the next sleeper.
-    pub(super) fn leave_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) {
+    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than the `wanted`
+    /// ones goes to the next sleeper.
+    pub(super) fn leave_line<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut Submission,
+        wanted: Option<&Tags<Sh>>,
+    ) {
         let Some((hctx, line)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
         let woken = !tags.leave_line(cx.meter, line, Sleeper::Submitter(submission.waiter));
-        let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
-        if woken && !std::ptr::eq(tags, wanted) {
+        if woken && !wanted.is_some_and(|wanted| std::ptr::eq(tags, wanted)) {
             self.pass_wake_up_on(cx, tags);
         }
     }

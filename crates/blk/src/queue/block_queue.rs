@@ -36,6 +36,10 @@ impl<Sh: Sharing> BlockQueue for Queue<Sh> {
         self.submit(cx, submission, plug)
     }
 
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Bio> {
+        self.cancel(cx, submission)
+    }
+
     #[inline]
     fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
         self.flush_plug(cx, plug);

@@ -56,8 +56,13 @@ impl<Sh: Sharing> Gate<Sh> {
         if self.frozen.load() > 0 {
             return true;
         }
-        self.shut_out.with(meter, Site::Gate, |waiters| waiters.retain(|&other| other != waiter));
+        self.forget(meter, waiter);
         false
+    }
+
+    /// Somebody in line no longer waits, or has been let in already.
+    pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
+        self.shut_out.with(meter, Site::Gate, |waiters| waiters.retain(|&other| other != waiter));
     }
 
     fn is_empty(&self) -> bool {
@@ -88,7 +93,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Whether a frozen queue has emptied: no submission is under way and no request exists, plugged ones included.
-    /// Whoever freezes looks after each completion.
+    /// Whoever freezes looks after each completion, and after each submission that is [cancelled](Self::cancel).
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.is_frozen() && self.gate.is_empty() && self.requests_in_use() == 0

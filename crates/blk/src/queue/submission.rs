@@ -29,6 +29,8 @@ pub struct Submission {
 pub(super) enum Stage {
     /// Announce.
     Enter,
+    /// In line at the gate, or let in meanwhile.
+    ShutOut,
     /// Split.
     Split,
     /// Look for a request to join.
@@ -78,7 +80,7 @@ impl Submission {
         self.bio = Some(bio);
     }
 
-    /// Takes the bio back, unless it is already on its way.
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::Queue::cancel).
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
         if self.stage != Stage::Enter {

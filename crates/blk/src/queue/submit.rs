@@ -35,7 +35,7 @@ impl<Sh: Sharing> Queue<Sh> {
     ) -> Submitted {
         loop {
             let next = match submission.stage {
-                Stage::Enter => {
+                Stage::Enter | Stage::ShutOut => {
                     let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
                     if !self.gate.enter(cx.cpu) {
                         match self.shut_out(cx, submission, plug.as_deref_mut()) {
@@ -58,8 +58,9 @@ impl<Sh: Sharing> Queue<Sh> {
                 Stage::Waiting => self.woken_in_line(cx, submission),
                 Stage::Allocate => self.allocate_or_sleep(cx, submission, plug.as_deref_mut()),
                 Stage::Woken => {
-                    self.leave_line(cx, submission);
                     // The CPU may have changed: everything is chosen anew.
+                    let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
+                    self.leave_line(cx, submission, Some(wanted));
                     Some(Stage::Allocate)
                 }
                 Stage::Next => {
@@ -94,7 +95,11 @@ impl<Sh: Sharing> Queue<Sh> {
             return Some(Submitted::Done);
         }
         self.flush_before_sleep(cx, plug);
-        self.gate.wait(cx.meter, submission.waiter).then_some(Submitted::Parked)
+        if !self.gate.wait(cx.meter, submission.waiter) {
+            return None;
+        }
+        submission.stage = Stage::ShutOut;
+        Some(Submitted::Parked)
     }
 
     /// Gets the bio a request and hands that on. Answers `None` if there is none, and the task sleeps.

@@ -94,6 +94,16 @@ impl<Sh: Sharing> Queue<Sh> {
         Some(self.admitted(cx, submission, Admission::Counted))
     }
 
+    /// Whoever waits in line no longer does; who has been counted already makes room again.
+    #[cold]
+    pub(super) fn depart_from_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &Submission) {
+        if let Some((kind, _)) = submission.throttled_as()
+            && !self.wbt.with(cx.meter, |throttle| throttle.leave_line(kind, submission.waiter))
+        {
+            self.count_down(cx, kind);
+        }
+    }
+
     fn admitted<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, admission: Admission) -> Stage {
         if admission == Admission::Counted {
             submission.marks = Marks::THROTTLED;
