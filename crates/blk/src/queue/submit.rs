@@ -37,8 +37,12 @@ impl<Sh: Sharing> Queue<Sh> {
         loop {
             match self.submit_step(cx, submission, plug.as_deref_mut()) {
                 SubmitStep::More => {}
-                SubmitStep::Parked => return Submitted::Parked,
+                SubmitStep::Parked => {
+                    self.gate.home.keep(&mut submission.guard, submission.waiter);
+                    return Submitted::Parked;
+                }
                 SubmitStep::Done => {
+                    submission.guard.disarm();
                     if std::mem::take(&mut submission.is_inside) {
                         self.gate.leave(cx.cpu);
                     }
