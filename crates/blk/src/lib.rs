@@ -46,6 +46,7 @@ mod ioprio;
 mod kernel;
 mod legacy;
 mod limits;
+mod lost;
 mod merge;
 mod meter;
 mod plug;

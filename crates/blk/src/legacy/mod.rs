@@ -44,10 +44,11 @@ use crate::flush_queue::FlushQueue;
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
+use crate::lost::Home;
 use crate::merge::{MergeRules, NoMerges};
 use crate::meter::Site;
 use crate::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
-use crate::request::{RequestPool, Rq};
+use crate::request::Rq;
 use crate::sharing::{Lock, Sharing};
 use crate::time::{Nanos, Now};
 use crate::timeouts::Timeouts;
@@ -148,6 +149,8 @@ struct Cache {
 
 /// What the queue's lock protects: everything.
 struct Locked {
+    /// Of its requests, and of those who wait for one.
+    home: Home,
     elevator: LegacyElevator,
     thresholds: Thresholds,
     lists: RequestLists,
@@ -197,7 +200,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         config.check()?;
         let generation = config.generation();
         let capacity = config.capacity();
-        let pool: RequestPool<Sh> = RequestPool::new(capacity);
+        let home = Home::default();
         Ok(LegacyQueue {
             generation,
             rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
@@ -212,7 +215,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 capacity,
                 batchers: Batchers::new(generation.hz),
                 // The lowest number goes out first.
-                free: (0..capacity).rev().map(|id| pool.take(RqId(id))).collect(),
+                free: (0..capacity).rev().map(|id| Rq::empty(RqId(id), &home)).collect(),
                 managed: 0,
                 dispatch: DispatchQueue::default(),
                 tags: DriverTags::new(config.queue_depth, config.tagging),
@@ -227,6 +230,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 is_stopped: false,
                 is_bypassed: false,
                 drained: Vec::new(),
+                home,
             }),
         })
     }
@@ -355,7 +359,7 @@ impl Locked {
         let more = self.capacity..2 * self.capacity;
         self.capacity = more.end;
         self.elevator.grow(more.end);
-        self.free.extend(more.rev().map(|id| Rq::outside_of_pool(RqId(id))));
+        self.free.extend(more.rev().map(|id| Rq::empty(RqId(id), &self.home)));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::check::{Checked, check};
 use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::Waiter;
+use crate::lost::Guard;
 use crate::merge::{self, NoMerges};
 use crate::meter::Site;
 use crate::plug::Plug;
@@ -28,6 +29,8 @@ pub struct LegacySubmission {
     bio: Option<Bio>,
     /// What was cut off behind it.
     remainder: Option<Bio>,
+    /// Armed while it waits.
+    guard: Guard,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +62,7 @@ impl LegacySubmission {
     /// Nothing to be submitted yet; `waiter` submits one bio at a time.
     #[must_use]
     pub fn idle(waiter: Waiter) -> Self {
-        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None }
+        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None, guard: Guard::default() }
     }
 
     /// A bio to be submitted by `waiter`.
@@ -156,6 +159,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));
         }
         submission.stage = Stage::Next;
+        submission.guard.disarm();
         split::rejoin(submission.bio.take(), submission.remainder.take())
     }
 
@@ -229,8 +233,10 @@ impl Locked {
         }
         if !counted {
             self.lists.of(cgroup).wait(class, submission.waiter);
+            self.home.keep(&mut submission.guard, submission.waiter);
             return Allocated::InLine;
         }
+        submission.guard.disarm();
         let Some(bio) = submission.bio.take() else { return Allocated::Refused };
         if self.free.is_empty() {
             self.grow();

@@ -27,6 +27,7 @@ impl<Sh: Sharing> Queue<Sh> {
             _ => {}
         }
         submission.stage = Stage::Next;
+        submission.guard.disarm();
         // Last, when it owes nothing any more: a frozen queue may have emptied with that.
         if std::mem::take(&mut submission.is_inside) {
             self.gate.leave(cx.cpu);

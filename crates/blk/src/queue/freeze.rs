@@ -8,12 +8,15 @@ use super::Queue;
 use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::{CpuId, Waiter};
+use crate::lost::Home;
 use crate::meter::{Meter, Site};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::time::Nanos;
 
 /// The gate in front of a queue.
 pub(super) struct Gate<Sh: Sharing> {
+    /// Of submissions that wait, here or inside.
+    pub(super) home: Home,
     /// How many times the queue is frozen.
     frozen: Sh::Word,
     /// Submissions that have entered on each CPU, less those that have left there.
@@ -25,6 +28,7 @@ pub(super) struct Gate<Sh: Sharing> {
 impl<Sh: Sharing> Gate<Sh> {
     pub(super) fn new(cpus: u16) -> Self {
         Gate {
+            home: Home::default(),
             frozen: Sh::Word::new(0),
             inside: (0..cpus).map(|_| Sh::Word::new(0)).collect(),
             shut_out: Sh::Lock::new(Vec::new()),

@@ -123,13 +123,14 @@ impl std::error::Error for ConfigError {}
 
 /// The queue of one device.
 pub struct Queue<Sh: Sharing> {
+    /// The home of all requests: it goes first when the queue is torn down.
+    pool: RequestPool<Sh>,
     /// How it was made; its limits are those of the device.
     config: QueueConfig,
     gate: Gate<Sh>,
     generation: &'static Generation,
     rules: MergeRules,
     elevator: Elevator<Sh>,
-    pool: RequestPool<Sh>,
     /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
     nr_requests: u32,
     /// From the slots of one hardware queue to those of the next; 0 if all have one tag space.
@@ -327,7 +328,7 @@ impl<Sh: Sharing> Queue<Sh> {
             gate: Gate::new(config.cpus),
             generation,
             rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
-            pool: RequestPool::new(of_space * spaces),
+            pool: RequestPool::of_queue(of_space * spaces),
             nr_requests,
             slots_per_hctx: if spaces == 1 { 0 } else { of_space },
             driver_tags,

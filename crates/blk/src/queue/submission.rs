@@ -2,6 +2,7 @@
 
 use crate::bio::{Bio, BioFlags};
 use crate::ids::{HctxId, Waiter};
+use crate::lost::Guard;
 use crate::request::{Marks, Rq};
 use crate::wbt::Kind;
 
@@ -23,6 +24,8 @@ pub struct Submission {
     pub(super) slept: Option<(HctxId, u8)>,
     /// What the request of this part will be marked with from its beginning.
     pub(super) marks: Marks,
+    /// Armed while it waits.
+    pub(super) guard: Guard,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +63,7 @@ impl Submission {
             is_inside: false,
             slept: None,
             marks: Marks::NONE,
+            guard: Guard::default(),
         }
     }
 

@@ -31,6 +31,26 @@ impl<Sh: Sharing> Queue<Sh> {
         &self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
+        let submitted = self.go_on_with(cx, submission, plug);
+        match submitted {
+            Submitted::Parked => self.gate.home.keep(&mut submission.guard, submission.waiter),
+            Submitted::Done => {
+                submission.guard.disarm();
+                if std::mem::take(&mut submission.is_inside) {
+                    self.gate.leave(cx.cpu);
+                }
+            }
+        }
+        submitted
+    }
+
+    #[inline]
+    fn go_on_with<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut Submission,
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
         loop {
@@ -73,9 +93,6 @@ impl<Sh: Sharing> Queue<Sh> {
             submission.stage = stage;
             // The common end costs no extra round.
             if stage == Stage::Next && submission.remainder.is_none() {
-                if std::mem::take(&mut submission.is_inside) {
-                    self.gate.leave(cx.cpu);
-                }
                 return Submitted::Done;
             }
         }

@@ -73,3 +73,10 @@ fn what_is_left_of_a_bio_in_mid_way_comes_back_in_one_piece() {
     bench.serve();
     bench.assert_empty();
 }
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "submission of waiter 5 is dropped")]
+fn a_submission_that_is_dropped_while_it_sleeps_is_reported() {
+    full("noop").parked.retain(|&task, _| task != 5);
+}

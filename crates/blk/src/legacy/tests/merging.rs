@@ -85,7 +85,7 @@ fn requests_of_different_priority_merge_and_the_smaller_value_holds() {
         bench.submit_as(1, prio(PriorityClass::Idle, "W116"));
         bench.queue.set_stopped(false);
         bench.run();
-        let rq = bench.driver.in_flight.pop_front().unwrap();
+        let rq = bench.driver.in_flight.front().unwrap();
         assert_eq!((rq.sectors, rq.ioprio), (24, IoPriority::new(PriorityClass::RealTime, 3)), "{scheduler}");
     }
 }

@@ -158,3 +158,32 @@ fn what_has_not_entered_comes_back_and_what_has_gone_does_not() {
     bench.assert_freeze_ends("one is at the driver");
     assert_eq!(bench.ended, [(16, Status::Ok)]);
 }
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "submission of waiter 1 is dropped")]
+fn a_submission_that_is_dropped_while_it_waits_inside_is_reported() {
+    let mut bench = Bench::with(&depth(1), "none");
+    bench.occupy(1);
+    bench.submit_as(1, read(100));
+    bench.parked.clear();
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "submission of waiter 1 is dropped")]
+fn a_submission_that_is_dropped_while_it_waits_at_the_gate_is_reported() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.call(|queue, cx, _| queue.freeze(cx));
+    bench.submit_as(1, read(100));
+    bench.parked.clear();
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "request 0 is dropped")]
+fn a_request_that_a_driver_drops_is_reported() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.occupy(1);
+    bench.driver.in_flight.clear();
+}
