@@ -4,7 +4,7 @@
 //! exists (shares by ionice and weights); limits act before any scheduler.
 
 use hoistway_blk::{DeadlineGeneration, Kernel, kernel_of_front};
-use hoistway_workload::{Process, Workload};
+use hoistway_load::{Load, Process};
 
 /// Options of a job that ask a scheduler for something.
 struct Ask {
@@ -30,7 +30,9 @@ enum Effect {
 const ASKS: [Ask; 4] = [
     Ask {
         options: "prioclass, nice, prio or cmdprio",
-        is_asked: |process| process.io_priority.is_some() || process.nice != 0 || process.plan.has_priorities(),
+        is_asked: |process| {
+            process.standing.io_priority.is_some() || process.standing.nice != 0 || process.plan.has_priorities()
+        },
         effect: |scheduler, kernel| match scheduler {
             "bfq" | "cfq" => Effect::Full,
             "mq-deadline" if kernel.generation().deadline > DeadlineGeneration::A => {
@@ -42,7 +44,7 @@ const ASKS: [Ask; 4] = [
     },
     Ask {
         options: "cgroup_weight",
-        is_asked: |process| process.cgroup_weight.is_some(),
+        is_asked: |process| process.standing.cgroup_weight.is_some(),
         effect: |scheduler, _| match scheduler {
             "bfq" | "cfq" => Effect::Full,
             _ => Effect::No(""),
@@ -51,7 +53,7 @@ const ASKS: [Ask; 4] = [
     Ask {
         // Without a weight, groups share alike where there are shares at all.
         options: "cgroup",
-        is_asked: |process| process.cgroup.is_some() && process.cgroup_weight.is_none(),
+        is_asked: |process| process.standing.cgroup.is_some() && process.standing.cgroup_weight.is_none(),
         effect: |scheduler, _| match scheduler {
             "bfq" | "cfq" => Effect::Full,
             _ => Effect::No("only --io-max acts on groups there"),
@@ -60,17 +62,17 @@ const ASKS: [Ask; 4] = [
     Ask {
         // The process holds itself back before any scheduler sees its I/O.
         options: "rate or rate_iops",
-        is_asked: |process| process.rate.is_some(),
+        is_asked: |process| process.pace.rate.is_some(),
         effect: |_, _| Effect::Full,
     },
 ];
 
 /// A notice for each option that some of the schedulers ignore, wholly or in part.
-pub(super) fn notices(workload: &Workload, schedulers: &[String], kernel: Kernel) -> Vec<String> {
+pub(super) fn notices(workload: &Load, schedulers: &[String], kernel: Kernel) -> Vec<String> {
     ASKS.iter().filter_map(|ask| notice(ask, workload, schedulers, kernel)).collect()
 }
 
-fn notice(ask: &Ask, workload: &Workload, schedulers: &[String], kernel: Kernel) -> Option<String> {
+fn notice(ask: &Ask, workload: &Load, schedulers: &[String], kernel: Kernel) -> Option<String> {
     let mut jobs: Vec<&str> = Vec::new();
     for process in workload.processes.iter().filter(|process| (ask.is_asked)(process)) {
         if !jobs.contains(&process.name.as_str()) {
@@ -104,14 +106,14 @@ fn notice(ask: &Ask, workload: &Workload, schedulers: &[String], kernel: Kernel)
 #[cfg(test)]
 mod tests {
     use hoistway_blk::ALL_SCHEDULERS;
-    use hoistway_workload::Environment;
+    use hoistway_fio::{Environment, JobFile};
 
     use super::*;
     use crate::texts::Texts;
 
     fn told(options: &str, kernel: Kernel) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
-        let workload = Workload::parse(&text, "a.fio", &Environment::empty()).unwrap();
+        let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
         notices(&workload, &ALL_SCHEDULERS.map(str::to_owned), kernel)
     }
 

@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 use hoistway_blk::{CgroupPriority, Kernel, is_legacy};
-use hoistway_workload::Workload;
+use hoistway_load::Load;
 
 /// The first kernel of the table that has the file, which came with 5.14.
 const SINCE: Kernel = Kernel::V6_3;
 
 /// Reads the settings; the last one of a group counts, as of several writes.
-pub(super) fn parse(wanted: &[String], workload: &Workload, kernel: Kernel) -> Result<Vec<(String, CgroupPriority)>> {
+pub(super) fn parse(wanted: &[String], workload: &Load, kernel: Kernel) -> Result<Vec<(String, CgroupPriority)>> {
     let mut classes: Vec<(String, CgroupPriority)> = Vec::new();
     for text in wanted {
         let option = format!("--io-prio-class {text:?}");
@@ -25,7 +25,7 @@ pub(super) fn parse(wanted: &[String], workload: &Workload, kernel: Kernel) -> R
         let cgroup = cgroup.trim_matches('/');
         // Unlike limits, it does not act on what is below.
         let mut named: Vec<&str> =
-            workload.processes.iter().filter_map(|p| Some(p.cgroup.as_deref()?.trim_matches('/'))).collect();
+            workload.processes.iter().filter_map(|p| Some(p.standing.cgroup.as_deref()?.trim_matches('/'))).collect();
         named.sort_unstable();
         named.dedup();
         if !named.contains(&cgroup) {
