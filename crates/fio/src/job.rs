@@ -78,6 +78,13 @@ impl Job<'_> {
         }
     }
 
+    /// Tells of those of the options that are given that they have no effect, and why.
+    pub(crate) fn tell_idle(&self, options: &[&str], why: &str) {
+        for option in options.iter().filter(|option| self.is_given(option)) {
+            self.tell_unless_replay(&format!("{option} has no effect {why}."));
+        }
+    }
+
     /// Tells what holds for all jobs.
     pub(crate) fn tell_all(&self, sentence: &str) {
         self.notices.borrow_mut().add(sentence.to_owned());

@@ -160,7 +160,13 @@ fn a_global_section_concerns_only_the_jobs_after_it() {
 fn depths_and_batches_are_corrected_as_in_fio() {
     let depths = |options: &str| {
         let p = process(options);
-        (p.issue.depth, p.issue.batch, p.issue.complete_min, p.issue.complete_max, p.issue.depth_low.unwrap())
+        (
+            p.issue.depth,
+            p.issue.batch,
+            p.issue.complete_min,
+            p.issue.complete_max,
+            p.issue.depth_low.unwrap_or(p.issue.depth),
+        )
     };
     assert_eq!(depths("iodepth=16"), (1, 1, 1, 1, 1));
     assert_eq!(depths("ioengine=libaio\niodepth=16"), (16, 1, 1, 1, 16));
@@ -527,7 +533,7 @@ fn zones_are_refused_or_told_of_where_they_cannot_do_what_they_say() {
     }
     for (options, expected) in [
         ("zonesize=1m", "[a] zonesize without zonemode means zonemode=strided, as in older versions of fio."),
-        ("zoneskip=1m", "[a] zonerange and zoneskip have no effect without zonemode=strided and zonesize."),
+        ("zoneskip=1m", "[a] zoneskip has no effect without zonemode=strided and zonesize."),
         (
             "zonesize=1m\nzonemode=strided\nrw=randread\nrandom_distribution=zipf",
             "[a] zones have no effect with random_distribution, as in fio.",

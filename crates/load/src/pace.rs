@@ -20,7 +20,7 @@ pub struct Pace {
 
 /// Pauses of a process. It first waits for its outstanding I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Think {
     /// Length of a pause, without `spin`.
     pub sleep: Nanos,
@@ -36,6 +36,14 @@ pub struct Think {
     pub counting: ThinkBlocks,
 }
 
+impl Default for Think {
+    /// No pause, after each I/O.
+    fn default() -> Self {
+        let (sleep, spin, io_time) = (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
+        Think { sleep, spin, blocks: 1, io_time, is_lost_to_rate: false, counting: ThinkBlocks::Completed }
+    }
+}
+
 /// Which I/Os count towards a pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -48,7 +56,7 @@ pub enum ThinkBlocks {
 }
 
 /// A process's part in a balance: the I/Os of all processes with the same `id` are in the proportions of their weights.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     /// Which balance.

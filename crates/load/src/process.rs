@@ -260,6 +260,13 @@ pub struct LatencyTarget {
     pub goes_on: bool,
 }
 
+impl Default for LatencyTarget {
+    /// None, for all I/Os.
+    fn default() -> Self {
+        LatencyTarget { target: Nanos::ZERO, window: Nanos::ZERO, percentile: 100.0, goes_on: false }
+    }
+}
+
 /// When results are steady.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -284,6 +291,13 @@ pub struct Steadiness {
     pub limit: f64,
     /// Whether the limit is in percent.
     pub is_percent: bool,
+}
+
+impl Default for Steadiness {
+    /// fio's: I/Os per second that neither rise nor fall.
+    fn default() -> Self {
+        Steadiness { figure: SteadyFigure::Ios, is_slope: true, limit: 0.01, is_percent: true }
+    }
 }
 
 /// What is to be steady.

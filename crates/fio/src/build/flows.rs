@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hoistway_load::Schedule;
+use hoistway_load::{Flow, Process, Schedule};
 
 use crate::JobFileError;
 use crate::job::Job;
@@ -10,7 +10,7 @@ use crate::job::Job;
 /// The balances so far, by `flow_id`.
 #[derive(Default)]
 pub(super) struct Flows {
-    by_id: HashMap<i64, Members>,
+    by_id: HashMap<u32, Members>,
 }
 
 struct Members {
@@ -22,22 +22,15 @@ struct Members {
 impl Flows {
     /// A job joins its balance, if it has one. Its weight counts before it starts, as in fio (tried with 3.33): others
     /// would wait for a job that waits for them.
-    pub(super) fn join(
-        &mut self,
-        job: &Job<'_>,
-        &Schedule { phase, wait_for, .. }: &Schedule,
-    ) -> Result<(), JobFileError> {
-        let settings = &job.settings.pace;
-        if settings.flow == 0 {
-            return Ok(());
-        }
-        let members = self.by_id.entry(settings.flow_id).or_insert(Members { phase, wait_for });
+    pub(super) fn join(&mut self, job: &Job<'_>, process: &Process) -> Result<(), JobFileError> {
+        let Some(Flow { id, .. }) = process.pace.flow else { return Ok(()) };
+        let Schedule { phase, wait_for, .. } = process.schedule;
+        let members = self.by_id.entry(id).or_insert(Members { phase, wait_for });
         if (members.phase, members.wait_for) == (phase, wait_for) {
             return Ok(());
         }
         let message = format!(
-            "the job starts later than others with flow_id={}, which would stand still until then, as in fio",
-            settings.flow_id
+            "the job starts later than others with flow_id={id}, which would stand still until then, as in fio"
         );
         Err(job.error("flow", &message).hinting("give jobs that do not run together different flow_ids"))
     }

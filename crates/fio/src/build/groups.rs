@@ -29,7 +29,7 @@ impl Groups {
             self.phase += u32::from(settings.stonewall);
         }
         self.jobs += 1;
-        self.ends.push(settings.ends);
+        self.ends.push(settings.ends.unwrap_or(Ends::Group));
         self.exit_all |= settings.exit_all;
         (schedule.job, schedule.group, schedule.phase) = (self.jobs - 1, self.group, self.phase);
     }

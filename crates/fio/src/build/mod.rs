@@ -162,7 +162,7 @@ impl Builder<'_> {
         options: Arc<[(String, String)]>,
     ) -> Result<(), JobFileError> {
         let job = Job { document: self.document, index: self.index, section, settings, notices: &self.notices };
-        let mut process = Process { options, ..Process::default() };
+        let mut process = Process { options, ..settings.process.clone() };
         for subject in &SUBJECTS {
             (subject.land)(&job, &mut process)?;
         }
@@ -171,19 +171,19 @@ impl Builder<'_> {
         process.files = [0].into();
         process.plan.files = vec![PlacedFile::default(); settings.files.count() as usize].into();
         process.check().map_err(|error| job.refused(error))?;
-        let clones = settings.groups.numjobs;
-        if self.load.processes.len() as i64 + clones > PROCESSES_MAX {
+        let clones = settings.groups.numjobs.unwrap_or(1);
+        if self.load.processes.len() + clones as usize > PROCESSES_MAX {
             let message = format!("the jobs make more than {PROCESSES_MAX} processes");
             return Err(job.error("numjobs", &message).hinting("use fewer jobs or clones"));
         }
         self.groups.next(&settings.groups, &mut process.schedule);
         process.schedule.wait_for = self.groups.waited_for(&job)?;
-        self.flows.join(&job, &process.schedule)?;
+        self.flows.join(&job, &process)?;
         let is_named = !settings.files.names.is_empty() && !job.is_replay();
         let named = if is_named { Some(self.files.named(&job)?) } else { None };
-        for clone in 0..clones as u32 {
+        for clone in 0..clones {
             let number = self.load.processes.len() as u32;
-            let file_number = clone_number(clone, clones as u32);
+            let file_number = clone_number(clone, clones);
             let mut process = process.clone();
             times::land_clone(&job, clone, number, &mut process);
             priority::land_clone(&job, number, &mut process);

@@ -7,7 +7,7 @@ use hoistway_load::Amount;
 
 use crate::error::quoted;
 use crate::subjects::Settings;
-use crate::values::{self, PerDirection, Refusal, TimeUnit};
+use crate::values::{self, Refusal, TimeUnit};
 
 /// The largest number that fits 32 bits.
 pub(crate) const U32_MAX: i64 = u32::MAX as i64;
@@ -22,9 +22,9 @@ pub(crate) enum Setter {
     /// A whole number.
     Int { min: i64, max: i64, set: fn(&mut Settings, i64) },
     /// Whole numbers for reads, writes and trims.
-    IntList { min: i64, max: i64, set: fn(&mut Settings, PerDirection<Option<i64>>) },
+    IntList { min: i64, max: i64, set: fn(&mut Settings, [Option<i64>; 3]) },
     /// Bytes for reads, writes and trims.
-    BytesList { set: fn(&mut Settings, PerDirection<Option<u64>>) },
+    BytesList { set: fn(&mut Settings, [Option<u64>; 3]) },
     /// Bytes or a percentage of the file.
     Amount(fn(&mut Settings, Amount)),
     /// A time; without unit it is in `unit`.

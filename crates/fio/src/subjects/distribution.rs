@@ -48,7 +48,7 @@ fn skewed(word: &str, rest: Option<&str>) -> Result<Distribution, Refusal> {
 /// `60/10:30/20:...`, or as many for reads, writes and trims with commas between them, as fio's manual has it (the parser
 /// of fio 3.33 takes no comma here).
 fn zoned(text: &str, is_absolute: bool, base: KbBase) -> Result<Distribution, Refusal> {
-    let lists = per_direction(text, |list| zones(list, is_absolute, base))?.0;
+    let lists = per_direction(text, |list| zones(list, is_absolute, base))?;
     // A direction that is left out at the front goes everywhere.
     let everywhere = || Arc::from([Zone { access_percent: 100.0, extent: Extent::Percent(100.0) }]);
     Ok(Distribution::Zoned(lists.map(|zones| zones.unwrap_or_else(everywhere))))

@@ -13,7 +13,7 @@ use crate::values::{self, KbBase, Refusal, whole};
 /// More files than this in one process are refused.
 const FILES_OF_A_PROCESS_MAX: i64 = hoistway_load::limits::FILES as i64;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
     /// None for files of the process's own.
     pub(crate) names: Vec<String>,
@@ -21,41 +21,15 @@ pub(crate) struct Files {
     lines: u32,
     pub(crate) directories: Vec<String>,
     pub(crate) format: Option<String>,
-    nrfiles: i64,
-    /// 0 for all.
-    openfiles: i64,
-    service: FileService,
-    /// Least and most bytes of a file.
-    size: Option<(u64, u64)>,
-    pub(super) engine: Engine,
-    direct: bool,
-    invalidate: bool,
+    /// None for one.
+    nrfiles: Option<u64>,
     pub(crate) kb_base: KbBase,
-}
-
-impl Default for Files {
-    fn default() -> Self {
-        Files {
-            names: Vec::new(),
-            lines: 0,
-            directories: Vec::new(),
-            format: None,
-            nrfiles: 1,
-            openfiles: 0,
-            service: FileService::default(),
-            size: None,
-            engine: Engine::Psync,
-            direct: false,
-            invalidate: true,
-            kb_base: KbBase::default(),
-        }
-    }
 }
 
 impl Files {
     /// How many there are. As in fio, names are more than nrfiles.
     pub(crate) fn count(&self) -> u64 {
-        if self.names.is_empty() { self.nrfiles.unsigned_abs() } else { self.names.len() as u64 }
+        if self.names.is_empty() { self.nrfiles.unwrap_or(1) } else { self.names.len() as u64 }
     }
 }
 
@@ -91,14 +65,14 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "nrfiles",
         "1",
-        Setter::Int { min: 1, max: FILES_OF_A_PROCESS_MAX, set: |s, v| s.files.nrfiles = v },
+        Setter::Int { min: 1, max: FILES_OF_A_PROCESS_MAX, set: |s, v| s.files.nrfiles = Some(v.unsigned_abs()) },
         "Number of files of each clone; with filename it is the number of names",
     )
     .alias(&["nr_files"]),
     OptionSpec::new(
         "openfiles",
         "",
-        Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.files.openfiles = v },
+        Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.pattern().open_files = v.unsigned_abs() },
         "Files open at a time: the next one is opened when one is done; 0 stands for all",
     ),
     OptionSpec::new(
@@ -123,14 +97,19 @@ const ROWS: &[OptionSpec] = &[
         Setter::Form { form: "libaio | io_uring | posixaio | psync | sync | vsync | pvsync | pvsync2", set: engine },
         "How I/O is issued; the synchronous engines have a depth of 1",
     ),
-    OptionSpec::new("direct", "0", Setter::Bool(|s, on| s.files.direct = on), "Bypass the page cache (O_DIRECT)"),
+    OptionSpec::new(
+        "direct",
+        "0",
+        Setter::Bool(|s, on| s.process.caching.direct = on),
+        "Bypass the page cache (O_DIRECT)",
+    ),
     OptionSpec::new(
         "invalidate",
         "1",
-        Setter::Bool(|s, on| s.files.invalidate = on),
+        Setter::Bool(|s, on| s.process.caching.invalidate = on),
         "Drop what the page cache has of the files before the first I/O, unless direct is set",
     ),
-    OptionSpec::new("buffered", "1", Setter::Bool(|s, on| s.files.direct = !on), "The opposite of direct"),
+    OptionSpec::new("buffered", "1", Setter::Bool(|s, on| s.process.caching.direct = !on), "The opposite of direct"),
     OptionSpec::new(
         "kb_base",
         "1024",
@@ -144,35 +123,28 @@ const ROWS: &[OptionSpec] = &[
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.files;
-    process.issue.engine = s.engine;
-    process.caching.direct = s.direct;
-    process.caching.invalidate = s.invalidate;
-    let pattern = process.plan.pattern_mut();
-    pattern.volume.file_bytes = s.size;
-    pattern.open_files = s.openfiles.unsigned_abs();
-    pattern.service = s.service;
-    if !s.names.is_empty() && s.size.is_some_and(|(least, most)| least != most) {
+    let sizes = process.plan.pattern.volume.file_bytes;
+    if !s.names.is_empty() && sizes.is_some_and(|(least, most)| least != most) {
         let error = job.error("filesize", "a range of sizes, but the files have names");
         return Err(error.hinting("give one size, or leave filename out"));
     }
-    if !s.direct {
+    if !process.caching.direct {
         job.tell_all(
             "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch: see \
              docs/page-cache.md.",
         );
     }
+    let count = s.count();
     if s.lines > 1 {
-        let count = s.count();
         job.tell_unless_replay(&format!(
             "filename is given more than once: as in fio, the job uses all {count} names."
         ));
     }
-    if s.nrfiles > 1 && !s.names.is_empty() {
-        let count = s.count();
+    if s.nrfiles > Some(1) && !s.names.is_empty() {
         job.tell_unless_replay(&format!("nrfiles has no effect with filename, as in fio: there are {count} files."));
     }
-    if s.count() == 1 && job.is_given("file_service_type") {
-        job.tell_unless_replay("file_service_type has no effect on a job with one file.");
+    if count == 1 {
+        job.tell_idle(&["file_service_type"], "on a job with one file");
     }
     Ok(())
 }
@@ -225,7 +197,7 @@ fn filename_format(s: &mut Settings, text: &str) -> Result<(), Refusal> {
 }
 
 fn service_type(s: &mut Settings, text: &str) -> Result<(), Refusal> {
-    s.files.service = file_service(text)?;
+    s.pattern().service = file_service(text)?;
     Ok(())
 }
 
@@ -236,14 +208,14 @@ fn filesize(s: &mut Settings, text: &str) -> Result<(), Refusal> {
         let bytes = values::bytes(text, s.files.kb_base)?;
         (bytes, bytes)
     };
-    s.files.size = (most > 0).then_some((least, most));
+    s.volume().file_bytes = (most > 0).then_some((least, most));
     Ok(())
 }
 
 fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     match ENGINES.iter().find(|(_, name)| *name == text) {
         Some((engine, _)) => {
-            s.files.engine = *engine;
+            s.process.issue.engine = *engine;
             Ok(())
         }
         None => {

@@ -10,42 +10,20 @@ use crate::options::{OptionSpec, Setter};
 use crate::values::{Refusal, TimeUnit, delay_range};
 
 /// More processes than this are refused.
-pub(crate) const PROCESSES_MAX: i64 = hoistway_load::limits::PROCESSES as i64;
+pub(crate) const PROCESSES_MAX: usize = hoistway_load::limits::PROCESSES;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     pub(crate) name: Option<String>,
-    pub(crate) numjobs: i64,
+    /// None for one.
+    pub(crate) numjobs: Option<u32>,
     pub(crate) stonewall: bool,
     pub(crate) wait_for: Option<String>,
     pub(crate) exit_all: bool,
-    pub(crate) ends: Ends,
+    pub(crate) ends: Option<Ends>,
     pub(crate) new_group: bool,
-    group_reporting: bool,
     /// The least and the most.
     start_delay: (Nanos, Nanos),
-    runtime: Nanos,
-    time_based: bool,
-    ramp_time: Nanos,
-}
-
-impl Default for Groups {
-    fn default() -> Self {
-        Groups {
-            name: None,
-            numjobs: 1,
-            stonewall: false,
-            wait_for: None,
-            exit_all: false,
-            ends: Ends::Group,
-            new_group: false,
-            group_reporting: false,
-            start_delay: (Nanos::ZERO, Nanos::ZERO),
-            runtime: Nanos::ZERO,
-            time_based: false,
-            ramp_time: Nanos::ZERO,
-        }
-    }
 }
 
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[] };
@@ -73,7 +51,7 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "numjobs",
         "1",
-        Setter::Int { min: 1, max: PROCESSES_MAX, set: |s, v| s.groups.numjobs = v },
+        Setter::Int { min: 1, max: PROCESSES_MAX as i64, set: |s, v| s.groups.numjobs = Some(v as u32) },
         "How many processes run this job, each with its own random numbers",
     ),
     OptionSpec::new(
@@ -106,7 +84,7 @@ const ROWS: &[OptionSpec] = &[
         "group",
         Setter::Choice {
             of: &["group", "stonewall", "all"],
-            set: |s, i| s.groups.ends = [Ends::Group, Ends::Phase, Ends::All][i],
+            set: |s, i| s.groups.ends = Some([Ends::Group, Ends::Phase, Ends::All][i]),
         },
         "What exitall ends: the reporting group, all up to the next stonewall, or everything",
     ),
@@ -114,7 +92,7 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "group_reporting",
         "0",
-        Setter::Flag(|s, on| s.groups.group_reporting = on),
+        Setter::Flag(|s, on| s.process.schedule.group_reporting = on),
         "Report the jobs of a group as one",
     ),
     OptionSpec::new(
@@ -126,32 +104,32 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "runtime",
         "",
-        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.groups.runtime = v },
+        Setter::Time {
+            unit: TimeUnit::Seconds,
+            set: |s, v| s.process.schedule.runtime = (v > Nanos::ZERO).then_some(v),
+        },
         "End the job after this time, even if it has not done its size",
     )
     .alias(&["timeout"]),
     OptionSpec::new(
         "time_based",
         "0",
-        Setter::Flag(|s, on| s.groups.time_based = on),
+        Setter::Flag(|s, on| s.volume().time_based = on),
         "Go on until runtime is over, however often the size is done",
     ),
     OptionSpec::new(
         "ramp_time",
         "0",
-        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.groups.ramp_time = v },
+        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.process.schedule.ramp = v },
         "Run this long before measuring; it is added to runtime",
     ),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
-    let s = &job.settings.groups;
-    process.schedule.group_reporting = s.group_reporting;
-    process.schedule.runtime = (s.runtime > Nanos::ZERO).then_some(s.runtime);
-    process.schedule.ramp = s.ramp_time;
-    let time_based = s.time_based && s.runtime > Nanos::ZERO;
-    process.plan.pattern_mut().volume.time_based = time_based;
-    if s.time_based && !time_based {
+    let has_runtime = process.schedule.runtime.is_some();
+    let volume = &mut process.plan.pattern_mut().volume;
+    if volume.time_based && !has_runtime {
+        volume.time_based = false;
         job.tell("time_based has no effect without runtime: the job runs once.");
     }
     Ok(())

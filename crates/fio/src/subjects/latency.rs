@@ -1,29 +1,13 @@
 //! Latencies that decide how deep a job goes, and when it fails.
 
 use hoistway_blk::Nanos;
-use hoistway_load::{LatencyTarget, Process};
+use hoistway_load::Process;
 
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::job::Job;
 use crate::options::{OptionSpec, Setter};
 use crate::values::{Refusal, TimeUnit, decimal, per_direction, time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Latency {
-    target: Nanos,
-    window: Nanos,
-    percentile: f64,
-    goes_on: bool,
-    max: [Nanos; 3],
-}
-
-impl Default for Latency {
-    fn default() -> Self {
-        let (target, window, max) = (Nanos::ZERO, Nanos::ZERO, [Nanos::ZERO; 3]);
-        Latency { target, window, percentile: 100.0, goes_on: false, max }
-    }
-}
 
 pub(super) const SUBJECT: Subject = Subject {
     rows: ROWS,
@@ -65,23 +49,18 @@ const ROWS: &[OptionSpec] = &[
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
-    let Latency { target, window, percentile, goes_on, max } = job.settings.latency;
-    process.latency.max = max;
-    if target > Nanos::ZERO {
-        process.latency.target = Some(LatencyTarget { target, window, percentile, goes_on });
-        if percentile >= 100.0 {
-            // Tried with fio 3.33: a target for all I/Os is a limit, too.
-            process.latency.max = [target; 3];
-            job.tell_unless_replay(
-                "latency_target with latency_percentile=100: as in fio 3.33, the job fails at the first I/O above it.",
-            );
-        }
+    let search = job.settings.latency;
+    if search.target == Nanos::ZERO {
+        job.tell_idle(&["latency_window", "latency_percentile", "latency_run"], "without latency_target");
         return Ok(());
     }
-    for option in ["latency_window", "latency_percentile", "latency_run"] {
-        if job.is_given(option) {
-            job.tell_unless_replay(&format!("{option} has no effect without latency_target."));
-        }
+    process.latency.target = Some(search);
+    if search.percentile >= 100.0 {
+        // Tried with fio 3.33: a target for all I/Os is a limit, too.
+        process.latency.max = [search.target; 3];
+        job.tell_unless_replay(
+            "latency_target with latency_percentile=100: as in fio 3.33, the job fails at the first I/O above it.",
+        );
     }
     Ok(())
 }
@@ -97,6 +76,6 @@ fn percentile(s: &mut Settings, text: &str) -> Result<(), Refusal> {
 
 fn max_latency(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     let limits = per_direction(text, |text| time(text, TimeUnit::Microseconds))?;
-    s.latency.max = limits.map(|limit| limit.unwrap_or(Nanos::ZERO)).0;
+    s.process.latency.max = limits.map(|limit| limit.unwrap_or(Nanos::ZERO));
     Ok(())
 }

@@ -21,7 +21,7 @@ mod zones;
 pub(crate) use groups::PROCESSES_MAX;
 pub(crate) use replay::ReplaySettings;
 
-use hoistway_load::Process;
+use hoistway_load::{Caching, LatencyTarget, Pattern, Process, Volume};
 
 use crate::JobFileError;
 use crate::job::Job;
@@ -57,21 +57,52 @@ pub(crate) const SUBJECTS: [Subject; 15] = [
 ];
 
 /// The options of one job as typed values. Defaults are fio's.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    /// Options that mean the same whatever the others say are set here at once; the others wait until all are known.
+    pub(crate) process: Process,
     pub(crate) groups: groups::Groups,
     pub(crate) files: files::Files,
-    pub(crate) depth: depth::Depth,
-    pub(crate) volume: volume::Volume,
-    pub(crate) pattern: pattern::Pattern,
-    pub(crate) zones: zones::Zones,
-    pub(crate) verify: verify::Verify,
-    pub(crate) pace: pace::Pace,
-    pub(crate) latency: latency::Latency,
-    pub(crate) steady: steady::Steady,
-    pub(crate) priority: priority::Priority,
+    depth: depth::Depth,
+    pattern: pattern::Pattern,
+    zones: zones::Zones,
+    verify: verify::Verify,
+    pace: pace::Pace,
+    latency: LatencyTarget,
+    steady: steady::Steady,
+    priority: priority::Priority,
     pub(crate) replay: ReplaySettings,
-    pub(crate) logs: hoistway_load::LogSettings,
     /// For each option of the table: 1 + the index of the line that gave it last; 0 if none did.
     pub(crate) given: Vec<u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let caching = Caching { direct: false, ..Caching::default() };
+        Settings {
+            process: Process { caching, ..Process::default() },
+            groups: Default::default(),
+            files: Default::default(),
+            depth: Default::default(),
+            pattern: Default::default(),
+            zones: Default::default(),
+            verify: Default::default(),
+            pace: Default::default(),
+            latency: Default::default(),
+            steady: Default::default(),
+            priority: Default::default(),
+            replay: Default::default(),
+            given: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    fn pattern(&mut self) -> &mut Pattern {
+        self.process.plan.pattern_mut()
+    }
+
+    fn volume(&mut self) -> &mut Volume {
+        &mut self.pattern().volume
+    }
 }

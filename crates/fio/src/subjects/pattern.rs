@@ -1,8 +1,6 @@
 //! Directions, block sizes and offsets.
 
-use hoistway_load::{
-    Direction, Distribution, Offsets, Process, Random, RandomGenerator, Sequencer, Share as Sized, Sizes,
-};
+use hoistway_load::{Direction, Offsets, Process, Random, RandomGenerator, Sequencer, Share as Sized, Sizes};
 
 use super::distribution;
 use super::{Settings, Subject};
@@ -10,31 +8,22 @@ use crate::JobFileError;
 use crate::error::quoted;
 use crate::job::Job;
 use crate::options::{OptionSpec, Setter, U32_MAX};
-use crate::values::{self, PerDirection, Refusal, merge, per_direction};
+use crate::values::{self, Refusal, merge, per_direction};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pattern {
-    direction: Direction,
+    /// What `random` says holds.
     is_random: bool,
+    random: Random,
     /// `rw=...:N`
     has_modifier: bool,
-    /// Random: I/Os from one new position to the next.
-    every: u32,
-    /// Sequential: bytes to skip after each I/O, backwards if negative.
+    /// Bytes to skip after each sequential I/O, backwards if negative.
     skip: i64,
-    sequencer: Sequencer,
-    read_percent: u8,
-    bs: PerDirection<u64>,
-    bs_range: PerDirection<Option<(u64, u64)>>,
-    bs_split: PerDirection<Vec<Share>>,
+    bs: [Option<u64>; 3],
+    bs_range: [Option<(u64, u64)>; 3],
+    bs_split: [Vec<Share>; 3],
     bs_unaligned: bool,
-    block_align: PerDirection<Option<u64>>,
-    percent_random: PerDirection<u8>,
-    no_random_map: bool,
-    generator: RandomGenerator,
-    distribution: Distribution,
     seed: Option<i64>,
-    repeats: bool,
 }
 
 /// One entry of `bssplit`.
@@ -43,31 +32,6 @@ struct Share {
     bytes: u64,
     /// `None` takes an even part of what the others leave.
     percent: Option<u8>,
-}
-
-impl Default for Pattern {
-    fn default() -> Self {
-        Pattern {
-            direction: Direction::Read,
-            is_random: false,
-            has_modifier: false,
-            every: 1,
-            skip: 0,
-            sequencer: Sequencer::Sequential,
-            read_percent: 50,
-            bs: PerDirection([4096; 3]),
-            bs_range: PerDirection([None; 3]),
-            bs_split: PerDirection(Default::default()),
-            bs_unaligned: false,
-            block_align: PerDirection([None; 3]),
-            percent_random: PerDirection([100; 3]),
-            no_random_map: false,
-            generator: RandomGenerator::Tausworthe,
-            distribution: Distribution::Uniform,
-            seed: None,
-            repeats: true,
-        }
-    }
 }
 
 pub(super) const SUBJECT: Subject = Subject {
@@ -98,23 +62,29 @@ const ROWS: &[OptionSpec] = &[
         "sequential",
         Setter::Choice {
             of: &["sequential", "identical"],
-            set: |s, i| s.pattern.sequencer = [Sequencer::Sequential, Sequencer::Identical][i & 1],
+            set: |s, i| s.pattern.random.sequencer = [Sequencer::Sequential, Sequencer::Identical][i & 1],
         },
         "What follows a random offset with rw=rand...:N",
     ),
     OptionSpec::new(
         "rwmixread",
         "50",
-        Setter::Int { min: 0, max: 100, set: |s, v| s.pattern.read_percent = v as u8 },
+        Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = v as u8 },
         "Percentage of reads in a mix; the later of rwmixread and rwmixwrite counts",
     ),
     OptionSpec::new(
         "rwmixwrite",
         "50",
-        Setter::Int { min: 0, max: 100, set: |s, v| s.pattern.read_percent = 100 - v as u8 },
+        Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = 100 - v as u8 },
         "Percentage of writes in a mix",
     ),
-    OptionSpec::new("bs", "4k", Setter::BytesList { set: bs }, "Size of the I/Os").alias(&["blocksize"]),
+    OptionSpec::new(
+        "bs",
+        "4k",
+        Setter::BytesList { set: |s, v| merge(&mut s.pattern.bs, v.map(|v| v.map(Some))) },
+        "Size of the I/Os",
+    )
+    .alias(&["blocksize"]),
     OptionSpec::new(
         "bsrange",
         "",
@@ -138,7 +108,7 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "ba",
         "",
-        Setter::BytesList { set: |s, v| merge(&mut s.pattern.block_align, v.map(|v| v.map(Some))) },
+        Setter::BytesList { set: |s, v| merge(&mut s.pattern.random.align_bytes, v.map(|v| v.map(Some))) },
         "Alignment of random offsets instead of the lowest block size; switches the random map off",
     )
     .alias(&["blockalign"]),
@@ -148,14 +118,14 @@ const ROWS: &[OptionSpec] = &[
         Setter::IntList {
             min: 0,
             max: 100,
-            set: |s, v| merge(&mut s.pattern.percent_random, v.map(|v| v.map(|v| v as u8))),
+            set: |s, v| merge(&mut s.pattern.random.percent, v.map(|v| v.map(|v| v as u8))),
         },
         "Percentage of random I/Os in a random job; the others continue the last",
     ),
     OptionSpec::new(
         "norandommap",
         "0",
-        Setter::Flag(|s, on| s.pattern.no_random_map = on),
+        Setter::Flag(|s, on| s.pattern.random.map = !on),
         "Draw each random offset anew instead of visiting each block once in a pass",
     ),
     OptionSpec::new(
@@ -164,7 +134,7 @@ const ROWS: &[OptionSpec] = &[
         Setter::Choice {
             of: &["tausworthe", "lfsr", "tausworthe64"],
             set: |s, i| {
-                s.pattern.generator = if i == 1 { RandomGenerator::Lfsr } else { RandomGenerator::Tausworthe };
+                s.pattern.random.generator = if i == 1 { RandomGenerator::Lfsr } else { RandomGenerator::Tausworthe };
             },
         },
         "Where random offsets come from; fio's numbers are not repeated, their distribution is",
@@ -174,7 +144,7 @@ const ROWS: &[OptionSpec] = &[
         "random",
         Setter::Form {
             form: distribution::FORM,
-            set: |s, v| distribution::parse(v, s.files.kb_base).map(|d| s.pattern.distribution = d),
+            set: |s, v| distribution::parse(v, s.files.kb_base).map(|d| s.pattern.random.distribution = d),
         },
         "How random offsets are distributed over the region",
     ),
@@ -187,13 +157,13 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "randrepeat",
         "1",
-        Setter::Bool(|s, on| s.pattern.repeats = on),
+        Setter::Bool(|s, on| s.pattern.random.repeats = on),
         "Repeat the same order in each pass; 0 gives each pass another",
     ),
     OptionSpec::new(
         "allrandrepeat",
         "0",
-        Setter::Bool(|s, on| s.pattern.repeats = on),
+        Setter::Bool(|s, on| s.pattern.random.repeats = on),
         "As randrepeat, which covers all random numbers here",
     ),
 ];
@@ -201,25 +171,35 @@ const ROWS: &[OptionSpec] = &[
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.pattern;
     let pattern = process.plan.pattern_mut();
-    pattern.direction = s.direction;
-    pattern.read_percent = s.read_percent;
     pattern.sizes = [sizes(s, 0), sizes(s, 1), sizes(s, 2)];
-    pattern.seed = s.seed.filter(|_| !s.repeats);
-    pattern.offsets = if s.is_random {
-        Offsets::Random(Random {
-            align_bytes: s.block_align.0,
-            percent: s.percent_random.0,
-            every: s.every,
-            sequencer: s.sequencer,
-            map: !s.no_random_map,
-            generator: s.generator,
-            distribution: s.distribution.clone(),
-            repeats: s.repeats,
-        })
-    } else {
-        Offsets::Sequential { skip_bytes: s.skip }
-    };
-    tell(job, s, pattern);
+    pattern.seed = s.seed.filter(|_| !s.random.repeats);
+    pattern.offsets =
+        if s.is_random { Offsets::Random(s.random.clone()) } else { Offsets::Sequential { skip_bytes: s.skip } };
+    if s.random.repeats {
+        job.tell_idle(&["randseed"], "without randrepeat=0, as in fio");
+    }
+    let lanes = pattern.direction.lanes();
+    let ranged = lanes.iter().any(|&lane| s.bs_range[lane].is_some());
+    match strongest_size(job.settings) {
+        "bssplit" if job.is_given("bs") || ranged => {
+            job.tell_unless_replay("bssplit is stronger than bs and bsrange, as in fio.");
+        }
+        "bsrange" if job.is_given("bs") => job.tell_unless_replay("bsrange is stronger than bs, as in fio."),
+        _ => {}
+    }
+    let varied = lanes.iter().any(|&lane| !matches!(pattern.sizes[lane], Sizes::Fixed(_)));
+    if s.is_random && s.random.has_map() && varied && s.random.generator != RandomGenerator::Lfsr {
+        job.tell_unless_replay(
+            "with several block sizes the random map covers the starts of blocks: blocks may overlap, \
+             where fio would cut them.",
+        );
+    }
+    if !s.is_random && ["percentage_random", "random_distribution", "norandommap"].iter().any(|o| job.is_given(o)) {
+        job.tell_unless_replay("options for random offsets have no effect on a sequential job.");
+    }
+    if !s.has_modifier {
+        job.tell_idle(&["rw_sequencer"], "without rw=...:N");
+    }
     Ok(())
 }
 
@@ -227,13 +207,13 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 /// refused.
 fn sizes(s: &Pattern, lane: usize) -> Sizes {
     let short = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    let shares = &s.bs_split.0[lane];
+    let shares = &s.bs_split[lane];
     if shares.is_empty() {
-        return match s.bs_range.0[lane] {
+        return match s.bs_range[lane] {
             Some((min, max)) if min < max => {
                 Sizes::Range { min: short(min), max: short(max), step: if s.bs_unaligned { 512 } else { short(min) } }
             }
-            range => Sizes::Fixed(short(range.map_or(s.bs.0[lane], |(min, _)| min))),
+            range => Sizes::Fixed(short(range.map_or(s.bs[lane].unwrap_or(4096), |(min, _)| min))),
         };
     }
     let given: u32 = shares.iter().filter_map(|share| share.percent).map(u32::from).sum();
@@ -250,8 +230,8 @@ fn sizes(s: &Pattern, lane: usize) -> Sizes {
 
 /// The option that the sizes come from.
 fn strongest_size(s: &Settings) -> &'static str {
-    let (split, range) = (&s.pattern.bs_split.0, &s.pattern.bs_range.0);
-    let lanes = s.pattern.direction.lanes();
+    let (split, range) = (&s.pattern.bs_split, &s.pattern.bs_range);
+    let lanes = s.process.plan.pattern.direction.lanes();
     if lanes.iter().any(|&lane| !split[lane].is_empty()) {
         "bssplit"
     } else if lanes.iter().any(|&lane| range[lane].is_some()) {
@@ -259,46 +239,6 @@ fn strongest_size(s: &Settings) -> &'static str {
     } else {
         "bs"
     }
-}
-
-/// Tells of options that have no effect.
-fn tell(job: &Job<'_>, s: &Pattern, pattern: &hoistway_load::Pattern) {
-    if s.seed.is_some() && s.repeats {
-        job.tell_unless_replay("randseed has no effect without randrepeat=0, as in fio.");
-    }
-    let lanes = s.direction.lanes();
-    let ranged = lanes.iter().any(|&lane| s.bs_range.0[lane].is_some());
-    match strongest_size(job.settings) {
-        "bssplit" if job.is_given("bs") || ranged => {
-            job.tell_unless_replay("bssplit is stronger than bs and bsrange, as in fio.");
-        }
-        "bsrange" if job.is_given("bs") => job.tell_unless_replay("bsrange is stronger than bs, as in fio."),
-        _ => {}
-    }
-    let varied = lanes.iter().any(|&lane| !matches!(pattern.sizes[lane], Sizes::Fixed(_)));
-    match &pattern.offsets {
-        Offsets::Random(random) if random.has_map() && varied && random.generator != RandomGenerator::Lfsr => {
-            job.tell_unless_replay(
-                "with several block sizes the random map covers the starts of blocks: blocks may overlap, \
-                 where fio would cut them.",
-            );
-        }
-        Offsets::Sequential { .. }
-            if ["percentage_random", "random_distribution", "norandommap"]
-                .iter()
-                .any(|option| job.is_given(option)) =>
-        {
-            job.tell_unless_replay("options for random offsets have no effect on a sequential job.");
-        }
-        _ => {}
-    }
-    if !s.has_modifier && job.is_given("rw_sequencer") {
-        job.tell_unless_replay("rw_sequencer has no effect without rw=...:N.");
-    }
-}
-
-fn bs(s: &mut Settings, given: PerDirection<Option<u64>>) {
-    merge(&mut s.pattern.bs, given);
 }
 
 fn bs_range(s: &mut Settings, text: &str) -> Result<(), Refusal> {
@@ -311,11 +251,7 @@ fn bs_range(s: &mut Settings, text: &str) -> Result<(), Refusal> {
 fn bs_split(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     let base = s.files.kb_base;
     let given = per_direction(text, |v| v.split(':').map(|entry| share(entry, base)).collect::<Result<Vec<_>, _>>())?;
-    for (old, new) in s.pattern.bs_split.0.iter_mut().zip(given.0) {
-        if let Some(new) = new {
-            *old = new;
-        }
-    }
+    merge(&mut s.pattern.bs_split, given);
     Ok(())
 }
 
@@ -349,9 +285,9 @@ fn rw(s: &mut Settings, text: &str) -> Result<(), Refusal> {
                 .hinting("expected read, write, trim, rw, trimwrite, or one of them after rand"));
         }
     };
-    s.pattern.direction = direction;
+    s.pattern().direction = direction;
     s.pattern.is_random = random;
-    (s.pattern.every, s.pattern.skip) = match modifier {
+    (s.pattern.random.every, s.pattern.skip) = match modifier {
         None => (1, 0),
         Some(n) if random => (values::whole(n, 1, U32_MAX)? as u32, 0),
         Some(skip) => (1, skip_bytes(skip, s.files.kb_base)?),

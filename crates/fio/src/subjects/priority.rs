@@ -1,7 +1,5 @@
 //! Priorities, cgroups and CPUs.
 
-use std::sync::Arc;
-
 use hoistway_blk::{IoPriority, PriorityClass};
 use hoistway_load::limits::SHARES as SHARES_MAX;
 use hoistway_load::{Engine, PriorityRule, Process};
@@ -12,24 +10,21 @@ use crate::JobFileError;
 use crate::error::quoted;
 use crate::job::Job;
 use crate::options::{OptionSpec, Setter};
-use crate::values::{KbBase, PerDirection, Refusal, bytes, merge, per_direction, whole};
+use crate::values::{KbBase, Refusal, bytes, merge, per_direction, whole};
 
 /// CPUs are numbered below this.
 const CPUS_MAX: i64 = 65_535;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Priority {
     class: Option<u8>,
     level: Option<u8>,
     /// Of single I/Os: `cmdprio...`, for reads, writes and trims; trims have none.
-    command_percent: PerDirection<u8>,
-    command_class: PerDirection<u8>,
-    command_level: PerDirection<u8>,
-    command_split: PerDirection<Vec<PrioShare>>,
-    nice: i8,
-    cgroup: Option<String>,
-    cgroup_weight: Option<u32>,
-    cpus: Option<Arc<[u32]>>,
+    command_percent: [u8; 3],
+    /// None for real time.
+    command_class: [Option<u8>; 3],
+    command_level: [u8; 3],
+    command_split: [Vec<PrioShare>; 3],
     cpus_split: bool,
 }
 
@@ -40,24 +35,6 @@ struct PrioShare {
     percent: u8,
     /// Class and level of its own.
     prio: Option<(u8, u8)>,
-}
-
-impl Default for Priority {
-    fn default() -> Self {
-        Priority {
-            class: None,
-            level: None,
-            command_percent: PerDirection([0; 3]),
-            command_class: PerDirection([1; 3]),
-            command_level: PerDirection([0; 3]),
-            command_split: PerDirection(Default::default()),
-            nice: 0,
-            cgroup: None,
-            cgroup_weight: None,
-            cpus: None,
-            cpus_split: false,
-        }
-    }
 }
 
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[] };
@@ -91,7 +68,7 @@ const ROWS: &[OptionSpec] = &[
         Setter::IntList {
             min: 1,
             max: 3,
-            set: |s, v| merge(&mut s.priority.command_class, v.map(|v| v.map(|v| v as u8))),
+            set: |s, v| merge(&mut s.priority.command_class, v.map(|v| v.map(|v| Some(v as u8)))),
         },
         "Class of that priority: 1 real time, 2 best-effort, 3 idle",
     ),
@@ -117,7 +94,7 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "nice",
         "0",
-        Setter::Int { min: -20, max: 19, set: |s, v| s.priority.nice = v as i8 },
+        Setter::Int { min: -20, max: 19, set: |s, v| s.process.standing.nice = v as i8 },
         "Nice level of the process; without an I/O priority it decides the best-effort level",
     ),
     OptionSpec::new(
@@ -126,7 +103,7 @@ const ROWS: &[OptionSpec] = &[
         Setter::Text {
             form: "a name",
             set: |s, v| {
-                s.priority.cgroup = Some(v.to_owned());
+                s.process.standing.cgroup = Some(v.to_owned());
                 Ok(())
             },
         },
@@ -135,7 +112,7 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "cgroup_weight",
         "",
-        Setter::Int { min: 10, max: 1000, set: |s, v| s.priority.cgroup_weight = Some(v as u32) },
+        Setter::Int { min: 10, max: 1000, set: |s, v| s.process.standing.cgroup_weight = Some(v as u32) },
         "I/O weight of that cgroup for bfq and cfq (fio itself takes 100 to 1000)",
     ),
     OptionSpec::new(
@@ -160,25 +137,18 @@ const ROWS: &[OptionSpec] = &[
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.priority;
-    let standing = &mut process.standing;
     // As in fio, a level without class is best-effort, a class without level has level 0.
-    standing.io_priority = match (s.class, s.level) {
+    process.standing.io_priority = match (s.class, s.level) {
         (None, None) => None,
         (class, level) => Some(priority(class.unwrap_or(2), level.unwrap_or(0))),
     };
-    standing.nice = s.nice;
-    standing.cgroup.clone_from(&s.cgroup);
-    standing.cgroup_weight = s.cgroup_weight;
-    standing.cpus.clone_from(&s.cpus);
     let rules = of_single_ios(job, s)?;
-    if rules.is_empty() && (job.is_given("cmdprio") || job.is_given("cmdprio_class")) {
-        job.tell_unless_replay(
-            "cmdprio and cmdprio_class have no effect without cmdprio_percentage or cmdprio_bssplit.",
-        );
+    if rules.is_empty() {
+        job.tell_idle(&["cmdprio", "cmdprio_class"], "without cmdprio_percentage or cmdprio_bssplit");
     }
     process.plan.pattern_mut().priorities = rules.into();
-    if s.cgroup_weight.is_some() && s.cgroup.is_none() {
-        job.tell_unless_replay("cgroup_weight has no effect without cgroup.");
+    if process.standing.cgroup.is_none() {
+        job.tell_idle(&["cgroup_weight"], "without cgroup");
     }
     Ok(())
 }
@@ -186,16 +156,15 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 /// What is a clone's own: as in fio, CPUs that are split go round over all processes of the run. `number` is its place among
 /// them.
 pub(crate) fn land_clone(job: &Job<'_>, number: u32, process: &mut Process) {
-    let s = &job.settings.priority;
-    if let (Some(cpus), true) = (&s.cpus, s.cpus_split) {
+    if let (Some(cpus), true) = (&job.settings.process.standing.cpus, job.settings.priority.cpus_split) {
         process.standing.cpus = cpus.get(number as usize % cpus.len().max(1)).map(|&own| [own].into());
     }
 }
 
 /// The priorities of single I/Os.
 fn of_single_ios(job: &Job<'_>, s: &Priority) -> Result<Vec<PriorityRule>, JobFileError> {
-    let is_split = s.command_split.0.iter().any(|split| !split.is_empty());
-    let has_percent = s.command_percent.0 != [0; 3];
+    let is_split = s.command_split.iter().any(|split| !split.is_empty());
+    let has_percent = s.command_percent != [0; 3];
     if !is_split && !has_percent {
         return Ok(Vec::new());
     }
@@ -204,16 +173,16 @@ fn of_single_ios(job: &Job<'_>, s: &Priority) -> Result<Vec<PriorityRule>, JobFi
         let error = job.error(option, "cmdprio_bssplit and cmdprio_percentage exclude each other");
         return Err(error.hinting("use one of them"));
     }
-    let engine = job.settings.files.engine;
+    let engine = job.settings.process.issue.engine;
     if !matches!(engine, Engine::Libaio | Engine::IoUring) {
         let message = format!("ioengine={} cannot give single I/Os a priority", name_of(engine));
         return Err(job.error(option, &message).hinting("use libaio or io_uring, or prio for the whole job"));
     }
     let mut rules = Vec::new();
     for lane in 0..2 {
-        let common = (s.command_class.0[lane], s.command_level.0[lane]);
-        let all = [PrioShare { bytes: 0, percent: s.command_percent.0[lane], prio: None }];
-        for share in all.iter().chain(&s.command_split.0[lane]).filter(|share| share.percent > 0) {
+        let common = (s.command_class[lane].unwrap_or(1), s.command_level[lane]);
+        let all = [PrioShare { bytes: 0, percent: s.command_percent[lane], prio: None }];
+        for share in all.iter().chain(&s.command_split[lane]).filter(|share| share.percent > 0) {
             let (class, level) = share.prio.unwrap_or(common);
             rules.push(PriorityRule {
                 lane,
@@ -238,12 +207,7 @@ fn priority(class: u8, level: u8) -> IoPriority {
 fn prio_split(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     let base = s.files.kb_base;
     let given = per_direction(text, |v| prio_shares(v, base))?;
-    let PerDirection(splits) = &mut s.priority.command_split;
-    for (old, new) in splits.iter_mut().zip(given.0) {
-        if let Some(new) = new {
-            *old = new;
-        }
-    }
+    merge(&mut s.priority.command_split, given);
     Ok(())
 }
 
@@ -283,7 +247,7 @@ fn prio_share(entry: &str, base: KbBase) -> Result<PrioShare, Refusal> {
 }
 
 fn cpu_mask(s: &mut Settings, mask: i64) {
-    s.priority.cpus = Some((0..63).filter(|cpu| mask >> cpu & 1 == 1).collect());
+    s.process.standing.cpus = Some((0..63).filter(|cpu| mask >> cpu & 1 == 1).collect());
 }
 
 fn cpus(s: &mut Settings, text: &str) -> Result<(), Refusal> {
@@ -306,6 +270,6 @@ fn cpus(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     }
     cpus.sort_unstable();
     cpus.dedup();
-    s.priority.cpus = Some(cpus.into());
+    s.process.standing.cpus = Some(cpus.into());
     Ok(())
 }

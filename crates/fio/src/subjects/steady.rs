@@ -9,19 +9,12 @@ use crate::job::Job;
 use crate::options::{OptionSpec, Setter};
 use crate::values::{Refusal, TimeUnit, decimal};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Steady {
     steadiness: Steadiness,
     /// Zero for never.
     duration: Nanos,
     ramp: Nanos,
-}
-
-impl Default for Steady {
-    fn default() -> Self {
-        let steadiness = Steadiness { figure: SteadyFigure::Ios, is_slope: true, limit: 0.01, is_percent: true };
-        Steady { steadiness, duration: Nanos::ZERO, ramp: Nanos::ZERO }
-    }
 }
 
 pub(super) const SUBJECT: Subject =
@@ -60,8 +53,8 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     if duration > Nanos::ZERO {
         let seconds = u32::try_from(duration.0 / 1_000_000_000).unwrap_or(u32::MAX);
         process.steady_state = Some(SteadyState { steadiness, seconds, ramp });
-    } else if job.is_given("steadystate") || job.is_given("steadystate_ramp_time") {
-        job.tell_unless_replay("steadystate has no effect without steadystate_duration.");
+    } else {
+        job.tell_idle(&["steadystate", "steadystate_ramp_time"], "without steadystate_duration");
     }
     Ok(())
 }

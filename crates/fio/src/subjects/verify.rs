@@ -7,19 +7,14 @@ use crate::JobFileError;
 use crate::job::Job;
 use crate::options::{OptionSpec, Setter, U32_MAX};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Verify {
     is_on: bool,
-    do_verify: bool,
+    /// `do_verify=0`
+    is_left_out: bool,
     /// Writes; 0 for a whole pass.
     backlog: i64,
     batch: i64,
-}
-
-impl Default for Verify {
-    fn default() -> Self {
-        Verify { is_on: false, do_verify: true, backlog: 0, batch: 0 }
-    }
 }
 
 pub(super) const SUBJECT: Subject =
@@ -35,7 +30,7 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "do_verify",
         "1",
-        Setter::Bool(|s, on| s.verify.do_verify = on),
+        Setter::Bool(|s, on| s.verify.is_left_out = !on),
         "Whether a job with verify that writes reads it again",
     ),
     OptionSpec::new(
@@ -55,7 +50,7 @@ const ROWS: &[OptionSpec] = &[
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.verify;
     let pattern = process.plan.pattern_mut();
-    if !s.is_on || !s.do_verify || matches!(pattern.direction, Direction::Read | Direction::Trim) {
+    if !s.is_on || s.is_left_out || matches!(pattern.direction, Direction::Read | Direction::Trim) {
         return Ok(());
     }
     if s.backlog > 0 && s.batch != 0 && s.batch != s.backlog {

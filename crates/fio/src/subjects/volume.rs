@@ -7,23 +7,6 @@ use crate::JobFileError;
 use crate::job::Job;
 use crate::options::{OptionSpec, Setter, U32_MAX};
 
-#[derive(Clone, Debug)]
-pub(crate) struct Volume {
-    size: Option<Amount>,
-    io_size: Option<Amount>,
-    offset: Amount,
-    offset_increment: Amount,
-    number_ios: i64,
-    loops: i64,
-}
-
-impl Default for Volume {
-    fn default() -> Self {
-        let (offset, offset_increment) = (Amount::ZERO, Amount::ZERO);
-        Volume { size: None, io_size: None, offset, offset_increment, number_ios: 0, loops: 1 }
-    }
-}
-
 pub(super) const SUBJECT: Subject = Subject {
     rows: ROWS,
     land,
@@ -40,48 +23,40 @@ const ROWS: &[OptionSpec] = &[
     OptionSpec::new(
         "size",
         "100%",
-        Setter::Amount(|s, v| s.volume.size = (v != Amount::Bytes(0)).then_some(v)),
+        Setter::Amount(|s, v| s.volume().size = (v != Amount::Bytes(0)).then_some(v)),
         "Size of the region that is used, and bytes to do if io_size is not given",
     ),
     OptionSpec::new(
         "io_size",
         "",
-        Setter::Amount(|s, v| s.volume.io_size = (v != Amount::Bytes(0)).then_some(v)),
+        Setter::Amount(|s, v| s.volume().io_size = (v != Amount::Bytes(0)).then_some(v)),
         "Bytes to do; more than size wraps around",
     )
     .alias(&["io_limit"]),
-    OptionSpec::new("offset", "0", Setter::Amount(|s, v| s.volume.offset = v), "Where the region starts")
+    OptionSpec::new("offset", "0", Setter::Amount(|s, v| s.volume().offset = v), "Where the region starts")
         .alias(&["fileoffset"]),
     OptionSpec::new(
         "offset_increment",
         "0",
-        Setter::Amount(|s, v| s.volume.offset_increment = v),
+        Setter::Amount(|s, v| s.volume().offset_increment = v),
         "Added to offset once for the last clone of a job, twice for the one before it and so on, never for the first",
     ),
     OptionSpec::new(
         "number_ios",
         "",
-        Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.volume.number_ios = v },
+        Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.volume().number_ios = v.unsigned_abs() },
         "End the job after so many I/Os, if its size does not end it first",
     ),
     OptionSpec::new(
         "loops",
         "1",
-        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.volume.loops = v },
+        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.volume().loops = v.unsigned_abs() },
         "How often the size is done",
     ),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
-    let s = &job.settings.volume;
-    let volume = &mut process.plan.pattern_mut().volume;
-    volume.size = s.size;
-    volume.io_size = s.io_size;
-    volume.offset = s.offset;
-    volume.offset_increment = s.offset_increment;
-    volume.number_ios = s.number_ios.unsigned_abs();
-    volume.loops = s.loops.unsigned_abs();
-    if volume.time_based {
+    if process.plan.pattern.volume.time_based {
         for option in ["number_ios", "io_size", "loops"].into_iter().filter(|option| job.is_given(option)) {
             job.tell(&format!("{option} has no effect with time_based, as in fio."));
         }

@@ -76,9 +76,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
             return Err(error.hinting("use zonemode=strided, or leave zonesize out"));
         }
         (_, 0) => {
-            if job.is_given("zonerange") || job.is_given("zoneskip") {
-                job.tell_unless_replay("zonerange and zoneskip have no effect without zonemode=strided and zonesize.");
-            }
+            job.tell_idle(&["zonerange", "zoneskip"], "without zonemode=strided and zonesize");
             return Ok(());
         }
         _ => {}

@@ -2,20 +2,12 @@
 
 use super::Refusal;
 
-/// One value each for reads, writes and trims.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct PerDirection<T>(pub(crate) [T; 3]);
-
-impl<T> PerDirection<T> {
-    pub(crate) fn map<U>(self, f: impl FnMut(T) -> U) -> PerDirection<U> {
-        PerDirection(self.0.map(f))
-    }
-}
-
 /// Puts the values that are given in place of the old ones.
-pub(crate) fn merge<T: Copy>(into: &mut PerDirection<T>, given: PerDirection<Option<T>>) {
-    for (old, new) in into.0.iter_mut().zip(given.0) {
-        *old = new.unwrap_or(*old);
+pub(crate) fn merge<T>(into: &mut [T; 3], given: [Option<T>; 3]) {
+    for (old, new) in into.iter_mut().zip(given) {
+        if let Some(new) = new {
+            *old = new;
+        }
     }
 }
 
@@ -24,7 +16,7 @@ pub(crate) fn merge<T: Copy>(into: &mut PerDirection<T>, given: PerDirection<Opt
 pub(crate) fn per_direction<T: Clone>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, Refusal>,
-) -> Result<PerDirection<Option<T>>, Refusal> {
+) -> Result<[Option<T>; 3], Refusal> {
     let mut values = [const { None }; 3];
     let mut last: Option<T> = None;
     let mut given = 0;
@@ -46,7 +38,7 @@ pub(crate) fn per_direction<T: Clone>(
     for value in values.iter_mut().skip(given) {
         *value = last.clone();
     }
-    Ok(PerDirection(values))
+    Ok(values)
 }
 
 #[cfg(test)]
@@ -55,7 +47,7 @@ mod tests {
     use crate::values::whole;
 
     fn list(text: &str) -> Result<[Option<i64>; 3], Refusal> {
-        per_direction(text, |t| whole(t, 0, 100)).map(|list| list.0)
+        per_direction(text, |t| whole(t, 0, 100))
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod number;
 mod time;
 
 pub(crate) use bytes::{KbBase, amount, bytes, has_reversed_unit, range_bytes};
-pub(crate) use list::{PerDirection, merge, per_direction};
+pub(crate) use list::{merge, per_direction};
 pub(crate) use number::{decimal, whole};
 pub(crate) use time::{TimeUnit, delay_range, time};
 
