@@ -193,8 +193,7 @@ impl Bench {
     /// Changes the scheduler of a queue that nobody uses.
     fn around_nothing(queue: &mut Queue<Local>, scheduler: &str) {
         let (mut driver, mut probe, mut caller) = (Script::default(), Letters::default(), Caller::new());
-        let mut cx: Cx<'_, (Script, Letters)> =
-            caller.cx(Now::default(), CpuId(0), &mut driver, &mut probe, &NoMeter);
+        let mut cx: Cx<'_, (Script, Letters)> = caller.cx(Now::default(), CpuId(0), &mut driver, &mut probe, &NoMeter);
         queue.freeze(&mut cx);
         queue.switch_scheduler(scheduler, cx.effects).expect("a scheduler");
         queue.unfreeze(&mut cx);

@@ -72,9 +72,9 @@ pub(super) fn try_out(writes: &[Write], config: &QueueConfig, schedulers: &[Stri
 /// Writes to a queue that is not in use.
 fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
-    let (mut caller, mut probe) = (Caller::new(), NoProbe);
+    let (mut caller, mut idle, mut probe) = (Caller::new(), Idle, NoProbe);
     // An empty queue changes at once.
-    let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut Idle, &mut probe, &NoMeter);
+    let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut idle, &mut probe, &NoMeter);
     front.begin_change(&mut cx, file, text).map(|_| ())
 }
 
