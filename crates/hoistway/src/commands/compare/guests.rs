@@ -1,7 +1,7 @@
 //! `--guest-schedulers`, `--virtual-disk` and `--guest-weight`: a load in virtual machines.
 
 use anyhow::{Result, bail};
-use hoistway_blk::Kernel;
+use hoistway_blk::{Kernel, Registry};
 use hoistway_device::Preset;
 use hoistway_results::document::GuestsSummary;
 use hoistway_sim::{Guests, QueueSettings, VirtualDisk};

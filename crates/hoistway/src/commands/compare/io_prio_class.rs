@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use hoistway_blk::{CgroupPriority, Kernel, Layer, Priorities, Row};
+use hoistway_sim::QueueSettings;
 use hoistway_workload::Workload;
 
 /// The first kernel of the table that has the file, which came with 5.14.
