@@ -4,7 +4,8 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, IoMax, Local, News, Now, Throttle};
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, Local, News, Now};
+use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
 use hoistway_load::Load;
 
 use crate::disk::Disk;
@@ -113,7 +114,7 @@ impl Cgroups {
         if limits.is_empty() {
             return None;
         }
-        let mut throttle = Throttle::new(hoistway_blk::THROTTLE_SLICE);
+        let mut throttle = Throttle::new(THROTTLE_SLICE);
         for (id, group) in self.iter() {
             throttle.add_group(id, group.parent);
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hoistway_blk::{CpuId, Event, IoMax, Kernel, Nanos, Now, Op, Probe, Waiter};
+use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Op, Probe, Waiter};
+use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::{Direction, ProcessResult};

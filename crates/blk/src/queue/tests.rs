@@ -104,12 +104,6 @@ impl Driver for Script {
         if self.keeps_expired { Expired::Handled } else { Expired::GoesOn }
     }
 
-    /// What is asked for has just ended.
-    fn poll(&mut self, _: Now, hctx: HctxId) -> Option<(Rq, Status)> {
-        let at = self.in_flight.iter().position(|rq| rq.hctx == hctx)?;
-        self.in_flight.remove(at).map(|rq| (rq, Status::Ok))
-    }
-
     fn commit(&mut self, hctx: HctxId) {
         self.commits.push(hctx);
     }

@@ -1,7 +1,7 @@
 //! `--io-max "CGROUP rbps=N wiops=N ..."`: limits of the cgroups that a job file names.
 
 use anyhow::{Result, bail};
-use hoistway_blk::IoMax;
+use hoistway_cgroup::IoMax;
 use hoistway_load::Load;
 
 /// Reads the limits.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::bio::Direction;
+use hoistway_blk::Direction;
 
 /// `P`, its children `A` and `B`, and a child of `A`.
 const GROUPS: [CgroupId; 4] = [P, A, B, CgroupId(4)];

@@ -6,9 +6,7 @@
 //! Rules: `cgroup-io.md` 8, `block-layer.md` 26.4.
 
 use super::limits::Rate;
-use crate::bio::{Bio, Op};
-use crate::ids::SECTOR_BYTES;
-use crate::time::{Instant, Nanos};
+use hoistway_blk::{Bio, Instant, Nanos, Op, SECTOR_BYTES};
 
 /// Length of a measuring slice (`HZ / 10`).
 pub const THROTTLE_SLICE: Nanos = Nanos::from_millis(100);

@@ -3,9 +3,7 @@
 mod bounds;
 
 use super::*;
-use crate::bio::{Bio, BioFlags, Op};
-use crate::ids::{CgroupId, Sector};
-use crate::time::{Instant, Nanos};
+use hoistway_blk::{Bio, BioFlags, CgroupId, Instant, Nanos, Op, Sector};
 
 const P: CgroupId = CgroupId(1);
 const A: CgroupId = CgroupId(2);

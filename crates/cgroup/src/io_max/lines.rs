@@ -1,8 +1,7 @@
 //! Where kept bios wait: in arrival order for each child that sent them up, and in turns between the children.
 
 use super::meter::Cost;
-use crate::bio::{Bio, Direction};
-use crate::id_list::{IdList, Links};
+use hoistway_blk::{Bio, Direction, IdList, Links};
 
 /// A bio that waits, with what it costs at the levels that it has not passed.
 #[derive(Clone, Debug)]

@@ -1,10 +1,7 @@
 //! I/O statistics of cgroups, as `io.stat` shows them (`block-layer.md` 26.1): bytes and operations of each group's bios,
-//! counted when they are submitted. A probe, as [`DiskStats`](crate::DiskStats) is.
+//! counted when they are submitted. A probe, as [`DiskStats`](hoistway_blk::DiskStats) is.
 
-use crate::bio::Op;
-use crate::ids::{CgroupId, CpuId, SECTOR_BYTES};
-use crate::probe::{Event, Probe};
-use crate::time::Now;
+use hoistway_blk::{CgroupId, CpuId, Event, Now, Op, Probe, SECTOR_BYTES};
 
 /// What one cgroup has submitted to one device, its children not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -3,9 +3,7 @@
 use super::limits::IoMax;
 use super::lines::{Kept, Line, Lines, Source};
 use super::meter::{Cost, Meter};
-use crate::bio::{Bio, BioFlags, Direction};
-use crate::ids::CgroupId;
-use crate::time::{Instant, Nanos};
+use hoistway_blk::{Bio, BioFlags, CgroupId, Direction, Instant, Nanos};
 
 /// Most bios that one round moves.
 pub const THROTTLE_ROUND: usize = 32;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::bio::Direction;
+use hoistway_blk::Direction;
 
 /// The limits of a group on one device; `None` is `max`, no limit.
 ///
