@@ -4,24 +4,12 @@
 use std::fmt;
 
 use hoistway_blk::{IoPriority, Op, Sector};
-use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Event, Insert, Io, RqMerge, RqNumber};
 
 use crate::score::{Mismatch, Score};
 
 /// How many requests of the inside a mismatch lists.
 const INSIDE_SHOWN: usize = 8;
-
-/// The length of a request that grows. What joins a request that the recording leaves open may be too long for it, so
-/// there is an end.
-pub(crate) fn longer(sectors: u32, by: u32) -> u32 {
-    sectors.saturating_add(by).min(SECTORS_MAX)
-}
-
-/// Physical segments of a bio: a 4 KiB page is one.
-pub(crate) fn segments(sectors: u32) -> u16 {
-    u16::try_from(sectors.div_ceil(8)).unwrap_or(u16::MAX).max(1)
-}
 
 /// A request inside the scheduler as the baselines see it.
 #[derive(Clone, Copy, Debug)]
