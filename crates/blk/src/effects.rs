@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::bio::{Bio, Status};
 use crate::elevator::{ElevatorCx, Wishes};
-use crate::ids::{CpuId, HctxId, QueueId, Waiter};
+use crate::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
 use crate::queue::HctxRun;
 use crate::request::Rq;
 use crate::time::{Instant, Nanos, Now};
@@ -52,6 +52,14 @@ pub enum Effect {
     CancelTimer,
     /// Call [`Queue::scan_timeouts`](crate::Queue::scan_timeouts) at this moment; replaces an earlier one.
     SetTimeout(Instant),
+    /// A request has been at the device for too long: call [`Queue::timed_out`](crate::Queue::timed_out) on the CPU that
+    /// started it, with that CPU's driver.
+    TimedOut {
+        /// The CPU.
+        cpu: CpuId,
+        /// The request.
+        id: RqId,
+    },
     /// Call [`Queue::window_ended`](crate::Queue::window_ended) at this moment. There is one at a time, and none is
     /// taken back.
     SetWindow(Instant),

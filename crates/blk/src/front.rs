@@ -8,7 +8,7 @@ use crate::bio::{Bio, Status};
 use crate::effects::Effects;
 use crate::elevator::{PolicyCx, Scheduler};
 use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId, IoContextId, Waiter};
+use crate::ids::{CpuId, HctxId, IoContextId, RqId, Waiter};
 use crate::kernel::{Generation, Kernel};
 use crate::legacy::{LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, legacy_kernel};
 use crate::plug::Plug;
@@ -292,6 +292,14 @@ impl<Sh: Sharing> Front<Sh> {
         match self {
             Front::Mq(queue) => queue.scan_timeouts(cx),
             Front::Legacy(queue) => queue.scan_timeouts(cx),
+        }
+    }
+
+    /// A request that this CPU has started was found to be overdue; see [`Queue::timed_out`].
+    pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        match self {
+            Front::Mq(queue) => queue.timed_out(cx, id),
+            Front::Legacy(queue) => queue.timed_out(cx, id),
         }
     }
 

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Bio, BioFlags, CpuId, Cx, DeadlineGeneration, Depth, Driver, Effect, Effects, ElevatorCx, HctxId, Hz, Instant,
-    IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, NoMeter,
-    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized,
+    Answer, Bio, BioFlags, CpuId, Cx, DeadlineGeneration, Depth, Driver, Effect, Effects, ElevatorCx, HctxId, Hz,
+    Instant, IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, Nanos, NoMerges,
+    NoMeter, NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, RequestPool, Rq, RqId, Sector, Serialized,
     ShallowRule, Sharing, Site, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -61,6 +61,9 @@ impl Word for CheckedWord {
     }
     fn swap(&self, value: u64) -> u64 {
         self.0.swap(value, Ordering::SeqCst)
+    }
+    fn compare_exchange(&self, current: u64, value: u64) -> bool {
+        self.0.compare_exchange(current, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }
 
@@ -255,9 +258,9 @@ struct Null {
 }
 
 impl Driver for Null {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::{
-    Bio, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, LEGACY_SCHEDULERS, Nanos,
-    NoMeter, NoProbe, Now, Op, Plug, QueueConfig, Rejected, Rq, Sector, Status, Submitted, Threads, Waiter,
+    Answer, Bio, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, LEGACY_SCHEDULERS,
+    Nanos, NoMeter, NoProbe, Now, Op, Plug, QueueConfig, Rq, Sector, Status, Submitted, Threads, Waiter,
 };
 
 /// A hung test ends after this long.
@@ -23,9 +23,9 @@ struct Null {
 }
 
 impl Driver for Null {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, Local, NoMeter,
-    NoProbe, Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Waiter, kernel_of_front,
+    Answer, Bio, BioFlags, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, Local,
+    NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Waiter, kernel_of_front,
 };
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
@@ -19,9 +19,9 @@ impl Driver for Shelf {
         self.requests.len() < self.limit
     }
 
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.requests.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 

@@ -366,6 +366,7 @@ impl World {
                 Effect::SetTimer(at) => self.timer = Some(at),
                 Effect::CancelTimer => self.timer = None,
                 Effect::SetTimeout(at) => self.scan = Some(at),
+                Effect::TimedOut { cpu, id } => self.call(cpu, |front, cx| front.timed_out(cx, id)),
                 Effect::SetWindow(at) => {
                     assert!(self.window.is_none(), "there is one window at a time");
                     self.window = Some(at);

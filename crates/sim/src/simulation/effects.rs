@@ -96,6 +96,7 @@ impl<P: Probe> Simulation<'_, P> {
                     let setting = self.disks[disk as usize].set_timeout();
                     self.events.push(at, Event::of(Kind::Timeout, disk).with_setting(setting));
                 }
+                Effect::TimedOut { cpu, id } => self.with_front(disk, cpu, |front, cx| front.timed_out(cx, id)),
                 Effect::SetWindow(at) => self.events.push(at, Event::of(Kind::Window, disk)),
                 // Disks join the tags that they share in their order.
                 Effect::RunOther { queue, hctx } => self.set_run(queue.0, hctx, Nanos::ZERO),

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use hoistway_blk::{
-    ALL_SCHEDULERS, AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, NoMeter, NoProbe, Now,
-    QueueConfig, Refusal, Rejected, Rq, WRITABLE_ATTRIBUTES, kernel_of_front,
+    ALL_SCHEDULERS, Answer, AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, NoMeter, NoProbe, Now,
+    QueueConfig, Refusal, Rq, WRITABLE_ATTRIBUTES, kernel_of_front,
 };
 use hoistway_sim::Write;
 
@@ -87,7 +87,7 @@ fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), Attri
 struct Idle;
 
 impl Driver for Idle {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
-        Err(Rejected { rq, why: Refusal::Busy })
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
+        Answer::Refused(rq, Refusal::Busy)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::*;
 use crate::bio::Status;
-use crate::driver::{Driver, Rejected};
+use crate::driver::{Answer, Driver};
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
 use crate::env::Cx;
@@ -33,9 +33,9 @@ impl Device {
 struct NullDriver<'a>(&'a Device);
 
 impl Driver for NullDriver<'_> {
-    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Answer {
         self.0.with(|started| started.push(rq));
-        Ok(())
+        Answer::Queued
     }
 }
 
@@ -111,7 +111,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
                 Effect::KickRequeue => self.call(|queue, cx| queue.kick_requeue(cx)),
                 Effect::SetTimer(at) => self.timer = Some(at),
                 Effect::CancelTimer => self.timer = None,
-                Effect::SetTimeout(_) | Effect::SetWindow(_) => {}
+                Effect::SetTimeout(_) | Effect::TimedOut { .. } | Effect::SetWindow(_) => {}
             }
         }
     }
