@@ -34,6 +34,7 @@ mod driver;
 mod effects;
 mod elevator;
 mod env;
+mod flights;
 mod flush_queue;
 mod front;
 mod hardware_queue;
@@ -71,7 +72,7 @@ pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
 pub use disk_stats::{DiskStats, IoCounts};
-pub use driver::{Driver, Expired, Refusal, Rejected};
+pub use driver::{Answer, Driver, Expired, Refusal};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
     BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx,

@@ -110,11 +110,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
+        let refused = self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect();
+        // Each queue goes before those who still hold something of it: tasks, and the disks that lie on it.
+        while self.disks.pop().is_some() {}
         let result = RunResult {
             processes: self.tasks.into_iter().map(|task| task.into_result(now, &self.steady)).collect(),
             simulated: Nanos(now.0),
             ios: self.ios,
-            refused: self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect(),
+            refused,
             page_cache: self.page_cache.map(|cache| cache.into_summary()),
             partial,
         };
