@@ -10,7 +10,7 @@ mod lines;
 use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::{
-    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Hz, Instant, IoContextId, Now, RqId, Scheduler, Sector,
+    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Hz, Instant, IoContextId, News, Now, RqId, Scheduler, Sector,
 };
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
@@ -206,8 +206,9 @@ impl<'a> Replay<'a> {
         replay.bench.now.tick = replay.phase.at(0);
         // What differs from the default was written after the scheduler was made.
         for (name, value) in &header.tunables {
-            let differs = |tunable: &hoistway_blk::Tunable| tunable.default != i128::from(*value);
-            if replay.bench.policy.tunables().iter().find(|tunable| tunable.name == name).is_some_and(differs) {
+            let tunables = replay.bench.policy.tunables();
+            let written = tunables.iter().find(|(tunable, _)| tunable.name == name);
+            if written.is_some_and(|(tunable, _)| tunable.default != i128::from(*value)) {
                 replay.bench.set_tunable(name, &value.to_string());
             }
         }
@@ -217,7 +218,7 @@ impl<'a> Replay<'a> {
     fn step(&mut self, step: &Step<'_>) {
         self.bench.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
         match step.what {
-            What::Exit(pid) => self.bench.call(|policy, cx| policy.io_context_exited(cx, IoContextId(pid))),
+            What::Exit(pid) => self.bench.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid)))),
             What::Event(event) => self.event(event, false),
             What::InDoubt(event) => self.event(event, true),
         }

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use hoistway_blk::{
     Bio, Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName, CgroupId, HctxId, Instant, IoContextId, IoPriority, Nanos,
-    Now, RqId, Scheduler, Sector,
+    News, Now, RqId, Scheduler, Sector,
 };
 use hoistway_trace::iosched::{
     Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, QueueName, RqMerge, RqNumber,
@@ -85,9 +85,9 @@ impl<'a> Replay<'a> {
             let id = CgroupId(index as u32);
             let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
             replay.bench.call(|policy, cx| {
-                policy.cgroup_added(cx, id, cgroup.parent.unwrap_or_default());
+                policy.told(cx, News::CgroupAdded { cgroup: id, parent: cgroup.parent.unwrap_or_default() });
                 if let Some(weight) = weight {
-                    policy.weight_changed(cx, id, weight);
+                    policy.told(cx, News::Weight { cgroup: id, weight });
                 }
             });
         }
@@ -119,7 +119,7 @@ impl<'a> Replay<'a> {
             EventKind::Exit => {
                 self.until(self.moment(index, t + AFTER_EXIT, |_| true));
                 let io_context = self.pids.context(event.pid.unwrap_or(0));
-                self.bench.call(|policy, cx| policy.io_context_exited(cx, io_context));
+                self.bench.call(|policy, cx| policy.told(cx, News::IoContextExited(io_context)));
             }
             EventKind::Mark(Mark::Tunable { name, value }) => {
                 self.until(t);

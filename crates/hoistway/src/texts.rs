@@ -1,9 +1,7 @@
 //! What is said of each scheduler, tunable and file: one file for each scheduler in `texts/`. Defaults, ranges and units
 //! are not in there: they come from the policies themselves, see [`crate::facts`].
 
-use std::str::FromStr as _;
-
-use hoistway_blk::Kernel;
+use hoistway_blk::{Kernel, all_schedulers};
 use serde::Deserialize;
 
 const SCHEDULERS: [&str; 7] = [
@@ -29,9 +27,6 @@ pub(crate) struct SchedulerText {
     pub(crate) front: String,
     /// The Linux releases that have it.
     pub(crate) linux: String,
-    /// The first and the last release that has it; without a last one, all from the first on.
-    pub(crate) first: String,
-    pub(crate) last: Option<String>,
     /// A sentence each.
     pub(crate) promises: String,
     pub(crate) costs: String,
@@ -127,9 +122,7 @@ impl Texts {
 impl SchedulerText {
     /// Whether this kernel has it.
     pub(crate) fn exists_in(&self, kernel: Kernel) -> bool {
-        let known = |name: &str| Kernel::from_str(name).expect("a test reads all texts");
-        let last = self.last.as_deref().map(known);
-        kernel >= known(&self.first).first_of_series() && last.is_none_or(|last| kernel <= last)
+        all_schedulers().find(&self.name).is_some_and(|row| row.exists_in(kernel))
     }
 
     /// The named kernels that have it, oldest first.

@@ -2,22 +2,22 @@
 //!
 //! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on), `allocate` (a
 //! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
-//! restart), `requeue`; beside it `flush`, the sequence of what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
+//! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
+//! durable, `timeout`, who looks for completions that do not come, `freeze`, the gate
 //! in front, `wbt`, who has to wait behind it, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
-//! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
-//! `step` touches at most one lock and never blocks. What must wait is parked and comes back through an
-//! [`Effect`](crate::Effect). Real time runs the steps back to back; virtual time may charge CPU time and grant
-//! virtual locks between them.
+//! Nothing blocks: what must wait is parked, which makes a state machine of `Submission`, and comes back through an
+//! [`Effect`](crate::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
 
 mod affinity;
 mod allocate;
 mod attributes;
+mod block_queue;
+mod cancel;
 mod complete;
 mod flush;
 mod freeze;
 mod insert;
-mod poll;
 mod reconfigure;
 mod requeue;
 mod run;
@@ -33,7 +33,6 @@ mod tests;
 
 pub use affinity::{Affinity, CompletionPlace};
 pub use reconfigure::ChangeError;
-pub(crate) use run::HctxRun;
 pub use submission::Submission;
 pub use submit::Submitted;
 pub use unplug::PlugFlush;
@@ -44,7 +43,8 @@ use crate::bio::Bio;
 use crate::cpu_map::{CpuMap, QueueType};
 use crate::default_scheduler::default_scheduler;
 use crate::effects::Effects;
-use crate::elevator::{Elevator, PolicyCx, Scheduler};
+use crate::elevator::{Elevator, News};
+use crate::env::{Cx, Env};
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, QueueId, RqId};
@@ -53,8 +53,7 @@ use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::meter::NoMeter;
 use crate::request::{RequestPool, Rq};
-use crate::schedulers::ASYNC_PERCENT;
-use crate::schedulers::{Bfq, BfqConfig, Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
+use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Surroundings, scaled};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::{TagLayout, TagSet, TagUser, Tags};
 use crate::time::Now;
@@ -99,6 +98,8 @@ pub struct QueueConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Most hardware queues.
@@ -110,8 +111,8 @@ pub const NR_REQUESTS_MAX: u32 = 2048;
 /// Fewest: smaller values are raised to it.
 pub const NR_REQUESTS_MIN: u32 = 4;
 
-/// The multi-queue schedulers that a queue can be made with, "none" first.
-pub const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+/// The multi-queue schedulers of Linux, "none" first.
+pub const SCHEDULERS: [&str; 4] = [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name];
 
 /// Why a queue cannot be made as asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -127,13 +128,14 @@ impl std::error::Error for ConfigError {}
 
 /// The queue of one device.
 pub struct Queue<Sh: Sharing> {
+    /// The home of all requests: it goes first when the queue is torn down.
+    pool: RequestPool<Sh>,
     /// How it was made; its limits are those of the device.
     config: QueueConfig,
     gate: Gate<Sh>,
     generation: Generation,
     rules: MergeRules,
     elevator: Elevator<Sh>,
-    pool: RequestPool<Sh>,
     /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
     nr_requests: u32,
     /// What `queue/async_depth` shows: the scheduler tags that all but sync reads may use.
@@ -158,12 +160,6 @@ pub struct Queue<Sh: Sharing> {
     wbt: Wbt<Sh>,
 }
 
-/// An `async_depth` after its queue's number of requests has changed.
-fn scaled(async_depth: u32, nr_requests: u32, before: u32) -> u32 {
-    let scaled = u64::from(async_depth) * u64::from(nr_requests) / u64::from(before.max(1));
-    u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
-}
-
 impl QueueConfig {
     /// One CPU, one hardware queue of 32 tags, and everything else as it is by default.
     #[must_use]
@@ -180,6 +176,7 @@ impl QueueConfig {
             nr_requests: None,
             nomerges: NoMerges::All,
             limits: Limits::default(),
+            schedulers: Registry::multi_queue(),
         }
     }
 
@@ -210,7 +207,7 @@ impl QueueConfig {
     /// `queue/async_depth` with a scheduler that sets it to so many percent of its tags, or without one. It is set as the
     /// scheduler is attached; a number of requests that is wanted is written after that, and keeps the ratio.
     fn async_depth(&self, percent: u32, is_none: bool) -> u32 {
-        let attached = if is_none { self.queue_depth } else { 2 * self.queue_depth.min(128) };
+        let attached = if is_none { self.queue_depth } else { self.default_nr_requests() };
         let depth = attached * percent / 100;
         self.nr_requests.map_or(depth, |nr| scaled(depth, nr.max(NR_REQUESTS_MIN), attached))
     }
@@ -224,7 +221,12 @@ impl QueueConfig {
     /// Scheduler tags of each hardware queue with a scheduler (`block-layer.md` 11.1).
     #[must_use]
     pub fn scheduler_depth(&self) -> u32 {
-        self.nr_requests.map_or(2 * self.queue_depth.min(128), |nr| nr.max(NR_REQUESTS_MIN))
+        self.nr_requests.map_or_else(|| self.default_nr_requests(), |nr| nr.max(NR_REQUESTS_MIN))
+    }
+
+    /// The same if nobody has said how many.
+    fn default_nr_requests(&self) -> u32 {
+        2 * self.queue_depth.min(128)
     }
 
     /// The hardware queues and their CPUs.
@@ -255,7 +257,7 @@ impl QueueConfig {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
@@ -286,37 +288,23 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The scheduler of this name for a queue of this kind, whose `async_depth` it finds.
     fn make_elevator(config: &QueueConfig, scheduler: &str, async_depth: u32) -> Result<Elevator<Sh>, ConfigError> {
-        let depth = config.scheduler_depth();
-        let capacity = depth * config.scheduler_maps();
-        Ok(match scheduler {
-            "none" => Elevator::None,
-            "mq-deadline" => {
-                let policy = MqDeadlineConfig::new(&config.kernel.generation(), depth);
-                Elevator::mq_deadline(MqDeadline::new(policy, capacity), capacity)
-            }
-            "kyber" => {
-                let mut policy = KyberConfig::new(&config.kernel.generation(), depth, config.queue_depth);
-                policy.async_depth = policy.async_depth.map(|_| config.async_depth(ASYNC_PERCENT, false));
-                Elevator::kyber(Kyber::new(policy, &config.cpu_map(), capacity))
-            }
-            "bfq" => {
-                let mut policy = BfqConfig::new(&config.kernel.generation(), depth, config.limits.rotational);
-                policy.actuators.clone_from(&config.limits.actuators);
-                if policy.async_depth.is_some() && config.nr_requests.is_none() {
-                    // It reckons its limits before it sets its default, and again only when something is written.
-                    policy.async_depth = Some(async_depth);
-                } else {
-                    policy.async_depth = policy.async_depth.map(|_| config.async_depth(ASYNC_PERCENT, false));
-                }
-                Elevator::bfq(Bfq::new(policy, capacity), capacity)
-            }
-            unknown => {
-                return Err(ConfigError(format!(
-                    "unknown scheduler \"{unknown}\" (expected one of {})",
-                    SCHEDULERS.join(", ")
-                )));
-            }
-        })
+        let mut known = config.schedulers.of(Layer::MultiQueue);
+        let row = known.clone().find(|row| row.name == scheduler).ok_or_else(|| {
+            let names: Vec<&str> = known.by_ref().map(|row| row.name).collect();
+            ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {})", names.join(", ")))
+        })?;
+        let nr_requests = config.scheduler_depth();
+        let queue = Surroundings {
+            generation: &config.kernel.generation(),
+            limits: &config.limits,
+            nr_requests,
+            default_nr_requests: config.default_nr_requests(),
+            async_depth,
+            queue_depth: config.queue_depth,
+            capacity: nr_requests * config.scheduler_maps(),
+            now: Now::default(),
+        };
+        Ok(Elevator::new(row, &queue, &config.cpu_map()))
     }
 
     /// Makes a queue with an elevator that was made for [`QueueConfig::scheduler_depth`] requests for each hardware
@@ -364,7 +352,7 @@ impl<Sh: Sharing> Queue<Sh> {
             gate: Gate::new(config.cpus),
             generation,
             rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
-            pool: RequestPool::new(of_space * spaces),
+            pool: RequestPool::of_queue(of_space * spaces),
             nr_requests,
             async_depth: Sh::Word::new(u64::from(config.async_depth(elevator.async_percent(), elevator.is_none()))),
             slots_per_hctx: if spaces == 1 { 0 } else { of_space },
@@ -466,21 +454,18 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer = self.elevator.set_tunable(&NoMeter, &mut effects.elevator(now, CpuId(0)), name, text);
-        effects.take_wishes();
-        answer
+        effects.call(now, |cx| self.elevator.set_tunable(&NoMeter, cx, name, text))
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), what);
-        effects.take_wishes();
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        effects.call(now, |cx| self.elevator.tell(&NoMeter, cx, news));
     }
 
     /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.elevator.timer(&NoMeter, &mut effects.elevator(now, CpuId(0)));
-        effects.take_wishes();
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.elevator.timer(cx.meter, &mut cx.elevator());
+        cx.take_wishes();
     }
 
     /// Stops or allows all dispatching; insertion and completion go on. After allowing it again the caller runs all
