@@ -27,7 +27,7 @@ fn without_arguments_it_compares_every_scheduler_and_says_on_which_device() {
         assert!(rows.count() >= 3, "{scheduler} lacks rows (a job that writes, and one that reads too):\n{table}");
     }
     let first = table.lines().next().unwrap();
-    assert!(first.contains("on intel-s3520-1600gb, Linux 6.18"), "{first}");
+    assert!(first.contains("on intel-s3520-1600gb, Linux 7.2"), "{first}");
     assert!(table.contains("No --device was given: intel-s3520-1600gb was taken"), "{table}");
     assert!(!table.contains('\x1b'), "escape codes without a terminal");
 }
