@@ -1,52 +1,36 @@
-//! Text that users hand in: in files, or on standard input.
+//! What users hand in: files, standard input and the environment.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use hoistway_lab::{Field, Surroundings};
 
-/// Largest text that is read. What is meant to be endless (`/dev/zero`) ends here.
+/// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The text of the file at `path`, or of standard input if it is `-`. `expected` names, for errors, what it should be.
-pub(crate) fn text(path: &Path, expected: &str) -> Result<String> {
-    let name = path.display();
-    let bytes = if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
-    let bytes = bytes.with_context(|| format!("{name}: cannot be read (expected {expected})"))?;
-    if bytes.len() as u64 > BYTES_MAX {
-        bail!("{name}: longer than 64 MiB (expected {expected})");
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-        anyhow!("{name}:{line}: not text (expected {expected})")
-    })
-}
+/// The surroundings of whoever types a command.
+pub(crate) struct CommandLine;
 
-/// The text of the TOML file that a name on the command line means; `None` if it is the name of something built in.
-pub(crate) fn toml_named(name: &str, expected: &str) -> Result<Option<String>> {
-    let path = Path::new(name);
-    let is_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
-    is_file.then(|| text(path, expected)).transpose()
-}
-
-/// The text of a file that a job file includes. The parser says where, and of which file.
-pub(crate) fn included(path: &Path) -> io::Result<String> {
-    let bytes = File::open(path).and_then(limited)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other("longer than 64 MiB (expected options of a fio job file)"));
+impl Surroundings for CommandLine {
+    /// The content of a file, or of standard input if it is `-`.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let bytes =
+            if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
+        let bytes = bytes?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(io::Error::other("longer than 64 MiB"));
+        }
+        Ok(bytes)
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::other("not text (expected options of a fio job file)"))
-}
 
-/// The content of a log that a job file replays.
-pub(crate) fn log(path: &Path) -> io::Result<Vec<u8>> {
-    let bytes = File::open(path).and_then(limited)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other("longer than 64 MiB"));
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
     }
-    Ok(bytes)
+
+    fn name(&self, field: Field) -> String {
+        option(field).to_owned()
+    }
 }
 
 /// One byte more than may be, to see that there are too many.
@@ -54,4 +38,35 @@ fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The option that a field of a comparison comes from.
+fn option(field: Field) -> &'static str {
+    match field {
+        Field::Load => "JOB",
+        Field::Devices => "--device",
+        Field::Kernels => "--kernel",
+        Field::Hosts => "--host",
+        Field::Cpus => "--cpus",
+        Field::MemoryBytes => "--memory",
+        Field::Schedulers => "--schedulers",
+        Field::Elevator => "--elevator",
+        Field::GuestSchedulers => "--guest-schedulers",
+        Field::VirtualDisk => "--virtual-disk",
+        Field::GuestWeights => "--guest-weight",
+        Field::Tunables => "--set",
+        Field::QueueFiles => "--queue",
+        Field::HwQueues => "--hw-queues",
+        Field::ReadQueues => "--read-queues",
+        Field::PollQueues => "--poll-queues",
+        Field::SharedTags => "--shared-tags",
+        Field::Writes => "--at",
+        Field::IoMax => "--io-max",
+        Field::IoPrioClass => "--io-prio-class",
+        Field::RuntimeNs => "--runtime",
+        Field::RampNs => "--ramp",
+        Field::Repeats => "--repeat",
+        Field::Baseline => "--baseline",
+        Field::Logs => "--fio-logs",
+    }
 }

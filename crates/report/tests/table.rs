@@ -135,7 +135,7 @@ fn processes_that_failed_are_named_under_the_table_and_make_the_conclusion_uncer
         assert!(table.contains(&format!("{remark} IOPS and bandwidth: ")), "{table}");
         Some(remark)
     };
-    let doubts = |document: &ResultsDocument| conclusion(document, None, &[])[1].clone();
+    let doubts = |document: &ResultsDocument| conclusion(document)[1].clone();
     assert_eq!(say(&document), None);
     assert!(!doubts(&document).contains("failed"));
 

@@ -1,0 +1,168 @@
+//! What a job's options mean for which scheduler: options that do nothing with a scheduler are told.
+//!
+//! One table. What it says is what the [texts](crate::texts) list as honoured, and for each entry a test of the simulation
+//! exists (shares by ionice and weights); limits act before any scheduler.
+
+use hoistway_blk::{DeadlineGeneration, Kernel};
+use hoistway_workload::{Process, Workload};
+
+use crate::error::Field;
+use crate::registry;
+use crate::surroundings::Asked;
+
+/// Options of a job that ask a scheduler for something.
+struct Ask {
+    /// The options, as messages name them.
+    options: &'static str,
+    /// Whether a process asks for it.
+    is_asked: fn(&Process) -> bool,
+    /// What a scheduler of a kernel does with it.
+    effect: fn(&str, Kernel) -> Effect,
+}
+
+/// What a scheduler does with an option.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Effect {
+    /// It acts.
+    Full,
+    /// Only a part of it acts: which one, as a half sentence.
+    Part(&'static str),
+    /// It does nothing: why, as a half sentence.
+    No(&'static str),
+    /// It does nothing, but a field of the comparison does.
+    Only(Field, &'static str),
+}
+
+const ASKS: [Ask; 4] = [
+    Ask {
+        options: "prioclass, nice, prio or cmdprio",
+        is_asked: |process| process.io_priority.is_some() || process.nice != 0 || process.plan.has_priorities(),
+        effect: |scheduler, kernel| match scheduler {
+            "bfq" | "cfq" => Effect::Full,
+            "mq-deadline" if kernel.generation().deadline > DeadlineGeneration::A => {
+                Effect::Part("mq-deadline honours the class and ignores the level")
+            }
+            "mq-deadline" => Effect::No("mq-deadline has priorities since Linux 5.14"),
+            _ => Effect::No(""),
+        },
+    },
+    Ask {
+        options: "cgroup_weight",
+        is_asked: |process| process.cgroup_weight.is_some(),
+        effect: |scheduler, _| match scheduler {
+            "bfq" | "cfq" => Effect::Full,
+            _ => Effect::No(""),
+        },
+    },
+    Ask {
+        // Without a weight, groups share alike where there are shares at all.
+        options: "cgroup",
+        is_asked: |process| process.cgroup.is_some() && process.cgroup_weight.is_none(),
+        effect: |scheduler, _| match scheduler {
+            "bfq" | "cfq" => Effect::Full,
+            _ => Effect::Only(Field::IoMax, "acts on groups there"),
+        },
+    },
+    Ask {
+        // The process holds itself back before any scheduler sees its I/O.
+        options: "rate or rate_iops",
+        is_asked: |process| process.rate.is_some(),
+        effect: |_, _| Effect::Full,
+    },
+];
+
+/// A notice for each option that some of the schedulers ignore, wholly or in part.
+pub(crate) fn notices(asked: &Asked<'_>, workload: &Workload, schedulers: &[String], kernel: Kernel) -> Vec<String> {
+    ASKS.iter().filter_map(|ask| notice(asked, ask, workload, schedulers, kernel)).collect()
+}
+
+fn notice(asked: &Asked<'_>, ask: &Ask, workload: &Workload, schedulers: &[String], kernel: Kernel) -> Option<String> {
+    let mut jobs: Vec<&str> = Vec::new();
+    for process in workload.processes.iter().filter(|process| (ask.is_asked)(process)) {
+        if !jobs.contains(&process.name.as_str()) {
+            jobs.push(&process.name);
+        }
+    }
+    if jobs.is_empty() {
+        return None;
+    }
+    let mut without: Vec<&str> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
+    for scheduler in schedulers {
+        let effect = (ask.effect)(scheduler, registry::kernel_for(scheduler, kernel));
+        if matches!(effect, Effect::No(_) | Effect::Only(..)) {
+            without.push(scheduler);
+        }
+        let why = match effect {
+            Effect::Full | Effect::No("") => continue,
+            Effect::Part(why) | Effect::No(why) => why.to_owned(),
+            Effect::Only(field, why) => format!("only {} {why}", asked.name(field)),
+        };
+        if !parts.contains(&why) {
+            parts.push(why);
+        }
+    }
+    let mut sentences = Vec::new();
+    if !without.is_empty() {
+        sentences.push(format!("no effect with {}", without.join(", ")));
+    }
+    sentences.extend(parts);
+    let jobs = if jobs.len() > 3 { format!("{} jobs", jobs.len()) } else { jobs.join(", ") };
+    (!sentences.is_empty()).then(|| format!("{} ({jobs}): {}.", ask.options, sentences.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_blk::ALL_SCHEDULERS;
+    use hoistway_workload::Environment;
+
+    use super::*;
+    use crate::comparison::Comparison;
+    use crate::surroundings::Alone;
+    use crate::texts::Texts;
+
+    fn told(options: &str, kernel: Kernel) -> Vec<String> {
+        let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
+        let workload = Workload::parse(&text, "a.fio", &Environment::empty()).unwrap();
+        let asked = Asked { comparison: &Comparison::default(), surroundings: &Alone };
+        notices(&asked, &workload, &ALL_SCHEDULERS.map(str::to_owned), kernel)
+    }
+
+    #[test]
+    fn options_without_effect_are_told_with_the_schedulers_that_ignore_them() {
+        assert!(told("iodepth=1", Kernel::DEFAULT).is_empty());
+        assert!(told("rate=1m", Kernel::DEFAULT).is_empty());
+        assert_eq!(
+            told("prioclass=3", Kernel::DEFAULT),
+            [
+                "prioclass, nice, prio or cmdprio (a): no effect with none, kyber, noop, deadline; mq-deadline honours the class \
+                 and ignores the level."
+            ]
+        );
+        let old = told("prioclass=3", Kernel::V5_10);
+        assert_eq!(
+            old,
+            [
+                "prioclass, nice, prio or cmdprio (a): no effect with none, mq-deadline, kyber, noop, deadline; mq-deadline has \
+                 priorities since Linux 5.14."
+            ]
+        );
+        assert_eq!(
+            told("cgroup=g\ncgroup_weight=200", Kernel::DEFAULT),
+            ["cgroup_weight (a): no effect with none, mq-deadline, kyber, noop, deadline."]
+        );
+        assert!(told("cgroup=g", Kernel::DEFAULT)[0].contains("only `io_max` acts on groups there"));
+    }
+
+    #[test]
+    fn the_table_says_the_same_as_the_list_of_schedulers() {
+        for text in &Texts::read().schedulers {
+            let name = text.name.as_str();
+            let newest = text.newest_kernel();
+            assert_eq!((ASKS[0].effect)(name, newest) == Effect::Full, text.ioprio == "class and level", "{name}");
+            let ignores = matches!((ASKS[0].effect)(name, newest), Effect::No(_));
+            assert_eq!(ignores, text.ioprio == "no", "{name}");
+            assert_eq!((ASKS[1].effect)(name, newest) == Effect::Full, text.weights != "no", "{name}");
+        }
+    }
+}

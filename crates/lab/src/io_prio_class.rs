@@ -1,0 +1,59 @@
+//! What cgroups that a load names make of the priorities of their I/O, as writes to `io.prio.class`.
+
+use hoistway_blk::{CgroupPriority, Kernel};
+use hoistway_workload::Workload;
+
+use crate::comparison::CgroupFile;
+use crate::error::{Error, Field};
+use crate::io_max::listed;
+use crate::registry;
+use crate::surroundings::Asked;
+
+/// The first kernel of the table that has the file, which came with 5.14.
+const SINCE: Kernel = Kernel::V6_3;
+
+/// The settings; the last one of a group counts, as of several writes.
+pub(crate) fn classes(
+    asked: &Asked<'_>,
+    workload: &Workload,
+    kernel: Kernel,
+) -> Result<Vec<(String, CgroupPriority)>, Error> {
+    let mut classes: Vec<(String, CgroupPriority)> = Vec::new();
+    for CgroupFile { cgroup, text } in &asked.comparison.io_prio_class {
+        let refuse = |problem: String| {
+            Err(asked.refuse(Field::IoPrioClass, format_args!("{:?}", format!("{cgroup} {text}")), problem))
+        };
+        let Some(priority) = CgroupPriority::parse(text) else {
+            let known: Vec<&str> = CgroupPriority::TEXTS.iter().map(|(text, _)| *text).collect();
+            return refuse(format!("unknown class \"{}\" (expected one of {})", text.trim(), known.join(", ")));
+        };
+        if kernel < SINCE {
+            let later = asked.given(Field::Kernels, SINCE);
+            return refuse(format!("Linux {kernel} has no io.prio.class (expected {later} or later)"));
+        }
+        let cgroup = cgroup.trim_matches('/');
+        // Unlike limits, it does not act on what is below.
+        let named: Vec<&str> =
+            workload.processes.iter().filter_map(|p| Some(p.cgroup.as_deref()?.trim_matches('/'))).collect();
+        if !named.contains(&cgroup) {
+            let named = listed(named);
+            return refuse(format!("no job is in cgroup \"{cgroup}\" itself (the job file names: {named})"));
+        }
+        classes.retain(|(other, _)| other != cgroup);
+        classes.push((cgroup.to_owned(), priority));
+    }
+    Ok(classes)
+}
+
+/// Which schedulers it does nothing for.
+pub(crate) fn notice(asked: &Asked<'_>, classes: &[(String, CgroupPriority)], schedulers: &[String]) -> Option<String> {
+    let without: Vec<&str> = schedulers
+        .iter()
+        .map(String::as_str)
+        .filter(|name| registry::is_legacy(name) || ["none", "kyber"].contains(name))
+        .collect();
+    (!classes.is_empty() && !without.is_empty()).then(|| {
+        let (name, without) = (asked.name(Field::IoPrioClass), without.join(", "));
+        format!("{name}: no effect with {without}, which know no priorities or no such file.")
+    })
+}

@@ -1,0 +1,117 @@
+//! One place of a comparison: a kernel on a host with its devices, and what the load and the schedulers are there.
+
+use hoistway_blk::{Kernel, QueueConfig};
+use hoistway_device::Preset;
+use hoistway_results::document::SetupSummary;
+use hoistway_sim::{Host, QueueSettings, RunSpec};
+use hoistway_workload::Workload;
+
+use crate::comparison::{Devices, Profile};
+use crate::error::{About as _, Error, Field};
+use crate::load::{self, Load};
+use crate::schedulers::{self, Default};
+use crate::surroundings::Asked;
+use crate::tunables::{self, Settings};
+use crate::{devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, repeats, writes};
+
+/// Schedulers on a host with guests, if nobody says which: with those of the guests there would be dozens of pairs.
+const WITH_GUESTS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// A kernel on a host with devices.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) workload: Workload,
+    pub(crate) devices: Vec<Preset>,
+    pub(crate) guests: Option<guests::Chosen>,
+    pub(crate) host: Host,
+    pub(crate) queue: QueueSettings,
+    /// The queue of the first device.
+    pub(crate) config: QueueConfig,
+    schedulers: Vec<String>,
+    settings: Settings,
+    pub(crate) notices: Vec<String>,
+}
+
+impl Setup {
+    pub(crate) fn of(
+        asked: &Asked<'_>,
+        load: &Load,
+        wanted: &Devices,
+        host: &Profile,
+        kernel: Kernel,
+    ) -> Result<Setup, Error> {
+        let comparison = asked.comparison;
+        let guest_schedulers = guests::wanted(asked, load.guest_schedulers())?;
+        let in_guests = !guest_schedulers.is_empty();
+        let (host, cpus) = host::choose(asked, host)?;
+        let workload = load.workload(asked, cpus, host.memory_bytes)?;
+        let fitting = load.page.as_ref().map(|page| page.device.as_str());
+        let (devices, mut notices) = if in_guests {
+            devices::choose_one(asked, wanted, fitting)?
+        } else {
+            devices::choose(asked, wanted, &workload, fitting)?
+        };
+        let mut queue = QueueSettings::new(kernel, cpus);
+        let devices = queues::choose(asked, devices, &mut queue)?;
+        let first = &devices[0];
+        let guests = guests::choose(asked, guest_schedulers, &workload, first, kernel, cpus, &mut notices)?;
+        let shapes = devices.iter().map(|preset| (preset.name.clone(), preset.shape())).collect();
+        let default = Default { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
+        let wanted = match &comparison.schedulers[..] {
+            [] if in_guests => WITH_GUESTS.map(str::to_owned).to_vec(),
+            [] => vec!["all".to_owned()],
+            wanted => wanted.to_vec(),
+        };
+        let schedulers = schedulers::choose(asked, Field::Schedulers, &wanted, &default, &mut notices)?;
+        // The schedulers that see the load's processes and cgroups, and all that there are.
+        let of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers);
+        let mut all = schedulers.clone();
+        all.extend(
+            guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
+        );
+        let settings = tunables::settings(asked, &all)?;
+        queue.shared_tags = comparison.shared_tags;
+        queues::check_shared_tags(asked, &queue, &devices, &schedulers)?;
+        queue_files::add(asked, &mut queue)?;
+        queue.io_max = io_max::limits(asked, &workload)?;
+        queue.io_prio_class = io_prio_class::classes(asked, &workload, kernel)?;
+        let config = queue.config(&first.shape());
+        notices.extend(queue_files::try_out(asked, &queue, &config, &schedulers)?);
+        notices.extend(tunables::try_out(asked, &config)?);
+        queue.writes = writes::ordered(asked)?;
+        writes::try_out(asked, &queue.writes, &config, &schedulers)?;
+        notices.extend(schedulers::legacy_notice(&all, kernel));
+        notices.extend(effects::notices(asked, &workload, of_processes, kernel));
+        notices.extend(io_prio_class::notice(asked, &queue.io_prio_class, of_processes));
+        notices.extend(queues::polling_notice(asked, &workload, &queue, &schedulers));
+        notices.extend(joined::notice(&workload, of_processes, kernel));
+        notices.extend(guests.as_ref().and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers)));
+        notices.extend(load::unused_logs_notice(asked, &workload));
+        notices.extend(workload.notices.iter().cloned());
+        Ok(Setup { workload, devices, guests, host, queue, config, schedulers, settings, notices })
+    }
+
+    /// The runs of a repeat.
+    pub(crate) fn specs(&self, seed: u64) -> Vec<RunSpec> {
+        let of_guests = self.guests.as_ref().map(|guests| guests.schedulers.as_slice());
+        repeats::specs(&self.schedulers, of_guests, &self.settings, seed)
+    }
+
+    /// What its devices are called.
+    pub(crate) fn device_name(&self) -> String {
+        let mut names: Vec<&str> = self.devices.iter().map(|preset| preset.name.as_str()).collect();
+        names.dedup();
+        names.join("+")
+    }
+
+    pub(crate) fn summary(&self) -> Result<SetupSummary, Error> {
+        Ok(SetupSummary {
+            device: devices::describe(&self.workload, &self.devices)?,
+            kernel: self.queue.kernel.to_string(),
+            cpus: u32::from(self.queue.cpus),
+            hw_queues: u32::from(self.config.cpu_map().hctxs()),
+            nr_requests: self.config.scheduler_depth(),
+            host: serde_json::to_value(&self.host).about(Field::Hosts)?,
+        })
+    }
+}
