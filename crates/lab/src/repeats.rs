@@ -1,8 +1,4 @@
-//! Repeats: their seeds, the runs that they make, and what of them counts.
-
-use hoistway_sim::{GuestSpec, RunSpec};
-
-use crate::tunables::Settings;
+//! Repeats: their seeds, and what of them counts.
 
 /// Most repeats: all their documents are in memory at the end.
 pub const REPEATS_MAX: u32 = 1000;
@@ -33,31 +29,6 @@ fn split_mix(state: &mut u64) -> u64 {
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ mixed >> 31
-}
-
-/// The runs of a repeat: every scheduler with the same seed; with guests every one of theirs over every one of the host.
-pub(crate) fn specs(
-    schedulers: &[String],
-    of_guests: Option<&[String]>,
-    settings: &Settings,
-    seed: u64,
-) -> Vec<RunSpec> {
-    let tunables = |scheduler: &String| settings.get(scheduler).cloned().unwrap_or_default();
-    let guest = |scheduler: &String| GuestSpec { scheduler: scheduler.clone(), tunables: tunables(scheduler) };
-    let guests: Vec<Option<GuestSpec>> = match of_guests {
-        Some(schedulers) => schedulers.iter().map(guest).map(Some).collect(),
-        None => vec![None],
-    };
-    let mut specs = Vec::with_capacity(schedulers.len() * guests.len());
-    for scheduler in schedulers {
-        specs.extend(guests.iter().map(|guest| RunSpec {
-            scheduler: scheduler.clone(),
-            tunables: tunables(scheduler),
-            guest: guest.clone(),
-            seed,
-        }));
-    }
-    specs
 }
 
 /// What counts of the runs, which stand repeat by repeat, so many in each. Of repeats that were interrupted only those

@@ -3,7 +3,7 @@
 use hoistway_blk::{Kernel, QueueConfig};
 use hoistway_device::Preset;
 use hoistway_results::document::SetupSummary;
-use hoistway_sim::{Host, QueueSettings, RunSpec};
+use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
 use hoistway_workload::Workload;
 
 use crate::comparison::{Devices, Profile};
@@ -12,7 +12,7 @@ use crate::load::{self, Load};
 use crate::schedulers::{self, Default};
 use crate::surroundings::Asked;
 use crate::tunables::{self, Settings};
-use crate::{devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, repeats, writes};
+use crate::{devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
 
 /// Schedulers on a host with guests, if nobody says which: with those of the guests there would be dozens of pairs.
 const WITH_GUESTS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
@@ -91,10 +91,21 @@ impl Setup {
         Ok(Setup { workload, devices, guests, host, queue, config, schedulers, settings, notices })
     }
 
-    /// The runs of a repeat.
+    /// The runs of a repeat: every scheduler with the same seed; with guests every one of theirs over every one of the host.
     pub(crate) fn specs(&self, seed: u64) -> Vec<RunSpec> {
-        let of_guests = self.guests.as_ref().map(|guests| guests.schedulers.as_slice());
-        repeats::specs(&self.schedulers, of_guests, &self.settings, seed)
+        let tunables = |scheduler: &String| self.settings.get(scheduler).cloned().unwrap_or_default();
+        let guest = |scheduler: &String| GuestSpec { scheduler: scheduler.clone(), tunables: tunables(scheduler) };
+        let guests: Vec<Option<GuestSpec>> = match &self.guests {
+            Some(guests) => guests.schedulers.iter().map(guest).map(Some).collect(),
+            None => vec![None],
+        };
+        let over = |scheduler: &String, guest: &Option<GuestSpec>| RunSpec {
+            scheduler: scheduler.clone(),
+            tunables: tunables(scheduler),
+            guest: guest.clone(),
+            seed,
+        };
+        self.schedulers.iter().flat_map(|scheduler| guests.iter().map(move |guest| over(scheduler, guest))).collect()
     }
 
     /// What its devices are called.
