@@ -7,11 +7,10 @@
 //! ```
 
 use crate::attributes::AttributeError;
-use crate::driver::Driver;
+use crate::env::{Cx, Env};
 use crate::front::Front;
 use crate::legacy::SWITCH_POLL;
-use crate::probe::Probe;
-use crate::queue::{Cx, Step};
+use crate::queue::Step;
 use crate::sharing::Sharing;
 use crate::time::Nanos;
 
@@ -43,9 +42,9 @@ impl<Sh: Sharing> Front<Sh> {
     ///
     /// # Errors
     /// If the kernel would refuse the text; then nothing changes.
-    pub fn begin_change<D: Driver, P: Probe>(
+    pub fn begin_change<E: Env>(
         &mut self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         file: &str,
         text: &str,
     ) -> Result<Option<Change>, AttributeError> {
@@ -78,11 +77,7 @@ impl<Sh: Sharing> Front<Sh> {
     ///
     /// # Errors
     /// If what was asked for could not be made. The change is over then, too.
-    pub fn poll_change<D: Driver, P: Probe>(
-        &mut self,
-        cx: &mut Cx<'_, D, P>,
-        change: &Change,
-    ) -> Result<Step, AttributeError> {
+    pub fn poll_change<E: Env>(&mut self, cx: &mut Cx<'_, E>, change: &Change) -> Result<Step, AttributeError> {
         match self {
             Front::Mq(queue) => {
                 if !queue.is_drained() {

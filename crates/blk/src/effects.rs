@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 
 use crate::bio::{Bio, Status};
-use crate::elevator::Calls;
-use crate::ids::{HctxId, QueueId, Waiter};
+use crate::elevator::{ElevatorCx, Wishes};
+use crate::ids::{CpuId, HctxId, QueueId, Waiter};
 use crate::queue::HctxRun;
 use crate::request::Rq;
-use crate::time::{Instant, Nanos};
+use crate::time::{Instant, Nanos, Now};
 
 /// How long a run is delayed when nothing else would trigger it (`block-layer.md` 15.3).
 pub const RESOURCE_DELAY: Nanos = Nanos::from_millis(3);
@@ -76,7 +76,7 @@ pub struct Effects {
     pub(crate) freed: Vec<Rq>,
     /// What a policy asks for during a call. Nothing between calls: it is reused, because making and moving one for
     /// every call costs more than the call.
-    pub(crate) calls: Calls,
+    pub(crate) wishes: Wishes,
 }
 
 impl Effects {
@@ -175,27 +175,33 @@ impl Effects {
         self.list.push_back(effect);
     }
 
+    /// What a call into the elevator takes. Its wishes are [carried out](Self::take_wishes) after it.
+    #[inline]
+    pub(crate) fn elevator(&mut self, now: Now, cpu: CpuId) -> ElevatorCx<'_> {
+        ElevatorCx { now, cpu, wishes: &mut self.wishes, freed: &mut self.freed }
+    }
+
     /// Turns what a policy asked for during a call into effects.
     #[inline]
-    pub(crate) fn take_calls(&mut self) {
-        let Calls { set_timer, cancel_timer, run_queues, run_hctxs } = &self.calls;
+    pub(crate) fn take_wishes(&mut self) {
+        let Wishes { set_timer, cancel_timer, run_queues, run_hctxs } = &self.wishes;
         if set_timer.is_some() || *cancel_timer | *run_queues | !run_hctxs.is_empty() {
-            let calls = std::mem::take(&mut self.calls);
-            self.push_some_calls(calls);
+            let wishes = std::mem::take(&mut self.wishes);
+            self.push_wishes(wishes);
         }
     }
 
     #[cold]
-    fn push_some_calls(&mut self, calls: Calls) {
-        if let Some(at) = calls.set_timer {
+    fn push_wishes(&mut self, wishes: Wishes) {
+        if let Some(at) = wishes.set_timer {
             self.push(Effect::SetTimer(at));
-        } else if calls.cancel_timer {
+        } else if wishes.cancel_timer {
             self.push(Effect::CancelTimer);
         }
-        if calls.run_queues {
+        if wishes.run_queues {
             self.push(Effect::RunAll { delay: Nanos::ZERO });
         }
-        for hctx in calls.run_hctxs.iter() {
+        for hctx in wishes.run_hctxs.iter() {
             self.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });
         }
     }

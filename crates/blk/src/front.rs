@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, Status};
-use crate::driver::Driver;
 use crate::effects::Effects;
 use crate::elevator::{PolicyCx, Scheduler};
+use crate::env::{Cx, Env};
 use crate::ids::{CpuId, HctxId, IoContextId, Waiter};
 use crate::kernel::{Generation, Kernel};
 use crate::legacy::{LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, legacy_kernel};
 use crate::plug::Plug;
-use crate::probe::Probe;
-use crate::queue::{CompletionPlace, ConfigError, Cx, Queue, QueueConfig, SCHEDULERS, Submission, Submitted};
+use crate::queue::{CompletionPlace, ConfigError, Queue, QueueConfig, SCHEDULERS, Submission, Submitted};
 use crate::request::Rq;
 use crate::sharing::Sharing;
 use crate::split;
@@ -148,9 +147,9 @@ impl<Sh: Sharing> Front<Sh> {
     /// # Panics
     /// If the submission was made by a front of the other kind.
     #[inline]
-    pub fn submit<D: Driver, P: Probe>(
+    pub fn submit<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         submission: &mut FrontSubmission,
         plug: Option<&mut Plug>,
     ) -> Submitted {
@@ -163,7 +162,7 @@ impl<Sh: Sharing> Front<Sh> {
 
     /// Flushes a plug at the end of its section.
     #[inline]
-    pub fn flush_plug<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug) {
+    pub fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
         match self {
             Front::Mq(queue) => queue.flush_plug(cx, plug),
             Front::Legacy(queue) => queue.flush_plug(cx, plug),
@@ -172,7 +171,7 @@ impl<Sh: Sharing> Front<Sh> {
 
     /// A request has ended.
     #[inline]
-    pub fn complete<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq, status: Status) {
+    pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         match self {
             Front::Mq(queue) => queue.complete(cx, rq, status),
             Front::Legacy(queue) => queue.complete(cx, rq, status),
@@ -189,7 +188,7 @@ impl<Sh: Sharing> Front<Sh> {
     }
 
     /// Takes a started request back from the driver.
-    pub fn requeue<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq) {
+    pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
         match self {
             Front::Mq(queue) => queue.requeue(cx, rq),
             Front::Legacy(queue) => queue.requeue(cx, rq),
@@ -197,7 +196,7 @@ impl<Sh: Sharing> Front<Sh> {
     }
 
     /// Puts requeued requests back in, as an effect asks for. A legacy front never does.
-    pub fn kick_requeue<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
+    pub fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
         if let Front::Mq(queue) = self {
             queue.kick_requeue(cx);
         }
@@ -205,7 +204,7 @@ impl<Sh: Sharing> Front<Sh> {
 
     /// Runs a hardware queue on this CPU.
     #[inline]
-    pub fn run_hctx<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+    pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         match self {
             Front::Mq(queue) => queue.run_hctx(cx, hctx),
             Front::Legacy(queue) => queue.run(cx),
@@ -277,7 +276,7 @@ impl<Sh: Sharing> Front<Sh> {
     }
 
     /// The moment that an [`Effect::SetTimeout`](crate::Effect::SetTimeout) asked for has come.
-    pub fn scan_timeouts<D: Driver, P>(&self, cx: &mut Cx<'_, D, P>) {
+    pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         match self {
             Front::Mq(queue) => queue.scan_timeouts(cx),
             Front::Legacy(queue) => queue.scan_timeouts(cx),
@@ -286,7 +285,7 @@ impl<Sh: Sharing> Front<Sh> {
 
     /// The moment that an [`Effect::SetWindow`](crate::Effect::SetWindow) asked for has come. A legacy front has no such
     /// windows.
-    pub fn window_ended<D: Driver, P>(&self, cx: &mut Cx<'_, D, P>) {
+    pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
         if let Front::Mq(queue) = self {
             queue.window_ended(cx);
         }

@@ -17,15 +17,11 @@
 //! by class instead of tagged, and a dispatch queue that the driver empties. A [`Front`] is either of the two, by the
 //! scheduler's name.
 //!
-//! # Without requests
-//! [`BioQueue`] is what lies before a driver that takes bios as they are (dm, md, brd): checks and files, nothing else.
-//!
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
 
 mod attributes;
 mod bio;
-mod bio_based;
 mod cgroup_stats;
 mod cgroup_weight;
 mod change;
@@ -36,6 +32,7 @@ mod disk_stats;
 mod driver;
 mod effects;
 mod elevator;
+mod env;
 mod flush_queue;
 mod front;
 mod hardware_queue;
@@ -47,7 +44,7 @@ mod kernel;
 mod legacy;
 mod limits;
 mod merge;
-mod partition;
+mod meter;
 mod plug;
 mod probe;
 mod queue;
@@ -65,7 +62,6 @@ mod wbt;
 
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
-pub use bio_based::{BioDriver, BioQueue};
 pub use cgroup_stats::{CgroupIo, CgroupStats};
 pub use cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
 pub use change::Change;
@@ -75,9 +71,10 @@ pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Driver, Expired, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    BoxedScheduler, Calls, Choice, Completions, Elevator, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
-    Scheduler, Serialized, WokenHctxs,
+    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
+    Scheduler, Serialized, Wishes, WokenHctxs,
 };
+pub use env::{Cx, Env};
 pub use flush_queue::FlushSteps;
 pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
@@ -95,12 +92,12 @@ pub use legacy::{
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
-pub use partition::{Partition, PartitionStats};
+pub use meter::{Held, Meter, NoMeter, Site};
 pub use plug::Plug;
 pub use probe::{Event, NoProbe, Probe};
 pub use queue::{
-    Affinity, ChangeError, CompletionPlace, ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN,
-    PlugFlush, QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
+    Affinity, ChangeError, CompletionPlace, ConfigError, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush,
+    QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
 pub use schedulers::{
@@ -111,7 +108,7 @@ pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
     Noop,
 };
-pub use sharing::{Local, Lock, Sharing, Threads, Word};
+pub use sharing::{Local, Lock, MeteredCell, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};
 pub use time::{Hz, Instant, Nanos, Now, Tick};

@@ -250,14 +250,14 @@ impl<Sh: Sharing> RequestPool<Sh> {
     /// If the slot is in use: then a tag was given out twice.
     #[inline]
     pub fn take(&self, id: RqId) -> Rq {
-        self.slots[id.index()].with(Option::take).expect("a tag has one owner, and so has its slot")
+        self.slots[id.index()].aside(Option::take).expect("a tag has one owner, and so has its slot")
     }
 
     /// Puts a slot back. Its tag must be freed after that, not before.
     #[inline]
     pub fn put(&self, mut rq: Rq) {
         rq.bios.clear();
-        self.slots[rq.id().index()].with(|slot| {
+        self.slots[rq.id().index()].aside(|slot| {
             debug_assert!(slot.is_none(), "a slot comes back once");
             *slot = Some(rq);
         });
@@ -266,6 +266,6 @@ impl<Sh: Sharing> RequestPool<Sh> {
     /// Number of slots that are out: for invariants in tests.
     #[must_use]
     pub fn in_use(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.with(|slot| slot.is_none())).count()
+        self.slots.iter().filter(|slot| slot.aside(|slot| slot.is_none())).count()
     }
 }

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Bio, BioFlags, Calls, CpuId, Cx, DeadlineGeneration, Depth, Driver, Effect, Effects, HctxId, Hz, Instant,
-    IoPriority, Kernel, Limits, Lock, MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, NoProbe, Now, Op,
-    Place, PriorityClass, Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule,
-    Sharing, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
+    Bio, BioFlags, CpuId, Cx, DeadlineGeneration, Depth, Driver, Effect, Effects, ElevatorCx, HctxId, Hz, Instant,
+    IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, NoMeter,
+    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized,
+    ShallowRule, Sharing, Site, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex};
@@ -29,10 +29,10 @@ impl<T> Lock<T> for CheckedLock<T> {
     fn new(value: T) -> Self {
         CheckedLock(Mutex::new(value))
     }
-    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+    fn with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> R {
         body(&mut self.0.lock().unwrap())
     }
-    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+    fn try_with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.0.try_lock().ok().map(|mut value| body(&mut value))
     }
 }
@@ -117,22 +117,24 @@ impl Scheduled {
         let sector = Sector(u64::from(id) * 1000);
         rq.found(Bio { ioprio: IoPriority::new(class, 0), ..Bio::new(Op::Read, sector, 8) }, Instant::ZERO);
         let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
-        let (mut freed, mut calls) = (Vec::new(), Calls::default());
-        let list = std::iter::once(rq);
-        self.scheduler.insert(Now::default(), &rules, list, Place::Sorted, &mut freed, &mut calls);
-        assert!(freed.is_empty());
+        ElevatorCx::alone(Now::default(), |cx| {
+            self.scheduler.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
+            assert!(cx.freed.is_empty());
+        });
     }
 
     /// Dispatches while there seems to be work. What is given out completes at once; the policy learns of it later.
     fn run(&self) {
         while self.scheduler.has_work() {
-            let (Some(rq), _) = self.scheduler.dispatch(Now::default(), HctxId(0), &mut Calls::default()) else {
+            let (Some(rq), _) =
+                ElevatorCx::alone(Now::default(), |cx| self.scheduler.dispatch(&NoMeter, cx, HctxId(0)))
+            else {
                 break;
             };
             let id = rq.id();
             self.given[id.index()].fetch_add(1, Ordering::SeqCst);
             self.pool.put(rq);
-            self.scheduler.finish(Now::default(), id, &mut Calls::default());
+            ElevatorCx::alone(Now::default(), |cx| self.scheduler.finish(&NoMeter, cx, id));
         }
     }
 }
@@ -154,8 +156,10 @@ fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given
         });
         assert!(!shared.scheduler.has_work(), "work is left");
         assert!(shared.given.iter().all(|count| count.load(Ordering::SeqCst) == 1));
-        shared.scheduler.tell(Now::default(), &mut Calls::default(), |_, cx| {
-            assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
+        ElevatorCx::alone(Now::default(), |cx| {
+            shared.scheduler.tell(&NoMeter, cx, |_, cx| {
+                assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
+            });
         });
     });
 }
@@ -199,19 +203,19 @@ impl Contended {
             if let Some(tag) = attempt() {
                 return tag;
             }
-            self.tags.wait(sleeper);
+            self.tags.wait(&NoMeter, sleeper);
             if let Some(tag) = attempt() {
-                self.tags.leave(sleeper);
+                self.tags.leave(&NoMeter, sleeper);
                 return tag;
             }
             self.beds.sleep(number);
             // The wake-up may have been an old one.
-            self.tags.leave(sleeper);
+            self.tags.leave(&NoMeter, sleeper);
         }
     }
 
     fn free(&self, number: u32, tag: u32) {
-        self.tags.free(tag, CpuId(number), |sleeper| match sleeper {
+        self.tags.free(&NoMeter, tag, CpuId(number), |sleeper| match sleeper {
             Sleeper::Submitter(waiter) => self.beds.wake(waiter),
             Sleeper::Hctx(_) | Sleeper::HctxOf(..) => unreachable!("only submitters sleep"),
         });
@@ -272,9 +276,9 @@ struct Cpu<'a> {
 }
 
 impl Cpu<'_> {
-    fn call<R>(&mut self, body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, Null, NoProbe>) -> R) -> R {
+    fn call<R>(&mut self, body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
         let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut NoProbe);
-        let mut cx = Cx { now: Now::default(), cpu: CpuId(self.number), driver, effects, probe };
+        let mut cx = Cx { now: Now::default(), cpu: CpuId(self.number), driver, effects, probe, meter: &NoMeter };
         body(&self.served.queue, &mut cx)
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hoistway_blk::{
     Bio, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, LEGACY_SCHEDULERS, Nanos,
-    NoProbe, Now, Op, Plug, QueueConfig, Rejected, Rq, Sector, Status, Submitted, Threads, Waiter,
+    NoMeter, NoProbe, Now, Op, Plug, QueueConfig, Rejected, Rq, Sector, Status, Submitted, Threads, Waiter,
 };
 
 /// A hung test ends after this long.
@@ -55,7 +55,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn call<R>(&mut self, body: impl FnOnce(&Front<Threads>, &mut Cx<'_, Null, NoProbe>) -> R) -> R {
+    fn call<R>(&mut self, body: impl FnOnce(&Front<Threads>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
         let now = Instant(self.shared.clock.fetch_add(1000, Ordering::Relaxed));
         let answer = body(
             &self.shared.queue,
@@ -65,6 +65,7 @@ impl Worker {
                 driver: &mut self.device,
                 effects: &mut self.effects,
                 probe: &mut NoProbe,
+                meter: &NoMeter,
             },
         );
         self.carry_out();

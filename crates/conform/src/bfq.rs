@@ -10,8 +10,8 @@ mod lines;
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, Calls, CgroupId, Edge, Hz, Instant, IoContextId, Local, Now, Place,
-    PolicyCx, RequestPool, Requests, RqId, Scheduler,
+    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Edge, Hz, Instant, IoContextId, Local, Now, Place, PolicyCx,
+    RequestPool, Requests, RqId, Scheduler, Wishes,
 };
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
@@ -115,7 +115,7 @@ struct Replay<'a> {
     policy: Bfq,
     pool: RequestPool<Local>,
     requests: Requests,
-    calls: Calls,
+    wishes: Wishes,
     /// Slots that no request has.
     free: Vec<RqId>,
     /// Requests that the scheduler has been told of and that are not released yet.
@@ -180,7 +180,7 @@ impl<'a> Replay<'a> {
             policy,
             pool: RequestPool::new(capacity),
             requests: Requests::new(capacity),
-            calls: Calls::default(),
+            wishes: Wishes::default(),
             free: (0..capacity).rev().map(RqId).collect(),
             live: HashMap::new(),
             by_id: vec![None; capacity as usize],
@@ -234,7 +234,7 @@ impl<'a> Replay<'a> {
 
     fn call<R>(&mut self, body: impl FnOnce(&mut Bfq, &mut PolicyCx<'_>) -> R) -> R {
         let now = self.now;
-        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls: &mut self.calls })
+        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut self.wishes })
     }
 
     fn set_tunable(&mut self, name: &str, text: &str) {

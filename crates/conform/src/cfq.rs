@@ -14,8 +14,8 @@ pub use messages::first_difference;
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Bio, Calls, Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName, CgroupId, Edge, HctxId, Instant, IoContextId,
-    IoPriority, Local, Nanos, Now, Place, PolicyCx, RequestPool, Requests, Rq, RqId, Scheduler, Tick,
+    Bio, Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName, CgroupId, Edge, HctxId, Instant, IoContextId, IoPriority,
+    Local, Nanos, Now, Place, PolicyCx, RequestPool, Requests, Rq, RqId, Scheduler, Tick, Wishes,
 };
 use hoistway_trace::iosched::{
     Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, Merge, QueueName, RqMerge,
@@ -54,7 +54,7 @@ struct Replay<'a> {
     policy: Cfq<Vec<CfqMessage>>,
     pool: RequestPool<Local>,
     requests: Requests,
-    calls: Calls,
+    wishes: Wishes,
     /// When cfq's timer is due.
     timer: Option<Instant>,
     /// Slots that no request has.
@@ -94,7 +94,7 @@ impl<'a> Replay<'a> {
             policy: Cfq::with_log(config, Now::default(), capacity, Vec::new()),
             pool: RequestPool::new(capacity),
             requests: Requests::new(capacity),
-            calls: Calls::default(),
+            wishes: Wishes::default(),
             timer: None,
             free: (0..capacity).rev().map(RqId).collect(),
             live: HashMap::new(),
@@ -163,12 +163,12 @@ impl<'a> Replay<'a> {
 
     fn call_at<R>(&mut self, at: Instant, body: impl FnOnce(&mut Cfq<Vec<CfqMessage>>, &mut PolicyCx<'_>) -> R) -> R {
         let now = Now { at, tick: Tick(0) };
-        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls: &mut self.calls });
-        let calls = std::mem::take(&mut self.calls);
-        if calls.cancel_timer {
+        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut self.wishes });
+        let wishes = std::mem::take(&mut self.wishes);
+        if wishes.cancel_timer {
             self.timer = None;
         }
-        self.timer = calls.set_timer.or(self.timer);
+        self.timer = wishes.set_timer.or(self.timer);
         let mut said = std::mem::take(self.policy.log_mut());
         said.iter_mut().filter_map(|message| message.queue.as_mut()).for_each(|queue| self.pids.restore(queue));
         self.slices.said(&said);

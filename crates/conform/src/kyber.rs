@@ -10,8 +10,8 @@ mod clock;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, Calls, CgroupId, ControllerRound, CpuId, CpuMap, Domain, HctxId, Hz, Instant, IoContextId, Kyber, KyberChoice,
-    KyberConfig, Limits, Local, MergeRules, NoMerges, Now, Place, RequestPool, Rq, RqId, Tick,
+    Bio, CgroupId, ControllerRound, CpuId, CpuMap, Domain, ElevatorCx, HctxId, Hz, Instant, IoContextId, Kyber,
+    KyberChoice, KyberConfig, Limits, Local, MergeRules, NoMerges, NoMeter, Now, Place, RequestPool, Rq, RqId, Tick,
 };
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Header, Insert, InsertedBy, Io, KyberDomain, KyberLatency, LatencyKind,
@@ -181,7 +181,7 @@ impl Replay {
             EventKind::Finish { rq } => {
                 if let Some(&(id, _)) = self.live.get(rq) {
                     // Whom the token wakes the recording tells.
-                    self.kyber.finish(id, &mut Calls::default());
+                    ElevatorCx::alone(now, |cx| self.kyber.finish(&NoMeter, cx, id));
                 }
             }
             EventKind::Free(free) => self.release(free.rq),
@@ -223,7 +223,7 @@ impl Replay {
         let Some(rq) = known.or_else(|| self.found(insert.rq, start, &insert.io, pid)) else { return };
         self.baseline.inside.push(Candidate::new(insert, pid));
         let place = if insert.head { Place::Head } else { Place::Sorted };
-        self.kyber.insert(std::iter::once(rq), place);
+        self.kyber.insert(&NoMeter, std::iter::once(rq), place);
     }
 
     /// A bio joined a request. If that is not inside it was still on a plug list.
@@ -232,7 +232,7 @@ impl Replay {
         candidate.sector = candidate.sector.min(bio.io.sector);
         candidate.sectors = longer(candidate.sectors, bio.io.sectors);
         self.outcome.merges.1 += 1;
-        let merged = self.kyber.merge_bio(cpu, &self.rules, &mut Some(bio_of(&bio.io, pid)));
+        let merged = self.kyber.merge_bio(&NoMeter, cpu, &self.rules, &mut Some(bio_of(&bio.io, pid)));
         self.outcome.merges.0 += u64::from(merged.is_some());
     }
 
@@ -247,7 +247,7 @@ impl Replay {
         }
         let hctx = dispatch.hctx;
         let before = self.kyber.turn(hctx);
-        let (rq, reason) = self.kyber.dispatch(hctx);
+        let (rq, reason) = self.kyber.dispatch(&NoMeter, hctx);
         let ours = rq.as_ref().and_then(|rq| self.by_id[rq.id().index()]);
         if in_doubt {
             if ours != kernel {
@@ -310,9 +310,12 @@ impl Replay {
         if self.depths == Depths::Recorded {
             return;
         }
-        let mut calls = Calls::default();
-        self.kyber.completed(now, cpu, rq, &mut calls);
-        self.due = calls.set_timer.or(self.due);
+        let wished = ElevatorCx::alone(now, |cx| {
+            cx.cpu = cpu;
+            self.kyber.completed(cx, rq);
+            cx.wishes.set_timer
+        });
+        self.due = wished.or(self.due);
     }
 
     /// Lets the timer come if it is due by this tick.
@@ -331,9 +334,10 @@ impl Replay {
     }
 
     fn round(&mut self, now: Now) {
-        let mut calls = Calls::default();
-        self.kyber.timer(now, &mut calls);
-        self.due = calls.set_timer;
+        self.due = ElevatorCx::alone(now, |cx| {
+            self.kyber.timer(&NoMeter, cx);
+            cx.wishes.set_timer
+        });
         self.last_round = Some(now.tick);
         self.findings.extend(self.kyber.last_round().iter().flat_map(findings_of));
     }

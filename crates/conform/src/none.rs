@@ -8,8 +8,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoProbe, Now, Plug,
-    PlugFlush, Queue, QueueConfig, Refusal, Rejected, Rq, Status, Step, Submission, Tick, Waiter,
+    Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoMeter, NoProbe, Now,
+    Plug, PlugFlush, Queue, QueueConfig, Refusal, Rejected, Rq, Status, Step, Submission, Tick, Waiter,
 };
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 
@@ -243,7 +243,7 @@ impl Replay {
         &mut self,
         at: Instant,
         cpu: CpuId,
-        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, ScriptedDriver, NoProbe>) -> R,
+        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (ScriptedDriver, NoProbe)>) -> R,
     ) -> R {
         let mut cx = Cx {
             now: Now { at, tick: self.tick },
@@ -251,6 +251,7 @@ impl Replay {
             driver: &mut self.driver,
             effects: &mut self.effects,
             probe: &mut NoProbe,
+            meter: &NoMeter,
         };
         let answer = body(&self.queue, &mut cx);
         // The recorded driver stops a queue that it refused something for, and starts it when its time has come.
@@ -267,7 +268,7 @@ impl Replay {
         at: Instant,
         cpu: CpuId,
         pid: u32,
-        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, ScriptedDriver, NoProbe>, &mut Plug),
+        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (ScriptedDriver, NoProbe)>, &mut Plug),
     ) {
         let mut plug = self.plugs.remove(&pid).unwrap_or_default();
         self.with_cx(at, cpu, |queue, cx| body(queue, cx, &mut plug));

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Bio, Calls, CgroupId, Edge, HctxId, Instant, IoContextId, Local, Now, Place, PolicyCx, RequestPool, Requests, RqId,
-    Scheduler, Tick,
+    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, Local, Now, Place, PolicyCx, RequestPool, Requests, RqId,
+    Scheduler, Tick, Wishes,
 };
 use hoistway_trace::iosched::{Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, Merge, RqMerge, RqNumber};
 
@@ -26,7 +26,7 @@ struct Replay<S> {
     policy: S,
     pool: RequestPool<Local>,
     requests: Requests,
-    calls: Calls,
+    wishes: Wishes,
     /// Slots that no request has.
     free: Vec<RqId>,
     /// Requests that the scheduler has been told of and that are not released yet.
@@ -47,7 +47,7 @@ impl<S: Scheduler + Clone> Replay<S> {
             policy: make(capacity),
             pool: RequestPool::new(capacity),
             requests: Requests::new(capacity),
-            calls: Calls::default(),
+            wishes: Wishes::default(),
             free: (0..capacity).rev().map(RqId).collect(),
             live: HashMap::new(),
             by_id: vec![None; capacity as usize],
@@ -79,7 +79,7 @@ impl<S: Scheduler + Clone> Replay<S> {
 
     fn call<R>(&mut self, at: Instant, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
         let now = Now { at, tick: self.tick };
-        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls: &mut self.calls })
+        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut self.wishes })
     }
 
     fn set_tunable(&mut self, at: Instant, name: &str, text: &str) {

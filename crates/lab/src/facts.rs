@@ -1,8 +1,8 @@
 //! What is true of a scheduler's tunables in a kernel, found out by asking and setting the policy itself.
 
 use hoistway_blk::{
-    Bfq, BfqConfig, Calls, Cfq, CfqConfig, CpuMap, DeadlineGeneration, Elevator, HctxId, Instant, Kernel, Kyber,
-    KyberConfig, Local, MqDeadline, MqDeadlineConfig, StoreError, Tunable,
+    Bfq, BfqConfig, Cfq, CfqConfig, CpuMap, DeadlineGeneration, Elevator, ElevatorCx, HctxId, Instant, Kernel, Kyber,
+    KyberConfig, Local, MqDeadline, MqDeadlineConfig, NoMeter, StoreError, Tunable,
 };
 
 /// A device for which defaults are asked.
@@ -110,7 +110,7 @@ impl Facts {
         let now = kernel.generation().hz.now(Instant::ZERO);
         let written = |text: &str| {
             let elevator = elevator(scheduler, kernel, Device::ALL[0]);
-            elevator.set_tunable(now, name, text, &mut Calls::default())?;
+            ElevatorCx::alone(now, |cx| elevator.set_tunable(&NoMeter, cx, name, text))?;
             elevator.tunable(name)
         };
         let grammar = match (written("12abc"), written("0x10")) {

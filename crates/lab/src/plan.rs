@@ -3,7 +3,7 @@
 use hoistway_blk::Nanos;
 use hoistway_results::document::RunVariant;
 use hoistway_sim::{Host, RunSpec, Scenario};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::comparison::{Comparison, Devices, Profile};
 use crate::error::{About as _, Error, Field};
@@ -49,7 +49,7 @@ impl<'a> Plan<'a> {
         }
         let runtime = load::time(&asked, Field::RuntimeNs, comparison.runtime_ns)?;
         let load = Load::read(&asked)?;
-        let (setups, varied) = setups(&asked, &load)?;
+        let setups = setups(&asked, &load)?;
         let mut notices: Vec<String> = Vec::new();
         for notice in setups.iter().flat_map(|setup| &setup.notices) {
             if !notices.contains(notice) {
@@ -59,10 +59,10 @@ impl<'a> Plan<'a> {
         let seeds = repeats::seeds(comparison.seed, comparison.repeats);
         let mut runs = Vec::new();
         for (repeat, &seed) in (0..).zip(&seeds) {
-            for (place, (setup, settings)) in setups.iter().zip(&varied).enumerate() {
+            for (place, setup) in setups.iter().enumerate() {
                 runs.extend(setup.specs(seed).into_iter().map(|spec| Planned {
                     setup: place,
-                    variant: RunVariant::new(&spec.label(), settings.clone()),
+                    variant: RunVariant::new(&spec.label(), setup.varied.clone()),
                     spec,
                     repeat,
                 }));
@@ -127,8 +127,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Every kernel on every device and host, and for each of these places how it differs from the others.
-fn setups(asked: &Asked<'_>, load: &Load) -> Result<(Vec<Setup>, Vec<Map<String, Value>>), Error> {
+/// Every kernel on every device and host.
+fn setups(asked: &Asked<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
     fn or_default<T: Clone>(wanted: &[T], default: T) -> Vec<T> {
         if wanted.is_empty() { vec![default] } else { wanted.to_vec() }
     }
@@ -140,24 +140,23 @@ fn setups(asked: &Asked<'_>, load: &Load) -> Result<(Vec<Setup>, Vec<Map<String,
         [] => vec![hoistway_blk::Kernel::DEFAULT],
         some => some.iter().map(|kernel| kernel.parse().about(Field::Kernels)).collect::<Result<_, Error>>()?,
     };
-    let (mut setups, mut varied) = (Vec::new(), Vec::new());
+    let mut setups = Vec::new();
     for devices in &devices {
         for host in &hosts {
             for &kernel in &kernels {
-                let setup = Setup::of(asked, load, devices, host, kernel)?;
-                let mut settings = Map::new();
-                let mut vary = |name: &str, value: String, is_varied: bool| {
-                    if is_varied {
-                        settings.insert(name.to_owned(), Value::from(value));
+                let mut setup = Setup::of(asked, load, devices, host, kernel)?;
+                for (name, value, count) in [
+                    ("device", setup.device_name(), wanted.devices.len()),
+                    ("host", setup.host.name.clone(), wanted.hosts.len()),
+                    ("kernel", kernel.to_string(), wanted.kernels.len()),
+                ] {
+                    if count > 1 {
+                        setup.varied.insert(name.to_owned(), Value::from(value));
                     }
-                };
-                vary("device", setup.device_name(), wanted.devices.len() > 1);
-                vary("host", setup.host.name.clone(), wanted.hosts.len() > 1);
-                vary("kernel", kernel.to_string(), wanted.kernels.len() > 1);
+                }
                 setups.push(setup);
-                varied.push(settings);
             }
         }
     }
-    Ok((setups, varied))
+    Ok(setups)
 }

@@ -5,6 +5,7 @@ use hoistway_device::Preset;
 use hoistway_results::document::SetupSummary;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
 use hoistway_workload::Workload;
+use serde_json::{Map, Value};
 
 use crate::comparison::{Devices, Profile};
 use crate::error::{About as _, Error, Field};
@@ -30,6 +31,8 @@ pub(crate) struct Setup {
     schedulers: Vec<String>,
     settings: Settings,
     pub(crate) notices: Vec<String>,
+    /// By what it differs from other setups of the comparison.
+    pub(crate) varied: Map<String, Value>,
 }
 
 impl Setup {
@@ -88,7 +91,7 @@ impl Setup {
         notices.extend(guests.as_ref().and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers)));
         notices.extend(load::unused_logs_notice(asked, &workload));
         notices.extend(workload.notices.iter().cloned());
-        Ok(Setup { workload, devices, guests, host, queue, config, schedulers, settings, notices })
+        Ok(Setup { workload, devices, guests, host, queue, config, schedulers, settings, notices, varied: Map::new() })
     }
 
     /// The runs of a repeat: every scheduler with the same seed; with guests every one of theirs over every one of the host.

@@ -1,8 +1,8 @@
 //! Files of `/sys/block/DEV/queue/` that are written while the loads run.
 
 use hoistway_blk::{
-    AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, Nanos, NoProbe, Now, QueueConfig, Refusal,
-    Rejected, Rq, WRITABLE_ATTRIBUTES,
+    AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig,
+    Refusal, Rejected, Rq, WRITABLE_ATTRIBUTES,
 };
 use hoistway_sim::Write;
 
@@ -71,7 +71,8 @@ fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), Attri
     let now = front.generation().hz.now(Instant::ZERO);
     let (driver, effects, probe) = (&mut Idle, &mut Effects::new(), &mut NoProbe);
     // An empty queue changes at once.
-    front.begin_change(&mut Cx { now, cpu: CpuId(0), driver, effects, probe }, file, text).map(|_| ())
+    let mut cx = Cx::<(Idle, NoProbe)> { now, cpu: CpuId(0), driver, effects, probe, meter: &NoMeter };
+    front.begin_change(&mut cx, file, text).map(|_| ())
 }
 
 /// A device that nobody uses.

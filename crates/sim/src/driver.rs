@@ -13,6 +13,9 @@ pub(crate) enum Backing {
     Thread(Box<IoThread>),
 }
 
+/// Who is around the block layer of a simulated machine.
+pub(crate) type Machine<P> = (DiskDriver, P);
+
 /// A disk's driver: it keeps the requests that are in flight and, for SCSI disks, the budget.
 pub(crate) struct DiskDriver {
     pub(crate) backing: Backing,

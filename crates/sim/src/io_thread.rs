@@ -14,8 +14,8 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CpuId, Cx, Driver, Front, FrontSubmission, Instant, IoContextId, IoPriority, Local, Nanos,
-    Op, Plug, Probe, Sector, Status, Submitted,
+    Bio, BioFlags, CgroupId, CpuId, Cx, Env, Front, FrontSubmission, Instant, IoContextId, IoPriority, Local, Nanos,
+    Op, Plug, Sector, Status, Submitted,
 };
 use hoistway_device::{Command, Schedule, Shape};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -140,9 +140,9 @@ impl IoThread {
 
     /// It runs, and submits what is in the ring as far as the host has requests. `plugs` says whether a call that submits
     /// so many opens a plug.
-    pub(crate) fn run<D: Driver, P: Probe>(
+    pub(crate) fn run<E: Env>(
         &mut self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         front: &Front<Local>,
         schedule: &mut Schedule,
         plugs: impl Fn(usize) -> bool,
@@ -219,7 +219,7 @@ impl IoThread {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{Effects, Hz, Kernel, NoProbe};
+    use hoistway_blk::{Effects, Hz, Kernel, NoMeter, NoProbe};
     use hoistway_device::Preset;
 
     use super::*;
@@ -255,7 +255,14 @@ mod tests {
         fn run(&mut self, at_ns: u64) {
             let now = Hz(1000).now(Instant(at_ns));
             let Disk { front, driver, .. } = &mut self.lower;
-            let mut cx = Cx { now, cpu: CpuId(0), driver, effects: &mut self.effects, probe: &mut NoProbe };
+            let mut cx = Cx::<crate::driver::Machine<NoProbe>> {
+                now,
+                cpu: CpuId(0),
+                driver,
+                effects: &mut self.effects,
+                probe: &mut NoProbe,
+                meter: &NoMeter,
+            };
             self.thread.run(&mut cx, front, &mut self.schedule, |_| false);
         }
 

@@ -9,8 +9,8 @@ mod virtual_disks;
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    BioFlags, CompletionPlace, CpuId, Cx, Effects, Front, HctxId, Instant, Local, Nanos, NoProbe, PlugUse, Probe, Rq,
-    Submitted, Waiter,
+    BioFlags, CompletionPlace, CpuId, Cx, Effects, Front, HctxId, Instant, Local, Nanos, NoMeter, NoProbe, PlugUse,
+    Probe, Rq, Submitted, Waiter,
 };
 use hoistway_workload::Workload;
 
@@ -19,7 +19,7 @@ use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::{Cpus, Turn};
 use crate::disk::Disk;
-use crate::driver::Backing;
+use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
 use crate::flow::Flows;
 use crate::identity::{is_of_task, task_of};
@@ -136,7 +136,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.probe.enter(disk, None);
         let on = &mut self.disks[disk as usize];
         let (effects, probe) = (&mut self.effects, &mut self.probe);
-        let mut cx = Cx { now, cpu: CpuId(0), driver: &mut on.driver, effects, probe };
+        let mut cx = Cx::<Machine<P>> { now, cpu: CpuId(0), driver: &mut on.driver, effects, probe, meter: &NoMeter };
         let (switched, left) = on.administration.go_on(&mut cx, &mut on.front);
         if switched {
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
@@ -264,12 +264,22 @@ impl<'a, P: Probe> Simulation<'a, P> {
         &mut self,
         disk: u32,
         cpu: CpuId,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, crate::driver::DiskDriver, P>) -> R,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, Machine<P>>) -> R,
     ) -> R {
         let now = self.clock.now;
         self.probe.enter(disk, None);
         let Disk { front, driver, .. } = &mut self.disks[disk as usize];
-        body(front, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe })
+        body(
+            front,
+            &mut Cx::<Machine<P>> {
+                now,
+                cpu,
+                driver,
+                effects: &mut self.effects,
+                probe: &mut self.probe,
+                meter: &NoMeter,
+            },
+        )
     }
 
     /// A device has completed a command. `setting` says for what its interrupt has waited, if it has.
@@ -367,7 +377,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         task.is_plugged = true;
                     }
                     self.probe.enter(disk, Some(Waiter(number)));
-                    let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
+                    let mut cx = Cx::<Machine<P>> {
+                        now,
+                        cpu,
+                        driver,
+                        effects: &mut self.effects,
+                        probe: &mut self.probe,
+                        meter: &NoMeter,
+                    };
                     let plug = task.is_plugged.then_some(&mut task.plug);
                     let submitted = front.submit(&mut cx, &mut task.submission, plug);
                     if submitted == Submitted::Parked {
@@ -457,7 +474,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.probe.enter(disk, None);
         let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
         let Some(throttling) = throttling else { return };
-        let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
+        let mut cx =
+            Cx::<Machine<P>> { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe, meter: &NoMeter };
         let has_sent_all = throttling.send(&mut cx, front);
         self.settle(disk, cpu);
         if has_sent_all {

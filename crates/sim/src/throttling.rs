@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, Charge, Cx, Driver, Front, FrontSubmission, Instant, Local, Plug, Probe, Submitted, Throttle};
+use hoistway_blk::{Bio, Charge, Cx, Env, Front, FrontSubmission, Instant, Local, Plug, Submitted, Throttle};
 
 /// The limits of a device, and its worker.
 pub(crate) struct Throttling {
@@ -48,7 +48,7 @@ impl Throttling {
 
     /// The worker runs: it sends what may go, in one plug, as far as there are tags. Answers whether all of it went;
     /// if not, the worker sleeps for a tag.
-    pub(crate) fn send<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>, front: &Front<Local>) -> bool {
+    pub(crate) fn send<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &Front<Local>) -> bool {
         self.release(cx.now.at);
         loop {
             if !std::mem::take(&mut self.is_parked) {

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, Local, NoProbe,
-    Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Waiter, kernel_of_front,
+    Bio, BioFlags, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, Local, NoMeter,
+    NoProbe, Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Waiter, kernel_of_front,
 };
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
@@ -109,7 +109,7 @@ impl Load {
 
     fn with_front<R>(
         &mut self,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, Shelf, NoProbe>, &mut FrontSubmission) -> R,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Shelf, NoProbe)>, &mut FrontSubmission) -> R,
     ) -> R {
         let mut cx = Cx {
             now: Hz::DEFAULT.now(Instant(self.at)),
@@ -117,6 +117,7 @@ impl Load {
             driver: &mut self.shelf,
             effects: &mut self.effects,
             probe: &mut NoProbe,
+            meter: &NoMeter,
         };
         body(&self.front, &mut cx, &mut self.submission)
     }

@@ -15,18 +15,18 @@ mod woken;
 
 pub(crate) use custody::Custody;
 pub use reason::Reason;
-pub use scheduler::{Calls, Choice, Completions, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler};
+pub use scheduler::{Choice, Completions, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler, Wishes};
 pub use serialized::Serialized;
 pub use woken::WokenHctxs;
 
 use crate::bio::Bio;
-use crate::ids::{CpuId, HctxId, RqId};
+use crate::ids::{HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
+use crate::meter::Meter;
 use crate::request::{Request, Rq};
 use crate::schedulers::{Bfq, Kyber, MqDeadline};
 use crate::sharing::Sharing;
 use crate::tags::Depth;
-use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
 
 /// A policy of somebody's own, for [`Elevator::custom`].
@@ -121,17 +121,15 @@ impl<Sh: Sharing> Elevator<Sh> {
     #[inline]
     pub fn merge_bio(
         &self,
-        now: Now,
-        cpu: CpuId,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
         bio: &mut Option<Bio>,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
     ) -> Option<Edge> {
         with_scheduler!(
             self,
-            s => s.merge_bio(now, rules, bio, freed, calls),
-            kyber k => k.merge_bio(cpu, rules, bio),
+            s => s.merge_bio(meter, cx, rules, bio),
+            kyber k => k.merge_bio(meter, cx.cpu, rules, bio),
             none => None
         )
     }
@@ -140,28 +138,27 @@ impl<Sh: Sharing> Elevator<Sh> {
     #[inline]
     pub fn insert(
         &self,
-        now: Now,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
         list: impl Iterator<Item = Rq>,
         place: Place,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
     ) {
         with_scheduler!(
             self,
-            s => s.insert(now, rules, list, place, freed, calls),
-            kyber k => k.insert(list, place),
+            s => s.insert(meter, cx, rules, list, place),
+            kyber k => k.insert(meter, list, place),
             none => debug_assert!(false, "without a scheduler requests go to the software queues")
         );
     }
 
     /// Asks for the next request for `hctx`.
     #[inline]
-    pub fn dispatch(&self, now: Now, hctx: HctxId, calls: &mut Calls) -> (Option<Rq>, Reason) {
+    pub fn dispatch(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
         with_scheduler!(
             self,
-            s => s.dispatch(now, hctx, calls),
-            kyber k => k.dispatch(hctx),
+            s => s.dispatch(meter, cx, hctx),
+            kyber k => k.dispatch(meter, hctx),
             none => (None, Reason::Empty)
         )
     }
@@ -175,10 +172,10 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// How many scheduler tags an allocation may use.
     #[inline]
-    pub fn limit_depth(&self, now: Now, bio: &Bio, calls: &mut Calls) -> Depth {
+    pub fn limit_depth(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, bio: &Bio) -> Depth {
         with_scheduler!(
             self,
-            s => s.limit_depth(now, bio, calls),
+            s => s.limit_depth(meter, cx, bio),
             kyber k => k.limit_depth(bio),
             none => Depth::Full
         )
@@ -186,32 +183,32 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// A request was allocated.
     #[inline]
-    pub fn prepare(&self, now: Now, rq: &Request, calls: &mut Calls) {
-        with_scheduler!(self, s => s.prepare(now, rq, calls), kyber _kyber => {}, none => {});
+    pub fn prepare(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        with_scheduler!(self, s => s.prepare(meter, cx, rq), kyber _kyber => {}, none => {});
     }
 
     /// A request that this scheduler manages has completed on `cpu`. Its release follows.
     #[inline]
-    pub fn completed(&self, now: Now, cpu: CpuId, rq: &Request, calls: &mut Calls) {
+    pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
         if let Elevator::Kyber(kyber) = self {
-            kyber.completed(now, cpu, rq, calls);
+            kyber.completed(cx, rq);
         }
     }
 
     /// A request that was inserted has been released.
     #[inline]
-    pub fn finish(&self, now: Now, id: RqId, calls: &mut Calls) {
-        with_scheduler!(self, s => s.finish(now, id, calls), kyber k => k.finish(id, calls), none => {});
+    pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_scheduler!(self, s => s.finish(meter, cx, id), kyber k => k.finish(meter, cx, id), none => {});
     }
 
     /// A request that was given out comes back.
-    pub fn requeued(&self, now: Now, id: RqId, calls: &mut Calls) {
-        with_scheduler!(self, s => s.requeued(now, id, calls), kyber k => k.requeued(id, calls), none => {});
+    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_scheduler!(self, s => s.requeued(meter, cx, id), kyber k => k.requeued(meter, cx, id), none => {});
     }
 
     /// Its timer has come.
-    pub fn timer(&self, now: Now, calls: &mut Calls) {
-        with_scheduler!(self, s => s.timer(now, calls), none => {});
+    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        with_scheduler!(self, s => s.timer(meter, cx), none => {});
     }
 
     /// `nr_requests` has changed.
@@ -225,10 +222,15 @@ impl<Sh: Sharing> Elevator<Sh> {
     }
 
     /// Tells the policy of something that happened to a process or cgroup. kyber knows of neither.
-    pub fn tell(&self, now: Now, calls: &mut Calls, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
+    pub fn tell(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>),
+    ) {
         with_scheduler!(
             self,
-            s => s.tell(now, calls, |policy, cx| what(policy, cx)),
+            s => s.tell(meter, cx, |policy, cx| what(policy, cx)),
             kyber _kyber => {},
             none => {}
         );
@@ -252,10 +254,16 @@ impl<Sh: Sharing> Elevator<Sh> {
     ///
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
-    pub fn set_tunable(&self, now: Now, name: &str, text: &str, calls: &mut Calls) -> Result<(), StoreError> {
+    pub fn set_tunable(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        name: &str,
+        text: &str,
+    ) -> Result<(), StoreError> {
         with_scheduler!(
             self,
-            s => s.set_tunable(now, name, text, calls),
+            s => s.set_tunable(meter, cx, name, text),
             kyber k => k.set_tunable(name, text),
             none => Err(StoreError::Unknown)
         )

@@ -8,7 +8,7 @@
 
 use crate::bio::Bio;
 use crate::cgroup_weight::DeviceNumber;
-use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
+use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::merge::Edge;
 use crate::request::{Request, Rq};
@@ -92,9 +92,9 @@ impl Requests {
     }
 }
 
-/// What a policy asks of its surroundings during a call.
+/// What a policy wishes of its surroundings during a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Calls {
+pub struct Wishes {
     /// Set the policy's one timer to this moment; it replaces an earlier setting.
     pub set_timer: Option<Instant>,
     /// Switch the timer off. Ignored if `set_timer` is given too.
@@ -105,6 +105,25 @@ pub struct Calls {
     pub run_hctxs: WokenHctxs,
 }
 
+/// What a call into an elevator takes.
+pub struct ElevatorCx<'a> {
+    /// The time. Under a plug the nanosecond clock may stand still.
+    pub now: Now,
+    /// The CPU that the call runs on.
+    pub cpu: CpuId,
+    /// What the policy asks for.
+    pub wishes: &'a mut Wishes,
+    /// Requests that others have absorbed: the caller releases them.
+    pub freed: &'a mut Vec<Rq>,
+}
+
+impl ElevatorCx<'_> {
+    /// For a call on CPU 0 whose wishes nobody carries out: of a replay, a test, or when there is nothing to wish for.
+    pub fn alone<R>(now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
+        body(&mut ElevatorCx { now, cpu: CpuId(0), wishes: &mut Wishes::default(), freed: &mut Vec::new() })
+    }
+}
+
 /// What a policy sees of the world during a call.
 pub struct PolicyCx<'a> {
     /// The time. Under a plug the nanosecond clock may stand still.
@@ -112,7 +131,7 @@ pub struct PolicyCx<'a> {
     /// The requests that it holds.
     pub requests: &'a Requests,
     /// What it asks for.
-    pub calls: &'a mut Calls,
+    pub wishes: &'a mut Wishes,
 }
 
 impl PolicyCx<'_> {

@@ -62,7 +62,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                     let rotational = self.rules.limits.rotational;
                     self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
                     let write_cache = self.rules.limits.write_cache;
-                    self.locked.with(|queue| queue.cache.write_cache = write_cache);
+                    self.locked.aside(|queue| queue.cache.write_cache = write_cache);
                 }
             },
         }

@@ -1,7 +1,7 @@
 //! The elevators of a legacy queue. There is always one (`legacy-queue.md` 1 and 11).
 
 use crate::bio::Bio;
-use crate::elevator::{BoxedScheduler, Calls, Custody, MayQueue, Place, PolicyCx, Reason, Scheduler};
+use crate::elevator::{BoxedScheduler, Custody, ElevatorCx, MayQueue, Place, PolicyCx, Reason, Scheduler};
 use crate::ids::RqId;
 use crate::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
@@ -88,71 +88,61 @@ impl LegacyElevator {
     /// Tries to merge a bio into a request that it holds.
     pub(super) fn merge_bio(
         &mut self,
-        now: Now,
+        cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
         bio: &mut Option<Bio>,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
     ) -> Option<Edge> {
-        with_custody!(self, custody => custody.merge_bio(now, rules, bio, freed, calls))
+        with_custody!(self, custody => custody.merge_bio(cx, rules, bio))
     }
 
     /// May a request be allocated?
     #[inline]
-    pub(super) fn may_queue(&mut self, now: Now, bio: &Bio, calls: &mut Calls) -> MayQueue {
-        with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.may_queue(cx, bio)))
+    pub(super) fn may_queue(&mut self, cx: &mut ElevatorCx<'_>, bio: &Bio) -> MayQueue {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.may_queue(cx, bio)))
     }
 
     /// A request was allocated that it will manage.
     #[inline]
-    pub(super) fn prepare(&mut self, now: Now, rq: &Request, calls: &mut Calls) {
-        with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.prepare(cx, rq)));
+    pub(super) fn prepare(&mut self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.prepare(cx, rq)));
     }
 
     /// Takes a request in; one that comes from a plug may be absorbed by another.
-    pub(super) fn insert(
-        &mut self,
-        now: Now,
-        rules: &MergeRules,
-        rq: Rq,
-        may_join: bool,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
-    ) {
+    pub(super) fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, may_join: bool) {
         with_custody!(self, custody => if may_join {
-            custody.insert(now, rules, rq, Place::Sorted, freed, calls);
+            custody.insert(cx, rules, rq, Place::Sorted);
         } else {
-            custody.call(now, calls, |policy, cx| policy.arrived(cx, &rq));
-            custody.take_in(now, rq, Place::Sorted, calls);
+            custody.call(cx, |policy, cx| policy.arrived(cx, &rq));
+            custody.take_in(cx, rq, Place::Sorted);
         });
     }
 
     /// Asks for the next request.
     #[inline]
-    pub(super) fn dispatch(&mut self, now: Now, calls: &mut Calls) -> (Option<Rq>, Reason) {
-        with_custody!(self, custody => custody.dispatch(now, HCTX, calls))
+    pub(super) fn dispatch(&mut self, cx: &mut ElevatorCx<'_>) -> (Option<Rq>, Reason) {
+        with_custody!(self, custody => custody.dispatch(cx, HCTX))
     }
 
     /// Has it give out everything into `out`, ignoring idling and time slices. `ids` is a buffer.
-    pub(super) fn drain(&mut self, now: Now, ids: &mut Vec<RqId>, calls: &mut Calls, out: impl FnMut(Rq)) {
-        with_custody!(self, custody => custody.drain(now, ids, calls, out));
+    pub(super) fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, out: impl FnMut(Rq)) {
+        with_custody!(self, custody => custody.drain(cx, ids, out));
     }
 
     /// The driver has looked at a request for the first time since it was given out or came back.
     #[inline]
-    pub(super) fn started(&mut self, now: Now, id: RqId, calls: &mut Calls) {
-        with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.started(cx, id)));
+    pub(super) fn started(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.started(cx, id)));
     }
 
     /// The driver has given a request back.
-    pub(super) fn requeued(&mut self, now: Now, id: RqId, calls: &mut Calls) {
-        with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.requeued(cx, id)));
+    pub(super) fn requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.requeued(cx, id)));
     }
 
     /// A request that it took in has been released.
     #[inline]
-    pub(super) fn finish(&mut self, now: Now, id: RqId, calls: &mut Calls) {
-        with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.finish(cx, id)));
+    pub(super) fn finish(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.finish(cx, id)));
     }
 
     /// Request ids below `capacity` will come from now on.
@@ -161,18 +151,13 @@ impl LegacyElevator {
     }
 
     /// Its timer has come.
-    pub(super) fn timer(&mut self, now: Now, calls: &mut Calls) {
-        with_custody!(self, custody => custody.call(now, calls, |policy, cx| policy.timer(cx)));
+    pub(super) fn timer(&mut self, cx: &mut ElevatorCx<'_>) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.timer(cx)));
     }
 
     /// Something happened to a process or cgroup.
-    pub(super) fn tell(
-        &mut self,
-        now: Now,
-        calls: &mut Calls,
-        what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>),
-    ) {
-        with_custody!(self, custody => custody.call(now, calls, |policy, cx| what(policy, cx)));
+    pub(super) fn tell(&mut self, cx: &mut ElevatorCx<'_>, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| what(policy, cx)));
     }
 
     pub(super) fn tunables(&mut self) -> &'static [Tunable] {
@@ -183,14 +168,8 @@ impl LegacyElevator {
         with_custody!(self, custody => custody.tunable(name))
     }
 
-    pub(super) fn set_tunable(
-        &mut self,
-        now: Now,
-        name: &str,
-        text: &str,
-        calls: &mut Calls,
-    ) -> Result<(), StoreError> {
-        with_custody!(self, custody => custody.set_tunable(now, name, text, calls))
+    pub(super) fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        with_custody!(self, custody => custody.set_tunable(cx, name, text))
     }
 
     /// Whether anything waits in it.

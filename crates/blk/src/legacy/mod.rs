@@ -36,15 +36,15 @@ pub use request_list::IoClass;
 pub use submit::LegacySubmission;
 pub use switch::{SWITCH_POLL, StoreSchedulerError};
 
-use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
-use crate::elevator::{Calls, PolicyCx, Scheduler};
+use crate::elevator::{PolicyCx, Scheduler, Wishes};
+use crate::env::{Cx, Env};
 use crate::flush_queue::FlushQueue;
-use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
+use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
-use crate::queue::{Affinity, ConfigError, Cx, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
+use crate::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
 use crate::request::{RequestPool, Rq};
 use crate::sharing::{Lock, Sharing};
 use crate::time::{Nanos, Now};
@@ -244,13 +244,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// The name of its scheduler.
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
-        self.locked.with(|queue| queue.elevator.name())
+        self.locked.aside(|queue| queue.elevator.name())
     }
 
     /// Requests that each class may have.
     #[must_use]
     pub fn nr_requests(&self) -> u32 {
-        self.locked.with(|queue| queue.thresholds.nr_requests)
+        self.locked.aside(|queue| queue.thresholds.nr_requests)
     }
 
     /// Sets how many requests each class may have; fewer than 4 become 4. Whoever finds room now is woken.
@@ -262,7 +262,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         if nr_requests > NR_REQUESTS_MAX {
             return Err(ConfigError(format!("nr_requests is at most {NR_REQUESTS_MAX}")));
         }
-        self.locked.with(|queue| {
+        self.locked.aside(|queue| {
             queue.thresholds = thresholds;
             for list in queue.lists.iter_mut() {
                 list.resized(&thresholds, |waiter| effects.push(Effect::Wake(waiter)));
@@ -274,31 +274,31 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Whether a class of a cgroup has so many requests that write-back should hold off.
     #[must_use]
     pub fn is_congested(&self, cgroup: CgroupId, class: IoClass) -> bool {
-        self.locked.with(|queue| queue.lists.of(cgroup).is_congested(class))
+        self.locked.aside(|queue| queue.lists.of(cgroup).is_congested(class))
     }
 
     /// Requests that exist now.
     #[must_use]
     pub fn requests_in_use(&self) -> usize {
-        self.locked.with(|queue| queue.capacity as usize - queue.free.len())
+        self.locked.aside(|queue| queue.capacity as usize - queue.free.len())
     }
 
     /// Requests at the driver now.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.locked.with(|queue| queue.in_flight.iter().sum())
+        self.locked.aside(|queue| queue.in_flight.iter().sum())
     }
 
     /// Driver tags that are taken now.
     #[must_use]
     pub fn driver_tags_in_use(&self) -> u32 {
-        self.locked.with(|queue| queue.tags.in_use())
+        self.locked.aside(|queue| queue.tags.in_use())
     }
 
     /// The tunables of the scheduler.
     #[must_use]
     pub fn tunables(&self) -> &'static [Tunable] {
-        self.locked.with(|queue| queue.elevator.tunables())
+        self.locked.aside(|queue| queue.elevator.tunables())
     }
 
     /// A tunable's value.
@@ -306,7 +306,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.locked.with(|queue| queue.elevator.tunable(name))
+        self.locked.aside(|queue| queue.elevator.tunable(name))
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing and clamping.
@@ -314,25 +314,26 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer = self.locked.with(|queue| queue.elevator.set_tunable(now, name, text, &mut effects.calls));
-        take_calls(effects);
+        let answer =
+            self.locked.aside(|queue| queue.elevator.set_tunable(&mut effects.elevator(now, CpuId(0)), name, text));
+        take_wishes(effects);
         answer
     }
 
     /// Tells the scheduler of something that happened to a process or cgroup.
     pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.locked.with(|queue| queue.elevator.tell(now, &mut effects.calls, what));
-        take_calls(effects);
+        self.locked.aside(|queue| queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), what));
+        take_wishes(effects);
     }
 
     /// A process has ended.
     pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
-        self.locked.with(|queue| queue.batchers.forget(io_context));
+        self.locked.aside(|queue| queue.batchers.forget(io_context));
         self.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context));
     }
 
     /// The moment that an [`Effect::SetTimeout`] asked for has come.
-    pub fn scan_timeouts<D: Driver, P>(&self, cx: &mut Cx<'_, D, P>) {
+    pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.timeouts.scan(cx.now.at, cx.driver, cx.effects);
     }
 
@@ -344,8 +345,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The scheduler's timer has come.
     pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.locked.with(|queue| queue.elevator.timer(now, &mut effects.calls));
-        take_calls(effects);
+        self.locked.aside(|queue| queue.elevator.timer(&mut effects.elevator(now, CpuId(0))));
+        take_wishes(effects);
     }
 }
 
@@ -362,17 +363,17 @@ impl Locked {
 
 /// Turns what a policy asked for during a call into effects. Whatever is to be run is the one queue, on a worker.
 #[inline]
-fn take_calls(effects: &mut Effects) {
-    if effects.calls == Calls::default() {
+fn take_wishes(effects: &mut Effects) {
+    if effects.wishes == Wishes::default() {
         return;
     }
-    let calls = std::mem::take(&mut effects.calls);
-    if let Some(at) = calls.set_timer {
+    let wishes = std::mem::take(&mut effects.wishes);
+    if let Some(at) = wishes.set_timer {
         effects.push(Effect::SetTimer(at));
-    } else if calls.cancel_timer {
+    } else if wishes.cancel_timer {
         effects.push(Effect::CancelTimer);
     }
-    if calls.run_queues || !calls.run_hctxs.is_empty() {
+    if wishes.run_queues || !wishes.run_hctxs.is_empty() {
         run_on_worker(effects, Nanos::ZERO);
     }
 }

@@ -10,9 +10,9 @@
 
 use std::fmt;
 
-use crate::driver::Driver;
-use crate::probe::Probe;
-use crate::queue::{Cx, Step};
+use crate::env::{Cx, Env};
+use crate::meter::Site;
+use crate::queue::Step;
 use crate::sharing::{Lock, Sharing};
 use crate::time::{Nanos, Now};
 
@@ -65,24 +65,24 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// Begins a change of scheduler: from now on nothing new comes under the present one's management. Answers whether
     /// it still has requests that must end.
-    pub fn begin_switch<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) -> Step {
-        self.locked.with(|queue| queue.is_bypassed = true);
+    pub fn begin_switch<E: Env>(&self, cx: &mut Cx<'_, E>) -> Step {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.is_bypassed = true);
         self.poll_switch(cx)
     }
 
     /// Forces out what the present scheduler holds, and looks whether all that it manages has ended.
-    pub fn poll_switch<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) -> Step {
-        self.locked.with(|queue| queue.drain_elevator(cx));
+    pub fn poll_switch<E: Env>(&self, cx: &mut Cx<'_, E>) -> Step {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.drain_elevator(cx));
         self.run(cx);
-        if self.locked.with(|queue| queue.managed) == 0 { Step::Done } else { Step::More }
+        if self.locked.with(cx.meter, Site::Legacy, |queue| queue.managed) == 0 { Step::Done } else { Step::More }
     }
 
     /// Ends a change of scheduler. Without a next one, because it could not be made, the old one goes on.
     ///
     /// # Panics
     /// If a next scheduler is given while the old one still manages requests, see [`poll_switch`](Self::poll_switch).
-    pub fn end_switch<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, next: Option<LegacyElevator>) {
-        self.locked.with(|queue| {
+    pub fn end_switch<E: Env>(&self, cx: &mut Cx<'_, E>, next: Option<LegacyElevator>) {
+        self.locked.with(cx.meter, Site::Legacy, |queue| {
             if let Some(mut next) = next {
                 next.grow(queue.capacity);
                 queue.replace_elevator(next);

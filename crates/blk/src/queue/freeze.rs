@@ -4,9 +4,11 @@
 //! by their slots. The counts of the CPUs are words of their own, so that entering shares nothing; a submission may
 //! leave on another CPU than it entered on, and only the sum means something.
 
-use super::{Cx, Queue};
+use super::Queue;
 use crate::effects::Effect;
+use crate::env::{Cx, Env};
 use crate::ids::{CpuId, Waiter};
+use crate::meter::{Meter, Site};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::time::Nanos;
 
@@ -49,12 +51,12 @@ impl<Sh: Sharing> Gate<Sh> {
     }
 
     /// Lines up a submission that was not let in. Answers whether it must wait; else the gate has opened meanwhile.
-    pub(super) fn wait(&self, waiter: Waiter) -> bool {
-        self.shut_out.with(|waiters| waiters.push(waiter));
+    pub(super) fn wait(&self, meter: &impl Meter, waiter: Waiter) -> bool {
+        self.shut_out.with(meter, Site::Gate, |waiters| waiters.push(waiter));
         if self.frozen.load() > 0 {
             return true;
         }
-        self.shut_out.with(|waiters| waiters.retain(|&other| other != waiter));
+        self.shut_out.with(meter, Site::Gate, |waiters| waiters.retain(|&other| other != waiter));
         false
     }
 
@@ -65,15 +67,15 @@ impl<Sh: Sharing> Gate<Sh> {
 
 impl<Sh: Sharing> Queue<Sh> {
     /// Closes the queue for newcomers, who wait, and has it run, so that it empties. Freezing nests.
-    pub fn freeze<D, P>(&self, cx: &mut Cx<'_, D, P>) {
+    pub fn freeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.gate.frozen.fetch_add(1);
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 
     /// Undoes one [`freeze`](Self::freeze); the last one lets those in who wait.
-    pub fn unfreeze<D, P>(&self, cx: &mut Cx<'_, D, P>) {
+    pub fn unfreeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         if self.gate.frozen.fetch_sub(1) == 1 {
-            for waiter in self.gate.shut_out.with(std::mem::take) {
+            for waiter in self.gate.shut_out.with(cx.meter, Site::Gate, std::mem::take) {
                 cx.effects.push(Effect::Wake(waiter));
             }
         }

@@ -50,6 +50,7 @@ use crate::ids::{CpuId, HctxId, QueueId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
+use crate::meter::NoMeter;
 use crate::request::{RequestPool, Rq};
 use crate::schedulers::{Bfq, BfqConfig, Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
 use crate::sharing::{Lock, Sharing, Word};
@@ -60,20 +61,6 @@ use crate::tunables::StoreError;
 use crate::wbt::Throttle;
 use freeze::Gate;
 use wbt::Wbt;
-
-/// What every call on the way of a request takes.
-pub struct Cx<'a, D, P> {
-    /// The time.
-    pub now: Now,
-    /// The CPU that the call runs on.
-    pub cpu: CpuId,
-    /// The driver, as seen from this CPU.
-    pub driver: &'a mut D,
-    /// What is to be done afterwards.
-    pub effects: &'a mut Effects,
-    /// Who watches.
-    pub probe: &'a mut P,
-}
 
 /// More to do, or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -435,21 +422,21 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer = self.elevator.set_tunable(now, name, text, &mut effects.calls);
-        effects.take_calls();
+        let answer = self.elevator.set_tunable(&NoMeter, &mut effects.elevator(now, CpuId(0)), name, text);
+        effects.take_wishes();
         answer
     }
 
     /// Tells the scheduler of something that happened to a process or cgroup.
     pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.elevator.tell(now, &mut effects.calls, what);
-        effects.take_calls();
+        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), what);
+        effects.take_wishes();
     }
 
     /// The scheduler's timer has come.
     pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.elevator.timer(now, &mut effects.calls);
-        effects.take_calls();
+        self.elevator.timer(&NoMeter, &mut effects.elevator(now, CpuId(0)));
+        effects.take_wishes();
     }
 
     /// Stops or allows all dispatching; insertion and completion go on. After allowing it again the caller runs all

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::{Cx, Queue, Step};
+use super::{Queue, Step};
 use crate::driver::Driver;
 use crate::effects::{Effect, RESOURCE_DELAY};
+use crate::env::{Cx, Env};
 use crate::ids::HctxId;
 use crate::kernel::{AfterLeftovers, Fetch};
 use crate::probe::{Event, Probe};
@@ -47,7 +48,7 @@ enum Stage {
 impl<Sh: Sharing> Queue<Sh> {
     /// Runs a hardware queue on this CPU.
     #[inline]
-    pub fn run_hctx<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+    pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         let mut run = cx.effects.take_run();
         run.start(hctx);
         while run.step(self, cx) == Step::More {}
@@ -89,14 +90,14 @@ impl HctxRun {
 
     /// One step.
     #[inline]
-    pub(super) fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
+    pub(super) fn step<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Step {
         self.stage = match self.stage {
             Stage::Begin => self.begin(queue, cx),
             Stage::SendLeftovers => self.send_leftovers(queue, cx),
             Stage::Draw => self.draw(queue, cx),
             Stage::SendBatch => self.end_batch(queue, cx, false),
             Stage::TakeAll => {
-                queue.hctxs[self.hctx.index()].take_all(&mut self.list);
+                queue.hctxs[self.hctx.index()].take_all(cx.meter, &mut self.list);
                 if !self.list.is_empty() {
                     queue.send(cx, self.hctx, &mut self.list);
                 }
@@ -109,13 +110,13 @@ impl HctxRun {
     }
 
     #[inline]
-    fn begin<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+    fn begin<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
         let hctx = &queue.hctxs[self.hctx.index()];
         if queue.is_quiesced() || hctx.is_stopped() || !queue.has_pending(self.hctx) {
             return Stage::Done;
         }
         if hctx.has_leftovers() {
-            hctx.take_leftovers(&mut self.list);
+            hctx.take_leftovers(cx.meter, &mut self.list);
             hctx.mark_restart();
             return Stage::SendLeftovers;
         }
@@ -127,7 +128,7 @@ impl HctxRun {
     }
 
     #[inline(never)]
-    fn send_leftovers<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+    fn send_leftovers<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
         let sent = queue.send(cx, self.hctx, &mut self.list).all_gone;
         self.careful = true;
         let go_on = match queue.generation.after_leftovers {
@@ -156,7 +157,7 @@ impl HctxRun {
 
     /// Something came into the dispatch list while requests were drawn: start over once, then leave it to a worker.
     #[cold]
-    fn again<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+    fn again<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
         if self.restarted {
             queue.run_async(cx, self.hctx);
             return Stage::Done;
@@ -168,7 +169,7 @@ impl HctxRun {
     /// Draws one request from the scheduler into the batch, or ends the batch. What usually ends it is looked at here, and
     /// the rest left to calls: most draws of a busy device end for want of budget.
     #[inline]
-    fn draw<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+    fn draw<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
         if self.left == 0 || !queue.elevator.has_work(self.hctx) {
             return self.end_batch(queue, cx, false);
         }
@@ -183,13 +184,9 @@ impl HctxRun {
     }
 
     #[inline(never)]
-    fn draw_with_budget<D: Driver, P: Probe, Sh: Sharing>(
-        &mut self,
-        queue: &Queue<Sh>,
-        cx: &mut Cx<'_, D, P>,
-    ) -> Stage {
-        let (rq, reason) = queue.elevator.dispatch(cx.now, self.hctx, &mut cx.effects.calls);
-        cx.effects.take_calls();
+    fn draw_with_budget<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
+        let (rq, reason) = queue.elevator.dispatch(cx.meter, &mut cx.elevator(), self.hctx);
+        cx.effects.take_wishes();
         cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: self.hctx, rq: rq.as_deref(), reason });
         let Some(mut rq) = rq else {
             if queue.generation.budget {
@@ -215,12 +212,7 @@ impl HctxRun {
 
     /// Sends the batch and goes on with the next, as long as that makes progress.
     #[inline]
-    fn end_batch<D: Driver, P: Probe, Sh: Sharing>(
-        &mut self,
-        queue: &Queue<Sh>,
-        cx: &mut Cx<'_, D, P>,
-        again: bool,
-    ) -> Stage {
+    fn end_batch<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>, again: bool) -> Stage {
         let progress = !self.list.is_empty() && self.send_batch(queue, cx);
         if again {
             self.again(queue, cx)
@@ -233,7 +225,7 @@ impl HctxRun {
 
     /// Sends the batch, each request to its own hardware queue. Answers whether all of it went.
     #[inline(never)]
-    fn send_batch<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> bool {
+    fn send_batch<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> bool {
         if self.list.iter().all(|rq| rq.hctx == self.hctx) {
             return queue.send(cx, self.hctx, &mut self.list).all_gone;
         }
@@ -252,7 +244,7 @@ impl HctxRun {
 
     /// Without a scheduler, one by one: the software queues take turns.
     #[inline(never)]
-    fn take_one<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Stage {
+    fn take_one<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
         let hctx = &queue.hctxs[self.hctx.index()];
         if hctx.has_leftovers() {
             return self.again(queue, cx);
@@ -260,7 +252,7 @@ impl HctxRun {
         if !hctx.has_queued() || (queue.generation.budget && !cx.driver.get_budget(self.hctx)) {
             return Stage::Done;
         }
-        let Some(mut rq) = hctx.take_next() else {
+        let Some(mut rq) = hctx.take_next(cx.meter) else {
             if queue.generation.budget {
                 cx.driver.put_budget(self.hctx);
                 cx.effects.push(Effect::RunAll { delay: RESOURCE_DELAY });

@@ -2,11 +2,10 @@
 
 use super::submission::{Stage, Submission};
 use super::unplug::PlugFlush;
-use super::{Cx, Queue, Step, wbt};
+use super::{Queue, Step, wbt};
 use crate::bio::{Bio, BioFlags, Status, is_flush_type};
 use crate::check::{Checked, check};
-use crate::driver::Driver;
-use crate::effects::Effects;
+use crate::env::{Cx, Env};
 use crate::kernel::DirectIssue;
 use crate::merge::{self, NoMerges};
 use crate::plug::Plug;
@@ -29,9 +28,9 @@ pub enum Submitted {
 impl<Sh: Sharing> Queue<Sh> {
     /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
     #[inline]
-    pub fn submit<D: Driver, P: Probe>(
+    pub fn submit<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
@@ -51,9 +50,9 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// One step of a submission.
     #[inline]
-    fn submit_step<D: Driver, P: Probe>(
+    fn submit_step<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
     ) -> SubmitStep {
@@ -119,9 +118,9 @@ impl<Sh: Sharing> Queue<Sh> {
                 let hctx = self.hctx_of_submission(cx.cpu, submission);
                 let tags = self.allocation_tags(hctx);
                 let sleeper = Sleeper::Submitter(submission.waiter);
-                let line = tags.wait(sleeper);
+                let line = tags.wait(cx.meter, sleeper);
                 if self.allocate(cx, submission, plug.as_deref_mut()) {
-                    tags.leave_line(line, sleeper);
+                    tags.leave_line(cx.meter, line, sleeper);
                     self.add_to_plug_or_place(cx, submission, plug)
                 } else {
                     if let Some(plug) = plug {
@@ -162,12 +161,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The queue is frozen: the submission waits, and what its task has plugged goes on without it.
     #[cold]
-    fn shut_out<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        submission: &mut Submission,
-        plug: Option<&mut Plug>,
-    ) -> SubmitStep {
+    fn shut_out<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> SubmitStep {
         if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
             self.end_bio(cx, submission, Status::Again);
             return SubmitStep::Done;
@@ -176,13 +170,13 @@ impl<Sh: Sharing> Queue<Sh> {
             let mut flush = PlugFlush::before_sleep(cx, plug);
             while flush.step(self, cx) == Step::More {}
         }
-        if self.gate.wait(submission.waiter) { SubmitStep::Parked } else { SubmitStep::More }
+        if self.gate.wait(cx.meter, submission.waiter) { SubmitStep::Parked } else { SubmitStep::More }
     }
 
     /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first.
-    pub(super) fn before_sleep<D: Driver, P: Probe>(
+    pub(super) fn before_sleep<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
         flush: Stage,
@@ -198,7 +192,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     #[inline(always)]
-    fn enter<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
+    fn enter<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
         let limits = &self.rules.limits;
         if let Some(at) = split::split_point(bio, limits) {
@@ -218,26 +212,16 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Ends a bio that does not go on.
-    pub(super) fn end_bio<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        submission: &mut Submission,
-        status: Status,
-    ) -> Stage {
+    pub(super) fn end_bio<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, status: Status) -> Stage {
         if let Some(bio) = submission.bio.take() {
             cx.effects.end_bio(bio, status);
         }
         Stage::Next
     }
 
-    fn try_merge<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        submission: &mut Submission,
-        plug: Option<&mut Plug>,
-    ) -> Stage {
-        let whole = P::WATCHES.then(|| submission.bio.clone()).flatten();
-        let report = |cx: &mut Cx<'_, D, P>, edge| {
+    fn try_merge<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Stage {
+        let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
+        let report = |cx: &mut Cx<'_, E>, edge| {
             if let Some(bio) = &whole {
                 cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
             }
@@ -250,7 +234,7 @@ impl<Sh: Sharing> Queue<Sh> {
         }
         let merged = if self.elevator.is_none() {
             let hctx = &self.hctxs[self.hctx_of_submission(cx.cpu, submission).index()];
-            hctx.merge_into_software_queue(cx.cpu, &self.rules, &mut submission.bio)
+            hctx.merge_into_software_queue(cx.meter, cx.cpu, &self.rules, &mut submission.bio)
         } else {
             self.merge_into_elevator(cx, &mut submission.bio)
         };
@@ -263,21 +247,16 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    fn merge_into_elevator<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        bio: &mut Option<Bio>,
-    ) -> Option<merge::Edge> {
-        let Effects { freed, calls, .. } = &mut *cx.effects;
-        let merged = self.elevator.merge_bio(cx.now, cx.cpu, &self.rules, bio, freed, calls);
+    fn merge_into_elevator<E: Env>(&self, cx: &mut Cx<'_, E>, bio: &mut Option<Bio>) -> Option<merge::Edge> {
+        let merged = self.elevator.merge_bio(cx.meter, &mut cx.elevator(), &self.rules, bio);
         self.after_call(cx);
         merged
     }
 
     #[inline]
-    fn add_to_plug_or_place<D: Driver, P: Probe>(
+    fn add_to_plug_or_place<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
     ) -> Stage {
@@ -304,7 +283,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Hands on a request that is in no plug.
     #[inline]
-    fn place<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> Stage {
+    fn place<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
         let Some(rq) = submission.rq.take() else { return Stage::Next };
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;

@@ -24,8 +24,10 @@ use super::*;
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::driver::{Driver, Expired, Refusal, Rejected};
 use crate::effects::Effect;
+use crate::env::Cx;
 use crate::ids::{Sector, Waiter};
 use crate::merge::Edge;
+use crate::meter::NoMeter;
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Request};
@@ -207,13 +209,17 @@ impl Bench {
     }
 
     /// Calls the queue from the current CPU.
-    fn call<R>(&mut self, body: impl FnOnce(&Queue<Local>, &mut Cx<'_, Script, Letters>, Option<&mut Plug>) -> R) -> R {
+    fn call<R>(
+        &mut self,
+        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (Script, Letters)>, Option<&mut Plug>) -> R,
+    ) -> R {
         let mut cx = Cx {
             now: Hz(1000).now(self.now),
             cpu: self.cpu,
             driver: &mut self.driver,
             effects: &mut self.effects,
             probe: &mut self.probe,
+            meter: &NoMeter,
         };
         body(&self.queue, &mut cx, self.plug.as_mut())
     }

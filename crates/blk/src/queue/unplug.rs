@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::run::HctxRun;
-use super::{Cx, Queue, Step};
-use crate::driver::Driver;
+use super::{Queue, Step};
+use crate::env::{Cx, Env};
 use crate::ids::HctxId;
 use crate::kernel::{DirectIssue, PlugOrder};
 use crate::plug::Plug;
@@ -26,11 +26,7 @@ pub struct PlugFlush {
 
 impl PlugFlush {
     /// A flush because the task is done, or because the plug is full.
-    pub(super) fn explicit<D: Driver, P: Probe, Sh: Sharing>(
-        queue: &Queue<Sh>,
-        cx: &mut Cx<'_, D, P>,
-        plug: &mut Plug,
-    ) -> Self {
+    pub(super) fn explicit<E: Env, Sh: Sharing>(queue: &Queue<Sh>, cx: &mut Cx<'_, E>, plug: &mut Plug) -> Self {
         let now = plug.now(queue.generation, cx.now);
         let mut flush = PlugFlush::take(cx, plug, true, now);
         if queue.generation.plug_order == PlugOrder::Sorted {
@@ -40,12 +36,12 @@ impl PlugFlush {
     }
 
     /// A flush because the task is about to sleep.
-    pub(super) fn before_sleep<D: Driver, P: Probe>(cx: &mut Cx<'_, D, P>, plug: &mut Plug) -> Self {
+    pub(super) fn before_sleep<E: Env>(cx: &mut Cx<'_, E>, plug: &mut Plug) -> Self {
         let now = cx.now;
         PlugFlush::take(cx, plug, false, now)
     }
 
-    fn take<D: Driver, P: Probe>(cx: &mut Cx<'_, D, P>, plug: &mut Plug, explicit: bool, now: Now) -> Self {
+    fn take<E: Env>(cx: &mut Cx<'_, E>, plug: &mut Plug, explicit: bool, now: Now) -> Self {
         if !plug.is_empty() {
             cx.probe.event(cx.now, cx.cpu, Event::Unplug { count: plug.len(), explicit });
         }
@@ -67,14 +63,14 @@ impl PlugFlush {
         self.run.is_some()
     }
 
-    fn begin_run<D, P>(&mut self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+    fn begin_run<E: Env>(&mut self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         let mut run = cx.effects.take_run();
         run.start(hctx);
         self.run = Some(run);
     }
 
     /// One step.
-    pub fn step<D: Driver, P: Probe, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, D, P>) -> Step {
+    pub fn step<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Step {
         if let Some(mut run) = self.run.take() {
             // What a plug's flush runs itself still sees the plug's clock.
             let real = std::mem::replace(&mut cx.now, self.now);
@@ -136,17 +132,12 @@ impl PlugFlush {
 impl<Sh: Sharing> Queue<Sh> {
     /// Begins the flush of a plug: because its section ends, or because the task is about to sleep and its requests
     /// must only be queued. The caller steps through it.
-    pub fn begin_flush<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        plug: &mut Plug,
-        explicit: bool,
-    ) -> PlugFlush {
+    pub fn begin_flush<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug, explicit: bool) -> PlugFlush {
         if explicit { PlugFlush::explicit(self, cx, plug) } else { PlugFlush::before_sleep(cx, plug) }
     }
 
     /// Flushes a plug at the end of its section.
-    pub fn flush_plug<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, plug: &mut Plug) {
+    pub fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
         let mut flush = self.begin_flush(cx, plug, true);
         while flush.step(self, cx) == Step::More {}
     }

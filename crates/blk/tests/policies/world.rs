@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
-    Bfq, BfqConfig, Bio, BioFlags, Calls, Cfq, CfqConfig, CgroupId, CpuId, CpuMap, DeadlineGeneration, Domain,
-    Elevator, Event, HctxId, Instant, IoContextId, IoPriority, Kernel, Kyber, KyberConfig, Limits, Local, Marks,
-    MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, Noop, Now, Op, Place, PriorityClass, Probe, RequestPool,
-    Rq, RqId, Sector,
+    Bfq, BfqConfig, Bio, BioFlags, Cfq, CfqConfig, CgroupId, CpuId, CpuMap, DeadlineGeneration, Domain, Elevator,
+    ElevatorCx, Event, HctxId, Instant, IoContextId, IoPriority, Kernel, Kyber, KyberConfig, Limits, Local, Marks,
+    MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, NoMeter, Noop, Now, Op, Place, PriorityClass, Probe,
+    RequestPool, Rq, RqId, Sector, Wishes,
 };
 
 use crate::support::Random;
@@ -173,21 +173,22 @@ impl World {
             29 => self.write_some_tunable(),
             30 if self.random.one_in(4) => {
                 let rotational = self.random.one_in(2);
-                self.call(|world, now, calls| world.elevator.tell(now, calls, |p, _| p.rotational_changed(rotational)));
+                self.call(|world, cx| world.elevator.tell(&NoMeter, cx, |p, _| p.rotational_changed(rotational)));
             }
             _ => self.fire_timer_if_due(),
         }
         self.check();
     }
 
-    fn call<R>(&mut self, body: impl FnOnce(&mut World, Now, &mut Calls) -> R) -> R {
-        let mut calls = Calls::default();
+    fn call<R>(&mut self, body: impl FnOnce(&mut World, &mut ElevatorCx<'_>) -> R) -> R {
+        let (mut wishes, mut freed) = (Wishes::default(), Vec::new());
         let now = self.moment();
-        let answer = body(self, now, &mut calls);
-        if calls.cancel_timer {
+        let answer = body(self, &mut ElevatorCx { now, cpu: CpuId(0), wishes: &mut wishes, freed: &mut freed });
+        if wishes.cancel_timer {
             self.timer = None;
         }
-        self.timer = calls.set_timer.or(self.timer);
+        self.timer = wishes.set_timer.or(self.timer);
+        self.take_back(freed);
         answer
     }
 
@@ -232,11 +233,7 @@ impl World {
     fn submit(&mut self) {
         let mut bio = Some(self.bio());
         if self.random.one_in(2) {
-            let mut freed = Vec::new();
-            self.call(|world, now, calls| {
-                world.elevator.merge_bio(now, CpuId(0), &world.rules, &mut bio, &mut freed, calls)
-            });
-            self.take_back(freed);
+            self.call(|world, cx| world.elevator.merge_bio(&NoMeter, cx, &world.rules, &mut bio));
         }
         if let Some(bio) = bio {
             self.insert(bio);
@@ -244,9 +241,9 @@ impl World {
     }
 
     fn allocate(&mut self, bio: Bio) -> Option<Rq> {
-        self.call(|world, now, calls| {
-            world.elevator.limit_depth(now, &bio, calls);
-            world.elevator.tell(now, calls, |policy, cx| {
+        self.call(|world, cx| {
+            world.elevator.limit_depth(&NoMeter, cx, &bio);
+            world.elevator.tell(&NoMeter, cx, |policy, cx| {
                 policy.bio_arrived(cx, &bio);
                 policy.may_queue(cx, &bio);
             });
@@ -254,7 +251,7 @@ impl World {
         let mut rq = self.pool.take(self.free.pop()?);
         rq.found(bio, self.now);
         rq.marks.set(Marks::USES_ELEVATOR);
-        self.call(|world, now, calls| world.elevator.prepare(now, &rq, calls));
+        self.call(|world, cx| world.elevator.prepare(&NoMeter, cx, &rq));
         self.watch(Event::GetRq(&rq));
         Some(rq)
     }
@@ -263,8 +260,8 @@ impl World {
         let Some(rq) = self.allocate(bio) else { return };
         if self.subject.scheduler != "kyber" && self.random.one_in(20) {
             // It is absorbed in its plug by another.
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| {
+            self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, |policy, cx| {
                     policy.arrived(cx, &rq);
                     policy.dropped(cx, rq.id());
                 });
@@ -279,11 +276,7 @@ impl World {
     fn enter(&mut self, rq: Rq, place: Place) {
         assert!(self.inside.insert(rq.id()), "a request is inside once");
         self.watch(Event::Insert(&rq));
-        let mut freed = Vec::new();
-        self.call(|world, now, calls| {
-            world.elevator.insert(now, &world.rules, std::iter::once(rq), place, &mut freed, calls);
-        });
-        self.take_back(freed);
+        self.call(|world, cx| world.elevator.insert(&NoMeter, cx, &world.rules, std::iter::once(rq), place));
     }
 
     /// A request that can join no other.
@@ -299,7 +292,7 @@ impl World {
         for rq in freed {
             assert!(self.inside.remove(&rq.id()), "only what is inside is absorbed");
             if rq.marks.contains(Marks::INSERTED) {
-                self.call(|world, now, calls| world.elevator.finish(now, rq.id(), calls));
+                self.call(|world, cx| world.elevator.finish(&NoMeter, cx, rq.id()));
             }
             self.watch(Event::Absorbed(&rq));
             self.put(rq);
@@ -315,13 +308,13 @@ impl World {
 
     /// Asks for a request.
     pub fn give_out(&mut self, hctx: HctxId) -> Option<RqId> {
-        let (rq, reason) = self.call(|world, now, calls| world.elevator.dispatch(now, hctx, calls));
+        let (rq, reason) = self.call(|world, cx| world.elevator.dispatch(&NoMeter, cx, hctx));
         let rq = rq?;
         self.watch(Event::Dispatch { hctx, rq: Some(&*rq), reason });
         let id = rq.id();
         assert!(self.inside.remove(&id), "what comes out was inside");
         if self.subject.is_legacy() {
-            self.call(|world, now, calls| world.elevator.tell(now, calls, |policy, cx| policy.started(cx, id)));
+            self.call(|world, cx| world.elevator.tell(&NoMeter, cx, |policy, cx| policy.started(cx, id)));
         }
         self.given_out.push(id.0);
         self.out.insert(id, rq);
@@ -332,9 +325,9 @@ impl World {
     pub fn finish(&mut self, id: RqId) {
         let rq = self.out.remove(&id).expect("it is out");
         self.unplugged(|world| {
-            world.call(|world, now, calls| {
-                world.elevator.completed(now, CpuId(0), &rq, calls);
-                world.elevator.finish(now, id, calls);
+            world.call(|world, cx| {
+                world.elevator.completed(cx, &rq);
+                world.elevator.finish(&NoMeter, cx, id);
             });
         });
         self.watch(Event::End(&rq));
@@ -357,15 +350,15 @@ impl World {
         let Some(id) = self.some_out() else { return };
         self.unplugged(|world| {
             if world.subject.is_legacy() {
-                world.call(|world, now, calls| {
-                    world.elevator.tell(now, calls, |policy, cx| {
+                world.call(|world, cx| {
+                    world.elevator.tell(&NoMeter, cx, |policy, cx| {
                         policy.requeued(cx, id);
                         policy.started(cx, id);
                     });
                 });
                 return;
             }
-            world.call(|world, now, calls| world.elevator.requeued(now, id, calls));
+            world.call(|world, cx| world.elevator.requeued(&NoMeter, cx, id));
             let mut rq = world.out.remove(&id).expect("it is out");
             rq.marks.clear(Marks::STARTED);
             world.watch(Event::Requeue(&rq));
@@ -397,7 +390,7 @@ impl World {
 
     fn fire_timer(&mut self) {
         self.timer = None;
-        self.unplugged(|world| world.call(|world, now, calls| world.elevator.timer(now, calls)));
+        self.unplugged(|world| world.call(|world, cx| world.elevator.timer(&NoMeter, cx)));
     }
 
     // --- what else can happen ---
@@ -406,16 +399,16 @@ impl World {
         let who = self.random.below(PROCESSES as u64) as usize;
         let id = IoContextId(who as u32);
         match self.random.below(3) {
-            0 => self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| policy.io_context_exited(cx, id));
+            0 => self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, |policy, cx| policy.io_context_exited(cx, id));
             }),
             1 => {
                 let classes = [PriorityClass::BestEffort, PriorityClass::RealTime, PriorityClass::Idle];
                 let ioprio = IoPriority::new(self.random.of(&classes), self.random.below(8) as u8);
                 let carried = self.random.one_in(2);
                 self.processes[who].ioprio = if carried { ioprio } else { IoPriority::UNSET };
-                self.call(|world, now, calls| {
-                    world.elevator.tell(now, calls, |policy, cx| policy.priority_changed(cx, id, ioprio));
+                self.call(|world, cx| {
+                    world.elevator.tell(&NoMeter, cx, |policy, cx| policy.priority_changed(cx, id, ioprio));
                 });
             }
             _ => {
@@ -423,8 +416,8 @@ impl World {
                 let cgroup = CgroupId(self.random.of(&known));
                 self.processes[who].cgroup = cgroup;
                 if self.random.one_in(2) {
-                    self.call(|world, now, calls| {
-                        world.elevator.tell(now, calls, |policy, cx| policy.cgroup_changed(cx, id, cgroup));
+                    self.call(|world, cx| {
+                        world.elevator.tell(&NoMeter, cx, |policy, cx| policy.cgroup_changed(cx, id, cgroup));
                     });
                 }
             }
@@ -439,8 +432,8 @@ impl World {
             // Below the root, or below the first one, which lives as long as the device.
             let parent = if id > 2 && self.cgroups.contains(&1) { CgroupId(1) } else { CgroupId::ROOT };
             self.cgroups.insert(id);
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| policy.cgroup_added(cx, cgroup, parent));
+            self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, |policy, cx| policy.cgroup_added(cx, cgroup, parent));
             });
         } else if id != 1 && self.random.one_in(2) && self.inside_of(cgroup) == 0 {
             // Its processes leave first, as rmdir demands.
@@ -450,12 +443,12 @@ impl World {
                     process.cgroup = CgroupId::ROOT;
                 }
             }
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| policy.cgroup_removed(cx, cgroup));
+            self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, |policy, cx| policy.cgroup_removed(cx, cgroup));
             });
         } else {
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| {
+            self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, |policy, cx| {
                     policy.weight_changed(cx, cgroup, weight);
                     policy.leaf_weight_changed(cx, cgroup, 1010 - weight);
                 });
@@ -484,8 +477,8 @@ impl World {
     }
 
     pub fn write_tunable(&mut self, name: &str, text: &str) {
-        self.call(|world, now, calls| {
-            world.elevator.set_tunable(now, name, text, calls).expect("a number is accepted");
+        self.call(|world, cx| {
+            world.elevator.set_tunable(&NoMeter, cx, name, text).expect("a number is accepted");
         });
         self.follow();
     }
@@ -527,8 +520,8 @@ impl World {
         assert!(self.give_out(HctxId(0)).is_none(), "an empty scheduler gives nothing out");
         // Now that nothing is left its processes may end.
         for who in 0..PROCESSES {
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| policy.io_context_exited(cx, IoContextId(who as u32)));
+            self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, |policy, cx| policy.io_context_exited(cx, IoContextId(who as u32)));
             });
         }
         assert_eq!(self.free.len(), SLOTS as usize);

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use hoistway_blk::{
     Change, CpuId, Cx, Domain, Effect, Effects, Elevator, Front, FrontSubmission, HctxId, Instant, IoContextId, Kernel,
-    LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Limits, Local, Marks, Nanos, NoMerges, Now, Op, Plug, QueueConfig,
-    Rq, SCHEDULERS, Status, Step, Submitted, Tagging, Waiter, is_legacy, is_sync, kernel_of_front,
+    LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Limits, Local, Marks, Nanos, NoMerges, NoMeter, Now, Op, Plug,
+    QueueConfig, Rq, SCHEDULERS, Status, Step, Submitted, Tagging, Waiter, is_legacy, is_sync, kernel_of_front,
 };
 
 use crate::device::{Balance, Device};
@@ -142,7 +142,7 @@ impl World {
         self.front.generation().hz.now(self.now)
     }
 
-    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, Device, Watch>) -> R) -> R {
+    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
         let now = self.moment();
         if let Front::Mq(queue) = &self.front
             && let Elevator::Kyber(kyber) = queue.elevator()
@@ -150,7 +150,7 @@ impl World {
             self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
         }
         let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut self.probe);
-        body(&mut self.front, &mut Cx { now, cpu, driver, effects, probe })
+        body(&mut self.front, &mut Cx { now, cpu, driver, effects, probe, meter: &NoMeter })
     }
 
     fn some_cpu(&mut self) -> CpuId {

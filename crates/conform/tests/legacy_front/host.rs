@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use hoistway_blk::{
-    CpuId, Cx, Driver, Edge, Effect, Effects, Event, Instant, LegacyConfig, LegacyQueue, LegacySubmission, Local, Now,
-    Op, Plug, Probe, Reason, Rejected, Request, Rq, RqId, Submitted, Tick,
+    CpuId, Cx, Driver, Edge, Effect, Effects, Event, Instant, LegacyConfig, LegacyQueue, LegacySubmission, Local,
+    NoMeter, Now, Op, Plug, Probe, Reason, Rejected, Request, Rq, RqId, Submitted, Tick,
 };
 
 /// Something that happened in the queue.
@@ -104,10 +104,13 @@ impl Host {
     }
 
     /// Calls the queue, and notes what it asks for. Runs on a worker come when the recording shows them.
-    pub fn call<R>(&mut self, body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, Device, Seen>) -> R) -> R {
+    pub fn call<R>(&mut self, body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, (Device, Seen)>) -> R) -> R {
         let queue = Rc::clone(&self.queue);
         let (now, cpu, driver) = (self.now, CpuId(0), &mut self.device);
-        let result = body(&queue, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.seen });
+        let result = body(
+            &queue,
+            &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.seen, meter: &NoMeter },
+        );
         self.note_effects();
         result
     }

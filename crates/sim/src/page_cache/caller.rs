@@ -8,7 +8,7 @@ use hoistway_workload::Process;
 use super::read_ahead::{ReadAhead, WINDOW_PAGES_MAX};
 use super::{PAGE_BYTES, PAGE_SECTORS, PageCache, PageRange, Purpose, bio, sectors_of};
 use crate::disk::Disk;
-use crate::driver::DiskDriver;
+use crate::driver::Machine;
 use crate::task::Task;
 use crate::throttling::Throttling;
 
@@ -98,7 +98,7 @@ impl PageCache {
     /// Takes the I/O that a task has begun to submit, or goes on with it, as far as it gets.
     pub(crate) fn call<P: Probe>(
         &mut self,
-        cx: &mut Cx<'_, DiskDriver, P>,
+        cx: &mut Cx<'_, Machine<P>>,
         front: &Front<Local>,
         mut throttling: Option<&mut Throttling>,
         task: &mut Task,

@@ -9,8 +9,8 @@
 //! take all the tags that have become free since somebody else was woken for one, each time.
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, Cx, Driver, Front, FrontSubmission, Instant, IoContextId, IoPriority, Local, Nanos, Op,
-    Plug, Probe, Sector, Submitted,
+    Bio, BioFlags, CgroupId, Cx, Env, Front, FrontSubmission, Instant, IoContextId, IoPriority, Local, Nanos, Op, Plug,
+    Sector, Submitted,
 };
 
 use super::{PAGE_BYTES, PageCache, PageRange, Purpose, bio, sectors_of};
@@ -88,12 +88,7 @@ impl PageCache {
 
     /// The flusher of a disk puts its next bio forward. Answers when it is ready for another one; not if it has nothing
     /// to do, or sleeps on the way in.
-    pub(crate) fn flush<D: Driver, P: Probe>(
-        &mut self,
-        cx: &mut Cx<'_, D, P>,
-        front: &Front<Local>,
-        disk: u32,
-    ) -> Option<Nanos> {
+    pub(crate) fn flush<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &Front<Local>, disk: u32) -> Option<Nanos> {
         let was_parked = std::mem::take(&mut self.flushers[disk as usize].is_parked);
         let next = if was_parked { None } else { self.next_of_flusher(cx.now.at, disk as usize) };
         let flusher = &mut self.flushers[disk as usize];

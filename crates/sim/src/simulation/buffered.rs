@@ -1,10 +1,11 @@
 //! The page cache in the event loop: calls of processes, bios that end, and flushers.
 
-use hoistway_blk::{Bio, CpuId, Cx, HctxId, Instant, Probe, Status, Waiter};
+use hoistway_blk::{Bio, CpuId, Cx, HctxId, Instant, NoMeter, Probe, Status, Waiter};
 
 use super::{Simulation, wake};
 use crate::cpu::Cpus;
 use crate::disk::Disk;
+use crate::driver::Machine;
 use crate::events::{Event, EventQueue, Kind};
 use crate::page_cache::{Call, INTERVAL, PageCache};
 use crate::task::Task;
@@ -33,7 +34,7 @@ impl<P: Probe> Simulation<'_, P> {
         let Disk { front, driver, throttling, .. } = on;
         probe.enter(disk, Some(Waiter(number)));
         let cpu = task.cpu;
-        let mut cx = Cx { now: self.clock.now, cpu, driver, effects, probe };
+        let mut cx = Cx::<Machine<P>> { now: self.clock.now, cpu, driver, effects, probe, meter: &NoMeter };
         match cache.call(&mut cx, front, throttling.as_deref_mut(), task) {
             Call::Done(cpu_time) => {
                 task.is_woken = true;
@@ -72,7 +73,11 @@ impl<P: Probe> Simulation<'_, P> {
         let cpu = CpuId(0);
         let Disk { front, driver, .. } = &mut disks[disk as usize];
         probe.enter(disk, None);
-        if let Some(after) = cache.flush(&mut Cx { now: self.clock.now, cpu, driver, effects, probe }, front, disk) {
+        if let Some(after) = cache.flush(
+            &mut Cx::<Machine<P>> { now: self.clock.now, cpu, driver, effects, probe, meter: &NoMeter },
+            front,
+            disk,
+        ) {
             events.push(*now + after, Event::of(Kind::WriteBack, disk));
         }
         self.settle(disk, cpu);

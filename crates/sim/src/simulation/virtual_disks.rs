@@ -1,10 +1,10 @@
 //! Virtual disks in the event loop: their threads run, and hear of what has ended on the host.
 
-use hoistway_blk::{Bio, Cx, Instant, Probe, Status};
+use hoistway_blk::{Bio, Cx, Instant, NoMeter, Probe, Status};
 
 use super::{Simulation, opens_plug};
 use crate::disk::Disk;
-use crate::driver::Backing;
+use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
 
 impl<P: Probe> Simulation<'_, P> {
@@ -19,7 +19,14 @@ impl<P: Probe> Simulation<'_, P> {
         let below = &mut host[(lower - disk - 1) as usize];
         self.probe.enter(lower, None);
         let now = self.clock.now;
-        let mut cx = Cx { now, cpu, driver: &mut below.driver, effects: &mut self.effects, probe: &mut self.probe };
+        let mut cx = Cx::<Machine<P>> {
+            now,
+            cpu,
+            driver: &mut below.driver,
+            effects: &mut self.effects,
+            probe: &mut self.probe,
+            meter: &NoMeter,
+        };
         let plugs = |count| opens_plug(below.plug_use, count);
         thread.run(&mut cx, &below.front, &mut driver.schedule, plugs);
         self.settle(lower, cpu);

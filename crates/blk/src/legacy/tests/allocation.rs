@@ -79,7 +79,7 @@ fn nobody_may_have_more_than_192_of_a_class() {
     let mut bench = with_async(128);
     // Three bursts of 32 would be too many.
     for task in 501..=503 {
-        bench.queue.locked.with(|queue| queue.batchers.grant(Now::default(), IoContextId(task)));
+        bench.queue.locked.aside(|queue| queue.batchers.grant(Now::default(), IoContextId(task)));
         while write_as(&mut bench, task) == Submitted::Done {}
     }
     assert_eq!(bench.queue.requests_in_use(), 192);
@@ -115,7 +115,7 @@ fn a_task_that_goes_to_sleep_flushes_its_plug_and_leaves_the_run_to_a_worker() {
     bench.driver.refusals.push_back(Some(Refusal::Busy));
     bench.plug();
     assert_eq!(write_as(&mut bench, 500), Submitted::Done);
-    bench.queue.locked.with(|queue| queue.batchers.forget(IoContextId(500)));
+    bench.queue.locked.aside(|queue| queue.batchers.forget(IoContextId(500)));
     bench.events();
     assert_eq!(write_as(&mut bench, 500), Submitted::Parked);
     assert!(bench.events().contains("I502032 U1"));

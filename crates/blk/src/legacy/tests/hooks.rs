@@ -127,7 +127,7 @@ fn the_end_is_told_once_for_each_request_that_was_taken_in_also_for_those_that_w
     assert_eq!(told(&diary), "bio 124, grown 0 Back", "a plugged bio is looked for in the elevator first");
     bench.plug();
     bench.submit("R900 R140");
-    bench.queue.locked.with(|queue| queue.is_stopped = true);
+    bench.queue.locked.aside(|queue| queue.is_stopped = true);
     bench.plug.as_mut().unwrap();
     told(&diary);
     bench.unplug();

@@ -15,11 +15,13 @@ use std::collections::{BTreeMap, VecDeque};
 use super::*;
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::driver::{Driver, Refusal, Rejected};
+use crate::env::Cx;
 use crate::ids::{CpuId, Sector, Waiter};
 use crate::merge::Edge;
+use crate::meter::NoMeter;
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
-use crate::queue::{Cx, Submitted};
+use crate::queue::Submitted;
 use crate::request::Marks;
 use crate::sharing::Local;
 use crate::time::Instant;
@@ -172,11 +174,11 @@ impl Bench {
 
     fn call<R>(
         &mut self,
-        body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, Script, Letters>, Option<&mut Plug>) -> R,
+        body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, (Script, Letters)>, Option<&mut Plug>) -> R,
     ) -> R {
         let now = self.moment();
         let (driver, effects, probe) = (&mut self.driver, &mut self.effects, &mut self.probe);
-        body(&self.queue, &mut Cx { now, cpu: CpuId(0), driver, effects, probe }, self.plug.as_mut())
+        body(&self.queue, &mut Cx { now, cpu: CpuId(0), driver, effects, probe, meter: &NoMeter }, self.plug.as_mut())
     }
 
     /// Submits as the process `task`, which is also its waiter.
@@ -276,13 +278,13 @@ impl Bench {
 
     /// The dispatch queue, head first.
     fn dispatch_queue(&self) -> Vec<u64> {
-        self.queue.locked.with(|queue| queue.dispatch.sectors())
+        self.queue.locked.aside(|queue| queue.dispatch.sectors())
     }
 
     /// Nothing is left anywhere.
     fn assert_empty(&self) {
         assert_eq!((self.queue.requests_in_use(), self.queue.driver_tags_in_use(), self.queue.in_flight()), (0, 0, 0));
-        self.queue.locked.with(|queue| assert!(queue.managed == 0 && !queue.elevator.has_work()));
+        self.queue.locked.aside(|queue| assert!(queue.managed == 0 && !queue.elevator.has_work()));
         assert!(self.parked.is_empty(), "nobody sleeps");
     }
 }

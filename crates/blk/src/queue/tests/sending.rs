@@ -21,9 +21,9 @@ fn item_63_dequeuing_stops_at_the_first_request_without_a_driver_tag_since_5_15(
         assert_eq!(bench.issued(), [100, 200], "{kernel}");
         assert_eq!(bench.queue.elevator().has_work(HctxId(0)), waiting_in_scheduler, "{kernel}");
         let mut list = VecDeque::new();
-        bench.hctx(0).take_leftovers(&mut list);
+        bench.hctx(0).take_leftovers(&NoMeter, &mut list);
         assert_eq!(list.len(), left_over, "{kernel}");
-        bench.hctx(0).put_leftovers(&mut list, false);
+        bench.hctx(0).put_leftovers(&NoMeter, &mut list, false);
         bench.drain();
     }
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::disk_stats::{DiskStats, IoCounts};
+use crate::env::Cx;
+use crate::meter::NoMeter;
 
 /// A queue that is watched by statistics only.
 struct Watched {
@@ -32,11 +34,11 @@ impl Watched {
 
     fn call<R>(
         &mut self,
-        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, Script, DiskStats>, Option<&mut Plug>) -> R,
+        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (Script, DiskStats)>, Option<&mut Plug>) -> R,
     ) -> R {
         let now = self.moment();
         let (driver, effects, probe) = (&mut self.driver, &mut self.effects, &mut self.stats);
-        body(&self.queue, &mut Cx { now, cpu: CpuId(0), driver, effects, probe }, self.plug.as_mut())
+        body(&self.queue, &mut Cx { now, cpu: CpuId(0), driver, effects, probe, meter: &NoMeter }, self.plug.as_mut())
     }
 
     fn submit(&mut self, bio: Bio) {

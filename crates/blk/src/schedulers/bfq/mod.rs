@@ -233,16 +233,16 @@ impl Bfq {
         self.free_forgotten();
         match self.wishes.timer {
             Some(TimerWish::At(ns)) => {
-                cx.calls.set_timer = Some(crate::time::Instant(ns));
-                cx.calls.cancel_timer = false;
+                cx.wishes.set_timer = Some(crate::time::Instant(ns));
+                cx.wishes.cancel_timer = false;
             }
             Some(TimerWish::Off) => {
-                cx.calls.set_timer = None;
-                cx.calls.cancel_timer = true;
+                cx.wishes.set_timer = None;
+                cx.wishes.cancel_timer = true;
             }
             None => {}
         }
-        cx.calls.run_queues |= self.wishes.run_queues;
+        cx.wishes.run_queues |= self.wishes.run_queues;
     }
 
     fn call<R>(&mut self, cx: &mut PolicyCx<'_>, body: impl FnOnce(&mut Self) -> R) -> R {

@@ -272,7 +272,7 @@ impl<L: CfqLog> Cfq<L> {
     fn schedule_dispatch(&mut self, cx: &mut PolicyCx<'_>) {
         if self.busy_queues > 0 {
             self.note(None, CfqEvent::ScheduleDispatch);
-            cx.calls.run_queues = true;
+            cx.wishes.run_queues = true;
         }
     }
 

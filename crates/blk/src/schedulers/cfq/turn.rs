@@ -134,8 +134,8 @@ impl<L: CfqLog> Cfq<L> {
     pub(super) fn cancel_timer(&mut self, cx: &mut PolicyCx<'_>) {
         if self.timer_armed {
             self.timer_armed = false;
-            cx.calls.set_timer = None;
-            cx.calls.cancel_timer = true;
+            cx.wishes.set_timer = None;
+            cx.wishes.cancel_timer = true;
         }
     }
 }

@@ -32,13 +32,14 @@ pub use replay::{KyberChoice, KyberTurn};
 
 use crate::bio::{Bio, is_sync};
 use crate::cpu_map::{CpuMap, QueueType};
-use crate::elevator::{Calls, Place, Reason};
+use crate::elevator::{ElevatorCx, Place, Reason};
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
+use crate::meter::Meter;
 use crate::request::{Marks, Request, Rq};
 use crate::sharing::{Sharing, Word};
 use crate::tags::Depth;
-use crate::time::{Instant, Now};
+use crate::time::Instant;
 use crate::tunables::{Grammar, StoreError, Tunable};
 
 use config::{TARGETS_NS, TUNABLE_DOMAINS, TUNABLES};
@@ -182,19 +183,19 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     /// Tries to merge a bio into what its CPU has staged. It is taken out of its option exactly when that succeeded.
     #[inline]
-    pub fn merge_bio(&self, cpu: CpuId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+    pub fn merge_bio(&self, meter: &impl Meter, cpu: CpuId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let (op, flags) = bio.as_ref().map(|bio| (bio.op, bio.flags))?;
         let (domain, place) = (self.rules.domain_of(op, flags), self.place_of(cpu, QueueType::of(op, flags)));
-        self.hctxs[place.hctx.index()].merge(place.index, domain, rules, bio)
+        self.hctxs[place.hctx.index()].merge(meter, place.index, domain, rules, bio)
     }
 
     /// Takes requests in, in order.
     #[inline]
-    pub fn insert(&self, list: impl Iterator<Item = Rq>, at: Place) {
+    pub fn insert(&self, meter: &impl Meter, list: impl Iterator<Item = Rq>, at: Place) {
         for mut rq in list {
             rq.marks.set(Marks::INSERTED);
             let (domain, place) = (self.domain_of(&rq), self.place_of(rq.ctx, QueueType::of(rq.op, rq.flags)));
-            self.hctxs[place.hctx.index()].stage(place.index, domain, rq, at);
+            self.hctxs[place.hctx.index()].stage(meter, place.index, domain, rq, at);
         }
     }
 
@@ -240,8 +241,8 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     /// The next request for `hctx`, one of its own. Without a token for it `hctx` is in line for one.
     #[inline]
-    pub fn dispatch(&self, hctx: HctxId) -> (Option<Rq>, Reason) {
-        match self.hctxs[hctx.index()].draw(&self.pools) {
+    pub fn dispatch(&self, meter: &impl Meter, hctx: HctxId) -> (Option<Rq>, Reason) {
+        match self.hctxs[hctx.index()].draw(meter, &self.pools) {
             Ok(Drawn { mut rq, domain, token, reason }) => {
                 self.held[rq.id().index()].store(Held { token, domain, hctx }.pack());
                 rq.marks.set(Marks::STARTED);
@@ -253,31 +254,32 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     /// A request has completed on `cpu`: its latencies are sampled.
     #[inline]
-    pub fn completed(&self, now: Now, cpu: CpuId, rq: &Request, calls: &mut Calls) {
+    pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        let now = cx.now;
         // What never reached the device (an empty flush) tells nothing about it.
         if rq.issued == Instant::NEVER {
             return;
         }
         let latencies = Latencies { total: now.at.since(rq.start), io: now.at.since(rq.issued) };
-        self.controller.completed(now, cpu, self.domain_of(rq), latencies, &self.targets_ns, calls);
+        self.controller.completed(cx, self.domain_of(rq), latencies, &self.targets_ns);
     }
 
     /// A request has been released: its token goes back.
     #[inline]
-    pub fn finish(&self, id: RqId, calls: &mut Calls) {
+    pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         if let Some(Held { token, domain, hctx }) = Held::unpack(self.held[id.index()].swap(Held::NOTHING)) {
-            self.pools[domain.index()].give_back(token, hctx, |woken| calls.run_hctxs.push(woken));
+            self.pools[domain.index()].give_back(meter, token, hctx, |woken| cx.wishes.run_hctxs.push(woken));
         }
     }
 
     /// A request that was given out comes back: so does its token. Its insertion at the head follows.
-    pub fn requeued(&self, id: RqId, calls: &mut Calls) {
-        self.finish(id, calls);
+    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.finish(meter, cx, id);
     }
 
     /// Its timer has come: the controller's round, or the end of its window.
-    pub fn timer(&self, now: Now, calls: &mut Calls) {
-        self.controller.timer(now, &self.pools, &self.targets_ns, calls);
+    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        self.controller.timer(meter, cx, &self.pools, &self.targets_ns);
     }
 
     // --- tunables ---

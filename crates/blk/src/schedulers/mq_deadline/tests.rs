@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use super::{MqDeadline, MqDeadlineConfig};
 use crate::bio::{Bio, Op};
-use crate::elevator::{Calls, Choice, Place, PolicyCx, Requests, Scheduler};
+use crate::elevator::{Choice, Place, PolicyCx, Requests, Scheduler, Wishes};
 use crate::ids::{HctxId, RqId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::{DeadlineGeneration, ShallowRule};
@@ -129,10 +129,10 @@ impl Bench {
 
     /// Calls the policy, which never asks for a timer or a run.
     fn call<R>(&mut self, body: impl FnOnce(&mut MqDeadline, &mut PolicyCx<'_>) -> R) -> R {
-        let mut calls = Calls::default();
+        let mut wishes = Wishes::default();
         let now = self.policy.config.hz.now(self.now);
-        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls: &mut calls });
-        assert_eq!(calls, Calls::default(), "mq-deadline needs no timer");
+        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
+        assert_eq!(wishes, Wishes::default(), "mq-deadline needs no timer");
         answer
     }
 

@@ -5,7 +5,7 @@ use super::super::entity::QueueId;
 use super::super::ncq::Ncq;
 use super::super::{Bfq, BfqConfig, BfqVariant, StateChange, StateLine};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::{Calls, Place, PolicyCx, Requests, Scheduler};
+use crate::elevator::{Place, PolicyCx, Requests, Scheduler, Wishes};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::IoPriority;
 use crate::kernel::Kernel;
@@ -123,11 +123,11 @@ impl Machine {
 
     pub fn call<R>(&mut self, body: impl FnOnce(&mut Bfq, &mut PolicyCx<'_>) -> R) -> R {
         let now = Hz(1000).now(Instant(self.now));
-        let mut calls = Calls::default();
-        let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, calls: &mut calls });
-        if let Some(at) = calls.set_timer {
+        let mut wishes = Wishes::default();
+        let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
+        if let Some(at) = wishes.set_timer {
             self.timer = Some(at.0);
-        } else if calls.cancel_timer {
+        } else if wishes.cancel_timer {
             self.timer = None;
         }
         let now = self.now;

@@ -7,7 +7,7 @@ use super::super::context::ContextId;
 use super::super::queue::{Queue, QueueId};
 use super::super::{Cfq, CfqConfig, CfqEvent, CfqMessage};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::{Calls, MayQueue, Place, PolicyCx, Requests, Scheduler};
+use crate::elevator::{MayQueue, Place, PolicyCx, Requests, Scheduler, Wishes};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::Kernel;
@@ -172,14 +172,14 @@ impl Bench {
 
     /// Calls the policy now, and does what it asks for, but for running the queue.
     pub(super) fn call<R>(&mut self, body: impl FnOnce(&mut Cfq<Vec<CfqMessage>>, &mut PolicyCx<'_>) -> R) -> R {
-        let mut calls = Calls::default();
+        let mut wishes = Wishes::default();
         let now = self.policy.config.hz.now(Instant(self.now));
-        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls: &mut calls });
-        if calls.cancel_timer {
+        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
+        if wishes.cancel_timer {
             self.timer = None;
         }
-        self.timer = calls.set_timer.map(|at| at.0).or(self.timer);
-        self.run_wanted |= calls.run_queues;
+        self.timer = wishes.set_timer.map(|at| at.0).or(self.timer);
+        self.run_wanted |= wishes.run_queues;
         let said = std::mem::take(self.policy.log_mut());
         self.said.extend(said.into_iter().map(|message| (self.now, message)));
         answer

@@ -8,10 +8,12 @@ use crate::bio::Status;
 use crate::driver::{Driver, Rejected};
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
+use crate::env::Cx;
 use crate::ids::Waiter;
+use crate::meter::NoMeter;
 use crate::plug::Plug;
 use crate::probe::NoProbe;
-use crate::queue::{Cx, Queue, QueueConfig, Submission, Submitted};
+use crate::queue::{Queue, QueueConfig, Submission, Submitted};
 use crate::sharing::Threads;
 use crate::time::Nanos;
 
@@ -77,11 +79,12 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
         Cpu { queue, device, cpu: CpuId(cpu), now: at_ms(1), effects, ended, timer: None }
     }
 
-    fn call<R>(&mut self, body: impl FnOnce(&Queue<Sh>, &mut Cx<'_, NullDriver<'_>, NoProbe>) -> R) -> R {
+    fn call<R>(&mut self, body: impl FnOnce(&Queue<Sh>, &mut Cx<'_, (NullDriver<'_>, NoProbe)>) -> R) -> R {
         let mut driver = NullDriver(self.device);
         let mut probe = NoProbe;
         let (now, cpu) = (self.now, self.cpu);
-        let mut cx = Cx { now, cpu, driver: &mut driver, effects: &mut self.effects, probe: &mut probe };
+        let mut cx =
+            Cx { now, cpu, driver: &mut driver, effects: &mut self.effects, probe: &mut probe, meter: &NoMeter };
         body(self.queue, &mut cx)
     }
 

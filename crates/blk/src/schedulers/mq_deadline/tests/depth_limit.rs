@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::bio::BioFlags;
+use crate::elevator::ElevatorCx;
 use crate::elevator::Serialized;
 use crate::ids::CpuId;
 use crate::kernel::Kernel;
+use crate::meter::NoMeter;
 use crate::tags::{Depth, TagBitmap};
 use crate::time::Now;
 
@@ -24,13 +26,13 @@ impl Limited {
 
     fn with_async_depth(self, async_depth: u32) -> Self {
         let text = async_depth.to_string();
-        self.scheduler.set_tunable(Now::default(), "async_depth", &text, &mut Calls::default()).unwrap();
+        ElevatorCx::alone(Now::default(), |cx| self.scheduler.set_tunable(&NoMeter, cx, "async_depth", &text)).unwrap();
         self
     }
 
     fn limit(&self, op: Op, flags: BioFlags) -> Depth {
         let bio = Bio { flags, ..Bio::new(op, Sector(0), 8) };
-        self.scheduler.limit_depth(Now::default(), &bio, &mut Calls::default())
+        ElevatorCx::alone(Now::default(), |cx| self.scheduler.limit_depth(&NoMeter, cx, &bio))
     }
 
     /// How many requests of this kind get a tag.

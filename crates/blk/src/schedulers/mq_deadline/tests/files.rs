@@ -1,7 +1,9 @@
 //! The files in `iosched/`: defaults, parsing, clamping and what is read back (`mq-deadline.md` 3, at HZ=250).
 
 use super::*;
+use crate::elevator::ElevatorCx;
 use crate::elevator::Serialized;
+use crate::meter::NoMeter;
 use crate::time::Now;
 use crate::tunables::StoreError;
 
@@ -12,8 +14,12 @@ fn scheduler(generation: DeadlineGeneration) -> Serialized<MqDeadline, Local> {
 /// Writes a text and reads the file.
 fn write(generation: DeadlineGeneration, file: &str, text: &str) -> Result<i128, StoreError> {
     let scheduler = scheduler(generation);
-    scheduler.set_tunable(Now::default(), file, text, &mut Calls::default())?;
+    set(&scheduler, file, text)?;
     scheduler.tunable(file)
+}
+
+fn set(scheduler: &Serialized<MqDeadline, Local>, file: &str, text: &str) -> Result<(), StoreError> {
+    ElevatorCx::alone(Now::default(), |cx| scheduler.set_tunable(&NoMeter, cx, file, text))
 }
 
 #[test]
@@ -97,7 +103,6 @@ fn up_to_5_13_the_leading_number_counts_and_garbage_is_0() {
 #[test]
 fn a_refused_write_changes_nothing() {
     let scheduler = scheduler(CPrime);
-    let mut calls = Calls::default();
-    assert!(scheduler.set_tunable(Now::default(), "fifo_batch", "8x", &mut calls).is_err());
+    assert!(set(&scheduler, "fifo_batch", "8x").is_err());
     assert_eq!(scheduler.tunable("fifo_batch"), Ok(16));
 }
