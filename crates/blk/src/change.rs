@@ -50,7 +50,7 @@ impl<Sh: Sharing> Front<Sh> {
     ) -> Result<Option<Change>, AttributeError> {
         let waits = |look_again| Change { file: file.to_owned(), text: text.to_owned(), look_again };
         match self {
-            Front::Mq(queue) if matches!(file, "scheduler" | "nr_requests") => {
+            Front::Mq(queue) if matches!(file, "scheduler" | "nr_requests" | "async_depth") => {
                 if !queue.would_change(file, text)? {
                     return Ok(None);
                 }

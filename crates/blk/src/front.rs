@@ -117,7 +117,7 @@ impl<Sh: Sharing> Front<Sh> {
 
     /// The kernel whose behaviour it has.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
+    pub fn generation(&self) -> &Generation {
         match self {
             Front::Mq(queue) => queue.generation(),
             Front::Legacy(queue) => queue.generation(),

@@ -98,6 +98,7 @@ impl Scheduled {
 
     fn new() -> Self {
         let config = MqDeadlineConfig {
+            queue_async_depth: false,
             generation: DeadlineGeneration::CPrime,
             hz: Hz::DEFAULT,
             shallow: ShallowRule::WholeMap,
@@ -116,7 +117,7 @@ impl Scheduled {
         let mut rq = self.pool.take(RqId(id));
         let sector = Sector(u64::from(id) * 1000);
         rq.found(Bio { ioprio: IoPriority::new(class, 0), ..Bio::new(Op::Read, sector, 8) }, Instant::ZERO);
-        let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
         ElevatorCx::alone(Now::default(), |cx| {
             self.scheduler.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
             assert!(cx.freed.is_empty());

@@ -85,7 +85,7 @@ impl<'a> Replay<'a> {
         let config = CfqConfig {
             hz: header.hz,
             completion_step: COMPLETION_STEP,
-            ..CfqConfig::new(kernel_of(header).generation(), header.queue.rotational)
+            ..CfqConfig::new(&kernel_of(header).generation(), header.queue.rotational)
         };
         let processes =
             header.processes.iter().map(|process| (process.pid, (process.cgroup, process.effective_ioprio())));

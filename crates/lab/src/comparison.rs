@@ -23,7 +23,8 @@ pub struct Comparison {
     pub load: Load,
     /// What it runs on; several are compared. None: what fits the load.
     pub devices: Vec<Devices>,
-    /// The kernels whose block layer is simulated, as `6.18`; several are compared. None: the default one.
+    /// The kernels whose block layer is simulated, any release or what `uname -r` prints; several are compared. None: the
+    /// default one.
     pub kernels: Vec<String>,
     /// The hosts, built-in profiles or files; several are compared. None: `server`, and for guests `vm`.
     pub hosts: Vec<Profile>,

@@ -9,9 +9,6 @@ use crate::io_max::listed;
 use crate::registry;
 use crate::surroundings::Asked;
 
-/// The first kernel of the table that has the file, which came with 5.14.
-const SINCE: Kernel = Kernel::V6_3;
-
 /// The settings; the last one of a group counts, as of several writes.
 pub(crate) fn classes(
     asked: &Asked<'_>,
@@ -27,8 +24,8 @@ pub(crate) fn classes(
             let known: Vec<&str> = CgroupPriority::TEXTS.iter().map(|(text, _)| *text).collect();
             return refuse(format!("unknown class \"{}\" (expected one of {})", text.trim(), known.join(", ")));
         };
-        if kernel < SINCE {
-            let later = asked.given(Field::Kernels, SINCE);
+        if !kernel.is_from(5, 14) {
+            let later = asked.given(Field::Kernels, "5.14");
             return refuse(format!("Linux {kernel} has no io.prio.class (expected {later} or later)"));
         }
         let cgroup = cgroup.trim_matches('/');

@@ -22,6 +22,7 @@
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
 //! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` and `trace`, `document`.
 
+mod asked_kernel;
 mod calibrated;
 mod comparison;
 mod devices;
@@ -51,6 +52,7 @@ mod trace;
 mod tunables;
 mod writes;
 
+pub use asked_kernel::AskedKernel;
 pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, QueueFile, Tunable, Write};
 pub use devices::preset;
 pub use error::{Error, Field};

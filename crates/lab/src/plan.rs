@@ -1,10 +1,11 @@
 //! A comparison before it runs: everything that it asks for, chosen and checked.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::{Kernel, Nanos};
 use hoistway_results::document::RunVariant;
 use hoistway_sim::{Host, RunSpec, Scenario};
 use serde_json::Value;
 
+use crate::asked_kernel::AskedKernel;
 use crate::comparison::{Comparison, Devices, Profile};
 use crate::error::{About as _, Error, Field};
 use crate::load::{self, Load};
@@ -137,13 +138,13 @@ fn setups(asked: &Asked<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
     let hosts = or_default(&wanted.hosts, Profile::from(if in_guests { "vm" } else { Host::DEFAULT }));
     let devices = or_default(&wanted.devices, Devices::default());
     let kernels = match &wanted.kernels[..] {
-        [] => vec![hoistway_blk::Kernel::DEFAULT],
+        [] => vec![AskedKernel::from(Kernel::DEFAULT)],
         some => some.iter().map(|kernel| kernel.parse().about(Field::Kernels)).collect::<Result<_, Error>>()?,
     };
     let mut setups = Vec::new();
     for devices in &devices {
         for host in &hosts {
-            for &kernel in &kernels {
+            for kernel in &kernels {
                 let mut setup = Setup::of(asked, load, devices, host, kernel)?;
                 for (name, value, count) in [
                     ("device", setup.device_name(), wanted.devices.len()),

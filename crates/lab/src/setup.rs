@@ -1,12 +1,13 @@
 //! One place of a comparison: a kernel on a host with its devices, and what the load and the schedulers are there.
 
-use hoistway_blk::{Kernel, QueueConfig};
+use hoistway_blk::QueueConfig;
 use hoistway_device::Preset;
 use hoistway_results::document::SetupSummary;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
 use hoistway_workload::Workload;
 use serde_json::{Map, Value};
 
+use crate::asked_kernel::AskedKernel;
 use crate::comparison::{Devices, Profile};
 use crate::error::{About as _, Error, Field};
 use crate::load::{self, Load};
@@ -21,6 +22,7 @@ const WITH_GUESTS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 /// A kernel on a host with devices.
 #[derive(Debug)]
 pub(crate) struct Setup {
+    kernel: AskedKernel,
     pub(crate) workload: Workload,
     pub(crate) devices: Vec<Preset>,
     pub(crate) guests: Option<guests::Chosen>,
@@ -41,7 +43,7 @@ impl Setup {
         load: &Load,
         wanted: &Devices,
         host: &Profile,
-        kernel: Kernel,
+        asked_kernel: &AskedKernel,
     ) -> Result<Setup, Error> {
         let comparison = asked.comparison;
         let guest_schedulers = guests::wanted(asked, load.guest_schedulers())?;
@@ -54,6 +56,8 @@ impl Setup {
         } else {
             devices::choose(asked, wanted, &workload, fitting)?
         };
+        notices.extend(asked_kernel.notice());
+        let kernel = asked_kernel.kernel;
         let mut queue = QueueSettings::new(kernel, cpus);
         let devices = queues::choose(asked, devices, &mut queue)?;
         let first = &devices[0];
@@ -91,7 +95,20 @@ impl Setup {
         notices.extend(guests.as_ref().and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers)));
         notices.extend(load::unused_logs_notice(asked, &workload));
         notices.extend(workload.notices.iter().cloned());
-        Ok(Setup { workload, devices, guests, host, queue, config, schedulers, settings, notices, varied: Map::new() })
+        let kernel = asked_kernel.clone();
+        Ok(Setup {
+            kernel,
+            workload,
+            devices,
+            guests,
+            host,
+            queue,
+            config,
+            schedulers,
+            settings,
+            notices,
+            varied: Map::new(),
+        })
     }
 
     /// The runs of a repeat: every scheduler with the same seed; with guests every one of theirs over every one of the host.
@@ -121,7 +138,7 @@ impl Setup {
     pub(crate) fn summary(&self) -> Result<SetupSummary, Error> {
         Ok(SetupSummary {
             device: devices::describe(&self.workload, &self.devices)?,
-            kernel: self.queue.kernel.to_string(),
+            kernel: self.kernel.to_string(),
             cpus: u32::from(self.queue.cpus),
             hw_queues: u32::from(self.config.cpu_map().hctxs()),
             nr_requests: self.config.scheduler_depth(),

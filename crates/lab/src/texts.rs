@@ -30,9 +30,10 @@ pub struct SchedulerText {
     pub front: String,
     /// The Linux releases that have it.
     pub linux: String,
-    /// The first and the last kernel of the table that has it; without a last one, all from the first on.
-    first: String,
-    last: Option<String>,
+    /// The first release that has it.
+    pub first: String,
+    /// The last release that has it; without one, all from the first on.
+    pub last: Option<String>,
     /// What it promises, in a sentence.
     pub promises: String,
     /// What that costs, in a sentence.
@@ -149,12 +150,13 @@ impl SchedulerText {
     #[must_use]
     pub fn exists_in(&self, kernel: Kernel) -> bool {
         let known = |name: &str| Kernel::from_str(name).expect("a test reads all texts");
-        kernel >= known(&self.first) && self.last.as_deref().is_none_or(|last| kernel <= known(last))
+        let last = self.last.as_deref().map(known);
+        kernel >= known(&self.first).first_of_series() && last.is_none_or(|last| kernel <= last)
     }
 
-    /// The kernels of the table that have it, oldest first.
+    /// The named kernels that have it, oldest first.
     pub fn kernels(&self) -> impl DoubleEndedIterator<Item = Kernel> + '_ {
-        Kernel::ALL.into_iter().filter(|&kernel| self.exists_in(kernel))
+        Kernel::EXAMPLES.into_iter().filter(|&kernel| self.exists_in(kernel))
     }
 
     /// The newest kernel that has it.
@@ -201,6 +203,8 @@ mod tests {
         };
         assert_eq!(at(Kernel::V4_4), ["none", "noop", "deadline", "cfq"]);
         assert_eq!(at(Kernel::V4_19).len(), 7);
+        assert_eq!(at(Kernel::release(4, 12, 14)), at(Kernel::V4_19), "a stable release has what its series has");
+        assert_eq!(at(Kernel::series(4, 20)), at(Kernel::V4_19));
         assert_eq!(at(Kernel::V6_18), hoistway_blk::SCHEDULERS);
     }
 }

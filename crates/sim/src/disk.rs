@@ -94,6 +94,7 @@ impl QueueSettings {
             hw_queues: shape.hw_queues.saturating_sub(self.read_queues.saturating_add(self.poll_queues)),
             read_queues: self.read_queues,
             poll_queues: self.poll_queues,
+            hctx_of_cpu: None,
             queue_depth: shape.queue_depth,
             host_wide_tags: shape.host_wide_tags,
             nr_requests: self.nr_requests,

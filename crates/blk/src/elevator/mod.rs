@@ -24,6 +24,7 @@ use crate::ids::{HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
 use crate::meter::Meter;
 use crate::request::{Request, Rq};
+use crate::schedulers::ASYNC_PERCENT;
 use crate::schedulers::{Bfq, Kyber, MqDeadline};
 use crate::sharing::Sharing;
 use crate::tags::Depth;
@@ -114,7 +115,7 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// The smallest shallow depth it will ask for.
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {
-        with_scheduler!(self, s => s.needs().min_shallow, kyber k => k.min_shallow(), none => None)
+        with_scheduler!(self, s => s.min_shallow(), kyber k => k.min_shallow(), none => None)
     }
 
     /// Tries to merge a bio that is submitted on `cpu` into a queued request; see [`Serialized::merge_bio`].
@@ -211,9 +212,15 @@ impl<Sh: Sharing> Elevator<Sh> {
         with_scheduler!(self, s => s.timer(meter, cx), none => {});
     }
 
-    /// `nr_requests` has changed.
-    pub fn depth_updated(&self, nr_requests: u32) {
-        with_scheduler!(self, s => s.depth_updated(nr_requests), none => {});
+    /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
+    #[must_use]
+    pub fn async_percent(&self) -> u32 {
+        with_scheduler!(self, s => s.needs().async_percent, kyber _kyber => ASYNC_PERCENT, none => 100)
+    }
+
+    /// `nr_requests` or `async_depth` has changed.
+    pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
+        with_scheduler!(self, s => s.depth_updated(nr_requests, async_depth), none => {});
     }
 
     /// Request ids below `capacity` will come from now on. It holds none.

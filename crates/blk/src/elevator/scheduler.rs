@@ -184,6 +184,8 @@ pub struct Needs {
     pub depth_by_context: bool,
     /// The smallest shallow depth it will ask for, if it limits tags at all.
     pub min_shallow: Option<u32>,
+    /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
+    pub async_percent: u32,
     /// Whether "run all" may run a single hardware queue, because any of them is given any request.
     pub single_dispatch: bool,
     /// Whether it holds write-back up itself, so that the queue should not (`queue/wbt_lat_usec`).
@@ -198,6 +200,7 @@ impl Default for Needs {
             preparation: false,
             depth_by_context: false,
             min_shallow: None,
+            async_percent: 100,
             single_dispatch: true,
             disables_wbt: false,
         }
@@ -321,8 +324,9 @@ pub trait Scheduler {
     /// The policy's timer has come.
     fn timer(&mut self, _cx: &mut PolicyCx<'_>) {}
 
-    /// `nr_requests` has changed: tags per hardware queue, and bits in a word of the tag bitmap.
-    fn depth_updated(&mut self, _nr_requests: u32) {}
+    /// `nr_requests`, the tags per hardware queue, or `async_depth` has changed; the latter is none where queues have no
+    /// such file.
+    fn depth_updated(&mut self, _nr_requests: u32, _async_depth: Option<u32>) {}
 
     /// Request ids below `capacity` will come from now on: a policy that keeps tables by id makes room. It has no request
     /// when this is called.

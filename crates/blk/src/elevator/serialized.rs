@@ -205,10 +205,16 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, what));
     }
 
-    /// `nr_requests` has changed.
-    pub fn depth_updated(&self, nr_requests: u32) {
+    /// The smallest shallow depth that the policy will ask for now.
+    #[must_use]
+    pub fn min_shallow(&self) -> Option<u32> {
+        self.custody.aside(|custody| custody.policy().needs().min_shallow)
+    }
+
+    /// `nr_requests` or `async_depth` has changed.
+    pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
         self.custody.aside(|custody| {
-            custody.policy_mut().depth_updated(nr_requests);
+            custody.policy_mut().depth_updated(nr_requests, async_depth);
             self.publish_depths(custody);
         });
     }

@@ -58,7 +58,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
-                    attributes::store(&mut self.rules, &self.config.limits, self.generation, file, text)?;
+                    attributes::store(&mut self.rules, &self.config.limits, &self.generation, file, text)?;
                     let rotational = self.rules.limits.rotational;
                     self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
                     let write_cache = self.rules.limits.write_cache;

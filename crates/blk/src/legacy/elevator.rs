@@ -50,11 +50,11 @@ impl LegacyElevator {
         let kind = match name {
             "noop" => Kind::Noop(Box::new(Custody::new(Noop::new(capacity), capacity))),
             "deadline" => {
-                let policy = MqDeadlineConfig::new(generation, config.nr_requests);
+                let policy = MqDeadlineConfig::new(&generation, config.nr_requests);
                 Kind::Deadline(Box::new(Custody::new(MqDeadline::new(policy, capacity), capacity)))
             }
             "cfq" => {
-                let policy = CfqConfig::new(generation, config.limits.rotational);
+                let policy = CfqConfig::new(&generation, config.limits.rotational);
                 Kind::Cfq(Box::new(Custody::new(Cfq::new(policy, now, capacity), capacity)))
             }
             _ => return None,

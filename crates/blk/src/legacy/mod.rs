@@ -96,7 +96,7 @@ impl LegacyConfig {
 
     /// The variants of the release that has the queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
+    pub fn generation(&self) -> Generation {
         legacy_kernel(self.kernel).generation()
     }
 
@@ -120,12 +120,12 @@ impl LegacyConfig {
 /// The release whose legacy queue a kernel has: its own, or the last one.
 #[must_use]
 pub fn legacy_kernel(kernel: Kernel) -> Kernel {
-    kernel.min(Kernel::V4_19)
+    if kernel.is_from(5, 0) { Kernel::V4_19 } else { kernel }
 }
 
 /// The legacy queue of one device.
 pub struct LegacyQueue<Sh: Sharing> {
-    generation: &'static Generation,
+    generation: Generation,
     rules: MergeRules,
     /// How it was made; its limits are those of the device.
     config: LegacyConfig,
@@ -198,7 +198,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let pool: RequestPool<Sh> = RequestPool::new(capacity);
         Ok(LegacyQueue {
             generation,
-            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
             config: config.clone(),
             timeouts: Timeouts::new(),
             affinity: Affinity::default(),
@@ -231,8 +231,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The kernel whose behaviour the queue has, which has a legacy queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
-        self.generation
+    pub fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     /// What a request may span now.

@@ -17,6 +17,7 @@ impl<Sh: Sharing> Queue<Sh> {
         let text = match file {
             "scheduler" => self.scheduler_list(),
             "nr_requests" => self.nr_requests().to_string(),
+            "async_depth" if self.generation.queue_async_depth => self.async_depth().to_string(),
             "rq_affinity" => (self.affinity as u8).to_string(),
             "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
             "wbt_lat_usec" => self.wbt_lat_usec()?,
@@ -57,13 +58,14 @@ impl<Sh: Sharing> Queue<Sh> {
         match file {
             "scheduler" => self.switch_scheduler(text, effects)?,
             "nr_requests" => self.set_nr_requests(number(text)?)?,
+            "async_depth" => self.set_async_depth(text)?,
             "rq_affinity" => self.affinity = Affinity::numbered(number(text)?).unwrap_or(self.affinity),
             "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
             "wbt_lat_usec" => self.set_wbt_lat_usec(text, effects)?,
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
-                    attributes::store(&mut self.rules, &self.config.limits, self.generation, file, text)?;
+                    attributes::store(&mut self.rules, &self.config.limits, &self.generation, file, text)?;
                     let rotational = self.rules.limits.rotational;
                     self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
                 }

@@ -4,11 +4,11 @@
 //! These calls take `&mut self`: that nobody else is in the queue is not only promised by the freeze, but proved to the
 //! compiler.
 
-use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, SCHEDULERS};
+use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, SCHEDULERS, scaled};
 use crate::attributes::{AttributeError, number};
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
-use crate::sharing::Sharing;
+use crate::sharing::{Sharing, Word};
 use crate::tags::TagUser;
 
 /// The kernel looks at so many characters of a scheduler's name.
@@ -61,12 +61,15 @@ impl<Sh: Sharing> Queue<Sh> {
         Ok(name != self.elevator.name())
     }
 
-    /// The same for a file that can only be changed while the queue is empty: `scheduler` or `nr_requests`.
+    /// The same for another file that is changed while the queue is empty.
     pub(crate) fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
         if file == "scheduler" {
             return Ok(self.would_switch(text)?);
         }
-        Ok(self.wanted_nr_requests(number(text)?)? != self.nr_requests())
+        match file {
+            "async_depth" => self.wanted_async_depth(text).map(|_| true),
+            _ => Ok(self.wanted_nr_requests(number(text)?)? != self.nr_requests()),
+        }
     }
 
     /// What a number written to `queue/nr_requests` means.
@@ -95,7 +98,7 @@ impl<Sh: Sharing> Queue<Sh> {
         let config = QueueConfig { nr_requests: None, ..self.config.clone() };
         // The new one sees the device as it is said to be now.
         let limits = self.rules.limits.clone();
-        let made = Queue::make_elevator(&QueueConfig { limits, ..config.clone() }, name)
+        let made = Queue::make_elevator(&QueueConfig { limits, ..config.clone() }, name, self.async_depth())
             .and_then(|elevator| self.rebuild(config.clone(), elevator));
         made.map_err(|why| {
             // Without a scheduler there is nothing that could fail.
@@ -120,8 +123,36 @@ impl<Sh: Sharing> Queue<Sh> {
         let config = QueueConfig { nr_requests: Some(wanted), ..self.config.clone() };
         let mut elevator = std::mem::replace(&mut self.elevator, Elevator::None);
         elevator.grow(wanted * config.scheduler_maps());
-        elevator.depth_updated(wanted);
-        self.rebuild(config, elevator).map_err(ChangeError::Failed)
+        // Its ratio is kept, rounded down each time.
+        let async_depth = scaled(self.async_depth(), wanted, self.nr_requests());
+        elevator.depth_updated(wanted, config.kernel.generation().queue_async_depth.then_some(async_depth));
+        self.rebuild(config, elevator).map_err(ChangeError::Failed)?;
+        self.async_depth.store(u64::from(async_depth));
+        Ok(())
+    }
+
+    /// What a text written to `queue/async_depth` means.
+    fn wanted_async_depth(&self, text: &str) -> Result<u32, AttributeError> {
+        if !self.generation.queue_async_depth {
+            return Err(AttributeError::Unknown);
+        }
+        match number(text)? {
+            _ if self.elevator.is_none() => Err(AttributeError::Invalid),
+            0 => Err(AttributeError::Invalid),
+            depth => Ok(depth.min(self.nr_requests())),
+        }
+    }
+
+    /// Changes how many scheduler tags all but sync reads may use, as a write to `queue/async_depth` does.
+    ///
+    /// # Errors
+    /// If there is no such file, no scheduler, or the number is none that the kernel takes.
+    pub fn set_async_depth(&self, text: &str) -> Result<(), AttributeError> {
+        let depth = self.wanted_async_depth(text)?;
+        self.async_depth.store(u64::from(depth));
+        self.elevator.depth_updated(self.nr_requests(), Some(depth));
+        self.scheduler_tags.iter().for_each(|tags| tags.set_min_shallow(self.elevator.min_shallow()));
+        Ok(())
     }
 
     /// Makes everything anew that depends on scheduler and number of requests, and keeps the rest: who waits at the

@@ -28,7 +28,7 @@ impl Subject {
     pub fn all() -> Vec<Subject> {
         let modern = ["mq-deadline", "kyber", "bfq"];
         let legacy = ["noop", "deadline", "cfq"];
-        let on_all = modern.iter().flat_map(|&scheduler| Kernel::ALL.map(|kernel| Subject { scheduler, kernel }));
+        let on_all = modern.iter().flat_map(|&scheduler| Kernel::EXAMPLES.map(|kernel| Subject { scheduler, kernel }));
         let on_old = legacy
             .iter()
             .flat_map(|&scheduler| [Kernel::V4_4, Kernel::V4_19].map(|kernel| Subject { scheduler, kernel }));
@@ -45,7 +45,7 @@ impl Subject {
     }
 
     fn elevator(&self, rotational: bool, random: &mut Random) -> Elevator<Local> {
-        let generation = self.kernel.generation();
+        let generation = &self.kernel.generation();
         match self.scheduler {
             "mq-deadline" => {
                 Elevator::mq_deadline(MqDeadline::new(MqDeadlineConfig::new(generation, SLOTS), SLOTS), SLOTS)
@@ -116,7 +116,7 @@ impl World {
         let mut world = World {
             bounds: Bounds::new(subject.kernel, false),
             elevator: subject.elevator(rotational, &mut random),
-            rules: MergeRules::new(subject.kernel.generation(), limits, nomerges),
+            rules: MergeRules::new(&subject.kernel.generation(), limits, nomerges),
             pool: RequestPool::new(SLOTS),
             free: (0..SLOTS).rev().map(RqId).collect(),
             now: Instant(random.below(1 << 40)),

@@ -305,6 +305,7 @@ impl Scheduler for Bfq {
             min_shallow: self.config.variant.tag_limits.then_some(1),
             single_dispatch: self.config.variant.single_dispatch,
             disables_wbt: true,
+            async_percent: config::ASYNC_PERCENT,
             ..Needs::default()
         }
     }
@@ -400,8 +401,9 @@ impl Scheduler for Bfq {
         self.call(cx, Bfq::idle_timer_fired);
     }
 
-    fn depth_updated(&mut self, nr_requests: u32) {
+    fn depth_updated(&mut self, nr_requests: u32, async_depth: Option<u32>) {
         self.config.nr_requests = nr_requests;
+        self.config.async_depth = async_depth;
     }
 
     fn grow(&mut self, capacity: u32) {

@@ -20,10 +20,13 @@ pub struct KyberConfig {
     pub nr_requests: u32,
     /// Driver tags per hardware queue.
     pub queue_depth: u32,
+    /// `queue/async_depth`, where queues have one: it limits all but sync reads, where kyber's own limit is one of async
+    /// I/O.
+    pub async_depth: Option<u32>,
 }
 
 /// Share of the scheduler tags that async requests may use, percent.
-const ASYNC_PERCENT: u32 = 75;
+pub(crate) const ASYNC_PERCENT: u32 = 75;
 
 impl KyberConfig {
     /// As a kernel has it, for a queue with so many scheduler and driver tags.
@@ -35,11 +38,15 @@ impl KyberConfig {
             shallow: generation.shallow,
             nr_requests,
             queue_depth,
+            async_depth: generation.queue_async_depth.then_some(nr_requests * ASYNC_PERCENT / 100),
         }
     }
 
-    /// The shallow depth of async requests with so many scheduler tags; 0 would admit nothing and stands for no limit.
-    pub(super) fn async_depth(&self, nr_requests: u32) -> u32 {
+    /// The shallow depth of what is limited with so many scheduler tags; 0 would admit nothing and stands for no limit.
+    pub(super) fn shallow_depth(&self, nr_requests: u32) -> u32 {
+        if let Some(depth) = self.async_depth {
+            return depth;
+        }
         let tags = match self.shallow {
             ShallowRule::PerWord => word_bits(nr_requests),
             ShallowRule::WholeMap => nr_requests,

@@ -25,12 +25,13 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use config::ASYNC_PERCENT;
 pub use config::KyberConfig;
 pub use domain::Domain;
 pub use percentiles::{ControllerRound, LatencyReading};
 pub use replay::{KyberChoice, KyberTurn};
 
-use crate::bio::{Bio, is_sync};
+use crate::bio::{Bio, Op, is_sync};
 use crate::cpu_map::{CpuMap, QueueType};
 use crate::elevator::{ElevatorCx, Place, Reason};
 use crate::ids::{CpuId, HctxId, RqId};
@@ -133,7 +134,7 @@ impl<Sh: Sharing> Kyber<Sh> {
             held: (0..capacity).map(|_| Sh::Word::new(Held::NOTHING)).collect(),
             controller: Controller::new(rules.steering, config.hz, map.cpus()),
             targets_ns: TARGETS_NS.map(Sh::Word::new),
-            async_depth: Sh::Word::new(u64::from(config.async_depth(config.nr_requests))),
+            async_depth: Sh::Word::new(u64::from(config.shallow_depth(config.nr_requests))),
         }
     }
 
@@ -202,7 +203,8 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// How many scheduler tags an allocation may use.
     #[inline]
     pub fn limit_depth(&self, bio: &Bio) -> Depth {
-        if is_sync(bio.op, bio.flags) {
+        let is_free = if self.config.async_depth.is_some() { bio.op == Op::Read } else { true };
+        if is_free && is_sync(bio.op, bio.flags) {
             return Depth::Full;
         }
         self.min_shallow().map_or(Depth::Full, Depth::Shallow)
@@ -216,10 +218,11 @@ impl<Sh: Sharing> Kyber<Sh> {
         (depth > 0).then_some(depth)
     }
 
-    /// `nr_requests` has changed.
-    pub fn depth_updated(&self, nr_requests: u32) {
+    /// `nr_requests` or `async_depth` has changed.
+    pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
         if self.rules.depth_limit_follows {
-            self.async_depth.store(u64::from(self.config.async_depth(nr_requests)));
+            let depth = async_depth.unwrap_or_else(|| self.config.shallow_depth(nr_requests));
+            self.async_depth.store(u64::from(depth));
         }
     }
 

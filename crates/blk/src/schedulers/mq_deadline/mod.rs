@@ -321,7 +321,11 @@ impl Scheduler for MqDeadline {
     fn needs(&self) -> Needs {
         Needs {
             completions: Completions::Deferred,
-            min_shallow: (self.config.generation != DeadlineGeneration::A).then_some(1),
+            min_shallow: match self.config.generation {
+                _ if self.config.queue_async_depth => Some(self.async_depth),
+                DeadlineGeneration::A => None,
+                _ => Some(1),
+            },
             ..Needs::default()
         }
     }
@@ -434,9 +438,9 @@ impl Scheduler for MqDeadline {
         if sync_read { None } else { self.config.shallow_depth(self.async_depth) }
     }
 
-    fn depth_updated(&mut self, nr_requests: u32) {
+    fn depth_updated(&mut self, nr_requests: u32, async_depth: Option<u32>) {
         self.config.nr_requests = nr_requests;
-        self.async_depth = self.config.default_async_depth();
+        self.async_depth = async_depth.unwrap_or_else(|| self.config.default_async_depth());
     }
 
     fn grow(&mut self, capacity: u32) {
@@ -446,7 +450,7 @@ impl Scheduler for MqDeadline {
     }
 
     fn tunables(&self) -> &'static [Tunable] {
-        tunables::table(self.config.generation)
+        tunables::table(&self.config)
     }
 
     fn grammar(&self) -> Grammar {
@@ -456,26 +460,26 @@ impl Scheduler for MqDeadline {
     fn tunable(&self, index: usize) -> i128 {
         // The kernel prints milliseconds as a 32-bit int, into which the largest ones do not fit.
         let millis = |ticks| i128::from(self.config.hz.millis_from_ticks(ticks) as i32);
-        match index {
-            0 => millis(self.expire_ticks[0]),
-            1 => millis(self.expire_ticks[1]),
-            2 => i128::from(self.writes_starved),
-            3 => i128::from(self.front_merges),
-            4 => i128::from(self.fifo_batch),
-            5 => i128::from(self.async_depth),
+        match self.tunables().get(index).map_or("", |tunable| tunable.name) {
+            "read_expire" => millis(self.expire_ticks[0]),
+            "write_expire" => millis(self.expire_ticks[1]),
+            "writes_starved" => i128::from(self.writes_starved),
+            "front_merges" => i128::from(self.front_merges),
+            "fifo_batch" => i128::from(self.fifo_batch),
+            "async_depth" => i128::from(self.async_depth),
             _ => millis(self.prio_aging_ticks),
         }
     }
 
     fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, index: usize, value: i128) {
         let ticks = || self.config.hz.ticks_from_millis(value as u64);
-        match index {
-            0 => self.expire_ticks[0] = ticks(),
-            1 => self.expire_ticks[1] = ticks(),
-            2 => self.writes_starved = value as i32,
-            3 => self.front_merges = value != 0,
-            4 => self.fifo_batch = value as u32,
-            5 => self.async_depth = value as u32,
+        match self.tunables().get(index).map_or("", |tunable| tunable.name) {
+            "read_expire" => self.expire_ticks[0] = ticks(),
+            "write_expire" => self.expire_ticks[1] = ticks(),
+            "writes_starved" => self.writes_starved = value as i32,
+            "front_merges" => self.front_merges = value != 0,
+            "fifo_batch" => self.fifo_batch = value as u32,
+            "async_depth" => self.async_depth = value as u32,
             _ => self.prio_aging_ticks = ticks(),
         }
     }

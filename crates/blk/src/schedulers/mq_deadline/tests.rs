@@ -31,7 +31,14 @@ const BY_POSITION: [DeadlineGeneration; 2] = [C, CPrime];
 const CAPACITY: u32 = 128;
 
 fn config(generation: DeadlineGeneration, hz: Hz) -> MqDeadlineConfig {
-    MqDeadlineConfig { generation, hz, shallow: ShallowRule::WholeMap, limits_async: false, nr_requests: CAPACITY }
+    MqDeadlineConfig {
+        generation,
+        hz,
+        shallow: ShallowRule::WholeMap,
+        limits_async: false,
+        queue_async_depth: false,
+        nr_requests: CAPACITY,
+    }
 }
 
 fn moment(ms: f64) -> Instant {

@@ -74,10 +74,12 @@ const ALL: [Tunable; 7] = [
     },
 ];
 
-/// The tunables of a generation: later ones added files at the end.
-pub(super) fn table(generation: DeadlineGeneration) -> &'static [Tunable] {
+/// The tunables of a generation: later ones added files at the end, until `async_depth` became a file of the queue.
+pub(super) fn table(config: &MqDeadlineConfig) -> &'static [Tunable] {
     static TABLE: [Tunable; 7] = ALL;
-    match generation {
+    static WITHOUT_ASYNC_DEPTH: [Tunable; 6] = [ALL[0], ALL[1], ALL[2], ALL[3], ALL[4], ALL[6]];
+    match config.generation {
+        _ if config.queue_async_depth => &WITHOUT_ASYNC_DEPTH,
         DeadlineGeneration::A => &TABLE[..5],
         DeadlineGeneration::B1 => &TABLE[..6],
         DeadlineGeneration::B2 | DeadlineGeneration::C | DeadlineGeneration::CPrime => &TABLE,
@@ -95,6 +97,8 @@ pub struct MqDeadlineConfig {
     pub shallow: ShallowRule,
     /// Whether async I/O is limited to 3/4 of the tags by default.
     pub limits_async: bool,
+    /// Whether the limit is `queue/async_depth` and no tunable.
+    pub queue_async_depth: bool,
     /// Scheduler tags per hardware queue.
     pub nr_requests: u32,
 }
@@ -108,6 +112,7 @@ impl MqDeadlineConfig {
             hz: generation.hz,
             shallow: generation.shallow,
             limits_async: generation.deadline_limits_async,
+            queue_async_depth: generation.queue_async_depth,
             nr_requests,
         }
     }

@@ -65,7 +65,7 @@ impl Job {
 pub(super) fn config(rotational: bool) -> BfqConfig {
     let generation = Kernel::V6_18.generation();
     let variant = BfqVariant { first_elapsed_is_minus_one: false, ..BfqVariant::of(Kernel::V6_18) };
-    BfqConfig { hz: Hz(1000), variant, ..BfqConfig::new(generation, 256, rotational) }
+    BfqConfig { hz: Hz(1000), variant, ..BfqConfig::new(&generation, 256, rotational) }
 }
 
 /// A device with bfq before it.

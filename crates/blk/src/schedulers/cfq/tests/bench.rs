@@ -124,11 +124,11 @@ pub(super) struct Bench {
 impl Bench {
     /// A rotating device that accepts `depth` requests and takes 1 ms for each.
     pub(super) fn new(depth: usize) -> Bench {
-        Bench::with(CfqConfig::new(Kernel::V4_19.generation(), true), depth)
+        Bench::with(CfqConfig::new(&Kernel::V4_19.generation(), true), depth)
     }
 
     pub(super) fn flash(depth: usize) -> Bench {
-        Bench::with(CfqConfig::new(Kernel::V4_19.generation(), false), depth)
+        Bench::with(CfqConfig::new(&Kernel::V4_19.generation(), false), depth)
     }
 
     pub(super) fn with(config: CfqConfig, depth: usize) -> Bench {

@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::time::Hz;
 
 fn bench(depth: usize) -> Bench {
-    Bench::with(CfqConfig::new(Kernel::V4_4.generation(), true), depth)
+    Bench::with(CfqConfig::new(&Kernel::V4_4.generation(), true), depth)
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn tunables_read_back_in_whole_ticks_and_there_are_none_in_microseconds() {
 #[test]
 fn the_declared_defaults_are_those_that_the_files_show_at_every_tick_rate() {
     for hz in [100, 250, 300, 1000] {
-        let config = CfqConfig { hz: Hz(hz), ..CfqConfig::new(Kernel::V4_4.generation(), true) };
+        let config = CfqConfig { hz: Hz(hz), ..CfqConfig::new(&Kernel::V4_4.generation(), true) };
         let bench = Bench::with(config, 1);
         for file in bench.policy.tunables() {
             assert_eq!(bench.get(file.name), file.default, "{} at {hz} Hz", file.name);

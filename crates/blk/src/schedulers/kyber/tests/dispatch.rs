@@ -218,7 +218,7 @@ fn in_4_19_domains_are_staged_apart_under_the_first_controller() {
 #[test]
 fn async_requests_may_use_three_quarters_of_the_scheduler_tags_and_sync_ones_all() {
     let depth = |shallow, nr_requests| {
-        KyberConfig { shallow, nr_requests, ..config(KyberGeneration::Percentiles) }.async_depth(nr_requests)
+        KyberConfig { shallow, nr_requests, ..config(KyberGeneration::Percentiles) }.shallow_depth(nr_requests)
     };
     let by_word = [256, 128, 64, 32, 31].map(|tags| depth(ShallowRule::PerWord, tags));
     assert_eq!(by_word, [48, 24, 12, 6, 3]);
@@ -237,7 +237,7 @@ fn async_requests_may_use_three_quarters_of_the_scheduler_tags_and_sync_ones_all
 fn the_async_limit_follows_nr_requests_except_in_the_first_generation() {
     for (generation, after) in [(KyberGeneration::Percentiles, 96), (KyberGeneration::Windows, 192)] {
         let bench: Bench = Bench::new(generation, &[0]);
-        bench.kyber.depth_updated(128);
+        bench.kyber.depth_updated(128, None);
         assert_eq!(bench.kyber.min_shallow(), Some(after));
     }
     let tiny = KyberConfig { nr_requests: 1, ..config(KyberGeneration::Percentiles) };

@@ -26,7 +26,7 @@ impl Merging {
             scheduler: Serialized::new(policy, CAPACITY),
             pool: RequestPool::new(CAPACITY),
             free: (0..CAPACITY).rev().collect(),
-            rules: MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
+            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
             now: Now::default(),
         }
     }
