@@ -59,7 +59,7 @@ impl<Sh: Sharing> Front<Sh> {
                 Ok((self.poll_change(cx, &change)? == Step::More).then_some(change))
             }
             Front::Legacy(queue) if file == "scheduler" => {
-                if queue.parse_scheduler(text).map_err(|_| AttributeError::Invalid)?.is_none() {
+                if !queue.would_switch(text).ok_or(AttributeError::Invalid)? {
                     return Ok(None);
                 }
                 let step = queue.begin_switch(cx);

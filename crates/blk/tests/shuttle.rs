@@ -158,7 +158,7 @@ fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given
         assert!(!shared.scheduler.has_work(), "work is left");
         assert!(shared.given.iter().all(|count| count.load(Ordering::SeqCst) == 1));
         ElevatorCx::alone(Now::default(), |cx| {
-            shared.scheduler.tell(&NoMeter, cx, |_, cx| {
+            shared.scheduler.with_policy(&NoMeter, cx, |_, cx| {
                 assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
             });
         });

@@ -10,8 +10,8 @@ mod lines;
 use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::{
-    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Edge, Hz, Instant, IoContextId, Local, Now, Place, PolicyCx,
-    RequestPool, Requests, RqId, Scheduler, Wishes,
+    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Edge, Hz, Instant, IoContextId, Local, News, Now, Place,
+    PolicyCx, RequestPool, Requests, RqId, Scheduler, Wishes,
 };
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
@@ -224,8 +224,9 @@ impl<'a> Replay<'a> {
         replay.now.tick = replay.phase.at(0);
         // What differs from the default was written after the scheduler was made.
         for (name, value) in &header.tunables {
-            let differs = |tunable: &hoistway_blk::Tunable| tunable.default != i128::from(*value);
-            if replay.policy.tunables().iter().find(|tunable| tunable.name == name).is_some_and(differs) {
+            let tunables = replay.policy.tunables();
+            let written = tunables.iter().find(|(tunable, _)| tunable.name == name);
+            if written.is_some_and(|(tunable, _)| tunable.default != i128::from(*value)) {
                 replay.set_tunable(name, &value.to_string());
             }
         }
@@ -235,7 +236,7 @@ impl<'a> Replay<'a> {
     fn step(&mut self, step: &Step<'_>) {
         self.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
         match step.what {
-            What::Exit(pid) => self.call(|policy, cx| policy.io_context_exited(cx, IoContextId(pid))),
+            What::Exit(pid) => self.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid)))),
             What::Event(event) => self.event(event),
         }
         self.lines.extend(self.policy.take_lines().iter().filter_map(lines::ours));
@@ -265,11 +266,7 @@ impl<'a> Replay<'a> {
     }
 
     fn set_tunable(&mut self, name: &str, text: &str) {
-        let tunables = self.policy.tunables();
-        let Some(index) = tunables.iter().position(|tunable| tunable.name == name) else { return };
-        if let Ok(value) = tunables[index].parse(self.policy.grammar(), text) {
-            self.call(|policy, cx| policy.set_tunable(cx, index, value));
-        }
+        let _ = self.call(|policy, cx| policy.set_tunable(cx, name, text));
     }
 
     fn inside(&self, rq: RqNumber) -> Option<RqId> {

@@ -3,11 +3,11 @@
 //! One table. What it says is what the [texts](crate::texts) list as honoured, and for each entry a test of the simulation
 //! exists (shares by ionice and weights); limits act before any scheduler.
 
-use hoistway_blk::{DeadlineGeneration, Kernel};
+use hoistway_blk::{Kernel, MQ_DEADLINE, Priorities, Row};
+use hoistway_sim::QueueSettings;
 use hoistway_workload::{Process, Workload};
 
 use crate::error::Field;
-use crate::registry;
 use crate::surroundings::Asked;
 
 /// Options of a job that ask a scheduler for something.
@@ -17,18 +17,18 @@ struct Ask {
     /// Whether a process asks for it.
     is_asked: fn(&Process) -> bool,
     /// What a scheduler of a kernel does with it.
-    effect: fn(&str, Kernel) -> Effect,
+    effect: fn(&Row, Kernel) -> Effect,
 }
 
 /// What a scheduler does with an option.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Effect {
     /// It acts.
     Full,
     /// Only a part of it acts: which one, as a half sentence.
-    Part(&'static str),
+    Part(String),
     /// It does nothing: why, as a half sentence.
-    No(&'static str),
+    No(String),
     /// It does nothing, but a field of the comparison does.
     Only(Field, &'static str),
 }
@@ -37,30 +37,26 @@ const ASKS: [Ask; 4] = [
     Ask {
         options: "prioclass, nice, prio or cmdprio",
         is_asked: |process| process.io_priority.is_some() || process.nice != 0 || process.plan.has_priorities(),
-        effect: |scheduler, kernel| match scheduler {
-            "bfq" | "cfq" => Effect::Full,
-            "mq-deadline" if kernel.generation().deadline > DeadlineGeneration::A => {
-                Effect::Part("mq-deadline honours the class and ignores the level")
+        effect: |row, kernel| match (row.priorities)(&kernel.generation()) {
+            Priorities::ClassAndLevel => Effect::Full,
+            Priorities::Class => Effect::Part(format!("{} honours the class and ignores the level", row.name)),
+            Priorities::No if row.name == MQ_DEADLINE.name => {
+                Effect::No(format!("{} has priorities since Linux 5.14", row.name))
             }
-            "mq-deadline" => Effect::No("mq-deadline has priorities since Linux 5.14"),
-            _ => Effect::No(""),
+            Priorities::No => Effect::No(String::new()),
         },
     },
     Ask {
         options: "cgroup_weight",
         is_asked: |process| process.cgroup_weight.is_some(),
-        effect: |scheduler, _| match scheduler {
-            "bfq" | "cfq" => Effect::Full,
-            _ => Effect::No(""),
-        },
+        effect: |row, _| if row.weights { Effect::Full } else { Effect::No(String::new()) },
     },
     Ask {
         // Without a weight, groups share alike where there are shares at all.
         options: "cgroup",
         is_asked: |process| process.cgroup.is_some() && process.cgroup_weight.is_none(),
-        effect: |scheduler, _| match scheduler {
-            "bfq" | "cfq" => Effect::Full,
-            _ => Effect::Only(Field::IoMax, "acts on groups there"),
+        effect: |row, _| {
+            if row.weights { Effect::Full } else { Effect::Only(Field::IoMax, "acts on groups there") }
         },
     },
     Ask {
@@ -72,11 +68,22 @@ const ASKS: [Ask; 4] = [
 ];
 
 /// A notice for each option that some of the schedulers ignore, wholly or in part.
-pub(crate) fn notices(asked: &Asked<'_>, workload: &Workload, schedulers: &[String], kernel: Kernel) -> Vec<String> {
-    ASKS.iter().filter_map(|ask| notice(asked, ask, workload, schedulers, kernel)).collect()
+pub(crate) fn notices(
+    asked: &Asked<'_>,
+    workload: &Workload,
+    schedulers: &[String],
+    queue: &QueueSettings,
+) -> Vec<String> {
+    ASKS.iter().filter_map(|ask| notice(asked, ask, workload, schedulers, queue)).collect()
 }
 
-fn notice(asked: &Asked<'_>, ask: &Ask, workload: &Workload, schedulers: &[String], kernel: Kernel) -> Option<String> {
+fn notice(
+    asked: &Asked<'_>,
+    ask: &Ask,
+    workload: &Workload,
+    schedulers: &[String],
+    queue: &QueueSettings,
+) -> Option<String> {
     let mut jobs: Vec<&str> = Vec::new();
     for process in workload.processes.iter().filter(|process| (ask.is_asked)(process)) {
         if !jobs.contains(&process.name.as_str()) {
@@ -88,17 +95,17 @@ fn notice(asked: &Asked<'_>, ask: &Ask, workload: &Workload, schedulers: &[Strin
     }
     let mut without: Vec<&str> = Vec::new();
     let mut parts: Vec<String> = Vec::new();
-    for scheduler in schedulers {
-        let effect = (ask.effect)(scheduler, registry::kernel_for(scheduler, kernel));
+    for row in schedulers.iter().filter_map(|name| queue.schedulers.find(name)) {
+        let effect = (ask.effect)(row, row.kernel(queue.kernel));
         if matches!(effect, Effect::No(_) | Effect::Only(..)) {
-            without.push(scheduler);
+            without.push(row.name);
         }
         let why = match effect {
-            Effect::Full | Effect::No("") => continue,
-            Effect::Part(why) | Effect::No(why) => why.to_owned(),
+            Effect::Full => continue,
+            Effect::Part(why) | Effect::No(why) => why,
             Effect::Only(field, why) => format!("only {} {why}", asked.name(field)),
         };
-        if !parts.contains(&why) {
+        if !why.is_empty() && !parts.contains(&why) {
             parts.push(why);
         }
     }
@@ -113,7 +120,7 @@ fn notice(asked: &Asked<'_>, ask: &Ask, workload: &Workload, schedulers: &[Strin
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::ALL_SCHEDULERS;
+    use hoistway_blk::{ALL_SCHEDULERS, all_schedulers};
     use hoistway_workload::Environment;
 
     use super::*;
@@ -125,7 +132,7 @@ mod tests {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
         let workload = Workload::parse(&text, "a.fio", &Environment::empty()).unwrap();
         let asked = Asked { comparison: &Comparison::default(), surroundings: &Alone };
-        notices(&asked, &workload, &ALL_SCHEDULERS.map(str::to_owned), kernel)
+        notices(&asked, &workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
     }
 
     #[test]
@@ -157,12 +164,13 @@ mod tests {
     #[test]
     fn the_table_says_the_same_as_the_list_of_schedulers() {
         for text in &Texts::read().schedulers {
-            let name = text.name.as_str();
+            let (schedulers, name) = (all_schedulers(), text.name.as_str());
+            let row = schedulers.find(name).expect("texts are of schedulers");
             let newest = text.newest_kernel();
-            assert_eq!((ASKS[0].effect)(name, newest) == Effect::Full, text.ioprio == "class and level", "{name}");
-            let ignores = matches!((ASKS[0].effect)(name, newest), Effect::No(_));
+            assert_eq!((ASKS[0].effect)(row, newest) == Effect::Full, text.ioprio == "class and level", "{name}");
+            let ignores = matches!((ASKS[0].effect)(row, newest), Effect::No(_));
             assert_eq!(ignores, text.ioprio == "no", "{name}");
-            assert_eq!((ASKS[1].effect)(name, newest) == Effect::Full, text.weights != "no", "{name}");
+            assert_eq!((ASKS[1].effect)(row, newest) == Effect::Full, text.weights != "no", "{name}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A load in virtual machines.
 
-use hoistway_blk::Kernel;
+use hoistway_blk::Registry;
 use hoistway_device::Preset;
 use hoistway_results::document::GuestsSummary;
 use hoistway_sim::{Guests, QueueSettings, VirtualDisk};
@@ -50,8 +50,7 @@ pub(crate) fn choose(
     wanted: &[String],
     workload: &Workload,
     lower: &Preset,
-    kernel: Kernel,
-    cpus: u16,
+    queue: &QueueSettings,
     notices: &mut Vec<String>,
 ) -> Result<Option<Chosen>, Error> {
     if wanted.is_empty() {
@@ -62,7 +61,8 @@ pub(crate) fn choose(
     let expected = "a virtual disk profile in TOML";
     let read = asked.surroundings.profile(profile, expected, VirtualDisk::from_toml, VirtualDisk::builtin);
     let disk = read.about(Field::VirtualDisk)?;
-    let queue = QueueSettings::new(kernel, cpus);
+    // Their queues are as they come.
+    let queue = QueueSettings { schedulers: queue.schedulers.clone(), ..QueueSettings::new(queue.kernel, queue.cpus) };
     let shape = disk.shape(&lower.shape(), workload.files.len());
     if shape.capacity_sectors == 0 {
         let (option, count) = (asked.name(Field::GuestSchedulers), workload.files.len());
@@ -108,9 +108,14 @@ pub fn weight_expected() -> String {
 }
 
 /// What must be said if weights on the host do nothing under some schedulers there.
-pub(crate) fn weights_notice(asked: &Asked<'_>, guests: &Guests, schedulers: &[String]) -> Option<String> {
-    let without: Vec<&str> =
-        schedulers.iter().map(String::as_str).filter(|name| !["bfq", "cfq"].contains(name)).collect();
+pub(crate) fn weights_notice(
+    asked: &Asked<'_>,
+    guests: &Guests,
+    schedulers: &[String],
+    known: &Registry,
+) -> Option<String> {
+    let knows_none = |name: &&str| known.find(name).is_some_and(|row| !row.weights);
+    let without: Vec<&str> = schedulers.iter().map(String::as_str).filter(knows_none).collect();
     (!guests.weights.is_empty() && !without.is_empty())
         .then(|| format!("{} has no effect with {} on the host.", asked.name(Field::GuestWeights), without.join(", ")))
 }

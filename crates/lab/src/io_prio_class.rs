@@ -1,12 +1,12 @@
 //! What cgroups that a load names make of the priorities of their I/O, as writes to `io.prio.class`.
 
-use hoistway_blk::{CgroupPriority, Kernel};
+use hoistway_blk::{CgroupPriority, Kernel, Layer, Priorities, Row};
+use hoistway_sim::QueueSettings;
 use hoistway_workload::Workload;
 
 use crate::comparison::CgroupFile;
 use crate::error::{Error, Field};
 use crate::io_max::listed;
-use crate::registry;
 use crate::surroundings::Asked;
 
 /// The settings; the last one of a group counts, as of several writes.
@@ -43,13 +43,15 @@ pub(crate) fn classes(
 }
 
 /// Which schedulers it does nothing for.
-pub(crate) fn notice(asked: &Asked<'_>, classes: &[(String, CgroupPriority)], schedulers: &[String]) -> Option<String> {
+pub(crate) fn notice(asked: &Asked<'_>, schedulers: &[String], queue: &QueueSettings) -> Option<String> {
+    let has_none =
+        |row: &Row| row.layer == Layer::SingleQueue || (row.priorities)(&queue.kernel.generation()) == Priorities::No;
     let without: Vec<&str> = schedulers
         .iter()
         .map(String::as_str)
-        .filter(|name| registry::is_legacy(name) || ["none", "kyber"].contains(name))
+        .filter(|name| queue.schedulers.find(name).is_some_and(has_none))
         .collect();
-    (!classes.is_empty() && !without.is_empty()).then(|| {
+    (!queue.io_prio_class.is_empty() && !without.is_empty()).then(|| {
         let (name, without) = (asked.name(Field::IoPrioClass), without.join(", "));
         format!("{name}: no effect with {without}, which know no priorities or no such file.")
     })

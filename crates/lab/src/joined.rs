@@ -2,7 +2,7 @@
 //!
 //! Rules: `bfq.md` 20.6, as `blk::schedulers::bfq::stable_merge` has them.
 
-use hoistway_blk::{BfqVariant, Kernel, Nanos};
+use hoistway_blk::{BFQ, BfqVariant, Kernel, Nanos};
 use hoistway_workload::{Process, Workload};
 
 /// A queue joins that of a process that began no longer ago than this.
@@ -12,7 +12,7 @@ const REPLACES: Nanos = Nanos::from_millis(600);
 
 /// A notice if bfq is among the schedulers and gives different jobs one queue.
 pub(crate) fn notice(workload: &Workload, schedulers: &[String], kernel: Kernel) -> Option<String> {
-    if !BfqVariant::of(kernel).stable_merging || !schedulers.iter().any(|name| name == "bfq") {
+    if !BfqVariant::of(kernel).stable_merging || !schedulers.iter().any(|name| name == BFQ.name) {
         return None;
     }
     let mut jobs = joined_jobs(workload);

@@ -10,7 +10,8 @@
 //!
 //! * What is wrong with a comparison is an [`Error`] that names the [`Field`]; nothing that is asked for makes a run panic.
 //! * Nothing here reads a file, the environment or a clock: what a comparison names is read by its [`Surroundings`], durations
-//!   are told by whoever [`Watch`]es.
+//!   are told by whoever [`Watch`]es. The schedulers that there are come from the surroundings, too: those of Linux, and any of
+//!   one's own.
 //! * A [`Plan`] is a comparison that was checked. Its runs can be watched, [cancelled](Controls::cancel), and
 //!   [traced](Plan::traced).
 //! * The same comparison gives the same results, on every machine and however many runs go side by side.
@@ -40,7 +41,6 @@ mod load;
 mod plan;
 mod queue_files;
 mod queues;
-mod registry;
 mod repeats;
 mod run;
 pub mod scenarios;

@@ -5,7 +5,7 @@ use hoistway_sim::QueueSettings;
 
 use crate::comparison::QueueFile;
 use crate::error::{About as _, Error, Field};
-use crate::registry;
+use crate::schedulers::queue_under;
 use crate::surroundings::Asked;
 
 /// What may be written.
@@ -44,7 +44,7 @@ pub(crate) fn try_out(
 ) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
     for scheduler in schedulers {
-        let mut front = registry::queue(scheduler, config).map_err(|error| {
+        let mut front = queue_under(scheduler, config).map_err(|error| {
             let others = asked.name(Field::Schedulers);
             let what = format!("nr_requests with {scheduler} (fewer, or other {others}, are possible)");
             asked.refuse(Field::QueueFiles, what, error)

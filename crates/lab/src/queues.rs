@@ -1,12 +1,11 @@
 //! The hardware queues and tags of the devices.
 
-use hoistway_blk::TagLayout;
+use hoistway_blk::{Layer, TagLayout};
 use hoistway_device::{Preset, PresetFile};
 use hoistway_sim::QueueSettings;
 use hoistway_workload::Workload;
 
 use crate::error::{Error, Field};
-use crate::registry::is_legacy;
 use crate::surroundings::Asked;
 
 /// Most hardware queues of a device.
@@ -81,10 +80,12 @@ pub(crate) fn check_shared_tags(
     if let Some(other) = others.iter().find(|other| layout(other) != layout(first)) {
         return refuse(format!("{}, {} (expected devices that are alike in this)", told(first), told(other)));
     }
-    if let Some(legacy) = schedulers.iter().find(|name| is_legacy(name)) {
+    if let Some(legacy) = schedulers.iter().find(|name| queue.schedulers.is_legacy(name)) {
         let option = asked.name(Field::Schedulers);
+        let others: Vec<&str> = queue.schedulers.of(Layer::MultiQueue).map(|row| row.name).collect();
         return refuse(format!(
-            "with {legacy} a device shares no tags (expected {option} with some of none, mq-deadline, kyber, bfq)"
+            "with {legacy} a device shares no tags (expected {option} with some of {})",
+            others.join(", ")
         ));
     }
     Ok(())
@@ -107,7 +108,8 @@ pub(crate) fn polling_notice(
              one)."
         ));
     }
-    let legacy: Vec<&str> = schedulers.iter().map(String::as_str).filter(|name| is_legacy(name)).collect();
+    let legacy: Vec<&str> =
+        schedulers.iter().map(String::as_str).filter(|name| queue.schedulers.is_legacy(name)).collect();
     (!legacy.is_empty()).then(|| {
         format!("hipri: with {} completions come by interrupt; the legacy queue cannot be polled.", legacy.join(", "))
     })

@@ -15,7 +15,6 @@ use crate::document;
 use crate::error::{Error, Field};
 use crate::fio_options;
 use crate::plan::{Plan, Planned};
-use crate::registry;
 
 /// Whoever watches runs.
 pub trait Watch: Sync {
@@ -136,7 +135,7 @@ impl Plan<'_> {
             spec.tunables.iter().map(|(name, text)| (name.clone(), number(text))).collect();
         let run = Run {
             scheduler: spec.label(),
-            front: if registry::is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
+            front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
             tunables,
             variant: planned.variant.clone(),
             setup: planned.setup as u32,

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use hoistway_blk::Kernel;
+use hoistway_blk::{ConfigError, Front, Local, QueueConfig, default_legacy_scheduler, default_scheduler};
 use hoistway_device::Shape;
 use hoistway_sim::QueueSettings;
 
 use crate::error::{Error, Field};
-use crate::registry::{self, is_legacy};
 use crate::surroundings::Asked;
 
 /// What the scheduler that the kernel gives a device by itself depends on.
@@ -22,8 +21,8 @@ pub(crate) struct Default<'a> {
 impl Default<'_> {
     /// The scheduler of a device. Up to 4.20, disks behind SCSI had a legacy queue, and all others a multi-queue one.
     fn of(&self, shape: &Shape) -> &'static str {
-        let legacy = shape.scsi.then(|| registry::default_legacy_scheduler(self.queue.kernel, self.elevator)).flatten();
-        legacy.unwrap_or_else(|| registry::default_scheduler(&self.queue.config(shape)))
+        let legacy = shape.scsi.then(|| default_legacy_scheduler(&self.queue.config(shape), self.elevator)).flatten();
+        legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(shape)))
     }
 
     /// The scheduler of all devices, and what must be said of it.
@@ -40,7 +39,7 @@ impl Default<'_> {
         }
         let kernel = self.queue.kernel;
         let ignored = match self.elevator {
-            Some(elevator) if !is_legacy(name) => {
+            Some(elevator) if !self.queue.schedulers.is_legacy(name) => {
                 format!(" elevator={elevator} never mattered to multi-queue devices.")
             }
             _ => String::new(),
@@ -62,6 +61,7 @@ pub(crate) fn choose(
         let problem = format!("only the kernel's default depends on it (expected {expected})");
         return Err(asked.refuse(Field::Elevator, elevator, problem));
     }
+    let known = &default.queue.schedulers;
     let mut chosen: Vec<String> = Vec::new();
     for name in wanted {
         if name == "default" {
@@ -69,12 +69,12 @@ pub(crate) fn choose(
             chosen.push(scheduler.to_owned());
             notices.push(notice);
         } else if name == "all" {
-            chosen.extend(registry::names().iter().map(|&name| name.to_owned()));
-        } else if registry::knows(name) {
+            chosen.extend(known.names().into_iter().map(str::to_owned));
+        } else if known.find(name).is_some() {
             chosen.push(name.clone());
         } else {
             let name = if name.is_empty() { "\"\"" } else { name };
-            let known = registry::names().join(", ");
+            let known = known.names().join(", ");
             let problem = format!("unknown scheduler (expected all, or some of default, {known})");
             return Err(asked.refuse(field, name, problem));
         }
@@ -84,10 +84,17 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
+/// A queue with a scheduler, on the kernel that it runs on.
+pub(crate) fn queue_under(scheduler: &str, config: &QueueConfig) -> Result<Front<Local>, ConfigError> {
+    let kernel = config.schedulers.kernel_under(config.kernel, scheduler);
+    Front::new(&QueueConfig { kernel, ..config.clone() }, scheduler)
+}
+
 /// What must be said of schedulers that run on a block layer which the kernel no longer has.
-pub(crate) fn legacy_notice(schedulers: &[String], kernel: Kernel) -> Option<String> {
-    let legacy: Vec<&str> = schedulers.iter().map(String::as_str).filter(|name| is_legacy(name)).collect();
-    let runs_as = registry::kernel_for(legacy.first()?, kernel);
+pub(crate) fn legacy_notice(schedulers: &[String], queue: &QueueSettings) -> Option<String> {
+    let (known, kernel) = (&queue.schedulers, queue.kernel);
+    let legacy: Vec<&str> = schedulers.iter().map(String::as_str).filter(|name| known.is_legacy(name)).collect();
+    let runs_as = known.kernel_under(kernel, legacy.first()?);
     (runs_as != kernel).then(|| {
         format!(
             "{}: the legacy single queue, which Linux {kernel} no longer has; run as in 4.20, the last release with it.",

@@ -1,6 +1,6 @@
 //! One place of a comparison: a kernel on a host with its devices, and what the load and the schedulers are there.
 
-use hoistway_blk::QueueConfig;
+use hoistway_blk::{Layer, QueueConfig};
 use hoistway_device::Preset;
 use hoistway_results::document::SetupSummary;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
@@ -15,9 +15,6 @@ use crate::schedulers::{self, Default};
 use crate::surroundings::Asked;
 use crate::tunables::{self, Settings};
 use crate::{devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
-
-/// Schedulers on a host with guests, if nobody says which: with those of the guests there would be dozens of pairs.
-const WITH_GUESTS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
@@ -58,14 +55,16 @@ impl Setup {
         };
         notices.extend(asked_kernel.notice());
         let kernel = asked_kernel.kernel;
-        let mut queue = QueueSettings::new(kernel, cpus);
+        let mut queue =
+            QueueSettings { schedulers: asked.surroundings.schedulers(), ..QueueSettings::new(kernel, cpus) };
         let devices = queues::choose(asked, devices, &mut queue)?;
         let first = &devices[0];
-        let guests = guests::choose(asked, guest_schedulers, &workload, first, kernel, cpus, &mut notices)?;
+        let guests = guests::choose(asked, guest_schedulers, &workload, first, &queue, &mut notices)?;
         let shapes = devices.iter().map(|preset| (preset.name.clone(), preset.shape())).collect();
         let default = Default { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
         let wanted = match &comparison.schedulers[..] {
-            [] if in_guests => WITH_GUESTS.map(str::to_owned).to_vec(),
+            // With all of them, and those of the guests, there would be dozens of pairs.
+            [] if in_guests => queue.schedulers.of(Layer::MultiQueue).map(|row| row.name.to_owned()).collect(),
             [] => vec!["all".to_owned()],
             wanted => wanted.to_vec(),
         };
@@ -76,7 +75,7 @@ impl Setup {
         all.extend(
             guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
         );
-        let settings = tunables::settings(asked, &all)?;
+        let settings = tunables::settings(asked, &all, &queue.schedulers)?;
         queue.shared_tags = comparison.shared_tags;
         queues::check_shared_tags(asked, &queue, &devices, &schedulers)?;
         queue_files::add(asked, &mut queue)?;
@@ -85,14 +84,18 @@ impl Setup {
         let config = queue.config(&first.shape());
         notices.extend(queue_files::try_out(asked, &queue, &config, &schedulers)?);
         notices.extend(tunables::try_out(asked, &config)?);
-        queue.writes = writes::ordered(asked)?;
+        queue.writes = writes::ordered(asked, &queue.schedulers)?;
         writes::try_out(asked, &queue.writes, &config, &schedulers)?;
-        notices.extend(schedulers::legacy_notice(&all, kernel));
-        notices.extend(effects::notices(asked, &workload, of_processes, kernel));
-        notices.extend(io_prio_class::notice(asked, &queue.io_prio_class, of_processes));
+        notices.extend(schedulers::legacy_notice(&all, &queue));
+        notices.extend(effects::notices(asked, &workload, of_processes, &queue));
+        notices.extend(io_prio_class::notice(asked, of_processes, &queue));
         notices.extend(queues::polling_notice(asked, &workload, &queue, &schedulers));
         notices.extend(joined::notice(&workload, of_processes, kernel));
-        notices.extend(guests.as_ref().and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers)));
+        notices.extend(
+            guests
+                .as_ref()
+                .and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers, &queue.schedulers)),
+        );
         notices.extend(load::unused_logs_notice(asked, &workload));
         notices.extend(workload.notices.iter().cloned());
         let kernel = asked_kernel.clone();

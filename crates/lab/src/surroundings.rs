@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use hoistway_blk::{Registry, all_schedulers};
+
 use crate::comparison::{Comparison, Profile};
 use crate::error::{Error, Field};
 
@@ -22,6 +24,11 @@ pub trait Surroundings: Sync {
     fn variable(&self, name: &str) -> Option<String> {
         let _ = name;
         None
+    }
+
+    /// The schedulers that there are. By default those of Linux.
+    fn schedulers(&self) -> Registry {
+        all_schedulers()
     }
 
     /// What a field is called here, in messages and notices.

@@ -1,9 +1,7 @@
 //! What is said of each scheduler, tunable and file: one file for each scheduler in `texts/`. Defaults, ranges and units
 //! are not in there: they come from the policies themselves, see [`crate::facts`].
 
-use std::str::FromStr as _;
-
-use hoistway_blk::Kernel;
+use hoistway_blk::{Kernel, all_schedulers};
 use serde::Deserialize;
 
 const SCHEDULERS: [&str; 7] = [
@@ -30,10 +28,6 @@ pub struct SchedulerText {
     pub front: String,
     /// The Linux releases that have it.
     pub linux: String,
-    /// The first release that has it.
-    pub first: String,
-    /// The last release that has it; without one, all from the first on.
-    pub last: Option<String>,
     /// What it promises, in a sentence.
     pub promises: String,
     /// What that costs, in a sentence.
@@ -149,9 +143,7 @@ impl SchedulerText {
     /// Whether this kernel has it.
     #[must_use]
     pub fn exists_in(&self, kernel: Kernel) -> bool {
-        let known = |name: &str| Kernel::from_str(name).expect("a test reads all texts");
-        let last = self.last.as_deref().map(known);
-        kernel >= known(&self.first).first_of_series() && last.is_none_or(|last| kernel <= last)
+        all_schedulers().find(&self.name).is_some_and(|row| row.exists_in(kernel))
     }
 
     /// The named kernels that have it, oldest first.

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_blk::{Effects, Instant, QueueConfig};
+use hoistway_blk::{Effects, Instant, QueueConfig, Registry};
 
 use crate::comparison::Tunable;
 use crate::error::{About as _, Error, Field};
-use crate::registry;
+use crate::schedulers;
 use crate::surroundings::Asked;
 
 /// Names and texts, by scheduler.
 pub(crate) type Settings = BTreeMap<String, Vec<(String, String)>>;
 
-pub(crate) fn settings(asked: &Asked<'_>, schedulers: &[String]) -> Result<Settings, Error> {
+pub(crate) fn settings(asked: &Asked<'_>, schedulers: &[String], known: &Registry) -> Result<Settings, Error> {
     let mut settings = Settings::new();
     for tunable in &asked.comparison.tunables {
         let Tunable { scheduler, name, text } = tunable;
         let refuse = |problem: String| asked.refuse(Field::Tunables, told(tunable), problem);
-        if !registry::knows(scheduler) {
-            let known = registry::names().join(", ");
+        if known.find(scheduler).is_none() {
+            let known = known.names().join(", ");
             return Err(refuse(format!("unknown scheduler \"{scheduler}\" (expected one of {known})")));
         }
         if !schedulers.contains(scheduler) {
@@ -42,7 +42,7 @@ pub(crate) fn try_out(asked: &Asked<'_>, config: &QueueConfig) -> Result<Vec<Str
     wanted.sort_by_key(|tunable| &tunable.scheduler);
     for of_one in wanted.chunk_by(|a, b| a.scheduler == b.scheduler) {
         let scheduler = &of_one[0].scheduler;
-        let queue = registry::queue(scheduler, config).about(Field::Tunables)?;
+        let queue = schedulers::queue_under(scheduler, config).about(Field::Tunables)?;
         let now = queue.generation().hz.now(Instant::ZERO);
         let tunables = queue.tunables();
         for wanted in of_one {

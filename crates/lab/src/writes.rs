@@ -2,16 +2,16 @@
 
 use hoistway_blk::{
     AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig,
-    Refusal, Rejected, Rq, WRITABLE_ATTRIBUTES,
+    Refusal, Registry, Rejected, Rq, WRITABLE_ATTRIBUTES,
 };
 use hoistway_sim::Write;
 
 use crate::error::{About as _, Error, Field};
-use crate::registry;
+use crate::schedulers::queue_under;
 use crate::surroundings::Asked;
 
 /// The writes, in the order of time.
-pub(crate) fn ordered(asked: &Asked<'_>) -> Result<Vec<Write>, Error> {
+pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry) -> Result<Vec<Write>, Error> {
     let mut writes = Vec::new();
     for write in &asked.comparison.writes {
         let write = Write {
@@ -21,9 +21,9 @@ pub(crate) fn ordered(asked: &Asked<'_>) -> Result<Vec<Write>, Error> {
             text: write.text.clone(),
         };
         let refuse = |problem: String| Err(asked.refuse(Field::Writes, told(&write), problem));
-        let schedulers = registry::names().join(", ");
-        if let Some(unknown) = write.only_under.as_ref().filter(|name| !registry::knows(name)) {
-            return refuse(format!("unknown scheduler \"{unknown}\" (expected one of {schedulers})"));
+        if let Some(unknown) = write.only_under.as_ref().filter(|name| known.find(name).is_none()) {
+            let known = known.names().join(", ");
+            return refuse(format!("unknown scheduler \"{unknown}\" (expected one of {known})"));
         }
         if !write.file.starts_with("iosched/") && !WRITABLE_ATTRIBUTES.contains(&write.file.as_str()) {
             let known = WRITABLE_ATTRIBUTES.join(", ");
@@ -47,7 +47,7 @@ pub(crate) fn try_out(
     schedulers: &[String],
 ) -> Result<(), Error> {
     for scheduler in schedulers {
-        let mut front = registry::queue(scheduler, config).about(Field::Writes)?;
+        let mut front = queue_under(scheduler, config).about(Field::Writes)?;
         for write in writes {
             let applies = write.only_under.as_ref().is_none_or(|name| name == front.scheduler());
             let problem = match if applies { try_one(&mut front, &write.file, &write.text) } else { Ok(()) } {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hoistway_blk::{MQ_DEADLINE, Registry, Row, all_schedulers};
 use hoistway_lab::{
     Alone, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, Surroundings, Tunable, Unwatched, Watch,
     Write,
@@ -225,6 +226,38 @@ fn what_a_comparison_names_is_read_by_its_surroundings() {
     assert_eq!((error.field, error.message.as_str()), (Field::Hosts, told));
     let error = Comparison { baseline: Some("cfq".to_owned()), load, ..small() }.run(&Notebook).unwrap_err();
     assert!(error.message.starts_with("compare(baseline=...) cfq: not among"), "{error}");
+}
+
+/// Linux with a scheduler more: mq-deadline by another name.
+struct Workshop;
+
+impl Surroundings for Workshop {
+    fn schedulers(&self) -> Registry {
+        all_schedulers().with(&[Row { name: "mine", ..MQ_DEADLINE }])
+    }
+}
+
+#[test]
+fn a_scheduler_of_ones_own_is_compared_with_the_others_on_hosts_and_in_guests() {
+    let wanted = names(&["mine", "mq-deadline", "none"]);
+    let tunables = ["mine", "mq-deadline"].map(|scheduler| Tunable {
+        scheduler: scheduler.to_owned(),
+        name: "fifo_batch".to_owned(),
+        text: "1".to_owned(),
+    });
+    let comparison = Comparison { schedulers: wanted.clone(), tunables: tunables.to_vec(), ..small() };
+    let document = comparison.run(&Workshop).unwrap();
+    let [mine, theirs, none] = &document.runs[..] else { panic!("{:?}", labels(&document)) };
+    assert_eq!((&mine.scheduler[..], &mine.fio, &mine.jobs), ("mine", &theirs.fio, &theirs.jobs));
+    assert_ne!(mine.jobs, none.jobs);
+    let all = Comparison { schedulers: Vec::new(), ..small() };
+    assert_eq!(Plan::of(&all, &Workshop).unwrap().run_count(), 8);
+    let guests = Guests { schedulers: wanted, ..Guests::default() };
+    let document = Comparison { guests, ..small() }.run(&Workshop).unwrap();
+    assert_eq!(labels(&document)[..2], ["mine-over-none", "mq-deadline-over-none"]);
+    assert_eq!(document.runs[0].fio, document.runs[1].fio);
+    let error = comparison.run(&Alone).unwrap_err();
+    assert_eq!((error.field, error.message.contains("mine: unknown scheduler")), (Field::Schedulers, true), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, IoMax, Local, Now, Throttle};
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, IoMax, Local, News, Now, Throttle};
 use hoistway_workload::Workload;
 
 use crate::disk::Disk;
@@ -87,12 +87,11 @@ impl Cgroups {
     /// Tells the scheduler of a device.
     pub(crate) fn introduce(&self, front: &Front<Local>, now: Now, effects: &mut Effects) {
         for (id, group) in self.iter() {
-            front.tell(now, effects, |policy, cx| {
-                policy.cgroup_added(cx, id, group.parent);
-                if let Some(weight) = group.weight {
-                    policy.weight_changed(cx, id, weight.min(u32::from(u16::MAX)) as u16);
-                }
-            });
+            front.tell(now, effects, News::CgroupAdded { cgroup: id, parent: group.parent });
+            if let Some(weight) = group.weight {
+                let weight = weight.min(u32::from(u16::MAX)) as u16;
+                front.tell(now, effects, News::Weight { cgroup: id, weight });
+            }
         }
     }
 

@@ -30,26 +30,26 @@ mod unplug;
 mod tests;
 
 pub use driver_tags::Tagging;
-pub(crate) use elevator::legacy_scheduler;
-pub use elevator::{LEGACY_SCHEDULERS, LegacyElevator};
+pub use elevator::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyElevator, NOOP};
 pub use request_list::IoClass;
 pub use submit::LegacySubmission;
-pub use switch::{SWITCH_POLL, StoreSchedulerError};
+pub use switch::SWITCH_POLL;
 
 use crate::effects::{Effect, Effects};
-use crate::elevator::{PolicyCx, Scheduler, Wishes};
+use crate::elevator::{News, Wishes};
 use crate::env::{Cx, Env};
 use crate::flush_queue::FlushQueue;
-use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId};
+use crate::ids::{CgroupId, CpuId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
 use crate::request::{RequestPool, Rq};
+use crate::schedulers::{Layer, Registry};
 use crate::sharing::{Lock, Sharing};
 use crate::time::{Nanos, Now};
 use crate::timeouts::Timeouts;
-use crate::tunables::{StoreError, Tunable};
+use crate::tunables::{StoreError, Tunable, value_of};
 
 use batching::Batchers;
 use dispatch_queue::DispatchQueue;
@@ -74,6 +74,8 @@ pub struct LegacyConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Requests of each class by default.
@@ -91,6 +93,7 @@ impl LegacyConfig {
             tagging: Tagging::default(),
             nomerges: config.nomerges,
             limits: config.limits.clone(),
+            schedulers: config.schedulers.clone(),
         }
     }
 
@@ -172,17 +175,15 @@ struct Locked {
 }
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`LEGACY_SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &LegacyConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
         let elevator = LegacyElevator::named(scheduler, config, Now::default()).ok_or_else(|| {
-            ConfigError(format!(
-                "unknown legacy scheduler \"{scheduler}\" (expected one of {})",
-                LEGACY_SCHEDULERS.join(", ")
-            ))
+            let known: Vec<&str> = config.schedulers.of(Layer::SingleQueue).map(|row| row.name).collect();
+            ConfigError(format!("unknown legacy scheduler \"{scheduler}\" (expected one of {})", known.join(", ")))
         })?;
         LegacyQueue::with_elevator(config, elevator)
     }
@@ -297,16 +298,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The tunables of the scheduler.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        self.locked.aside(|queue| queue.elevator.tunables())
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.locked.aside(|queue| queue.elevator.tunables()).into_iter().map(|(tunable, _)| tunable).collect()
     }
 
-    /// A tunable's value.
+    /// What a tunable's file shows.
     ///
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.locked.aside(|queue| queue.elevator.tunable(name))
+        value_of(&self.locked.aside(|queue| queue.elevator.tunables()), name)
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing and clamping.
@@ -320,16 +321,15 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         answer
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.locked.aside(|queue| queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), what));
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        self.locked.aside(|queue| {
+            if let News::IoContextExited(io_context) = news {
+                queue.batchers.forget(io_context);
+            }
+            queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), news);
+        });
         take_wishes(effects);
-    }
-
-    /// A process has ended.
-    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
-        self.locked.aside(|queue| queue.batchers.forget(io_context));
-        self.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context));
     }
 
     /// The moment that an [`Effect::SetTimeout`] asked for has come.

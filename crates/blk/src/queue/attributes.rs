@@ -1,10 +1,12 @@
 //! The files of a multi-queue device's `queue/`: those of the common part (`attributes.rs`), scheduler, number of
 //! requests, and the scheduler's own.
 
-use super::{Affinity, Queue, SCHEDULERS};
+use super::{Affinity, Queue};
 use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
+use crate::elevator::News;
 use crate::kernel::SysfsGeneration;
+use crate::schedulers::{Layer, NONE};
 use crate::sharing::Sharing;
 use crate::time::Now;
 
@@ -34,12 +36,12 @@ impl<Sh: Sharing> Queue<Sh> {
     fn scheduler_list(&self) -> String {
         let present = self.elevator.name();
         let show = |name: &str| if name == present { format!("[{name}]") } else { name.to_string() };
-        let [none, types @ ..] = SCHEDULERS;
-        let types: String = types.iter().map(|name| show(name) + " ").collect();
-        if self.generation.sysfs == SysfsGeneration::NoneLast && present != none {
-            types + none
+        let types = self.config.schedulers.of(Layer::MultiQueue).filter(|row| row.name != NONE.name);
+        let types: String = types.map(|row| show(row.name) + " ").collect();
+        if self.generation.sysfs == SysfsGeneration::NoneLast && present != NONE.name {
+            types + NONE.name
         } else {
-            format!("{} {types}", show(none))
+            format!("{} {types}", show(NONE.name))
         }
     }
 
@@ -67,7 +69,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 None => {
                     attributes::store(&mut self.rules, &self.config.limits, &self.generation, file, text)?;
                     let rotational = self.rules.limits.rotational;
-                    self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
+                    self.tell(now, effects, News::Rotational(rotational));
                 }
             },
         }

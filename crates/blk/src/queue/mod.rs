@@ -44,7 +44,7 @@ use crate::bio::Bio;
 use crate::cpu_map::{CpuMap, QueueType};
 use crate::default_scheduler::default_scheduler;
 use crate::effects::Effects;
-use crate::elevator::{Elevator, PolicyCx, Scheduler};
+use crate::elevator::{Elevator, News};
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, QueueId, RqId};
@@ -53,8 +53,7 @@ use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::meter::NoMeter;
 use crate::request::{RequestPool, Rq};
-use crate::schedulers::ASYNC_PERCENT;
-use crate::schedulers::{Bfq, BfqConfig, Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
+use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Surroundings, scaled};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::{TagLayout, TagSet, TagUser, Tags};
 use crate::time::Now;
@@ -99,6 +98,8 @@ pub struct QueueConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Most hardware queues.
@@ -110,8 +111,8 @@ pub const NR_REQUESTS_MAX: u32 = 2048;
 /// Fewest: smaller values are raised to it.
 pub const NR_REQUESTS_MIN: u32 = 4;
 
-/// The multi-queue schedulers that a queue can be made with, "none" first.
-pub const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+/// The multi-queue schedulers of Linux, "none" first.
+pub const SCHEDULERS: [&str; 4] = [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name];
 
 /// Why a queue cannot be made as asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -158,12 +159,6 @@ pub struct Queue<Sh: Sharing> {
     wbt: Wbt<Sh>,
 }
 
-/// An `async_depth` after its queue's number of requests has changed.
-fn scaled(async_depth: u32, nr_requests: u32, before: u32) -> u32 {
-    let scaled = u64::from(async_depth) * u64::from(nr_requests) / u64::from(before.max(1));
-    u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
-}
-
 impl QueueConfig {
     /// One CPU, one hardware queue of 32 tags, and everything else as it is by default.
     #[must_use]
@@ -180,6 +175,7 @@ impl QueueConfig {
             nr_requests: None,
             nomerges: NoMerges::All,
             limits: Limits::default(),
+            schedulers: Registry::multi_queue(),
         }
     }
 
@@ -210,7 +206,7 @@ impl QueueConfig {
     /// `queue/async_depth` with a scheduler that sets it to so many percent of its tags, or without one. It is set as the
     /// scheduler is attached; a number of requests that is wanted is written after that, and keeps the ratio.
     fn async_depth(&self, percent: u32, is_none: bool) -> u32 {
-        let attached = if is_none { self.queue_depth } else { 2 * self.queue_depth.min(128) };
+        let attached = if is_none { self.queue_depth } else { self.default_nr_requests() };
         let depth = attached * percent / 100;
         self.nr_requests.map_or(depth, |nr| scaled(depth, nr.max(NR_REQUESTS_MIN), attached))
     }
@@ -224,7 +220,12 @@ impl QueueConfig {
     /// Scheduler tags of each hardware queue with a scheduler (`block-layer.md` 11.1).
     #[must_use]
     pub fn scheduler_depth(&self) -> u32 {
-        self.nr_requests.map_or(2 * self.queue_depth.min(128), |nr| nr.max(NR_REQUESTS_MIN))
+        self.nr_requests.map_or_else(|| self.default_nr_requests(), |nr| nr.max(NR_REQUESTS_MIN))
+    }
+
+    /// The same if nobody has said how many.
+    fn default_nr_requests(&self) -> u32 {
+        2 * self.queue_depth.min(128)
     }
 
     /// The hardware queues and their CPUs.
@@ -255,7 +256,7 @@ impl QueueConfig {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
@@ -286,37 +287,23 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The scheduler of this name for a queue of this kind, whose `async_depth` it finds.
     fn make_elevator(config: &QueueConfig, scheduler: &str, async_depth: u32) -> Result<Elevator<Sh>, ConfigError> {
-        let depth = config.scheduler_depth();
-        let capacity = depth * config.scheduler_maps();
-        Ok(match scheduler {
-            "none" => Elevator::None,
-            "mq-deadline" => {
-                let policy = MqDeadlineConfig::new(&config.kernel.generation(), depth);
-                Elevator::mq_deadline(MqDeadline::new(policy, capacity), capacity)
-            }
-            "kyber" => {
-                let mut policy = KyberConfig::new(&config.kernel.generation(), depth, config.queue_depth);
-                policy.async_depth = policy.async_depth.map(|_| config.async_depth(ASYNC_PERCENT, false));
-                Elevator::kyber(Kyber::new(policy, &config.cpu_map(), capacity))
-            }
-            "bfq" => {
-                let mut policy = BfqConfig::new(&config.kernel.generation(), depth, config.limits.rotational);
-                policy.actuators.clone_from(&config.limits.actuators);
-                if policy.async_depth.is_some() && config.nr_requests.is_none() {
-                    // It reckons its limits before it sets its default, and again only when something is written.
-                    policy.async_depth = Some(async_depth);
-                } else {
-                    policy.async_depth = policy.async_depth.map(|_| config.async_depth(ASYNC_PERCENT, false));
-                }
-                Elevator::bfq(Bfq::new(policy, capacity), capacity)
-            }
-            unknown => {
-                return Err(ConfigError(format!(
-                    "unknown scheduler \"{unknown}\" (expected one of {})",
-                    SCHEDULERS.join(", ")
-                )));
-            }
-        })
+        let mut known = config.schedulers.of(Layer::MultiQueue);
+        let row = known.clone().find(|row| row.name == scheduler).ok_or_else(|| {
+            let names: Vec<&str> = known.by_ref().map(|row| row.name).collect();
+            ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {})", names.join(", ")))
+        })?;
+        let nr_requests = config.scheduler_depth();
+        let queue = Surroundings {
+            generation: &config.kernel.generation(),
+            limits: &config.limits,
+            nr_requests,
+            default_nr_requests: config.default_nr_requests(),
+            async_depth,
+            queue_depth: config.queue_depth,
+            capacity: nr_requests * config.scheduler_maps(),
+            now: Now::default(),
+        };
+        Ok(Elevator::new(row, &queue, &config.cpu_map()))
     }
 
     /// Makes a queue with an elevator that was made for [`QueueConfig::scheduler_depth`] requests for each hardware
@@ -471,9 +458,9 @@ impl<Sh: Sharing> Queue<Sh> {
         answer
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), what);
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), news);
         effects.take_wishes();
     }
 

@@ -4,10 +4,11 @@
 //! These calls take `&mut self`: that nobody else is in the queue is not only promised by the freeze, but proved to the
 //! compiler.
 
-use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, SCHEDULERS, scaled};
+use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig};
 use crate::attributes::{AttributeError, number};
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
+use crate::schedulers::{Layer, NONE, scaled};
 use crate::sharing::{Sharing, Word};
 use crate::tags::TagUser;
 
@@ -37,27 +38,26 @@ impl std::fmt::Display for ChangeError {
 
 impl std::error::Error for ChangeError {}
 
-/// The scheduler that a write to `queue/scheduler` asks for: the kernel strips white space, looks at 15 characters,
-/// knows aliases, and takes anything that begins with "none" for "none".
-fn asked_for(text: &str) -> Option<&'static str> {
-    let name = text.trim();
-    let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
-    let name = match name {
-        "deadline" => "mq-deadline",
-        name if name.starts_with("none") => "none",
-        name => name,
-    };
-    SCHEDULERS.into_iter().find(|&known| known == name)
-}
-
 impl<Sh: Sharing> Queue<Sh> {
+    /// The scheduler that a write to `queue/scheduler` asks for: the kernel strips white space, looks at 15 characters,
+    /// knows aliases, and takes anything that begins with "none" for "none".
+    fn asked_for(&self, text: &str) -> Option<&'static str> {
+        let name = text.trim();
+        let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
+        if name.starts_with(NONE.name) {
+            return Some(NONE.name);
+        }
+        let mut known = self.config.schedulers.of(Layer::MultiQueue);
+        known.find(|row| row.name == name || row.aliases.contains(&name)).map(|row| row.name)
+    }
+
     /// Whether a write of `text` to `queue/scheduler` would change anything: only then the queue must be frozen and
     /// emptied.
     ///
     /// # Errors
     /// If there is no such scheduler; nothing changes then.
     pub fn would_switch(&self, text: &str) -> Result<bool, ChangeError> {
-        let name = asked_for(text).ok_or(ChangeError::Invalid)?;
+        let name = self.asked_for(text).ok_or(ChangeError::Invalid)?;
         Ok(name != self.elevator.name())
     }
 
@@ -87,7 +87,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// If there is no such scheduler or the queue is in use, nothing changes. If the new one cannot be made, there is
     /// none.
     pub fn switch_scheduler(&mut self, text: &str, effects: &mut Effects) -> Result<(), ChangeError> {
-        let name = asked_for(text).ok_or(ChangeError::Invalid)?;
+        let name = self.asked_for(text).ok_or(ChangeError::Invalid)?;
         if name == self.elevator.name() {
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl<Sh: Sharing> Queue<Sh> {
             .and_then(|elevator| self.rebuild(config.clone(), elevator));
         made.map_err(|why| {
             // Without a scheduler there is nothing that could fail.
-            let _ = self.rebuild(config, Elevator::None);
+            let _ = self.rebuild(config, Elevator::none());
             ChangeError::Failed(why)
         })
     }
@@ -121,7 +121,7 @@ impl<Sh: Sharing> Queue<Sh> {
             return Err(ChangeError::Busy);
         }
         let config = QueueConfig { nr_requests: Some(wanted), ..self.config.clone() };
-        let mut elevator = std::mem::replace(&mut self.elevator, Elevator::None);
+        let mut elevator = std::mem::replace(&mut self.elevator, Elevator::none());
         elevator.grow(wanted * config.scheduler_maps());
         // Its ratio is kept, rounded down each time.
         let async_depth = scaled(self.async_depth(), wanted, self.nr_requests());

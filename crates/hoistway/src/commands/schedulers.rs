@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use hoistway_blk::Kernel;
+use hoistway_blk::{Kernel, all_schedulers};
 use hoistway_lab::AskedKernel;
 use hoistway_lab::facts;
 use hoistway_lab::texts::{SchedulerText, Texts};
@@ -97,9 +97,11 @@ fn described(scheduler: &SchedulerText, wanted: Option<Kernel>) -> Value {
 fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
     let mut rows = vec![["scheduler", "block layer", "kernels", "ioprio", "weights", "tunables"].map(str::to_owned)];
     for scheduler in schedulers {
-        let span = match &scheduler.last {
-            Some(last) => format!("{} to {last}", scheduler.first),
-            None => format!("{} and later", scheduler.first),
+        let known = all_schedulers();
+        let row = known.find(&scheduler.name).expect("there is a row for each text");
+        let span = match &row.until {
+            Some(last) => format!("{} to {last}", row.since),
+            None => format!("{} and later", row.since),
         };
         rows.push([
             scheduler.name.clone(),

@@ -15,8 +15,10 @@ use std::collections::{BTreeMap, VecDeque};
 use super::*;
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::driver::{Driver, Refusal, Rejected};
+use crate::elevator::{PolicyCx, Scheduler};
 use crate::env::Cx;
-use crate::ids::{CpuId, Sector, Waiter};
+use crate::front::all_schedulers;
+use crate::ids::{CpuId, IoContextId, Sector, Waiter};
 use crate::merge::Edge;
 use crate::meter::NoMeter;
 use crate::plug::Plug;
@@ -135,6 +137,7 @@ fn config(kernel: Kernel) -> LegacyConfig {
         tagging: Tagging::Driver,
         nomerges: NoMerges::All,
         limits: Limits { rotational: true, write_cache: true, fua: true, ..Limits::default() },
+        schedulers: all_schedulers(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The way in: a request finds its queue, meets the statistics, and wakes the queue if that had no work. Rules:
 //! bfq.md 15.9, 16.1, 22.2.
 
-use super::super::process_queue::{Kind, SEEK_DISTANCE, SMALL_ON_FLASH, ThinkTime, distance};
+use super::super::process_queue::{SEEK_DISTANCE, SMALL_ON_FLASH, ThinkTime, distance};
 use super::Bfq;
 use super::config::{MIN_IDLE_MS, RAISE_SOFT_RT};
 use super::contexts::ContextId;
@@ -41,7 +41,6 @@ impl Bfq {
             sector,
             sectors,
             sync,
-            kind: Kind::of(rq.op, sync),
             meta: rq.flags.contains(BioFlags::META),
             queue: Some(q),
             context: Some(context),

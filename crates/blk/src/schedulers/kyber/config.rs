@@ -3,7 +3,7 @@
 use crate::kernel::{Generation, KyberGeneration, ShallowRule};
 use crate::tags::word_bits;
 use crate::time::Hz;
-use crate::tunables::{Tunable, Unit};
+use crate::tunables::{Grammar, TunableRow, Tunables, Unit};
 
 use super::domain::Domain;
 
@@ -65,30 +65,28 @@ impl KyberConfig {
 }
 
 /// The latency targets that a fresh kyber has for reads, writes and discards, ns.
-pub(super) const TARGETS_NS: [u64; 3] = [2_000_000, 10_000_000, 5_000_000_000];
+pub(super) const TARGETS_NS: Targets = [2_000_000, 10_000_000, 5_000_000_000];
 
-/// The domains whose targets are tunable, in the order of [`TUNABLES`].
-pub(super) const TUNABLE_DOMAINS: [Domain; 2] = [Domain::Read, Domain::Write];
+/// The latency targets, ns, by domain.
+pub(super) type Targets = [u64; 3];
 
 /// The tunables.
-pub(super) static TUNABLES: [Tunable; 2] = [
-    Tunable {
-        name: "read_lat_nsec",
-        unit: Unit::Nanos,
-        default: TARGETS_NS[0] as i128,
-        default_note: None,
-        min: 0,
-        max: u64::MAX as i128,
-        doc: "Target latency of reads. When they miss it, the tokens of domains that are well off are cut.",
-    },
-    Tunable {
-        name: "write_lat_nsec",
-        unit: Unit::Nanos,
-        default: TARGETS_NS[1] as i128,
-        default_note: None,
-        min: 0,
-        max: u64::MAX as i128,
-        doc: "Target latency of writes (before 4.20: of sync writes). When they miss it, the tokens of domains that \
-              are well off are cut.",
-    },
+pub(super) static TUNABLES: Tunables<Targets> = Tunables { grammar: Grammar::Decimal64, rows: &ROWS };
+
+static ROWS: [TunableRow<Targets>; 2] = [
+    TunableRow::new(
+        "read_lat_nsec",
+        (Unit::Nanos, TARGETS_NS[0] as i128, 0, u64::MAX as i128),
+        "Target latency of reads. When they miss it, the tokens of domains that are well off are cut.",
+        |targets| i128::from(targets[Domain::Read.index()]),
+        |targets, ns| targets[Domain::Read.index()] = ns as u64,
+    ),
+    TunableRow::new(
+        "write_lat_nsec",
+        (Unit::Nanos, TARGETS_NS[1] as i128, 0, u64::MAX as i128),
+        "Target latency of writes (before 4.20: of sync writes). When they miss it, the tokens of domains that are well \
+         off are cut.",
+        |targets| i128::from(targets[Domain::Write.index()]),
+        |targets, ns| targets[Domain::Write.index()] = ns as u64,
+    ),
 ];

@@ -41,9 +41,9 @@ use crate::request::{Marks, Request, Rq};
 use crate::sharing::{Sharing, Word};
 use crate::tags::Depth;
 use crate::time::Instant;
-use crate::tunables::{Grammar, StoreError, Tunable};
+use crate::tunables::{StoreError, Tunable};
 
-use config::{TARGETS_NS, TUNABLE_DOMAINS, TUNABLES};
+use config::{TARGETS_NS, TUNABLES, Targets};
 use controller::{Controller, Latencies};
 use domain::{DOMAINS, Rules};
 use hctx::{Drawn, HctxQueues};
@@ -136,12 +136,6 @@ impl<Sh: Sharing> Kyber<Sh> {
             targets_ns: TARGETS_NS.map(Sh::Word::new),
             async_depth: Sh::Word::new(u64::from(config.shallow_depth(config.nr_requests))),
         }
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        "kyber"
     }
 
     /// The domain of a request.
@@ -287,23 +281,14 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     // --- tunables ---
 
-    /// Its tunables.
+    fn targets(&self) -> Targets {
+        std::array::from_fn(|domain| self.targets_ns[domain].load())
+    }
+
+    /// Its tunables, and what each shows now.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        &TUNABLES
-    }
-
-    fn target(&self, name: &str) -> Result<(&'static Tunable, &Sh::Word), StoreError> {
-        let found = TUNABLES.iter().zip(TUNABLE_DOMAINS).find(|(tunable, _)| tunable.name == name);
-        found.map(|(tunable, domain)| (tunable, &self.targets_ns[domain.index()])).ok_or(StoreError::Unknown)
-    }
-
-    /// A tunable's value.
-    ///
-    /// # Errors
-    /// If there is no such tunable.
-    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.target(name).map(|(_, target_ns)| i128::from(target_ns.load()))
+    pub fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        TUNABLES.shown(&self.targets())
     }
 
     /// Writes a tunable: a target is that of the samples from now on.
@@ -311,9 +296,15 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, name: &str, text: &str) -> Result<(), StoreError> {
-        let (tunable, target_ns) = self.target(name)?;
-        let value = tunable.parse(Grammar::Decimal64, text)?;
-        target_ns.store(u64::try_from(value).map_err(|_| StoreError::Range)?);
+        let before = self.targets();
+        let mut targets = before;
+        TUNABLES.store(&mut targets, name, text)?;
+        for (domain, word) in self.targets_ns.iter().enumerate() {
+            // Others may be written meanwhile.
+            if targets[domain] != before[domain] {
+                word.store(targets[domain]);
+            }
+        }
         Ok(())
     }
 }

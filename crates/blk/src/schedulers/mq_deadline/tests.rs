@@ -118,8 +118,7 @@ impl Bench {
     }
 
     fn write(&mut self, name: &str, value: i128) {
-        let index = self.policy.tunables().iter().position(|tunable| tunable.name == name).expect(name);
-        self.call(|policy, cx| policy.set_tunable(cx, index, value));
+        self.call(|policy, cx| policy.set_tunable(cx, name, &value.to_string())).expect(name);
     }
 
     /// Requests that arrive at this time, in this order; times must not fall.

@@ -9,6 +9,7 @@ use crate::elevator::Reason;
 use crate::meter::{Meter, Site};
 use crate::sharing::Lock;
 use crate::tags::Depth;
+use crate::tunables::value_of;
 
 #[test]
 fn each_operation_has_its_domain_and_sync_matters_only_in_the_first_generations() {
@@ -313,8 +314,8 @@ fn a_fresh_kyber_has_the_default_depths_and_targets() {
     let first: Bench = Bench::new(KyberGeneration::Windows, &[0]);
     assert_eq!(Domain::ALL.map(|domain| first.kyber.depth(domain)), [256, 128, 0, 64]);
     for kyber in [&bench.kyber, &first.kyber] {
-        assert_eq!(kyber.tunable("read_lat_nsec"), Ok(2_000_000));
-        assert_eq!(kyber.tunable("write_lat_nsec"), Ok(10_000_000));
+        assert_eq!(value_of(&kyber.tunables(), "read_lat_nsec"), Ok(2_000_000));
+        assert_eq!(value_of(&kyber.tunables(), "write_lat_nsec"), Ok(10_000_000));
     }
 }
 
@@ -323,7 +324,10 @@ fn targets_are_written_as_64_bit_decimals() {
     use crate::tunables::StoreError;
     let bench: Bench = Bench::current();
     let set = |text| bench.kyber.set_tunable("read_lat_nsec", text);
-    assert_eq!((set("18446744073709551615\n"), bench.kyber.tunable("read_lat_nsec")), (Ok(()), Ok(u64::MAX.into())));
+    assert_eq!(
+        (set("18446744073709551615\n"), value_of(&bench.kyber.tunables(), "read_lat_nsec")),
+        (Ok(()), Ok(u64::MAX.into()))
+    );
     assert_eq!(set("0"), Ok(()));
     assert_eq!(set("18446744073709551616"), Err(StoreError::Range));
     for text in ["", " 1", "0x10", "-1", "1 "] {
