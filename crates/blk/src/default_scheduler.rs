@@ -28,6 +28,7 @@ pub fn default_legacy_scheduler(config: &QueueConfig, elevator_parameter: Option
 mod tests {
     use super::*;
     use crate::front::all_schedulers;
+    use crate::kernel::Kernel;
 
     fn mq(kernel: Kernel, hw_queues: u16, host_wide_tags: bool) -> &'static str {
         default_scheduler(&QueueConfig { cpus: 8, hw_queues, host_wide_tags, ..QueueConfig::new(kernel) })

@@ -1,8 +1,8 @@
 //! Files of `/sys/block/DEV/queue/` that are written while the loads run.
 
 use hoistway_blk::{
-    AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig,
-    Refusal, Registry, Rejected, Rq, WRITABLE_ATTRIBUTES,
+    AttributeError, Caller, CpuId, Driver, Front, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig, Refusal,
+    Registry, Rejected, Rq, WRITABLE_ATTRIBUTES,
 };
 use hoistway_sim::Write;
 
@@ -69,9 +69,9 @@ pub(crate) fn try_out(
 /// Writes to a queue that is not in use.
 fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
-    let (driver, effects, probe) = (&mut Idle, &mut Effects::new(), &mut NoProbe);
+    let (mut caller, mut driver, mut probe) = (Caller::new(), Idle, NoProbe);
     // An empty queue changes at once.
-    let mut cx = Cx::<(Idle, NoProbe)> { now, cpu: CpuId(0), driver, effects, probe, meter: &NoMeter };
+    let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut driver, &mut probe, &NoMeter);
     front.begin_change(&mut cx, file, text).map(|_| ())
 }
 

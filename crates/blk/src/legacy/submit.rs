@@ -2,8 +2,10 @@
 
 use crate::bio::{Bio, BioFlags, Status, is_flush_type, is_sync};
 use crate::check::{Checked, check};
+use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::Waiter;
+use crate::lost::Guard;
 use crate::merge::{self, NoMerges};
 use crate::meter::Site;
 use crate::plug::Plug;
@@ -27,6 +29,8 @@ pub struct LegacySubmission {
     bio: Option<Bio>,
     /// What was cut off behind it.
     remainder: Option<Bio>,
+    /// Armed while it waits.
+    guard: Guard,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +62,7 @@ impl LegacySubmission {
     /// Nothing to be submitted yet; `waiter` submits one bio at a time.
     #[must_use]
     pub fn idle(waiter: Waiter) -> Self {
-        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None }
+        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None, guard: Guard::default() }
     }
 
     /// A bio to be submitted by `waiter`.
@@ -77,7 +81,7 @@ impl LegacySubmission {
         self.bio = Some(bio);
     }
 
-    /// Takes the bio back, unless it is already on its way.
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::LegacyQueue::cancel).
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
         if self.stage != Stage::Enter {
@@ -149,6 +153,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
+    /// Takes a submission back; see [`Queue::cancel`](crate::Queue::cancel).
+    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
+        if submission.stage == Stage::Woken {
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));
+        }
+        submission.stage = Stage::Next;
+        submission.guard.disarm();
+        split::rejoin(submission.bio.take(), submission.remainder.take())
+    }
+
     fn split<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
         let limits = &self.rules.limits;
@@ -213,14 +227,16 @@ impl Locked {
         let whose = (class, bio.io_context);
         let cgroup = bio.cgroup;
         let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         if !counted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
         if !counted {
             self.lists.of(cgroup).wait(class, submission.waiter);
+            self.home.keep(&mut submission.guard, submission.waiter);
             return Allocated::InLine;
         }
+        submission.guard.disarm();
         let Some(bio) = submission.bio.take() else { return Allocated::Refused };
         if self.free.is_empty() {
             self.grow();
@@ -233,7 +249,7 @@ impl Locked {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.managed += 1;
             self.elevator.prepare(&mut cx.elevator(), &rq);
-            take_wishes(cx.effects);
+            take_wishes(cx);
         }
         Allocated::Given(rq)
     }
@@ -243,6 +259,16 @@ impl Locked {
         let Some(bio) = &submission.bio else { return };
         self.lists.of(bio.cgroup).leave_line(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
         self.batchers.grant(cx.now, bio.io_context);
+    }
+
+    /// A task no longer wants a request. If it had been woken to try, the next one in line is.
+    fn depart<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &LegacySubmission) {
+        let Some(bio) = &submission.bio else { return };
+        let (class, waiter) = (IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        let list = self.lists.of(bio.cgroup);
+        if !list.leave_line(class, waiter) {
+            list.pass_on(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+        }
     }
 
     /// Tries to merge a bio into a request of the elevator.
@@ -256,7 +282,7 @@ impl Locked {
             return None;
         }
         let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         self.release_absorbed(cx);
         merged
     }
