@@ -1,9 +1,11 @@
 //! What users hand in: files, standard input and the environment.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_lab::{Field, Surroundings};
 
 /// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
@@ -24,12 +26,34 @@ impl Surroundings for CommandLine {
         Ok(bytes)
     }
 
+    /// What is no file (a pipe) can be read only once, so it is held in memory.
+    fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
+        let file = File::open(path)?;
+        if file.metadata()?.is_file() {
+            return Ok(Arc::new(LogFile(path.to_owned())));
+        }
+        let bytes = limited(file)?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(io::Error::other("no file, and longer than 64 MiB"));
+        }
+        Ok(log_in_memory(bytes))
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
 
     fn name(&self, field: Field) -> String {
         option(field).to_owned()
+    }
+}
+
+#[derive(Debug)]
+struct LogFile(PathBuf);
+
+impl LogSource for LogFile {
+    fn open(&self) -> io::Result<Box<dyn BufRead + Send>> {
+        Ok(Box::new(BufReader::new(File::open(&self.0)?)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The devices of a comparison.
 
 use hoistway_device::Preset;
-use hoistway_workload::Workload;
+use hoistway_load::Load;
 use serde_json::Value;
 
 use crate::comparison::{Devices, Profile};
@@ -52,7 +52,7 @@ fn common(asked: &Asked<'_>, wanted: &Devices, fitting: Option<&str>) -> Result<
 pub(crate) fn choose(
     asked: &Asked<'_>,
     wanted: &Devices,
-    workload: &Workload,
+    workload: &Load,
     fitting: Option<&str>,
 ) -> Result<(Vec<Preset>, Vec<String>), Error> {
     for (file, device) in &wanted.files {
@@ -76,7 +76,7 @@ pub(crate) fn choose(
 }
 
 /// The devices as the document shows them: one, or an array of several with the files that they are.
-pub(crate) fn describe(workload: &Workload, devices: &[Preset]) -> Result<Value, Error> {
+pub(crate) fn describe(workload: &Load, devices: &[Preset]) -> Result<Value, Error> {
     let mut described = Vec::with_capacity(devices.len());
     for (file, preset) in workload.files.iter().zip(devices) {
         let mut value = serde_json::to_value(preset).about(Field::Devices)?;

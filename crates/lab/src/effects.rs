@@ -4,8 +4,8 @@
 //! exists (shares by ionice and weights); limits act before any scheduler.
 
 use hoistway_blk::{Kernel, MQ_DEADLINE, Priorities, Row};
+use hoistway_load::{Load, Process};
 use hoistway_sim::QueueSettings;
-use hoistway_workload::{Process, Workload};
 
 use crate::error::Field;
 use crate::surroundings::Asked;
@@ -36,7 +36,9 @@ enum Effect {
 const ASKS: [Ask; 4] = [
     Ask {
         options: "prioclass, nice, prio or cmdprio",
-        is_asked: |process| process.io_priority.is_some() || process.nice != 0 || process.plan.has_priorities(),
+        is_asked: |process| {
+            process.standing.io_priority.is_some() || process.standing.nice != 0 || process.plan.has_priorities()
+        },
         effect: |row, kernel| match (row.priorities)(&kernel.generation()) {
             Priorities::ClassAndLevel => Effect::Full,
             Priorities::Class => Effect::Part(format!("{} honours the class and ignores the level", row.name)),
@@ -48,13 +50,13 @@ const ASKS: [Ask; 4] = [
     },
     Ask {
         options: "cgroup_weight",
-        is_asked: |process| process.cgroup_weight.is_some(),
+        is_asked: |process| process.standing.cgroup_weight.is_some(),
         effect: |row, _| if row.weights { Effect::Full } else { Effect::No(String::new()) },
     },
     Ask {
         // Without a weight, groups share alike where there are shares at all.
         options: "cgroup",
-        is_asked: |process| process.cgroup.is_some() && process.cgroup_weight.is_none(),
+        is_asked: |process| process.standing.cgroup.is_some() && process.standing.cgroup_weight.is_none(),
         effect: |row, _| {
             if row.weights { Effect::Full } else { Effect::Only(Field::IoMax, "acts on groups there") }
         },
@@ -62,25 +64,20 @@ const ASKS: [Ask; 4] = [
     Ask {
         // The process holds itself back before any scheduler sees its I/O.
         options: "rate or rate_iops",
-        is_asked: |process| process.rate.is_some(),
+        is_asked: |process| process.pace.rate.is_some(),
         effect: |_, _| Effect::Full,
     },
 ];
 
 /// A notice for each option that some of the schedulers ignore, wholly or in part.
-pub(crate) fn notices(
-    asked: &Asked<'_>,
-    workload: &Workload,
-    schedulers: &[String],
-    queue: &QueueSettings,
-) -> Vec<String> {
+pub(crate) fn notices(asked: &Asked<'_>, workload: &Load, schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
     ASKS.iter().filter_map(|ask| notice(asked, ask, workload, schedulers, queue)).collect()
 }
 
 fn notice(
     asked: &Asked<'_>,
     ask: &Ask,
-    workload: &Workload,
+    workload: &Load,
     schedulers: &[String],
     queue: &QueueSettings,
 ) -> Option<String> {
@@ -121,7 +118,7 @@ fn notice(
 #[cfg(test)]
 mod tests {
     use hoistway_blk::{ALL_SCHEDULERS, all_schedulers};
-    use hoistway_workload::Environment;
+    use hoistway_fio::{Environment, JobFile};
 
     use super::*;
     use crate::comparison::Comparison;
@@ -130,7 +127,7 @@ mod tests {
 
     fn told(options: &str, kernel: Kernel) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
-        let workload = Workload::parse(&text, "a.fio", &Environment::empty()).unwrap();
+        let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
         let asked = Asked { comparison: &Comparison::default(), surroundings: &Alone };
         notices(&asked, &workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
     }

@@ -2,9 +2,9 @@
 
 use hoistway_blk::Registry;
 use hoistway_device::Preset;
+use hoistway_load::Load;
 use hoistway_results::document::GuestsSummary;
 use hoistway_sim::{Guests, QueueSettings, VirtualDisk};
-use hoistway_workload::Workload;
 
 use crate::comparison::Profile;
 use crate::error::{About as _, Error, Field};
@@ -48,7 +48,7 @@ pub(crate) fn wanted<'a>(asked: &Asked<'a>, of_page: &'a [String]) -> Result<&'a
 pub(crate) fn choose(
     asked: &Asked<'_>,
     wanted: &[String],
-    workload: &Workload,
+    workload: &Load,
     lower: &Preset,
     queue: &QueueSettings,
     notices: &mut Vec<String>,
@@ -83,7 +83,7 @@ pub(crate) fn choose(
     Ok(Some(Chosen { guests: Guests { disk, weights }, schedulers: chosen }))
 }
 
-fn weights(asked: &Asked<'_>, workload: &Workload) -> Result<Vec<(String, u32)>, Error> {
+fn weights(asked: &Asked<'_>, workload: &Load) -> Result<Vec<(String, u32)>, Error> {
     let wanted = &asked.comparison.guests.weights;
     for (place, (file, weight)) in wanted.iter().enumerate() {
         let refuse = |problem: String| Err(asked.refuse(Field::GuestWeights, format_args!("{file}={weight}"), problem));

@@ -1,7 +1,7 @@
 //! Limits of the cgroups that a load names, as writes to `io.max`.
 
 use hoistway_blk::IoMax;
-use hoistway_workload::Workload;
+use hoistway_load::Load;
 
 use crate::comparison::CgroupFile;
 use crate::error::{Error, Field};
@@ -11,14 +11,14 @@ use crate::surroundings::Asked;
 pub const EXAMPLE: &str = "such as \"backup wbps=10485760 riops=max\"";
 
 /// The limits, by cgroup.
-pub(crate) fn limits(asked: &Asked<'_>, workload: &Workload) -> Result<Vec<(String, IoMax)>, Error> {
+pub(crate) fn limits(asked: &Asked<'_>, workload: &Load) -> Result<Vec<(String, IoMax)>, Error> {
     let mut limits: Vec<(String, IoMax)> = Vec::new();
     for CgroupFile { cgroup, text } in &asked.comparison.io_max {
         let refuse = |problem: String| {
             Err(asked.refuse(Field::IoMax, format_args!("{:?}", format!("{cgroup} {text}")), problem))
         };
         let cgroup = cgroup.trim_matches('/');
-        let paths = workload.processes.iter().filter_map(|process| process.cgroup.as_deref());
+        let paths = workload.processes.iter().filter_map(|process| process.standing.cgroup.as_deref());
         let below = |path: &str| {
             let path = path.trim_matches('/');
             path == cgroup || path.strip_prefix(cgroup).is_some_and(|rest| rest.starts_with('/'))

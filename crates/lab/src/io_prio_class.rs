@@ -1,8 +1,8 @@
 //! What cgroups that a load names make of the priorities of their I/O, as writes to `io.prio.class`.
 
 use hoistway_blk::{CgroupPriority, Kernel, Layer, Priorities, Row};
+use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
-use hoistway_workload::Workload;
 
 use crate::comparison::CgroupFile;
 use crate::error::{Error, Field};
@@ -12,7 +12,7 @@ use crate::surroundings::Asked;
 /// The settings; the last one of a group counts, as of several writes.
 pub(crate) fn classes(
     asked: &Asked<'_>,
-    workload: &Workload,
+    workload: &Load,
     kernel: Kernel,
 ) -> Result<Vec<(String, CgroupPriority)>, Error> {
     let mut classes: Vec<(String, CgroupPriority)> = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn classes(
         let cgroup = cgroup.trim_matches('/');
         // Unlike limits, it does not act on what is below.
         let named: Vec<&str> =
-            workload.processes.iter().filter_map(|p| Some(p.cgroup.as_deref()?.trim_matches('/'))).collect();
+            workload.processes.iter().filter_map(|p| Some(p.standing.cgroup.as_deref()?.trim_matches('/'))).collect();
         if !named.contains(&cgroup) {
             let named = listed(named);
             return refuse(format!("no job is in cgroup \"{cgroup}\" itself (the job file names: {named})"));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use hoistway_blk::Nanos;
-use hoistway_workload::{Environment, LogSettings, Process, Workload};
+use hoistway_fio::{Environment, JobFile};
+use hoistway_load::{LogSettings, Process};
 
 use crate::comparison;
 use crate::error::{About as _, Error, Field};
@@ -60,24 +61,24 @@ impl Load {
     }
 
     /// What its processes do, on a host with so many CPUs and so much memory.
-    pub(crate) fn workload(&self, asked: &Asked<'_>, cpus: u16, memory_bytes: u64) -> Result<Workload, Error> {
+    pub(crate) fn job_file(&self, asked: &Asked<'_>, cpus: u16, memory_bytes: u64) -> Result<JobFile, Error> {
         let environment = Environment {
             variable: &|name| asked.surroundings.variable(name),
             include: &|path| asked.surroundings.included(path),
-            log: &|path| asked.surroundings.read(path),
+            log: &|path| asked.surroundings.log(path),
             cpus: u32::from(cpus),
             page_bytes: 4096,
             memory_mib: memory_bytes >> 20,
         };
-        let mut workload = Workload::parse(&self.text, &self.name, &environment).about(Field::Load)?;
+        let mut file = JobFile::parse(&self.text, &self.name, &environment).about(Field::Load)?;
         let ramp = time(asked, Field::RampNs, asked.comparison.ramp_ns)?;
-        for process in &mut workload.processes {
-            process.ramp = ramp.unwrap_or(process.ramp);
+        for process in &mut file.load.processes {
+            process.schedule.ramp = ramp.unwrap_or(process.schedule.ramp);
             if asked.comparison.logs {
                 process.log = Some(process.log_settings);
             }
         }
-        Ok(workload)
+        Ok(file)
     }
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn time(asked: &Asked<'_>, field: Field, ns: Option<u64>) -> Result<O
 }
 
 /// A notice if a load says how to log, and nobody wants logs.
-pub(crate) fn unused_logs_notice(asked: &Asked<'_>, workload: &Workload) -> Option<String> {
+pub(crate) fn unused_logs_notice(asked: &Asked<'_>, workload: &hoistway_load::Load) -> Option<String> {
     let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
     let name = asked.name(Field::Logs);
     let says_how = workload.processes.iter().any(is_set);
@@ -100,12 +101,13 @@ pub(crate) fn unused_logs_notice(asked: &Asked<'_>, workload: &Workload) -> Opti
 }
 
 /// Virtual time of a run, if every process is bounded by time.
-pub(crate) fn expected_ns(workload: &Workload, runtime: Option<Nanos>) -> Option<u64> {
+pub(crate) fn expected_ns(workload: &hoistway_load::Load, runtime: Option<Nanos>) -> Option<u64> {
     let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
     for process in &workload.processes {
-        let parts = [process.start_delay, process.ramp, runtime.or(process.runtime)?];
+        let schedule = &process.schedule;
+        let parts = [schedule.start_delay, schedule.ramp, runtime.or(schedule.runtime)?];
         let length = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.0));
-        let phase = phases.entry(process.phase).or_default();
+        let phase = phases.entry(schedule.phase).or_default();
         *phase = length.max(*phase);
     }
     Some(phases.values().fold(0, |sum, phase| sum.saturating_add(*phase)))

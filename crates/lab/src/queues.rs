@@ -2,8 +2,8 @@
 
 use hoistway_blk::{Layer, TagLayout};
 use hoistway_device::{Preset, PresetFile};
+use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
-use hoistway_workload::Workload;
 
 use crate::error::{Error, Field};
 use crate::surroundings::Asked;
@@ -94,11 +94,11 @@ pub(crate) fn check_shared_tags(
 /// What must be said of polling.
 pub(crate) fn polling_notice(
     asked: &Asked<'_>,
-    workload: &Workload,
+    workload: &Load,
     queue: &QueueSettings,
     schedulers: &[String],
 ) -> Option<String> {
-    if !workload.processes.iter().any(|process| process.polls) {
+    if !workload.processes.iter().any(|process| process.issue.polls) {
         return None;
     }
     if queue.poll_queues == 0 {

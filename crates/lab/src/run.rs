@@ -52,7 +52,7 @@ impl Ended<'_> {
     /// fio's document of it with all latency bins (fio's json+).
     #[must_use]
     pub fn fio_json_plus(&self) -> Output {
-        fio_document(&self.plan.setups[0].workload.global_options, self.processes, &self.run.disks, true)
+        fio_document(&self.plan.setups[0].workload.options, self.processes, &self.run.disks, true)
     }
 }
 
@@ -146,7 +146,7 @@ impl Plan<'_> {
             wall_seconds,
             cpu_us_per_io: cpu_us_per_io(&processes),
             jobs: JobSummary::from_processes(&processes),
-            fio: fio_document(&scenario.workload.global_options, &processes, &disks, false),
+            fio: fio_document(&scenario.workload.options, &processes, &disks, false),
             disks,
             page_cache,
         };

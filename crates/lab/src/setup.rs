@@ -2,9 +2,9 @@
 
 use hoistway_blk::{Layer, QueueConfig};
 use hoistway_device::Preset;
+use hoistway_fio::JobFile;
 use hoistway_results::document::SetupSummary;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
-use hoistway_workload::Workload;
 use serde_json::{Map, Value};
 
 use crate::asked_kernel::AskedKernel;
@@ -20,7 +20,7 @@ use crate::{devices, effects, guests, host, io_max, io_prio_class, joined, queue
 #[derive(Debug)]
 pub(crate) struct Setup {
     kernel: AskedKernel,
-    pub(crate) workload: Workload,
+    pub(crate) workload: hoistway_load::Load,
     pub(crate) devices: Vec<Preset>,
     pub(crate) guests: Option<guests::Chosen>,
     pub(crate) host: Host,
@@ -46,7 +46,7 @@ impl Setup {
         let guest_schedulers = guests::wanted(asked, load.guest_schedulers())?;
         let in_guests = !guest_schedulers.is_empty();
         let (host, cpus) = host::choose(asked, host)?;
-        let workload = load.workload(asked, cpus, host.memory_bytes)?;
+        let JobFile { load: workload, notices: of_file } = load.job_file(asked, cpus, host.memory_bytes)?;
         let fitting = load.page.as_ref().map(|page| page.device.as_str());
         let (devices, mut notices) = if in_guests {
             devices::choose_one(asked, wanted, fitting)?
@@ -97,7 +97,7 @@ impl Setup {
                 .and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers, &queue.schedulers)),
         );
         notices.extend(load::unused_logs_notice(asked, &workload));
-        notices.extend(workload.notices.iter().cloned());
+        notices.extend(of_file);
         let kernel = asked_kernel.clone();
         Ok(Setup {
             kernel,

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use hoistway_blk::{Registry, all_schedulers};
+use hoistway_fio::{LogSource, log_in_memory};
 
 use crate::comparison::{Comparison, Profile};
 use crate::error::{Error, Field};
@@ -18,6 +20,14 @@ pub trait Surroundings: Sync {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let _ = path;
         Err(io::Error::new(io::ErrorKind::NotFound, "there are no files to read here"))
+    }
+
+    /// A log that the job file replays. By default its [content](Self::read), held in memory.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
+        self.read(path).map(log_in_memory)
     }
 
     /// The value of an environment variable that the job file names. By default none is set.

@@ -75,12 +75,12 @@ impl Plan<'_> {
         let processes = workload.processes.iter().zip(0..).map(|(process, number)| ProcessHeader {
             process: number,
             job: process.name.clone(),
-            clone: process.clone,
+            clone: process.schedule.clone,
             dev: process.files.first().copied().unwrap_or_default(),
         });
         // I/O contexts: those of the processes come first, then those of the flushers, then those of the guests' I/O threads.
         let (count, files) = (workload.processes.len() as u32, workload.files.len() as u32);
-        let is_buffered = workload.processes.iter().any(|process| !process.direct);
+        let is_buffered = workload.processes.iter().any(|process| !process.caching.direct);
         let flushers = (0..files).filter(|_| is_buffered).map(|dev| ProcessHeader {
             process: count + dev,
             job: "(write-back)".to_owned(),

@@ -12,7 +12,7 @@ use hoistway_blk::{
     BioFlags, BlockQueue, Caller, CompletionPlace, CpuId, Cx, Due, Front, Instant, Local, Nanos, News, NoMeter,
     NoProbe, PlugUse, Probe, Rq, Submitted, Waiter,
 };
-use hoistway_workload::Workload;
+use hoistway_load::Load;
 
 use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
@@ -60,7 +60,7 @@ const ITS_TURN_TO_PASS_ON: u32 = 2;
 const PASSED_ON: u32 = 3;
 
 struct Simulation<'a, P> {
-    workload: &'a Workload,
+    workload: &'a Load,
     now: Instant,
     clock: TickClock,
     events: EventQueue,
