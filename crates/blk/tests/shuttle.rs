@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId, Hz, Instant,
-    IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter, NoProbe, Now,
-    Op, Place, PriorityClass, Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule,
-    Sharing, Site, Sleeper, Status, Submitted, Submitter, Tags, Waiter, Word,
+    Agenda, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId, Hz,
+    Instant, IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter,
+    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized,
+    ShallowRule, Sharing, Site, Sleeper, Status, Submitted, Submitter, Tags, Waiter, Word,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex};

@@ -8,8 +8,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoMeter, NoProbe, Now,
-    Plug, PlugFlush, Queue, QueueConfig, Refusal, Rejected, Rq, Status, Submission, Tick, Waiter,
+    Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoMeter, NoProbe,
+    Now, Plug, PlugFlush, Queue, QueueConfig, Refusal, Rejected, Rq, Status, Submission, Tick, Waiter,
 };
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, CgroupPriority, ConfigError, Front, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector, TagSet,
-    kernel_of_front,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, Front, IoMax, Kernel, Limits, Local, NoMerges, PlugUse,
+    QueueConfig, Sector, TagSet, kernel_of_front,
 };
 use hoistway_device::Shape;
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -27,12 +27,7 @@ impl<Sh: Sharing> BlockQueue for Queue<Sh> {
     }
 
     #[inline]
-    fn submit<E: Env>(
-        &self,
-        cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
-        plug: Option<&mut Plug>,
-    ) -> Submitted {
+    fn submit<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Submitted {
         self.submit(cx, submission, plug)
     }
 

@@ -46,13 +46,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     #[inline]
-    fn run_once<E: Env>(
-        &self,
-        cx: &mut Cx<'_, E>,
-        hctx: HctxId,
-        list: &mut VecDeque<Rq>,
-        careful: &mut bool,
-    ) -> Pass {
+    fn run_once<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) -> Pass {
         let queue = &self.hctxs[hctx.index()];
         if queue.has_leftovers() {
             *careful = true;

@@ -133,7 +133,10 @@ fn nr_requests_of_1_is_4_and_a_change_wakes_whoever_finds_room() {
     assert!(bench.queue.set_nr_requests(128, &mut bench.caller.effects).is_ok());
     assert!(!bench.queue.is_congested(CgroupId::ROOT, IoClass::Async));
     assert_eq!(bench.asked(), "wake 5");
-    assert!(bench.queue.set_nr_requests(2048, &mut bench.caller.effects).is_ok(), "slots are made when they are needed");
+    assert!(
+        bench.queue.set_nr_requests(2048, &mut bench.caller.effects).is_ok(),
+        "slots are made when they are needed"
+    );
     assert!(bench.queue.set_nr_requests(2049, &mut bench.caller.effects).is_err());
 }
 

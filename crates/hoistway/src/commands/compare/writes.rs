@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use hoistway_blk::{
-    ALL_SCHEDULERS, AttributeError, Caller, CpuId, Driver, Front, Instant, Local, NoMeter, NoProbe, Now,
-    QueueConfig, Refusal, Rejected, Rq, WRITABLE_ATTRIBUTES, kernel_of_front,
+    ALL_SCHEDULERS, AttributeError, Caller, CpuId, Driver, Front, Instant, Local, NoMeter, NoProbe, Now, QueueConfig,
+    Refusal, Rejected, Rq, WRITABLE_ATTRIBUTES, kernel_of_front,
 };
 use hoistway_sim::Write;
 
@@ -72,9 +72,9 @@ pub(super) fn try_out(writes: &[Write], config: &QueueConfig, schedulers: &[Stri
 /// Writes to a queue that is not in use.
 fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
-    let (mut caller, mut probe) = (Caller::new(), NoProbe);
+    let (mut caller, mut driver, mut probe) = (Caller::new(), Idle, NoProbe);
     // An empty queue changes at once.
-    let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut Idle, &mut probe, &NoMeter);
+    let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut driver, &mut probe, &NoMeter);
     front.begin_change(&mut cx, file, text).map(|_| ())
 }
 

@@ -92,8 +92,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
     /// Carries out what is due now. A delayed run is forgotten: kyber must not depend on it.
     fn settle(&mut self, mut wake: impl FnMut(Waiter)) {
         let (mut driver, mut probe) = (NullDriver(self.device), NoProbe);
-        let mut cx =
-            self.caller.cx::<(NullDriver<'_>, NoProbe)>(self.now, self.cpu, &mut driver, &mut probe, &NoMeter);
+        let mut cx = self.caller.cx::<(NullDriver<'_>, NoProbe)>(self.now, self.cpu, &mut driver, &mut probe, &NoMeter);
         self.agenda.carry_out(self.queue, &mut cx, |_, errand| match errand {
             Errand::End { bio, status } => {
                 assert_eq!(status, Status::Ok);
