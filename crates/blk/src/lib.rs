@@ -34,8 +34,6 @@ mod attributes;
 mod bio;
 mod block_queue;
 mod caller;
-mod cgroup_stats;
-mod cgroup_weight;
 mod change;
 mod check;
 mod cpu_map;
@@ -50,7 +48,6 @@ mod front;
 mod hardware_queue;
 mod id_list;
 mod ids;
-mod io_max;
 mod ioprio;
 mod kernel;
 mod legacy;
@@ -79,8 +76,6 @@ pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use block_queue::BlockQueue;
 pub use caller::{Caller, Scratch};
-pub use cgroup_stats::{CgroupIo, CgroupStats};
-pub use cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
 pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
@@ -88,24 +83,23 @@ pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Driver, Expired, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
-    Scheduler, Serialized, Wishes, WokenHctxs,
+    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx,
+    Reason, Requests, Scheduler, Serialized, Wishes, WokenHctxs,
 };
 pub use env::{Cx, Env};
 pub use flush_queue::FlushSteps;
-pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};
+pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, all_schedulers};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
-pub use io_max::{Charge, IoMax, IoMaxError, THROTTLE_ROUND, THROTTLE_SLICE, THROTTLE_SLICE_WITH_LOW_LIMIT, Throttle};
 pub use ioprio::{CgroupPriority, IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
 };
 pub use legacy::{
-    IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL,
-    StoreSchedulerError, Tagging, legacy_kernel,
+    CFQ, DEADLINE, IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, NOOP,
+    SWITCH_POLL, Tagging, legacy_kernel,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
@@ -117,6 +111,7 @@ pub use queue::{
     QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
+pub use schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row, Surroundings};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
@@ -130,4 +125,4 @@ pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use submitter::{Parts, Submitter};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};
 pub use time::{Hz, Instant, Nanos, Now, Tick};
-pub use tunables::{Grammar, StoreError, Tunable, Unit};
+pub use tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};

@@ -10,6 +10,7 @@ use std::time::Duration;
 use hoistway_blk::{
     Agenda, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Due, Errand, Front, Hz, Instant, Kernel, LEGACY_SCHEDULERS,
     NoMeter, NoProbe, Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Submitted, Submitter, Threads, Waiter,
+    all_schedulers,
 };
 
 /// A hung test ends after this long.
@@ -189,7 +190,8 @@ fn watch(finished: &Receiver<()>, threads: u32, shared: &Shared, what: &str) {
 }
 
 fn config(kernel: Kernel, threads: u16, hw_queues: u16, queue_depth: u32) -> QueueConfig {
-    QueueConfig { kernel, cpus: threads, hw_queues, queue_depth, ..QueueConfig::new(kernel) }
+    let schedulers = all_schedulers();
+    QueueConfig { cpus: threads, hw_queues, queue_depth, schedulers, ..QueueConfig::new(kernel) }
 }
 
 /// Devices from one tag to many, that answer at once or late.

@@ -9,9 +9,9 @@ mod setup;
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    Caller, CpuId, Cx, Due, Front, Instant, Local, Nanos, NoMeter, NoProbe, PlugUse, Probe, Submitted, Waiter,
+    Caller, CpuId, Cx, Due, Front, Instant, Local, Nanos, News, NoMeter, NoProbe, PlugUse, Probe, Submitted, Waiter,
 };
-use hoistway_workload::Workload;
+use hoistway_load::Load;
 
 use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
@@ -53,7 +53,7 @@ pub fn run_probed<P: Probe>(
 }
 
 struct Simulation<'a, P> {
-    workload: &'a Workload,
+    workload: &'a Load,
     now: Instant,
     clock: TickClock,
     events: EventQueue,
@@ -310,7 +310,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let disks: Vec<u32> = task.disks().collect();
                     for disk in disks {
                         let front = &self.disks[disk as usize].front;
-                        front.io_context_exited(now, &mut self.caller.effects, io_context);
+                        front.tell(now, &mut self.caller.effects, News::IoContextExited(io_context));
                         self.settle(disk, cpu);
                     }
                     self.running -= 1;

@@ -13,7 +13,7 @@ mod window;
 use hoistway_blk::{
     Bio, BioFlags, CgroupId, CgroupPriority, CpuId, Instant, IoContextId, IoPriority, Nanos, Op, Sector, Status,
 };
-use hoistway_workload::{Generator, Io, Pacer, Process, WriteSync};
+use hoistway_load::{Generator, Io, Pacer, Process, WriteSync};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -132,11 +132,11 @@ impl Task {
         let (lane, other_lanes) = Lane::of(&process.files, submitter);
         let polled = if placement.polls { BioFlags::POLLED } else { BioFlags::NONE };
         let direct_write = BioFlags::SYNC.with(BioFlags::IDLE);
-        let write_flags = match process.write_sync {
+        let write_flags = match process.caching.write_sync {
             WriteSync::None => direct_write.with(polled),
             WriteSync::Sync | WriteSync::Dsync => direct_write.with(BioFlags::FUA),
         };
-        let runtime = placement.runtime.or(process.runtime);
+        let runtime = placement.runtime.or(process.schedule.runtime);
         let mut task = Task {
             number: placement.number,
             cpu: placement.cpu,
@@ -149,34 +149,38 @@ impl Task {
             ),
             alarm_setting: 0,
             window: Window::new(process),
-            is_buffered: !process.direct,
+            is_buffered: !process.caching.direct,
             resumes_call: false,
             held_back: None,
             generator,
-            pacer: process.pacer(placement.seed),
+            pacer: process.pacer(placement.number, placement.seed),
             measurement: Measurement::new(process, Instant::ZERO),
             start: Instant::ZERO,
             pace_start: Instant::ZERO,
-            deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.ramp + runtime),
+            deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.schedule.ramp + runtime),
             runtime,
             search: None,
-            max_latency: (process.max_latency != [Nanos::ZERO; 3]).then_some(process.max_latency),
+            max_latency: (process.latency.max != [Nanos::ZERO; 3]).then_some(process.latency.max),
             think: None,
             spin: Nanos::ZERO,
-            serializes: process.serialize_overlap,
+            serializes: process.issue.serialize_overlap,
             is_restrained: false,
             watches_ends: false,
-            flow_sleep: process.flow.map(|flow| flow.sleep),
+            flow_sleep: process.pace.flow.map(|flow| flow.sleep),
             read_flags: polled,
             write_flags,
-            ioprio: placement
-                .priority
-                .applied_to(process.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.nice))),
+            ioprio: placement.priority.applied_to(
+                process.standing.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.standing.nice)),
+            ),
             cgroup_priority: placement.priority,
             cgroup: placement.cgroup,
-            phase: process.phase,
+            phase: process.schedule.phase,
             has_started: false,
-            devices_to_flush: if process.end_fsync && process.plan.modifies() { process.files.len() as u8 } else { 0 },
+            devices_to_flush: if process.caching.end_fsync && process.plan.modifies() {
+                process.files.len() as u8
+            } else {
+                0
+            },
             is_closing: false,
             is_exhausted: false,
             has_exited: false,
@@ -194,9 +198,10 @@ impl Task {
             self.deadline += shift;
         }
         self.pace_start = start;
-        self.think = process.think.map(|think| Thinking::new(think, start));
-        let depth_max = process.iodepth.max(1);
-        self.search = process.latency_target.map(|rule| LatencySearch::new(rule, depth_max, start + process.ramp));
+        self.think = process.pace.think.map(|think| Thinking::new(think, start));
+        let depth_max = process.issue.depth.max(1);
+        self.search =
+            process.latency.target.map(|rule| LatencySearch::new(rule, depth_max, start + process.schedule.ramp));
         self.window.set_depth(self.search.as_ref().map_or(depth_max, LatencySearch::depth));
         self.is_restrained =
             self.serializes || self.flow_sleep.is_some() || self.pacer.is_some() || self.think.is_some();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::{
     Agenda, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, Errand, Front, HctxId, Hz, Instant, Kernel, Local,
-    NoMeter, NoProbe, Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Submitter, Waiter, kernel_of_front,
+    NoMeter, NoProbe, Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Submitter, Waiter, all_schedulers,
 };
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
@@ -54,10 +54,12 @@ impl Load {
     /// driver takes the other half.
     pub fn new(scheduler: &str, depth: u32, pattern: Pattern) -> Load {
         let nr_requests = 2 * depth.max(4);
+        let schedulers = all_schedulers();
         let config = QueueConfig {
             queue_depth: depth.max(4),
+            schedulers: schedulers.clone(),
             nr_requests: (scheduler != "none").then_some(nr_requests),
-            ..QueueConfig::new(kernel_of_front(Kernel::DEFAULT, scheduler))
+            ..QueueConfig::new(schedulers.kernel_under(Kernel::DEFAULT, scheduler))
         };
         let limit = if scheduler == "none" { depth } else { depth.div_ceil(2) } as usize;
         let front = Front::new(&config, scheduler).expect("the configuration is possible");

@@ -204,7 +204,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         };
         if let Some(plug) = plug
-            && let Some(edge) = plug.merge(self.generation, &self.rules, &mut submission.bio)
+            && let Some(edge) = plug.merge(&self.generation, &self.rules, &mut submission.bio)
         {
             report(cx, edge);
             return Stage::Next;
@@ -247,7 +247,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         }
         let Some(plug) = plug else { return self.place(cx, submission) };
-        if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, self.rules.nomerges != NoMerges::Nothing) {
             self.flush_plug(cx, plug);
         }
         if plug.is_empty() {
@@ -260,7 +260,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Hands on a request that is in no plug.
     #[inline]
     fn place<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
-        let Some(rq) = submission.rq.take() else { return Stage::Next };
+        let Some(mut rq) = submission.rq.take() else { return Stage::Next };
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
         if inline {
@@ -273,6 +273,9 @@ impl<Sh: Sharing> Queue<Sh> {
                 return Stage::Next;
             }
         } else {
+            if !inline && self.generation.plug_stops_clock {
+                rq.marks = rq.marks.with(Marks::CLOCK_RAN);
+            }
             self.insert_one(cx, rq);
             if !inline {
                 self.run_async(cx, hctx);

@@ -2,6 +2,7 @@
 //! blktrace's letters.
 
 mod appendix;
+mod async_depth;
 mod attributes;
 mod cancelling;
 mod completion;
@@ -103,12 +104,6 @@ impl Driver for Script {
         if self.keeps_expired { Expired::Handled } else { Expired::GoesOn }
     }
 
-    /// What is asked for has just ended.
-    fn poll(&mut self, _: Now, hctx: HctxId) -> Option<(Rq, Status)> {
-        let at = self.in_flight.iter().position(|rq| rq.hctx == hctx)?;
-        self.in_flight.remove(at).map(|rq| (rq, Status::Ok))
-    }
-
     fn commit(&mut self, hctx: HctxId) {
         self.commits.push(hctx);
     }
@@ -187,6 +182,15 @@ impl Bench {
 
     fn with(config: &QueueConfig, scheduler: &str) -> Self {
         Bench::around(Queue::new(config, scheduler).expect("a valid configuration"))
+    }
+
+    /// Changes the scheduler of a queue that nobody uses.
+    fn around_nothing(queue: &mut Queue<Local>, scheduler: &str) {
+        let (mut driver, mut probe, mut caller) = (Script::default(), Letters::default(), Caller::new());
+        let mut cx: Cx<'_, (Script, Letters)> = caller.cx(Now::default(), CpuId(0), &mut driver, &mut probe, &NoMeter);
+        queue.freeze(&mut cx);
+        queue.switch_scheduler(scheduler, cx.effects).expect("a scheduler");
+        queue.unfreeze(&mut cx);
     }
 
     /// Write-back throttling, which has tests of its own, is switched off.

@@ -3,9 +3,9 @@
 mod load;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, Caller, Change, CpuId, Cx, Domain, Due, Elevator, Errand, Front, Instant, IoContextId, Kernel,
-    LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Limits, Local, Marks, Nanos, NoMerges, NoMeter, Now, Op, QueueConfig,
-    RESOURCE_DELAY, Rq, SCHEDULERS, Status, Step, Submitter, Tagging, Waiter, is_legacy, is_sync, kernel_of_front,
+    Agenda, BlockQueue, Caller, Change, CpuId, Cx, Domain, Due, Errand, Front, Instant, IoContextId, Kernel,
+    LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Limits, Local, Marks, Nanos, News, NoMerges, NoMeter, Now, Op,
+    QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS, Status, Step, Submitter, Tagging, Waiter, all_schedulers, is_sync,
 };
 
 use crate::device::{Balance, Device};
@@ -58,7 +58,8 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, kernel: Kernel, scheduler: &str) -> Self {
         let mut random = Random(seed);
-        let kernel = kernel_of_front(kernel, scheduler);
+        let schedulers = all_schedulers();
+        let (is_legacy, kernel) = (schedulers.is_legacy(scheduler), schedulers.kernel_under(kernel, scheduler));
         let mut config = QueueConfig {
             cpus: 1 + random.below(4) as u16,
             hw_queues: 1 + random.below(4) as u16,
@@ -75,13 +76,14 @@ impl World {
                 flush_queueable: random.one_in(2),
                 ..Limits::default()
             },
+            schedulers,
             ..QueueConfig::new(kernel)
         };
         if kernel.generation().queue_types {
             config.read_queues = random.below(3) as u16;
         }
         let tagging = random.of(&[Tagging::Driver, Tagging::Lowest, Tagging::RoundRobin]);
-        let front: Front<Local> = if is_legacy(scheduler) {
+        let front: Front<Local> = if is_legacy {
             // The widest choice of tags, which only a legacy device has.
             config.host_wide_tags = true;
             let config = LegacyConfig { tagging, nr_requests: random.of(&[1, 4, 16]), ..LegacyConfig::new(&config) };
@@ -98,7 +100,7 @@ impl World {
             habits,
             tasks: (0..TASKS as u32).map(task).collect(),
             agenda: Agenda::new(front.hw_queues()),
-            device: Device::new(Random(random.next()), &config, is_legacy(scheduler), random.clone()),
+            device: Device::new(Random(random.next()), &config, is_legacy, random.clone()),
             front,
             probe: (Balance::default(), Bounds::new(kernel, habits.apart)),
             caller: Caller::new(),
@@ -150,7 +152,7 @@ impl World {
     ) -> R {
         let now = self.moment();
         if let Front::Mq(queue) = &self.front
-            && let Elevator::Kyber(kyber) = queue.elevator()
+            && let Some(kyber) = queue.elevator().as_kyber()
         {
             self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
         }
@@ -191,7 +193,7 @@ impl World {
             15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
             16 if is_free && !is_plugged && self.random.one_in(3) => {
                 let now = self.moment();
-                self.front.io_context_exited(now, &mut self.caller.effects, IoContextId(number as u32));
+                self.front.tell(now, &mut self.caller.effects, News::IoContextExited(IoContextId(number as u32)));
             }
             _ => self.complete_one(),
         }

@@ -1,12 +1,15 @@
 //! When a task submits, and when it does not: its queue, pauses, rate, balance with others, overlaps and latencies.
 
 use hoistway_blk::{Instant, Nanos, Op};
-use hoistway_workload::{Io, ThinkBlocks};
+use hoistway_load::{Io, ThinkBlocks};
 
 use super::window::Slot;
 use super::{Next, Task};
 use crate::flow::Flows;
 use crate::latency_search::Step;
+
+/// The error of a process whose recording cannot be read to its end.
+const EIO: i32 = 5;
 
 /// What keeps an I/O back.
 enum Restraint {
@@ -54,6 +57,9 @@ impl Task {
                     Some(io) => io,
                     None => {
                         self.is_exhausted = true;
+                        if self.generator.has_failed() {
+                            self.measurement.failed(EIO);
+                        }
                         return None;
                     }
                 },
@@ -90,7 +96,7 @@ impl Task {
             return Restraint::Waits(None);
         }
         if let Some(pacer) = &mut self.pacer {
-            let due = self.pace_start + pacer.due(io.op);
+            let due = self.pace_start + pacer.due(io.op, self.generator.pause());
             if due > now {
                 return Restraint::Waits(Some(due));
             }

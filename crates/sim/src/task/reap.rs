@@ -1,8 +1,8 @@
 //! I/Os that have ended: a task takes them, and what they took is measured.
 
 use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_load::ThinkBlocks;
 use hoistway_results::ProcessResult;
-use hoistway_workload::ThinkBlocks;
 
 use super::Task;
 use crate::measure::Finished;

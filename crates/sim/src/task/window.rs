@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{Bio, Instant, IoPriority, Op, Parts, Status};
-use hoistway_workload::{Io, Process};
+use hoistway_load::{Io, Process};
 
 /// I/Os under way, as many as its depth allows.
 pub(super) struct Window {
@@ -61,7 +61,7 @@ impl Slot {
 
 impl Window {
     pub(super) fn new(process: &Process) -> Self {
-        let depth = process.iodepth.max(1);
+        let depth = process.issue.depth.max(1);
         Window {
             slots: vec![Slot::default(); depth as usize],
             free: (0..depth).rev().collect(),
@@ -72,10 +72,10 @@ impl Window {
             is_draining: false,
             is_fenced: false,
             depth,
-            depth_low: process.iodepth_low.min(depth),
-            batch_max: process.submit_batch.clamp(1, depth),
-            complete_min: process.complete_min,
-            complete_max: process.complete_max.max(1),
+            depth_low: process.issue.depth_low.unwrap_or(depth).min(depth),
+            batch_max: process.issue.batch.clamp(1, depth),
+            complete_min: process.issue.complete_min,
+            complete_max: process.issue.complete_max.max(1),
         }
     }
 

@@ -18,8 +18,10 @@ use crate::agenda::{Agenda, Errand};
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::caller::Caller;
 use crate::driver::{Driver, Refusal, Rejected};
+use crate::elevator::{PolicyCx, Scheduler};
 use crate::env::Cx;
-use crate::ids::{CpuId, Sector, Waiter};
+use crate::front::all_schedulers;
+use crate::ids::{CpuId, IoContextId, Sector, Waiter};
 use crate::merge::Edge;
 use crate::meter::NoMeter;
 use crate::plug::Plug;
@@ -139,6 +141,7 @@ fn config(kernel: Kernel) -> LegacyConfig {
         tagging: Tagging::Driver,
         nomerges: NoMerges::All,
         limits: Limits { rotational: true, write_cache: true, fua: true, ..Limits::default() },
+        schedulers: all_schedulers(),
     }
 }
 
