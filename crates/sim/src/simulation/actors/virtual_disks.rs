@@ -1,11 +1,10 @@
 //! Virtual disks in the event loop: their threads run, and hear of what has ended on the host.
 
-use hoistway_blk::{Bio, Instant, NoMeter, Probe, Status};
+use hoistway_blk::{Bio, NoMeter, Probe, Status};
 
-use super::{Simulation, opens_plug};
-use crate::disk::Disk;
+use super::{Around, Simulation, opens_plug};
 use crate::driver::{Backing, Machine};
-use crate::events::{Event, EventQueue, Kind};
+use crate::events::{Event, Kind};
 
 impl<P: Probe> Simulation<'_, P> {
     /// The thread behind a virtual disk runs.
@@ -36,14 +35,16 @@ impl<P: Probe> Simulation<'_, P> {
     }
 }
 
-/// A part of a bio of a virtual disk's thread has ended.
-#[cold]
-pub(super) fn bio_ended(now: Instant, on: &mut Disk, disk: u32, bio: &Bio, status: Status, events: &mut EventQueue) {
-    let Backing::Thread(thread) = &mut on.driver.backing else { return };
-    if let Some((at, tag, status)) = thread.bio_ended(now, bio, status) {
-        if status != Status::Ok {
-            on.driver.failed.push((tag, status));
+impl Around<'_> {
+    /// A part of a bio of a virtual disk's thread has ended.
+    pub(super) fn bio_of_virtual_disk_ended(&mut self, disk: u32, bio: &Bio, status: Status) {
+        let driver = &mut self.disks[disk as usize].driver;
+        let Backing::Thread(thread) = &mut driver.backing else { return };
+        if let Some((at, tag, status)) = thread.bio_ended(self.now, bio, status) {
+            if status != Status::Ok {
+                driver.failed.push((tag, status));
+            }
+            self.events.push(at, Event::of(Kind::Complete, disk).about(tag));
         }
-        events.push(at, Event::of(Kind::Complete, disk).about(tag));
     }
 }

@@ -1,24 +1,27 @@
 //! The page cache in the event loop: calls of processes, bios that end, and flushers.
 
-use hoistway_blk::{Bio, CpuId, Instant, NoMeter, Probe, Status, Waiter};
+use hoistway_blk::{Bio, CpuId, NoMeter, Probe, Status, Waiter};
 
-use super::{Simulation, wake};
-use crate::cpu::Cpus;
+use super::{Around, Simulation, wake};
 use crate::disk::Disk;
 use crate::driver::Machine;
-use crate::events::{Event, EventQueue, Kind};
-use crate::page_cache::{Call, INTERVAL, PageCache};
-use crate::task::Task;
+use crate::events::{Event, Kind};
+use crate::identity::Sleeper;
+use crate::page_cache::{Call, INTERVAL};
 
 /// In the place of an event's setting: it comes again.
 const IS_TICK: u32 = 1;
+
+fn flusher_comes(disk: u32) -> Event {
+    Event::of(Kind::Actor, Sleeper::Flusher(disk).waiter().0)
+}
 
 impl<P: Probe> Simulation<'_, P> {
     /// Flushers look for old pages from time to time.
     pub(super) fn set_flushers(&mut self) {
         if self.page_cache.is_some() {
             for disk in 0..self.workload.files.len() as u32 {
-                self.events.push(self.now + INTERVAL, Event::of(Kind::WriteBack, disk).with_setting(IS_TICK));
+                self.events.push(self.now + INTERVAL, flusher_comes(disk).with_setting(IS_TICK));
             }
         }
     }
@@ -56,7 +59,7 @@ impl<P: Probe> Simulation<'_, P> {
     /// A flusher comes as soon as a worker can.
     pub(super) fn set_flusher(&mut self, disk: u32) {
         let at = self.worker_comes(disk);
-        self.events.push(at, Event::of(Kind::WriteBack, disk));
+        self.events.push(at, flusher_comes(disk));
     }
 
     /// The flusher of a disk runs.
@@ -64,7 +67,7 @@ impl<P: Probe> Simulation<'_, P> {
     pub(super) fn write_back(&mut self, disk: u32, setting: u32) {
         let Simulation { page_cache: Some(cache), disks, caller, probe, events, now, .. } = self else { return };
         if setting == IS_TICK {
-            events.push(*now + INTERVAL, Event::of(Kind::WriteBack, disk).with_setting(IS_TICK));
+            events.push(*now + INTERVAL, flusher_comes(disk).with_setting(IS_TICK));
             if cache.is_flushing(disk) {
                 return;
             }
@@ -74,29 +77,23 @@ impl<P: Probe> Simulation<'_, P> {
         probe.enter(disk, None);
         let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, &NoMeter);
         if let Some(after) = cache.flush(&mut cx, front, disk) {
-            events.push(*now + after, Event::of(Kind::WriteBack, disk));
+            events.push(*now + after, flusher_comes(disk));
         }
         self.settle(disk, cpu);
     }
 }
 
-/// A part of a bio of the page cache has ended: processes go on that waited for it.
-#[cold]
-pub(super) fn bio_ended(
-    now: Instant,
-    page_cache: &mut Option<Box<PageCache>>,
-    bio: &Bio,
-    status: Status,
-    (tasks, disks): (&mut [Task], &[Disk]),
-    cpus: &Cpus,
-    events: &mut EventQueue,
-) {
-    let Some(cache) = page_cache else { return };
-    cache.bio_ended(bio, status, tasks, |task, was_held_up| {
-        if was_held_up {
-            disks[task.disk as usize].front.set_dirty_throttled(now, false);
-        }
-        task.charge(now, cpus.completion());
-        wake(now, task, cpus, events);
-    });
+impl Around<'_> {
+    /// A part of a bio of the page cache has ended: processes go on that waited for it.
+    pub(super) fn bio_of_page_cache_ended(&mut self, bio: &Bio, status: Status) {
+        let Around { now, page_cache: Some(cache), tasks, disks, cpus, events } = self else { return };
+        let now = *now;
+        cache.bio_ended(bio, status, tasks, |task, was_held_up| {
+            if was_held_up {
+                disks[task.lane.disk as usize].front.set_dirty_throttled(now, false);
+            }
+            task.charge(now, cpus.completion());
+            wake(now, task, cpus, events);
+        });
+    }
 }
