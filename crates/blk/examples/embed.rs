@@ -6,14 +6,13 @@ use hoistway_blk::*;
 
 const BLOCKS: u64 = 2000;
 
-/// A thread's driver: it does at once what it is given, and keeps it until the thread completes it.
-struct Disk<'a>(&'a File, Vec<Rq>);
+/// A thread's driver: what it is given is done when it answers.
+struct Disk<'a>(&'a File);
 
 impl Driver for Disk<'_> {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _last: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _last: bool) -> Answer {
         rq.bios.iter().for_each(|bio| self.0.write_all_at(&[bio.owner as u8; 4096], bio.sector.0 * 512).unwrap());
-        self.1.push(rq);
-        Ok(())
+        Answer::Done(rq, Status::Ok)
     }
 }
 
@@ -25,7 +24,7 @@ fn main() {
     let queue = RwLock::new(Queue::<Threads>::new(&config, "mq-deadline").unwrap());
     let (left, woken) = (AtomicU64::new(BLOCKS), [const { AtomicBool::new(false) }; 2]);
     let work = |cpu: CpuId| {
-        let (mut caller, mut agenda, mut disk) = (Caller::new(), Agenda::new(2), Disk(&file, Vec::new()));
+        let (mut caller, mut agenda, mut disk) = (Caller::new(), Agenda::new(2), Disk(&file));
         let mut submitter = Submitter::new(&*queue.read().unwrap(), Waiter(cpu.0));
         let mut blocks = (u64::from(cpu.0)..BLOCKS).step_by(2);
         while left.load(SeqCst) > 0 {
@@ -47,11 +46,9 @@ fn main() {
             agenda.carry_out(queue, &mut cx, |_, errand| match errand {
                 Errand::End { .. } => assert!(left.fetch_sub(1, SeqCst) > 0, "each bio ends once"),
                 Errand::Wake(Waiter(thread)) => woken[thread as usize].store(true, SeqCst),
+                Errand::TimedOut { cpu, id } => unreachable!("{cpu:?} has kept {id:?}"),
                 Errand::RunOther { .. } => unreachable!("no other queue shares its tags"),
             });
-            while let Some(rq) = cx.driver.1.pop() {
-                queue.complete(&mut cx, rq, Status::Ok);
-            }
         }
     };
     thread::scope(|threads| [0, 1].map(|cpu| threads.spawn(move || work(CpuId(cpu)))).map(drop));
