@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, Status};
 use crate::effects::Effects;
-use crate::elevator::{PolicyCx, Scheduler};
+use crate::elevator::{Elevator, PolicyCx, Scheduler};
 use crate::env::{Cx, Env};
 use crate::ids::{CpuId, HctxId, IoContextId, Waiter};
 use crate::kernel::{Generation, Kernel};
@@ -15,7 +15,6 @@ use crate::plug::Plug;
 use crate::queue::{CompletionPlace, ConfigError, Queue, QueueConfig, SCHEDULERS, Submission, Submitted};
 use crate::request::Rq;
 use crate::sharing::Sharing;
-use crate::split;
 use crate::tags::TagSet;
 use crate::time::{Instant, Now};
 use crate::tunables::{StoreError, Tunable};
@@ -92,8 +91,7 @@ impl<Sh: Sharing> Front<Sh> {
             return Ok(Front::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)));
         }
         if !SCHEDULERS.contains(&scheduler) {
-            let known = ALL_SCHEDULERS.join(", ");
-            return Err(ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {known})")));
+            return Err(ConfigError::unknown(scheduler, &ALL_SCHEDULERS));
         }
         Ok(Front::Mq(Box::new(Queue::new(config, scheduler)?)))
     }
@@ -104,7 +102,8 @@ impl<Sh: Sharing> Front<Sh> {
     /// As well if the queue does not fit the tags, or the scheduler is of the legacy front, which shares none.
     pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
         if is_legacy(scheduler) {
-            return Err(ConfigError(format!("{scheduler}: the legacy queue of a device shares no tags with others")));
+            let why = format!("{scheduler} is of the legacy queue, which shares no tags with others");
+            return Err(ConfigError::new("scheduler", why));
         }
         Ok(Front::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
     }
@@ -128,7 +127,7 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
         match self {
-            Front::Mq(queue) => queue.elevator().name(),
+            Front::Mq(queue) => queue.scheduler(),
             Front::Legacy(queue) => queue.scheduler(),
         }
     }
@@ -270,8 +269,8 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
         match self {
-            Front::Mq(queue) => split::parts(bio, queue.limits()),
-            Front::Legacy(queue) => split::parts(bio, queue.limits()),
+            Front::Mq(queue) => queue.parts_of(bio),
+            Front::Legacy(queue) => queue.parts_of(bio),
         }
     }
 
@@ -318,7 +317,7 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn tunables(&self) -> &'static [Tunable] {
         match self {
-            Front::Mq(queue) => queue.elevator().tunables(),
+            Front::Mq(queue) => queue.elevator(Elevator::tunables),
             Front::Legacy(queue) => queue.tunables(),
         }
     }
@@ -329,7 +328,7 @@ impl<Sh: Sharing> Front<Sh> {
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
         match self {
-            Front::Mq(queue) => queue.elevator().tunable(name),
+            Front::Mq(queue) => queue.elevator(|elevator| elevator.tunable(name)),
             Front::Legacy(queue) => queue.tunable(name),
         }
     }
@@ -349,13 +348,7 @@ impl<Sh: Sharing> Front<Sh> {
     ///
     /// # Errors
     /// If the kernel would refuse the text, or what it changes is in use.
-    pub fn set_attribute(
-        &mut self,
-        now: Now,
-        file: &str,
-        text: &str,
-        effects: &mut Effects,
-    ) -> Result<(), AttributeError> {
+    pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
         match self {
             Front::Mq(queue) => queue.set_attribute(now, file, text, effects),
             Front::Legacy(queue) => queue.set_attribute(now, file, text, effects),
@@ -400,6 +393,9 @@ mod tests {
             assert_eq!((front.generation().kernel, kernel_of_front(config.kernel, scheduler)), (kernel, kernel));
         }
         let Err(error) = Front::<Local>::new(&config, "anticipatory") else { panic!("there is no such front") };
-        assert!(error.to_string().contains("\"anticipatory\" (expected one of none, "), "{error}");
+        assert!(
+            error.to_string().starts_with("scheduler: \"anticipatory\" is unknown (expected one of none, "),
+            "{error}"
+        );
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Nothing is kept for each request but its deadline: what is in flight is at the driver, so the scan asks the driver.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::driver::{Driver, Expired};
 use crate::effects::{Effect, Effects};
 use crate::ids::RqId;
@@ -32,12 +34,12 @@ impl<Sh: Sharing> Timeouts<Sh> {
     }
 
     pub(crate) fn timeout(&self) -> Nanos {
-        Nanos(self.timeout_ns.load())
+        Nanos(self.timeout_ns.load(Relaxed))
     }
 
     /// For requests that are started from now on.
     pub(crate) fn set_timeout(&self, timeout: Nanos) {
-        self.timeout_ns.store(timeout.0);
+        self.timeout_ns.store(timeout.0, Relaxed);
     }
 
     /// A request is about to be handed to the driver.
@@ -45,7 +47,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
     pub(crate) fn start(&self, now: Instant, rq: &mut Request, effects: &mut Effects) {
         rq.issued = now;
         rq.deadline = now + self.timeout();
-        if rq.deadline.0 + GAIN_MIN.0 < self.due_ns.load() {
+        if rq.deadline.0 + GAIN_MIN.0 < self.due_ns.load(Relaxed) {
             self.set_timer(now, rq.deadline, effects);
         }
     }
@@ -55,9 +57,9 @@ impl<Sh: Sharing> Timeouts<Sh> {
     fn set_timer(&self, now: Instant, deadline: Instant, effects: &mut Effects) {
         let rounded = Instant(deadline.0.div_ceil(ROUND) * ROUND);
         let due = rounded.min(now + AHEAD_MAX);
-        let set = Instant(self.due_ns.load());
+        let set = Instant(self.due_ns.load(Relaxed));
         if set == Instant::NEVER || due + GAIN_MIN <= set {
-            self.due_ns.store(due.0);
+            self.due_ns.store(due.0, Relaxed);
             effects.push(Effect::SetTimeout(due));
         }
     }
@@ -65,7 +67,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
     /// The timer has come: the driver is told of each request whose time is over, once. Answers whether anything is in
     /// flight; only then the timer is set again.
     pub(crate) fn scan<D: Driver>(&self, now: Instant, driver: &mut D, effects: &mut Effects) -> bool {
-        self.due_ns.store(Instant::NEVER.0);
+        self.due_ns.store(Instant::NEVER.0, Relaxed);
         let mut expired: Vec<RqId> = Vec::new();
         driver.each_in_flight(&mut |rq| {
             if rq.deadline <= now {

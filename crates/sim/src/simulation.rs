@@ -137,7 +137,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let on = &mut self.disks[disk as usize];
         let (effects, probe) = (&mut self.effects, &mut self.probe);
         let mut cx = Cx::<Machine<P>> { now, cpu: CpuId(0), driver: &mut on.driver, effects, probe, meter: &NoMeter };
-        let (switched, left) = on.administration.go_on(&mut cx, &mut on.front);
+        let (switched, left) = on.administration.go_on(&mut cx, &on.front);
         if switched {
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
             let cgroups = of_host.unwrap_or(&self.cgroups);

@@ -1,15 +1,14 @@
 //! What a queue is made of can be changed while it is frozen and empty: its scheduler (`block-layer.md` 22.2) and
-//! the number of its requests (11.1).
-//!
-//! These calls take `&mut self`: that nobody else is in the queue is not only promised by the freeze, but proved to the
-//! compiler.
+//! the number of its requests (11.1). Others may be calling meanwhile: a change is [alone](crate::ReadMostly) with the
+//! regime.
 
-use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, SCHEDULERS};
+use super::regime::Regime;
+use super::{ConfigError, Device, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, SCHEDULERS, make_elevator};
 use crate::attributes::{AttributeError, number};
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
-use crate::sharing::Sharing;
-use crate::tags::TagUser;
+use crate::ids::CpuId;
+use crate::sharing::{ReadMostly, Sharing};
 
 /// The kernel looks at so many characters of a scheduler's name.
 const NAME_MAX: usize = 15;
@@ -21,7 +20,7 @@ pub enum ChangeError {
     Busy,
     /// There is no such scheduler, or the value is out of range (EINVAL).
     Invalid,
-    /// The new parts cannot be made. The queue has no scheduler now.
+    /// The new scheduler cannot be made.
     Failed(ConfigError),
 }
 
@@ -30,7 +29,7 @@ impl std::fmt::Display for ChangeError {
         match self {
             ChangeError::Busy => f.write_str("the queue is in use"),
             ChangeError::Invalid => f.write_str("invalid argument"),
-            ChangeError::Failed(why) => write!(f, "{why}; the queue has no scheduler now"),
+            ChangeError::Failed(why) => why.fmt(f),
         }
     }
 }
@@ -58,7 +57,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// If there is no such scheduler; nothing changes then.
     pub fn would_switch(&self, text: &str) -> Result<bool, ChangeError> {
         let name = asked_for(text).ok_or(ChangeError::Invalid)?;
-        Ok(name != self.elevator.name())
+        Ok(name != self.scheduler())
     }
 
     /// The same for a file that can only be changed while the queue is empty: `scheduler` or `nr_requests`.
@@ -66,14 +65,10 @@ impl<Sh: Sharing> Queue<Sh> {
         if file == "scheduler" {
             return Ok(self.would_switch(text)?);
         }
-        Ok(self.wanted_nr_requests(number(text)?)? != self.nr_requests())
-    }
-
-    /// What a number written to `queue/nr_requests` means.
-    fn wanted_nr_requests(&self, nr_requests: u32) -> Result<u32, ChangeError> {
-        let wanted = nr_requests.max(NR_REQUESTS_MIN);
-        let most = if self.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
-        if wanted <= most { Ok(wanted) } else { Err(ChangeError::Invalid) }
+        let asked = number(text)?;
+        Ok(self.during(CpuId(0), |queue| {
+            Ok::<_, ChangeError>(queue.wanted_nr_requests(queue.regime, asked)? != queue.regime.nr_requests)
+        })?)
     }
 
     /// Changes the scheduler of a [drained](Self::is_drained) queue, as a write to `queue/scheduler` does. The new one
@@ -81,26 +76,25 @@ impl<Sh: Sharing> Queue<Sh> {
     /// again, stays as it is.
     ///
     /// # Errors
-    /// If there is no such scheduler or the queue is in use, nothing changes. If the new one cannot be made, there is
-    /// none.
-    pub fn switch_scheduler(&mut self, text: &str, effects: &mut Effects) -> Result<(), ChangeError> {
+    /// If there is no such scheduler, the queue is in use, or the new one cannot be made; nothing changes then.
+    pub fn switch_scheduler(&self, text: &str, effects: &mut Effects) -> Result<(), ChangeError> {
         let name = asked_for(text).ok_or(ChangeError::Invalid)?;
-        if name == self.elevator.name() {
-            return Ok(());
-        }
-        if !self.is_drained() {
-            return Err(ChangeError::Busy);
-        }
-        effects.push(Effect::CancelTimer);
-        let config = QueueConfig { nr_requests: None, ..self.config.clone() };
-        // The new one sees the device as it is said to be now.
-        let limits = self.rules.limits.clone();
-        let made = Queue::make_elevator(&QueueConfig { limits, ..config.clone() }, name)
-            .and_then(|elevator| self.rebuild(config.clone(), elevator));
-        made.map_err(|why| {
-            // Without a scheduler there is nothing that could fail.
-            let _ = self.rebuild(config, Elevator::None);
-            ChangeError::Failed(why)
+        let device = &self.device;
+        self.regime.change(|regime| {
+            if name == regime.elevator.name() {
+                return Ok(());
+            }
+            if !device.is_drained(regime) {
+                return Err(ChangeError::Busy);
+            }
+            let rules = regime.rules.clone();
+            // The new one sees the device as it is said to be now.
+            let config = QueueConfig { nr_requests: None, limits: rules.limits.clone(), ..device.config.clone() };
+            let elevator = make_elevator(&config, name).map_err(ChangeError::Failed)?;
+            *regime = Regime::new(device, rules, elevator, None);
+            device.wbt_follows_scheduler(regime);
+            effects.push(Effect::CancelTimer);
+            Ok(())
         })
     }
 
@@ -109,38 +103,31 @@ impl<Sh: Sharing> Queue<Sh> {
     ///
     /// # Errors
     /// If the number is out of range or the queue is in use; nothing changes then.
-    pub fn set_nr_requests(&mut self, nr_requests: u32) -> Result<(), ChangeError> {
-        let wanted = self.wanted_nr_requests(nr_requests)?;
-        if wanted == self.nr_requests() {
-            return Ok(());
-        }
-        if !self.is_drained() {
-            return Err(ChangeError::Busy);
-        }
-        let config = QueueConfig { nr_requests: Some(wanted), ..self.config.clone() };
-        let mut elevator = std::mem::replace(&mut self.elevator, Elevator::None);
-        elevator.grow(wanted * config.scheduler_maps());
-        elevator.depth_updated(wanted);
-        self.rebuild(config, elevator).map_err(ChangeError::Failed)
+    pub fn set_nr_requests(&self, nr_requests: u32) -> Result<(), ChangeError> {
+        let device = &self.device;
+        self.regime.change(|regime| {
+            let wanted = device.wanted_nr_requests(regime, nr_requests)?;
+            if wanted == regime.nr_requests {
+                return Ok(());
+            }
+            if !device.is_drained(regime) {
+                return Err(ChangeError::Busy);
+            }
+            let mut elevator = std::mem::replace(&mut regime.elevator, Elevator::None);
+            elevator.grow(wanted * device.config.scheduler_maps());
+            elevator.depth_updated(wanted);
+            *regime = Regime::new(device, regime.rules.clone(), elevator, Some(wanted));
+            device.wbt_follows_scheduler(regime);
+            Ok(())
+        })
     }
+}
 
-    /// Makes everything anew that depends on scheduler and number of requests, and keeps the rest: who waits at the
-    /// gate, the hardware queues with their marks, the merge rules.
-    fn rebuild(&mut self, config: QueueConfig, elevator: Elevator<Sh>) -> Result<(), ConfigError> {
-        let fresh = TagUser::join(self.driver_tags.set());
-        let new = Queue::build(&config, elevator, fresh)?;
-        let old = std::mem::replace(self, new);
-        // Others know it by its number.
-        self.driver_tags = old.driver_tags;
-        self.driver_tags.set_limit(if self.elevator.is_none() { self.nr_requests } else { config.queue_depth });
-        self.gate = old.gate;
-        self.hctxs = old.hctxs;
-        self.rules = old.rules;
-        self.quiesced = old.quiesced;
-        self.affinity = old.affinity;
-        self.timeouts = old.timeouts;
-        self.wbt = old.wbt;
-        self.wbt_follows_scheduler();
-        Ok(())
+impl<Sh: Sharing> Device<Sh> {
+    /// What a number written to `queue/nr_requests` means.
+    fn wanted_nr_requests(&self, regime: &Regime<Sh>, asked: u32) -> Result<u32, ChangeError> {
+        let wanted = asked.max(NR_REQUESTS_MIN);
+        let most = if regime.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
+        if wanted <= most { Ok(wanted) } else { Err(ChangeError::Invalid) }
     }
 }

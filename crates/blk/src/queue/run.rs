@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use super::regime::Current;
 use super::{Queue, Step};
 use crate::driver::Driver;
 use crate::effects::{Effect, RESOURCE_DELAY};
 use crate::env::{Cx, Env};
-use crate::ids::HctxId;
+use crate::ids::{CpuId, HctxId};
 use crate::kernel::{AfterLeftovers, Fetch};
 use crate::probe::{Event, Probe};
 use crate::request::Rq;
@@ -49,31 +50,42 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Runs a hardware queue on this CPU.
     #[inline]
     pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
-        let mut run = cx.effects.take_run();
-        run.start(hctx);
-        while run.step(self, cx) == Step::More {}
-        cx.effects.give_run(run);
+        self.during(cx.cpu, |queue| {
+            let mut run = cx.effects.take_run();
+            run.start(hctx);
+            while run.step(queue, cx) == Step::More {}
+            cx.effects.give_run(run);
+        });
     }
 
     /// The hardware queues that a "run all" on this CPU runs: all of them, or with a single-dispatch scheduler the
     /// CPU's own and those with left-overs (`block-layer.md` 17).
-    pub fn hctxs_of_run_all(&self, cpu: crate::ids::CpuId) -> impl Iterator<Item = HctxId> + '_ {
+    pub fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
+        let hctxs = &self.device.hctxs;
         let own = self.hctx_of(cpu);
-        let one = self.generation.single_dispatch
-            && self.elevator.is_single_dispatch()
-            && !self.hctxs[own.index()].is_stopped();
-        self.hctxs
+        let one = self.device.generation.single_dispatch
+            && self.during(cpu, |queue| queue.regime.elevator.is_single_dispatch())
+            && !hctxs[own.index()].is_stopped();
+        hctxs
             .iter()
             .filter(move |hctx| !hctx.is_stopped() && (!one || hctx.id() == own || hctx.has_leftovers()))
-            .map(crate::hardware_queue::HardwareQueue::id)
+            .map(|hctx| hctx.id())
     }
 
     /// Whether a run of the hardware queue would find anything.
     #[inline]
     #[must_use]
     pub fn has_pending(&self, hctx: HctxId) -> bool {
+        self.during(CpuId(0), |queue| queue.has_pending(hctx))
+    }
+}
+
+impl<Sh: Sharing> Current<'_, Sh> {
+    /// Whether a run of the hardware queue would find anything.
+    #[inline]
+    pub(super) fn has_pending(self, hctx: HctxId) -> bool {
         let queue = &self.hctxs[hctx.index()];
-        queue.has_leftovers() || queue.has_queued() || self.elevator.has_work(hctx)
+        queue.has_leftovers() || queue.has_queued() || self.regime.elevator.has_work(hctx)
     }
 }
 
@@ -90,7 +102,7 @@ impl HctxRun {
 
     /// One step.
     #[inline]
-    pub(super) fn step<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Step {
+    pub(super) fn step<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) -> Step {
         self.stage = match self.stage {
             Stage::Begin => self.begin(queue, cx),
             Stage::SendLeftovers => self.send_leftovers(queue, cx),
@@ -110,7 +122,7 @@ impl HctxRun {
     }
 
     #[inline]
-    fn begin<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
+    fn begin<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) -> Stage {
         let hctx = &queue.hctxs[self.hctx.index()];
         if queue.is_quiesced() || hctx.is_stopped() || !queue.has_pending(self.hctx) {
             return Stage::Done;
@@ -128,7 +140,7 @@ impl HctxRun {
     }
 
     #[inline(never)]
-    fn send_leftovers<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
+    fn send_leftovers<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) -> Stage {
         let sent = queue.send(cx, self.hctx, &mut self.list).all_gone;
         self.careful = true;
         let go_on = match queue.generation.after_leftovers {
@@ -140,11 +152,11 @@ impl HctxRun {
 
     /// Where requests come from when there are no left-overs.
     #[inline]
-    fn source<Sh: Sharing>(&mut self, queue: &Queue<Sh>) -> Stage {
+    fn source<Sh: Sharing>(&mut self, queue: Current<'_, Sh>) -> Stage {
         let busy = queue.hctxs[self.hctx.index()].busy() > 0;
-        if !queue.elevator.is_none() {
+        if !queue.regime.elevator.is_none() {
             self.left = match queue.generation.fetch {
-                Fetch::Batch { .. } if !busy => queue.nr_requests,
+                Fetch::Batch { .. } if !busy => queue.regime.nr_requests,
                 Fetch::One | Fetch::Batch { .. } => 1,
             };
             Stage::Draw
@@ -157,7 +169,7 @@ impl HctxRun {
 
     /// Something came into the dispatch list while requests were drawn: start over once, then leave it to a worker.
     #[cold]
-    fn again<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
+    fn again<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) -> Stage {
         if self.restarted {
             queue.run_async(cx, self.hctx);
             return Stage::Done;
@@ -169,8 +181,8 @@ impl HctxRun {
     /// Draws one request from the scheduler into the batch, or ends the batch. What usually ends it is looked at here, and
     /// the rest left to calls: most draws of a busy device end for want of budget.
     #[inline]
-    fn draw<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
-        if self.left == 0 || !queue.elevator.has_work(self.hctx) {
+    fn draw<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) -> Stage {
+        if self.left == 0 || !queue.regime.elevator.has_work(self.hctx) {
             return self.end_batch(queue, cx, false);
         }
         let looks_back = queue.generation.after_leftovers == AfterLeftovers::AskIfSent;
@@ -184,8 +196,8 @@ impl HctxRun {
     }
 
     #[inline(never)]
-    fn draw_with_budget<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
-        let (rq, reason) = queue.elevator.dispatch(cx.meter, &mut cx.elevator(), self.hctx);
+    fn draw_with_budget<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) -> Stage {
+        let (rq, reason) = queue.regime.elevator.dispatch(cx.meter, &mut cx.elevator(), self.hctx);
         cx.effects.take_wishes();
         cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: self.hctx, rq: rq.as_deref(), reason });
         let Some(mut rq) = rq else {
@@ -212,7 +224,7 @@ impl HctxRun {
 
     /// Sends the batch and goes on with the next, as long as that makes progress.
     #[inline]
-    fn end_batch<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>, again: bool) -> Stage {
+    fn end_batch<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>, again: bool) -> Stage {
         let progress = !self.list.is_empty() && self.send_batch(queue, cx);
         if again {
             self.again(queue, cx)
@@ -225,7 +237,7 @@ impl HctxRun {
 
     /// Sends the batch, each request to its own hardware queue. Answers whether all of it went.
     #[inline(never)]
-    fn send_batch<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> bool {
+    fn send_batch<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) -> bool {
         if self.list.iter().all(|rq| rq.hctx == self.hctx) {
             return queue.send(cx, self.hctx, &mut self.list).all_gone;
         }
@@ -244,7 +256,7 @@ impl HctxRun {
 
     /// Without a scheduler, one by one: the software queues take turns.
     #[inline(never)]
-    fn take_one<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Stage {
+    fn take_one<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) -> Stage {
         let hctx = &queue.hctxs[self.hctx.index()];
         if hctx.has_leftovers() {
             return self.again(queue, cx);

@@ -23,7 +23,7 @@ pub struct Submission {
     pub(super) run: HctxRun,
     /// The flush of a plug that is under way.
     pub(super) flush: PlugFlush,
-    /// Whether it has entered the queue and is counted there.
+    /// Whether it has parked inside the queue and is counted there.
     pub(super) is_inside: bool,
     /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
     pub(super) slept: Option<(HctxId, u8)>,

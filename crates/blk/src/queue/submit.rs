@@ -1,5 +1,6 @@
 //! The way in: a bio is split, merged or given a request (`block-layer.md` 7).
 
+use super::regime::Current;
 use super::submission::{Stage, Submission};
 use super::unplug::PlugFlush;
 use super::{Queue, Step, wbt};
@@ -32,15 +33,28 @@ impl<Sh: Sharing> Queue<Sh> {
         &self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
-        mut plug: Option<&mut Plug>,
+        plug: Option<&mut Plug>,
     ) -> Submitted {
+        self.during(cx.cpu, |queue| queue.submit(cx, submission, plug))
+    }
+}
+
+impl<Sh: Sharing> Current<'_, Sh> {
+    #[inline]
+    fn submit<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, mut plug: Option<&mut Plug>) -> Submitted {
         loop {
             match self.submit_step(cx, submission, plug.as_deref_mut()) {
                 SubmitStep::More => {}
-                SubmitStep::Parked => return Submitted::Parked,
+                SubmitStep::ShutOut => return Submitted::Parked,
+                SubmitStep::Parked => {
+                    if !std::mem::replace(&mut submission.is_inside, true) {
+                        self.gate.stay();
+                    }
+                    return Submitted::Parked;
+                }
                 SubmitStep::Done => {
                     if std::mem::take(&mut submission.is_inside) {
-                        self.gate.leave(cx.cpu);
+                        self.gate.leave();
                     }
                     return Submitted::Done;
                 }
@@ -51,7 +65,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// One step of a submission.
     #[inline]
     fn submit_step<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
@@ -59,11 +73,10 @@ impl<Sh: Sharing> Queue<Sh> {
         submission.stage = match submission.stage {
             Stage::Enter => {
                 let Some(bio) = submission.bio.as_mut() else { return SubmitStep::Done };
-                if !self.gate.enter(cx.cpu) {
+                if !self.gate.is_open() {
                     return self.shut_out(cx, submission, plug);
                 }
-                submission.is_inside = true;
-                match check(&self.rules.limits, self.takes_polled, bio) {
+                match check(&self.regime.rules.limits, self.takes_polled, bio) {
                     Checked::Goes => {
                         cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
                         self.enter(cx, submission)
@@ -74,7 +87,7 @@ impl<Sh: Sharing> Queue<Sh> {
             Stage::Split => self.enter(cx, submission),
             Stage::Merge => self.try_merge(cx, submission, plug),
             Stage::Throttle => self.throttle(cx, submission, plug),
-            Stage::FlushToWait => match submission.flush.step(self, cx) {
+            Stage::FlushToWait => match submission.flush.step_during(self, cx) {
                 Step::More => Stage::FlushToWait,
                 Step::Done => Stage::Wait,
             },
@@ -110,7 +123,7 @@ impl<Sh: Sharing> Queue<Sh> {
                     self.before_sleep(cx, submission, plug, Stage::FlushToSleep, Stage::Sleep)
                 }
             }
-            Stage::FlushToSleep => match submission.flush.step(self, cx) {
+            Stage::FlushToSleep => match submission.flush.step_during(self, cx) {
                 Step::More => Stage::FlushToSleep,
                 Step::Done => Stage::Sleep,
             },
@@ -136,7 +149,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 // The CPU may have changed: everything is chosen anew.
                 Stage::Allocate
             }
-            Stage::FlushFull => match submission.flush.step(self, cx) {
+            Stage::FlushFull => match submission.flush.step_during(self, cx) {
                 Step::More => Stage::FlushFull,
                 Step::Done => self.add_to_plug_or_place(cx, submission, plug),
             },
@@ -161,21 +174,21 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The queue is frozen: the submission waits, and what its task has plugged goes on without it.
     #[cold]
-    fn shut_out<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> SubmitStep {
+    fn shut_out<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> SubmitStep {
         if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
             self.end_bio(cx, submission, Status::Again);
             return SubmitStep::Done;
         }
         if let Some(plug) = plug {
             let mut flush = PlugFlush::before_sleep(cx, plug);
-            while flush.step(self, cx) == Step::More {}
+            while flush.step_during(self, cx) == Step::More {}
         }
-        if self.gate.wait(cx.meter, submission.waiter) { SubmitStep::Parked } else { SubmitStep::More }
+        if self.gate.wait(cx.meter, submission.waiter) { SubmitStep::ShutOut } else { SubmitStep::More }
     }
 
     /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first.
     pub(super) fn before_sleep<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
@@ -192,9 +205,9 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     #[inline(always)]
-    fn enter<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
+    fn enter<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
-        let limits = &self.rules.limits;
+        let limits = &self.regime.rules.limits;
         if let Some(at) = split::split_point(bio, limits) {
             if bio.flags.contains(BioFlags::NOWAIT) {
                 return self.end_bio(cx, submission, Status::Again);
@@ -206,20 +219,20 @@ impl<Sh: Sharing> Queue<Sh> {
             submission.remainder = submission.bio.replace(front);
         }
         match &submission.bio {
-            Some(bio) if self.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
+            Some(bio) if self.regime.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
             bio => wbt::stage_after_merging(bio.as_ref()),
         }
     }
 
     /// Ends a bio that does not go on.
-    pub(super) fn end_bio<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, status: Status) -> Stage {
+    pub(super) fn end_bio<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, status: Status) -> Stage {
         if let Some(bio) = submission.bio.take() {
             cx.effects.end_bio(bio, status);
         }
         Stage::Next
     }
 
-    fn try_merge<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Stage {
+    fn try_merge<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Stage {
         let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let report = |cx: &mut Cx<'_, E>, edge| {
             if let Some(bio) = &whole {
@@ -227,14 +240,14 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         };
         if let Some(plug) = plug
-            && let Some(edge) = plug.merge(self.generation, &self.rules, &mut submission.bio)
+            && let Some(edge) = plug.merge(self.generation, &self.regime.rules, &mut submission.bio)
         {
             report(cx, edge);
             return Stage::Next;
         }
-        let merged = if self.elevator.is_none() {
+        let merged = if self.regime.elevator.is_none() {
             let hctx = &self.hctxs[self.hctx_of_submission(cx.cpu, submission).index()];
-            hctx.merge_into_software_queue(cx.meter, cx.cpu, &self.rules, &mut submission.bio)
+            hctx.merge_into_software_queue(cx.meter, cx.cpu, &self.regime.rules, &mut submission.bio)
         } else {
             self.merge_into_elevator(cx, &mut submission.bio)
         };
@@ -247,15 +260,15 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    fn merge_into_elevator<E: Env>(&self, cx: &mut Cx<'_, E>, bio: &mut Option<Bio>) -> Option<merge::Edge> {
-        let merged = self.elevator.merge_bio(cx.meter, &mut cx.elevator(), &self.rules, bio);
+    fn merge_into_elevator<E: Env>(self, cx: &mut Cx<'_, E>, bio: &mut Option<Bio>) -> Option<merge::Edge> {
+        let merged = self.regime.elevator.merge_bio(cx.meter, &mut cx.elevator(), &self.regime.rules, bio);
         self.after_call(cx);
         merged
     }
 
     #[inline]
     fn add_to_plug_or_place<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
@@ -270,7 +283,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         }
         let Some(plug) = plug else { return self.place(cx, submission) };
-        if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(self.generation, self.regime.rules.nomerges != NoMerges::Nothing) {
             submission.flush = PlugFlush::explicit(self, cx, plug);
             return Stage::FlushFull;
         }
@@ -283,7 +296,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Hands on a request that is in no plug.
     #[inline]
-    fn place<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
+    fn place<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
         let Some(rq) = submission.rq.take() else { return Stage::Next };
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
@@ -308,7 +321,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Whether an unplugged request without a scheduler may by-pass the software queues.
-    fn may_issue_directly(&self, rq: &Rq) -> bool {
+    fn may_issue_directly(self, rq: &Rq) -> bool {
         let many_queues = self.hctxs.len() > 1 && rq.is_sync();
         match self.generation.direct_issue {
             DirectIssue::Always if self.generation.unplugged_runs_inline => true,
@@ -322,6 +335,9 @@ impl<Sh: Sharing> Queue<Sh> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SubmitStep {
     More,
+    /// It waits at the gate.
+    ShutOut,
+    /// It waits inside.
     Parked,
     Done,
 }

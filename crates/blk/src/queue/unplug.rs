@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::regime::Current;
 use super::run::HctxRun;
 use super::{Queue, Step};
 use crate::env::{Cx, Env};
@@ -26,7 +27,7 @@ pub struct PlugFlush {
 
 impl PlugFlush {
     /// A flush because the task is done, or because the plug is full.
-    pub(super) fn explicit<E: Env, Sh: Sharing>(queue: &Queue<Sh>, cx: &mut Cx<'_, E>, plug: &mut Plug) -> Self {
+    pub(super) fn explicit<E: Env, Sh: Sharing>(queue: Current<'_, Sh>, cx: &mut Cx<'_, E>, plug: &mut Plug) -> Self {
         let now = plug.now(queue.generation, cx.now);
         let mut flush = PlugFlush::take(cx, plug, true, now);
         if queue.generation.plug_order == PlugOrder::Sorted {
@@ -71,6 +72,10 @@ impl PlugFlush {
 
     /// One step.
     pub fn step<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) -> Step {
+        queue.during(cx.cpu, |queue| self.step_during(queue, cx))
+    }
+
+    pub(super) fn step_during<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) -> Step {
         if let Some(mut run) = self.run.take() {
             // What a plug's flush runs itself still sees the plug's clock.
             let real = std::mem::replace(&mut cx.now, self.now);
@@ -133,12 +138,16 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Begins the flush of a plug: because its section ends, or because the task is about to sleep and its requests
     /// must only be queued. The caller steps through it.
     pub fn begin_flush<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug, explicit: bool) -> PlugFlush {
-        if explicit { PlugFlush::explicit(self, cx, plug) } else { PlugFlush::before_sleep(cx, plug) }
+        self.during(cx.cpu, |queue| {
+            if explicit { PlugFlush::explicit(queue, cx, plug) } else { PlugFlush::before_sleep(cx, plug) }
+        })
     }
 
     /// Flushes a plug at the end of its section.
     pub fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
-        let mut flush = self.begin_flush(cx, plug, true);
-        while flush.step(self, cx) == Step::More {}
+        self.during(cx.cpu, |queue| {
+            let mut flush = PlugFlush::explicit(queue, cx, plug);
+            while flush.step_during(queue, cx) == Step::More {}
+        });
     }
 }

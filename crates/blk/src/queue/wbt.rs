@@ -2,9 +2,12 @@
 //! is given a tag, its request counts until its end, and while any of that goes on reads are looked at. Who does only
 //! direct I/O pays for a look at a word where requests are issued and where they end.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::regime::{Current, Regime};
 use super::submission::Stage;
 use super::submit::SubmitStep;
-use super::{Queue, Submission};
+use super::{Device, Queue, Submission};
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, BioFlags, Direction, Op, Status};
 use crate::driver::Driver;
@@ -19,7 +22,9 @@ use crate::wbt::{Admission, Kind, Throttle, default_target};
 
 /// The throttle of a queue behind its lock.
 pub(super) struct Wbt<Sh: Sharing> {
-    /// Whether requests that are issued and that end matter to the throttle: read without the lock.
+    /// Whether requests that are issued and that end matter to the throttle: read without the lock. `Relaxed`: it is
+    /// written under the lock, and stays set while a request is counted, which whoever ends that request knows since the
+    /// request was handed over.
     watches: Sh::Word,
     throttle: Sh::Lock<Throttle>,
 }
@@ -31,13 +36,13 @@ impl<Sh: Sharing> Wbt<Sh> {
 
     #[inline]
     fn watches(&self) -> bool {
-        self.watches.load() != 0
+        self.watches.load(Relaxed) != 0
     }
 
     fn with<R>(&self, meter: &impl Meter, body: impl FnOnce(&mut Throttle) -> R) -> R {
         self.throttle.with(meter, Site::Writeback, |throttle| {
             let answer = body(throttle);
-            self.watches.store(u64::from(throttle.watches()));
+            self.watches.store(u64::from(throttle.watches()), Relaxed);
             answer
         })
     }
@@ -52,13 +57,13 @@ pub(super) fn stage_after_merging(bio: Option<&Bio>) -> Stage {
     }
 }
 
-impl<Sh: Sharing> Queue<Sh> {
+impl<Sh: Sharing> Current<'_, Sh> {
     // --- the way in ---
 
     /// A bio that may have to wait goes, or what its task has plugged goes first.
     #[cold]
     pub(super) fn throttle<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
@@ -74,7 +79,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Tries once more, and joins the line of those who wait. Answers `None` if it has to.
     #[cold]
     pub(super) fn wait_in_line<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
@@ -93,7 +98,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Whoever was woken has been counted already; who goes on for another reason waits further.
     #[cold]
-    pub(super) fn woken_in_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> SubmitStep {
+    pub(super) fn woken_in_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> SubmitStep {
         if let Some((kind, _)) = submission.throttled_as() {
             let waiter = submission.waiter;
             if self.wbt.with(cx.meter, |throttle| throttle.waits(kind, waiter)) {
@@ -104,7 +109,7 @@ impl<Sh: Sharing> Queue<Sh> {
         SubmitStep::More
     }
 
-    fn admitted<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, admission: Admission) -> Stage {
+    fn admitted<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, admission: Admission) -> Stage {
         if admission == Admission::Counted {
             submission.marks = Marks::THROTTLED;
             self.set_window(cx);
@@ -116,7 +121,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// A bio that was counted has got no request.
     #[cold]
-    pub(super) fn forget_admission<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) {
+    pub(super) fn forget_admission<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) {
         let marks = std::mem::replace(&mut submission.marks, Marks::NONE);
         if let (true, Some((kind, _))) = (marks.contains(Marks::THROTTLED), submission.throttled_as()) {
             self.count_down(cx, kind);
@@ -127,7 +132,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The driver is about to be given a request.
     #[inline]
-    pub(super) fn watch_issue(&self, meter: &impl Meter, now: Instant, rq: &Request) {
+    pub(super) fn watch_issue(self, meter: &impl Meter, now: Instant, rq: &Request) {
         if self.wbt.watches() && rq.op == Op::Read {
             self.wbt.with(meter, |throttle| throttle.read_issued(now));
         }
@@ -135,14 +140,14 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// A request has ended.
     #[inline]
-    pub(super) fn watch_end<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    pub(super) fn watch_end<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if self.wbt.watches() {
             self.ended_under_watch(cx, rq);
         }
     }
 
     #[cold]
-    fn ended_under_watch<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    fn ended_under_watch<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         let now = cx.now.at;
         // What never came to the driver says nothing about it.
         if rq.issued != Instant::NEVER {
@@ -156,15 +161,15 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// A request that was counted ends, or has joined another one, which is counted itself.
-    pub(super) fn no_longer_counts<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    pub(super) fn no_longer_counts<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::THROTTLED) {
             rq.marks.clear(Marks::THROTTLED);
             self.count_down(cx, Kind::counted_as(rq.op, rq.flags));
         }
     }
 
-    fn count_down<E: Env>(&self, cx: &mut Cx<'_, E>, kind: Kind) {
-        let (effects, write_cache) = (&mut *cx.effects, self.rules.limits.write_cache);
+    fn count_down<E: Env>(self, cx: &mut Cx<'_, E>, kind: Kind) {
+        let (effects, write_cache) = (&mut *cx.effects, self.regime.rules.limits.write_cache);
         self.wbt.with(cx.meter, |throttle| {
             throttle.ended(cx.now.at, kind, write_cache, |waiter| effects.push(Effect::Wake(waiter)));
         });
@@ -172,12 +177,48 @@ impl<Sh: Sharing> Queue<Sh> {
 
     // --- the window ---
 
-    fn set_window<E: Env>(&self, cx: &mut Cx<'_, E>) {
+    fn set_window<E: Env>(self, cx: &mut Cx<'_, E>) {
         if let Some(at) = self.wbt.with(cx.meter, |throttle| throttle.begin_window(cx.now.at)) {
             cx.effects.push(Effect::SetWindow(at));
         }
     }
 
+    // --- the file ---
+
+    /// The content of `queue/wbt_lat_usec`.
+    pub(super) fn wbt_lat_usec(self) -> Result<String, AttributeError> {
+        if !self.generation.wbt {
+            return Err(AttributeError::Unknown);
+        }
+        Ok((self.wbt.throttle.aside(|throttle| throttle.target()).0 / 1000).to_string())
+    }
+
+    /// Writes `queue/wbt_lat_usec`: -1 is the default of the device.
+    pub(super) fn set_wbt_lat_usec(self, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
+        if !self.generation.wbt {
+            return Err(AttributeError::Unknown);
+        }
+        let target = match text.trim().parse::<i64>() {
+            Ok(-1) => default_target(self.regime.rules.limits.rotational),
+            Ok(us @ 0..) => Nanos(us.unsigned_abs().saturating_mul(1000)),
+            _ => return Err(AttributeError::Invalid),
+        };
+        self.wbt.with(&NoMeter, |throttle| throttle.set_target(target, |waiter| effects.push(Effect::Wake(waiter))));
+        Ok(())
+    }
+}
+
+impl<Sh: Sharing> Device<Sh> {
+    /// The queue has got a scheduler.
+    pub(super) fn wbt_follows_scheduler(&self, regime: &Regime<Sh>) {
+        if self.generation.wbt {
+            let (disables, rotational) = (regime.elevator.disables_wbt(), regime.rules.limits.rotational);
+            self.wbt.with(&NoMeter, |throttle| throttle.follow_scheduler(disables, rotational));
+        }
+    }
+}
+
+impl<Sh: Sharing> Queue<Sh> {
     /// The moment that an [`Effect::SetWindow`] asked for has come: the latency of reads decides how many buffered writes
     /// are let through from now on.
     pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
@@ -187,7 +228,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 oldest_read = Some(oldest_read.map_or(rq.issued, |at| at.min(rq.issued)));
             }
         });
-        if let Some(at) = self.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
+        if let Some(at) = self.device.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
             cx.effects.push(Effect::SetWindow(at));
         }
     }
@@ -195,44 +236,12 @@ impl<Sh: Sharing> Queue<Sh> {
     /// A task that writes is held up because too much of the memory is dirty, or none is any longer: what write-back
     /// there is has to go on then, reads or not.
     pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
-        self.wbt.with(&NoMeter, |throttle| throttle.set_dirty_throttled(now, is_held_up));
+        self.device.wbt.with(&NoMeter, |throttle| throttle.set_dirty_throttled(now, is_held_up));
     }
 
     /// Buffered writes and discards that are throttled and in flight.
     #[must_use]
     pub fn throttled_in_flight(&self) -> u32 {
-        self.wbt.throttle.aside(|throttle| throttle.in_flight())
-    }
-
-    // --- the file ---
-
-    /// The queue has got a scheduler.
-    pub(super) fn wbt_follows_scheduler(&self) {
-        if self.generation.wbt {
-            let (disables, rotational) = (self.elevator.disables_wbt(), self.rules.limits.rotational);
-            self.wbt.with(&NoMeter, |throttle| throttle.follow_scheduler(disables, rotational));
-        }
-    }
-
-    /// The content of `queue/wbt_lat_usec`.
-    pub(super) fn wbt_lat_usec(&self) -> Result<String, AttributeError> {
-        if !self.generation.wbt {
-            return Err(AttributeError::Unknown);
-        }
-        Ok((self.wbt.throttle.aside(|throttle| throttle.target()).0 / 1000).to_string())
-    }
-
-    /// Writes `queue/wbt_lat_usec`: -1 is the default of the device.
-    pub(super) fn set_wbt_lat_usec(&self, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
-        if !self.generation.wbt {
-            return Err(AttributeError::Unknown);
-        }
-        let target = match text.trim().parse::<i64>() {
-            Ok(-1) => default_target(self.rules.limits.rotational),
-            Ok(us @ 0..) => Nanos(us.unsigned_abs().saturating_mul(1000)),
-            _ => return Err(AttributeError::Invalid),
-        };
-        self.wbt.with(&NoMeter, |throttle| throttle.set_target(target, |waiter| effects.push(Effect::Wake(waiter))));
-        Ok(())
+        self.device.wbt.throttle.aside(|throttle| throttle.in_flight())
     }
 }

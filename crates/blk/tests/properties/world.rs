@@ -142,15 +142,17 @@ impl World {
         self.front.generation().hz.now(self.now)
     }
 
-    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
+    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
         let now = self.moment();
-        if let Front::Mq(queue) = &self.front
-            && let Elevator::Kyber(kyber) = queue.elevator()
-        {
-            self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
+        if let Front::Mq(queue) = &self.front {
+            queue.elevator(|elevator| {
+                if let Elevator::Kyber(kyber) = elevator {
+                    self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
+                }
+            });
         }
         let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut self.probe);
-        body(&mut self.front, &mut Cx { now, cpu, driver, effects, probe, meter: &NoMeter })
+        body(&self.front, &mut Cx { now, cpu, driver, effects, probe, meter: &NoMeter })
     }
 
     fn some_cpu(&mut self) -> CpuId {

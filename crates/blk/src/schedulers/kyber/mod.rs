@@ -9,6 +9,9 @@
 //! The parts in the order of the way: `hctx` (staging, turns), `tokens` (limits, waiting), `controller` (samples,
 //! timer) with its two minds, `percentiles` over `histogram` (4.20 and later) and `windows` (before).
 //!
+//! Its words are `Relaxed` but for those in `tokens` and `hctx`, where it says why: samples, hints, and what goes with a
+//! request and is put in order by its being handed over.
+//!
 //! kyber is not a [`Scheduler`](crate::Scheduler): those are single-threaded policies behind one lock, and what makes
 //! kyber is that it has none. It is called by many CPUs at once, with `&self`.
 
@@ -30,6 +33,8 @@ pub use domain::Domain;
 pub use percentiles::{ControllerRound, LatencyReading};
 pub use replay::{KyberChoice, KyberTurn};
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::bio::{Bio, is_sync};
 use crate::cpu_map::{CpuMap, QueueType};
 use crate::elevator::{ElevatorCx, Place, Reason};
@@ -37,7 +42,7 @@ use crate::ids::{CpuId, HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
 use crate::meter::Meter;
 use crate::request::{Marks, Request, Rq};
-use crate::sharing::{Sharing, Word};
+use crate::sharing::{Padded, Sharing, Word};
 use crate::tags::Depth;
 use crate::time::Instant;
 use crate::tunables::{Grammar, StoreError, Tunable};
@@ -55,7 +60,7 @@ pub struct Kyber<Sh: Sharing> {
     rules: &'static Rules,
     /// Tokens by [`Domain`].
     pools: [TokenPool<Sh>; DOMAINS],
-    hctxs: Vec<HctxQueues<Sh>>,
+    hctxs: Vec<Padded<HctxQueues<Sh>>>,
     /// For each type and CPU the place of its software queue.
     queues: Vec<QueuePlace>,
     /// Number of CPUs.
@@ -125,7 +130,7 @@ impl<Sh: Sharing> Kyber<Sh> {
             hctxs: (0..hctxs)
                 .map(|index| {
                     let hctx = HctxId(index as u16);
-                    HctxQueues::new(hctx, rules, map.served(hctx).len())
+                    Padded(HctxQueues::new(hctx, rules, map.served(hctx).len()))
                 })
                 .collect(),
             cpus: map.cpus(),
@@ -212,14 +217,14 @@ impl<Sh: Sharing> Kyber<Sh> {
     #[inline]
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {
-        let depth = self.async_depth.load() as u32;
+        let depth = self.async_depth.load(Relaxed) as u32;
         (depth > 0).then_some(depth)
     }
 
     /// `nr_requests` has changed.
     pub fn depth_updated(&self, nr_requests: u32) {
         if self.rules.depth_limit_follows {
-            self.async_depth.store(u64::from(self.config.async_depth(nr_requests)));
+            self.async_depth.store(u64::from(self.config.async_depth(nr_requests)), Relaxed);
         }
     }
 
@@ -244,7 +249,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     pub fn dispatch(&self, meter: &impl Meter, hctx: HctxId) -> (Option<Rq>, Reason) {
         match self.hctxs[hctx.index()].draw(meter, &self.pools) {
             Ok(Drawn { mut rq, domain, token, reason }) => {
-                self.held[rq.id().index()].store(Held { token, domain, hctx }.pack());
+                self.held[rq.id().index()].store(Held { token, domain, hctx }.pack(), Relaxed);
                 rq.marks.set(Marks::STARTED);
                 (Some(rq), reason)
             }
@@ -267,7 +272,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// A request has been released: its token goes back.
     #[inline]
     pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
-        if let Some(Held { token, domain, hctx }) = Held::unpack(self.held[id.index()].swap(Held::NOTHING)) {
+        if let Some(Held { token, domain, hctx }) = Held::unpack(self.held[id.index()].swap(Held::NOTHING, Relaxed)) {
             self.pools[domain.index()].give_back(meter, token, hctx, |woken| cx.wishes.run_hctxs.push(woken));
         }
     }
@@ -300,7 +305,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.target(name).map(|(_, target_ns)| i128::from(target_ns.load()))
+        self.target(name).map(|(_, target_ns)| i128::from(target_ns.load(Relaxed)))
     }
 
     /// Writes a tunable: a target is that of the samples from now on.
@@ -310,7 +315,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     pub fn set_tunable(&self, name: &str, text: &str) -> Result<(), StoreError> {
         let (tunable, target_ns) = self.target(name)?;
         let value = tunable.parse(Grammar::Decimal64, text)?;
-        target_ns.store(u64::try_from(value).map_err(|_| StoreError::Range)?);
+        target_ns.store(u64::try_from(value).map_err(|_| StoreError::Range)?, Relaxed);
         Ok(())
     }
 }

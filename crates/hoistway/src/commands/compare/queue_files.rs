@@ -50,7 +50,7 @@ pub(super) fn try_out(queue: &QueueSettings, config: &QueueConfig, schedulers: &
     for scheduler in schedulers {
         let config = QueueConfig { kernel: kernel_of_front(config.kernel, scheduler), ..config.clone() };
         let now = config.kernel.generation().hz.now(Instant::ZERO);
-        let mut front: Front<Local> = Front::new(&config, scheduler).with_context(|| {
+        let front: Front<Local> = Front::new(&config, scheduler).with_context(|| {
             format!("--queue nr_requests with {scheduler} (fewer, or other --schedulers, are possible)")
         })?;
         for (file, text) in &queue.attributes {

@@ -45,11 +45,11 @@ fn one(text: &str) -> Result<Write> {
 pub(super) fn try_out(writes: &[Write], config: &QueueConfig, schedulers: &[String]) -> Result<()> {
     for scheduler in schedulers {
         let config = QueueConfig { kernel: kernel_of_front(config.kernel, scheduler), ..config.clone() };
-        let mut front: Front<Local> = Front::new(&config, scheduler)?;
+        let front: Front<Local> = Front::new(&config, scheduler)?;
         for write in writes {
             let (file, text) = (&write.file, &write.text);
             let applies = write.only_under.as_ref().is_none_or(|name| name == front.scheduler());
-            match if applies { try_one(&mut front, file, text) } else { Ok(()) } {
+            match if applies { try_one(&front, file, text) } else { Ok(()) } {
                 Ok(()) => {}
                 Err(AttributeError::Invalid) if file == "scheduler" => bail!(
                     "--at {}:scheduler={text}: {scheduler} cannot be changed to that (expected {}; other --schedulers \
@@ -70,7 +70,7 @@ pub(super) fn try_out(writes: &[Write], config: &QueueConfig, schedulers: &[Stri
 }
 
 /// Writes to a queue that is not in use.
-fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
+fn try_one(front: &Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
     let (driver, effects, probe) = (&mut Idle, &mut Effects::new(), &mut NoProbe);
     // An empty queue changes at once.
