@@ -187,14 +187,15 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         LegacyQueue::with_elevator(config, elevator)
     }
 
-    /// Makes a queue with an elevator that was made for [`LegacyConfig::capacity`] requests.
+    /// Makes a queue with an elevator, which makes room for [`LegacyConfig::capacity`] requests if it was made for fewer.
     ///
     /// # Errors
     /// If the configuration contradicts itself.
-    pub fn with_elevator(config: &LegacyConfig, elevator: LegacyElevator) -> Result<Self, ConfigError> {
+    pub fn with_elevator(config: &LegacyConfig, mut elevator: LegacyElevator) -> Result<Self, ConfigError> {
         config.check()?;
         let generation = config.generation();
         let capacity = config.capacity();
+        elevator.grow(capacity);
         let pool: RequestPool<Sh> = RequestPool::new(capacity);
         Ok(LegacyQueue {
             generation,

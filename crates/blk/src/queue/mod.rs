@@ -275,13 +275,14 @@ impl<Sh: Sharing> Queue<Sh> {
         Queue::build(config, elevator, TagUser::join(tags))
     }
 
-    /// Makes a queue with an elevator that was made for [`QueueConfig::scheduler_depth`] requests for each hardware
-    /// queue.
+    /// Makes a queue with an elevator, which makes room for [`QueueConfig::scheduler_depth`] requests for each hardware
+    /// queue if it was made for fewer.
     ///
     /// # Errors
     /// If the configuration contradicts itself.
-    pub fn with_elevator(config: &QueueConfig, elevator: Elevator<Sh>) -> Result<Self, ConfigError> {
+    pub fn with_elevator(config: &QueueConfig, mut elevator: Elevator<Sh>) -> Result<Self, ConfigError> {
         config.check()?;
+        elevator.grow(config.scheduler_depth() * config.scheduler_maps());
         Queue::build(config, elevator, TagUser::join(&TagSet::private(config.tag_layout())))
     }
 
