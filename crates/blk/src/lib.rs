@@ -20,10 +20,12 @@
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
 
+mod agenda;
 mod attributes;
 mod bio;
+mod block_queue;
+mod caller;
 mod cgroup_stats;
-mod cgroup_weight;
 mod change;
 mod check;
 mod cpu_map;
@@ -43,6 +45,7 @@ mod ioprio;
 mod kernel;
 mod legacy;
 mod limits;
+mod lost;
 mod merge;
 mod meter;
 mod plug;
@@ -54,16 +57,19 @@ mod sector_order;
 mod sharing;
 mod sorted_tree;
 mod split;
+mod submitter;
 mod tags;
 mod time;
 mod timeouts;
 mod tunables;
 mod wbt;
 
+pub use agenda::{Agenda, Due, Errand, Workers};
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
+pub use block_queue::BlockQueue;
+pub use caller::{Caller, Scratch};
 pub use cgroup_stats::{CgroupIo, CgroupStats};
-pub use cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
 pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
@@ -71,12 +77,12 @@ pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Driver, Expired, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
-    Scheduler, Serialized, Wishes, WokenHctxs,
+    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx,
+    Reason, Requests, Scheduler, Serialized, Wishes, WokenHctxs,
 };
 pub use env::{Cx, Env};
 pub use flush_queue::FlushSteps;
-pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};
+pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, all_schedulers};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
@@ -87,8 +93,8 @@ pub use kernel::{
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
 };
 pub use legacy::{
-    IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL,
-    StoreSchedulerError, Tagging, legacy_kernel,
+    CFQ, DEADLINE, IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, NOOP,
+    SWITCH_POLL, Tagging, legacy_kernel,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
@@ -100,6 +106,7 @@ pub use queue::{
     QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
+pub use schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row, Surroundings};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
@@ -110,6 +117,7 @@ pub use schedulers::{
 };
 pub use sharing::{CpuLocks, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
+pub use submitter::{Parts, Submitter};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};
 pub use time::{Hz, Instant, Nanos, Now, Tick};
-pub use tunables::{Grammar, StoreError, Tunable, Unit};
+pub use tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Bio, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Kernel, Nanos, NoMeter, NoProbe, Now, Op,
-    QueueConfig, Rejected, Rq, Sector, Status, Step, Submitted, Waiter,
+    Agenda, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Errand, Front, Kernel, NoMeter, NoProbe, Now, Op, QueueConfig,
+    Rejected, Rq, Sector, Status, Step, Submitted, Submitter, Waiter, all_schedulers,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
@@ -42,44 +42,36 @@ struct Cpu<'a> {
     served: &'a Served,
     number: u32,
     device: Null,
-    effects: Effects,
+    caller: Caller,
+    agenda: Agenda,
 }
 
 impl Cpu<'_> {
+    /// Calls, and does what follows at once. Delayed runs never come due: they are a safety net that nothing here may need.
     fn call<R>(&mut self, body: impl FnOnce(&Front<Checked>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
-        let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut NoProbe);
-        let mut cx = Cx { now: Now::default(), cpu: CpuId(self.number), driver, effects, probe, meter: &NoMeter };
-        body(&self.served.front, &mut cx)
+        let (served, mut probe) = (self.served, NoProbe);
+        let mut cx = self.caller.cx(Now::default(), CpuId(self.number), &mut self.device, &mut probe, &NoMeter);
+        let answer = body(&served.front, &mut cx);
+        self.agenda.carry_out(&served.front, &mut cx, |_, errand| match errand {
+            Errand::End { .. } => {
+                served.ended.fetch_add(1, Ordering::SeqCst);
+            }
+            Errand::Wake(waiter) => served.beds.wake(waiter),
+            Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+        });
+        answer
     }
 
-    /// Carries out effects and completes requests until there are none. Delayed runs never come due: they are a
-    /// safety net that nothing here may need.
+    /// Completes requests until there are none.
     fn serve(&mut self) {
-        loop {
-            if let Some(effect) = self.effects.pop() {
-                match effect {
-                    Effect::EndBio { .. } => {
-                        self.served.ended.fetch_add(1, Ordering::SeqCst);
-                    }
-                    Effect::Wake(waiter) => self.served.beds.wake(waiter),
-                    Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|front, cx| front.run_hctx(cx, hctx)),
-                    Effect::RunAll { delay: Nanos::ZERO } => self.call(|front, cx| {
-                        for hctx in front.hctxs_of_run_all(cx.cpu) {
-                            front.run_hctx(cx, hctx);
-                        }
-                    }),
-                    _ => {}
-                }
-            } else if let Some(rq) = self.device.in_flight.pop_front() {
-                self.call(|front, cx| front.complete(cx, rq, Status::Ok));
-            } else {
-                return;
-            }
+        while let Some(rq) = self.device.in_flight.pop_front() {
+            self.call(|front, cx| front.complete(cx, rq, Status::Ok));
         }
     }
 
-    fn submit(&mut self, submission: &mut FrontSubmission) {
-        while self.call(|front, cx| front.submit(cx, submission, None)) == Submitted::Parked {
+    fn submit(&mut self, submitter: &mut Submitter<Front<Checked>>, bio: Bio) {
+        submitter.begin(bio);
+        while self.call(|front, cx| submitter.go_on(front, cx)) == Submitted::Parked {
             self.serve();
             self.served.beds.sleep(self.number);
         }
@@ -103,19 +95,25 @@ impl Cpu<'_> {
 /// `writes` go to `queue/` while everybody submits.
 fn nothing_is_lost_under(kernel: Kernel, scheduler: &'static str, writes: &'static [(&'static str, &'static str)]) {
     check(move || {
-        let config = QueueConfig { cpus: SUBMITTERS as u16 + 1, queue_depth: 4, ..QueueConfig::new(kernel) };
+        let config = QueueConfig {
+            cpus: SUBMITTERS as u16 + 1,
+            queue_depth: 4,
+            schedulers: all_schedulers(),
+            ..QueueConfig::new(kernel)
+        };
         let front = Front::new(&config, scheduler).expect("a valid configuration");
         let shared = Arc::new(Served { front, beds: Beds::new(SUBMITTERS), ended: AtomicU64::new(0) });
         on_threads(&shared, SUBMITTERS + 1, move |served, number| {
-            let mut cpu = Cpu { served, number, device: Null::default(), effects: Effects::new() };
+            let agenda = Agenda::new(served.front.hw_queues());
+            let mut cpu = Cpu { served, number, device: Null::default(), caller: Caller::new(), agenda };
             if number == SUBMITTERS {
                 writes.iter().for_each(|&write| cpu.write(write));
                 return;
             }
-            let mut submission = served.front.submission(Waiter(number));
+            let mut submitter = Submitter::new(&served.front, Waiter(number));
             for n in 0..BIOS {
-                submission.begin(Bio::new(Op::Read, Sector(u64::from(number) * 10_000 + n * 1000), 8));
-                cpu.submit(&mut submission);
+                let sector = Sector(u64::from(number) * 10_000 + n * 1000);
+                cpu.submit(&mut submitter, Bio::new(Op::Read, sector, 8));
             }
         });
         let front = &shared.front;

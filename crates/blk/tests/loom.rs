@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Release, SeqCst};
 
 use hoistway_blk::{
-    Bio, ChangeError, Choice, Completions, CpuId, Cx, Depth, Driver, Effect, Effects, ElevatorCx, HardwareQueue,
-    HctxId, Instant, Kernel, Limits, Lock, MergeRules, Meter, Needs, NoMerges, NoMeter, NoProbe, Now, Op, Place,
-    PolicyCx, Queue, QueueConfig, ReadMostly, Reason, Rejected, RequestPool, Rq, RqId, Scheduler, Sector, Serialized,
-    ShallowRule, Sharing, Site, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
+    Bio, Caller, ChangeError, Choice, Completions, CpuId, Cx, Depth, Driver, Effect, Effects, ElevatorCx,
+    HardwareQueue, HctxId, Instant, Kernel, Limits, Lock, MergeRules, Meter, Needs, NoMerges, NoMeter, NoProbe, Now,
+    Op, Place, PolicyCx, Queue, QueueConfig, ReadMostly, Reason, Rejected, RequestPool, Rq, RqId, Scheduler, Sector,
+    Serialized, ShallowRule, Sharing, Site, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
 };
 use loom::sync::atomic::{AtomicU64, fence};
 use loom::sync::{Mutex, RwLock};
@@ -202,9 +202,6 @@ struct Strict {
 }
 
 impl Scheduler for Strict {
-    fn name(&self) -> &'static str {
-        "strict"
-    }
     fn needs(&self) -> Needs {
         Needs { completions: Completions::Deferred, ..Needs::default() }
     }
@@ -249,7 +246,7 @@ impl Used {
         }
         let mut rq = self.pool.take(RqId(0));
         rq.found(Bio::new(Op::Read, Sector(0), 8), Instant::ZERO);
-        let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::Nothing);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::Nothing);
         let rq = ElevatorCx::alone(Now::default(), |cx| {
             self.scheduler.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
             self.scheduler.dispatch(&NoMeter, cx, HctxId(0)).0
@@ -314,20 +311,13 @@ impl Gated {
 
     /// A call on a CPU, whose requests end before the next. Answers how many were woken.
     fn call<R>(&self, cpu: u32, body: impl FnOnce(&Queue<Weak>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> (R, u64) {
-        let (mut driver, mut effects) = (Null::default(), Effects::new());
-        let mut cx = Cx {
-            now: Now::default(),
-            cpu: CpuId(cpu),
-            driver: &mut driver,
-            effects: &mut effects,
-            probe: &mut NoProbe,
-            meter: &NoMeter,
-        };
+        let (mut caller, mut driver, mut probe) = (Caller::new(), Null::default(), NoProbe);
+        let mut cx = caller.cx(Now::default(), CpuId(cpu), &mut driver, &mut probe, &NoMeter);
         let answer = body(&self.queue, &mut cx);
         while let Some(rq) = cx.driver.in_flight.pop_front() {
             self.queue.complete(&mut cx, rq, Status::Ok);
         }
-        let effects = std::iter::from_fn(|| effects.pop());
+        let effects = std::iter::from_fn(|| caller.effects.pop());
         (answer, effects.filter(|effect| matches!(effect, Effect::Wake(_))).count() as u64)
     }
 

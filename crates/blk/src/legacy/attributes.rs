@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
+use crate::elevator::News;
 use crate::ids::CpuId;
 use crate::queue::Affinity;
 use crate::sharing::{Lock, ReadMostly, Sharing, Word};
@@ -64,10 +65,10 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
                     let (rotational, write_cache) = self.rules.change(|rules| {
-                        attributes::store(rules, &self.config.limits, self.generation, file, text)?;
+                        attributes::store(rules, &self.config.limits, &self.generation, file, text)?;
                         Ok::<_, AttributeError>((rules.limits.rotational, rules.limits.write_cache))
                     })?;
-                    self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
+                    self.tell(now, effects, News::Rotational(rotational));
                     self.locked.aside(|queue| queue.cache.write_cache = write_cache);
                 }
             },

@@ -13,6 +13,7 @@
 
 mod attributes;
 mod batching;
+mod block_queue;
 mod complete;
 mod dispatch_queue;
 mod driver_tags;
@@ -30,28 +31,30 @@ mod unplug;
 mod tests;
 
 pub use driver_tags::Tagging;
-pub(crate) use elevator::legacy_scheduler;
-pub use elevator::{LEGACY_SCHEDULERS, LegacyElevator};
+pub use elevator::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyElevator, NOOP};
 pub use request_list::IoClass;
 pub use submit::LegacySubmission;
-pub use switch::{SWITCH_POLL, StoreSchedulerError};
+pub use switch::SWITCH_POLL;
 
 use crate::bio::Bio;
 use crate::effects::{Effect, Effects};
-use crate::elevator::{PolicyCx, Scheduler, Wishes};
+use crate::elevator::{ElevatorCx, News, Wishes};
 use crate::env::{Cx, Env};
 use crate::flush_queue::FlushQueue;
-use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId};
+use crate::ids::{CgroupId, CpuId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
+use crate::lost::Home;
 use crate::merge::{MergeRules, NoMerges};
+use crate::meter::Site;
 use crate::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
-use crate::request::{RequestPool, Rq};
+use crate::request::Rq;
+use crate::schedulers::{Layer, Registry};
 use crate::sharing::{Lock, ReadMostly, Sharing, Word};
 use crate::split;
 use crate::time::{Nanos, Now};
 use crate::timeouts::Timeouts;
-use crate::tunables::{StoreError, Tunable};
+use crate::tunables::{StoreError, Tunable, value_of};
 
 use batching::Batchers;
 use dispatch_queue::DispatchQueue;
@@ -78,6 +81,8 @@ pub struct LegacyConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Requests of each class by default.
@@ -96,12 +101,13 @@ impl LegacyConfig {
             tagging: Tagging::default(),
             nomerges: config.nomerges,
             limits: config.limits.clone(),
+            schedulers: config.schedulers.clone(),
         }
     }
 
     /// The variants of the release that has the queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
+    pub fn generation(&self) -> Generation {
         legacy_kernel(self.kernel).generation()
     }
 
@@ -122,12 +128,12 @@ impl LegacyConfig {
 /// The release whose legacy queue a kernel has: its own, or the last one.
 #[must_use]
 pub fn legacy_kernel(kernel: Kernel) -> Kernel {
-    kernel.min(Kernel::V4_19)
+    if kernel.is_from(5, 0) { Kernel::V4_19 } else { kernel }
 }
 
 /// The legacy queue of one device.
 pub struct LegacyQueue<Sh: Sharing> {
-    generation: &'static Generation,
+    generation: Generation,
     /// Limits and rules of merging, as they are written to `queue/`. Read once in each call, before the lock.
     rules: Sh::ReadMostly<MergeRules>,
     /// How it was made; its limits are those of the device.
@@ -150,6 +156,8 @@ struct Cache {
 
 /// What the queue's lock protects: everything.
 struct Locked {
+    /// Of its requests, and of those who wait for one.
+    home: Home,
     elevator: LegacyElevator,
     thresholds: Thresholds,
     lists: RequestLists,
@@ -176,14 +184,14 @@ struct Locked {
 }
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`LEGACY_SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &LegacyConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
         let elevator = LegacyElevator::named(scheduler, config, Now::default())
-            .ok_or_else(|| ConfigError::unknown(scheduler, &LEGACY_SCHEDULERS))?;
+            .ok_or_else(|| ConfigError::unknown(scheduler, config.schedulers.of(Layer::SingleQueue)))?;
         LegacyQueue::with_elevator(config, elevator)
     }
 
@@ -196,11 +204,11 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let generation = config.generation();
         let capacity = config.capacity();
         elevator.grow(capacity);
-        let pool: RequestPool<Sh> = RequestPool::new(capacity);
+        let home = Home::default();
         Ok(LegacyQueue {
             generation,
             rules: Sh::ReadMostly::new(
-                MergeRules::new(generation, config.limits.clone(), config.nomerges),
+                MergeRules::new(&generation, config.limits.clone(), config.nomerges),
                 config.cpus,
             ),
             config: config.clone(),
@@ -214,7 +222,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 capacity,
                 batchers: Batchers::new(generation.hz),
                 // The lowest number goes out first.
-                free: (0..capacity).rev().map(|id| pool.take(RqId(id))).collect(),
+                free: (0..capacity).rev().map(|id| Rq::empty(RqId(id), &home)).collect(),
                 managed: 0,
                 dispatch: DispatchQueue::default(),
                 tags: DriverTags::new(config.queue_depth, config.tagging),
@@ -229,14 +237,15 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 is_stopped: false,
                 bypasses: 0,
                 drained: Vec::new(),
+                home,
             }),
         })
     }
 
     /// The kernel whose behaviour the queue has, which has a legacy queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
-        self.generation
+    pub fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     /// Into how many parts a bio will be cut on its way in.
@@ -299,16 +308,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The tunables of the scheduler.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        self.locked.aside(|queue| queue.elevator.tunables())
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.locked.aside(|queue| queue.elevator.tunables()).into_iter().map(|(tunable, _)| tunable).collect()
     }
 
-    /// A tunable's value.
+    /// What a tunable's file shows.
     ///
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.locked.aside(|queue| queue.elevator.tunable(name))
+        value_of(&self.locked.aside(|queue| queue.elevator.tunables()), name)
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing and clamping.
@@ -316,22 +325,19 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer =
-            self.locked.aside(|queue| queue.elevator.set_tunable(&mut effects.elevator(now, CpuId(0)), name, text));
-        take_wishes(effects);
-        answer
+        call(now, effects, |cx| self.locked.aside(|queue| queue.elevator.set_tunable(cx, name, text)))
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.locked.aside(|queue| queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), what));
-        take_wishes(effects);
-    }
-
-    /// A process has ended.
-    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
-        self.locked.aside(|queue| queue.batchers.forget(io_context));
-        self.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context));
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        call(now, effects, |cx| {
+            self.locked.aside(|queue| {
+                if let News::IoContextExited(io_context) = news {
+                    queue.batchers.forget(io_context);
+                }
+                queue.elevator.tell(cx, news);
+            });
+        });
     }
 
     /// The moment that an [`Effect::SetTimeout`] asked for has come.
@@ -346,9 +352,9 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.locked.aside(|queue| queue.elevator.timer(&mut effects.elevator(now, CpuId(0))));
-        take_wishes(effects);
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.timer(&mut cx.elevator()));
+        take_wishes(cx);
     }
 }
 
@@ -359,17 +365,29 @@ impl Locked {
         let more = self.capacity..2 * self.capacity;
         self.capacity = more.end;
         self.elevator.grow(more.end);
-        self.free.extend(more.rev().map(|id| Rq::outside_of_pool(RqId(id))));
+        self.free.extend(more.rev().map(|id| Rq::empty(RqId(id), &self.home)));
     }
 }
 
-/// Turns what a policy asked for during a call into effects. Whatever is to be run is the one queue, on a worker.
+/// Calls into the elevator apart from the way of an I/O.
+fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
+    ElevatorCx::alone(now, |cx| {
+        let answer = body(cx);
+        push_wishes(effects, cx.wishes);
+        answer
+    })
+}
+
+/// Turns what a policy asked for during a call into effects.
 #[inline]
-fn take_wishes(effects: &mut Effects) {
-    if effects.wishes == Wishes::default() {
-        return;
+fn take_wishes<E: Env>(cx: &mut Cx<'_, E>) {
+    if cx.scratch.wishes != Wishes::default() {
+        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.wishes));
     }
-    let wishes = std::mem::take(&mut effects.wishes);
+}
+
+/// Whatever is to be run is the one queue, on a worker.
+fn push_wishes(effects: &mut Effects, wishes: &Wishes) {
     if let Some(at) = wishes.set_timer {
         effects.push(Effect::SetTimer(at));
     } else if wishes.cancel_timer {

@@ -2,8 +2,10 @@
 
 use crate::bio::{Bio, BioFlags, Status, is_flush_type, is_sync};
 use crate::check::{Checked, check};
+use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::Waiter;
+use crate::lost::Guard;
 use crate::merge::{self, MergeRules, NoMerges};
 use crate::meter::Site;
 use crate::plug::Plug;
@@ -27,6 +29,8 @@ pub struct LegacySubmission {
     bio: Option<Bio>,
     /// What was cut off behind it.
     remainder: Option<Bio>,
+    /// Armed while it waits.
+    guard: Guard,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +62,7 @@ impl LegacySubmission {
     /// Nothing to be submitted yet; `waiter` submits one bio at a time.
     #[must_use]
     pub fn idle(waiter: Waiter) -> Self {
-        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None }
+        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None, guard: Guard::default() }
     }
 
     /// A bio to be submitted by `waiter`.
@@ -77,7 +81,7 @@ impl LegacySubmission {
         self.bio = Some(bio);
     }
 
-    /// Takes the bio back, unless it is already on its way.
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::LegacyQueue::cancel).
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
         if self.stage != Stage::Enter {
@@ -159,6 +163,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
+    /// Takes a submission back; see [`Queue::cancel`](crate::Queue::cancel).
+    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
+        if submission.stage == Stage::Woken {
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));
+        }
+        submission.stage = Stage::Next;
+        submission.guard.disarm();
+        split::rejoin(submission.bio.take(), submission.remainder.take())
+    }
+
     /// Tries to merge the bio into a request of the plug or of the elevator. Answers whether that worked.
     fn merge<E: Env>(
         &self,
@@ -170,7 +184,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let bio = &mut submission.bio;
         let merged = plug
-            .and_then(|plug| plug.merge(self.generation, rules, bio))
+            .and_then(|plug| plug.merge(&self.generation, rules, bio))
             .or_else(|| self.locked.with(cx.meter, Site::Legacy, |queue| queue.merge(cx, rules, bio)));
         if let (Some(edge), Some(bio)) = (merged, &whole) {
             cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
@@ -185,7 +199,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             self.locked.with(cx.meter, Site::Legacy, |queue| queue.insert(cx, rules, rq, insertion));
             return self.run(cx);
         };
-        if plug.is_full(self.generation, rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, rules.nomerges != NoMerges::Nothing) {
             self.unplug(cx, rules, plug, true);
         }
         if plug.is_empty() {
@@ -230,14 +244,16 @@ impl Locked {
         let whose = (class, bio.io_context);
         let cgroup = bio.cgroup;
         let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         if !counted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
         if !counted {
             self.lists.of(cgroup).wait(class, submission.waiter);
+            self.home.keep(&mut submission.guard, submission.waiter);
             return Allocated::InLine;
         }
+        submission.guard.disarm();
         let Some(bio) = submission.bio.take() else { return Allocated::Refused };
         if self.free.is_empty() {
             self.grow();
@@ -250,7 +266,7 @@ impl Locked {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.managed += 1;
             self.elevator.prepare(&mut cx.elevator(), &rq);
-            take_wishes(cx.effects);
+            take_wishes(cx);
         }
         Allocated::Given(rq)
     }
@@ -262,13 +278,23 @@ impl Locked {
         self.batchers.grant(cx.now, bio.io_context);
     }
 
+    /// A task no longer wants a request. If it had been woken to try, the next one in line is.
+    fn depart<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &LegacySubmission) {
+        let Some(bio) = &submission.bio else { return };
+        let (class, waiter) = (IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        let list = self.lists.of(bio.cgroup);
+        if !list.leave_line(class, waiter) {
+            list.pass_on(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+        }
+    }
+
     /// Tries to merge a bio into a request of the elevator.
     fn merge<E: Env>(&mut self, cx: &mut Cx<'_, E>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<merge::Edge> {
         if self.bypasses > 0 {
             return None;
         }
         let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         self.release_absorbed(cx);
         merged
     }

@@ -40,14 +40,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let is_flush = is_flush_type(bio.op, bio.flags);
         let by_passes = self.regime.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
         let uses_elevator = !by_passes;
-        let depth = if uses_elevator {
-            let depth = self.regime.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
-            cx.effects.take_wishes();
-            depth
-        } else {
-            Depth::Full
+        let depth = match submission.depth.take() {
+            Some(kept) => kept,
+            None if uses_elevator => {
+                let depth = self.regime.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
+                cx.take_wishes();
+                depth
+            }
+            None => Depth::Full,
         };
-        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else { return false };
+        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else {
+            submission.depth = Some(depth);
+            return false;
+        };
         let Some(bio) = submission.bio.take() else { return false };
         let now = self.time_under(plug, cx.now);
         let mut rq = self.regime.pool.take(self.regime.slot(hctx, tag));
@@ -57,8 +62,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         // Written as a whole: a processor that reads back what it has just written in parts has to wait.
         rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
         if uses_elevator {
-            self.regime.elevator.prepare(cx.meter, &mut cx.effects.elevator(now, cx.cpu), &rq);
-            cx.effects.take_wishes();
+            self.regime.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
+            cx.take_wishes();
         } else if self.regime.elevator.is_none() {
             rq.driver_tag = Some(tag);
         }
@@ -68,17 +73,16 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     fn time_under(self, plug: Option<&mut Plug>, now: Now) -> Now {
-        plug.map_or(now, |plug| plug.now(self.generation, now))
+        plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
-    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for tags that are no longer
-    /// the ones to take goes to the next sleeper.
-    pub(super) fn leave_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) {
+    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than the `wanted`
+    /// ones goes to the next sleeper.
+    pub(super) fn leave_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, wanted: Option<&Tags<Sh>>) {
         let Some((hctx, line)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
         let woken = !tags.leave_line(cx.meter, line, Sleeper::Submitter(submission.waiter));
-        let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
-        if woken && !std::ptr::eq(tags, wanted) {
+        if woken && !wanted.is_some_and(|wanted| std::ptr::eq(tags, wanted)) {
             self.pass_wake_up_on(cx, tags);
         }
     }

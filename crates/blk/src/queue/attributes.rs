@@ -1,12 +1,14 @@
 //! The files of a multi-queue device's `queue/`: those of the common part (`attributes.rs`), scheduler, number of
 //! requests, and the scheduler's own.
 
+use super::Queue;
 use super::regime::Current;
-use super::{Queue, SCHEDULERS};
 use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
+use crate::elevator::News;
 use crate::ids::CpuId;
 use crate::kernel::SysfsGeneration;
+use crate::schedulers::{Layer, NONE};
 use crate::sharing::{ReadMostly, Sharing};
 use crate::time::Now;
 
@@ -29,6 +31,7 @@ impl<Sh: Sharing> Queue<Sh> {
         match file {
             "scheduler" => self.switch_scheduler(text, effects)?,
             "nr_requests" => self.set_nr_requests(number(text)?)?,
+            "async_depth" => self.set_async_depth(text)?,
             "rq_affinity" => device.set_affinity(number(text)?),
             "io_timeout" => device.timeouts.set_timeout(timeout(text)?),
             "wbt_lat_usec" => self.during(CpuId(0), |queue| queue.set_wbt_lat_usec(text, effects))?,
@@ -36,10 +39,10 @@ impl<Sh: Sharing> Queue<Sh> {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
                     let rotational = self.regime.change(|regime| {
-                        attributes::store(&mut regime.rules, &device.config.limits, device.generation, file, text)?;
+                        attributes::store(&mut regime.rules, &device.config.limits, &device.generation, file, text)?;
                         Ok::<_, AttributeError>(regime.rules.limits.rotational)
                     })?;
-                    self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
+                    self.tell(now, effects, News::Rotational(rotational));
                 }
             },
         }
@@ -54,6 +57,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Ok(match file {
             "scheduler" => self.scheduler_list(),
             "nr_requests" => regime.nr_requests.to_string(),
+            "async_depth" if self.generation.queue_async_depth => regime.async_depth.to_string(),
             "rq_affinity" => (self.affinity() as u8).to_string(),
             "io_timeout" => (self.timeouts.timeout().0 / 1_000_000).to_string(),
             "wbt_lat_usec" => self.wbt_lat_usec()?,
@@ -69,12 +73,12 @@ impl<Sh: Sharing> Current<'_, Sh> {
     fn scheduler_list(self) -> String {
         let present = self.regime.elevator.name();
         let show = |name: &str| if name == present { format!("[{name}]") } else { name.to_string() };
-        let [none, types @ ..] = SCHEDULERS;
-        let types: String = types.iter().map(|name| show(name) + " ").collect();
-        if self.generation.sysfs == SysfsGeneration::NoneLast && present != none {
-            types + none
+        let types = self.config.schedulers.of(Layer::MultiQueue).filter(|row| row.name != NONE.name);
+        let types: String = types.map(|row| show(row.name) + " ").collect();
+        if self.generation.sysfs == SysfsGeneration::NoneLast && present != NONE.name {
+            types + NONE.name
         } else {
-            format!("{} {types}", show(none))
+            format!("{} {types}", show(NONE.name))
         }
     }
 }

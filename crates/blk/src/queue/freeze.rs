@@ -13,12 +13,15 @@ use super::{Device, Queue};
 use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::{CpuId, Waiter};
+use crate::lost::Home;
 use crate::meter::{Meter, Site};
 use crate::sharing::{Lock, ReadMostly, Sharing, Word};
 use crate::time::Nanos;
 
 /// The gate in front of a queue.
 pub(super) struct Gate<Sh: Sharing> {
+    /// Of submissions that wait, here or inside.
+    pub(super) home: Home,
     /// How many times the queue is frozen.
     frozen: Sh::Word,
     /// Submissions that are parked inside.
@@ -29,7 +32,12 @@ pub(super) struct Gate<Sh: Sharing> {
 
 impl<Sh: Sharing> Gate<Sh> {
     pub(super) fn new() -> Self {
-        Gate { frozen: Sh::Word::new(0), parked: Sh::Word::new(0), shut_out: Sh::Lock::new(Vec::new()) }
+        Gate {
+            home: Home::default(),
+            frozen: Sh::Word::new(0),
+            parked: Sh::Word::new(0),
+            shut_out: Sh::Lock::new(Vec::new()),
+        }
     }
 
     /// Whether a submission may enter. It is inside for the rest of the call.
@@ -58,6 +66,11 @@ impl<Sh: Sharing> Gate<Sh> {
             }
             must_wait
         })
+    }
+
+    /// Somebody in line no longer waits.
+    pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
+        self.shut_out.with(meter, Site::Gate, |waiters| waiters.retain(|&other| other != waiter));
     }
 }
 
@@ -97,7 +110,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Whether a frozen queue has emptied: no submission is under way and no request exists, plugged ones included.
-    /// Whoever freezes looks after each completion.
+    /// Whoever freezes looks after each completion, and after each submission that is [cancelled](Self::cancel).
     #[must_use]
     pub fn is_drained(&self) -> bool {
         // Calls that are under way are waited for only if there is hope.

@@ -3,11 +3,12 @@
 //! regime.
 
 use super::regime::Regime;
-use super::{ConfigError, Device, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, SCHEDULERS, make_elevator};
+use super::{ConfigError, Device, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, make_elevator};
 use crate::attributes::{AttributeError, number};
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
 use crate::ids::CpuId;
+use crate::schedulers::{Layer, NONE, scaled};
 use crate::sharing::{ReadMostly, Sharing};
 
 /// The kernel looks at so many characters of a scheduler's name.
@@ -36,19 +37,6 @@ impl std::fmt::Display for ChangeError {
 
 impl std::error::Error for ChangeError {}
 
-/// The scheduler that a write to `queue/scheduler` asks for: the kernel strips white space, looks at 15 characters,
-/// knows aliases, and takes anything that begins with "none" for "none".
-fn asked_for(text: &str) -> Option<&'static str> {
-    let name = text.trim();
-    let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
-    let name = match name {
-        "deadline" => "mq-deadline",
-        name if name.starts_with("none") => "none",
-        name => name,
-    };
-    SCHEDULERS.into_iter().find(|&known| known == name)
-}
-
 impl<Sh: Sharing> Queue<Sh> {
     /// Whether a write of `text` to `queue/scheduler` would change anything: only then the queue must be frozen and
     /// emptied.
@@ -56,19 +44,23 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such scheduler; nothing changes then.
     pub fn would_switch(&self, text: &str) -> Result<bool, ChangeError> {
-        let name = asked_for(text).ok_or(ChangeError::Invalid)?;
+        let name = self.device.asked_for(text).ok_or(ChangeError::Invalid)?;
         Ok(name != self.scheduler())
     }
 
-    /// The same for a file that can only be changed while the queue is empty: `scheduler` or `nr_requests`.
+    /// The same for another file that is changed while the queue is empty.
     pub(crate) fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
-        if file == "scheduler" {
-            return Ok(self.would_switch(text)?);
+        let device = &self.device;
+        match file {
+            "scheduler" => Ok(self.would_switch(text)?),
+            "async_depth" => self.during(CpuId(0), |queue| device.wanted_async_depth(queue.regime, text)).map(|_| true),
+            _ => {
+                let asked = number(text)?;
+                self.during(CpuId(0), |queue| {
+                    Ok(device.wanted_nr_requests(queue.regime, asked)? != queue.regime.nr_requests)
+                })
+            }
         }
-        let asked = number(text)?;
-        Ok(self.during(CpuId(0), |queue| {
-            Ok::<_, ChangeError>(queue.wanted_nr_requests(queue.regime, asked)? != queue.regime.nr_requests)
-        })?)
     }
 
     /// Changes the scheduler of a [drained](Self::is_drained) queue, as a write to `queue/scheduler` does. The new one
@@ -78,8 +70,8 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such scheduler, the queue is in use, or the new one cannot be made; nothing changes then.
     pub fn switch_scheduler(&self, text: &str, effects: &mut Effects) -> Result<(), ChangeError> {
-        let name = asked_for(text).ok_or(ChangeError::Invalid)?;
         let device = &self.device;
+        let name = device.asked_for(text).ok_or(ChangeError::Invalid)?;
         self.regime.change(|regime| {
             if name == regime.elevator.name() {
                 return Ok(());
@@ -90,7 +82,7 @@ impl<Sh: Sharing> Queue<Sh> {
             let rules = regime.rules.clone();
             // The new one sees the device as it is said to be now.
             let config = QueueConfig { nr_requests: None, limits: rules.limits.clone(), ..device.config.clone() };
-            let elevator = make_elevator(&config, name).map_err(ChangeError::Failed)?;
+            let elevator = make_elevator(&config, name, regime.async_depth).map_err(ChangeError::Failed)?;
             *regime = Regime::new(device, rules, elevator, None);
             device.wbt_follows_scheduler(regime);
             effects.push(Effect::CancelTimer);
@@ -113,21 +105,62 @@ impl<Sh: Sharing> Queue<Sh> {
             if !device.is_drained(regime) {
                 return Err(ChangeError::Busy);
             }
-            let mut elevator = std::mem::replace(&mut regime.elevator, Elevator::None);
+            let mut elevator = std::mem::replace(&mut regime.elevator, Elevator::none());
             elevator.grow(wanted * device.config.scheduler_maps());
-            elevator.depth_updated(wanted);
+            // Its ratio is kept, rounded down each time.
+            let async_depth = scaled(regime.async_depth, wanted, regime.nr_requests);
+            elevator.depth_updated(wanted, device.generation.queue_async_depth.then_some(async_depth));
             *regime = Regime::new(device, regime.rules.clone(), elevator, Some(wanted));
+            regime.async_depth = async_depth;
             device.wbt_follows_scheduler(regime);
+            Ok(())
+        })
+    }
+
+    /// Changes how many scheduler tags all but sync reads may use, as a write to `queue/async_depth` does.
+    ///
+    /// # Errors
+    /// If there is no such file, no scheduler, or the number is none that the kernel takes.
+    pub fn set_async_depth(&self, text: &str) -> Result<(), AttributeError> {
+        self.regime.change(|regime| {
+            let depth = self.device.wanted_async_depth(regime, text)?;
+            regime.async_depth = depth;
+            regime.elevator.depth_updated(regime.nr_requests, Some(depth));
+            regime.scheduler_tags.iter().for_each(|tags| tags.set_min_shallow(regime.elevator.min_shallow()));
             Ok(())
         })
     }
 }
 
 impl<Sh: Sharing> Device<Sh> {
+    /// The scheduler that a write to `queue/scheduler` asks for: the kernel strips white space, looks at 15 characters,
+    /// knows aliases, and takes anything that begins with "none" for "none".
+    fn asked_for(&self, text: &str) -> Option<&'static str> {
+        let name = text.trim();
+        let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
+        if name.starts_with(NONE.name) {
+            return Some(NONE.name);
+        }
+        let mut known = self.config.schedulers.of(Layer::MultiQueue);
+        known.find(|row| row.name == name || row.aliases.contains(&name)).map(|row| row.name)
+    }
+
     /// What a number written to `queue/nr_requests` means.
     fn wanted_nr_requests(&self, regime: &Regime<Sh>, asked: u32) -> Result<u32, ChangeError> {
         let wanted = asked.max(NR_REQUESTS_MIN);
         let most = if regime.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
         if wanted <= most { Ok(wanted) } else { Err(ChangeError::Invalid) }
+    }
+
+    /// What a text written to `queue/async_depth` means.
+    fn wanted_async_depth(&self, regime: &Regime<Sh>, text: &str) -> Result<u32, AttributeError> {
+        if !self.generation.queue_async_depth {
+            return Err(AttributeError::Unknown);
+        }
+        match number(text)? {
+            _ if regime.elevator.is_none() => Err(AttributeError::Invalid),
+            0 => Err(AttributeError::Invalid),
+            depth => Ok(depth.min(regime.nr_requests)),
+        }
     }
 }

@@ -21,12 +21,15 @@ use crate::tags::{Depth, Tags};
 
 /// What can be changed.
 pub(super) struct Regime<Sh: Sharing> {
+    /// The home of all requests: it goes first.
+    pub(super) pool: RequestPool<Sh>,
     /// Limits and rules of merging, as they are written to `queue/`.
     pub(super) rules: MergeRules,
     pub(super) elevator: Elevator<Sh>,
-    pub(super) pool: RequestPool<Sh>,
     /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
     pub(super) nr_requests: u32,
+    /// What `queue/async_depth` shows: the scheduler tags that all but sync reads may use.
+    pub(super) async_depth: u32,
     /// Which driver tags are taken for allocation without a scheduler.
     pub(super) driver_depth: Depth,
     /// From the slots of one hardware queue to those of the next; 0 if all have one tag space.
@@ -63,8 +66,9 @@ impl<Sh: Sharing> Regime<Sh> {
         let flush_queue = |index: u32| Padded(Sh::Lock::new(FlushQueue::new(RqId(u32::MAX - index))));
         Regime {
             rules,
-            pool: RequestPool::new(of_space * spaces),
+            pool: RequestPool::of_queue(of_space * spaces),
             nr_requests,
+            async_depth: config.async_depth(elevator.async_percent(), elevator.is_none()),
             driver_depth: device.driver_tags.use_only(if elevator.is_none() { nr_requests } else { depth }),
             slots_per_hctx: if spaces == 1 { 0 } else { of_space },
             scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),

@@ -31,7 +31,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {
             self.regime.elevator.requeued(cx.meter, &mut cx.elevator(), rq.id());
-            cx.effects.take_wishes();
+            cx.take_wishes();
         }
         self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));
         cx.effects.push(Effect::KickRequeue);
