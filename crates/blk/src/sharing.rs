@@ -68,6 +68,8 @@ pub trait Word {
     fn fetch_sub(&self, n: u64, order: Ordering) -> u64;
     /// Overwrites it; answers the value before.
     fn swap(&self, value: u64, order: Ordering) -> u64;
+    /// Overwrites it if it still has its `current` value; answers whether it had. If it had not, that is `Relaxed`.
+    fn compare_exchange(&self, current: u64, value: u64, order: Ordering) -> bool;
 }
 
 /// One thread drives the queue: virtual time.
@@ -172,6 +174,14 @@ impl Word for Cell<u64> {
     fn swap(&self, value: u64, _: Ordering) -> u64 {
         self.replace(value)
     }
+    #[inline]
+    fn compare_exchange(&self, current: u64, value: u64, _: Ordering) -> bool {
+        let is_current = self.get() == current;
+        if is_current {
+            self.set(value);
+        }
+        is_current
+    }
 }
 
 impl Word for AtomicU64 {
@@ -205,5 +215,9 @@ impl Word for AtomicU64 {
     #[inline]
     fn swap(&self, value: u64, order: Ordering) -> u64 {
         self.swap(value, order)
+    }
+    #[inline]
+    fn compare_exchange(&self, current: u64, value: u64, order: Ordering) -> bool {
+        self.compare_exchange(current, value, order, Ordering::Relaxed).is_ok()
     }
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Errand, Front, Kernel, NoMeter, NoProbe, Now, Op, QueueConfig,
-    Rejected, Rq, Sector, Status, Step, Submitted, Submitter, Waiter, all_schedulers,
+    Agenda, Answer, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Errand, Front, Kernel, NoMeter, NoProbe, Now, Op,
+    QueueConfig, Rq, Sector, Status, Step, Submitted, Submitter, Waiter, all_schedulers,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
@@ -25,9 +25,9 @@ struct Null {
 }
 
 impl Driver for Null {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 

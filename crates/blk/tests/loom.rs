@@ -6,13 +6,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Release, SeqCst};
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use hoistway_blk::{
-    Bio, Caller, ChangeError, Choice, Completions, CpuId, Cx, Depth, Driver, Effect, Effects, ElevatorCx,
+    Answer, Bio, Caller, ChangeError, Choice, Completions, CpuId, Cx, Depth, Driver, Effect, Effects, ElevatorCx,
     HardwareQueue, HctxId, Instant, Kernel, Limits, Lock, MergeRules, Meter, Needs, NoMerges, NoMeter, NoProbe, Now,
-    Op, Place, PolicyCx, Queue, QueueConfig, ReadMostly, Reason, Rejected, RequestPool, Rq, RqId, Scheduler, Sector,
-    Serialized, ShallowRule, Sharing, Site, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
+    Op, Place, PolicyCx, Queue, QueueConfig, ReadMostly, Reason, RequestPool, Rq, RqId, Scheduler, Sector, Serialized,
+    ShallowRule, Sharing, Site, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
 };
 use loom::sync::atomic::{AtomicU64, fence};
 use loom::sync::{Mutex, RwLock};
@@ -88,6 +88,9 @@ impl Word for WeakWord {
     }
     fn swap(&self, value: u64, order: Ordering) -> u64 {
         self.0.swap(value, fenced(order, AcqRel))
+    }
+    fn compare_exchange(&self, current: u64, value: u64, order: Ordering) -> bool {
+        self.0.compare_exchange(current, value, fenced(order, AcqRel), Relaxed).is_ok()
     }
 }
 
@@ -289,9 +292,9 @@ struct Null {
 }
 
 impl Driver for Null {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId, Hz,
-    Instant, IoPriority, Kernel, Limits, MergeRules, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter, NoProbe, Now, Op,
-    Place, PriorityClass, Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule,
-    Sleeper, Status, Submitted, Submitter, Tags, Waiter,
+    Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId,
+    Hz, Instant, IoPriority, Kernel, Limits, MergeRules, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter, NoProbe, Now,
+    Op, Place, PriorityClass, Queue, QueueConfig, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule, Sleeper,
+    Status, Submitted, Submitter, Tags, Waiter,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
@@ -165,9 +165,9 @@ struct Null {
 }
 
 impl Driver for Null {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 
@@ -197,7 +197,7 @@ impl Cpu<'_> {
                 served.ended.fetch_add(1, Ordering::SeqCst);
             }
             Errand::Wake(waiter) => served.beds.wake(waiter),
-            Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
         answer
     }

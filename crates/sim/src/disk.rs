@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, CgroupPriority, ConfigError, Front, IoMax, Kernel, Limits, Local, NoMerges, PlugUse,
-    QueueConfig, Registry, Sector, TagSet, all_schedulers,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, Front, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig,
+    Registry, Sector, TagSet, all_schedulers,
 };
+use hoistway_cgroup::IoMax;
 use hoistway_device::Shape;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;

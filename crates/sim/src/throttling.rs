@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, Charge, Cx, Env, Front, Instant, Local, Submitted, Throttle};
+use hoistway_blk::{Bio, Cx, Env, Front, Instant, Local, Submitted};
+use hoistway_cgroup::{Charge, Throttle};
 
 use crate::disk::Submitter;
 

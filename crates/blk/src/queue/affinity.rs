@@ -41,10 +41,14 @@ impl CompletionPlace {
 
 impl Affinity {
     /// What a number means that is written to the file; most mean nothing.
+    #[inline]
     pub(crate) fn numbered(number: u64) -> Option<Affinity> {
-        [Affinity::Interrupted, Affinity::SameCache, Affinity::Submitter]
-            .into_iter()
-            .find(|&rule| rule as u64 == number)
+        match number {
+            0 => Some(Affinity::Interrupted),
+            1 => Some(Affinity::SameCache),
+            2 => Some(Affinity::Submitter),
+            _ => None,
+        }
     }
 
     /// Whether a completion that came on `cpu` goes to the CPU of its submitter.

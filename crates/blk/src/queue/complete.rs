@@ -25,6 +25,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// A request has ended, and perhaps only a step of it.
     #[inline]
     pub(super) fn complete<E: Env>(self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        self.regime.flights.end(rq.id());
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
         if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
             return self.step_done(cx, rq, status);

@@ -2,8 +2,10 @@
 //!
 //! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on), `allocate` (a
 //! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
-//! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
-//! in front, `wbt`, who has to wait behind it, `regime` and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
+//! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
+//! durable, `timeout`, who looks for completions that do not come, `freeze`, the gate
+//! in front, `wbt`, who has to wait behind it, `regime` and `reconfigure`, what can be changed behind it; `attributes`, its
+//! files in sysfs.
 //!
 //! Nothing blocks: what must wait is parked, which makes a state machine of `Submission`, and comes back through an
 //! [`Effect`](crate::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
@@ -17,7 +19,6 @@ mod complete;
 mod flush;
 mod freeze;
 mod insert;
-mod poll;
 mod reconfigure;
 mod regime;
 mod requeue;

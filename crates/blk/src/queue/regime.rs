@@ -12,6 +12,7 @@ use std::ops::Deref;
 
 use super::{Device, NR_REQUESTS_MIN, Queue, QueueConfig};
 use crate::elevator::Elevator;
+use crate::flights::Flights;
 use crate::flush_queue::FlushQueue;
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::merge::MergeRules;
@@ -34,6 +35,7 @@ pub(super) struct Regime<Sh: Sharing> {
     pub(super) driver_depth: Depth,
     /// From the slots of one hardware queue to those of the next; 0 if all have one tag space.
     slots_per_hctx: u32,
+    pub(super) flights: Flights<Sh>,
     /// Empty without a scheduler, a single map for all hardware queues, or one for each.
     pub(super) scheduler_tags: Vec<Padded<Tags<Sh>>>,
     /// For each hardware queue.
@@ -71,6 +73,7 @@ impl<Sh: Sharing> Regime<Sh> {
             async_depth: config.async_depth(elevator.async_percent(), elevator.is_none()),
             driver_depth: device.driver_tags.use_only(if elevator.is_none() { nr_requests } else { depth }),
             slots_per_hctx: if spaces == 1 { 0 } else { of_space },
+            flights: Flights::new(of_space * spaces, hctxs),
             scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),
             flush_queues: (0..hctxs).map(flush_queue).collect(),
             elevator,

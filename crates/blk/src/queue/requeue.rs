@@ -27,6 +27,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
 impl<Sh: Sharing> Current<'_, Sh> {
     fn requeue<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+        self.regime.flights.end(rq.id());
         cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {

@@ -9,7 +9,6 @@ use super::submission::Stage;
 use super::{Device, Queue, Submission};
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, BioFlags, Direction, Op, Status};
-use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
 use crate::env::{Cx, Env};
 use crate::meter::{Meter, NoMeter, Site};
@@ -222,12 +221,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// The moment that an [`Effect::SetWindow`] asked for has come: the latency of reads decides how many buffered writes
     /// are let through from now on.
     pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        let mut oldest_read: Option<Instant> = None;
-        cx.driver.each_in_flight(&mut |rq| {
-            if rq.op == Op::Read {
-                oldest_read = Some(oldest_read.map_or(rq.issued, |at| at.min(rq.issued)));
-            }
-        });
+        let oldest_read = self.during(cx.cpu, |queue| queue.regime.flights.oldest_read());
         if let Some(at) = self.device.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
             cx.effects.push(Effect::SetWindow(at));
         }

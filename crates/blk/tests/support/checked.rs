@@ -71,6 +71,9 @@ impl Word for CheckedWord {
     fn swap(&self, value: u64, _: Ordering) -> u64 {
         self.0.swap(value, SeqCst)
     }
+    fn compare_exchange(&self, current: u64, value: u64, _: Ordering) -> bool {
+        self.0.compare_exchange(current, value, SeqCst, SeqCst).is_ok()
+    }
 }
 
 /// Checks a model under random schedules and under those that find bugs of small depth.

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use hoistway_blk::{
-    AttributeError, Caller, CpuId, Driver, Front, Instant, Local, NoMeter, NoProbe, Now, QueueConfig, Refusal,
-    Registry, Rejected, Rq, WRITABLE_ATTRIBUTES,
+    Answer, AttributeError, Caller, CpuId, Driver, Front, Instant, Local, NoMeter, NoProbe, Now, QueueConfig, Refusal,
+    Registry, Rq, WRITABLE_ATTRIBUTES,
 };
 use hoistway_sim::Write;
 
@@ -82,7 +82,7 @@ fn try_one(front: &Front<Local>, file: &str, text: &str) -> Result<(), Attribute
 struct Idle;
 
 impl Driver for Idle {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
-        Err(Rejected { rq, why: Refusal::Busy })
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
+        Answer::Refused(rq, Refusal::Busy)
     }
 }
