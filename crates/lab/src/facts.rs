@@ -207,11 +207,14 @@ mod tests {
                     };
                     assert_eq!(config.scheduler_depth(), device.nr_requests());
                     let Ok(queue) = Queue::<Local>::new(&config, scheduler) else { continue };
-                    let (theirs, ours) = (queue.elevator(), elevator(scheduler, kernel, device));
-                    assert_eq!(theirs.tunables(), ours.tunables(), "{scheduler} in {kernel}");
-                    for tunable in ours.tunables() {
-                        assert_eq!(theirs.tunable(tunable.name), ours.tunable(tunable.name), "{scheduler} in {kernel}");
-                    }
+                    let ours = elevator(scheduler, kernel, device);
+                    queue.elevator(|theirs| {
+                        assert_eq!(theirs.tunables(), ours.tunables(), "{scheduler} in {kernel}");
+                        for tunable in ours.tunables() {
+                            let (theirs, ours) = (theirs.tunable(tunable.name), ours.tunable(tunable.name));
+                            assert_eq!(theirs, ours, "{scheduler} in {kernel}");
+                        }
+                    });
                 }
             }
         }

@@ -50,7 +50,7 @@ pub(crate) fn try_out(
         let mut front = queue_under(scheduler, config).about(Field::Writes)?;
         for write in writes {
             let applies = write.only_under.as_ref().is_none_or(|name| name == front.scheduler());
-            let problem = match if applies { try_one(&mut front, &write.file, &write.text) } else { Ok(()) } {
+            let problem = match if applies { try_one(&front, &write.file, &write.text) } else { Ok(()) } {
                 Ok(()) => continue,
                 Err(AttributeError::Invalid) if write.file == "scheduler" => {
                     let possible = front.attribute("scheduler").about(Field::Writes)?.replace(['[', ']'], "");
@@ -67,7 +67,7 @@ pub(crate) fn try_out(
 }
 
 /// Writes to a queue that is not in use.
-fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
+fn try_one(front: &Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
     let (mut caller, mut driver, mut probe) = (Caller::new(), Idle, NoProbe);
     // An empty queue changes at once.

@@ -130,7 +130,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.probe.enter(disk, None);
         let on = &mut self.disks[disk as usize];
         let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &NoMeter);
-        let (switched, left) = on.administration.go_on(&mut cx, &mut on.front);
+        let (switched, left) = on.administration.go_on(&mut cx, &on.front);
         if switched {
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
             let cgroups = of_host.unwrap_or(&self.cgroups);
