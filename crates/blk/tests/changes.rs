@@ -57,7 +57,7 @@ impl Cpu<'_> {
                 served.ended.fetch_add(1, Ordering::SeqCst);
             }
             Errand::Wake(waiter) => served.beds.wake(waiter),
-            Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
         answer
     }

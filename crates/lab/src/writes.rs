@@ -47,7 +47,7 @@ pub(crate) fn try_out(
     schedulers: &[String],
 ) -> Result<(), Error> {
     for scheduler in schedulers {
-        let mut front = queue_under(scheduler, config).about(Field::Writes)?;
+        let front = queue_under(scheduler, config).about(Field::Writes)?;
         for write in writes {
             let applies = write.only_under.as_ref().is_none_or(|name| name == front.scheduler());
             let problem = match if applies { try_one(&front, &write.file, &write.text) } else { Ok(()) } {
