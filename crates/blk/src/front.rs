@@ -9,7 +9,7 @@ use crate::block_queue::BlockQueue;
 use crate::effects::Effects;
 use crate::elevator::News;
 use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId, Waiter};
+use crate::ids::{CpuId, HctxId, RqId, Waiter};
 use crate::kernel::Generation;
 use crate::legacy::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, NOOP};
 use crate::plug::Plug;
@@ -337,6 +337,13 @@ impl<Sh: Sharing> BlockQueue for Front<Sh> {
         match self {
             Front::Mq(queue) => queue.scan_timeouts(cx),
             Front::Legacy(queue) => queue.scan_timeouts(cx),
+        }
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        match self {
+            Front::Mq(queue) => queue.timed_out(cx, id),
+            Front::Legacy(queue) => queue.timed_out(cx, id),
         }
     }
 

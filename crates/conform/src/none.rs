@@ -8,8 +8,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, Local, NoMeter, NoProbe, Now, Plug, PlugFlush, Queue,
-    QueueConfig, Refusal, Rejected, Rq, Status, Submission, Tick, Waiter,
+    Answer, Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, Local, NoMeter, NoProbe, Now, Plug, PlugFlush,
+    Queue, QueueConfig, Refusal, Rq, Status, Submission, Tick, Waiter,
 };
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 
@@ -68,24 +68,24 @@ struct ScriptedDriver {
 }
 
 impl Driver for ScriptedDriver {
-    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Answer {
         if rq.sectors == 0 {
             self.flushes.push_back(rq);
-            return Ok(());
+            return Answer::Queued;
         }
         let number = rq.bios.iter().find_map(|bio| self.number_of.get(&bio.owner)).copied();
         let Some(number) = number else {
             // A bio that the recording never showed in a request: it ends with the recording.
-            return Err(Rejected { rq, why: Refusal::Failed(Status::IoError) });
+            return Answer::Done(rq, Status::IoError);
         };
         let accepted = self.verdicts.get_mut(&number).and_then(VecDeque::pop_front).unwrap_or(true);
         if !accepted {
             self.refused = Some(rq.hctx);
-            return Err(Rejected { rq, why: Refusal::Busy });
+            return Answer::Refused(rq, Refusal::Busy);
         }
         self.started.push_back(number);
         self.in_flight.insert(number, rq);
-        Ok(())
+        Answer::Queued
     }
 }
 

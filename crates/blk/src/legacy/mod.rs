@@ -39,6 +39,7 @@ pub use switch::SWITCH_POLL;
 use crate::effects::{Effect, Effects};
 use crate::elevator::{ElevatorCx, News, Wishes};
 use crate::env::{Cx, Env};
+use crate::flights::Flights;
 use crate::flush_queue::FlushQueue;
 use crate::ids::{CgroupId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
@@ -49,7 +50,7 @@ use crate::meter::Site;
 use crate::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
 use crate::request::Rq;
 use crate::schedulers::{Layer, Registry};
-use crate::sharing::{Lock, Sharing};
+use crate::sharing::{Local, Lock, Sharing};
 use crate::time::{Nanos, Now};
 use crate::timeouts::Timeouts;
 use crate::tunables::{StoreError, Tunable, value_of};
@@ -169,8 +170,9 @@ struct Locked {
     /// What must be durable.
     flush: FlushQueue,
     cache: Cache,
-    /// Requests at the driver, by class.
+    /// Requests at the driver, by class, and each by itself.
     in_flight: [u32; 2],
+    flights: Flights<Local>,
     /// The driver has stopped the queue.
     is_stopped: bool,
     /// The elevator is about to be changed: new requests go past it.
@@ -228,6 +230,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                     flush_queueable: config.limits.flush_queueable,
                 },
                 in_flight: [0; 2],
+                flights: Flights::new(capacity, 1),
                 is_stopped: false,
                 is_bypassed: false,
                 drained: Vec::new(),
@@ -338,7 +341,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The moment that an [`Effect::SetTimeout`] asked for has come.
     pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.timeouts.scan(cx.now.at, cx.driver, cx.effects);
+        self.locked.aside(|queue| self.timeouts.scan(cx.now.at, &queue.flights, cx.effects));
+    }
+
+    /// A request was found to be overdue; see [`Queue::timed_out`](crate::Queue::timed_out).
+    pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        let overdue = self.locked.aside(|queue| queue.flights.overdue(cx.now.at, cx.cpu, id));
+        if let Some(deadline) = overdue {
+            let next = self.timeouts.ask(cx.now.at, id, cx.driver);
+            self.locked.aside(|queue| queue.flights.put_off(id, deadline, next));
+        }
     }
 
     /// How long a request may be at the device (`queue/io_timeout`).
@@ -361,6 +373,7 @@ impl Locked {
         let more = self.capacity..2 * self.capacity;
         self.capacity = more.end;
         self.elevator.grow(more.end);
+        self.flights.grow(more.end);
         self.free.extend(more.rev().map(|id| Rq::empty(RqId(id), &self.home)));
     }
 }

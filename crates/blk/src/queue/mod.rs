@@ -45,6 +45,7 @@ use crate::default_scheduler::default_scheduler;
 use crate::effects::Effects;
 use crate::elevator::{Elevator, News};
 use crate::env::{Cx, Env};
+use crate::flights::Flights;
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, QueueId, RqId};
@@ -157,6 +158,7 @@ pub struct Queue<Sh: Sharing> {
     quiesced: Sh::Word,
     affinity: Affinity,
     timeouts: Timeouts<Sh>,
+    flights: Flights<Sh>,
     wbt: Wbt<Sh>,
 }
 
@@ -368,6 +370,7 @@ impl<Sh: Sharing> Queue<Sh> {
             quiesced: Sh::Word::new(0),
             affinity: Affinity::default(),
             timeouts: Timeouts::new(),
+            flights: Flights::new(of_space * spaces, u32::from(hctxs)),
             wbt: Wbt::new(Throttle::new(config.queue_depth)),
             elevator,
         };
