@@ -182,7 +182,7 @@ mod tests {
                 assert!(tunable.line.len() <= 90 && !tunable.line.contains('\n'), "{tunable:?}");
             }
         }
-        assert_eq!(texts.files.len(), 7);
+        assert_eq!(texts.files.len(), 8);
         assert_eq!(texts.notes.len(), 2);
     }
 

@@ -1,8 +1,8 @@
 //! Kernel generations: one table that says which variant of every part a Linux release has.
 //!
 //! A variant is a value here and a parameter there; no file of this crate exists twice. Each column of the table says
-//! since which release it holds, so that there is an answer for every release. Sources: `block-layer.md` 30 and the
-//! "generations" sections of the schedulers' specifications.
+//! since which release it holds, so that there is an answer for every release. Sources: the rules in `docs/rules`,
+//! each of which says since when it holds.
 
 mod release;
 
