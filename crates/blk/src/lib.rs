@@ -18,7 +18,7 @@
 //! scheduler's name.
 //!
 //! # Trying a scheduler of one's own
-//! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
+//! Implement [`Scheduler`] (five functions are required), give it a [`Row`], and hand a [`Registry`] with that row to a queue.
 
 mod agenda;
 mod attributes;

@@ -215,7 +215,7 @@ impl QueueConfig {
     /// What a scheduler finds there that replaces the one that the device came with.
     fn async_depth_at_start(&self) -> u32 {
         let config = QueueConfig { nr_requests: None, ..self.clone() };
-        config.async_depth(100, default_scheduler(self) == "none")
+        config.async_depth(100, default_scheduler(self) == NONE.name)
     }
 
     /// Scheduler tags of each hardware queue with a scheduler (`block-layer.md` 11.1).
