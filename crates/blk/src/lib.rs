@@ -1,8 +1,17 @@
 //! The Linux block layer, multi-queue and legacy, and its I/O schedulers as a pure state machine.
 //!
-//! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect).
+//! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect), which an
+//! [`Agenda`] takes and carries out in time.
 //! The same code runs in virtual time over device models and in real time over disks; the difference is the type
 //! parameter [`Sharing`].
+//!
+//! # Embedding it
+//! Whoever owns threads, a clock and a device needs four things: a [`Queue`] (a [`BlockQueue`]), a [`Driver`] for each thread,
+//! an [`Agenda`] of what is due, and a [`Submitter`] for whoever submits. A [`Caller`] is what a thread keeps between its
+//! calls. This is a whole program:
+//! ```
+#![doc = include_str!("../examples/embed.rs")]
+//! ```
 //!
 //! # The way of a request
 //! A [`Bio`] goes in through [`Queue::submit`]. It is split if it is longer than the [`Limits`] allow, merged into a
@@ -34,6 +43,7 @@ mod driver;
 mod effects;
 mod elevator;
 mod env;
+mod flights;
 mod flush_queue;
 mod front;
 mod hardware_queue;
@@ -71,7 +81,7 @@ pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
 pub use disk_stats::{DiskStats, IoCounts};
-pub use driver::{Driver, Expired, Refusal, Rejected};
+pub use driver::{Answer, Driver, Expired, Refusal};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
     BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx,
@@ -102,7 +112,7 @@ pub use queue::{
     QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
-pub use schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row, Surroundings};
+pub use schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
@@ -111,7 +121,7 @@ pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
     Noop,
 };
-pub use sharing::{Local, Lock, MeteredCell, Sharing, Threads, Word};
+pub use sharing::{CpuLocks, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use submitter::{Parts, Submitter};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};

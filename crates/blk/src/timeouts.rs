@@ -1,10 +1,14 @@
 //! Requests that the device keeps for too long (`block-layer.md` 19.2; legacy queues do the same).
 //!
-//! Nothing is kept for each request but its deadline: what is in flight is at the driver, so the scan asks the driver.
+//! One timer serves all workers. Whoever it reaches looks at [all flights](Flights), and has the worker that issued an
+//! overdue request told, which asks its own driver. By then the request may have ended.
+
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::driver::{Driver, Expired};
 use crate::effects::{Effect, Effects};
-use crate::ids::RqId;
+use crate::flights::Flights;
+use crate::ids::{CpuId, RqId};
 use crate::request::Request;
 use crate::sharing::{Sharing, Word};
 use crate::time::{Instant, Nanos};
@@ -32,21 +36,28 @@ impl<Sh: Sharing> Timeouts<Sh> {
     }
 
     pub(crate) fn timeout(&self) -> Nanos {
-        Nanos(self.timeout_ns.load())
+        Nanos(self.timeout_ns.load(Relaxed))
     }
 
     /// For requests that are started from now on.
     pub(crate) fn set_timeout(&self, timeout: Nanos) {
-        self.timeout_ns.store(timeout.0);
+        self.timeout_ns.store(timeout.0, Relaxed);
     }
 
-    /// A request is about to be handed to the driver.
+    /// A request is about to be handed to the driver of this CPU.
     #[inline]
-    pub(crate) fn start(&self, now: Instant, rq: &mut Request, effects: &mut Effects) {
+    pub(crate) fn start(
+        &self,
+        (now, cpu): (Instant, CpuId),
+        rq: &mut Request,
+        flights: &Flights<impl Sharing>,
+        effects: &mut Effects,
+    ) {
         rq.issued = now;
-        rq.deadline = now + self.timeout();
-        if rq.deadline.0 + GAIN_MIN.0 < self.due_ns.load() {
-            self.set_timer(now, rq.deadline, effects);
+        let deadline = now + self.timeout();
+        flights.begin(cpu, rq, deadline);
+        if deadline.0 + GAIN_MIN.0 < self.due_ns.load(Relaxed) {
+            self.set_timer(now, deadline, effects);
         }
     }
 
@@ -55,38 +66,29 @@ impl<Sh: Sharing> Timeouts<Sh> {
     fn set_timer(&self, now: Instant, deadline: Instant, effects: &mut Effects) {
         let rounded = Instant(deadline.0.div_ceil(ROUND) * ROUND);
         let due = rounded.min(now + AHEAD_MAX);
-        let set = Instant(self.due_ns.load());
+        let set = Instant(self.due_ns.load(Relaxed));
         if set == Instant::NEVER || due + GAIN_MIN <= set {
-            self.due_ns.store(due.0);
+            self.due_ns.store(due.0, Relaxed);
             effects.push(Effect::SetTimeout(due));
         }
     }
 
-    /// The timer has come: the driver is told of each request whose time is over, once. Answers whether anything is in
-    /// flight; only then the timer is set again.
-    pub(crate) fn scan<D: Driver>(&self, now: Instant, driver: &mut D, effects: &mut Effects) -> bool {
-        self.due_ns.store(Instant::NEVER.0);
-        let mut expired: Vec<RqId> = Vec::new();
-        driver.each_in_flight(&mut |rq| {
-            if rq.deadline <= now {
-                // It has none until the driver wants another.
-                rq.deadline = Instant::NEVER;
-                expired.push(rq.id());
-            }
-        });
-        expired.retain(|&id| driver.timed_out(now, id) == Expired::GoesOn);
-        let again = now + self.timeout();
-        let (mut in_flight, mut next) = (0u32, Instant::NEVER);
-        driver.each_in_flight(&mut |rq| {
-            if expired.contains(&rq.id()) {
-                rq.deadline = again;
-            }
-            in_flight += 1;
-            next = next.min(rq.deadline);
-        });
-        if in_flight > 0 {
-            self.set_timer(now, next.min(now + AHEAD_MAX), effects);
+    /// The timer has come: whoever issued what is overdue is told. Answers whether anything is in flight; only then the
+    /// timer is set again.
+    pub(crate) fn scan(&self, now: Instant, flights: &Flights<impl Sharing>, effects: &mut Effects) -> bool {
+        self.due_ns.store(Instant::NEVER.0, Relaxed);
+        let seen = flights.look(now, now + self.timeout(), |cpu, id| effects.push(Effect::TimedOut { cpu, id }));
+        if seen.any {
+            self.set_timer(now, seen.next.min(now + AHEAD_MAX), effects);
         }
-        in_flight > 0
+        seen.any
+    }
+
+    /// Asks the driver about an overdue request of its own; answers the next deadline.
+    pub(crate) fn ask<D: Driver>(&self, now: Instant, id: RqId, driver: &mut D) -> Instant {
+        match driver.timed_out(now, id) {
+            Expired::GoesOn => now + self.timeout(),
+            Expired::Handled => Instant::NEVER,
+        }
     }
 }

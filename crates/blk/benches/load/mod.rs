@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Agenda, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, Errand, Front, HctxId, Hz, Instant, Kernel, Local,
-    NoMeter, NoProbe, Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Submitter, Waiter, all_schedulers,
+    Agenda, Answer, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, Errand, Front, HctxId, Hz, Instant, Kernel,
+    Local, NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Submitter, Waiter, all_schedulers,
 };
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
@@ -19,9 +19,9 @@ impl Driver for Shelf {
         self.requests.len() < self.limit
     }
 
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.requests.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 

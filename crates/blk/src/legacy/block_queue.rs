@@ -3,7 +3,7 @@
 use crate::bio::{Bio, Status};
 use crate::block_queue::BlockQueue;
 use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId, Waiter};
+use crate::ids::{CpuId, HctxId, RqId, Waiter};
 use crate::plug::Plug;
 use crate::queue::Submitted;
 use crate::request::Rq;
@@ -84,6 +84,10 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
 
     fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.scan_timeouts(cx);
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        self.timed_out(cx, id);
     }
 
     /// It throttles no write-back.

@@ -1,7 +1,7 @@
 //! The driver's side: a run takes requests from the head of the dispatch queue, which the elevator fills when it is
 //! empty, for as long as the device has room (`legacy-queue.md` 8).
 
-use crate::driver::{Driver, Refusal, Rejected};
+use crate::driver::{Answer, Driver};
 use crate::effects::RESOURCE_DELAY;
 use crate::env::{Cx, Env};
 use crate::meter::Site;
@@ -15,18 +15,21 @@ use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_wishes};
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Runs the queue on this CPU.
     pub fn run<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        while let Some(mut rq) = self.locked.with(cx.meter, Site::Legacy, |queue| queue.start_next(cx)) {
-            self.timeouts.start(cx.now.at, &mut rq, cx.effects);
+        while let Some(rq) = self.locked.with(cx.meter, Site::Legacy, |queue| {
+            let mut rq = queue.start_next(cx)?;
+            self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &queue.flights, cx.effects);
+            Some(rq)
+        }) {
             // As the kernel drops the lock around each command.
             match cx.driver.queue_rq(cx.now, rq, true) {
-                Ok(()) => {}
-                Err(Rejected { rq, why: Refusal::Failed(status) }) => self.ended(cx, rq, status),
-                Err(Rejected { mut rq, why: Refusal::Busy | Refusal::UntilCompletion }) => {
+                Answer::Queued => {}
+                Answer::Done(rq, status) => self.ended(cx, rq, status),
+                Answer::Refused(mut rq, _) => {
                     cx.driver.put_budget(HCTX);
                     cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                     rq.marks.clear(Marks::HAS_BUDGET);
                     return self.locked.with(cx.meter, Site::Legacy, |queue| {
-                        queue.take_back(cx, &self.rules, rq);
+                        queue.take_back(cx, rq);
                         queue.retry_if_idle(cx);
                     });
                 }
@@ -64,7 +67,7 @@ impl Locked {
     /// The driver looks at the head of the dispatch queue; only an empty one is filled by the elevator. The first look
     /// counts as the start of a request, even if the device then has no room for it.
     fn peek<E: Env>(&mut self, cx: &mut Cx<'_, E>) -> bool {
-        if self.dispatch.is_empty() && !self.is_bypassed && !self.is_held_by_flush() {
+        if self.dispatch.is_empty() && self.bypasses == 0 && !self.is_held_by_flush() {
             let (rq, reason) = self.elevator.dispatch(&mut cx.elevator());
             cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: HCTX, rq: rq.as_deref(), reason });
             match rq {

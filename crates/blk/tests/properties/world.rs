@@ -131,7 +131,7 @@ impl World {
         self.front.generation().hz.now(self.now)
     }
 
-    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
+    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
         self.with_task(0, cpu, |front, cx, _| body(front, cx))
     }
 
@@ -148,16 +148,17 @@ impl World {
         &mut self,
         number: usize,
         cpu: CpuId,
-        body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
     ) -> R {
         let now = self.moment();
         if let Front::Mq(queue) = &self.front
-            && let Some(kyber) = queue.elevator().as_kyber()
+            && let Some(depths) = queue
+                .elevator(|elevator| elevator.as_kyber().map(|kyber| Domain::ALL.map(|domain| kyber.depth(domain))))
         {
-            self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
+            self.probe.1.set_depths(depths);
         }
         let mut cx = self.caller.cx(now, cpu, &mut self.device, &mut self.probe, &NoMeter);
-        body(&mut self.front, &mut cx, &mut self.tasks[number].submitter)
+        body(&self.front, &mut cx, &mut self.tasks[number].submitter)
     }
 
     fn some_cpu(&mut self) -> CpuId {
@@ -322,6 +323,7 @@ impl World {
                     assert!(self.tasks[number as usize].submitter.is_parked(), "only who sleeps is woken");
                     self.of_task(number as usize, |front, cx, submitter| submitter.go_on(front, cx));
                 }
+                Some(Errand::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
                 Some(Errand::RunOther { .. }) => unreachable!("nobody shares its tags"),
                 None if self.agenda.next_at().is_some_and(|at| at <= self.now) => {}
                 None => return self.check(),

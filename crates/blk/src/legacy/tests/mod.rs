@@ -17,7 +17,7 @@ use super::*;
 use crate::agenda::{Agenda, Errand};
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::caller::Caller;
-use crate::driver::{Driver, Refusal, Rejected};
+use crate::driver::{Answer, Driver, Refusal};
 use crate::elevator::{PolicyCx, Scheduler};
 use crate::env::Cx;
 use crate::front::all_schedulers;
@@ -37,6 +37,8 @@ struct Script {
     in_flight: VecDeque<Rq>,
     /// Answers to the next calls; what comes after them is taken.
     refusals: VecDeque<Option<Refusal>>,
+    /// The next one that it takes ends at once.
+    ends_next: Option<Status>,
     /// Budget left, if there is such a thing.
     budget: Option<u32>,
     /// What it was given, as [`name`] writes it.
@@ -59,15 +61,18 @@ impl Driver for Script {
         self.budget = self.budget.map(|left| left + 1);
     }
 
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         if let Some(why) = self.refusals.pop_front().flatten() {
-            return Err(Rejected { rq, why });
+            return Answer::Refused(rq, why);
+        }
+        if let Some(status) = self.ends_next.take() {
+            return Answer::Done(rq, status);
         }
         let tag = rq.driver_tag.expect("what the driver gets has a tag");
         assert!(self.in_flight.iter().all(|other| other.driver_tag != Some(tag)), "tag {tag} twice");
         self.calls.push(name(&rq));
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 
@@ -136,6 +141,7 @@ struct Bench {
 fn config(kernel: Kernel) -> LegacyConfig {
     LegacyConfig {
         kernel,
+        cpus: 4,
         queue_depth: 32,
         nr_requests: 128,
         tagging: Tagging::Driver,
