@@ -27,7 +27,7 @@
 //! scheduler's name.
 //!
 //! # Trying a scheduler of one's own
-//! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
+//! Implement [`Scheduler`] (five functions are required), give it a [`Row`], and hand a [`Registry`] with that row to a queue.
 
 mod agenda;
 mod attributes;
@@ -112,7 +112,7 @@ pub use queue::{
     QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
-pub use schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row, Surroundings};
+pub use schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };

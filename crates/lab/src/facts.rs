@@ -1,7 +1,7 @@
 //! What is true of a scheduler's tunables in a kernel, found out by asking and setting the policy itself.
 
 use hoistway_blk::{
-    CpuMap, Elevator, ElevatorCx, HctxId, Instant, Kernel, Limits, Local, NONE, NoMeter, StoreError, Surroundings,
+    Attachment, CpuMap, Elevator, ElevatorCx, HctxId, Instant, Kernel, Limits, Local, NONE, NoMeter, StoreError,
     Tunable, all_schedulers,
 };
 
@@ -32,7 +32,7 @@ impl Device {
 fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Elevator<Local> {
     let generation = kernel.generation();
     let limits = Limits { rotational: device.rotational, ..Limits::default() };
-    let queue = Surroundings {
+    let queue = Attachment {
         generation: &generation,
         limits: &limits,
         nr_requests: device.nr_requests(),

@@ -7,7 +7,7 @@ use crate::kernel::{DeadlineGeneration, Kernel};
 use crate::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
 use crate::schedulers::{
-    Cfq, CfqConfig, Layer, MqDeadline, MqDeadlineConfig, Noop, Policy, Priorities, Row, Surroundings,
+    Attachment, Cfq, CfqConfig, Layer, MqDeadline, MqDeadlineConfig, Noop, Policy, Priorities, Row,
 };
 use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
@@ -34,7 +34,7 @@ pub const CFQ: Row = Row {
     })
 };
 
-const fn legacy(name: &'static str, make: fn(&Surroundings<'_>) -> Policy) -> Row {
+const fn legacy(name: &'static str, make: fn(&Attachment<'_>) -> Policy) -> Row {
     Row { layer: Layer::SingleQueue, until: Some(Kernel::series(4, 20)), ..Row::new(name, make) }
 }
 
@@ -69,7 +69,7 @@ impl LegacyElevator {
     pub fn named(name: &str, config: &LegacyConfig, now: Now) -> Option<Self> {
         let row = config.schedulers.of(Layer::SingleQueue).find(|row| row.name == name)?;
         let capacity = config.capacity();
-        let queue = Surroundings {
+        let queue = Attachment {
             generation: &config.generation(),
             limits: &config.limits,
             nr_requests: config.nr_requests,

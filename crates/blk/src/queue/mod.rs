@@ -55,7 +55,7 @@ use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::meter::NoMeter;
 use crate::request::Rq;
-use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Row, Surroundings, scaled};
+use crate::schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Row, scaled};
 use crate::sharing::{Lock, Padded, ReadMostly, Sharing, Word};
 use crate::split;
 use crate::tags::{TagLayout, TagSet, TagUser};
@@ -231,7 +231,7 @@ impl QueueConfig {
     /// What a scheduler finds there that replaces the one that the device came with.
     fn async_depth_at_start(&self) -> u32 {
         let config = QueueConfig { nr_requests: None, ..self.clone() };
-        config.async_depth(100, default_scheduler(self) == "none")
+        config.async_depth(100, default_scheduler(self) == NONE.name)
     }
 
     /// Scheduler tags of each hardware queue with a scheduler (`block-layer.md` 11.1).
@@ -486,7 +486,7 @@ fn make_elevator<Sh: Sharing>(
         .find(|row| row.name == scheduler)
         .ok_or_else(|| ConfigError::unknown(scheduler, known.by_ref()))?;
     let nr_requests = config.scheduler_depth();
-    let queue = Surroundings {
+    let queue = Attachment {
         generation: &config.kernel.generation(),
         limits: &config.limits,
         nr_requests,

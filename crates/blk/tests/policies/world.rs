@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant, IoContextId,
-    IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, News, NoMerges, NoMeter, Now, Op, Place,
-    PriorityClass, Probe, RequestPool, Rq, RqId, Sector, Surroundings, Wishes, all_schedulers,
+    Attachment, Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant,
+    IoContextId, IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, News, NoMerges, NoMeter, Now, Op, Place,
+    PriorityClass, Probe, RequestPool, Rq, RqId, Sector, Wishes, all_schedulers,
 };
 
 use crate::support::Random;
@@ -51,7 +51,7 @@ impl Subject {
             actuators: if has_actuators { vec![Sector(700), Sector(1400)] } else { Vec::new() },
             ..Limits::default()
         };
-        let queue = Surroundings {
+        let queue = Attachment {
             generation,
             limits: &limits,
             nr_requests: SLOTS,
