@@ -1,9 +1,11 @@
 //! Text that users hand in: in files, or on standard input.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use hoistway_fio::{LogSource, log_in_memory};
@@ -14,8 +16,7 @@ const BYTES_MAX: u64 = 64 << 20;
 /// The text of the file at `path`, or of standard input if it is `-`. `expected` names, for errors, what it should be.
 pub(crate) fn text(path: &Path, expected: &str) -> Result<String> {
     let name = path.display();
-    let bytes = if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
-    let bytes = bytes.with_context(|| format!("{name}: cannot be read (expected {expected})"))?;
+    let bytes = read(path).with_context(|| format!("{name}: cannot be read (expected {expected})"))?;
     if bytes.len() as u64 > BYTES_MAX {
         bail!("{name}: longer than 64 MiB (expected {expected})");
     }
@@ -35,7 +36,7 @@ pub(crate) fn toml_named(name: &str, expected: &str) -> Result<Option<String>> {
 
 /// The text of a file that a job file includes. The parser says where, and of which file.
 pub(crate) fn included(path: &Path) -> io::Result<String> {
-    let bytes = File::open(path).and_then(limited)?;
+    let bytes = read(path)?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(io::Error::other("longer than 64 MiB (expected options of a fio job file)"));
     }
@@ -44,11 +45,10 @@ pub(crate) fn included(path: &Path) -> io::Result<String> {
 
 /// A log that a job file replays. What is no file (a pipe) can be read only once, so it is held in memory.
 pub(crate) fn log(path: &Path) -> io::Result<Arc<dyn LogSource>> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_file() {
+    if fs::metadata(path)?.is_file() {
         return Ok(Arc::new(LogFile(path.to_owned())));
     }
-    let bytes = limited(file)?;
+    let bytes = read(path)?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(io::Error::other("no file, and longer than 64 MiB"));
     }
@@ -62,6 +62,27 @@ impl LogSource for LogFile {
     fn open(&self) -> io::Result<Box<dyn BufRead + Send>> {
         Ok(Box::new(BufReader::new(File::open(&self.0)?)))
     }
+}
+
+/// How long one waits for a text before one is told what for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The content of a file, or of standard input if its name is `-`. It is read in a thread of its own: of a pipe, or a file of
+/// the kernel's, nobody knows whether anything will ever come.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    let of = path.to_owned();
+    thread::spawn(move || {
+        let bytes = if of == Path::new("-") { limited(io::stdin().lock()) } else { File::open(&of).and_then(limited) };
+        // Nobody is left to hear of it only if the program ends.
+        sender.send(bytes).ok();
+    });
+    let bytes = receiver.recv_timeout(PATIENCE).or_else(|_| {
+        let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+        eprintln!("waiting for the end of {name:?}");
+        receiver.recv()
+    });
+    bytes.unwrap_or_else(|_| Err(io::Error::other("reading it broke off")))
 }
 
 /// One byte more than may be, to see that there are too many.

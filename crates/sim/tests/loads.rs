@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use hoistway_blk::{IoPriority, Kernel, Nanos, Op};
 use hoistway_device::Preset;
-use hoistway_load::{Direction, Io, Issue, Load, Pattern, Pause, Process, Record, RecordError, Records, Replay};
+use hoistway_load::{
+    Amount, Direction, Io, Issue, Load, Pattern, Pause, Process, Record, RecordError, Records, Replay, Sizes,
+};
 use hoistway_sim::{Control, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, run};
 
 fn simulated(load: &Load) -> Result<RunResult, RunError> {
@@ -42,7 +44,7 @@ fn a_load_made_by_a_program_runs() {
 
 #[test]
 fn a_load_that_cannot_be_run_is_an_error_that_names_the_field() {
-    let wrong = |change: &dyn Fn(&mut Process)| {
+    let wrong = |change: fn(&mut Process)| {
         let mut load = Load::new();
         let disk = load.file("/dev/sda");
         let mut process = Process::new("a", disk, Pattern::read(4096));
@@ -50,21 +52,22 @@ fn a_load_that_cannot_be_run_is_an_error_that_names_the_field() {
         load.add(process);
         simulated(&load).map(|_| ()).unwrap_err().to_string()
     };
-    for (message, change) in [
-        ("process \"a\": issue.depth: out of range", &|p: &mut Process| p.issue.depth = 0)
-            as (&str, &dyn Fn(&mut Process)),
-        ("process \"a\": files: there is no such file", &|p| p.files = [1].into()),
-        ("process \"a\": schedule.runtime: a process that is time-based", &|p| {
+    type Change = fn(&mut Process);
+    let changes: [(&str, Change); 6] = [
+        ("process \"a\": issue.depth: out of range", |p| p.issue.depth = 0),
+        ("process \"a\": files: there is no such file", |p| p.files = [1].into()),
+        ("process \"a\": schedule.runtime: a process that is time-based", |p| {
             p.plan.pattern_mut().volume.time_based = true;
         }),
-        ("process \"a\": plan.pattern.sizes: a block of 0 bytes", &|p| {
-            p.plan.pattern_mut().sizes[0] = hoistway_load::Sizes::Fixed(0);
+        ("process \"a\": plan.pattern.sizes: a block of 0 bytes", |p| {
+            p.plan.pattern_mut().sizes[0] = Sizes::Fixed(0);
         }),
-        ("process \"a\": plan.pattern.volume.size: the job ends at byte", &|p| {
-            p.plan.pattern_mut().volume.size = Some(hoistway_load::Amount::Bytes(1 << 50));
+        ("process \"a\": plan.pattern.volume.size: the job ends at byte", |p| {
+            p.plan.pattern_mut().volume.size = Some(Amount::Bytes(1 << 50));
         }),
-        ("process \"a\": schedule.wait_for: there is no such job", &|p| p.schedule.wait_for = Some(0)),
-    ] {
+        ("process \"a\": schedule.wait_for: there is no such job", |p| p.schedule.wait_for = Some(0)),
+    ];
+    for (message, change) in changes {
         let error = wrong(change);
         assert!(error.starts_with(message), "{error}");
     }

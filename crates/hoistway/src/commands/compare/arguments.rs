@@ -96,7 +96,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CGROUP KEY=N...")]
     pub(super) io_max: Vec<String>,
     /// Sets what a cgroup that the job file names makes of the priorities of its I/O, as a write to io.prio.class would:
-    /// no-change, promote-to-rt, restrict-to-be or idle. May be given several times.
+    /// no-change, promote-to-rt, restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several
+    /// times.
     #[arg(long, value_name = "CGROUP CLASS")]
     pub(super) io_prio_class: Vec<String>,
     /// The kernel whose block layer is simulated: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
