@@ -7,11 +7,10 @@
 //! ```
 
 use crate::attributes::AttributeError;
-use crate::driver::Driver;
+use crate::env::{Cx, Env};
 use crate::front::Front;
 use crate::legacy::SWITCH_POLL;
-use crate::probe::Probe;
-use crate::queue::{Cx, Step};
+use crate::queue::Step;
 use crate::sharing::Sharing;
 use crate::time::Nanos;
 
@@ -43,15 +42,15 @@ impl<Sh: Sharing> Front<Sh> {
     ///
     /// # Errors
     /// If the kernel would refuse the text; then nothing changes.
-    pub fn begin_change<D: Driver, P: Probe>(
+    pub fn begin_change<E: Env>(
         &mut self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         file: &str,
         text: &str,
     ) -> Result<Option<Change>, AttributeError> {
         let waits = |look_again| Change { file: file.to_owned(), text: text.to_owned(), look_again };
         match self {
-            Front::Mq(queue) if matches!(file, "scheduler" | "nr_requests") => {
+            Front::Mq(queue) if matches!(file, "scheduler" | "nr_requests" | "async_depth") => {
                 if !queue.would_change(file, text)? {
                     return Ok(None);
                 }
@@ -60,7 +59,7 @@ impl<Sh: Sharing> Front<Sh> {
                 Ok((self.poll_change(cx, &change)? == Step::More).then_some(change))
             }
             Front::Legacy(queue) if file == "scheduler" => {
-                if queue.parse_scheduler(text).map_err(|_| AttributeError::Invalid)?.is_none() {
+                if !queue.would_switch(text).ok_or(AttributeError::Invalid)? {
                     return Ok(None);
                 }
                 let step = queue.begin_switch(cx);
@@ -78,11 +77,7 @@ impl<Sh: Sharing> Front<Sh> {
     ///
     /// # Errors
     /// If what was asked for could not be made. The change is over then, too.
-    pub fn poll_change<D: Driver, P: Probe>(
-        &mut self,
-        cx: &mut Cx<'_, D, P>,
-        change: &Change,
-    ) -> Result<Step, AttributeError> {
+    pub fn poll_change<E: Env>(&mut self, cx: &mut Cx<'_, E>, change: &Change) -> Result<Step, AttributeError> {
         match self {
             Front::Mq(queue) => {
                 if !queue.is_drained() {

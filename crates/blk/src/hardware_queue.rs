@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use crate::bio::Bio;
 use crate::ids::{CpuId, HctxId};
 use crate::merge::{Edge, Merge, MergeRules};
+use crate::meter::{Meter, Site};
 use crate::request::Rq;
 use crate::sharing::{Lock, Sharing, Word};
 
@@ -25,8 +26,8 @@ impl<Sh: Sharing> Default for SoftwareQueue<Sh> {
 
 impl<Sh: Sharing> SoftwareQueue<Sh> {
     /// Tries to merge a bio into one of the newest requests. The first that fits by position decides.
-    pub fn merge(&self, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
-        self.list.with(|list| merge_with_newest(list, rules, bio))
+    pub fn merge(&self, meter: &impl Meter, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+        self.list.with(meter, Site::SoftwareQueue, |list| merge_with_newest(list, rules, bio))
     }
 }
 
@@ -100,16 +101,22 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
 
     /// Tries to merge a bio into the software queue of `cpu`.
     #[inline]
-    pub fn merge_into_software_queue(&self, cpu: CpuId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+    pub fn merge_into_software_queue(
+        &self,
+        meter: &impl Meter,
+        cpu: CpuId,
+        rules: &MergeRules,
+        bio: &mut Option<Bio>,
+    ) -> Option<Edge> {
         let index = self.index_of(cpu);
         // A queue that looks empty is not worth its lock.
-        if self.is_pending(index) { self.queues[index].merge(rules, bio) } else { None }
+        if self.is_pending(index) { self.queues[index].merge(meter, rules, bio) } else { None }
     }
 
     /// Queues a request in its software queue.
-    pub fn insert(&self, rq: Rq, at_head: bool) {
+    pub fn insert(&self, meter: &impl Meter, rq: Rq, at_head: bool) {
         let index = self.index_of(rq.ctx);
-        self.queues[index].list.with(|list| {
+        self.queues[index].list.with(meter, Site::SoftwareQueue, |list| {
             if at_head {
                 list.push_front(rq);
             } else {
@@ -131,10 +138,10 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     }
 
     /// Moves everything that is queued to `out`: software queues in ascending order, each in the order of arrival.
-    pub fn take_all(&self, out: &mut VecDeque<Rq>) {
+    pub fn take_all(&self, meter: &impl Meter, out: &mut VecDeque<Rq>) {
         for (index, queue) in self.queues.iter().enumerate() {
             if self.is_pending(index) {
-                queue.list.with(|list| {
+                queue.list.with(meter, Site::SoftwareQueue, |list| {
                     self.pending[index / 64].fetch_and(!(1 << (index % 64)));
                     out.extend(list.drain(..));
                 });
@@ -143,7 +150,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     }
 
     /// Takes one request from the first software queue that has any, beginning where the last call stopped.
-    pub fn take_next(&self) -> Option<Rq> {
+    pub fn take_next(&self, meter: &impl Meter) -> Option<Rq> {
         let count = self.queues.len();
         let from = self.dispatch_from.load() as usize;
         for offset in 0..count {
@@ -151,7 +158,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
             if !self.is_pending(index) {
                 continue;
             }
-            let rq = self.queues[index].list.with(|list| {
+            let rq = self.queues[index].list.with(meter, Site::SoftwareQueue, |list| {
                 let rq = list.pop_front();
                 if list.is_empty() {
                     self.pending[index / 64].fetch_and(!(1 << (index % 64)));
@@ -176,9 +183,9 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     }
 
     /// Moves the dispatch list to the end of `out`.
-    pub fn take_leftovers(&self, out: &mut VecDeque<Rq>) {
+    pub fn take_leftovers(&self, meter: &impl Meter, out: &mut VecDeque<Rq>) {
         if self.has_leftovers() {
-            self.dispatch.with(|list| {
+            self.dispatch.with(meter, Site::DispatchList, |list| {
                 out.extend(list.drain(..));
                 self.dispatch_len.store(0);
             });
@@ -186,8 +193,8 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     }
 
     /// Adds requests to the dispatch list, in order, at its tail or its head.
-    pub fn put_leftovers(&self, requests: &mut VecDeque<Rq>, at_head: bool) {
-        self.dispatch.with(|list| {
+    pub fn put_leftovers(&self, meter: &impl Meter, requests: &mut VecDeque<Rq>, at_head: bool) {
+        self.dispatch.with(meter, Site::DispatchList, |list| {
             if at_head {
                 for rq in requests.drain(..).rev() {
                     list.push_front(rq);
@@ -200,16 +207,16 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     }
 
     /// Adds one request to the head of the dispatch list.
-    pub fn put_first(&self, rq: Rq) {
-        self.dispatch.with(|list| {
+    pub fn put_first(&self, meter: &impl Meter, rq: Rq) {
+        self.dispatch.with(meter, Site::DispatchList, |list| {
             list.push_front(rq);
             self.dispatch_len.store(list.len() as u64);
         });
     }
 
     /// Adds one request to the tail of the dispatch list.
-    pub fn put_leftover(&self, rq: Rq) {
-        self.dispatch.with(|list| {
+    pub fn put_leftover(&self, meter: &impl Meter, rq: Rq) {
+        self.dispatch.with(meter, Site::DispatchList, |list| {
             list.push_back(rq);
             self.dispatch_len.store(list.len() as u64);
         });
@@ -273,6 +280,7 @@ mod tests {
     use crate::kernel::Kernel;
     use crate::limits::Limits;
     use crate::merge::NoMerges;
+    use crate::meter::NoMeter;
     use crate::request::RequestPool;
     use crate::sharing::Local;
     use crate::time::Instant;
@@ -294,7 +302,7 @@ mod tests {
             self.next += 1;
             rq.found(Bio::new(Op::Write, Sector(sector), 8), Instant::ZERO);
             rq.ctx = CpuId(cpu);
-            self.hctx.insert(rq, false);
+            self.hctx.insert(&NoMeter, rq, false);
         }
 
         fn arrivals(&mut self) {
@@ -305,9 +313,9 @@ mod tests {
         }
 
         fn merges(&self, cpu: u32, sector: u64) -> bool {
-            let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+            let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
             let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
-            self.hctx.merge_into_software_queue(CpuId(cpu), &rules, &mut bio).is_some()
+            self.hctx.merge_into_software_queue(&NoMeter, CpuId(cpu), &rules, &mut bio).is_some()
         }
     }
 
@@ -320,7 +328,7 @@ mod tests {
         let mut bench = Bench::new();
         bench.arrivals();
         let mut out = VecDeque::new();
-        bench.hctx.take_all(&mut out);
+        bench.hctx.take_all(&NoMeter, &mut out);
         assert_eq!(names(&out), "BDCAE");
         assert!(!bench.hctx.has_queued());
     }
@@ -330,7 +338,7 @@ mod tests {
         let mut bench = Bench::new();
         bench.arrivals();
         bench.hctx.dispatch_from.store(1);
-        let out: VecDeque<Rq> = std::iter::from_fn(|| bench.hctx.take_next()).collect();
+        let out: VecDeque<Rq> = std::iter::from_fn(|| bench.hctx.take_next(&NoMeter)).collect();
         assert_eq!(names(&out), "CABED");
         assert_eq!(bench.hctx.dispatch_from.load(), 1);
     }
@@ -364,15 +372,16 @@ mod tests {
     fn leftovers_keep_their_order_at_either_end() {
         let mut bench = Bench::new();
         bench.arrivals();
-        let mut first = VecDeque::from([bench.hctx.take_next().unwrap(), bench.hctx.take_next().unwrap()]);
-        let mut second = VecDeque::from([bench.hctx.take_next().unwrap()]);
-        let mut third = VecDeque::from([bench.hctx.take_next().unwrap()]);
+        let mut first =
+            VecDeque::from([bench.hctx.take_next(&NoMeter).unwrap(), bench.hctx.take_next(&NoMeter).unwrap()]);
+        let mut second = VecDeque::from([bench.hctx.take_next(&NoMeter).unwrap()]);
+        let mut third = VecDeque::from([bench.hctx.take_next(&NoMeter).unwrap()]);
         let expected = names(&third) + &names(&first) + &names(&second);
-        bench.hctx.put_leftovers(&mut first, false);
-        bench.hctx.put_leftovers(&mut second, false);
-        bench.hctx.put_leftovers(&mut third, true);
+        bench.hctx.put_leftovers(&NoMeter, &mut first, false);
+        bench.hctx.put_leftovers(&NoMeter, &mut second, false);
+        bench.hctx.put_leftovers(&NoMeter, &mut third, true);
         let mut out = VecDeque::new();
-        bench.hctx.take_leftovers(&mut out);
+        bench.hctx.take_leftovers(&NoMeter, &mut out);
         assert_eq!(names(&out), expected);
         assert!(!bench.hctx.has_leftovers());
     }

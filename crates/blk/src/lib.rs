@@ -1,8 +1,17 @@
 //! The Linux block layer, multi-queue and legacy, and its I/O schedulers as a pure state machine.
 //!
-//! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect).
+//! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect), which an
+//! [`Agenda`] takes and carries out in time.
 //! The same code runs in virtual time over device models and in real time over disks; the difference is the type
 //! parameter [`Sharing`].
+//!
+//! # Embedding it
+//! Whoever owns threads, a clock and a device needs four things: a [`Queue`] (a [`BlockQueue`]), a [`Driver`] for each thread,
+//! an [`Agenda`] of what is due, and a [`Submitter`] for whoever submits. A [`Caller`] is what a thread keeps between its
+//! calls. This is a whole program:
+//! ```
+#![doc = include_str!("../examples/embed.rs")]
+//! ```
 //!
 //! # The way of a request
 //! A [`Bio`] goes in through [`Queue::submit`]. It is split if it is longer than the [`Limits`] allow, merged into a
@@ -17,17 +26,14 @@
 //! by class instead of tagged, and a dispatch queue that the driver empties. A [`Front`] is either of the two, by the
 //! scheduler's name.
 //!
-//! # Without requests
-//! [`BioQueue`] is what lies before a driver that takes bios as they are (dm, md, brd): checks and files, nothing else.
-//!
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
 
+mod agenda;
 mod attributes;
 mod bio;
-mod bio_based;
-mod cgroup_stats;
-mod cgroup_weight;
+mod block_queue;
+mod caller;
 mod change;
 mod check;
 mod cpu_map;
@@ -36,18 +42,20 @@ mod disk_stats;
 mod driver;
 mod effects;
 mod elevator;
+mod env;
+mod flights;
 mod flush_queue;
 mod front;
 mod hardware_queue;
 mod id_list;
 mod ids;
-mod io_max;
 mod ioprio;
 mod kernel;
 mod legacy;
 mod limits;
+mod lost;
 mod merge;
-mod partition;
+mod meter;
 mod plug;
 mod probe;
 mod queue;
@@ -57,52 +65,54 @@ mod sector_order;
 mod sharing;
 mod sorted_tree;
 mod split;
+mod submitter;
 mod tags;
 mod time;
 mod timeouts;
 mod tunables;
 mod wbt;
 
+pub use agenda::{Agenda, Due, Errand, Workers};
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
-pub use bio_based::{BioDriver, BioQueue};
-pub use cgroup_stats::{CgroupIo, CgroupStats};
-pub use cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
+pub use block_queue::BlockQueue;
+pub use caller::{Caller, Scratch};
 pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
 pub use disk_stats::{DiskStats, IoCounts};
-pub use driver::{Driver, Expired, Refusal, Rejected};
+pub use driver::{Answer, Driver, Expired, Refusal};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    BoxedScheduler, Calls, Choice, Completions, Elevator, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
-    Scheduler, Serialized, WokenHctxs,
+    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx,
+    Reason, Requests, Scheduler, Serialized, Wishes, WokenHctxs,
 };
+pub use env::{Cx, Env};
 pub use flush_queue::FlushSteps;
-pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};
+pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, all_schedulers};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
-pub use io_max::{Charge, IoMax, IoMaxError, THROTTLE_ROUND, THROTTLE_SLICE, THROTTLE_SLICE_WITH_LOW_LIMIT, Throttle};
 pub use ioprio::{CgroupPriority, IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
 };
 pub use legacy::{
-    IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL,
-    StoreSchedulerError, Tagging, legacy_kernel,
+    CFQ, DEADLINE, IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, NOOP,
+    SWITCH_POLL, Tagging, legacy_kernel,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
-pub use partition::{Partition, PartitionStats};
+pub use meter::{Held, Meter, NoMeter, Site};
 pub use plug::Plug;
 pub use probe::{Event, NoProbe, Probe};
 pub use queue::{
-    Affinity, ChangeError, CompletionPlace, ConfigError, Cx, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN,
-    PlugFlush, QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
+    Affinity, ChangeError, CompletionPlace, ConfigError, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush,
+    QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
+pub use schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row, Surroundings};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
@@ -111,8 +121,9 @@ pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
     Noop,
 };
-pub use sharing::{Local, Lock, Sharing, Threads, Word};
+pub use sharing::{Local, Lock, MeteredCell, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
+pub use submitter::{Parts, Submitter};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};
 pub use time::{Hz, Instant, Nanos, Now, Tick};
-pub use tunables::{Grammar, StoreError, Tunable, Unit};
+pub use tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};

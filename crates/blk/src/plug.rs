@@ -12,15 +12,12 @@ use crate::time::{Instant, Now};
 /// A newest request of so many sectors (128 KiB) flushes the plug before the next one, from 4.10 on.
 const FLUSH_SECTORS: u32 = 256;
 
-/// A task's plug for one queue. Whoever may be called with a plug open, and opens one himself, counts
-/// [sections](Plug::begin_section).
+/// A task's plug for one queue.
 #[derive(Debug, Default)]
 pub struct Plug {
     pub(crate) list: VecDeque<Rq>,
     /// The time of the first allocation under the plug, for kernels whose clock stands still.
     clock: Option<Instant>,
-    /// Sections that are open, one in the other.
-    sections: u32,
 }
 
 impl Plug {
@@ -28,21 +25,6 @@ impl Plug {
     #[must_use]
     pub fn new() -> Self {
         Plug::default()
-    }
-
-    /// Opens a section: more I/O is coming. Within another section this changes nothing.
-    pub fn begin_section(&mut self) {
-        self.sections += 1;
-    }
-
-    /// Closes a section. Answers whether it was the outermost one: then the plug is to be flushed.
-    ///
-    /// # Panics
-    /// If no section is open.
-    #[must_use]
-    pub fn end_section(&mut self) -> bool {
-        self.sections = self.sections.checked_sub(1).expect("a section is open");
-        self.sections == 0
     }
 
     /// Number of requests in it.
@@ -87,21 +69,5 @@ impl Plug {
             || (generation.plug_flushes_large
                 && merging
                 && self.list.back().is_some_and(|newest| newest.sectors >= FLUSH_SECTORS))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn item_16_of_nested_sections_only_the_end_of_the_outermost_flushes() {
-        let mut plug = Plug::new();
-        plug.begin_section();
-        plug.begin_section();
-        assert!(!plug.end_section());
-        plug.begin_section();
-        assert!(!plug.end_section());
-        assert!(plug.end_section());
     }
 }

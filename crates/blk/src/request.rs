@@ -12,6 +12,7 @@ use crate::bio::{Bio, BioFlags, Direction, Op, is_sync};
 use crate::flush_queue::FlushSteps;
 use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::IoPriority;
+use crate::lost::{Guard, Home};
 use crate::sharing::{Lock, Sharing};
 use crate::time::Instant;
 
@@ -19,6 +20,7 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub struct Request {
     id: RqId,
+    _guard: Guard,
     /// First sector.
     pub sector: Sector,
     /// Length in sectors.
@@ -51,8 +53,6 @@ pub struct Request {
     pub start: Instant,
     /// When the driver took it.
     pub issued: Instant,
-    /// When the driver has had it for too long.
-    pub deadline: Instant,
     /// Its bios in the order of their sectors.
     pub bios: Vec<Bio>,
 }
@@ -83,6 +83,8 @@ impl Marks {
     pub const FLUSH_COMMAND: Marks = Marks(128);
     /// Write-back throttling counts it.
     pub const THROTTLED: Marks = Marks(256);
+    /// It comes to the elevator some time after it was allocated: no plug has stopped its submitter's clock.
+    pub const CLOCK_RAN: Marks = Marks(512);
 
     /// Whether all of `marks` are set.
     #[inline]
@@ -173,10 +175,15 @@ impl Request {
 pub struct Rq(Box<Request>);
 
 impl Rq {
-    /// An empty slot with room for so many bios.
-    fn empty(id: RqId, bios: usize) -> Rq {
+    /// An empty slot of a queue.
+    pub(crate) fn empty(id: RqId, home: &Home) -> Rq {
+        Rq::guarded(id, home.guard("request", id.0))
+    }
+
+    fn guarded(id: RqId, guard: Guard) -> Rq {
         Rq(Box::new(Request {
             id,
+            _guard: guard,
             sector: Sector(0),
             sectors: 0,
             op: Op::Read,
@@ -193,14 +200,8 @@ impl Rq {
             cgroup: CgroupId::ROOT,
             start: Instant::ZERO,
             issued: Instant::NEVER,
-            deadline: Instant::NEVER,
-            bios: Vec::with_capacity(bios),
+            bios: Vec::with_capacity(1),
         }))
-    }
-
-    /// A request that belongs to no pool and carries no bio: a sequencer's flush command.
-    pub(crate) fn outside_of_pool(id: RqId) -> Rq {
-        Rq::empty(id, 0)
     }
 }
 
@@ -227,15 +228,25 @@ impl fmt::Debug for Rq {
 
 /// All request slots of a queue. A slot is taken by whoever owns its tag.
 pub struct RequestPool<Sh: Sharing> {
+    _home: Home,
     slots: Vec<Sh::Lock<Option<Rq>>>,
 }
 
 impl<Sh: Sharing> RequestPool<Sh> {
-    /// A pool of `count` slots, numbered from 0.
+    /// A pool of `count` slots, numbered from 0, that belongs to no queue: a bench of a scheduler may drop its requests.
     #[must_use]
     pub fn new(count: u32) -> Self {
-        let slot = |id| Sh::Lock::new(Some(Rq::empty(RqId(id), 1)));
-        RequestPool { slots: (0..count).map(slot).collect() }
+        RequestPool::with(Home::default(), count, |id, _| Rq::guarded(id, Guard::default()))
+    }
+
+    /// The pool of a queue.
+    pub(crate) fn of_queue(count: u32) -> Self {
+        RequestPool::with(Home::default(), count, Rq::empty)
+    }
+
+    fn with(home: Home, count: u32, rq: impl Fn(RqId, &Home) -> Rq) -> Self {
+        let slot = |id| Sh::Lock::new(Some(rq(RqId(id), &home)));
+        RequestPool { slots: (0..count).map(slot).collect(), _home: home }
     }
 
     /// Number of slots.
@@ -250,14 +261,14 @@ impl<Sh: Sharing> RequestPool<Sh> {
     /// If the slot is in use: then a tag was given out twice.
     #[inline]
     pub fn take(&self, id: RqId) -> Rq {
-        self.slots[id.index()].with(Option::take).expect("a tag has one owner, and so has its slot")
+        self.slots[id.index()].aside(Option::take).expect("a tag has one owner, and so has its slot")
     }
 
     /// Puts a slot back. Its tag must be freed after that, not before.
     #[inline]
     pub fn put(&self, mut rq: Rq) {
         rq.bios.clear();
-        self.slots[rq.id().index()].with(|slot| {
+        self.slots[rq.id().index()].aside(|slot| {
             debug_assert!(slot.is_none(), "a slot comes back once");
             *slot = Some(rq);
         });
@@ -266,6 +277,6 @@ impl<Sh: Sharing> RequestPool<Sh> {
     /// Number of slots that are out: for invariants in tests.
     #[must_use]
     pub fn in_use(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.with(|slot| slot.is_none())).count()
+        self.slots.iter().filter(|slot| slot.aside(|slot| slot.is_none())).count()
     }
 }

@@ -8,6 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::meter::{Held, Meter, NoMeter, Site};
+
 /// A kind of sharing: the family of locks and words that a queue is built from.
 pub trait Sharing: Sized + 'static {
     /// A lock around a value.
@@ -23,10 +25,15 @@ pub trait Sharing: Sized + 'static {
 pub trait Lock<T> {
     /// An unlocked lock.
     fn new(value: T) -> Self;
-    /// Waits for the lock and runs `body` under it.
-    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R;
+    /// Waits for the lock and runs `body` under it. `meter` charges for that.
+    fn with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R;
     /// Runs `body` under the lock if nobody holds it.
-    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R>;
+    fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R>;
+    /// Waits for the lock and runs `body` under it, aside from the way of a request: nobody is charged.
+    #[inline]
+    fn aside<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        self.with(&NoMeter, Site::Elevator, body)
+    }
 }
 
 /// A shared 64-bit word. All operations are sequentially consistent: the protocols that use them (hints,
@@ -48,6 +55,8 @@ pub trait Word {
     fn fetch_sub(&self, n: u64) -> u64;
     /// Overwrites it; answers the value before.
     fn swap(&self, value: u64) -> u64;
+    /// Overwrites it if it still has its `current` value; answers whether it had.
+    fn compare_exchange(&self, current: u64, value: u64) -> bool;
 }
 
 /// One thread drives the queue: virtual time.
@@ -59,7 +68,7 @@ pub struct Local;
 pub struct Threads;
 
 impl Sharing for Local {
-    type Lock<T> = RefCell<T>;
+    type Lock<T> = MeteredCell<T>;
     type Word = Cell<u64>;
     const CONTENDS: bool = false;
 }
@@ -69,19 +78,35 @@ impl Sharing for Threads {
     type Word = AtomicU64;
 }
 
-impl<T> Lock<T> for RefCell<T> {
+/// A lock of a queue that one thread drives: a checked borrow, and what a meter keeps with it.
+#[derive(Debug)]
+pub struct MeteredCell<T> {
+    value: RefCell<T>,
+    held: Held,
+}
+
+impl<T> Lock<T> for MeteredCell<T> {
     fn new(value: T) -> Self {
-        RefCell::new(value)
+        MeteredCell { value: RefCell::new(value), held: Held::default() }
     }
 
     #[inline]
-    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
-        body(&mut self.borrow_mut())
+    fn with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R {
+        meter.enter(&self.held, site);
+        let answer = body(&mut self.value.borrow_mut());
+        meter.leave(&self.held, site);
+        answer
     }
 
     #[inline]
-    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.try_borrow_mut().ok().map(|mut value| body(&mut value))
+    fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let mut value = self.value.try_borrow_mut().ok()?;
+        if !meter.try_enter(&self.held, site) {
+            return None;
+        }
+        let answer = body(&mut value);
+        meter.leave(&self.held, site);
+        Some(answer)
     }
 }
 
@@ -91,13 +116,13 @@ impl<T> Lock<T> for Mutex<T> {
     }
 
     #[inline]
-    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+    fn with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> R {
         // A panic under the lock is a bug that has already been reported; the others go on.
         body(&mut self.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
     #[inline]
-    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+    fn try_with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.try_lock().ok().map(|mut value| body(&mut value))
     }
 }
@@ -134,6 +159,14 @@ impl Word for Cell<u64> {
     fn swap(&self, value: u64) -> u64 {
         self.replace(value)
     }
+    #[inline]
+    fn compare_exchange(&self, current: u64, value: u64) -> bool {
+        let is_current = self.get() == current;
+        if is_current {
+            self.set(value);
+        }
+        is_current
+    }
 }
 
 impl Word for AtomicU64 {
@@ -167,5 +200,9 @@ impl Word for AtomicU64 {
     #[inline]
     fn swap(&self, value: u64) -> u64 {
         self.swap(value, Ordering::SeqCst)
+    }
+    #[inline]
+    fn compare_exchange(&self, current: u64, value: u64) -> bool {
+        self.compare_exchange(current, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Bio, BioFlags, Calls, CpuId, Cx, DeadlineGeneration, Depth, Driver, Effect, Effects, HctxId, Hz, Instant,
-    IoPriority, Kernel, Limits, Lock, MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, NoProbe, Now, Op,
-    Place, PriorityClass, Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule,
-    Sharing, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
+    Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId,
+    Hz, Instant, IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter,
+    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule,
+    Sharing, Site, Sleeper, Status, Submitted, Submitter, Tags, Waiter, Word,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex};
@@ -29,10 +29,10 @@ impl<T> Lock<T> for CheckedLock<T> {
     fn new(value: T) -> Self {
         CheckedLock(Mutex::new(value))
     }
-    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+    fn with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> R {
         body(&mut self.0.lock().unwrap())
     }
-    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+    fn try_with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.0.try_lock().ok().map(|mut value| body(&mut value))
     }
 }
@@ -61,6 +61,9 @@ impl Word for CheckedWord {
     }
     fn swap(&self, value: u64) -> u64 {
         self.0.swap(value, Ordering::SeqCst)
+    }
+    fn compare_exchange(&self, current: u64, value: u64) -> bool {
+        self.0.compare_exchange(current, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }
 
@@ -98,6 +101,7 @@ impl Scheduled {
 
     fn new() -> Self {
         let config = MqDeadlineConfig {
+            queue_async_depth: false,
             generation: DeadlineGeneration::CPrime,
             hz: Hz::DEFAULT,
             shallow: ShallowRule::WholeMap,
@@ -116,23 +120,25 @@ impl Scheduled {
         let mut rq = self.pool.take(RqId(id));
         let sector = Sector(u64::from(id) * 1000);
         rq.found(Bio { ioprio: IoPriority::new(class, 0), ..Bio::new(Op::Read, sector, 8) }, Instant::ZERO);
-        let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
-        let (mut freed, mut calls) = (Vec::new(), Calls::default());
-        let list = std::iter::once(rq);
-        self.scheduler.insert(Now::default(), &rules, list, Place::Sorted, &mut freed, &mut calls);
-        assert!(freed.is_empty());
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        ElevatorCx::alone(Now::default(), |cx| {
+            self.scheduler.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
+            assert!(cx.freed.is_empty());
+        });
     }
 
     /// Dispatches while there seems to be work. What is given out completes at once; the policy learns of it later.
     fn run(&self) {
         while self.scheduler.has_work() {
-            let (Some(rq), _) = self.scheduler.dispatch(Now::default(), HctxId(0), &mut Calls::default()) else {
+            let (Some(rq), _) =
+                ElevatorCx::alone(Now::default(), |cx| self.scheduler.dispatch(&NoMeter, cx, HctxId(0)))
+            else {
                 break;
             };
             let id = rq.id();
             self.given[id.index()].fetch_add(1, Ordering::SeqCst);
             self.pool.put(rq);
-            self.scheduler.finish(Now::default(), id, &mut Calls::default());
+            ElevatorCx::alone(Now::default(), |cx| self.scheduler.finish(&NoMeter, cx, id));
         }
     }
 }
@@ -154,8 +160,10 @@ fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given
         });
         assert!(!shared.scheduler.has_work(), "work is left");
         assert!(shared.given.iter().all(|count| count.load(Ordering::SeqCst) == 1));
-        shared.scheduler.tell(Now::default(), &mut Calls::default(), |_, cx| {
-            assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
+        ElevatorCx::alone(Now::default(), |cx| {
+            shared.scheduler.with_policy(&NoMeter, cx, |_, cx| {
+                assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
+            });
         });
     });
 }
@@ -199,19 +207,19 @@ impl Contended {
             if let Some(tag) = attempt() {
                 return tag;
             }
-            self.tags.wait(sleeper);
+            self.tags.wait(&NoMeter, sleeper);
             if let Some(tag) = attempt() {
-                self.tags.leave(sleeper);
+                self.tags.leave(&NoMeter, sleeper);
                 return tag;
             }
             self.beds.sleep(number);
             // The wake-up may have been an old one.
-            self.tags.leave(sleeper);
+            self.tags.leave(&NoMeter, sleeper);
         }
     }
 
     fn free(&self, number: u32, tag: u32) {
-        self.tags.free(tag, CpuId(number), |sleeper| match sleeper {
+        self.tags.free(&NoMeter, tag, CpuId(number), |sleeper| match sleeper {
             Sleeper::Submitter(waiter) => self.beds.wake(waiter),
             Sleeper::Hctx(_) | Sleeper::HctxOf(..) => unreachable!("only submitters sleep"),
         });
@@ -251,9 +259,9 @@ struct Null {
 }
 
 impl Driver for Null {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 
@@ -268,39 +276,36 @@ struct Cpu<'a> {
     served: &'a Served,
     number: u32,
     device: Null,
-    effects: Effects,
+    caller: Caller,
+    agenda: Agenda,
 }
 
 impl Cpu<'_> {
-    fn call<R>(&mut self, body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, Null, NoProbe>) -> R) -> R {
-        let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut NoProbe);
-        let mut cx = Cx { now: Now::default(), cpu: CpuId(self.number), driver, effects, probe };
-        body(&self.served.queue, &mut cx)
+    /// Calls, and does what follows at once. Delayed runs never come due: they are a safety net that nothing here may need.
+    fn call<R>(&mut self, body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
+        let (served, mut probe) = (self.served, NoProbe);
+        let mut cx = self.caller.cx(Now::default(), CpuId(self.number), &mut self.device, &mut probe, &NoMeter);
+        let answer = body(&served.queue, &mut cx);
+        self.agenda.carry_out(&served.queue, &mut cx, |_, errand| match errand {
+            Errand::End { .. } => {
+                served.ended.fetch_add(1, Ordering::SeqCst);
+            }
+            Errand::Wake(waiter) => served.beds.wake(waiter),
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+        });
+        answer
     }
 
-    /// Carries out effects and completes requests until there are none. Delayed runs never come due: they are a
-    /// safety net that nothing here may need.
+    /// Completes requests until there are none.
     fn serve(&mut self) {
-        loop {
-            if let Some(effect) = self.effects.pop() {
-                match effect {
-                    Effect::EndBio { .. } => {
-                        self.served.ended.fetch_add(1, Ordering::SeqCst);
-                    }
-                    Effect::Wake(waiter) => self.served.beds.wake(waiter),
-                    Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
-                    _ => {}
-                }
-            } else if let Some(rq) = self.device.in_flight.pop_front() {
-                self.call(|queue, cx| queue.complete(cx, rq, Status::Ok));
-            } else {
-                return;
-            }
+        while let Some(rq) = self.device.in_flight.pop_front() {
+            self.call(|queue, cx| queue.complete(cx, rq, Status::Ok));
         }
     }
 
-    fn submit(&mut self, submission: &mut Submission) {
-        while self.call(|queue, cx| queue.submit(cx, submission, None)) == Submitted::Parked {
+    fn submit(&mut self, submitter: &mut Submitter<Queue<Checked>>, bio: Bio) {
+        submitter.begin(bio);
+        while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {
             self.serve();
             self.served.beds.sleep(self.number);
         }
@@ -330,12 +335,12 @@ fn a_queue_serves(pattern: Bio, scheduler: &'static str, kernel: Kernel, threads
         let queue = Queue::new(&config, scheduler).expect("a valid configuration");
         let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });
         on_threads(&shared, threads, move |served, number| {
-            let mut cpu = Cpu { served, number, device: Null::default(), effects: Effects::new() };
-            let mut submission = Submission::idle(Waiter(number));
+            let agenda = Agenda::new(served.queue.hw_queues());
+            let mut cpu = Cpu { served, number, device: Null::default(), caller: Caller::new(), agenda };
+            let mut submitter = Submitter::new(&served.queue, Waiter(number));
             for n in 0..BIOS {
                 let sector = Sector(u64::from(number) * 10_000 + n * 1000);
-                submission.begin(Bio { sector, ..pattern.clone() });
-                cpu.submit(&mut submission);
+                cpu.submit(&mut submitter, Bio { sector, ..pattern.clone() });
             }
         });
         assert_eq!(shared.ended.load(Ordering::SeqCst), u64::from(threads) * BIOS, "every bio has ended");

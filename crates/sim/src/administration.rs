@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Change, Cx, Driver, Front, Local, Nanos, Probe, Step};
+use hoistway_blk::{Change, Cx, Env, Front, Local, Nanos, Step};
 
 /// A write that is to happen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,11 +50,7 @@ impl Administration {
     }
 
     /// Does what can be done now. Answers whether the scheduler has changed, and what is left.
-    pub(crate) fn go_on<D: Driver, P: Probe>(
-        &mut self,
-        cx: &mut Cx<'_, D, P>,
-        front: &mut Front<Local>,
-    ) -> (bool, Left) {
+    pub(crate) fn go_on<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &mut Front<Local>) -> (bool, Left) {
         let before = front.scheduler();
         loop {
             if let Some(change) = self.change.take() {

@@ -1,16 +1,15 @@
 //! The event loop: tasks, queues and devices in virtual time.
 
-mod buffered;
+mod actors;
+mod completions;
 mod effects;
 mod phases;
 mod setup;
-mod virtual_disks;
 
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    BioFlags, CompletionPlace, CpuId, Cx, Effects, Front, HctxId, Instant, Local, Nanos, NoProbe, PlugUse, Probe, Rq,
-    Submitted, Waiter,
+    Caller, CpuId, Cx, Due, Front, Instant, Local, Nanos, News, NoMeter, NoProbe, PlugUse, Probe, Submitted, Waiter,
 };
 use hoistway_load::Load;
 
@@ -19,14 +18,15 @@ use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::{Cpus, Turn};
 use crate::disk::Disk;
-use crate::driver::Backing;
+use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
 use crate::flow::Flows;
-use crate::identity::{is_of_task, task_of};
+use crate::identity::Sleeper;
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::steady_state::SteadyStates;
 use crate::task::{Next, Task};
+use actors::Route;
 
 /// Events between two looks at [`Control`].
 const CHECK_EVERY: u32 = 1 << 14;
@@ -52,22 +52,13 @@ pub fn run_probed<P: Probe>(
     Ok(Simulation::new(scenario, spec, probe)?.run(control))
 }
 
-/// In the place of a completion's setting: its interrupt has waited for others on the CPU that it came to.
-const ITS_TURN: u32 = 1;
-/// The same, and it passes its work on to another CPU, which may be busy, too.
-const ITS_TURN_TO_PASS_ON: u32 = 2;
-/// It was passed on, and has waited for others there.
-const PASSED_ON: u32 = 3;
-
 struct Simulation<'a, P> {
     workload: &'a Load,
     now: Instant,
     clock: TickClock,
     events: EventQueue,
     cpus: Cpus,
-    /// Hardware queues that are about to be set.
-    hctxs: Vec<HctxId>,
-    effects: Effects,
+    caller: Caller,
     disks: Vec<Disk>,
     /// The cgroups that tasks are in.
     cgroups: Cgroups,
@@ -93,7 +84,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         for (index, write) in self.writes.iter().enumerate() {
             self.events.push(Instant::ZERO + write.at, Event::of(Kind::Write, index as u32));
         }
-        self.set_flushers();
+        self.start_actors();
         self.start_phase();
         'time: while self.running > 0 {
             let Some((at, event)) = self.events.pop() else { break };
@@ -112,11 +103,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
+        let refused = self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect();
+        // The disks go before all who still wait for something of them, and that which others lie on before those.
+        while self.disks.pop().is_some() {}
         let result = RunResult {
             processes: self.tasks.into_iter().map(|task| task.into_result(now, &self.steady)).collect(),
             simulated: Nanos(now.0),
             ios: self.ios,
-            refused: self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect(),
+            refused,
             page_cache: self.page_cache.map(|cache| cache.into_summary()),
             partial,
         };
@@ -135,13 +129,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let now = self.clock.now;
         self.probe.enter(disk, None);
         let on = &mut self.disks[disk as usize];
-        let (effects, probe) = (&mut self.effects, &mut self.probe);
-        let mut cx = Cx { now, cpu: CpuId(0), driver: &mut on.driver, effects, probe };
+        let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &NoMeter);
         let (switched, left) = on.administration.go_on(&mut cx, &mut on.front);
         if switched {
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
             let cgroups = of_host.unwrap_or(&self.cgroups);
-            cgroups.introduce(&on.front, now, &mut self.effects);
+            cgroups.introduce(&on.front, now, &mut self.caller.effects);
         }
         if let Left::LookAgain(after) = left {
             self.events.push(self.now + after, Event::of(Kind::Administer, disk));
@@ -154,7 +147,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         match event.kind() {
             Kind::Complete => self.complete(place, what, setting),
             Kind::Run => self.woken(place),
-            Kind::RunHctx => self.run_hctx(place, HctxId(what as u16), setting),
+            Kind::Due => self.due(place, Due::at_place(what as usize), setting),
             Kind::Cpu => self.next_on(CpuId(place)),
             Kind::Task => {
                 if self.tasks[place as usize].alarm_setting == setting {
@@ -168,28 +161,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         device.wake(self.now, what, &mut driver.schedule);
                         self.settle(place, CpuId(0));
                     }
-                    Backing::Thread(_) => self.run_io_thread(place),
+                    Backing::Thread(_) => self.act(Sleeper::IoThread(place), setting),
                 }
             }
-            Kind::Timer => {
-                let now = self.clock.now;
-                let on = &mut self.disks[place as usize];
-                if on.is_timer(setting) {
-                    on.front.timer(now, &mut self.effects);
-                    self.settle(place, CpuId(0));
-                }
-            }
-            Kind::Timeout => {
-                if self.disks[place as usize].is_timeout(setting) {
-                    self.with_front(place, CpuId(0), |front, cx| front.scan_timeouts(cx));
-                    self.settle(place, CpuId(0));
-                }
-            }
-            Kind::KickRequeue => {
-                self.with_front(place, CpuId(0), |front, cx| front.kick_requeue(cx));
-                self.settle(place, CpuId(0));
-            }
-            Kind::Release => self.release(place),
+            Kind::Actor => self.act(Sleeper::of(Waiter(place)), setting),
             Kind::Write => {
                 for disk in self.administered() {
                     self.disks[disk].administration.ask(self.writes[place as usize].clone());
@@ -200,11 +175,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             Kind::Administer => self.administer(place),
             Kind::Steady => self.watch(place),
-            Kind::WriteBack => self.write_back(place, setting),
-            Kind::Window => {
-                self.with_front(place, CpuId(0), |front, cx| front.window_ended(cx));
-                self.settle(place, CpuId(0));
-            }
         }
     }
 
@@ -264,78 +234,22 @@ impl<'a, P: Probe> Simulation<'a, P> {
         &mut self,
         disk: u32,
         cpu: CpuId,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, crate::driver::DiskDriver, P>) -> R,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, Machine<P>>) -> R,
     ) -> R {
         let now = self.clock.now;
         self.probe.enter(disk, None);
         let Disk { front, driver, .. } = &mut self.disks[disk as usize];
-        body(front, &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe })
+        body(front, &mut self.caller.cx(now, cpu, driver, &mut self.probe, &NoMeter))
     }
 
-    /// A device has completed a command. `setting` says for what its interrupt has waited, if it has.
-    #[inline]
-    fn complete(&mut self, disk: u32, tag: u32, setting: u32) {
-        let may_wait = !matches!(setting, ITS_TURN | PASSED_ON);
-        if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
-            return;
-        }
-        let Disk { front, driver, is_used_by_tasks, .. } = &mut self.disks[disk as usize];
-        let Some((rq, status)) = driver.finish(tag) else { return };
-        let restart = driver.take_restart();
-        let (interrupted, place) = interrupt_of(&rq, front, &self.cpus);
-        let cpu = if setting == PASSED_ON || !*is_used_by_tasks {
-            place.cpu(interrupted)
-        } else {
-            self.cpus.complete(self.now, interrupted, place)
-        };
-        if setting == PASSED_ON {
-            self.cpus.complete_passed_on(self.now, cpu);
-        }
-        if cpu != interrupted
-            && let Some(bio) = rq.bios.first().filter(|bio| is_of_task(bio))
-        {
-            self.tasks[task_of(bio) as usize].charge(self.now, self.cpus.redirection());
-        }
-        self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
-        self.settle(disk, cpu);
-        if restart {
-            self.run_all(disk, cpu, Nanos::ZERO);
-        }
-        if self.disks[disk as usize].administration.waits() {
-            self.administer(disk);
-        }
-    }
-
-    /// Whether the interrupt of a completion has to wait for others, on its CPU or on that which it passes its work on to: then it
-    /// comes later.
-    #[inline(never)]
-    fn interrupt_waits(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
-        let Disk { front, driver, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else { return false };
-        let Some(rq) = driver.in_flight(tag).filter(|rq| !rq.flags.contains(BioFlags::POLLED)) else { return false };
-        let (interrupted, place) = interrupt_of(rq, front, &self.cpus);
-        let had_its_turn = setting == ITS_TURN_TO_PASS_ON;
-        let waits_here = if had_its_turn { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
-        let (turn, setting) = match (waits_here, place) {
-            (Some(turn), CompletionPlace::Redirected(_)) => (turn, ITS_TURN_TO_PASS_ON),
-            (Some(turn), _) => (turn, ITS_TURN),
-            (None, CompletionPlace::Redirected(to)) => {
-                let Some(turn) = self.cpus.passes_on_to_busy(self.now, interrupted, to) else { return false };
-                (turn, PASSED_ON)
-            }
-            (None, _) => return false,
-        };
-        self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(setting));
-        true
-    }
-
-    fn run_hctx(&mut self, disk: u32, hctx: HctxId, setting: u32) {
+    /// The moment of something on the agenda of a disk has come.
+    fn due(&mut self, disk: u32, due: Due, setting: u32) {
         let on = &mut self.disks[disk as usize];
-        if !on.runs.take(hctx, setting) {
-            return;
+        if on.agenda.is_due(due, setting) {
+            let cpu = due.cpu(&on.front);
+            self.with_front(disk, cpu, |front, cx| due.carry_out(front, cx));
+            self.settle(disk, cpu);
         }
-        let cpu = on.front.worker_cpu(hctx);
-        self.with_front(disk, cpu, |front, cx| front.run_hctx(cx, hctx));
-        self.settle(disk, cpu);
     }
 
     /// Lets a task go on until it waits. Answers how many I/Os it has put forward.
@@ -349,30 +263,23 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             let next = task.next(self.now, &mut self.flows);
             // A task of several disks may have turned to another one.
-            let (disk, cpu) = (task.disk, task.cpu);
+            let (disk, cpu, now) = (task.lane.disk, task.cpu, self.clock.now);
             match next {
                 Next::Submit => {
                     submissions += 1;
-                    if task.is_buffered {
-                        self.call_page_cache(disk, number);
-                        return submissions;
-                    }
-                    let now = self.clock.now;
-                    if self.disks[disk as usize].throttling.is_some() && self.is_throttled(disk, number) {
-                        continue;
+                    match self.route(disk, number) {
+                        Route::Direct => {}
+                        Route::Kept => continue,
+                        Route::Cached => return submissions,
                     }
                     let task = &mut self.tasks[number as usize];
                     let Disk { front, driver, plug_use, .. } = &mut self.disks[disk as usize];
-                    if !task.is_plugged && opens_plug(*plug_use, task.call_size()) {
-                        task.is_plugged = true;
+                    if opens_plug(*plug_use, task.call_size()) {
+                        task.lane.submitter.plug();
                     }
                     self.probe.enter(disk, Some(Waiter(number)));
-                    let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
-                    let plug = task.is_plugged.then_some(&mut task.plug);
-                    let submitted = front.submit(&mut cx, &mut task.submission, plug);
-                    if submitted == Submitted::Parked {
-                        task.park();
-                    }
+                    let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
+                    let submitted = task.lane.submitter.go_on(front, &mut cx);
                     self.settle(disk, cpu);
                     if submitted == Submitted::Parked {
                         self.flush_other_plugs(number);
@@ -380,13 +287,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                 }
                 Next::EndCall => {
-                    if std::mem::take(&mut task.is_plugged) {
-                        let mut plug = std::mem::take(&mut task.plug);
-                        self.with_front(disk, cpu, |front, cx| {
-                            cx.probe.enter(disk, Some(Waiter(number)));
-                            front.flush_plug(cx, &mut plug);
-                        });
-                        self.tasks[number as usize].plug = plug;
+                    if task.lane.submitter.is_plugged() {
+                        let Disk { front, driver, .. } = &mut self.disks[disk as usize];
+                        self.probe.enter(disk, Some(Waiter(number)));
+                        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
+                        task.lane.submitter.unplug(front, &mut cx);
                         self.settle(disk, cpu);
                     }
                     self.tasks[number as usize].call_ended(self.now);
@@ -405,7 +310,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let disks: Vec<u32> = task.disks().collect();
                     for disk in disks {
                         let front = &self.disks[disk as usize].front;
-                        front.io_context_exited(self.clock.now, &mut self.effects, io_context);
+                        front.tell(now, &mut self.caller.effects, News::IoContextExited(io_context));
                         self.settle(disk, cpu);
                     }
                     self.running -= 1;
@@ -423,58 +328,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
     #[cold]
     fn flush_other_plugs(&mut self, number: u32) {
         let cpu = self.tasks[number as usize].cpu;
-        while let Some((disk, mut plug)) = self.tasks[number as usize].take_other_plug() {
-            self.with_front(disk, cpu, |front, cx| {
-                cx.probe.enter(disk, Some(Waiter(number)));
-                front.flush_plug(cx, &mut plug);
-            });
+        while let Some(lane) = self.tasks[number as usize].other_plugged() {
+            let disk = lane.disk;
+            let Disk { front, driver, .. } = &mut self.disks[disk as usize];
+            self.probe.enter(disk, Some(Waiter(number)));
+            let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &NoMeter);
+            lane.submitter.unplug(front, &mut cx);
             self.settle(disk, cpu);
         }
     }
-
-    // --- limits of cgroups ---
-
-    /// Whether the bio that a task is about to submit is kept by a limit.
-    fn is_throttled(&mut self, disk: u32, task: u32) -> bool {
-        let Disk { front, throttling: Some(throttling), .. } = &mut self.disks[disk as usize] else { return false };
-        let is_kept = throttling.keeps(self.now, front, &mut self.tasks[task as usize].submission);
-        if is_kept {
-            self.set_release(disk);
-        }
-        is_kept
-    }
-
-    fn set_release(&mut self, disk: u32) {
-        let due = self.disks[disk as usize].throttling.as_mut().and_then(|throttling| throttling.next_setting());
-        if let Some(due) = due {
-            self.events.push(due.max(self.now), Event::of(Kind::Release, disk));
-        }
-    }
-
-    /// The worker of a device's limits sends what may go.
-    fn release(&mut self, disk: u32) {
-        let (now, cpu) = (self.clock.now, CpuId(0));
-        self.probe.enter(disk, None);
-        let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
-        let Some(throttling) = throttling else { return };
-        let mut cx = Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe };
-        let has_sent_all = throttling.send(&mut cx, front);
-        self.settle(disk, cpu);
-        if has_sent_all {
-            self.set_release(disk);
-        }
-    }
-}
-
-/// The CPU that the completion of a request interrupts, and where its work is done. Each hardware queue has one interrupt.
-#[inline]
-fn interrupt_of(rq: &Rq, front: &Front<Local>, cpus: &Cpus) -> (CpuId, CompletionPlace) {
-    if rq.flags.contains(BioFlags::POLLED) {
-        // Whoever submitted it finds it, and nobody is interrupted.
-        return (rq.ctx, CompletionPlace::Interrupt);
-    }
-    let interrupted = front.worker_cpu(rq.hctx);
-    (interrupted, front.completion_place(rq, interrupted, |one, other| cpus.share_cache(one, other)))
 }
 
 /// Wakes a task that sleeps, for a completion, for a tag or for a time. If it is on its way already, it takes what has

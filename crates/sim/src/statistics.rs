@@ -2,16 +2,16 @@
 //! run, as a kernel does, although tables do not show them: a run without them would be a second copy of the simulation,
 //! and that costs more than counting.
 
-use hoistway_blk::{
-    CgroupStats, CpuId, DiskStats, Event, Hz, Instant, Kernel, Nanos, Now, Probe, Waiter, kernel_of_front,
-};
+use hoistway_blk::{CpuId, DiskStats, Event, Hz, Instant, Nanos, Now, Probe, Waiter};
+use hoistway_cgroup::CgroupStats;
 use hoistway_results::document::{CgroupIoSummary, DiskSummary};
 
 use crate::cgroups::Cgroups;
 use crate::scenario::{RunSpec, Scenario};
 
-/// The statistics of all devices of a run.
-pub(crate) struct Statistics {
+/// The statistics of all devices of a run: a probe that keeps them.
+#[derive(Debug)]
+pub struct Statistics {
     disks: Vec<(DiskStats, CgroupStats)>,
     hz: Hz,
     /// The device that events are about.
@@ -19,8 +19,11 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    pub(crate) fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
-        let kernel_under = |scheduler: &str| -> Kernel { kernel_of_front(scenario.queue.kernel, scheduler) };
+    /// Statistics of a run before it begins.
+    #[must_use]
+    pub fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
+        let queue = &scenario.queue;
+        let kernel_under = |scheduler: &str| queue.schedulers.kernel_under(queue.kernel, scheduler);
         let disk = |scheduler: &str| (DiskStats::new(kernel_under(scheduler)), CgroupStats::default());
         let of_files = spec.guest.as_ref().map_or(&spec.scheduler, |guest| &guest.scheduler);
         let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(of_files)).collect();
@@ -29,7 +32,8 @@ impl Statistics {
     }
 
     /// What they show at the end of a run.
-    pub(crate) fn summaries(self, scenario: &Scenario<'_>, simulated: Nanos) -> Vec<DiskSummary> {
+    #[must_use]
+    pub fn summaries(self, scenario: &Scenario<'_>, simulated: Nanos) -> Vec<DiskSummary> {
         let now = self.hz.now(Instant(simulated.0));
         let files = scenario.workload.files.len();
         let of_load = Cgroups::of(scenario.workload);

@@ -10,12 +10,52 @@ use crate::bio::Bio;
 use crate::ids::{HctxId, RqId};
 use crate::merge::{self, Edge, Merge, MergeRules, NoMerges};
 use crate::request::{Marks, Request, Rq};
-use crate::time::Now;
-use crate::tunables::{StoreError, Tunable};
 
 use super::merge_index::MergeIndex;
 use super::reason::Reason;
-use super::scheduler::{Calls, Place, PolicyCx, Requests, Scheduler};
+use super::scheduler::{ElevatorCx, Place, PolicyCx, Requests, Scheduler};
+
+/// A policy of somebody's own, whose type is not known here.
+pub type BoxedScheduler = Box<dyn Scheduler + Send>;
+
+/// What a custody owns: a policy, or a box with one. Calls go to what is in the box, so that no function of [`Scheduler`]
+/// has to be forwarded.
+pub trait OwnedPolicy {
+    /// The policy, known by its type or not.
+    type Policy: Scheduler + ?Sized;
+
+    /// To be asked.
+    fn policy(&self) -> &Self::Policy;
+
+    /// To be told.
+    fn policy_mut(&mut self) -> &mut Self::Policy;
+}
+
+impl<S: Scheduler> OwnedPolicy for S {
+    type Policy = S;
+
+    #[inline(always)]
+    fn policy(&self) -> &S {
+        self
+    }
+
+    #[inline(always)]
+    fn policy_mut(&mut self) -> &mut S {
+        self
+    }
+}
+
+impl OwnedPolicy for BoxedScheduler {
+    type Policy = dyn Scheduler + Send;
+
+    fn policy(&self) -> &Self::Policy {
+        &**self
+    }
+
+    fn policy_mut(&mut self) -> &mut Self::Policy {
+        &mut **self
+    }
+}
 
 /// A policy and the requests that it has been given.
 pub(crate) struct Custody<S> {
@@ -26,64 +66,55 @@ pub(crate) struct Custody<S> {
     tells_bios: bool,
 }
 
-impl<S: Scheduler> Custody<S> {
+impl<S: OwnedPolicy> Custody<S> {
     /// Takes requests with ids below `capacity` for this policy.
     pub(crate) fn new(policy: S, capacity: u32) -> Self {
-        let tells_bios = policy.needs().bios;
+        let tells_bios = policy.policy().needs().bios;
         Custody { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
     }
 
     /// The policy, to be asked what needs no surroundings.
     #[inline]
-    pub(crate) fn policy(&self) -> &S {
-        &self.policy
-    }
-
-    /// The policy, to be told what needs no surroundings.
-    #[inline]
-    pub(crate) fn policy_mut(&mut self) -> &mut S {
-        &mut self.policy
+    pub(crate) fn policy(&self) -> &S::Policy {
+        self.policy.policy()
     }
 
     /// Makes room for requests with ids below `capacity`.
     pub(crate) fn grow(&mut self, capacity: u32) {
         self.requests.grow(capacity);
         self.index.grow(capacity);
-        self.policy.grow(capacity);
+        self.policy.policy_mut().grow(capacity);
     }
 
     /// Calls the policy.
     #[inline]
     pub(crate) fn call<R>(
         &mut self,
-        now: Now,
-        calls: &mut Calls,
-        body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R,
+        cx: &mut ElevatorCx<'_>,
+        body: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>) -> R,
     ) -> R {
-        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls })
+        body(self.policy.policy_mut(), &mut PolicyCx { now: cx.now, requests: &self.requests, wishes: cx.wishes })
     }
 
     // --- merging ---
 
     /// Tries to merge a bio into a request. It is taken out of its option exactly when that succeeded. Requests that
-    /// were absorbed on the way are added to `freed`.
+    /// were absorbed on the way are [freed](ElevatorCx::freed).
     #[inline]
     pub(crate) fn merge_bio(
         &mut self,
-        now: Now,
+        cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
         bio: &mut Option<Bio>,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
     ) -> Option<Edge> {
         let candidate = bio.as_ref()?;
         if self.tells_bios {
-            self.call(now, calls, |policy, cx| policy.bio_arrived(cx, candidate));
+            self.call(cx, |policy, cx| policy.bio_arrived(cx, candidate));
         }
-        let id = self.candidate(now, rules, candidate, calls)?;
+        let id = self.candidate(cx, rules, candidate)?;
         match rules.merge(self.requests.get_mut(id), bio) {
             Merge::Merged(edge) => {
-                self.after_growth(now, rules, id, edge, freed, calls);
+                self.after_growth(cx, rules, id, edge);
                 Some(edge)
             }
             Merge::TooLong => {
@@ -95,11 +126,11 @@ impl<S: Scheduler> Custody<S> {
     }
 
     /// The request that `bio` should try to join, by cache, hash and the policy's own index, in this order.
-    fn candidate(&mut self, now: Now, rules: &MergeRules, bio: &Bio, calls: &mut Calls) -> Option<RqId> {
+    fn candidate(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &Bio) -> Option<RqId> {
         // The policy is asked about the last merged request wherever that lies: bfq merges queues on that occasion.
         if let Some(last) = self.index.last()
             && rules.alike(self.requests.get(last), bio)
-            && self.allows(now, last, bio, calls)
+            && self.allows(cx, last, bio)
             && rules.edge(self.requests.get(last), bio).is_some()
         {
             return Some(last);
@@ -111,40 +142,31 @@ impl<S: Scheduler> Custody<S> {
         let by_end = self.index.find(bio.sector, |id| merge::mergeable(requests.get(id)));
         if let Some(id) = by_end
             && rules.edge(self.requests.get(id), bio).is_some()
-            && self.allows(now, id, bio, calls)
+            && self.allows(cx, id, bio)
         {
             return Some(id);
         }
-        let front = self.call(now, calls, |policy, cx| policy.front_candidate(cx, bio))?;
-        (rules.edge(self.requests.get(front), bio) == Some(Edge::Front) && self.allows(now, front, bio, calls))
-            .then_some(front)
+        let front = self.call(cx, |policy, cx| policy.front_candidate(cx, bio))?;
+        (rules.edge(self.requests.get(front), bio) == Some(Edge::Front) && self.allows(cx, front, bio)).then_some(front)
     }
 
-    fn allows(&mut self, now: Now, id: RqId, bio: &Bio, calls: &mut Calls) -> bool {
-        self.call(now, calls, |policy, cx| policy.allow_merge(cx, id, bio))
+    fn allows(&mut self, cx: &mut ElevatorCx<'_>, id: RqId, bio: &Bio) -> bool {
+        self.call(cx, |policy, cx| policy.allow_merge(cx, id, bio))
     }
 
     /// After `id` grew at `edge`: joins it with its neighbour if the gap between them is closed.
-    fn after_growth(
-        &mut self,
-        now: Now,
-        rules: &MergeRules,
-        id: RqId,
-        edge: Edge,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
-    ) {
+    fn after_growth(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, id: RqId, edge: Edge) {
         let (first, second) = match edge {
-            Edge::Back => (Some(id), self.policy.next(id)),
-            Edge::Front => (self.policy.previous(id), Some(id)),
+            Edge::Back => (Some(id), self.policy().next(id)),
+            Edge::Front => (self.policy().previous(id), Some(id)),
         };
         if let (Some(first), Some(second)) = (first, second)
             && rules.may_absorb(self.requests.get(first), self.requests.get(second))
         {
-            freed.push(self.absorb(now, first, second, calls));
+            self.absorb(cx, first, second);
             return;
         }
-        self.call(now, calls, |policy, cx| policy.grown(cx, id, edge));
+        self.call(cx, |policy, cx| policy.grown(cx, id, edge));
         if edge == Edge::Back {
             self.index.hash(id, self.requests.get(id).end());
         }
@@ -152,42 +174,34 @@ impl<S: Scheduler> Custody<S> {
     }
 
     /// Lets `first` absorb `second`; both are inserted and adjacent.
-    fn absorb(&mut self, now: Now, first: RqId, second: RqId, calls: &mut Calls) -> Rq {
-        self.call(now, calls, |policy, cx| policy.absorbed(cx, first, second));
+    fn absorb(&mut self, cx: &mut ElevatorCx<'_>, first: RqId, second: RqId) {
+        self.call(cx, |policy, cx| policy.absorbed(cx, first, second));
         self.index.forget(second);
         let absorbed = self.requests.join(first, second, merge::absorb);
         self.index.hash(first, self.requests.get(first).end());
         self.index.set_last(first);
-        absorbed
+        cx.freed.push(absorbed);
     }
 
     // --- the way in and out ---
 
     /// Takes a request in, unless a queued one absorbs it.
     #[inline]
-    pub(crate) fn insert(
-        &mut self,
-        now: Now,
-        rules: &MergeRules,
-        rq: Rq,
-        place: Place,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
-    ) {
-        self.call(now, calls, |policy, cx| policy.arrived(cx, &rq));
-        if let Some(rq) = self.insertion_merge(now, rules, rq, freed, calls) {
-            self.take_in(now, rq, place, calls);
+    pub(crate) fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
+        self.call(cx, |policy, cx| policy.arrived(cx, &rq));
+        if let Some(rq) = self.insertion_merge(cx, rules, rq) {
+            self.take_in(cx, rq, place);
         }
     }
 
     /// Takes a request in that joins no other.
     #[inline]
-    pub(crate) fn take_in(&mut self, now: Now, mut rq: Rq, place: Place, calls: &mut Calls) {
+    pub(crate) fn take_in(&mut self, cx: &mut ElevatorCx<'_>, mut rq: Rq, place: Place) {
         rq.marks.set(Marks::INSERTED);
         let (id, end) = (rq.id(), rq.end());
         let findable = place == Place::Sorted && merge::mergeable(&rq);
         self.requests.hold(rq);
-        self.call(now, calls, |policy, cx| policy.insert(cx, id, place));
+        self.call(cx, |policy, cx| policy.insert(cx, id, place));
         if findable {
             self.index.hash(id, end);
             self.index.set_last_if_none(id);
@@ -197,21 +211,14 @@ impl<S: Scheduler> Custody<S> {
     /// Appends a request on its way in to one that is queued, if one ends where it starts, and goes on with the
     /// grown one. Answers the newcomer if it found no such request.
     #[inline]
-    fn insertion_merge(
-        &mut self,
-        now: Now,
-        rules: &MergeRules,
-        mut rq: Rq,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
-    ) -> Option<Rq> {
+    fn insertion_merge(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, mut rq: Rq) -> Option<Rq> {
         if rules.nomerges == NoMerges::Nothing || !merge::mergeable(&rq) {
             return Some(rq);
         }
         let last = self
             .index
             .last()
-            .filter(|&last| rules.may_absorb(self.requests.get(last), &rq) && self.policy.allow_join(last, rq.id()));
+            .filter(|&last| rules.may_absorb(self.requests.get(last), &rq) && self.policy().allow_join(last, rq.id()));
         let mut survivor = match last {
             Some(last) => last,
             None if rules.nomerges == NoMerges::All => match self.appendable(rules, &rq) {
@@ -221,14 +228,14 @@ impl<S: Scheduler> Custody<S> {
             None => return Some(rq),
         };
         merge::absorb(self.requests.get_mut(survivor), &mut rq);
-        self.call(now, calls, |policy, cx| policy.dropped(cx, rq.id()));
-        freed.push(rq);
-        self.call(now, calls, |policy, cx| policy.grown(cx, survivor, Edge::Back));
+        self.call(cx, |policy, cx| policy.dropped(cx, rq.id()));
+        cx.freed.push(rq);
+        self.call(cx, |policy, cx| policy.grown(cx, survivor, Edge::Back));
         self.index.hash(survivor, self.requests.get(survivor).end());
         self.index.set_last(survivor);
         if last.is_none() {
             while let Some(first) = self.appendable_id(rules, survivor) {
-                freed.push(self.absorb(now, first, survivor, calls));
+                self.absorb(cx, first, survivor);
                 survivor = first;
             }
         }
@@ -240,26 +247,26 @@ impl<S: Scheduler> Custody<S> {
     fn appendable(&mut self, rules: &MergeRules, rq: &Request) -> Option<RqId> {
         let requests = &self.requests;
         let id = self.index.find(rq.sector, |id| merge::mergeable(requests.get(id)))?;
-        (rules.may_absorb(self.requests.get(id), rq) && self.policy.allow_join(id, rq.id())).then_some(id)
+        (rules.may_absorb(self.requests.get(id), rq) && self.policy().allow_join(id, rq.id())).then_some(id)
     }
 
     fn appendable_id(&mut self, rules: &MergeRules, id: RqId) -> Option<RqId> {
         let requests = &self.requests;
         let first = self.index.find(requests.get(id).sector, |id| merge::mergeable(requests.get(id)))?;
-        (first != id && rules.may_absorb(requests.get(first), requests.get(id)) && self.policy.allow_join(first, id))
+        (first != id && rules.may_absorb(requests.get(first), requests.get(id)) && self.policy().allow_join(first, id))
             .then_some(first)
     }
 
     /// Asks the policy for the next request.
     #[inline]
-    pub(crate) fn dispatch(&mut self, now: Now, hctx: HctxId, calls: &mut Calls) -> (Option<Rq>, Reason) {
-        let choice = self.call(now, calls, |policy, cx| policy.dispatch(cx, hctx));
+    pub(crate) fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+        let choice = self.call(cx, |policy, cx| policy.dispatch(cx, hctx));
         (choice.rq.map(|id| self.give_out(id)), choice.reason)
     }
 
     /// Has the policy give out everything, in its order, into `out`. `ids` is a buffer.
-    pub(crate) fn drain(&mut self, now: Now, ids: &mut Vec<RqId>, calls: &mut Calls, mut out: impl FnMut(Rq)) {
-        self.call(now, calls, |policy, cx| policy.drain(cx, HctxId(0), ids));
+    pub(crate) fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, mut out: impl FnMut(Rq)) {
+        self.call(cx, |policy, cx| policy.drain(cx, HctxId(0), ids));
         for id in ids.drain(..) {
             out(self.give_out(id));
         }
@@ -270,28 +277,5 @@ impl<S: Scheduler> Custody<S> {
     fn give_out(&mut self, id: RqId) -> Rq {
         self.index.forget(id);
         self.requests.release(id)
-    }
-
-    // --- tunables ---
-
-    /// A tunable's value as its file shows it.
-    pub(crate) fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        let index = self.policy.tunables().iter().position(|tunable| tunable.name == name);
-        index.map(|index| self.policy.tunable(index)).ok_or(StoreError::Unknown)
-    }
-
-    /// Writes a tunable, with the kernel's parsing, clamping and errors.
-    pub(crate) fn set_tunable(
-        &mut self,
-        now: Now,
-        name: &str,
-        text: &str,
-        calls: &mut Calls,
-    ) -> Result<(), StoreError> {
-        let tunables: &'static [Tunable] = self.policy.tunables();
-        let index = tunables.iter().position(|tunable| tunable.name == name).ok_or(StoreError::Unknown)?;
-        let value = tunables[index].parse(self.policy.grammar(), text)?;
-        self.call(now, calls, |policy, cx| policy.set_tunable(cx, index, value));
-        Ok(())
     }
 }

@@ -1,10 +1,9 @@
 //! What the block layer calls: a scheduler made safe for many CPUs.
 //!
 //! Policy and locking are two subjects. A [`Scheduler`] is a policy, a single-threaded state machine;
-//! [`Serialized`] puts one behind a lock; [`Kyber`] needs none. [`Elevator`] is the choice among them, an enum so that
-//! calls inline.
+//! [`Serialized`] puts one behind a lock; [`Kyber`] needs none. [`Elevator`] is the choice among them, an enum inside so
+//! that calls inline.
 
-mod boxed;
 mod custody;
 mod finished;
 mod merge_index;
@@ -14,46 +13,50 @@ mod serialized;
 mod woken;
 
 pub(crate) use custody::Custody;
+pub use custody::{BoxedScheduler, OwnedPolicy};
 pub use reason::Reason;
-pub use scheduler::{Calls, Choice, Completions, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler};
+pub use scheduler::{
+    Choice, Completions, ElevatorCx, MayQueue, Needs, News, Place, PolicyCx, Requests, Scheduler, Wishes,
+};
 pub use serialized::Serialized;
 pub use woken::WokenHctxs;
 
 use crate::bio::Bio;
-use crate::ids::{CpuId, HctxId, RqId};
+use crate::cpu_map::CpuMap;
+use crate::ids::{HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
+use crate::meter::{Meter, NoMeter};
 use crate::request::{Request, Rq};
-use crate::schedulers::{Bfq, Kyber, MqDeadline};
+use crate::schedulers::{ASYNC_PERCENT, Bfq, Kyber, MqDeadline, NONE, Policy, Row, Surroundings};
 use crate::sharing::Sharing;
 use crate::tags::Depth;
 use crate::time::Now;
-use crate::tunables::{StoreError, Tunable};
-
-/// A policy of somebody's own, for [`Elevator::custom`].
-pub type BoxedScheduler = Box<dyn Scheduler + Send>;
+use crate::tunables::{StoreError, Tunable, value_of};
 
 /// The scheduler of a queue, or none.
-pub enum Elevator<Sh: Sharing> {
-    /// No scheduler: requests wait in the software queues and the driver tags are the only limit.
+pub struct Elevator<Sh: Sharing> {
+    name: &'static str,
+    kind: Kind<Sh>,
+}
+
+/// Those that calls are inlined for, and all others.
+enum Kind<Sh: Sharing> {
+    /// Requests wait in the software queues and the driver tags are the only limit.
     None,
-    /// mq-deadline.
     MqDeadline(Box<Serialized<MqDeadline, Sh>>),
-    /// kyber.
     Kyber(Box<Kyber<Sh>>),
-    /// bfq.
     Bfq(Box<Serialized<Bfq, Sh>>),
-    /// Somebody's own policy.
-    Custom(Box<Serialized<BoxedScheduler, Sh>>),
+    Boxed(Box<Serialized<BoxedScheduler, Sh>>),
 }
 
 macro_rules! with_scheduler {
     ($self:expr, $scheduler:ident => $call:expr, kyber $kyber:ident => $by_kyber:expr, none => $none:expr) => {
-        match $self {
-            Elevator::None => $none,
-            Elevator::Kyber($kyber) => $by_kyber,
-            Elevator::MqDeadline($scheduler) => $call,
-            Elevator::Bfq($scheduler) => $call,
-            Elevator::Custom($scheduler) => $call,
+        match &$self.kind {
+            Kind::None => $none,
+            Kind::Kyber($kyber) => $by_kyber,
+            Kind::MqDeadline($scheduler) => $call,
+            Kind::Bfq($scheduler) => $call,
+            Kind::Boxed($scheduler) => $call,
         }
     };
     ($self:expr, $scheduler:ident => $call:expr, none => $none:expr) => {
@@ -62,41 +65,54 @@ macro_rules! with_scheduler {
 }
 
 impl<Sh: Sharing> Elevator<Sh> {
-    /// Puts mq-deadline behind a lock; it will be given request ids below `capacity`.
+    /// The scheduler of a row, for a queue with these CPUs and hardware queues.
     #[must_use]
-    pub fn mq_deadline(policy: MqDeadline, capacity: u32) -> Self {
-        Elevator::MqDeadline(Box::new(Serialized::new(policy, capacity)))
+    pub fn new(row: &Row, queue: &Surroundings<'_>, map: &CpuMap) -> Self {
+        let capacity = queue.capacity;
+        let kind = match (row.make)(queue) {
+            Policy::None => Kind::None,
+            Policy::MqDeadline(config) => {
+                Kind::MqDeadline(Box::new(Serialized::new(MqDeadline::new(config, capacity), capacity)))
+            }
+            Policy::Kyber(config) => Kind::Kyber(Box::new(Kyber::new(config, map, capacity))),
+            Policy::Bfq(config) => Kind::Bfq(Box::new(Serialized::new(Bfq::new(config, capacity), capacity))),
+            Policy::Boxed(policy) => Kind::Boxed(Box::new(Serialized::new(policy, capacity))),
+        };
+        Elevator { name: row.name, kind }
     }
 
-    /// kyber, which needs no lock around it.
+    /// No scheduler.
     #[must_use]
-    pub fn kyber(kyber: Kyber<Sh>) -> Self {
-        Elevator::Kyber(Box::new(kyber))
+    pub fn none() -> Self {
+        Elevator { name: NONE.name, kind: Kind::None }
     }
 
-    /// Puts bfq behind a lock; it will be given request ids below `capacity`.
+    /// A policy that no registry knows.
     #[must_use]
-    pub fn bfq(policy: Bfq, capacity: u32) -> Self {
-        Elevator::Bfq(Box::new(Serialized::new(policy, capacity)))
+    pub fn custom(name: &'static str, policy: BoxedScheduler, capacity: u32) -> Self {
+        Elevator { name, kind: Kind::Boxed(Box::new(Serialized::new(policy, capacity))) }
     }
 
-    /// Puts a policy of one's own behind a lock.
+    /// Its name, "none" without one.
     #[must_use]
-    pub fn custom(policy: BoxedScheduler, capacity: u32) -> Self {
-        Elevator::Custom(Box::new(Serialized::new(policy, capacity)))
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// kyber, if that is what it is.
+    #[must_use]
+    pub fn as_kyber(&self) -> Option<&Kyber<Sh>> {
+        match &self.kind {
+            Kind::Kyber(kyber) => Some(kyber),
+            _ => None,
+        }
     }
 
     /// Whether there is no scheduler.
     #[inline]
     #[must_use]
     pub fn is_none(&self) -> bool {
-        matches!(self, Elevator::None)
-    }
-
-    /// Its name, "none" without one.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        with_scheduler!(self, s => s.name(), none => "none")
+        matches!(self.kind, Kind::None)
     }
 
     /// Whether "run all" may run a single hardware queue.
@@ -114,24 +130,22 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// The smallest shallow depth it will ask for.
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {
-        with_scheduler!(self, s => s.needs().min_shallow, kyber k => k.min_shallow(), none => None)
+        with_scheduler!(self, s => s.min_shallow(), kyber k => k.min_shallow(), none => None)
     }
 
     /// Tries to merge a bio that is submitted on `cpu` into a queued request; see [`Serialized::merge_bio`].
     #[inline]
     pub fn merge_bio(
         &self,
-        now: Now,
-        cpu: CpuId,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
         bio: &mut Option<Bio>,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
     ) -> Option<Edge> {
         with_scheduler!(
             self,
-            s => s.merge_bio(now, rules, bio, freed, calls),
-            kyber k => k.merge_bio(cpu, rules, bio),
+            s => s.merge_bio(meter, cx, rules, bio),
+            kyber k => k.merge_bio(meter, cx.cpu, rules, bio),
             none => None
         )
     }
@@ -140,28 +154,27 @@ impl<Sh: Sharing> Elevator<Sh> {
     #[inline]
     pub fn insert(
         &self,
-        now: Now,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
         list: impl Iterator<Item = Rq>,
         place: Place,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
     ) {
         with_scheduler!(
             self,
-            s => s.insert(now, rules, list, place, freed, calls),
-            kyber k => k.insert(list, place),
+            s => s.insert(meter, cx, rules, list, place),
+            kyber k => k.insert(meter, list, place),
             none => debug_assert!(false, "without a scheduler requests go to the software queues")
         );
     }
 
     /// Asks for the next request for `hctx`.
     #[inline]
-    pub fn dispatch(&self, now: Now, hctx: HctxId, calls: &mut Calls) -> (Option<Rq>, Reason) {
+    pub fn dispatch(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
         with_scheduler!(
             self,
-            s => s.dispatch(now, hctx, calls),
-            kyber k => k.dispatch(hctx),
+            s => s.dispatch(meter, cx, hctx),
+            kyber k => k.dispatch(meter, hctx),
             none => (None, Reason::Empty)
         )
     }
@@ -175,10 +188,10 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// How many scheduler tags an allocation may use.
     #[inline]
-    pub fn limit_depth(&self, now: Now, bio: &Bio, calls: &mut Calls) -> Depth {
+    pub fn limit_depth(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, bio: &Bio) -> Depth {
         with_scheduler!(
             self,
-            s => s.limit_depth(now, bio, calls),
+            s => s.limit_depth(meter, cx, bio),
             kyber k => k.limit_depth(bio),
             none => Depth::Full
         )
@@ -186,76 +199,114 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// A request was allocated.
     #[inline]
-    pub fn prepare(&self, now: Now, rq: &Request, calls: &mut Calls) {
-        with_scheduler!(self, s => s.prepare(now, rq, calls), kyber _kyber => {}, none => {});
+    pub fn prepare(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        with_scheduler!(self, s => s.prepare(meter, cx, rq), kyber _kyber => {}, none => {});
     }
 
     /// A request that this scheduler manages has completed on `cpu`. Its release follows.
     #[inline]
-    pub fn completed(&self, now: Now, cpu: CpuId, rq: &Request, calls: &mut Calls) {
-        if let Elevator::Kyber(kyber) = self {
-            kyber.completed(now, cpu, rq, calls);
+    pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        if let Kind::Kyber(kyber) = &self.kind {
+            kyber.completed(cx, rq);
         }
     }
 
     /// A request that was inserted has been released.
     #[inline]
-    pub fn finish(&self, now: Now, id: RqId, calls: &mut Calls) {
-        with_scheduler!(self, s => s.finish(now, id, calls), kyber k => k.finish(id, calls), none => {});
+    pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_scheduler!(self, s => s.finish(meter, cx, id), kyber k => k.finish(meter, cx, id), none => {});
     }
 
     /// A request that was given out comes back.
-    pub fn requeued(&self, now: Now, id: RqId, calls: &mut Calls) {
-        with_scheduler!(self, s => s.requeued(now, id, calls), kyber k => k.requeued(id, calls), none => {});
+    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_scheduler!(self, s => s.requeued(meter, cx, id), kyber k => k.requeued(meter, cx, id), none => {});
     }
 
     /// Its timer has come.
-    pub fn timer(&self, now: Now, calls: &mut Calls) {
-        with_scheduler!(self, s => s.timer(now, calls), none => {});
+    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        with_scheduler!(self, s => s.timer(meter, cx), none => {});
     }
 
-    /// `nr_requests` has changed.
-    pub fn depth_updated(&self, nr_requests: u32) {
-        with_scheduler!(self, s => s.depth_updated(nr_requests), none => {});
+    /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
+    #[must_use]
+    pub fn async_percent(&self) -> u32 {
+        with_scheduler!(self, s => s.needs().async_percent, kyber _kyber => ASYNC_PERCENT, none => 100)
+    }
+
+    /// `nr_requests` or `async_depth` has changed.
+    pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
+        let news = News::Depths { nr_requests, async_depth };
+        ElevatorCx::alone(Now::default(), |cx| self.tell(&NoMeter, cx, news));
     }
 
     /// Request ids below `capacity` will come from now on. It holds none.
     pub fn grow(&mut self, capacity: u32) {
-        with_scheduler!(self, s => s.grow(capacity), none => {});
+        match &mut self.kind {
+            Kind::None => {}
+            Kind::Kyber(kyber) => kyber.grow(capacity),
+            Kind::MqDeadline(scheduler) => scheduler.grow(capacity),
+            Kind::Bfq(scheduler) => scheduler.grow(capacity),
+            Kind::Boxed(scheduler) => scheduler.grow(capacity),
+        }
     }
 
-    /// Tells the policy of something that happened to a process or cgroup. kyber knows of neither.
-    pub fn tell(&self, now: Now, calls: &mut Calls, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
+    /// Tells it of something. kyber knows of no process and no cgroup.
+    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
         with_scheduler!(
             self,
-            s => s.tell(now, calls, |policy, cx| what(policy, cx)),
+            s => s.tell(meter, cx, news),
+            kyber k => if let News::Depths { nr_requests, async_depth } = news { k.depth_updated(nr_requests, async_depth) },
+            none => {}
+        );
+    }
+
+    /// Calls the policy itself, if there is one: for whoever plays block layer, a replay or a test.
+    pub fn with_policy(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>),
+    ) {
+        with_scheduler!(
+            self,
+            s => s.with_policy(meter, cx, |policy, cx| what(policy, cx)),
             kyber _kyber => {},
             none => {}
         );
     }
 
-    /// Its tunables.
-    #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        with_scheduler!(self, s => s.tunables(), none => &[])
+    fn shown_tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        with_scheduler!(self, s => s.tunables(), none => Vec::new())
     }
 
-    /// A tunable's value.
+    /// Its tunables, in the order of their files.
+    #[must_use]
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.shown_tunables().into_iter().map(|(tunable, _)| tunable).collect()
+    }
+
+    /// What a tunable's file shows.
     ///
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        with_scheduler!(self, s => s.tunable(name), none => Err(StoreError::Unknown))
+        value_of(&self.shown_tunables(), name)
     }
 
-    /// Writes a tunable.
+    /// Writes a tunable, with the kernel's parsing, clamping and errors.
     ///
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
-    pub fn set_tunable(&self, now: Now, name: &str, text: &str, calls: &mut Calls) -> Result<(), StoreError> {
+    pub fn set_tunable(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        name: &str,
+        text: &str,
+    ) -> Result<(), StoreError> {
         with_scheduler!(
             self,
-            s => s.set_tunable(now, name, text, calls),
+            s => s.set_tunable(meter, cx, name, text),
             kyber k => k.set_tunable(name, text),
             none => Err(StoreError::Unknown)
         )

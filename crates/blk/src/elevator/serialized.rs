@@ -7,20 +7,20 @@
 use crate::bio::{Bio, BioFlags, Op, is_sync};
 use crate::ids::{HctxId, RqId, Sector};
 use crate::merge::{Edge, MergeRules};
+use crate::meter::{Meter, NoMeter, Site};
 use crate::request::{Marks, Request, Rq};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::Depth;
 use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
 
-use super::custody::Custody;
+use super::custody::{Custody, OwnedPolicy};
 use super::finished::FinishedSet;
 use super::reason::Reason;
-use super::scheduler::{Calls, Completions, Needs, Place, PolicyCx, Scheduler};
+use super::scheduler::{Completions, ElevatorCx, Needs, News, Place, PolicyCx, Scheduler as _};
 
 /// A policy and what it needs around it.
 pub struct Serialized<S, Sh: Sharing> {
-    name: &'static str,
     needs: Needs,
     custody: Sh::Lock<Custody<S>>,
     /// Whether dispatching is worth the lock.
@@ -41,27 +41,20 @@ fn depth_kind(bio: &Bio) -> usize {
     }
 }
 
-impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
+impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// Puts a policy behind a lock; it will be given request ids below `capacity`.
     #[must_use]
     pub fn new(policy: S, capacity: u32) -> Self {
-        let needs = policy.needs();
+        let needs = policy.policy().needs();
         let serialized: Self = Serialized {
-            name: policy.name(),
             needs,
             custody: Sh::Lock::new(Custody::new(policy, capacity)),
             has_work: Sh::Word::new(0),
             depths: [NO_LIMIT; 3].map(Sh::Word::new),
             finished: FinishedSet::new(capacity),
         };
-        serialized.custody.with(|custody| serialized.publish_depths(custody));
+        serialized.custody.aside(|custody| serialized.publish_depths(custody));
         serialized
-    }
-
-    /// The policy's name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
     }
 
     /// What the policy needs.
@@ -72,12 +65,18 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
 
     /// Takes the lock, lets the policy learn what has ended meanwhile, runs `body`, publishes whether there is work.
     #[inline]
-    fn locked<R>(&self, now: Now, calls: &mut Calls, body: impl FnOnce(&mut Custody<S>, &mut Calls) -> R) -> R {
-        self.custody.with(|custody| {
+    fn locked<R>(
+        &self,
+        meter: &impl Meter,
+        site: Site,
+        cx: &mut ElevatorCx<'_>,
+        body: impl FnOnce(&mut Custody<S>, &mut ElevatorCx<'_>) -> R,
+    ) -> R {
+        self.custody.with(meter, site, |custody| {
             if self.defers() {
-                self.finished.drain(|id| custody.call(now, calls, |policy, cx| policy.finish(cx, id)));
+                self.finished.drain(|id| custody.call(cx, |policy, cx| policy.finish(cx, id)));
             }
-            let answer = body(custody, calls);
+            let answer = body(custody, cx);
             self.has_work.store(u64::from(custody.policy().has_work()));
             answer
         })
@@ -89,48 +88,46 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         for (word, (op, sync)) in self.depths.iter().zip(probes) {
             let flags = if sync { BioFlags::SYNC } else { BioFlags::NONE };
             let bio = Bio { flags, ..Bio::new(op, Sector(0), 0) };
-            let mut calls = Calls::default();
-            let limit = custody.call(Now::default(), &mut calls, |policy, cx| policy.limit_depth(cx, &bio));
+            let limit =
+                ElevatorCx::alone(Now::default(), |cx| custody.call(cx, |policy, cx| policy.limit_depth(cx, &bio)));
             word.store(limit.map_or(NO_LIMIT, u64::from));
         }
     }
 
     /// Tries to merge a bio into a queued request. It is taken out of its option exactly when that succeeded.
-    /// Requests that were absorbed on the way are added to `freed`.
+    /// Requests that were absorbed on the way are [freed](ElevatorCx::freed).
     pub fn merge_bio(
         &self,
-        now: Now,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
         bio: &mut Option<Bio>,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
     ) -> Option<Edge> {
-        self.locked(now, calls, |custody, calls| custody.merge_bio(now, rules, bio, freed, calls))
+        self.locked(meter, Site::Merge, cx, |custody, cx| custody.merge_bio(cx, rules, bio))
     }
 
     /// Takes a list of requests in, in order and under one lock hold. Requests that were absorbed on the way are
-    /// added to `freed`.
+    /// [freed](ElevatorCx::freed).
     pub fn insert(
         &self,
-        now: Now,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
         list: impl Iterator<Item = Rq>,
         place: Place,
-        freed: &mut Vec<Rq>,
-        calls: &mut Calls,
     ) {
-        self.locked(now, calls, |custody, calls| {
+        self.locked(meter, Site::Insert, cx, |custody, cx| {
             for rq in list {
-                custody.insert(now, rules, rq, place, freed, calls);
+                custody.insert(cx, rules, rq, place);
             }
         });
     }
 
     /// Asks the policy for the next request.
     #[inline]
-    pub fn dispatch(&self, now: Now, hctx: HctxId, calls: &mut Calls) -> (Option<Rq>, Reason) {
-        self.locked(now, calls, |custody, calls| {
-            let (mut rq, reason) = custody.dispatch(now, hctx, calls);
+    pub fn dispatch(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+        self.locked(meter, Site::Dispatch, cx, |custody, cx| {
+            let (mut rq, reason) = custody.dispatch(cx, hctx);
             if let Some(rq) = &mut rq {
                 rq.marks.set(Marks::STARTED);
             }
@@ -147,9 +144,11 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
 
     /// How many scheduler tags an allocation may use.
     #[inline]
-    pub fn limit_depth(&self, now: Now, bio: &Bio, calls: &mut Calls) -> Depth {
+    pub fn limit_depth(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, bio: &Bio) -> Depth {
         let limit = if self.needs.depth_by_context {
-            self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.limit_depth(cx, bio)))
+            self.locked(meter, Site::Elevator, cx, |custody, cx| {
+                custody.call(cx, |policy, cx| policy.limit_depth(cx, bio))
+            })
         } else {
             match self.depths[depth_kind(bio)].load() {
                 NO_LIMIT => None,
@@ -161,19 +160,19 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
 
     /// A request was allocated.
     #[inline]
-    pub fn prepare(&self, now: Now, rq: &Request, calls: &mut Calls) {
+    pub fn prepare(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, rq: &Request) {
         if self.needs.preparation {
-            self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.prepare(cx, rq)));
+            self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.prepare(cx, rq)));
         }
     }
 
     /// A request that was inserted has been released.
     #[inline]
-    pub fn finish(&self, now: Now, id: RqId, calls: &mut Calls) {
+    pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         if self.defers() {
             self.finished.add(id);
         } else {
-            self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.finish(cx, id)));
+            self.locked(meter, Site::Finish, cx, |custody, cx| custody.call(cx, |policy, cx| policy.finish(cx, id)));
         }
     }
 
@@ -184,57 +183,68 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
     }
 
     /// A request that was given out comes back; its insertion follows.
-    pub fn requeued(&self, now: Now, id: RqId, calls: &mut Calls) {
-        self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.requeued(cx, id)));
+    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.requeued(cx, id)));
     }
 
     /// The policy's timer has come.
-    pub fn timer(&self, now: Now, calls: &mut Calls) {
-        self.locked(now, calls, |custody, calls| custody.call(now, calls, |policy, cx| policy.timer(cx)));
+    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.timer(cx)));
     }
 
-    /// Something happened to a process or cgroup.
-    pub fn tell(&self, now: Now, calls: &mut Calls, what: impl FnOnce(&mut S, &mut PolicyCx<'_>)) {
-        self.locked(now, calls, |custody, calls| custody.call(now, calls, what));
-    }
-
-    /// `nr_requests` has changed.
-    pub fn depth_updated(&self, nr_requests: u32) {
-        self.custody.with(|custody| {
-            custody.policy_mut().depth_updated(nr_requests);
-            self.publish_depths(custody);
+    /// Tells the policy of something.
+    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| {
+            custody.call(cx, |policy, cx| policy.told(cx, news));
+            if matches!(news, News::Depths { .. }) {
+                self.publish_depths(custody);
+            }
         });
+    }
+
+    /// The smallest shallow depth that the policy will ask for now.
+    #[must_use]
+    pub fn min_shallow(&self) -> Option<u32> {
+        self.custody.aside(|custody| custody.policy().needs().min_shallow)
+    }
+
+    /// Calls the policy itself: for whoever plays block layer, a replay or a test.
+    pub fn with_policy(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        what: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>),
+    ) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, what));
     }
 
     /// Request ids below `capacity` will come from now on. Nothing is held, and nobody else is here.
     pub fn grow(&mut self, capacity: u32) {
         // What has ended and was not told of yet.
-        self.locked(Now::default(), &mut Calls::default(), |_, _| {});
+        ElevatorCx::alone(Now::default(), |cx| self.locked(&NoMeter, Site::Elevator, cx, |_, _| {}));
         self.finished = FinishedSet::new(capacity);
-        self.custody.with(|custody| custody.grow(capacity));
+        self.custody.aside(|custody| custody.grow(capacity));
     }
 
-    /// The policy's tunables.
+    /// The policy's tunables, and what each shows now.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        self.custody.with(|custody| custody.policy().tunables())
-    }
-
-    /// A tunable's value as its file shows it.
-    ///
-    /// # Errors
-    /// If there is no such tunable.
-    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.custody.with(|custody| custody.tunable(name))
+    pub fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        self.custody.aside(|custody| custody.policy().tunables())
     }
 
     /// Writes a tunable, with the kernel's parsing, clamping and errors.
     ///
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
-    pub fn set_tunable(&self, now: Now, name: &str, text: &str, calls: &mut Calls) -> Result<(), StoreError> {
-        self.locked(now, calls, |custody, calls| {
-            custody.set_tunable(now, name, text, calls)?;
+    pub fn set_tunable(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        name: &str,
+        text: &str,
+    ) -> Result<(), StoreError> {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| {
+            custody.call(cx, |policy, cx| policy.set_tunable(cx, name, text))?;
             self.publish_depths(custody);
             Ok(())
         })

@@ -1,16 +1,17 @@
 //! The end of a request, and what it sets going (`legacy-queue.md` 9).
 
 use crate::bio::Status;
-use crate::driver::Driver;
 use crate::effects::Effect;
+use crate::env::{Cx, Env};
 use crate::ids::CpuId;
+use crate::meter::Site;
 use crate::probe::{Event, Probe};
-use crate::queue::{CompletionPlace, Cx};
+use crate::queue::CompletionPlace;
 use crate::request::{Marks, Rq};
 use crate::sharing::{Lock, Sharing};
 
 use super::request_list::IoClass;
-use super::{LegacyQueue, Locked, take_calls};
+use super::{LegacyQueue, Locked, take_wishes};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Where the completion of a request runs whose interrupt came on `cpu`: always in a softirq (`legacy-queue.md` 9).
@@ -23,13 +24,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// A request has ended; the queue is run again.
-    pub fn complete<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq, status: Status) {
+    pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         self.ended(cx, rq, status);
         self.run(cx);
     }
 
     /// A request was at the driver and has ended there: as a whole, or a step of it.
-    pub(super) fn ended<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq, status: Status) {
+    pub(super) fn ended<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
             self.step_done(cx, rq, status);
         } else {
@@ -38,11 +39,11 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Ends a request: first its bios, then all that it holds.
-    fn end<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
+    fn end<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
         cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
         cx.effects.end(&mut rq.bios, status);
-        self.locked.with(|queue| {
+        self.locked.with(cx.meter, Site::Legacy, |queue| {
             queue.leave_driver(&mut rq);
             queue.release(cx, rq);
         });
@@ -53,25 +54,26 @@ impl Locked {
     /// A request is no longer at the driver.
     pub(super) fn leave_driver(&mut self, rq: &mut Rq) {
         self.tags.put(rq);
+        self.flights.end(rq.id());
         self.in_flight[IoClass::of(rq.is_sync()) as usize] -= 1;
     }
 
     /// Frees requests that others have absorbed.
     #[inline]
-    pub(super) fn release_absorbed<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>) {
-        let mut freed = std::mem::take(&mut cx.effects.freed);
+    pub(super) fn release_absorbed<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
+        let mut freed = std::mem::take(&mut cx.scratch.freed);
         for rq in freed.drain(..) {
             cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
             self.release(cx, rq);
         }
-        cx.effects.freed = freed;
+        cx.scratch.freed = freed;
     }
 
     /// Tells the elevator, frees the slot and wakes whoever may have it.
-    pub(super) fn release<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
+    pub(super) fn release<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         if rq.marks.contains(Marks::INSERTED) {
-            self.elevator.finish(cx.now, rq.id(), &mut cx.effects.calls);
-            take_calls(cx.effects);
+            self.elevator.finish(&mut cx.elevator(), rq.id());
+            take_wishes(cx);
         }
         self.managed -= u32::from(rq.marks.contains(Marks::USES_ELEVATOR));
         let (class, cgroup) = (IoClass::of(rq.is_sync()), rq.cgroup);

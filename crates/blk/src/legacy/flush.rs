@@ -1,10 +1,10 @@
 //! Writes that must be durable (`legacy-queue.md` 10): past the elevator, through the one sequencer of the queue.
 
 use crate::bio::Status;
-use crate::driver::Driver;
+use crate::env::{Cx, Env};
 use crate::flush_queue::{self, FlushSteps, Next};
+use crate::meter::Site;
 use crate::probe::{Event, Probe};
-use crate::queue::Cx;
 use crate::request::{Marks, Rq};
 use crate::sharing::{Lock, Sharing};
 use crate::time::Nanos;
@@ -14,15 +14,15 @@ use super::{LegacyQueue, Locked, run_on_worker};
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// A step of a sequence has been done by the driver: the flush command, or the data of a request.
     #[cold]
-    pub(super) fn step_done<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq, status: Status) {
+    pub(super) fn step_done<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
-        self.locked.with(|queue| queue.step_done(cx, rq, status));
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.step_done(cx, rq, status));
     }
 }
 
 impl Locked {
     /// Takes a flush-type request in.
-    pub(super) fn begin_sequence<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
+    pub(super) fn begin_sequence<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         let steps = FlushSteps::of(rq.flags, rq.sectors, self.cache.write_cache, self.cache.fua);
         flush_queue::begin(&mut rq, steps, self.cache.fua);
         if steps.is_data_only() {
@@ -38,7 +38,7 @@ impl Locked {
         self.kick(cx);
     }
 
-    fn step_done<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
+    fn step_done<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         self.leave_driver(&mut rq);
         let now = cx.now.at;
         if rq.marks.contains(Marks::FLUSH_COMMAND) {
@@ -55,7 +55,7 @@ impl Locked {
         self.kick(cx);
     }
 
-    fn go_on<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>, next: Option<Next>) {
+    fn go_on<E: Env>(&mut self, cx: &mut Cx<'_, E>, next: Option<Next>) {
         match next {
             Some(Next::Data(mut rq)) => {
                 rq.marks.clear(Marks::STARTED);
@@ -72,7 +72,7 @@ impl Locked {
     }
 
     /// Issues the flush command if its time has come.
-    fn kick<D, P>(&mut self, cx: &mut Cx<'_, D, P>) {
+    fn kick<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
         if let Some(command) = self.flush.kick(cx.now.at, true) {
             self.dispatch.push_back(command);
             run_on_worker(cx.effects, Nanos::ZERO);

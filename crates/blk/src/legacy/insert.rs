@@ -1,13 +1,11 @@
 //! Insertion: into the elevator, or past it into the dispatch queue (`legacy-queue.md` 5).
 
-use crate::driver::Driver;
-use crate::effects::Effects;
+use crate::env::{Cx, Env};
 use crate::merge::MergeRules;
 use crate::probe::{Event, Probe};
-use crate::queue::Cx;
 use crate::request::{Marks, Rq};
 
-use super::{Locked, take_calls};
+use super::{Locked, take_wishes};
 
 /// The kinds of insertion that there are without passthrough requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,9 +29,9 @@ pub(super) enum MustRun {
 
 impl Locked {
     /// Inserts a request.
-    pub(super) fn insert<D: Driver, P: Probe>(
+    pub(super) fn insert<E: Env>(
         &mut self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         rules: &MergeRules,
         mut rq: Rq,
         insertion: Insertion,
@@ -67,28 +65,27 @@ impl Locked {
         MustRun::No
     }
 
-    fn insert_into_elevator<D: Driver, P: Probe>(
+    fn insert_into_elevator<E: Env>(
         &mut self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         rules: &MergeRules,
         rq: Rq,
         may_join: bool,
     ) -> MustRun {
-        let Effects { freed, calls, .. } = &mut *cx.effects;
-        self.elevator.insert(cx.now, rules, rq, may_join, freed, calls);
-        let must_run = if std::mem::take(&mut calls.run_queues) { MustRun::Now } else { MustRun::No };
-        take_calls(cx.effects);
+        self.elevator.insert(&mut cx.elevator(), rules, rq, may_join);
+        let must_run = if std::mem::take(&mut cx.scratch.wishes.run_queues) { MustRun::Now } else { MustRun::No };
+        take_wishes(cx);
         self.release_absorbed(cx);
         must_run
     }
 
     /// Forced dispatch: moves everything from the elevator to the dispatch queue.
-    pub(super) fn drain_elevator<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>) {
-        let sorted = self.elevator.dispatches_sorted();
+    pub(super) fn drain_elevator<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
+        let sorted = self.elevator.dispatches_sorted;
         let Locked { elevator, dispatch, drained, .. } = self;
-        elevator.drain(cx.now, drained, &mut cx.effects.calls, |rq| {
+        elevator.drain(&mut cx.elevator(), drained, |rq| {
             if sorted { dispatch.add_sorted(rq) } else { dispatch.add_tail(rq) }
         });
-        take_calls(cx.effects);
+        take_wishes(cx);
     }
 }

@@ -13,6 +13,7 @@
 
 mod attributes;
 mod batching;
+mod block_queue;
 mod complete;
 mod dispatch_queue;
 mod driver_tags;
@@ -30,26 +31,29 @@ mod unplug;
 mod tests;
 
 pub use driver_tags::Tagging;
-pub(crate) use elevator::legacy_scheduler;
-pub use elevator::{LEGACY_SCHEDULERS, LegacyElevator};
+pub use elevator::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyElevator, NOOP};
 pub use request_list::IoClass;
 pub use submit::LegacySubmission;
-pub use switch::{SWITCH_POLL, StoreSchedulerError};
+pub use switch::SWITCH_POLL;
 
-use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
-use crate::elevator::{Calls, PolicyCx, Scheduler};
+use crate::elevator::{ElevatorCx, News, Wishes};
+use crate::env::{Cx, Env};
+use crate::flights::Flights;
 use crate::flush_queue::FlushQueue;
-use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
+use crate::ids::{CgroupId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
+use crate::lost::Home;
 use crate::merge::{MergeRules, NoMerges};
-use crate::queue::{Affinity, ConfigError, Cx, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
-use crate::request::{RequestPool, Rq};
-use crate::sharing::{Lock, Sharing};
+use crate::meter::Site;
+use crate::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
+use crate::request::Rq;
+use crate::schedulers::{Layer, Registry};
+use crate::sharing::{Local, Lock, Sharing};
 use crate::time::{Nanos, Now};
 use crate::timeouts::Timeouts;
-use crate::tunables::{StoreError, Tunable};
+use crate::tunables::{StoreError, Tunable, value_of};
 
 use batching::Batchers;
 use dispatch_queue::DispatchQueue;
@@ -74,6 +78,8 @@ pub struct LegacyConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Requests of each class by default.
@@ -91,12 +97,13 @@ impl LegacyConfig {
             tagging: Tagging::default(),
             nomerges: config.nomerges,
             limits: config.limits.clone(),
+            schedulers: config.schedulers.clone(),
         }
     }
 
     /// The variants of the release that has the queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
+    pub fn generation(&self) -> Generation {
         legacy_kernel(self.kernel).generation()
     }
 
@@ -120,12 +127,12 @@ impl LegacyConfig {
 /// The release whose legacy queue a kernel has: its own, or the last one.
 #[must_use]
 pub fn legacy_kernel(kernel: Kernel) -> Kernel {
-    kernel.min(Kernel::V4_19)
+    if kernel.is_from(5, 0) { Kernel::V4_19 } else { kernel }
 }
 
 /// The legacy queue of one device.
 pub struct LegacyQueue<Sh: Sharing> {
-    generation: &'static Generation,
+    generation: Generation,
     rules: MergeRules,
     /// How it was made; its limits are those of the device.
     config: LegacyConfig,
@@ -146,6 +153,8 @@ struct Cache {
 
 /// What the queue's lock protects: everything.
 struct Locked {
+    /// Of its requests, and of those who wait for one.
+    home: Home,
     elevator: LegacyElevator,
     thresholds: Thresholds,
     lists: RequestLists,
@@ -161,8 +170,9 @@ struct Locked {
     /// What must be durable.
     flush: FlushQueue,
     cache: Cache,
-    /// Requests at the driver, by class.
+    /// Requests at the driver, by class, and each by itself.
     in_flight: [u32; 2],
+    flights: Flights<Local>,
     /// The driver has stopped the queue.
     is_stopped: bool,
     /// The elevator is about to be changed: new requests go past it.
@@ -172,17 +182,15 @@ struct Locked {
 }
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`LEGACY_SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &LegacyConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
         let elevator = LegacyElevator::named(scheduler, config, Now::default()).ok_or_else(|| {
-            ConfigError(format!(
-                "unknown legacy scheduler \"{scheduler}\" (expected one of {})",
-                LEGACY_SCHEDULERS.join(", ")
-            ))
+            let known: Vec<&str> = config.schedulers.of(Layer::SingleQueue).map(|row| row.name).collect();
+            ConfigError(format!("unknown legacy scheduler \"{scheduler}\" (expected one of {})", known.join(", ")))
         })?;
         LegacyQueue::with_elevator(config, elevator)
     }
@@ -195,10 +203,10 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         config.check()?;
         let generation = config.generation();
         let capacity = config.capacity();
-        let pool: RequestPool<Sh> = RequestPool::new(capacity);
+        let home = Home::default();
         Ok(LegacyQueue {
             generation,
-            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
             config: config.clone(),
             timeouts: Timeouts::new(),
             affinity: Affinity::default(),
@@ -210,7 +218,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 capacity,
                 batchers: Batchers::new(generation.hz),
                 // The lowest number goes out first.
-                free: (0..capacity).rev().map(|id| pool.take(RqId(id))).collect(),
+                free: (0..capacity).rev().map(|id| Rq::empty(RqId(id), &home)).collect(),
                 managed: 0,
                 dispatch: DispatchQueue::default(),
                 tags: DriverTags::new(config.queue_depth, config.tagging),
@@ -222,17 +230,19 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                     flush_queueable: config.limits.flush_queueable,
                 },
                 in_flight: [0; 2],
+                flights: Flights::new(capacity, 1),
                 is_stopped: false,
                 is_bypassed: false,
                 drained: Vec::new(),
+                home,
             }),
         })
     }
 
     /// The kernel whose behaviour the queue has, which has a legacy queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
-        self.generation
+    pub fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     /// What a request may span now.
@@ -244,13 +254,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// The name of its scheduler.
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
-        self.locked.with(|queue| queue.elevator.name())
+        self.locked.aside(|queue| queue.elevator.name())
     }
 
     /// Requests that each class may have.
     #[must_use]
     pub fn nr_requests(&self) -> u32 {
-        self.locked.with(|queue| queue.thresholds.nr_requests)
+        self.locked.aside(|queue| queue.thresholds.nr_requests)
     }
 
     /// Sets how many requests each class may have; fewer than 4 become 4. Whoever finds room now is woken.
@@ -262,7 +272,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         if nr_requests > NR_REQUESTS_MAX {
             return Err(ConfigError(format!("nr_requests is at most {NR_REQUESTS_MAX}")));
         }
-        self.locked.with(|queue| {
+        self.locked.aside(|queue| {
             queue.thresholds = thresholds;
             for list in queue.lists.iter_mut() {
                 list.resized(&thresholds, |waiter| effects.push(Effect::Wake(waiter)));
@@ -274,39 +284,39 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Whether a class of a cgroup has so many requests that write-back should hold off.
     #[must_use]
     pub fn is_congested(&self, cgroup: CgroupId, class: IoClass) -> bool {
-        self.locked.with(|queue| queue.lists.of(cgroup).is_congested(class))
+        self.locked.aside(|queue| queue.lists.of(cgroup).is_congested(class))
     }
 
     /// Requests that exist now.
     #[must_use]
     pub fn requests_in_use(&self) -> usize {
-        self.locked.with(|queue| queue.capacity as usize - queue.free.len())
+        self.locked.aside(|queue| queue.capacity as usize - queue.free.len())
     }
 
     /// Requests at the driver now.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.locked.with(|queue| queue.in_flight.iter().sum())
+        self.locked.aside(|queue| queue.in_flight.iter().sum())
     }
 
     /// Driver tags that are taken now.
     #[must_use]
     pub fn driver_tags_in_use(&self) -> u32 {
-        self.locked.with(|queue| queue.tags.in_use())
+        self.locked.aside(|queue| queue.tags.in_use())
     }
 
     /// The tunables of the scheduler.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        self.locked.with(|queue| queue.elevator.tunables())
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.locked.aside(|queue| queue.elevator.tunables()).into_iter().map(|(tunable, _)| tunable).collect()
     }
 
-    /// A tunable's value.
+    /// What a tunable's file shows.
     ///
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.locked.with(|queue| queue.elevator.tunable(name))
+        value_of(&self.locked.aside(|queue| queue.elevator.tunables()), name)
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing and clamping.
@@ -314,26 +324,33 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer = self.locked.with(|queue| queue.elevator.set_tunable(now, name, text, &mut effects.calls));
-        take_calls(effects);
-        answer
+        call(now, effects, |cx| self.locked.aside(|queue| queue.elevator.set_tunable(cx, name, text)))
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.locked.with(|queue| queue.elevator.tell(now, &mut effects.calls, what));
-        take_calls(effects);
-    }
-
-    /// A process has ended.
-    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
-        self.locked.with(|queue| queue.batchers.forget(io_context));
-        self.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context));
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        call(now, effects, |cx| {
+            self.locked.aside(|queue| {
+                if let News::IoContextExited(io_context) = news {
+                    queue.batchers.forget(io_context);
+                }
+                queue.elevator.tell(cx, news);
+            });
+        });
     }
 
     /// The moment that an [`Effect::SetTimeout`] asked for has come.
-    pub fn scan_timeouts<D: Driver, P>(&self, cx: &mut Cx<'_, D, P>) {
-        self.timeouts.scan(cx.now.at, cx.driver, cx.effects);
+    pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.locked.aside(|queue| self.timeouts.scan(cx.now.at, &queue.flights, cx.effects));
+    }
+
+    /// A request was found to be overdue; see [`Queue::timed_out`](crate::Queue::timed_out).
+    pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        let overdue = self.locked.aside(|queue| queue.flights.overdue(cx.now.at, cx.cpu, id));
+        if let Some(deadline) = overdue {
+            let next = self.timeouts.ask(cx.now.at, id, cx.driver);
+            self.locked.aside(|queue| queue.flights.put_off(id, deadline, next));
+        }
     }
 
     /// How long a request may be at the device (`queue/io_timeout`).
@@ -343,9 +360,9 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.locked.with(|queue| queue.elevator.timer(now, &mut effects.calls));
-        take_calls(effects);
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.timer(&mut cx.elevator()));
+        take_wishes(cx);
     }
 }
 
@@ -356,23 +373,36 @@ impl Locked {
         let more = self.capacity..2 * self.capacity;
         self.capacity = more.end;
         self.elevator.grow(more.end);
-        self.free.extend(more.rev().map(|id| Rq::outside_of_pool(RqId(id))));
+        self.flights.grow(more.end);
+        self.free.extend(more.rev().map(|id| Rq::empty(RqId(id), &self.home)));
     }
 }
 
-/// Turns what a policy asked for during a call into effects. Whatever is to be run is the one queue, on a worker.
+/// Calls into the elevator apart from the way of an I/O.
+fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
+    ElevatorCx::alone(now, |cx| {
+        let answer = body(cx);
+        push_wishes(effects, cx.wishes);
+        answer
+    })
+}
+
+/// Turns what a policy asked for during a call into effects.
 #[inline]
-fn take_calls(effects: &mut Effects) {
-    if effects.calls == Calls::default() {
-        return;
+fn take_wishes<E: Env>(cx: &mut Cx<'_, E>) {
+    if cx.scratch.wishes != Wishes::default() {
+        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.wishes));
     }
-    let calls = std::mem::take(&mut effects.calls);
-    if let Some(at) = calls.set_timer {
+}
+
+/// Whatever is to be run is the one queue, on a worker.
+fn push_wishes(effects: &mut Effects, wishes: &Wishes) {
+    if let Some(at) = wishes.set_timer {
         effects.push(Effect::SetTimer(at));
-    } else if calls.cancel_timer {
+    } else if wishes.cancel_timer {
         effects.push(Effect::CancelTimer);
     }
-    if calls.run_queues || !calls.run_hctxs.is_empty() {
+    if wishes.run_queues || !wishes.run_hctxs.is_empty() {
         run_on_worker(effects, Nanos::ZERO);
     }
 }

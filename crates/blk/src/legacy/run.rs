@@ -1,31 +1,34 @@
 //! The driver's side: a run takes requests from the head of the dispatch queue, which the elevator fills when it is
 //! empty, for as long as the device has room (`legacy-queue.md` 8).
 
-use crate::driver::{Driver, Refusal, Rejected};
+use crate::driver::{Answer, Driver};
 use crate::effects::RESOURCE_DELAY;
-use crate::ids::HctxId;
+use crate::env::{Cx, Env};
+use crate::meter::Site;
 use crate::probe::{Event, Probe};
-use crate::queue::Cx;
 use crate::request::{Marks, Rq};
 use crate::sharing::{Lock, Sharing};
 
 use super::request_list::IoClass;
-use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_calls};
+use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_wishes};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Runs the queue on this CPU.
-    pub fn run<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
-        while let Some(mut rq) = self.locked.with(|queue| queue.start_next(cx)) {
-            self.timeouts.start(cx.now.at, &mut rq, cx.effects);
+    pub fn run<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        while let Some(rq) = self.locked.with(cx.meter, Site::Legacy, |queue| {
+            let mut rq = queue.start_next(cx)?;
+            self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &queue.flights, cx.effects);
+            Some(rq)
+        }) {
             // As the kernel drops the lock around each command.
             match cx.driver.queue_rq(cx.now, rq, true) {
-                Ok(()) => {}
-                Err(Rejected { rq, why: Refusal::Failed(status) }) => self.ended(cx, rq, status),
-                Err(Rejected { mut rq, why: Refusal::Busy | Refusal::UntilCompletion }) => {
+                Answer::Queued => {}
+                Answer::Done(rq, status) => self.ended(cx, rq, status),
+                Answer::Refused(mut rq, _) => {
                     cx.driver.put_budget(HCTX);
                     cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                     rq.marks.clear(Marks::HAS_BUDGET);
-                    return self.locked.with(|queue| {
+                    return self.locked.with(cx.meter, Site::Legacy, |queue| {
                         queue.take_back(cx, &self.rules, rq);
                         queue.retry_if_idle(cx);
                     });
@@ -34,20 +37,15 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
-    /// As [`run`](Self::run), under the name by which an [`Effect::RunHctx`](crate::Effect::RunHctx) asks for it.
-    pub fn run_hctx<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, _hctx: HctxId) {
-        self.run(cx);
-    }
-
     /// The driver stops its queue, or allows it again and then runs it.
     pub fn set_stopped(&self, stopped: bool) {
-        self.locked.with(|queue| queue.is_stopped = stopped);
+        self.locked.aside(|queue| queue.is_stopped = stopped);
     }
 }
 
 impl Locked {
     /// Takes the next request off the queue for the driver, if there is one and the device has room.
-    fn start_next<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>) -> Option<Rq> {
+    fn start_next<E: Env>(&mut self, cx: &mut Cx<'_, E>) -> Option<Rq> {
         if self.is_stopped || !self.peek(cx) {
             return None;
         }
@@ -68,12 +66,12 @@ impl Locked {
 
     /// The driver looks at the head of the dispatch queue; only an empty one is filled by the elevator. The first look
     /// counts as the start of a request, even if the device then has no room for it.
-    fn peek<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>) -> bool {
+    fn peek<E: Env>(&mut self, cx: &mut Cx<'_, E>) -> bool {
         if self.dispatch.is_empty() && !self.is_bypassed && !self.is_held_by_flush() {
-            let (rq, reason) = self.elevator.dispatch(cx.now, &mut cx.effects.calls);
+            let (rq, reason) = self.elevator.dispatch(&mut cx.elevator());
             cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: HCTX, rq: rq.as_deref(), reason });
             match rq {
-                Some(rq) if self.elevator.dispatches_sorted() => self.dispatch.add_sorted(rq),
+                Some(rq) if self.elevator.dispatches_sorted => self.dispatch.add_sorted(rq),
                 Some(rq) => self.dispatch.add_tail(rq),
                 None => {}
             }
@@ -83,16 +81,16 @@ impl Locked {
         if let Some(rq) = head.filter(|rq| !rq.marks.contains(Marks::STARTED)) {
             rq.marks.set(Marks::STARTED);
             if rq.marks.contains(Marks::INSERTED) {
-                self.elevator.started(cx.now, rq.id(), &mut cx.effects.calls);
+                self.elevator.started(&mut cx.elevator(), rq.id());
             }
             cx.probe.event(cx.now, cx.cpu, Event::Issue(rq));
         }
-        take_calls(cx.effects);
+        take_wishes(cx);
         found
     }
 
     /// With nothing at the device no completion will run the queue: it is tried again after a while.
-    fn retry_if_idle<D, P>(&self, cx: &mut Cx<'_, D, P>) {
+    fn retry_if_idle<E: Env>(&self, cx: &mut Cx<'_, E>) {
         if self.in_flight == [0; 2] {
             run_on_worker(cx.effects, RESOURCE_DELAY);
         }

@@ -2,20 +2,22 @@
 
 use crate::bio::{Bio, BioFlags, Status, is_flush_type, is_sync};
 use crate::check::{Checked, check};
-use crate::driver::Driver;
-use crate::effects::Effects;
+use crate::effects::Effect;
+use crate::env::{Cx, Env};
 use crate::ids::Waiter;
+use crate::lost::Guard;
 use crate::merge::{self, NoMerges};
+use crate::meter::Site;
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
-use crate::queue::{Cx, Submitted};
+use crate::queue::Submitted;
 use crate::request::{Marks, Rq};
 use crate::sharing::{Lock, Sharing};
 use crate::split;
 
 use super::insert::Insertion;
 use super::request_list::IoClass;
-use super::{HCTX, LegacyQueue, Locked, take_calls};
+use super::{HCTX, LegacyQueue, Locked, take_wishes};
 
 /// A bio on its way into a legacy queue. Whoever submits keeps it until the way has ended, also while it is parked, and
 /// may use it again for the next bio.
@@ -27,6 +29,8 @@ pub struct LegacySubmission {
     bio: Option<Bio>,
     /// What was cut off behind it.
     remainder: Option<Bio>,
+    /// Armed while it waits.
+    guard: Guard,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +62,7 @@ impl LegacySubmission {
     /// Nothing to be submitted yet; `waiter` submits one bio at a time.
     #[must_use]
     pub fn idle(waiter: Waiter) -> Self {
-        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None }
+        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None, guard: Guard::default() }
     }
 
     /// A bio to be submitted by `waiter`.
@@ -77,7 +81,7 @@ impl LegacySubmission {
         self.bio = Some(bio);
     }
 
-    /// Takes the bio back, unless it is already on its way.
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::LegacyQueue::cancel).
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
         if self.stage != Stage::Enter {
@@ -90,9 +94,9 @@ impl LegacySubmission {
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
-    pub fn submit<D: Driver, P: Probe>(
+    pub fn submit<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         submission: &mut LegacySubmission,
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
@@ -116,24 +120,26 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                         Stage::Allocate
                     }
                 }
-                Stage::Allocate => match self.locked.with(|queue| queue.allocate(cx, submission)) {
-                    Allocated::Given(rq) => {
-                        cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
-                        self.place(cx, rq, plug.as_deref_mut());
-                        Stage::Next
-                    }
-                    Allocated::Refused => end_bio(cx, submission, Status::Again),
-                    Allocated::InLine => {
-                        // A task that sleeps must not keep others waiting for what it has plugged.
-                        if let Some(plug) = plug {
-                            self.unplug(cx, plug, false);
+                Stage::Allocate => {
+                    match self.locked.with(cx.meter, Site::Legacy, |queue| queue.allocate(cx, submission)) {
+                        Allocated::Given(rq) => {
+                            cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
+                            self.place(cx, rq, plug.as_deref_mut());
+                            Stage::Next
                         }
-                        submission.stage = Stage::Woken;
-                        return Submitted::Parked;
+                        Allocated::Refused => end_bio(cx, submission, Status::Again),
+                        Allocated::InLine => {
+                            // A task that sleeps must not keep others waiting for what it has plugged.
+                            if let Some(plug) = plug {
+                                self.unplug(cx, plug, false);
+                            }
+                            submission.stage = Stage::Woken;
+                            return Submitted::Parked;
+                        }
                     }
-                },
+                }
                 Stage::Woken => {
-                    self.locked.with(|queue| queue.woken(cx, submission));
+                    self.locked.with(cx.meter, Site::Legacy, |queue| queue.woken(cx, submission));
                     Stage::Allocate
                 }
                 Stage::Next => match submission.remainder.take() {
@@ -147,7 +153,17 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
-    fn split<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, submission: &mut LegacySubmission) -> Stage {
+    /// Takes a submission back; see [`Queue::cancel`](crate::Queue::cancel).
+    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
+        if submission.stage == Stage::Woken {
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));
+        }
+        submission.stage = Stage::Next;
+        submission.guard.disarm();
+        split::rejoin(submission.bio.take(), submission.remainder.take())
+    }
+
+    fn split<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
         let limits = &self.rules.limits;
         if let Some(at) = split::split_point(bio, limits) {
@@ -165,17 +181,12 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Tries to merge the bio into a request of the plug or of the elevator. Answers whether that worked.
-    fn merge<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        submission: &mut LegacySubmission,
-        plug: Option<&mut Plug>,
-    ) -> bool {
-        let whole = P::WATCHES.then(|| submission.bio.clone()).flatten();
+    fn merge<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission, plug: Option<&mut Plug>) -> bool {
+        let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let bio = &mut submission.bio;
         let merged = plug
-            .and_then(|plug| plug.merge(self.generation, &self.rules, bio))
-            .or_else(|| self.locked.with(|queue| queue.merge(cx, &self.rules, bio)));
+            .and_then(|plug| plug.merge(&self.generation, &self.rules, bio))
+            .or_else(|| self.locked.with(cx.meter, Site::Legacy, |queue| queue.merge(cx, &self.rules, bio)));
         if let (Some(edge), Some(bio)) = (merged, &whole) {
             cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
         }
@@ -183,13 +194,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Hands a new request on: to the plug, or to the elevator and then the driver.
-    fn place<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq, plug: Option<&mut Plug>) {
+    fn place<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, plug: Option<&mut Plug>) {
         let Some(plug) = plug else {
             let insertion = if is_flush_type(rq.op, rq.flags) { Insertion::Flush } else { Insertion::Sort };
-            self.locked.with(|queue| queue.insert(cx, &self.rules, rq, insertion));
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.insert(cx, &self.rules, rq, insertion));
             return self.run(cx);
         };
-        if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, self.rules.nomerges != NoMerges::Nothing) {
             self.unplug(cx, plug, true);
         }
         if plug.is_empty() {
@@ -200,7 +211,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 }
 
 /// Ends a bio that does not go on.
-fn end_bio<D, P>(cx: &mut Cx<'_, D, P>, submission: &mut LegacySubmission, status: Status) -> Stage {
+fn end_bio<E: Env>(cx: &mut Cx<'_, E>, submission: &mut LegacySubmission, status: Status) -> Stage {
     if let Some(bio) = submission.bio.take() {
         cx.effects.end_bio(bio, status);
     }
@@ -209,21 +220,23 @@ fn end_bio<D, P>(cx: &mut Cx<'_, D, P>, submission: &mut LegacySubmission, statu
 
 impl Locked {
     /// Takes a slot for the bio and makes a request of it, or puts the task in line.
-    fn allocate<D: Driver, P: Probe>(&mut self, cx: &mut Cx<'_, D, P>, submission: &mut LegacySubmission) -> Allocated {
+    fn allocate<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Allocated {
         let Some(bio) = &submission.bio else { return Allocated::Refused };
         let class = IoClass::of(is_sync(bio.op, bio.flags));
-        let may = self.elevator.may_queue(cx.now, bio, &mut cx.effects.calls);
+        let may = self.elevator.may_queue(&mut cx.elevator(), bio);
         let whose = (class, bio.io_context);
         let cgroup = bio.cgroup;
         let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
-        take_calls(cx.effects);
+        take_wishes(cx);
         if !counted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
         if !counted {
             self.lists.of(cgroup).wait(class, submission.waiter);
+            self.home.keep(&mut submission.guard, submission.waiter);
             return Allocated::InLine;
         }
+        submission.guard.disarm();
         let Some(bio) = submission.bio.take() else { return Allocated::Refused };
         if self.free.is_empty() {
             self.grow();
@@ -235,32 +248,41 @@ impl Locked {
         if !self.is_bypassed && !is_flush_type(rq.op, rq.flags) {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.managed += 1;
-            self.elevator.prepare(cx.now, &rq, &mut cx.effects.calls);
-            take_calls(cx.effects);
+            self.elevator.prepare(&mut cx.elevator(), &rq);
+            take_wishes(cx);
         }
         Allocated::Given(rq)
     }
 
     /// A task has been woken, or goes on for another reason: it leaves the line and may take a burst.
-    fn woken<D, P>(&mut self, cx: &Cx<'_, D, P>, submission: &LegacySubmission) {
+    fn woken<E: Env>(&mut self, cx: &Cx<'_, E>, submission: &LegacySubmission) {
         let Some(bio) = &submission.bio else { return };
         self.lists.of(bio.cgroup).leave_line(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
         self.batchers.grant(cx.now, bio.io_context);
     }
 
+    /// A task no longer wants a request. If it had been woken to try, the next one in line is.
+    fn depart<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &LegacySubmission) {
+        let Some(bio) = &submission.bio else { return };
+        let (class, waiter) = (IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        let list = self.lists.of(bio.cgroup);
+        if !list.leave_line(class, waiter) {
+            list.pass_on(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+        }
+    }
+
     /// Tries to merge a bio into a request of the elevator.
-    fn merge<D: Driver, P: Probe>(
+    fn merge<E: Env>(
         &mut self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         rules: &merge::MergeRules,
         bio: &mut Option<Bio>,
     ) -> Option<merge::Edge> {
         if self.is_bypassed {
             return None;
         }
-        let Effects { freed, calls, .. } = &mut *cx.effects;
-        let merged = self.elevator.merge_bio(cx.now, rules, bio, freed, calls);
-        take_calls(cx.effects);
+        let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);
+        take_wishes(cx);
         self.release_absorbed(cx);
         merged
     }

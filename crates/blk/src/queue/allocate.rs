@@ -1,9 +1,9 @@
 //! A request for a bio: a tag, or a place among those who wait for one (`block-layer.md` 7).
 
+use super::Queue;
 use super::submission::Submission;
-use super::{Cx, Queue};
 use crate::bio::is_flush_type;
-use crate::driver::Driver;
+use crate::env::{Cx, Env};
 use crate::ids::{CpuId, HctxId};
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
@@ -29,9 +29,9 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Takes a tag for the bio and makes a request of it; leaves the bio where it is, and answers no, if there is none.
     #[inline]
-    pub(super) fn allocate<D: Driver, P: Probe>(
+    pub(super) fn allocate<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
     ) -> bool {
@@ -40,14 +40,19 @@ impl<Sh: Sharing> Queue<Sh> {
         let is_flush = is_flush_type(bio.op, bio.flags);
         let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
         let uses_elevator = !by_passes;
-        let depth = if uses_elevator {
-            let depth = self.elevator.limit_depth(cx.now, bio, &mut cx.effects.calls);
-            cx.effects.take_calls();
-            depth
-        } else {
-            Depth::Full
+        let depth = match submission.depth.take() {
+            Some(kept) => kept,
+            None if uses_elevator => {
+                let depth = self.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
+                cx.take_wishes();
+                depth
+            }
+            None => Depth::Full,
         };
-        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else { return false };
+        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else {
+            submission.depth = Some(depth);
+            return false;
+        };
         let Some(bio) = submission.bio.take() else { return false };
         let now = self.time_under(plug, cx.now);
         let mut rq = self.pool.take(self.slot(hctx, tag));
@@ -57,8 +62,8 @@ impl<Sh: Sharing> Queue<Sh> {
         // Written as a whole: a processor that reads back what it has just written in parts has to wait.
         rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
         if uses_elevator {
-            self.elevator.prepare(now, &rq, &mut cx.effects.calls);
-            cx.effects.take_calls();
+            self.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
+            cx.take_wishes();
         } else if self.elevator.is_none() {
             rq.driver_tag = Some(tag);
         }
@@ -68,17 +73,21 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     fn time_under(&self, plug: Option<&mut Plug>, now: Now) -> Now {
-        plug.map_or(now, |plug| plug.now(self.generation, now))
+        plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
-    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for tags that are no longer
-    /// the ones to take goes to the next sleeper.
-    pub(super) fn leave_line<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) {
+    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than the `wanted`
+    /// ones goes to the next sleeper.
+    pub(super) fn leave_line<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut Submission,
+        wanted: Option<&Tags<Sh>>,
+    ) {
         let Some((hctx, line)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
-        let woken = !tags.leave_line(line, Sleeper::Submitter(submission.waiter));
-        let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
-        if woken && !std::ptr::eq(tags, wanted) {
+        let woken = !tags.leave_line(cx.meter, line, Sleeper::Submitter(submission.waiter));
+        if woken && !wanted.is_some_and(|wanted| std::ptr::eq(tags, wanted)) {
             self.pass_wake_up_on(cx, tags);
         }
     }

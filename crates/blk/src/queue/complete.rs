@@ -1,10 +1,10 @@
 //! The end of a request: its bios end, the scheduler is told, tags become free, whoever waits goes on
 //! (`block-layer.md` 6.1, 14.4, 18).
 
-use super::{Cx, Queue};
+use super::Queue;
 use crate::bio::Status;
-use crate::driver::Driver;
 use crate::effects::Effect;
+use crate::env::{Cx, Env};
 use crate::ids::{CpuId, HctxId};
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
@@ -15,21 +15,22 @@ use crate::time::Nanos;
 impl<Sh: Sharing> Queue<Sh> {
     /// A request has ended. Its bios end *before* its tags are free.
     #[inline]
-    pub fn complete<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq, status: Status) {
+    pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        self.flights.end(rq.id());
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
         if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
             return self.step_done(cx, rq, status);
         }
         if rq.marks.contains(Marks::USES_ELEVATOR) {
-            self.elevator.completed(cx.now, cx.cpu, &rq, &mut cx.effects.calls);
-            cx.effects.take_calls();
+            self.elevator.completed(&mut cx.elevator(), &rq);
+            cx.take_wishes();
         }
         self.end(cx, rq, status);
     }
 
     /// Ends the bios of a request, and then the request.
     #[inline]
-    pub(super) fn end<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
+    pub(super) fn end<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
         cx.effects.end(&mut rq.bios, status);
         self.watch_end(cx, &mut rq);
@@ -39,37 +40,37 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Carries out what a call of the elevator left behind: the policy's wishes, and requests that others have
     /// absorbed.
     #[inline]
-    pub(super) fn after_call<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
-        cx.effects.take_calls();
-        if !cx.effects.freed.is_empty() {
+    pub(super) fn after_call<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        cx.take_wishes();
+        if !cx.scratch.freed.is_empty() {
             self.free_absorbed(cx);
         }
     }
 
     #[cold]
-    fn free_absorbed<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
-        let mut freed = std::mem::take(&mut cx.effects.freed);
+    fn free_absorbed<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        let mut freed = std::mem::take(&mut cx.scratch.freed);
         for mut rq in freed.drain(..) {
             cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
             self.no_longer_counts(cx, &mut rq);
             self.release(cx, rq);
         }
-        cx.effects.freed = freed;
+        cx.scratch.freed = freed;
     }
 
     /// Tells the scheduler that a request that it has seen is released.
     #[inline]
-    pub(super) fn finish<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+    pub(super) fn finish<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::INSERTED) {
             rq.marks.clear(Marks::INSERTED);
-            self.elevator.finish(cx.now, rq.id(), &mut cx.effects.calls);
-            cx.effects.take_calls();
+            self.elevator.finish(cx.meter, &mut cx.elevator(), rq.id());
+            cx.take_wishes();
         }
     }
 
     /// Tells the scheduler, frees the slot and its tags, and restarts the hardware queue if it asked for that.
     #[inline]
-    fn release<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
+    fn release<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         self.finish(cx, &mut rq);
         let (hctx, submitter) = (rq.hctx, rq.ctx);
         let driver_tag = rq.driver_tag.take();
@@ -81,14 +82,14 @@ impl<Sh: Sharing> Queue<Sh> {
         }
         if let Some(tags) = self.scheduler_tags_of(hctx) {
             let effects = &mut *cx.effects;
-            tags.free(slot_tag, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
+            tags.free(cx.meter, slot_tag, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
         }
         self.restart(cx, hctx);
     }
 
     /// Runs a hardware queue that asked for that at the next completion.
     #[inline]
-    pub(super) fn restart<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+    pub(super) fn restart<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         if self.hctxs[hctx.index()].take_restart() {
             self.run_async(cx, hctx);
         }
@@ -96,14 +97,14 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Frees a driver tag of a request from this submitter's CPU, wherever that is done, and wakes whoever's turn has come.
     #[inline]
-    pub(super) fn free_driver_tag<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId, submitter: CpuId, tag: u32) {
+    pub(super) fn free_driver_tag<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, submitter: CpuId, tag: u32) {
         let effects = &mut *cx.effects;
-        self.driver_tags.free(tag, hctx, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
+        self.driver_tags.free(cx.meter, tag, hctx, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
     }
 
     /// Wakes somebody else: a wake-up reached a sleeper that has no use for these tags.
-    pub(super) fn pass_wake_up_on<D, P>(&self, cx: &mut Cx<'_, D, P>, tags: &Tags<Sh>) {
-        tags.pass_on(|sleeper| cx.effects.push(self.wake_up(sleeper)));
+    pub(super) fn pass_wake_up_on<E: Env>(&self, cx: &mut Cx<'_, E>, tags: &Tags<Sh>) {
+        tags.pass_on(cx.meter, |sleeper| cx.effects.push(self.wake_up(sleeper)));
     }
 
     fn wake_up(&self, sleeper: Sleeper) -> Effect {

@@ -1,18 +1,18 @@
 //! Writes that must be durable, on their way through the sequencer of their hardware queue (`block-layer.md` 24).
 
-use super::{Cx, Queue};
+use super::Queue;
 use crate::bio::Status;
-use crate::driver::Driver;
 use crate::effects::Effect;
+use crate::env::{Cx, Env};
 use crate::flush_queue::{self, FlushSteps, Next};
 use crate::ids::HctxId;
-use crate::probe::Probe;
+use crate::meter::{Meter, Site};
 use crate::request::{Marks, Rq};
 use crate::sharing::{Lock, Sharing};
 
 impl<Sh: Sharing> Queue<Sh> {
     /// Takes a flush-type request that has just been allocated. It comes back if its data goes the ordinary way now.
-    pub(super) fn begin_sequence<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) -> Option<Rq> {
+    pub(super) fn begin_sequence<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq) -> Option<Rq> {
         let limits = &self.rules.limits;
         let steps = FlushSteps::of(rq.flags, rq.sectors, limits.write_cache, limits.fua);
         flush_queue::begin(&mut rq, steps, limits.fua);
@@ -26,17 +26,22 @@ impl<Sh: Sharing> Queue<Sh> {
             if !by_pass {
                 return Some(rq);
             }
-            self.hctxs[hctx.index()].put_leftover(rq);
+            self.hctxs[hctx.index()].put_leftover(cx.meter, rq);
             self.run_async(cx, hctx);
             return None;
         }
         rq.marks.set(Marks::IN_SEQUENCE);
         if steps.begins_with_data() && !by_pass {
-            self.flush_queues[hctx.index()].with(crate::flush_queue::FlushQueue::data_begins);
+            self.flush_queues[hctx.index()].with(
+                cx.meter,
+                Site::FlushQueue,
+                crate::flush_queue::FlushQueue::data_begins,
+            );
             return Some(rq);
         }
         let now = cx.now.at;
-        let next = self.flush_queues[hctx.index()].with(|queue| queue.advance(now, rq, Status::Ok));
+        let next = self.flush_queues[hctx.index()]
+            .with(cx.meter, Site::FlushQueue, |queue| queue.advance(now, rq, Status::Ok));
         self.go_on(cx, next);
         self.kick(cx, hctx);
         None
@@ -44,36 +49,36 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// A step of a sequence has been done by the driver: a flush command, or the data of a request.
     #[cold]
-    pub(super) fn step_done<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq, status: Status) {
+    pub(super) fn step_done<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         let (hctx, now) = (rq.hctx, cx.now.at);
         let queue = &self.flush_queues[hctx.index()];
         // With a scheduler each step has a driver tag of its own; without one the first waiter's serves for all.
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::FLUSH_COMMAND) {
-            let mut waiters = queue.with(|queue| queue.flushed(rq));
+            let mut waiters = queue.with(cx.meter, Site::FlushQueue, |queue| queue.flushed(rq));
             for rq in waiters.drain(..) {
-                let next = queue.with(|queue| queue.flush_done(now, rq, status));
+                let next = queue.with(cx.meter, Site::FlushQueue, |queue| queue.flush_done(now, rq, status));
                 self.go_on(cx, next);
             }
-            queue.with(|queue| queue.keep(waiters));
+            queue.with(cx.meter, Site::FlushQueue, |queue| queue.keep(waiters));
         } else {
             // For the scheduler the request ends with its data.
             if rq.marks.contains(Marks::INSERTED) {
-                self.elevator.completed(cx.now, cx.cpu, &rq, &mut cx.effects.calls);
-                cx.effects.take_calls();
+                self.elevator.completed(&mut cx.elevator(), &rq);
+                cx.take_wishes();
                 self.finish(cx, &mut rq);
             }
-            let next = queue.with(|queue| queue.data_done(now, rq, status));
+            let next = queue.with(cx.meter, Site::FlushQueue, |queue| queue.data_done(now, rq, status));
             self.go_on(cx, next);
         }
         self.kick(cx, hctx);
         self.restart(cx, hctx);
     }
 
-    fn go_on<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, next: Option<Next>) {
+    fn go_on<E: Env>(&self, cx: &mut Cx<'_, E>, next: Option<Next>) {
         match next {
             Some(Next::Data(rq)) => {
-                self.requeued.with(|list| list.push(rq));
+                self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));
                 cx.effects.push(Effect::KickRequeue);
             }
             Some(Next::End(rq, status)) => self.end(cx, rq, status),
@@ -82,18 +87,20 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Issues the flush command if its time has come.
-    fn kick<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+    fn kick<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         let defer = self.generation.flush_always_defers || self.elevator.is_none();
-        if let Some(command) = self.flush_queues[hctx.index()].with(|queue| queue.kick(cx.now.at, defer)) {
-            self.flush_commands.with(|list| list.push(command));
+        if let Some(command) =
+            self.flush_queues[hctx.index()].with(cx.meter, Site::FlushQueue, |queue| queue.kick(cx.now.at, defer))
+        {
+            self.flush_commands.with(cx.meter, Site::FlushQueue, |list| list.push(command));
             cx.effects.push(Effect::KickRequeue);
         }
     }
 
     /// Puts flush commands to the heads of the dispatch lists.
-    pub(super) fn put_flush_commands(&self) {
-        while let Some(command) = self.flush_commands.with(Vec::pop) {
-            self.hctxs[command.hctx.index()].put_first(command);
+    pub(super) fn put_flush_commands(&self, meter: &impl Meter) {
+        while let Some(command) = self.flush_commands.with(meter, Site::FlushQueue, Vec::pop) {
+            self.hctxs[command.hctx.index()].put_first(meter, command);
         }
     }
 }

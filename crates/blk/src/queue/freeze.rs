@@ -4,14 +4,19 @@
 //! by their slots. The counts of the CPUs are words of their own, so that entering shares nothing; a submission may
 //! leave on another CPU than it entered on, and only the sum means something.
 
-use super::{Cx, Queue};
+use super::Queue;
 use crate::effects::Effect;
+use crate::env::{Cx, Env};
 use crate::ids::{CpuId, Waiter};
+use crate::lost::Home;
+use crate::meter::{Meter, Site};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::time::Nanos;
 
 /// The gate in front of a queue.
 pub(super) struct Gate<Sh: Sharing> {
+    /// Of submissions that wait, here or inside.
+    pub(super) home: Home,
     /// How many times the queue is frozen.
     frozen: Sh::Word,
     /// Submissions that have entered on each CPU, less those that have left there.
@@ -23,6 +28,7 @@ pub(super) struct Gate<Sh: Sharing> {
 impl<Sh: Sharing> Gate<Sh> {
     pub(super) fn new(cpus: u16) -> Self {
         Gate {
+            home: Home::default(),
             frozen: Sh::Word::new(0),
             inside: (0..cpus).map(|_| Sh::Word::new(0)).collect(),
             shut_out: Sh::Lock::new(Vec::new()),
@@ -49,13 +55,18 @@ impl<Sh: Sharing> Gate<Sh> {
     }
 
     /// Lines up a submission that was not let in. Answers whether it must wait; else the gate has opened meanwhile.
-    pub(super) fn wait(&self, waiter: Waiter) -> bool {
-        self.shut_out.with(|waiters| waiters.push(waiter));
+    pub(super) fn wait(&self, meter: &impl Meter, waiter: Waiter) -> bool {
+        self.shut_out.with(meter, Site::Gate, |waiters| waiters.push(waiter));
         if self.frozen.load() > 0 {
             return true;
         }
-        self.shut_out.with(|waiters| waiters.retain(|&other| other != waiter));
+        self.forget(meter, waiter);
         false
+    }
+
+    /// Somebody in line no longer waits, or has been let in already.
+    pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
+        self.shut_out.with(meter, Site::Gate, |waiters| waiters.retain(|&other| other != waiter));
     }
 
     fn is_empty(&self) -> bool {
@@ -65,15 +76,15 @@ impl<Sh: Sharing> Gate<Sh> {
 
 impl<Sh: Sharing> Queue<Sh> {
     /// Closes the queue for newcomers, who wait, and has it run, so that it empties. Freezing nests.
-    pub fn freeze<D, P>(&self, cx: &mut Cx<'_, D, P>) {
+    pub fn freeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.gate.frozen.fetch_add(1);
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 
     /// Undoes one [`freeze`](Self::freeze); the last one lets those in who wait.
-    pub fn unfreeze<D, P>(&self, cx: &mut Cx<'_, D, P>) {
+    pub fn unfreeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         if self.gate.frozen.fetch_sub(1) == 1 {
-            for waiter in self.gate.shut_out.with(std::mem::take) {
+            for waiter in self.gate.shut_out.with(cx.meter, Site::Gate, std::mem::take) {
                 cx.effects.push(Effect::Wake(waiter));
             }
         }
@@ -86,7 +97,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Whether a frozen queue has emptied: no submission is under way and no request exists, plugged ones included.
-    /// Whoever freezes looks after each completion.
+    /// Whoever freezes looks after each completion, and after each submission that is [cancelled](Self::cancel).
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.is_frozen() && self.gate.is_empty() && self.requests_in_use() == 0

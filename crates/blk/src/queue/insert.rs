@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
-use super::{Cx, Queue};
-use crate::driver::{Driver, Refusal, Rejected};
-use crate::effects::{Effect, Effects};
+use super::Queue;
+use crate::driver::{Answer, Driver};
+use crate::effects::Effect;
 use crate::elevator::Place;
+use crate::env::{Cx, Env};
 use crate::ids::HctxId;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
@@ -16,23 +17,23 @@ use crate::time::Nanos;
 impl<Sh: Sharing> Queue<Sh> {
     /// Inserts a request at the tail.
     #[inline]
-    pub(super) fn insert_one<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: Rq) {
+    pub(super) fn insert_one<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
         cx.probe.event(cx.now, cx.cpu, Event::Insert(&rq));
         if self.elevator.is_none() {
-            self.hctxs[rq.hctx.index()].insert(rq, false);
+            self.hctxs[rq.hctx.index()].insert(cx.meter, rq, false);
         } else {
             self.insert_into_elevator(cx, std::iter::once(rq), Place::Sorted);
         }
     }
 
     /// Inserts requests of one software queue at the tail, in order.
-    pub(super) fn insert_list<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, list: &mut VecDeque<Rq>) {
+    pub(super) fn insert_list<E: Env>(&self, cx: &mut Cx<'_, E>, list: &mut VecDeque<Rq>) {
         for rq in list.iter() {
             cx.probe.event(cx.now, cx.cpu, Event::Insert(rq));
         }
         if self.elevator.is_none() {
             for rq in list.drain(..) {
-                self.hctxs[rq.hctx.index()].insert(rq, false);
+                self.hctxs[rq.hctx.index()].insert(cx.meter, rq, false);
             }
         } else {
             self.insert_into_elevator(cx, list.drain(..), Place::Sorted);
@@ -41,44 +42,44 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Hands requests to the scheduler under one lock hold.
     #[inline]
-    pub(super) fn insert_into_elevator<D: Driver, P: Probe>(
+    pub(super) fn insert_into_elevator<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         list: impl Iterator<Item = Rq>,
         place: Place,
     ) {
-        let Effects { freed, calls, .. } = &mut *cx.effects;
-        self.elevator.insert(cx.now, &self.rules, list, place, freed, calls);
+        self.elevator.insert(cx.meter, &mut cx.elevator(), &self.rules, list, place);
         self.after_call(cx);
     }
 
     /// Hands a request without a scheduler straight to the driver. Answers whether its hardware queue must be run,
     /// because that did not work out and the request is queued.
     #[inline]
-    pub(super) fn issue_directly<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) -> bool {
+    pub(super) fn issue_directly<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq) -> bool {
         let hctx = &self.hctxs[rq.hctx.index()];
         if hctx.is_stopped() || self.is_quiesced() || !self.take_budget(cx, &mut rq) {
             self.insert_one(cx, rq);
             return true;
         }
-        self.timeouts.start(cx.now.at, &mut rq, cx.effects);
-        self.watch_issue(cx.now.at, &rq);
+        self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.flights, cx.effects);
+        self.watch_issue(cx.meter, cx.now.at, &rq);
         rq.marks.clear(Marks::HAS_BUDGET);
         cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
         match cx.driver.queue_rq(cx.now, rq, true) {
-            Ok(()) => {
+            Answer::Queued => {
                 self.update_busy(hctx, false);
                 false
             }
-            Err(Rejected { mut rq, why: Refusal::Busy | Refusal::UntilCompletion }) => {
+            Answer::Refused(mut rq, _) => {
+                self.flights.end(rq.id());
                 cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                 self.update_busy(hctx, true);
                 self.set_budget(&mut rq);
                 self.return_budget(cx, &mut rq);
-                hctx.put_leftover(rq);
+                hctx.put_leftover(cx.meter, rq);
                 true
             }
-            Err(Rejected { rq, why: Refusal::Failed(status) }) => {
+            Answer::Done(rq, status) => {
                 self.update_busy(hctx, false);
                 self.complete(cx, rq, status);
                 false
@@ -88,7 +89,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Has a hardware queue run on a worker.
     #[inline]
-    pub(super) fn run_async<D, P>(&self, cx: &mut Cx<'_, D, P>, hctx: HctxId) {
+    pub(super) fn run_async<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         cx.effects.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });
     }
 }

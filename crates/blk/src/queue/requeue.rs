@@ -1,9 +1,10 @@
 //! A driver gives back a request that it had started: it must be sent again (`block-layer.md` 19.1).
 
-use super::{Cx, Queue};
-use crate::driver::Driver;
+use super::Queue;
 use crate::effects::Effect;
 use crate::elevator::Place;
+use crate::env::{Cx, Env};
+use crate::meter::Site;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::{Lock, Sharing};
@@ -12,30 +13,31 @@ use crate::time::Nanos;
 impl<Sh: Sharing> Queue<Sh> {
     /// Takes a started request back. It goes in again when [`kick_requeue`](Self::kick_requeue) is called, which an
     /// effect asks for.
-    pub fn requeue<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, mut rq: Rq) {
+    pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+        self.flights.end(rq.id());
         cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {
-            self.elevator.requeued(cx.now, rq.id(), &mut cx.effects.calls);
-            cx.effects.take_calls();
+            self.elevator.requeued(cx.meter, &mut cx.elevator(), rq.id());
+            cx.take_wishes();
         }
-        self.requeued.with(|list| list.push(rq));
+        self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));
         cx.effects.push(Effect::KickRequeue);
     }
 
     /// Puts requeued requests back in: those that the driver keeps data for straight into the dispatch list, the
     /// others at the head of scheduler or software queue, one by one, so that several come out in reverse order.
-    pub fn kick_requeue<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>) {
-        let requeued = self.requeued.with(std::mem::take);
+    pub fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        let requeued = self.requeued.with(cx.meter, Site::RequeueList, std::mem::take);
         for mut rq in requeued {
             let hctx = &self.hctxs[rq.hctx.index()];
             if rq.marks.contains(Marks::DONTPREP) {
-                hctx.put_leftover(rq);
+                hctx.put_leftover(cx.meter, rq);
                 continue;
             }
             if !self.elevator.is_none() && !rq.marks.contains(Marks::USES_ELEVATOR) {
                 // It by-passes the scheduler, and the software queues are not looked at.
-                hctx.put_first(rq);
+                hctx.put_first(cx.meter, rq);
                 continue;
             }
             cx.probe.event(cx.now, cx.cpu, Event::Insert(&rq));
@@ -43,10 +45,10 @@ impl<Sh: Sharing> Queue<Sh> {
                 rq.marks.clear(Marks::STARTED);
                 self.insert_into_elevator(cx, std::iter::once(rq), Place::Head);
             } else {
-                hctx.insert(rq, true);
+                hctx.insert(cx.meter, rq, true);
             }
         }
-        self.put_flush_commands();
+        self.put_flush_commands(cx.meter);
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 }

@@ -3,11 +3,13 @@
 
 use std::collections::VecDeque;
 
-use super::{Cx, Queue};
-use crate::driver::{Driver, Refusal, Rejected};
+use super::Queue;
+use crate::driver::{Answer, Driver, Refusal};
 use crate::effects::{Effect, RESOURCE_DELAY};
+use crate::env::{Cx, Env};
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId};
+use crate::meter::Meter;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
 use crate::sharing::Sharing;
@@ -35,12 +37,7 @@ enum Missing {
 impl<Sh: Sharing> Queue<Sh> {
     /// Sends `list`, whose requests all belong to `hctx`, in order. Empties it in any case.
     #[inline]
-    pub(super) fn send<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        hctx: HctxId,
-        list: &mut VecDeque<Rq>,
-    ) -> Sent {
+    pub(super) fn send<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Sent {
         let (mut queued, mut missing) = (0u32, None);
         while let Some(mut rq) = list.pop_front() {
             if let Some(what) = self.lacks(cx, &mut rq) {
@@ -48,14 +45,15 @@ impl<Sh: Sharing> Queue<Sh> {
                 missing = Some(what);
                 break;
             }
-            self.timeouts.start(cx.now.at, &mut rq, cx.effects);
-            self.watch_issue(cx.now.at, &rq);
+            self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.flights, cx.effects);
+            self.watch_issue(cx.meter, cx.now.at, &rq);
             rq.marks.clear(Marks::HAS_BUDGET);
             cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
             match cx.driver.queue_rq(cx.now, rq, list.is_empty()) {
-                Ok(()) => queued += 1,
-                Err(Rejected { rq, why: Refusal::Failed(status) }) => self.complete(cx, rq, status),
-                Err(Rejected { mut rq, why }) => {
+                Answer::Queued => queued += 1,
+                Answer::Done(rq, status) => self.complete(cx, rq, status),
+                Answer::Refused(mut rq, why) => {
+                    self.flights.end(rq.id());
                     cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                     if self.generation.budget {
                         rq.marks.set(Marks::HAS_BUDGET);
@@ -81,7 +79,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Gets a request what it needs to be sent: budget and a driver tag. Answers what is missing.
     #[inline]
-    fn lacks<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) -> Option<Missing> {
+    fn lacks<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> Option<Missing> {
         if !rq.marks.contains(Marks::HAS_BUDGET) && !self.take_budget(cx, rq) {
             return Some(Missing::Resource);
         }
@@ -89,7 +87,7 @@ impl<Sh: Sharing> Queue<Sh> {
             return None;
         }
         if self.driver_tags.has_rivals() {
-            return self.lacks_shared_tag(cx.cpu, rq);
+            return self.lacks_shared_tag(cx.meter, cx.cpu, rq);
         }
         // Marked first, tried once more after: a completion in between either frees the tag in time or sees the mark.
         self.hctxs[rq.hctx.index()].mark_restart();
@@ -98,23 +96,23 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Gets in line for a tag that completions elsewhere may free, and tries once more.
     #[cold]
-    fn lacks_shared_tag(&self, cpu: CpuId, rq: &mut Rq) -> Option<Missing> {
+    fn lacks_shared_tag(&self, meter: &impl Meter, cpu: CpuId, rq: &mut Rq) -> Option<Missing> {
         let (tags, sleeper) = (self.driver_tags.of(rq.hctx), Sleeper::HctxOf(self.tag_user(), rq.hctx));
-        let joined = tags.wait_once(sleeper);
+        let joined = tags.wait_once(meter, sleeper);
         if !self.take_driver_tag(cpu, rq) {
             return Some(Missing::SharedTag);
         }
         if joined {
-            tags.leave(sleeper);
+            tags.leave(meter, sleeper);
         }
         None
     }
 
     /// Puts what could not be sent into the dispatch list and sees to it that somebody tries again.
     #[cold]
-    fn leave_over<D: Driver, P: Probe>(
+    fn leave_over<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         hctx: &HardwareQueue<Sh>,
         list: &mut VecDeque<Rq>,
         missing: Option<Missing>,
@@ -122,10 +120,10 @@ impl<Sh: Sharing> Queue<Sh> {
         for rq in list.iter_mut() {
             self.return_budget(cx, rq);
         }
-        hctx.put_leftovers(list, self.generation.leftovers_at_head);
+        hctx.put_leftovers(cx.meter, list, self.generation.leftovers_at_head);
         let is_in_line = || {
             let sleeper = Sleeper::HctxOf(self.tag_user(), hctx.id());
-            self.driver_tags.of(hctx.id()).is_waiting(sleeper)
+            self.driver_tags.of(hctx.id()).is_waiting(cx.meter, sleeper)
         };
         let delay = if !hctx.wants_restart() || (missing == Some(Missing::SharedTag) && !is_in_line()) {
             // Nobody is going to restart the queue, or somebody just tried.
@@ -144,7 +142,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Takes budget for a request.
     #[inline]
-    pub(super) fn take_budget<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) -> bool {
+    pub(super) fn take_budget<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> bool {
         if !self.generation.budget {
             return true;
         }
@@ -165,7 +163,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Gives back the budget of a request that did not reach the driver.
     #[inline]
-    pub(super) fn return_budget<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+    pub(super) fn return_budget<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::HAS_BUDGET) {
             rq.marks.clear(Marks::HAS_BUDGET);
             cx.driver.put_budget(rq.hctx);
@@ -184,7 +182,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Gives a driver tag back early, if the request has a scheduler tag to live on.
-    pub(super) fn release_driver_tag<D: Driver, P: Probe>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+    pub(super) fn release_driver_tag<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if self.scheduler_tags.is_empty() {
             return;
         }

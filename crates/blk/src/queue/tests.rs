@@ -2,7 +2,9 @@
 //! blktrace's letters.
 
 mod appendix;
+mod async_depth;
 mod attributes;
+mod cancelling;
 mod completion;
 mod dispatch;
 mod flushing;
@@ -21,14 +23,18 @@ mod wbt;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
+use crate::agenda::{Agenda, Due, Errand};
 use crate::bio::{Bio, BioFlags, Op, Status};
-use crate::driver::{Driver, Expired, Refusal, Rejected};
+use crate::caller::Caller;
+use crate::driver::{Answer, Driver, Expired, Refusal};
 use crate::effects::Effect;
+use crate::env::Cx;
 use crate::ids::{Sector, Waiter};
 use crate::merge::Edge;
+use crate::meter::NoMeter;
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
-use crate::request::{Marks, Request};
+use crate::request::Marks;
 use crate::sharing::Local;
 use crate::time::{Hz, Instant, Nanos};
 
@@ -42,12 +48,20 @@ struct Call {
     taken: bool,
 }
 
+/// What the driver is to do with a request.
+#[derive(Clone, Copy)]
+enum Reply {
+    Take,
+    Refuse(Refusal),
+    End(Status),
+}
+
 /// A driver that takes everything unless told otherwise.
 #[derive(Default)]
 struct Script {
     in_flight: VecDeque<Rq>,
     /// Answers to the next calls; what comes after them is taken.
-    refusals: VecDeque<Option<Refusal>>,
+    replies: VecDeque<Reply>,
     /// Budget left, if there is such a thing.
     budget: Option<u32>,
     calls: Vec<Call>,
@@ -76,32 +90,23 @@ impl Driver for Script {
         }
     }
 
-    fn queue_rq(&mut self, _: Now, rq: Rq, last: bool) -> Result<(), Rejected> {
-        let refusal = self.refusals.pop_front().flatten();
-        let call = Call { sector: rq.sector.0, sectors: rq.sectors, hctx: rq.hctx.0, last, taken: refusal.is_none() };
-        self.calls.push(call);
-        match refusal {
-            Some(why) => Err(Rejected { rq, why }),
-            None => {
+    fn queue_rq(&mut self, _: Now, rq: Rq, last: bool) -> Answer {
+        let reply = self.replies.pop_front().unwrap_or(Reply::Take);
+        let taken = matches!(reply, Reply::Take);
+        self.calls.push(Call { sector: rq.sector.0, sectors: rq.sectors, hctx: rq.hctx.0, last, taken });
+        match reply {
+            Reply::Take => {
                 self.in_flight.push_back(rq);
-                Ok(())
+                Answer::Queued
             }
+            Reply::Refuse(why) => Answer::Refused(rq, why),
+            Reply::End(status) => Answer::Done(rq, status),
         }
-    }
-
-    fn each_in_flight(&mut self, look: &mut dyn FnMut(&mut Request)) {
-        self.in_flight.iter_mut().for_each(|rq| look(rq));
     }
 
     fn timed_out(&mut self, now: Instant, id: RqId) -> Expired {
         self.expired.push((now, id));
         if self.keeps_expired { Expired::Handled } else { Expired::GoesOn }
-    }
-
-    /// What is asked for has just ended.
-    fn poll(&mut self, _: Now, hctx: HctxId) -> Option<(Rq, Status)> {
-        let at = self.in_flight.iter().position(|rq| rq.hctx == hctx)?;
-        self.in_flight.remove(at).map(|rq| (rq, Status::Ok))
     }
 
     fn commit(&mut self, hctx: HctxId) {
@@ -139,17 +144,15 @@ struct Bench {
     queue: Queue<Local>,
     driver: Script,
     probe: Letters,
-    effects: Effects,
-    /// Effects whose time has not come.
-    later: Vec<Effect>,
+    caller: Caller,
+    /// What its calls have asked for and is not done.
+    agenda: Agenda,
     cpu: CpuId,
     now: Instant,
     /// The plug of whoever submits, if it has one open.
     plug: Option<Plug>,
     parked: BTreeMap<u32, Submission>,
     ended: Vec<(u64, Status)>,
-    /// When the window of write-back throttling that was asked for ends.
-    window: Option<Instant>,
 }
 
 fn config(kernel: Kernel) -> QueueConfig {
@@ -186,35 +189,41 @@ impl Bench {
         Bench::around(Queue::new(config, scheduler).expect("a valid configuration"))
     }
 
+    /// Changes the scheduler of a queue that nobody uses.
+    fn around_nothing(queue: &mut Queue<Local>, scheduler: &str) {
+        let (mut driver, mut probe, mut caller) = (Script::default(), Letters::default(), Caller::new());
+        let mut cx: Cx<'_, (Script, Letters)> = caller.cx(Now::default(), CpuId(0), &mut driver, &mut probe, &NoMeter);
+        queue.freeze(&mut cx);
+        queue.switch_scheduler(scheduler, cx.effects).expect("a scheduler");
+        queue.unfreeze(&mut cx);
+    }
+
     /// Write-back throttling, which has tests of its own, is switched off.
     fn around(queue: Queue<Local>) -> Self {
         if queue.generation().wbt {
             queue.set_wbt_lat_usec("0", &mut Effects::new()).expect("0 is a target");
         }
         Bench {
+            agenda: Agenda::new(queue.hw_queues()),
             queue,
             driver: Script::default(),
             probe: Letters::default(),
-            effects: Effects::new(),
-            later: Vec::new(),
+            caller: Caller::new(),
             cpu: CpuId(0),
             now: Instant::ZERO,
             plug: None,
             parked: BTreeMap::new(),
             ended: Vec::new(),
-            window: None,
         }
     }
 
     /// Calls the queue from the current CPU.
-    fn call<R>(&mut self, body: impl FnOnce(&Queue<Local>, &mut Cx<'_, Script, Letters>, Option<&mut Plug>) -> R) -> R {
-        let mut cx = Cx {
-            now: Hz(1000).now(self.now),
-            cpu: self.cpu,
-            driver: &mut self.driver,
-            effects: &mut self.effects,
-            probe: &mut self.probe,
-        };
+    fn call<R>(
+        &mut self,
+        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (Script, Letters)>, Option<&mut Plug>) -> R,
+    ) -> R {
+        let now = Hz(1000).now(self.now);
+        let mut cx = self.caller.cx(now, self.cpu, &mut self.driver, &mut self.probe, &NoMeter);
         body(&self.queue, &mut cx, self.plug.as_mut())
     }
 
@@ -282,7 +291,7 @@ impl Bench {
     /// The effects since the last look, in words: what is asked for but not done.
     fn asked(&mut self) -> Vec<String> {
         let mut out = Vec::new();
-        while let Some(effect) = self.effects.pop() {
+        while let Some(effect) = self.caller.effects.pop() {
             let in_time = |delay: Nanos| if delay == Nanos::ZERO { String::new() } else { format!(" in {delay}") };
             out.push(match effect {
                 Effect::EndBio { bio, status } => {
@@ -296,52 +305,52 @@ impl Bench {
                 Effect::KickRequeue => "kick".into(),
                 Effect::SetTimer(_) => "set timer".into(),
                 Effect::CancelTimer => "cancel timer".into(),
+                Effect::TimedOut { cpu, id } => format!("timed out on {}: {}", cpu.0, id.0),
                 Effect::SetTimeout(_) | Effect::SetWindow(_) => continue,
             });
         }
         out
     }
 
-    /// Carries effects out until there are none but delayed ones, which are kept for [`drain`](Self::drain).
+    /// Carries out what is due now, and what comes of it.
     fn work(&mut self) {
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::RunHctx { delay, .. } | Effect::RunAll { delay } if delay > Nanos::ZERO => {
-                    self.later.push(effect)
+        let now = Hz(1000).now(self.now);
+        let Bench { queue, agenda, parked, ended, plug, .. } = self;
+        let mut cx = self.caller.cx::<(Script, Letters)>(now, self.cpu, &mut self.driver, &mut self.probe, &NoMeter);
+        agenda.carry_out(queue, &mut cx, |cx, errand| match errand {
+            Errand::End { bio, status } => ended.push((bio.sector.0, status)),
+            Errand::Wake(waiter) => {
+                if let Some(mut submission) = parked.remove(&waiter.0)
+                    && queue.submit(cx, &mut submission, plug.as_mut()) == Submitted::Parked
+                {
+                    parked.insert(waiter.0, submission);
                 }
-                effect => self.carry_out(effect),
             }
-        }
+            Errand::TimedOut { cpu, id } => {
+                cx.cpu = cpu;
+                queue.timed_out(cx, id);
+            }
+            Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+        });
     }
 
-    fn carry_out(&mut self, effect: Effect) {
-        match effect {
-            Effect::EndBio { bio, status } => self.ended.push((bio.sector.0, status)),
-            Effect::Wake(waiter) => {
-                if let Some(submission) = self.parked.remove(&waiter.0) {
-                    self.go_on(waiter.0, submission);
-                }
+    /// Delayed runs take place now.
+    fn run_delayed(&mut self) {
+        for hctx in (0..self.queue.hw_queues()).map(HctxId) {
+            if self.agenda.take_back(Due::Run(hctx)).is_some() {
+                self.run(hctx.0);
             }
-            Effect::RunHctx { hctx, .. } => self.run(hctx.0),
-            Effect::RunAll { .. } => {
-                let hctxs: Vec<HctxId> = self.queue.hctxs_of_run_all(self.cpu).collect();
-                hctxs.into_iter().for_each(|hctx| self.run(hctx.0));
-            }
-            Effect::KickRequeue => self.call(|queue, cx, _| queue.kick_requeue(cx)),
-            Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
-            Effect::SetWindow(at) => self.window = Some(at),
-            Effect::SetTimer(_) | Effect::CancelTimer | Effect::SetTimeout(_) => {}
         }
+        self.work();
     }
 
     /// Serves everything until nothing is left.
     fn drain(&mut self) {
         self.work();
-        while !(self.driver.in_flight.is_empty() && self.later.is_empty()) {
+        while !self.driver.in_flight.is_empty() || self.queue.requests_in_use() > 0 {
             self.complete_all();
             self.work();
-            std::mem::take(&mut self.later).into_iter().for_each(|effect| self.carry_out(effect));
-            self.work();
+            self.run_delayed();
         }
         assert_eq!((self.queue.requests_in_use(), self.queue.driver_tags_in_use()), (0, 0), "nothing is left");
         assert!(self.parked.is_empty(), "nobody sleeps");
@@ -389,7 +398,12 @@ impl Bench {
     }
 
     fn refuse(&mut self, answers: impl IntoIterator<Item = Option<Refusal>>) {
-        self.driver.refusals.extend(answers);
+        self.reply(answers.into_iter().map(|refusal| refusal.map_or(Reply::Take, Reply::Refuse)));
+    }
+
+    /// Says what becomes of the next requests.
+    fn reply(&mut self, replies: impl IntoIterator<Item = Reply>) {
+        self.driver.replies.extend(replies);
     }
 
     fn hctx(&self, hctx: u16) -> &HardwareQueue<Local> {
@@ -398,6 +412,6 @@ impl Bench {
 
     fn set(&mut self, tunable: &str, text: &str) {
         let now = Hz(1000).now(self.now);
-        self.queue.set_tunable(now, tunable, text, &mut self.effects).expect("a valid value");
+        self.queue.set_tunable(now, tunable, text, &mut self.caller.effects).expect("a valid value");
     }
 }

@@ -3,14 +3,13 @@
 //! direct I/O pays for a look at a word where requests are issued and where they end.
 
 use super::submission::Stage;
-use super::submit::SubmitStep;
-use super::{Cx, Queue, Submission};
+use super::{Queue, Submission};
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, BioFlags, Direction, Op, Status};
-use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
+use crate::env::{Cx, Env};
+use crate::meter::{Meter, NoMeter, Site};
 use crate::plug::Plug;
-use crate::probe::Probe;
 use crate::request::{Marks, Request, Rq};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::time::{Instant, Nanos};
@@ -33,8 +32,8 @@ impl<Sh: Sharing> Wbt<Sh> {
         self.watches.load() != 0
     }
 
-    fn with<R>(&self, body: impl FnOnce(&mut Throttle) -> R) -> R {
-        self.throttle.with(|throttle| {
+    fn with<R>(&self, meter: &impl Meter, body: impl FnOnce(&mut Throttle) -> R) -> R {
+        self.throttle.with(meter, Site::Writeback, |throttle| {
             let answer = body(throttle);
             self.watches.store(u64::from(throttle.watches()));
             answer
@@ -54,56 +53,57 @@ pub(super) fn stage_after_merging(bio: Option<&Bio>) -> Stage {
 impl<Sh: Sharing> Queue<Sh> {
     // --- the way in ---
 
-    /// A bio that may have to wait goes, or what its task has plugged goes first.
+    /// A bio that may have to wait goes, or joins the line when what its task has plugged has gone. Answers `None` if it
+    /// has to wait.
     #[cold]
-    pub(super) fn throttle<D: Driver, P: Probe>(
+    pub(super) fn throttle<E: Env>(
         &self,
-        cx: &mut Cx<'_, D, P>,
+        cx: &mut Cx<'_, E>,
         submission: &mut Submission,
-        plug: Option<&mut Plug>,
-    ) -> Stage {
-        let Some((kind, flags)) = submission.throttled_as() else { return Stage::Allocate };
-        match self.wbt.with(|throttle| throttle.admit(cx.now.at, kind, flags)) {
-            Admission::Waits if flags.contains(BioFlags::NOWAIT) => self.end_bio(cx, submission, Status::Again),
-            Admission::Waits => self.before_sleep(cx, submission, plug, Stage::FlushToWait, Stage::Wait),
-            admission => self.admitted(cx, submission, admission),
-        }
-    }
-
-    /// Tries once more, and joins the line of those who wait. Answers `None` if it has to.
-    #[cold]
-    pub(super) fn wait_in_line<D: Driver, P: Probe>(
-        &self,
-        cx: &mut Cx<'_, D, P>,
-        submission: &mut Submission,
-        plug: Option<&mut Plug>,
+        mut plug: Option<&mut Plug>,
     ) -> Option<Stage> {
         let Some((kind, flags)) = submission.throttled_as() else { return Some(Stage::Allocate) };
-        let waiter = submission.waiter;
-        let admission = self.wbt.with(|throttle| throttle.admit_or_join(cx.now.at, kind, flags, waiter));
+        let mut admission = self.wbt.with(cx.meter, |throttle| throttle.admit(cx.now.at, kind, flags));
+        if admission == Admission::Waits {
+            if flags.contains(BioFlags::NOWAIT) {
+                return Some(self.end_bio(cx, submission, Status::Again));
+            }
+            self.flush_before_sleep(cx, plug.as_deref_mut());
+            let waiter = submission.waiter;
+            admission = self.wbt.with(cx.meter, |throttle| throttle.admit_or_join(cx.now.at, kind, flags, waiter));
+        }
         if admission != Admission::Waits {
             return Some(self.admitted(cx, submission, admission));
         }
         if let Some(plug) = plug {
             plug.forget_clock();
         }
+        submission.stage = Stage::Waiting;
         None
     }
 
     /// Whoever was woken has been counted already; who goes on for another reason waits further.
     #[cold]
-    pub(super) fn woken_in_line<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) -> SubmitStep {
-        if let Some((kind, _)) = submission.throttled_as() {
-            let waiter = submission.waiter;
-            if self.wbt.with(|throttle| throttle.waits(kind, waiter)) {
-                return SubmitStep::Parked;
-            }
-            submission.stage = self.admitted(cx, submission, Admission::Counted);
+    pub(super) fn woken_in_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Stage> {
+        let Some((kind, _)) = submission.throttled_as() else { return Some(Stage::Allocate) };
+        let waiter = submission.waiter;
+        if self.wbt.with(cx.meter, |throttle| throttle.waits(kind, waiter)) {
+            return None;
         }
-        SubmitStep::More
+        Some(self.admitted(cx, submission, Admission::Counted))
     }
 
-    fn admitted<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission, admission: Admission) -> Stage {
+    /// Whoever waits in line no longer does; who has been counted already makes room again.
+    #[cold]
+    pub(super) fn depart_from_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &Submission) {
+        if let Some((kind, _)) = submission.throttled_as()
+            && !self.wbt.with(cx.meter, |throttle| throttle.leave_line(kind, submission.waiter))
+        {
+            self.count_down(cx, kind);
+        }
+    }
+
+    fn admitted<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, admission: Admission) -> Stage {
         if admission == Admission::Counted {
             submission.marks = Marks::THROTTLED;
             self.set_window(cx);
@@ -115,7 +115,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// A bio that was counted has got no request.
     #[cold]
-    pub(super) fn forget_admission<D, P>(&self, cx: &mut Cx<'_, D, P>, submission: &mut Submission) {
+    pub(super) fn forget_admission<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) {
         let marks = std::mem::replace(&mut submission.marks, Marks::NONE);
         if let (true, Some((kind, _))) = (marks.contains(Marks::THROTTLED), submission.throttled_as()) {
             self.count_down(cx, kind);
@@ -126,28 +126,28 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The driver is about to be given a request.
     #[inline]
-    pub(super) fn watch_issue(&self, now: Instant, rq: &Request) {
+    pub(super) fn watch_issue(&self, meter: &impl Meter, now: Instant, rq: &Request) {
         if self.wbt.watches() && rq.op == Op::Read {
-            self.wbt.with(|throttle| throttle.read_issued(now));
+            self.wbt.with(meter, |throttle| throttle.read_issued(now));
         }
     }
 
     /// A request has ended.
     #[inline]
-    pub(super) fn watch_end<D, P>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+    pub(super) fn watch_end<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if self.wbt.watches() {
             self.ended_under_watch(cx, rq);
         }
     }
 
     #[cold]
-    fn ended_under_watch<D, P>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+    fn ended_under_watch<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         let now = cx.now.at;
         // What never came to the driver says nothing about it.
         if rq.issued != Instant::NEVER {
             match (rq.op, rq.direction()) {
-                (Op::Read, _) => self.wbt.with(|throttle| throttle.read_ended(now, now.since(rq.issued))),
-                (_, Direction::Write) => self.wbt.with(Throttle::write_ended),
+                (Op::Read, _) => self.wbt.with(cx.meter, |throttle| throttle.read_ended(now, now.since(rq.issued))),
+                (_, Direction::Write) => self.wbt.with(cx.meter, Throttle::write_ended),
                 (_, Direction::Read) => {}
             }
         }
@@ -155,38 +155,33 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// A request that was counted ends, or has joined another one, which is counted itself.
-    pub(super) fn no_longer_counts<D, P>(&self, cx: &mut Cx<'_, D, P>, rq: &mut Rq) {
+    pub(super) fn no_longer_counts<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::THROTTLED) {
             rq.marks.clear(Marks::THROTTLED);
             self.count_down(cx, Kind::counted_as(rq.op, rq.flags));
         }
     }
 
-    fn count_down<D, P>(&self, cx: &mut Cx<'_, D, P>, kind: Kind) {
+    fn count_down<E: Env>(&self, cx: &mut Cx<'_, E>, kind: Kind) {
         let (effects, write_cache) = (&mut *cx.effects, self.rules.limits.write_cache);
-        self.wbt.with(|throttle| {
+        self.wbt.with(cx.meter, |throttle| {
             throttle.ended(cx.now.at, kind, write_cache, |waiter| effects.push(Effect::Wake(waiter)));
         });
     }
 
     // --- the window ---
 
-    fn set_window<D, P>(&self, cx: &mut Cx<'_, D, P>) {
-        if let Some(at) = self.wbt.with(|throttle| throttle.begin_window(cx.now.at)) {
+    fn set_window<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        if let Some(at) = self.wbt.with(cx.meter, |throttle| throttle.begin_window(cx.now.at)) {
             cx.effects.push(Effect::SetWindow(at));
         }
     }
 
     /// The moment that an [`Effect::SetWindow`] asked for has come: the latency of reads decides how many buffered writes
     /// are let through from now on.
-    pub fn window_ended<D: Driver, P>(&self, cx: &mut Cx<'_, D, P>) {
-        let mut oldest_read: Option<Instant> = None;
-        cx.driver.each_in_flight(&mut |rq| {
-            if rq.op == Op::Read {
-                oldest_read = Some(oldest_read.map_or(rq.issued, |at| at.min(rq.issued)));
-            }
-        });
-        if let Some(at) = self.wbt.with(|throttle| throttle.window_ended(cx.now.at, oldest_read)) {
+    pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        let oldest_read = self.flights.oldest_read();
+        if let Some(at) = self.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
             cx.effects.push(Effect::SetWindow(at));
         }
     }
@@ -194,13 +189,13 @@ impl<Sh: Sharing> Queue<Sh> {
     /// A task that writes is held up because too much of the memory is dirty, or none is any longer: what write-back
     /// there is has to go on then, reads or not.
     pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
-        self.wbt.with(|throttle| throttle.set_dirty_throttled(now, is_held_up));
+        self.wbt.with(&NoMeter, |throttle| throttle.set_dirty_throttled(now, is_held_up));
     }
 
     /// Buffered writes and discards that are throttled and in flight.
     #[must_use]
     pub fn throttled_in_flight(&self) -> u32 {
-        self.wbt.throttle.with(|throttle| throttle.in_flight())
+        self.wbt.throttle.aside(|throttle| throttle.in_flight())
     }
 
     // --- the file ---
@@ -209,7 +204,7 @@ impl<Sh: Sharing> Queue<Sh> {
     pub(super) fn wbt_follows_scheduler(&self) {
         if self.generation.wbt {
             let (disables, rotational) = (self.elevator.disables_wbt(), self.rules.limits.rotational);
-            self.wbt.with(|throttle| throttle.follow_scheduler(disables, rotational));
+            self.wbt.with(&NoMeter, |throttle| throttle.follow_scheduler(disables, rotational));
         }
     }
 
@@ -218,7 +213,7 @@ impl<Sh: Sharing> Queue<Sh> {
         if !self.generation.wbt {
             return Err(AttributeError::Unknown);
         }
-        Ok((self.wbt.throttle.with(|throttle| throttle.target()).0 / 1000).to_string())
+        Ok((self.wbt.throttle.aside(|throttle| throttle.target()).0 / 1000).to_string())
     }
 
     /// Writes `queue/wbt_lat_usec`: -1 is the default of the device.
@@ -231,7 +226,7 @@ impl<Sh: Sharing> Queue<Sh> {
             Ok(us @ 0..) => Nanos(us.unsigned_abs().saturating_mul(1000)),
             _ => return Err(AttributeError::Invalid),
         };
-        self.wbt.with(|throttle| throttle.set_target(target, |waiter| effects.push(Effect::Wake(waiter))));
+        self.wbt.with(&NoMeter, |throttle| throttle.set_target(target, |waiter| effects.push(Effect::Wake(waiter))));
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ pub use wait::{Sleeper, WaitQueues};
 
 use crate::ids::CpuId;
 use crate::kernel::ShallowRule;
+use crate::meter::{Meter, Site};
 use crate::sharing::{Lock, Sharing, Word};
 
 /// One tag space with its sleepers.
@@ -58,23 +59,28 @@ impl<Sh: Sharing> Tags<Sh> {
         self.bitmap.try_take_this(tag)
     }
 
+    /// The smallest shallow depth that will be asked for from now on; see [`new`](Self::new).
+    pub fn set_min_shallow(&self, min_shallow: Option<u32>) {
+        self.set_wake_batch(self.bitmap.wake_batch(min_shallow));
+    }
+
     /// Wakes sleepers in batches of this size from now on.
     pub fn set_wake_batch(&self, batch: u32) {
-        self.wait.with(|wait| wait.set_batch(batch));
+        self.wait.aside(|wait| wait.set_batch(batch));
     }
 
     /// Gives `tag` back and calls `wake` for each sleeper whose turn has come.
     #[inline]
-    pub fn free(&self, tag: u32, cpu: CpuId, wake: impl FnMut(Sleeper)) {
+    pub fn free(&self, meter: &impl Meter, tag: u32, cpu: CpuId, wake: impl FnMut(Sleeper)) {
         self.bitmap.free(tag, cpu);
         if self.sleeping.load() > 0 {
-            self.wake(wake);
+            self.wake(meter, wake);
         }
     }
 
     #[cold]
-    fn wake(&self, mut wake: impl FnMut(Sleeper)) {
-        self.wait.with(|wait| {
+    fn wake(&self, meter: &impl Meter, mut wake: impl FnMut(Sleeper)) {
+        self.wait.with(meter, Site::TagWaiters, |wait| {
             wait.freed(|sleeper| {
                 self.sleeping.fetch_sub(1);
                 wake(sleeper);
@@ -84,15 +90,15 @@ impl<Sh: Sharing> Tags<Sh> {
 
     /// Puts a sleeper in line. It must try once more afterwards, since a tag may have been freed in between, and
     /// [leave](Self::leave) if it got one. Answers which of the wait queues it is in.
-    pub fn wait(&self, sleeper: Sleeper) -> u8 {
+    pub fn wait(&self, meter: &impl Meter, sleeper: Sleeper) -> u8 {
         self.sleeping.fetch_add(1);
-        self.wait.with(|wait| wait.join(sleeper))
+        self.wait.with(meter, Site::TagWaiters, |wait| wait.join(sleeper))
     }
 
     /// Puts a sleeper in line, unless it is there already. Answers whether it has joined.
-    pub(crate) fn wait_once(&self, sleeper: Sleeper) -> bool {
+    pub(crate) fn wait_once(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
         self.sleeping.fetch_add(1);
-        let joined = self.wait.with(|wait| {
+        let joined = self.wait.with(meter, Site::TagWaiters, |wait| {
             let joins = !wait.contains(sleeper);
             if joins {
                 wait.join(sleeper);
@@ -106,13 +112,13 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// Whether a sleeper is in line.
-    pub(crate) fn is_waiting(&self, sleeper: Sleeper) -> bool {
-        self.sleeping.load() > 0 && self.wait.with(|wait| wait.contains(sleeper))
+    pub(crate) fn is_waiting(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
+        self.sleeping.load() > 0 && self.wait.with(meter, Site::TagWaiters, |wait| wait.contains(sleeper))
     }
 
     /// Like [`leave`](Self::leave), for a sleeper that knows its wait queue.
-    pub fn leave_line(&self, queue: u8, sleeper: Sleeper) -> bool {
-        let left = self.wait.with(|wait| wait.leave_queue(queue, sleeper));
+    pub fn leave_line(&self, meter: &impl Meter, queue: u8, sleeper: Sleeper) -> bool {
+        let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave_queue(queue, sleeper));
         if left {
             self.sleeping.fetch_sub(1);
         }
@@ -120,15 +126,15 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// A sleeper was woken and has no use for a tag: the wake-up counts for the others.
-    pub fn pass_on(&self, wake: impl FnMut(Sleeper)) {
+    pub fn pass_on(&self, meter: &impl Meter, wake: impl FnMut(Sleeper)) {
         if self.sleeping.load() > 0 {
-            self.wake(wake);
+            self.wake(meter, wake);
         }
     }
 
     /// Takes a sleeper out of line; `false` if it has been woken meanwhile.
-    pub fn leave(&self, sleeper: Sleeper) -> bool {
-        let left = self.wait.with(|wait| wait.leave(sleeper));
+    pub fn leave(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
+        let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave(sleeper));
         if left {
             self.sleeping.fetch_sub(1);
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Depth, Sleeper, Tags, wake_batch};
 use crate::ids::{CpuId, HctxId, QueueId};
 use crate::kernel::ShallowRule;
+use crate::meter::Meter;
 use crate::sharing::{Sharing, Word};
 
 /// No share is smaller.
@@ -210,11 +211,11 @@ impl<Sh: Sharing> TagUser<Sh> {
 
     /// Gives a tag back and calls `wake` for each sleeper whose turn has come.
     #[inline]
-    pub(crate) fn free(&self, tag: u32, hctx: HctxId, cpu: CpuId, wake: impl FnMut(Sleeper)) {
+    pub(crate) fn free(&self, meter: &impl Meter, tag: u32, hctx: HctxId, cpu: CpuId, wake: impl FnMut(Sleeper)) {
         if self.set.is_shared {
             self.marks[self.space(hctx)].in_use.fetch_sub(1);
         }
-        self.of(hctx).free(tag, cpu, wake);
+        self.of(hctx).free(meter, tag, cpu, wake);
     }
 
     /// Whether somebody else takes tags from the space of a hardware queue: then a completion here is not what brings the

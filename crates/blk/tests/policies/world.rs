@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
-    Bfq, BfqConfig, Bio, BioFlags, Calls, Cfq, CfqConfig, CgroupId, CpuId, CpuMap, DeadlineGeneration, Domain,
-    Elevator, Event, HctxId, Instant, IoContextId, IoPriority, Kernel, Kyber, KyberConfig, Limits, Local, Marks,
-    MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, Noop, Now, Op, Place, PriorityClass, Probe, RequestPool,
-    Rq, RqId, Sector,
+    Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant, IoContextId,
+    IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, News, NoMerges, NoMeter, Now, Op, Place,
+    PriorityClass, Probe, RequestPool, Rq, RqId, Sector, Surroundings, Wishes, all_schedulers,
 };
 
 use crate::support::Random;
@@ -28,7 +27,7 @@ impl Subject {
     pub fn all() -> Vec<Subject> {
         let modern = ["mq-deadline", "kyber", "bfq"];
         let legacy = ["noop", "deadline", "cfq"];
-        let on_all = modern.iter().flat_map(|&scheduler| Kernel::ALL.map(|kernel| Subject { scheduler, kernel }));
+        let on_all = modern.iter().flat_map(|&scheduler| Kernel::EXAMPLES.map(|kernel| Subject { scheduler, kernel }));
         let on_old = legacy
             .iter()
             .flat_map(|&scheduler| [Kernel::V4_4, Kernel::V4_19].map(|kernel| Subject { scheduler, kernel }));
@@ -45,33 +44,26 @@ impl Subject {
     }
 
     fn elevator(&self, rotational: bool, random: &mut Random) -> Elevator<Local> {
-        let generation = self.kernel.generation();
-        match self.scheduler {
-            "mq-deadline" => {
-                Elevator::mq_deadline(MqDeadline::new(MqDeadlineConfig::new(generation, SLOTS), SLOTS), SLOTS)
-            }
-            "kyber" => Elevator::kyber(Kyber::new(
-                KyberConfig::new(generation, SLOTS, SLOTS),
-                &CpuMap::of_one_type(&[HctxId(0)]),
-                SLOTS,
-            )),
-            "bfq" => {
-                let actuators = if random.one_in(4) { vec![Sector(700), Sector(1400)] } else { Vec::new() };
-                let config = BfqConfig { actuators, ..BfqConfig::new(generation, SLOTS, rotational) };
-                Elevator::bfq(Bfq::new(config, SLOTS), SLOTS)
-            }
-            "deadline" => {
-                let generation = MqDeadlineConfig::new(generation, SLOTS);
-                let config = MqDeadlineConfig { generation: DeadlineGeneration::A, ..generation };
-                Elevator::custom(Box::new(MqDeadline::new(config, SLOTS)), SLOTS)
-            }
-            "noop" => Elevator::custom(Box::new(Noop::new(SLOTS)), SLOTS),
-            _ => {
-                let now = generation.hz.now(Instant::ZERO);
-                let policy: Cfq = Cfq::new(CfqConfig::new(generation, rotational), now, SLOTS);
-                Elevator::custom(Box::new(policy), SLOTS)
-            }
-        }
+        let generation = &self.kernel.generation();
+        let has_actuators = self.scheduler == "bfq" && random.one_in(4);
+        let limits = Limits {
+            rotational,
+            actuators: if has_actuators { vec![Sector(700), Sector(1400)] } else { Vec::new() },
+            ..Limits::default()
+        };
+        let queue = Surroundings {
+            generation,
+            limits: &limits,
+            nr_requests: SLOTS,
+            default_nr_requests: SLOTS,
+            async_depth: SLOTS,
+            queue_depth: SLOTS,
+            capacity: SLOTS,
+            now: generation.hz.now(Instant::ZERO),
+        };
+        let schedulers = all_schedulers();
+        let row = schedulers.find(self.scheduler).expect("a scheduler");
+        Elevator::new(row, &queue, &CpuMap::of_one_type(&[HctxId(0)]))
     }
 }
 
@@ -116,7 +108,7 @@ impl World {
         let mut world = World {
             bounds: Bounds::new(subject.kernel, false),
             elevator: subject.elevator(rotational, &mut random),
-            rules: MergeRules::new(subject.kernel.generation(), limits, nomerges),
+            rules: MergeRules::new(&subject.kernel.generation(), limits, nomerges),
             pool: RequestPool::new(SLOTS),
             free: (0..SLOTS).rev().map(RqId).collect(),
             now: Instant(random.below(1 << 40)),
@@ -147,7 +139,7 @@ impl World {
     }
 
     fn watch(&mut self, event: Event<'_>) {
-        if let Elevator::Kyber(kyber) = &self.elevator {
+        if let Some(kyber) = self.elevator.as_kyber() {
             self.bounds.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
         }
         self.bounds.event(self.moment(), CpuId(0), event);
@@ -173,21 +165,22 @@ impl World {
             29 => self.write_some_tunable(),
             30 if self.random.one_in(4) => {
                 let rotational = self.random.one_in(2);
-                self.call(|world, now, calls| world.elevator.tell(now, calls, |p, _| p.rotational_changed(rotational)));
+                self.call(|world, cx| world.elevator.tell(&NoMeter, cx, News::Rotational(rotational)));
             }
             _ => self.fire_timer_if_due(),
         }
         self.check();
     }
 
-    fn call<R>(&mut self, body: impl FnOnce(&mut World, Now, &mut Calls) -> R) -> R {
-        let mut calls = Calls::default();
+    fn call<R>(&mut self, body: impl FnOnce(&mut World, &mut ElevatorCx<'_>) -> R) -> R {
+        let (mut wishes, mut freed) = (Wishes::default(), Vec::new());
         let now = self.moment();
-        let answer = body(self, now, &mut calls);
-        if calls.cancel_timer {
+        let answer = body(self, &mut ElevatorCx { now, cpu: CpuId(0), wishes: &mut wishes, freed: &mut freed });
+        if wishes.cancel_timer {
             self.timer = None;
         }
-        self.timer = calls.set_timer.or(self.timer);
+        self.timer = wishes.set_timer.or(self.timer);
+        self.take_back(freed);
         answer
     }
 
@@ -232,11 +225,7 @@ impl World {
     fn submit(&mut self) {
         let mut bio = Some(self.bio());
         if self.random.one_in(2) {
-            let mut freed = Vec::new();
-            self.call(|world, now, calls| {
-                world.elevator.merge_bio(now, CpuId(0), &world.rules, &mut bio, &mut freed, calls)
-            });
-            self.take_back(freed);
+            self.call(|world, cx| world.elevator.merge_bio(&NoMeter, cx, &world.rules, &mut bio));
         }
         if let Some(bio) = bio {
             self.insert(bio);
@@ -244,9 +233,9 @@ impl World {
     }
 
     fn allocate(&mut self, bio: Bio) -> Option<Rq> {
-        self.call(|world, now, calls| {
-            world.elevator.limit_depth(now, &bio, calls);
-            world.elevator.tell(now, calls, |policy, cx| {
+        self.call(|world, cx| {
+            world.elevator.limit_depth(&NoMeter, cx, &bio);
+            world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
                 policy.bio_arrived(cx, &bio);
                 policy.may_queue(cx, &bio);
             });
@@ -254,7 +243,7 @@ impl World {
         let mut rq = self.pool.take(self.free.pop()?);
         rq.found(bio, self.now);
         rq.marks.set(Marks::USES_ELEVATOR);
-        self.call(|world, now, calls| world.elevator.prepare(now, &rq, calls));
+        self.call(|world, cx| world.elevator.prepare(&NoMeter, cx, &rq));
         self.watch(Event::GetRq(&rq));
         Some(rq)
     }
@@ -263,8 +252,8 @@ impl World {
         let Some(rq) = self.allocate(bio) else { return };
         if self.subject.scheduler != "kyber" && self.random.one_in(20) {
             // It is absorbed in its plug by another.
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| {
+            self.call(|world, cx| {
+                world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
                     policy.arrived(cx, &rq);
                     policy.dropped(cx, rq.id());
                 });
@@ -279,11 +268,7 @@ impl World {
     fn enter(&mut self, rq: Rq, place: Place) {
         assert!(self.inside.insert(rq.id()), "a request is inside once");
         self.watch(Event::Insert(&rq));
-        let mut freed = Vec::new();
-        self.call(|world, now, calls| {
-            world.elevator.insert(now, &world.rules, std::iter::once(rq), place, &mut freed, calls);
-        });
-        self.take_back(freed);
+        self.call(|world, cx| world.elevator.insert(&NoMeter, cx, &world.rules, std::iter::once(rq), place));
     }
 
     /// A request that can join no other.
@@ -299,7 +284,7 @@ impl World {
         for rq in freed {
             assert!(self.inside.remove(&rq.id()), "only what is inside is absorbed");
             if rq.marks.contains(Marks::INSERTED) {
-                self.call(|world, now, calls| world.elevator.finish(now, rq.id(), calls));
+                self.call(|world, cx| world.elevator.finish(&NoMeter, cx, rq.id()));
             }
             self.watch(Event::Absorbed(&rq));
             self.put(rq);
@@ -315,13 +300,13 @@ impl World {
 
     /// Asks for a request.
     pub fn give_out(&mut self, hctx: HctxId) -> Option<RqId> {
-        let (rq, reason) = self.call(|world, now, calls| world.elevator.dispatch(now, hctx, calls));
+        let (rq, reason) = self.call(|world, cx| world.elevator.dispatch(&NoMeter, cx, hctx));
         let rq = rq?;
         self.watch(Event::Dispatch { hctx, rq: Some(&*rq), reason });
         let id = rq.id();
         assert!(self.inside.remove(&id), "what comes out was inside");
         if self.subject.is_legacy() {
-            self.call(|world, now, calls| world.elevator.tell(now, calls, |policy, cx| policy.started(cx, id)));
+            self.call(|world, cx| world.elevator.with_policy(&NoMeter, cx, |policy, cx| policy.started(cx, id)));
         }
         self.given_out.push(id.0);
         self.out.insert(id, rq);
@@ -332,9 +317,9 @@ impl World {
     pub fn finish(&mut self, id: RqId) {
         let rq = self.out.remove(&id).expect("it is out");
         self.unplugged(|world| {
-            world.call(|world, now, calls| {
-                world.elevator.completed(now, CpuId(0), &rq, calls);
-                world.elevator.finish(now, id, calls);
+            world.call(|world, cx| {
+                world.elevator.completed(cx, &rq);
+                world.elevator.finish(&NoMeter, cx, id);
             });
         });
         self.watch(Event::End(&rq));
@@ -357,15 +342,15 @@ impl World {
         let Some(id) = self.some_out() else { return };
         self.unplugged(|world| {
             if world.subject.is_legacy() {
-                world.call(|world, now, calls| {
-                    world.elevator.tell(now, calls, |policy, cx| {
+                world.call(|world, cx| {
+                    world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
                         policy.requeued(cx, id);
                         policy.started(cx, id);
                     });
                 });
                 return;
             }
-            world.call(|world, now, calls| world.elevator.requeued(now, id, calls));
+            world.call(|world, cx| world.elevator.requeued(&NoMeter, cx, id));
             let mut rq = world.out.remove(&id).expect("it is out");
             rq.marks.clear(Marks::STARTED);
             world.watch(Event::Requeue(&rq));
@@ -397,7 +382,7 @@ impl World {
 
     fn fire_timer(&mut self) {
         self.timer = None;
-        self.unplugged(|world| world.call(|world, now, calls| world.elevator.timer(now, calls)));
+        self.unplugged(|world| world.call(|world, cx| world.elevator.timer(&NoMeter, cx)));
     }
 
     // --- what else can happen ---
@@ -406,16 +391,16 @@ impl World {
         let who = self.random.below(PROCESSES as u64) as usize;
         let id = IoContextId(who as u32);
         match self.random.below(3) {
-            0 => self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| policy.io_context_exited(cx, id));
+            0 => self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, News::IoContextExited(id));
             }),
             1 => {
                 let classes = [PriorityClass::BestEffort, PriorityClass::RealTime, PriorityClass::Idle];
                 let ioprio = IoPriority::new(self.random.of(&classes), self.random.below(8) as u8);
                 let carried = self.random.one_in(2);
                 self.processes[who].ioprio = if carried { ioprio } else { IoPriority::UNSET };
-                self.call(|world, now, calls| {
-                    world.elevator.tell(now, calls, |policy, cx| policy.priority_changed(cx, id, ioprio));
+                self.call(|world, cx| {
+                    world.elevator.tell(&NoMeter, cx, News::Priority { io_context: id, ioprio });
                 });
             }
             _ => {
@@ -423,8 +408,8 @@ impl World {
                 let cgroup = CgroupId(self.random.of(&known));
                 self.processes[who].cgroup = cgroup;
                 if self.random.one_in(2) {
-                    self.call(|world, now, calls| {
-                        world.elevator.tell(now, calls, |policy, cx| policy.cgroup_changed(cx, id, cgroup));
+                    self.call(|world, cx| {
+                        world.elevator.tell(&NoMeter, cx, News::Moved { io_context: id, cgroup });
                     });
                 }
             }
@@ -439,8 +424,8 @@ impl World {
             // Below the root, or below the first one, which lives as long as the device.
             let parent = if id > 2 && self.cgroups.contains(&1) { CgroupId(1) } else { CgroupId::ROOT };
             self.cgroups.insert(id);
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| policy.cgroup_added(cx, cgroup, parent));
+            self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, News::CgroupAdded { cgroup, parent });
             });
         } else if id != 1 && self.random.one_in(2) && self.inside_of(cgroup) == 0 {
             // Its processes leave first, as rmdir demands.
@@ -450,15 +435,13 @@ impl World {
                     process.cgroup = CgroupId::ROOT;
                 }
             }
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| policy.cgroup_removed(cx, cgroup));
+            self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, News::CgroupRemoved(cgroup));
             });
         } else {
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| {
-                    policy.weight_changed(cx, cgroup, weight);
-                    policy.leaf_weight_changed(cx, cgroup, 1010 - weight);
-                });
+            self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, News::Weight { cgroup, weight });
+                world.elevator.tell(&NoMeter, cx, News::LeafWeight { cgroup, weight: 1010 - weight });
             });
         }
     }
@@ -477,15 +460,15 @@ impl World {
         if tunables.is_empty() {
             return;
         }
-        let tunable = self.random.of(tunables);
+        let tunable = self.random.of(&tunables);
         let small = self.random.below(300);
         let value = self.random.of(&[small, small, small, 0, 1, 1_000_000]);
         self.write_tunable(tunable.name, &value.to_string());
     }
 
     pub fn write_tunable(&mut self, name: &str, text: &str) {
-        self.call(|world, now, calls| {
-            world.elevator.set_tunable(now, name, text, calls).expect("a number is accepted");
+        self.call(|world, cx| {
+            world.elevator.set_tunable(&NoMeter, cx, name, text).expect("a number is accepted");
         });
         self.follow();
     }
@@ -527,8 +510,8 @@ impl World {
         assert!(self.give_out(HctxId(0)).is_none(), "an empty scheduler gives nothing out");
         // Now that nothing is left its processes may end.
         for who in 0..PROCESSES {
-            self.call(|world, now, calls| {
-                world.elevator.tell(now, calls, |policy, cx| policy.io_context_exited(cx, IoContextId(who as u32)));
+            self.call(|world, cx| {
+                world.elevator.tell(&NoMeter, cx, News::IoContextExited(IoContextId(who as u32)));
             });
         }
         assert_eq!(self.free.len(), SLOTS as usize);

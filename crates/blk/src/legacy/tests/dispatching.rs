@@ -131,7 +131,7 @@ fn noop_example_6_what_is_put_at_the_back_drains_the_elevator_in_runs_of_one_dir
     let mut bench = Bench::stopped("noop");
     bench.submit("R300 R100 W50 R200");
     // A request without a manager, as during a change of scheduler, is inserted at the back.
-    bench.queue.locked.with(|queue| queue.is_bypassed = true);
+    bench.queue.locked.aside(|queue| queue.is_bypassed = true);
     bench.submit("W7000");
     assert_eq!(bench.dispatch_queue(), [100, 300, 50, 200, 7000]);
     bench.submit("R1");
@@ -145,7 +145,7 @@ fn a_back_insertion_empties_every_elevator_and_runs_the_queue_at_once() {
         for task in 1..6 {
             bench.submit_as(task, bio(&format!("R{}", 1000 - 100 * task)));
         }
-        bench.queue.locked.with(|queue| queue.is_bypassed = true);
+        bench.queue.locked.aside(|queue| queue.is_bypassed = true);
         bench.queue.set_stopped(false);
         bench.submit("W5");
         let calls = bench.calls();
@@ -171,7 +171,7 @@ fn deadline_needs_no_timer_and_noop_no_tunable() {
     let mut bench = Bench::new("noop");
     assert!(bench.queue.tunables().is_empty());
     let now = bench.moment();
-    let set = bench.queue.set_tunable(now, "fifo_batch", "1", &mut bench.effects);
+    let set = bench.queue.set_tunable(now, "fifo_batch", "1", &mut bench.caller.effects);
     assert_eq!(set, Err(StoreError::Unknown));
 }
 
@@ -182,7 +182,7 @@ fn deadlines_files_are_the_five_of_the_legacy_scheduler_and_values_are_clamped()
     assert_eq!(files, ["read_expire", "write_expire", "writes_starved", "front_merges", "fifo_batch"]);
     let now = bench.moment();
     for (text, value) in [("-5", 0), ("garbage", 0), ("12 and more", 12)] {
-        bench.queue.set_tunable(now, "fifo_batch", text, &mut bench.effects).unwrap();
+        bench.queue.set_tunable(now, "fifo_batch", text, &mut bench.caller.effects).unwrap();
         assert_eq!(bench.queue.tunable("fifo_batch"), Ok(value), "{text}");
     }
 }

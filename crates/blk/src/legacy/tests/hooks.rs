@@ -24,7 +24,7 @@ impl Recorder {
     pub(super) fn bench(diary: &Arc<Mutex<Diary>>) -> Bench {
         let config = config(Kernel::V4_12);
         let policy = Recorder { noop: Noop::new(config.capacity()), diary: Arc::clone(diary) };
-        let elevator = LegacyElevator::custom(Box::new(policy), &config);
+        let elevator = LegacyElevator::custom("recorder", Box::new(policy), &config);
         let queue = LegacyQueue::with_elevator(&config, elevator).expect("a valid configuration");
         Bench::around(config, queue)
     }
@@ -35,9 +35,6 @@ impl Recorder {
 }
 
 impl Scheduler for Recorder {
-    fn name(&self) -> &'static str {
-        "recorder"
-    }
     fn needs(&self) -> Needs {
         Needs { bios: true, preparation: true, ..Needs::default() }
     }
@@ -127,7 +124,7 @@ fn the_end_is_told_once_for_each_request_that_was_taken_in_also_for_those_that_w
     assert_eq!(told(&diary), "bio 124, grown 0 Back", "a plugged bio is looked for in the elevator first");
     bench.plug();
     bench.submit("R900 R140");
-    bench.queue.locked.with(|queue| queue.is_stopped = true);
+    bench.queue.locked.aside(|queue| queue.is_stopped = true);
     bench.plug.as_mut().unwrap();
     told(&diary);
     bench.unplug();

@@ -2,6 +2,7 @@
 //! a driver that does as it is told and a probe that writes down blktrace's letters.
 
 mod allocation;
+mod cancelling;
 mod dispatching;
 mod driving;
 mod flushing;
@@ -13,13 +14,19 @@ mod switching;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
+use crate::agenda::{Agenda, Errand};
 use crate::bio::{Bio, BioFlags, Op, Status};
-use crate::driver::{Driver, Refusal, Rejected};
-use crate::ids::{CpuId, Sector, Waiter};
+use crate::caller::Caller;
+use crate::driver::{Answer, Driver, Refusal};
+use crate::elevator::{PolicyCx, Scheduler};
+use crate::env::Cx;
+use crate::front::all_schedulers;
+use crate::ids::{CpuId, IoContextId, Sector, Waiter};
 use crate::merge::Edge;
+use crate::meter::NoMeter;
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
-use crate::queue::{Cx, Submitted};
+use crate::queue::Submitted;
 use crate::request::Marks;
 use crate::sharing::Local;
 use crate::time::Instant;
@@ -30,6 +37,8 @@ struct Script {
     in_flight: VecDeque<Rq>,
     /// Answers to the next calls; what comes after them is taken.
     refusals: VecDeque<Option<Refusal>>,
+    /// The next one that it takes ends at once.
+    ends_next: Option<Status>,
     /// Budget left, if there is such a thing.
     budget: Option<u32>,
     /// What it was given, as [`name`] writes it.
@@ -52,15 +61,18 @@ impl Driver for Script {
         self.budget = self.budget.map(|left| left + 1);
     }
 
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         if let Some(why) = self.refusals.pop_front().flatten() {
-            return Err(Rejected { rq, why });
+            return Answer::Refused(rq, why);
+        }
+        if let Some(status) = self.ends_next.take() {
+            return Answer::Done(rq, status);
         }
         let tag = rq.driver_tag.expect("what the driver gets has a tag");
         assert!(self.in_flight.iter().all(|other| other.driver_tag != Some(tag)), "tag {tag} twice");
         self.calls.push(name(&rq));
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 
@@ -117,7 +129,8 @@ struct Bench {
     queue: LegacyQueue<Local>,
     driver: Script,
     probe: Letters,
-    effects: Effects,
+    caller: Caller,
+    agenda: Agenda,
     now: Instant,
     /// The plug of whoever submits, if it has one open.
     plug: Option<Plug>,
@@ -133,6 +146,7 @@ fn config(kernel: Kernel) -> LegacyConfig {
         tagging: Tagging::Driver,
         nomerges: NoMerges::All,
         limits: Limits { rotational: true, write_cache: true, fua: true, ..Limits::default() },
+        schedulers: all_schedulers(),
     }
 }
 
@@ -152,7 +166,8 @@ impl Bench {
             queue,
             driver: Script::default(),
             probe: Letters::default(),
-            effects: Effects::new(),
+            caller: Caller::new(),
+            agenda: Agenda::new(1),
             now: Instant::ZERO,
             plug: None,
             parked: BTreeMap::new(),
@@ -172,11 +187,11 @@ impl Bench {
 
     fn call<R>(
         &mut self,
-        body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, Script, Letters>, Option<&mut Plug>) -> R,
+        body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, (Script, Letters)>, Option<&mut Plug>) -> R,
     ) -> R {
         let now = self.moment();
-        let (driver, effects, probe) = (&mut self.driver, &mut self.effects, &mut self.probe);
-        body(&self.queue, &mut Cx { now, cpu: CpuId(0), driver, effects, probe }, self.plug.as_mut())
+        let mut cx = self.caller.cx(now, CpuId(0), &mut self.driver, &mut self.probe, &NoMeter);
+        body(&self.queue, &mut cx, self.plug.as_mut())
     }
 
     /// Submits as the process `task`, which is also its waiter.
@@ -241,7 +256,7 @@ impl Bench {
     /// The effects since the last look, in words: what is asked for but not done. Ends of bios are left out.
     fn asked(&mut self) -> String {
         let mut out = Vec::new();
-        while let Some(effect) = self.effects.pop() {
+        while let Some(effect) = self.caller.effects.pop() {
             let in_time = |delay: Nanos| if delay == Nanos::ZERO { String::new() } else { format!(" in {delay}") };
             out.push(match effect {
                 Effect::EndBio { .. } => continue,
@@ -256,18 +271,19 @@ impl Bench {
         out.join(", ")
     }
 
-    /// Carries out the effects, and what they cause.
+    /// Carries out what is due, and what comes of it.
     fn work(&mut self) {
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::Wake(waiter) => {
-                    let submission = self.parked.remove(&waiter.0).expect("only who sleeps is woken");
-                    self.go_on(waiter.0, submission);
+        let now = self.moment();
+        let Bench { queue, agenda, parked, plug, .. } = self;
+        let mut cx = self.caller.cx::<(Script, Letters)>(now, CpuId(0), &mut self.driver, &mut self.probe, &NoMeter);
+        agenda.carry_out(queue, &mut cx, |cx, errand| {
+            if let Errand::Wake(waiter) = errand {
+                let mut submission = parked.remove(&waiter.0).expect("only who sleeps is woken");
+                if queue.submit(cx, &mut submission, plug.as_mut()) == Submitted::Parked {
+                    parked.insert(waiter.0, submission);
                 }
-                Effect::RunHctx { .. } => self.run(),
-                _ => {}
             }
-        }
+        });
     }
 
     fn pass(&mut self, ms: u64) {
@@ -276,13 +292,13 @@ impl Bench {
 
     /// The dispatch queue, head first.
     fn dispatch_queue(&self) -> Vec<u64> {
-        self.queue.locked.with(|queue| queue.dispatch.sectors())
+        self.queue.locked.aside(|queue| queue.dispatch.sectors())
     }
 
     /// Nothing is left anywhere.
     fn assert_empty(&self) {
         assert_eq!((self.queue.requests_in_use(), self.queue.driver_tags_in_use(), self.queue.in_flight()), (0, 0, 0));
-        self.queue.locked.with(|queue| assert!(queue.managed == 0 && !queue.elevator.has_work()));
+        self.queue.locked.aside(|queue| assert!(queue.managed == 0 && !queue.elevator.has_work()));
         assert!(self.parked.is_empty(), "nobody sleeps");
     }
 }

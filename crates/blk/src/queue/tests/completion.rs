@@ -18,9 +18,6 @@ impl Diary {
 }
 
 impl Scheduler for Diary {
-    fn name(&self) -> &'static str {
-        "diary"
-    }
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
         self.note(format!("insert {}", cx.rq(id).sector.0));
         match place {
@@ -55,7 +52,7 @@ fn diary() -> (Bench, Arc<Mutex<Vec<String>>>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let config = config(Kernel::V6_18);
     let policy = Diary { queue: VecDeque::new(), lines: Arc::clone(&lines) };
-    let elevator = Elevator::custom(Box::new(policy), config.scheduler_depth());
+    let elevator = Elevator::custom("diary", Box::new(policy), config.scheduler_depth());
     (Bench::around(Queue::with_elevator(&config, elevator).unwrap()), lines)
 }
 
@@ -83,7 +80,7 @@ fn item_78_every_inserted_request_is_finished_once_whatever_happened_to_it() {
     assert_eq!(take(&lines), "requeued, insert 100, dispatch 100");
     bench.complete(100);
     assert_eq!(take(&lines), "finish");
-    bench.refuse([Some(Refusal::Failed(Status::IoError))]);
+    bench.reply([Reply::End(Status::IoError)]);
     bench.submit(read(200));
     assert_eq!(take(&lines), "insert 200, dispatch 200, finish");
     bench.drain();
@@ -118,7 +115,7 @@ fn item_114_directly_issued_requests_have_no_insertion() {
 fn item_113_every_issue_is_followed_by_one_completion_or_requeue() {
     for scheduler in SCHEDULERS {
         let mut bench = Bench::new(Kernel::V6_18, scheduler);
-        bench.refuse([None, Some(Refusal::Busy), None, Some(Refusal::Failed(Status::Medium))]);
+        bench.reply([Reply::Take, Reply::Refuse(Refusal::Busy), Reply::Take, Reply::End(Status::Medium)]);
         bench.submit_all((0..6).map(|n| read(n * 1000)));
         bench.drain();
         let letters = bench.letters();

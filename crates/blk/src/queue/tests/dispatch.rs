@@ -64,7 +64,7 @@ fn item_56_left_overs_keep_their_order_and_are_appended_at_the_tail_and_until_4_
         }
         let mut later = requests.split_off(2);
         // While 100 and 200 are being sent, 300 and 400 come into the dispatch list.
-        bench.queue.hctxs[0].put_leftovers(&mut later, false);
+        bench.queue.hctxs[0].put_leftovers(&NoMeter, &mut later, false);
         bench.refuse([Some(Refusal::UntilCompletion)]);
         bench.call(|queue, cx, _| queue.send(cx, HctxId(0), &mut requests));
         bench.forget();
@@ -281,7 +281,7 @@ fn items_73_and_75_run_all_with_a_single_dispatch_scheduler_runs_this_cpus_queue
         bench.plug();
         bench.on(9).submit(read(100));
         let mut list = bench.plug.take().unwrap().list;
-        bench.hctx(9).put_leftovers(&mut list, false);
+        bench.hctx(9).put_leftovers(&NoMeter, &mut list, false);
         let all: Vec<u16> = bench.queue.hctxs_of_run_all(CpuId(5)).map(|hctx| hctx.0).collect();
         bench.run(9);
         assert_eq!(bench.issued(), [100], "a given queue runs");

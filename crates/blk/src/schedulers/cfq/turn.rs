@@ -117,7 +117,6 @@ impl<L: CfqLog> Cfq<L> {
         };
         let event =
             CfqEvent::SliceUsed { used, dispatched: queue.turn_requests, charge, iops, sectors: queue.turn_sectors };
-        self.groups[group].statistics.used(used);
         self.groups.charge(group, charge);
         let remaining = self.serving.end - now;
         self.groups[group].saved = (remaining > 0).then_some(SavedWorkload {
@@ -134,8 +133,8 @@ impl<L: CfqLog> Cfq<L> {
     pub(super) fn cancel_timer(&mut self, cx: &mut PolicyCx<'_>) {
         if self.timer_armed {
             self.timer_armed = false;
-            cx.calls.set_timer = None;
-            cx.calls.cancel_timer = true;
+            cx.wishes.set_timer = None;
+            cx.wishes.cancel_timer = true;
         }
     }
 }

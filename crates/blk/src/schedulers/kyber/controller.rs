@@ -1,8 +1,8 @@
 //! The controllers as completions and the timer see them: samples go in without a lock, the timer draws conclusions.
 //! Rules: `kyber.md` 6.1, 6.2, 10.3.
 
-use crate::elevator::Calls;
-use crate::ids::CpuId;
+use crate::elevator::ElevatorCx;
+use crate::meter::{Meter, Site};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::time::{Hz, Instant, Nanos, Now, Tick};
 
@@ -66,13 +66,12 @@ impl<Sh: Sharing> Controller<Sh> {
     #[inline]
     pub(super) fn completed(
         &self,
-        now: Now,
-        cpu: CpuId,
+        cx: &mut ElevatorCx<'_>,
         domain: Domain,
         latencies: Latencies,
         targets_ns: &[Sh::Word; MEASURED],
-        calls: &mut Calls,
     ) {
+        let (now, cpu) = (cx.now, cx.cpu);
         let target_ns = targets_ns.get(domain.index()).map(Word::load);
         match (self, target_ns) {
             (Controller::Percentiles { .. }, None) => {}
@@ -82,7 +81,7 @@ impl<Sh: Sharing> Controller<Sh> {
                 let next = round_after(now, *hz);
                 if next.0 < due.load() {
                     due.store(next.0);
-                    calls.set_timer = Some(next);
+                    cx.wishes.set_timer = Some(next);
                 }
             }
             (Controller::Windows { samples, open }, target_ns) => {
@@ -92,7 +91,7 @@ impl<Sh: Sharing> Controller<Sh> {
                     && target_ns.is_some_and(|target_ns| latencies.io.0 > target_ns)
                     && open.swap(1) == 0
                 {
-                    calls.set_timer = Some(now.at + FIRST_WINDOW);
+                    cx.wishes.set_timer = Some(now.at + FIRST_WINDOW);
                 }
             }
         }
@@ -101,18 +100,19 @@ impl<Sh: Sharing> Controller<Sh> {
     /// The timer has come.
     pub(super) fn timer(
         &self,
-        now: Now,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
         pools: &[TokenPool<Sh>; DOMAINS],
         targets_ns: &[Sh::Word; MEASURED],
-        calls: &mut Calls,
     ) {
+        let now = cx.now;
         let depths: [(u32, u32); DOMAINS] =
             std::array::from_fn(|index| (pools[index].depth(), pools[index].depth_max()));
         match self {
             Controller::Percentiles { samples, due, state, hz } => {
                 // First, so that a completion from here on asks for a round of its own.
                 due.store(IDLE);
-                let round = state.with(|state| {
+                let round = state.with(meter, Site::Elevator, |state| {
                     samples.collect(&mut state.sums);
                     state.round(now, *hz, [depths[0], depths[1], depths[2]])
                 });
@@ -134,7 +134,7 @@ impl<Sh: Sharing> Controller<Sh> {
                     }
                 }
                 if end.goes_on {
-                    calls.set_timer = Some(now.at + NEXT_WINDOW);
+                    cx.wishes.set_timer = Some(now.at + NEXT_WINDOW);
                 } else {
                     open.store(0);
                 }
@@ -145,7 +145,7 @@ impl<Sh: Sharing> Controller<Sh> {
     /// What the last round did. The first controller has none.
     pub(super) fn last_round(&self) -> Option<ControllerRound> {
         match self {
-            Controller::Percentiles { state, .. } => Some(state.with(|state| state.last_round())),
+            Controller::Percentiles { state, .. } => Some(state.aside(|state| state.last_round())),
             Controller::Windows { .. } => None,
         }
     }

@@ -12,6 +12,7 @@ use crate::elevator::{Place, Reason};
 use crate::hardware_queue::merge_with_newest;
 use crate::ids::HctxId;
 use crate::merge::{Edge, MergeRules};
+use crate::meter::{Meter, NoMeter, Site};
 use crate::request::Rq;
 use crate::sharing::{Lock, Sharing, Word};
 
@@ -100,9 +101,9 @@ impl<Sh: Sharing> HctxQueues<Sh> {
 
     /// Stages a request of software queue `queue`.
     #[inline]
-    pub(super) fn stage(&self, queue: usize, domain: Domain, rq: Rq, place: Place) {
+    pub(super) fn stage(&self, meter: &impl Meter, queue: usize, domain: Domain, rq: Rq, place: Place) {
         let list = self.list_of(domain);
-        self.staged[queue].with(|staged| {
+        self.staged[queue].with(meter, Site::SoftwareQueue, |staged| {
             match place {
                 Place::Sorted => staged[list].push_back(rq),
                 Place::Head => staged[list].push_front(rq),
@@ -115,6 +116,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
     #[inline]
     pub(super) fn merge(
         &self,
+        meter: &impl Meter,
         queue: usize,
         domain: Domain,
         rules: &MergeRules,
@@ -125,20 +127,20 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         if !self.is_marked(list, queue) {
             return None;
         }
-        self.staged[queue].with(|staged| merge_with_newest(&mut staged[list], rules, bio))
+        self.staged[queue].with(meter, Site::SoftwareQueue, |staged| merge_with_newest(&mut staged[list], rules, bio))
     }
 
     // --- dispatching ---
 
     /// Draws the next request, or says why there is none. `pools` are the domains' tokens.
     #[inline]
-    pub(super) fn draw(&self, pools: &[TokenPool<Sh>; DOMAINS]) -> Result<Drawn, Reason> {
-        self.turns.with(|turns| {
+    pub(super) fn draw(&self, meter: &impl Meter, pools: &[TokenPool<Sh>; DOMAINS]) -> Result<Drawn, Reason> {
+        self.turns.with(meter, Site::HardwareQueue, |turns| {
             let circle = self.rules.circle;
             let mut flushed_all = false;
             let spec = &circle[turns.turn.current];
             if turns.turn.served < spec.batch
-                && let Some((rq, token)) = self.try_domain(turns, spec.domain, pools, &mut flushed_all)
+                && let Some((rq, token)) = self.try_domain(meter, turns, spec.domain, pools, &mut flushed_all)
             {
                 turns.turn.served += 1;
                 return Ok(Drawn { rq, domain: spec.domain, token, reason: Reason::DomainBatch });
@@ -148,7 +150,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
             for _ in 0..circle.len() {
                 turns.turn.current = (turns.turn.current + 1) % circle.len();
                 let domain = circle[turns.turn.current].domain;
-                if let Some((rq, token)) = self.try_domain(turns, domain, pools, &mut flushed_all) {
+                if let Some((rq, token)) = self.try_domain(meter, turns, domain, pools, &mut flushed_all) {
                     turns.turn.served = 1;
                     return Ok(Drawn { rq, domain, token, reason: Reason::DomainTurn });
                 }
@@ -161,6 +163,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
     #[inline]
     fn try_domain(
         &self,
+        meter: &impl Meter,
         turns: &mut Turns,
         domain: Domain,
         pools: &[TokenPool<Sh>; DOMAINS],
@@ -170,16 +173,16 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         let must_flush = turns.flushed[index].is_empty();
         if must_flush && !self.rules.stages_by_domain && !*flushed_all {
             *flushed_all = true;
-            self.flush(turns, 0);
+            self.flush(meter, turns, 0);
         }
         let staged = must_flush && self.rules.stages_by_domain && self.any_marked(index);
         if turns.flushed[index].is_empty() && !staged {
             return None;
         }
-        let token = pools[index].take(self.id)?;
+        let token = pools[index].take(meter, self.id)?;
         if staged {
             // Only now, with a token in hand: what cannot go yet may still grow.
-            self.flush(turns, index);
+            self.flush(meter, turns, index);
         }
         let rq = turns.flushed[index].pop_front().expect("a marked list holds a request");
         self.flushed.fetch_sub(1);
@@ -187,13 +190,13 @@ impl<Sh: Sharing> HctxQueues<Sh> {
     }
 
     /// Moves a list of every software queue to the flushed lists: queues in ascending order, each whole and in order.
-    fn flush(&self, turns: &mut Turns, list: usize) {
+    fn flush(&self, meter: &impl Meter, turns: &mut Turns, list: usize) {
         for (index, word) in self.marks[list].iter().enumerate() {
             let mut marked = word.load();
             while marked != 0 {
                 let bit = marked.trailing_zeros();
                 marked &= marked - 1;
-                self.staged[index * 64 + bit as usize].with(|staged| {
+                self.staged[index * 64 + bit as usize].with(meter, Site::SoftwareQueue, |staged| {
                     // Counted before the mark goes, so that there is work at every moment.
                     self.flushed.fetch_add(staged[list].len() as u64);
                     word.fetch_and(!(1 << bit));
@@ -209,26 +212,26 @@ impl<Sh: Sharing> HctxQueues<Sh> {
 
     /// Whose turn it is.
     pub(super) fn turn(&self) -> Turn {
-        self.turns.with(|turns| turns.turn)
+        self.turns.aside(|turns| turns.turn)
     }
 
     /// Sets whose turn it is.
     pub(super) fn set_turn(&self, turn: Turn) {
-        self.turns.with(|turns| turns.turn = turn);
+        self.turns.aside(|turns| turns.turn = turn);
     }
 
     /// Puts a request that was drawn back to where it was.
     pub(super) fn put_back(&self, rq: Rq) {
         let domain = self.rules.domain_of(rq.op, rq.flags);
-        self.turns.with(|turns| turns.flushed[domain.index()].push_front(rq));
+        self.turns.aside(|turns| turns.flushed[domain.index()].push_front(rq));
         self.flushed.fetch_add(1);
     }
 
     /// Takes out a certain request, wherever in its domain it waits.
     pub(super) fn take_out(&self, domain: Domain, is_it: impl Fn(&Rq) -> bool) -> Option<Rq> {
-        self.turns.with(|turns| {
+        self.turns.aside(|turns| {
             if !turns.flushed[domain.index()].iter().any(&is_it) {
-                self.flush(turns, self.list_of(domain));
+                self.flush(&NoMeter, turns, self.list_of(domain));
             }
             let list = &mut turns.flushed[domain.index()];
             let at = list.iter().position(is_it)?;

@@ -25,23 +25,25 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use config::ASYNC_PERCENT;
 pub use config::KyberConfig;
 pub use domain::Domain;
 pub use percentiles::{ControllerRound, LatencyReading};
 pub use replay::{KyberChoice, KyberTurn};
 
-use crate::bio::{Bio, is_sync};
+use crate::bio::{Bio, Op, is_sync};
 use crate::cpu_map::{CpuMap, QueueType};
-use crate::elevator::{Calls, Place, Reason};
+use crate::elevator::{ElevatorCx, Place, Reason};
 use crate::ids::{CpuId, HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
+use crate::meter::Meter;
 use crate::request::{Marks, Request, Rq};
 use crate::sharing::{Sharing, Word};
 use crate::tags::Depth;
-use crate::time::{Instant, Now};
-use crate::tunables::{Grammar, StoreError, Tunable};
+use crate::time::Instant;
+use crate::tunables::{StoreError, Tunable};
 
-use config::{TARGETS_NS, TUNABLE_DOMAINS, TUNABLES};
+use config::{TARGETS_NS, TUNABLES, Targets};
 use controller::{Controller, Latencies};
 use domain::{DOMAINS, Rules};
 use hctx::{Drawn, HctxQueues};
@@ -132,14 +134,8 @@ impl<Sh: Sharing> Kyber<Sh> {
             held: (0..capacity).map(|_| Sh::Word::new(Held::NOTHING)).collect(),
             controller: Controller::new(rules.steering, config.hz, map.cpus()),
             targets_ns: TARGETS_NS.map(Sh::Word::new),
-            async_depth: Sh::Word::new(u64::from(config.async_depth(config.nr_requests))),
+            async_depth: Sh::Word::new(u64::from(config.shallow_depth(config.nr_requests))),
         }
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        "kyber"
     }
 
     /// The domain of a request.
@@ -182,26 +178,27 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     /// Tries to merge a bio into what its CPU has staged. It is taken out of its option exactly when that succeeded.
     #[inline]
-    pub fn merge_bio(&self, cpu: CpuId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+    pub fn merge_bio(&self, meter: &impl Meter, cpu: CpuId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let (op, flags) = bio.as_ref().map(|bio| (bio.op, bio.flags))?;
         let (domain, place) = (self.rules.domain_of(op, flags), self.place_of(cpu, QueueType::of(op, flags)));
-        self.hctxs[place.hctx.index()].merge(place.index, domain, rules, bio)
+        self.hctxs[place.hctx.index()].merge(meter, place.index, domain, rules, bio)
     }
 
     /// Takes requests in, in order.
     #[inline]
-    pub fn insert(&self, list: impl Iterator<Item = Rq>, at: Place) {
+    pub fn insert(&self, meter: &impl Meter, list: impl Iterator<Item = Rq>, at: Place) {
         for mut rq in list {
             rq.marks.set(Marks::INSERTED);
             let (domain, place) = (self.domain_of(&rq), self.place_of(rq.ctx, QueueType::of(rq.op, rq.flags)));
-            self.hctxs[place.hctx.index()].stage(place.index, domain, rq, at);
+            self.hctxs[place.hctx.index()].stage(meter, place.index, domain, rq, at);
         }
     }
 
     /// How many scheduler tags an allocation may use.
     #[inline]
     pub fn limit_depth(&self, bio: &Bio) -> Depth {
-        if is_sync(bio.op, bio.flags) {
+        let is_free = if self.config.async_depth.is_some() { bio.op == Op::Read } else { true };
+        if is_free && is_sync(bio.op, bio.flags) {
             return Depth::Full;
         }
         self.min_shallow().map_or(Depth::Full, Depth::Shallow)
@@ -215,10 +212,11 @@ impl<Sh: Sharing> Kyber<Sh> {
         (depth > 0).then_some(depth)
     }
 
-    /// `nr_requests` has changed.
-    pub fn depth_updated(&self, nr_requests: u32) {
+    /// `nr_requests` or `async_depth` has changed.
+    pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
         if self.rules.depth_limit_follows {
-            self.async_depth.store(u64::from(self.config.async_depth(nr_requests)));
+            let depth = async_depth.unwrap_or_else(|| self.config.shallow_depth(nr_requests));
+            self.async_depth.store(u64::from(depth));
         }
     }
 
@@ -240,8 +238,8 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     /// The next request for `hctx`, one of its own. Without a token for it `hctx` is in line for one.
     #[inline]
-    pub fn dispatch(&self, hctx: HctxId) -> (Option<Rq>, Reason) {
-        match self.hctxs[hctx.index()].draw(&self.pools) {
+    pub fn dispatch(&self, meter: &impl Meter, hctx: HctxId) -> (Option<Rq>, Reason) {
+        match self.hctxs[hctx.index()].draw(meter, &self.pools) {
             Ok(Drawn { mut rq, domain, token, reason }) => {
                 self.held[rq.id().index()].store(Held { token, domain, hctx }.pack());
                 rq.marks.set(Marks::STARTED);
@@ -253,52 +251,44 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     /// A request has completed on `cpu`: its latencies are sampled.
     #[inline]
-    pub fn completed(&self, now: Now, cpu: CpuId, rq: &Request, calls: &mut Calls) {
+    pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        let now = cx.now;
         // What never reached the device (an empty flush) tells nothing about it.
         if rq.issued == Instant::NEVER {
             return;
         }
         let latencies = Latencies { total: now.at.since(rq.start), io: now.at.since(rq.issued) };
-        self.controller.completed(now, cpu, self.domain_of(rq), latencies, &self.targets_ns, calls);
+        self.controller.completed(cx, self.domain_of(rq), latencies, &self.targets_ns);
     }
 
     /// A request has been released: its token goes back.
     #[inline]
-    pub fn finish(&self, id: RqId, calls: &mut Calls) {
+    pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         if let Some(Held { token, domain, hctx }) = Held::unpack(self.held[id.index()].swap(Held::NOTHING)) {
-            self.pools[domain.index()].give_back(token, hctx, |woken| calls.run_hctxs.push(woken));
+            self.pools[domain.index()].give_back(meter, token, hctx, |woken| cx.wishes.run_hctxs.push(woken));
         }
     }
 
     /// A request that was given out comes back: so does its token. Its insertion at the head follows.
-    pub fn requeued(&self, id: RqId, calls: &mut Calls) {
-        self.finish(id, calls);
+    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.finish(meter, cx, id);
     }
 
     /// Its timer has come: the controller's round, or the end of its window.
-    pub fn timer(&self, now: Now, calls: &mut Calls) {
-        self.controller.timer(now, &self.pools, &self.targets_ns, calls);
+    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        self.controller.timer(meter, cx, &self.pools, &self.targets_ns);
     }
 
     // --- tunables ---
 
-    /// Its tunables.
+    fn targets(&self) -> Targets {
+        std::array::from_fn(|domain| self.targets_ns[domain].load())
+    }
+
+    /// Its tunables, and what each shows now.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        &TUNABLES
-    }
-
-    fn target(&self, name: &str) -> Result<(&'static Tunable, &Sh::Word), StoreError> {
-        let found = TUNABLES.iter().zip(TUNABLE_DOMAINS).find(|(tunable, _)| tunable.name == name);
-        found.map(|(tunable, domain)| (tunable, &self.targets_ns[domain.index()])).ok_or(StoreError::Unknown)
-    }
-
-    /// A tunable's value.
-    ///
-    /// # Errors
-    /// If there is no such tunable.
-    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.target(name).map(|(_, target_ns)| i128::from(target_ns.load()))
+    pub fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        TUNABLES.shown(&self.targets())
     }
 
     /// Writes a tunable: a target is that of the samples from now on.
@@ -306,9 +296,15 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, name: &str, text: &str) -> Result<(), StoreError> {
-        let (tunable, target_ns) = self.target(name)?;
-        let value = tunable.parse(Grammar::Decimal64, text)?;
-        target_ns.store(u64::try_from(value).map_err(|_| StoreError::Range)?);
+        let before = self.targets();
+        let mut targets = before;
+        TUNABLES.store(&mut targets, name, text)?;
+        for (domain, word) in self.targets_ns.iter().enumerate() {
+            // Others may be written meanwhile.
+            if targets[domain] != before[domain] {
+                word.store(targets[domain]);
+            }
+        }
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Going on from what a recorded kernel did: its choice of request and of token, its depths.
 
 use crate::ids::{HctxId, RqId};
+use crate::meter::NoMeter;
 use crate::request::{Marks, Rq};
 use crate::sharing::{Sharing, Word};
 
@@ -49,7 +50,7 @@ impl<Sh: Sharing> Kyber<Sh> {
         let queues = &self.hctxs[hctx.index()];
         if let Some(mut rq) = ours {
             if let Some(held) = Held::unpack(self.held[rq.id().index()].swap(Held::NOTHING)) {
-                self.pools[held.domain.index()].give_back(held.token, held.hctx, |_| {});
+                self.pools[held.domain.index()].give_back(&NoMeter, held.token, held.hctx, |_| {});
             }
             rq.marks.clear(Marks::STARTED);
             queues.put_back(rq);

@@ -5,6 +5,7 @@
 
 use crate::ids::{CpuId, HctxId};
 use crate::kernel::ShallowRule;
+use crate::meter::{Meter, NoMeter};
 use crate::sharing::{Sharing, Word};
 use crate::tags::{Depth, Sleeper, Tags, wake_batch};
 
@@ -78,11 +79,11 @@ impl<Sh: Sharing> TokenPool<Sh> {
     /// Takes a token for a hardware queue, whose lock the caller holds. Without one the hardware queue is in line
     /// afterwards.
     #[inline]
-    pub(super) fn take(&self, hctx: HctxId) -> Option<u32> {
+    pub(super) fn take(&self, meter: &impl Meter, hctx: HctxId) -> Option<u32> {
         let in_line = &self.in_line[hctx.index()];
         if let Some(token) = self.try_take(hctx) {
             if in_line.load() != 0 {
-                self.leave(hctx);
+                self.leave(meter, hctx);
             }
             return Some(token);
         }
@@ -90,26 +91,26 @@ impl<Sh: Sharing> TokenPool<Sh> {
             return None;
         }
         in_line.store(1);
-        self.numbers.wait(Sleeper::Hctx(hctx));
+        self.numbers.wait(meter, Sleeper::Hctx(hctx));
         // One may have come back before the pool knew that somebody waits.
         let token = self.try_take(hctx)?;
         if !self.keeps_waiting {
-            self.leave(hctx);
+            self.leave(meter, hctx);
         }
         Some(token)
     }
 
     /// Whoever wakes a hardware queue takes it out of line in one piece, so afterwards it is out of line either way.
     #[cold]
-    fn leave(&self, hctx: HctxId) {
-        self.numbers.leave(Sleeper::Hctx(hctx));
+    fn leave(&self, meter: &impl Meter, hctx: HctxId) {
+        self.numbers.leave(meter, Sleeper::Hctx(hctx));
         self.in_line[hctx.index()].store(0);
     }
 
     /// Gives a token back and calls `wake` for each hardware queue whose turn has come.
     #[inline]
-    pub(super) fn give_back(&self, token: u32, hctx: HctxId, mut wake: impl FnMut(HctxId)) {
-        self.numbers.free(token, hint_of(hctx), |sleeper| {
+    pub(super) fn give_back(&self, meter: &impl Meter, token: u32, hctx: HctxId, mut wake: impl FnMut(HctxId)) {
+        self.numbers.free(meter, token, hint_of(hctx), |sleeper| {
             if let Sleeper::Hctx(woken) = sleeper {
                 self.in_line[woken.index()].store(0);
                 wake(woken);
@@ -129,7 +130,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
             if !self.numbers.try_take_this(wanted) {
                 return false;
             }
-            self.give_back(held, hctx, |_| {});
+            self.give_back(&NoMeter, held, hctx, |_| {});
         }
         true
     }

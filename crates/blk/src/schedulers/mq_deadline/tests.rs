@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use super::{MqDeadline, MqDeadlineConfig};
 use crate::bio::{Bio, Op};
-use crate::elevator::{Calls, Choice, Place, PolicyCx, Requests, Scheduler};
+use crate::elevator::{Choice, Place, PolicyCx, Requests, Scheduler, Wishes};
 use crate::ids::{HctxId, RqId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::{DeadlineGeneration, ShallowRule};
@@ -31,7 +31,14 @@ const BY_POSITION: [DeadlineGeneration; 2] = [C, CPrime];
 const CAPACITY: u32 = 128;
 
 fn config(generation: DeadlineGeneration, hz: Hz) -> MqDeadlineConfig {
-    MqDeadlineConfig { generation, hz, shallow: ShallowRule::WholeMap, limits_async: false, nr_requests: CAPACITY }
+    MqDeadlineConfig {
+        generation,
+        hz,
+        shallow: ShallowRule::WholeMap,
+        limits_async: false,
+        queue_async_depth: false,
+        nr_requests: CAPACITY,
+    }
 }
 
 fn moment(ms: f64) -> Instant {
@@ -111,8 +118,7 @@ impl Bench {
     }
 
     fn write(&mut self, name: &str, value: i128) {
-        let index = self.policy.tunables().iter().position(|tunable| tunable.name == name).expect(name);
-        self.call(|policy, cx| policy.set_tunable(cx, index, value));
+        self.call(|policy, cx| policy.set_tunable(cx, name, &value.to_string())).expect(name);
     }
 
     /// Requests that arrive at this time, in this order; times must not fall.
@@ -129,10 +135,10 @@ impl Bench {
 
     /// Calls the policy, which never asks for a timer or a run.
     fn call<R>(&mut self, body: impl FnOnce(&mut MqDeadline, &mut PolicyCx<'_>) -> R) -> R {
-        let mut calls = Calls::default();
+        let mut wishes = Wishes::default();
         let now = self.policy.config.hz.now(self.now);
-        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls: &mut calls });
-        assert_eq!(calls, Calls::default(), "mq-deadline needs no timer");
+        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
+        assert_eq!(wishes, Wishes::default(), "mq-deadline needs no timer");
         answer
     }
 

@@ -5,7 +5,7 @@ use super::super::entity::QueueId;
 use super::super::ncq::Ncq;
 use super::super::{Bfq, BfqConfig, BfqVariant, StateChange, StateLine};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::{Calls, Place, PolicyCx, Requests, Scheduler};
+use crate::elevator::{Place, PolicyCx, Requests, Scheduler, Wishes};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::IoPriority;
 use crate::kernel::Kernel;
@@ -13,6 +13,7 @@ use crate::merge::Edge;
 use crate::request::RequestPool;
 use crate::sharing::Local;
 use crate::time::{Hz, Instant};
+use crate::tunables::value_of;
 
 pub(super) const MS: u64 = 1_000_000;
 
@@ -65,7 +66,7 @@ impl Job {
 pub(super) fn config(rotational: bool) -> BfqConfig {
     let generation = Kernel::V6_18.generation();
     let variant = BfqVariant { first_elapsed_is_minus_one: false, ..BfqVariant::of(Kernel::V6_18) };
-    BfqConfig { hz: Hz(1000), variant, ..BfqConfig::new(generation, 256, rotational) }
+    BfqConfig { hz: Hz(1000), variant, ..BfqConfig::new(&generation, 256, rotational) }
 }
 
 /// A device with bfq before it.
@@ -123,11 +124,11 @@ impl Machine {
 
     pub fn call<R>(&mut self, body: impl FnOnce(&mut Bfq, &mut PolicyCx<'_>) -> R) -> R {
         let now = Hz(1000).now(Instant(self.now));
-        let mut calls = Calls::default();
-        let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, calls: &mut calls });
-        if let Some(at) = calls.set_timer {
+        let mut wishes = Wishes::default();
+        let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
+        if let Some(at) = wishes.set_timer {
             self.timer = Some(at.0);
-        } else if calls.cancel_timer {
+        } else if wishes.cancel_timer {
             self.timer = None;
         }
         let now = self.now;
@@ -136,13 +137,11 @@ impl Machine {
     }
 
     pub fn set(&mut self, name: &str, value: i128) {
-        let index = self.bfq.tunables().iter().position(|tunable| tunable.name == name).unwrap();
-        self.call(|bfq, cx| bfq.set_tunable(cx, index, value));
+        self.call(|bfq, cx| bfq.set_tunable(cx, name, &value.to_string())).unwrap();
     }
 
     pub fn get(&self, name: &str) -> i128 {
-        let index = self.bfq.tunables().iter().position(|tunable| tunable.name == name).unwrap();
-        self.bfq.tunable(index)
+        value_of(&self.bfq.tunables(), name).unwrap()
     }
 
     /// Adds a process; answers its number.

@@ -7,13 +7,14 @@ use super::super::context::ContextId;
 use super::super::queue::{Queue, QueueId};
 use super::super::{Cfq, CfqConfig, CfqEvent, CfqMessage};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::{Calls, MayQueue, Place, PolicyCx, Requests, Scheduler};
+use crate::elevator::{MayQueue, News, Place, PolicyCx, Requests, Scheduler, Wishes};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::Kernel;
 use crate::request::{RequestPool, Rq};
 use crate::sharing::Local;
 use crate::time::Instant;
+use crate::tunables::value_of;
 
 pub(super) const US: u64 = 1_000;
 pub(super) const MS: u64 = 1_000_000;
@@ -124,11 +125,11 @@ pub(super) struct Bench {
 impl Bench {
     /// A rotating device that accepts `depth` requests and takes 1 ms for each.
     pub(super) fn new(depth: usize) -> Bench {
-        Bench::with(CfqConfig::new(Kernel::V4_19.generation(), true), depth)
+        Bench::with(CfqConfig::new(&Kernel::V4_19.generation(), true), depth)
     }
 
     pub(super) fn flash(depth: usize) -> Bench {
-        Bench::with(CfqConfig::new(Kernel::V4_19.generation(), false), depth)
+        Bench::with(CfqConfig::new(&Kernel::V4_19.generation(), false), depth)
     }
 
     pub(super) fn with(config: CfqConfig, depth: usize) -> Bench {
@@ -160,26 +161,23 @@ impl Bench {
     }
 
     pub(super) fn set(&mut self, tunable: &str, text: &str) {
-        let index = self.policy.tunables().iter().position(|file| file.name == tunable).expect("a tunable");
-        let value = self.policy.tunables()[index].parse(self.policy.grammar(), text).expect("writes never fail");
-        self.call(|policy, cx| policy.set_tunable(cx, index, value));
+        self.call(|policy, cx| policy.set_tunable(cx, tunable, text)).expect("writes never fail");
     }
 
     pub(super) fn get(&self, tunable: &str) -> i128 {
-        let index = self.policy.tunables().iter().position(|file| file.name == tunable).expect("a tunable");
-        self.policy.tunable(index)
+        value_of(&self.policy.tunables(), tunable).expect("a tunable")
     }
 
     /// Calls the policy now, and does what it asks for, but for running the queue.
     pub(super) fn call<R>(&mut self, body: impl FnOnce(&mut Cfq<Vec<CfqMessage>>, &mut PolicyCx<'_>) -> R) -> R {
-        let mut calls = Calls::default();
+        let mut wishes = Wishes::default();
         let now = self.policy.config.hz.now(Instant(self.now));
-        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, calls: &mut calls });
-        if calls.cancel_timer {
+        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
+        if wishes.cancel_timer {
             self.timer = None;
         }
-        self.timer = calls.set_timer.map(|at| at.0).or(self.timer);
-        self.run_wanted |= calls.run_queues;
+        self.timer = wishes.set_timer.map(|at| at.0).or(self.timer);
+        self.run_wanted |= wishes.run_queues;
         let said = std::mem::take(self.policy.log_mut());
         self.said.extend(said.into_iter().map(|message| (self.now, message)));
         answer
@@ -291,7 +289,7 @@ impl Bench {
     }
 
     pub(super) fn exit(&mut self, pid: u32) {
-        self.call(|policy, cx| policy.io_context_exited(cx, IoContextId(pid)));
+        self.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid))));
     }
 
     pub(super) fn run_if_wanted(&mut self) {

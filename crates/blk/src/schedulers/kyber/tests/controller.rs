@@ -103,16 +103,20 @@ impl Bench {
         self.next -= 1;
         rq.start = Instant(now.at.0 - total_ns);
         rq.issued = Instant(now.at.0 - io_ns);
-        let mut calls = Calls::default();
-        self.kyber.completed(now, CpuId(0), &rq, &mut calls);
+        let wished = ElevatorCx::alone(now, |cx| {
+            self.kyber.completed(cx, &rq);
+            cx.wishes.set_timer
+        });
         self.pool.put(rq);
-        calls.set_timer.map(|at| at.0 / 1_000_000)
+        wished.map(|at| at.0 / 1_000_000)
     }
 
     pub(super) fn timer(&mut self, ms: u64) -> Option<u64> {
-        let mut calls = Calls::default();
-        self.kyber.timer(at_ms(ms), &mut calls);
-        calls.set_timer.map(|at| at.0 / 1_000_000)
+        let wished = ElevatorCx::alone(at_ms(ms), |cx| {
+            self.kyber.timer(&NoMeter, cx);
+            cx.wishes.set_timer
+        });
+        wished.map(|at| at.0 / 1_000_000)
     }
 }
 
@@ -170,9 +174,10 @@ fn a_new_target_counts_for_later_samples_and_keeps_the_old_ones() {
 fn a_request_that_never_reached_the_device_is_not_measured() {
     let mut bench: Bench = Bench::current();
     let rq = bench.request(0, bio(Op::Write, 0));
-    let mut calls = Calls::default();
-    bench.kyber.completed(at_ms(1000), CpuId(0), &rq, &mut calls);
-    assert_eq!(calls, Calls::default());
+    ElevatorCx::alone(at_ms(1000), |cx| {
+        bench.kyber.completed(cx, &rq);
+        assert_eq!(*cx.wishes, Wishes::default());
+    });
 }
 
 #[test]

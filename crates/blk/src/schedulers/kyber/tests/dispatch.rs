@@ -6,8 +6,10 @@ use std::rc::Rc;
 use super::super::tokens::TokenPool;
 use super::*;
 use crate::elevator::Reason;
+use crate::meter::{Meter, Site};
 use crate::sharing::Lock;
 use crate::tags::Depth;
+use crate::tunables::value_of;
 
 #[test]
 fn each_operation_has_its_domain_and_sync_matters_only_in_the_first_generations() {
@@ -46,7 +48,7 @@ fn the_batch_counter_restarts_when_the_turn_comes_back_to_the_same_domain() {
     let mut bench: Bench = Bench::current();
     bench.insert_many(Op::Read, 20);
     for n in 1..=20 {
-        let (rq, reason) = bench.kyber.dispatch(HctxId(0));
+        let (rq, reason) = bench.kyber.dispatch(&NoMeter, HctxId(0));
         assert_eq!(rq.map(|rq| name(&rq)), Some(format!("R{n}")));
         // The 17th is found by going round the whole circle.
         assert_eq!(reason, if n == 17 { Reason::DomainTurn } else { Reason::DomainBatch });
@@ -62,7 +64,7 @@ fn example_2_a_throttled_domain_fails_and_goes_first_when_a_token_comes_back() {
     bench.insert_many(Op::Write, 5);
     let given: Vec<Rq> = std::iter::from_fn(|| bench.dispatch(0)).collect();
     assert_eq!(given.iter().map(name).collect::<Vec<_>>(), names("R1 R2 R3 W1 W2"));
-    assert_eq!(bench.kyber.dispatch(HctxId(0)).1, Reason::NoToken);
+    assert_eq!(bench.kyber.dispatch(&NoMeter, HctxId(0)).1, Reason::NoToken);
     let turn = bench.kyber.hctxs[0].turn();
     assert_eq!((turn.current, turn.served), (Domain::Write.index(), 0));
     assert_eq!(bench.kyber.waiting(Domain::Write), 1, "it waits once, however often it asks");
@@ -127,9 +129,9 @@ fn a_token_comes_back_exactly_once_by_completion_or_requeue() {
     assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 1);
 
     // A requeued request has none until it is given out again.
-    bench.kyber.requeued(second.id(), &mut Calls::default());
+    ElevatorCx::alone(Now::default(), |cx| bench.kyber.requeued(&NoMeter, cx, second.id()));
     assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 0);
-    bench.kyber.insert(std::iter::once(second), Place::Head);
+    bench.kyber.insert(&NoMeter, std::iter::once(second), Place::Head);
     let again = bench.dispatch(0).unwrap();
     assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 1);
     bench.finish(&again);
@@ -141,9 +143,9 @@ fn a_requeued_request_goes_before_what_is_staged_but_not_before_what_was_flushed
     let mut bench: Bench = Bench::current();
     bench.insert_many(Op::Read, 3);
     let first = bench.dispatch(0).unwrap();
-    bench.kyber.requeued(first.id(), &mut Calls::default());
+    ElevatorCx::alone(Now::default(), |cx| bench.kyber.requeued(&NoMeter, cx, first.id()));
     bench.insert(0, Op::Read, 9000);
-    bench.kyber.insert(std::iter::once(first), Place::Head);
+    bench.kyber.insert(&NoMeter, std::iter::once(first), Place::Head);
     assert_eq!(bench.drain(0), names("R2 R3 R1 R9"));
 }
 
@@ -217,7 +219,7 @@ fn in_4_19_domains_are_staged_apart_under_the_first_controller() {
 #[test]
 fn async_requests_may_use_three_quarters_of_the_scheduler_tags_and_sync_ones_all() {
     let depth = |shallow, nr_requests| {
-        KyberConfig { shallow, nr_requests, ..config(KyberGeneration::Percentiles) }.async_depth(nr_requests)
+        KyberConfig { shallow, nr_requests, ..config(KyberGeneration::Percentiles) }.shallow_depth(nr_requests)
     };
     let by_word = [256, 128, 64, 32, 31].map(|tags| depth(ShallowRule::PerWord, tags));
     assert_eq!(by_word, [48, 24, 12, 6, 3]);
@@ -236,7 +238,7 @@ fn async_requests_may_use_three_quarters_of_the_scheduler_tags_and_sync_ones_all
 fn the_async_limit_follows_nr_requests_except_in_the_first_generation() {
     for (generation, after) in [(KyberGeneration::Percentiles, 96), (KyberGeneration::Windows, 192)] {
         let bench: Bench = Bench::new(generation, &[0]);
-        bench.kyber.depth_updated(128);
+        bench.kyber.depth_updated(128, None);
         assert_eq!(bench.kyber.min_shallow(), Some(after));
     }
     let tiny = KyberConfig { nr_requests: 1, ..config(KyberGeneration::Percentiles) };
@@ -248,11 +250,11 @@ fn the_async_limit_follows_nr_requests_except_in_the_first_generation() {
 fn a_queue_that_gets_a_token_right_after_joining_leaves_the_line_but_not_in_the_first_generation() {
     for (keeps_waiting, left_in_line) in [(false, 0), (true, 1)] {
         let pool: Rc<TokenPool<Watched>> = Rc::new(TokenPool::new(1, 1, 2, keeps_waiting));
-        let token = pool.take(HctxId(0)).unwrap();
+        let token = pool.take(&NoMeter, HctxId(0)).unwrap();
         let other = Rc::clone(&pool);
         // The token comes back between the first try and the joining of the line, which takes the line's lock.
-        BEFORE_NEXT_LOCK.set(Some(Box::new(move || other.give_back(token, HctxId(0), |_| {}))));
-        assert_eq!(pool.take(HctxId(1)), Some(token));
+        BEFORE_NEXT_LOCK.set(Some(Box::new(move || other.give_back(&NoMeter, token, HctxId(0), |_| {}))));
+        assert_eq!(pool.take(&NoMeter, HctxId(1)), Some(token));
         assert_eq!(pool.waiting(), left_in_line);
     }
 }
@@ -277,15 +279,15 @@ impl<T> Lock<T> for WatchedLock<T> {
     fn new(value: T) -> Self {
         WatchedLock(RefCell::new(value))
     }
-    fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+    fn with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> R {
         if let Some(event) = BEFORE_NEXT_LOCK.take() {
             event();
         }
         TAKEN.with_borrow_mut(|taken| taken.push(std::ptr::from_ref(self) as *const () as usize));
         body(&mut self.0.borrow_mut())
     }
-    fn try_with<R>(&self, body: impl FnOnce(&mut T) -> R) -> Option<R> {
-        Some(self.with(body))
+    fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        Some(self.with(meter, site, body))
     }
 }
 
@@ -312,8 +314,8 @@ fn a_fresh_kyber_has_the_default_depths_and_targets() {
     let first: Bench = Bench::new(KyberGeneration::Windows, &[0]);
     assert_eq!(Domain::ALL.map(|domain| first.kyber.depth(domain)), [256, 128, 0, 64]);
     for kyber in [&bench.kyber, &first.kyber] {
-        assert_eq!(kyber.tunable("read_lat_nsec"), Ok(2_000_000));
-        assert_eq!(kyber.tunable("write_lat_nsec"), Ok(10_000_000));
+        assert_eq!(value_of(&kyber.tunables(), "read_lat_nsec"), Ok(2_000_000));
+        assert_eq!(value_of(&kyber.tunables(), "write_lat_nsec"), Ok(10_000_000));
     }
 }
 
@@ -322,7 +324,10 @@ fn targets_are_written_as_64_bit_decimals() {
     use crate::tunables::StoreError;
     let bench: Bench = Bench::current();
     let set = |text| bench.kyber.set_tunable("read_lat_nsec", text);
-    assert_eq!((set("18446744073709551615\n"), bench.kyber.tunable("read_lat_nsec")), (Ok(()), Ok(u64::MAX.into())));
+    assert_eq!(
+        (set("18446744073709551615\n"), value_of(&bench.kyber.tunables(), "read_lat_nsec")),
+        (Ok(()), Ok(u64::MAX.into()))
+    );
     assert_eq!(set("0"), Ok(()));
     assert_eq!(set("18446744073709551616"), Err(StoreError::Range));
     for text in ["", " 1", "0x10", "-1", "1 "] {
@@ -339,8 +344,8 @@ fn a_kyber_that_has_grown_holds_the_tokens_of_its_new_requests() {
     let pool: RequestPool<Local> = RequestPool::new(2);
     let mut rq = pool.take(RqId(1));
     rq.found(bio(Op::Read, 8), Instant::ZERO);
-    kyber.insert(std::iter::once(rq), Place::Sorted);
-    let given = kyber.dispatch(HctxId(0)).0.map(|rq| rq.id());
+    kyber.insert(&NoMeter, std::iter::once(rq), Place::Sorted);
+    let given = kyber.dispatch(&NoMeter, HctxId(0)).0.map(|rq| rq.id());
     assert_eq!((given, kyber.token_of(RqId(1)).is_some()), (Some(RqId(1)), true));
 }
 
@@ -353,11 +358,11 @@ fn a_request_waits_for_the_hardware_queue_of_its_type() {
     for (id, op) in [(0, Op::Read), (1, Op::Write)] {
         let mut rq = pool.take(RqId(id));
         rq.found(bio(op, 8), Instant::ZERO);
-        kyber.insert(std::iter::once(rq), Place::Sorted);
+        kyber.insert(&NoMeter, std::iter::once(rq), Place::Sorted);
     }
     for kind in [crate::cpu_map::QueueType::Read, crate::cpu_map::QueueType::Default] {
         let hctx = map.hctx_of(CpuId(0), kind);
-        let given = kyber.dispatch(hctx).0.map(|rq| rq.op);
+        let given = kyber.dispatch(&NoMeter, hctx).0.map(|rq| rq.op);
         let expected = if kind == crate::cpu_map::QueueType::Read { Op::Read } else { Op::Write };
         assert_eq!((given, kyber.has_work(hctx)), (Some(expected), false));
     }

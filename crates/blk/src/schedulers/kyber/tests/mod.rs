@@ -7,11 +7,12 @@ mod windows;
 
 use crate::bio::{Bio, BioFlags, Op};
 use crate::cpu_map::CpuMap;
-use crate::elevator::{Calls, Place};
+use crate::elevator::{ElevatorCx, Place, Wishes};
 use crate::ids::{CpuId, HctxId, RqId, Sector};
 use crate::kernel::{Kernel, KyberGeneration, ShallowRule};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
+use crate::meter::NoMeter;
 use crate::request::{RequestPool, Rq};
 use crate::sharing::{Local, Sharing};
 use crate::time::{Hz, Instant, Now};
@@ -23,7 +24,14 @@ use super::{Kyber, KyberConfig};
 const SLOTS: u32 = 512;
 
 fn config(generation: KyberGeneration) -> KyberConfig {
-    KyberConfig { generation, hz: Hz(250), shallow: ShallowRule::WholeMap, nr_requests: 256, queue_depth: 128 }
+    KyberConfig {
+        generation,
+        hz: Hz(250),
+        shallow: ShallowRule::WholeMap,
+        nr_requests: 256,
+        queue_depth: 128,
+        async_depth: None,
+    }
 }
 
 /// A kyber and requests for it.
@@ -41,7 +49,7 @@ impl<Sh: Sharing> Bench<Sh> {
             kyber: Kyber::new(config(generation), &CpuMap::of_one_type(&map), SLOTS),
             pool: RequestPool::new(SLOTS),
             next: 0,
-            rules: MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
+            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
         }
     }
 
@@ -61,7 +69,7 @@ impl<Sh: Sharing> Bench<Sh> {
 
     fn insert(&mut self, cpu: u32, op: Op, sector: u64) {
         let rq = self.request(cpu, bio(op, sector));
-        self.kyber.insert(std::iter::once(rq), Place::Sorted);
+        self.kyber.insert(&NoMeter, std::iter::once(rq), Place::Sorted);
     }
 
     /// Inserts requests of one operation at sectors 1000, 2000, ... .
@@ -70,7 +78,7 @@ impl<Sh: Sharing> Bench<Sh> {
     }
 
     fn dispatch(&self, hctx: u16) -> Option<Rq> {
-        self.kyber.dispatch(HctxId(hctx)).0
+        self.kyber.dispatch(&NoMeter, HctxId(hctx)).0
     }
 
     /// Dispatches until nothing comes, and names what came: R1 is the read at sector 1000.
@@ -79,14 +87,15 @@ impl<Sh: Sharing> Bench<Sh> {
     }
 
     fn merges(&self, cpu: u32, bio: Bio) -> bool {
-        self.kyber.merge_bio(CpuId(cpu), &self.rules, &mut Some(bio)).is_some()
+        self.kyber.merge_bio(&NoMeter, CpuId(cpu), &self.rules, &mut Some(bio)).is_some()
     }
 
     /// The hardware queues that the return of a request's token wakes.
     fn finish(&self, rq: &Rq) -> Vec<HctxId> {
-        let mut calls = Calls::default();
-        self.kyber.finish(rq.id(), &mut calls);
-        calls.run_hctxs.iter().collect()
+        ElevatorCx::alone(Now::default(), |cx| {
+            self.kyber.finish(&NoMeter, cx, rq.id());
+            cx.wishes.run_hctxs.iter().collect()
+        })
     }
 }
 

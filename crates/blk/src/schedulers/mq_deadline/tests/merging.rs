@@ -1,10 +1,12 @@
 //! Merging behind the scheduler's lock: `deadline.md` 8 (example 7) and `mq-deadline.md` 5 and 11.
 
 use super::*;
+use crate::elevator::ElevatorCx;
 use crate::elevator::Serialized;
 use crate::kernel::Kernel;
 use crate::limits::Limits;
 use crate::merge::{Edge, MergeRules, NoMerges};
+use crate::meter::NoMeter;
 use crate::time::Now;
 use proptest::prelude::*;
 
@@ -24,13 +26,13 @@ impl Merging {
             scheduler: Serialized::new(policy, CAPACITY),
             pool: RequestPool::new(CAPACITY),
             free: (0..CAPACITY).rev().collect(),
-            rules: MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
+            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
             now: Now::default(),
         }
     }
 
     fn set(self, file: &str, text: &str) -> Self {
-        self.scheduler.set_tunable(self.now, file, text, &mut Calls::default()).unwrap();
+        ElevatorCx::alone(self.now, |cx| self.scheduler.set_tunable(&NoMeter, cx, file, text)).unwrap();
         self
     }
 
@@ -44,7 +46,7 @@ impl Merging {
         let (id, inserted) = (rq.id(), rq.marks.contains(crate::request::Marks::INSERTED));
         self.pool.put(rq);
         if inserted {
-            self.scheduler.finish(self.now, id, &mut Calls::default());
+            ElevatorCx::alone(self.now, |cx| self.scheduler.finish(&NoMeter, cx, id));
         }
         self.free.push(id.0);
     }
@@ -52,8 +54,11 @@ impl Merging {
     /// A bio at this time: where it merged, or `None` if it became a request.
     fn submit(&mut self, ms: f64, text: &str) -> Option<Edge> {
         self.now = Hz(1000).now(moment(ms));
-        let (mut bio, mut freed) = (Some(bio(text)), Vec::new());
-        let edge = self.scheduler.merge_bio(self.now, &self.rules, &mut bio, &mut freed, &mut Calls::default());
+        let mut bio = Some(bio(text));
+        let (edge, freed) = ElevatorCx::alone(self.now, |cx| {
+            let edge = self.scheduler.merge_bio(&NoMeter, cx, &self.rules, &mut bio);
+            (edge, std::mem::take(cx.freed))
+        });
         self.release(freed);
         if let Some(bio) = bio {
             let rq = self.request(bio);
@@ -69,9 +74,10 @@ impl Merging {
     }
 
     fn insert(&mut self, rq: Rq, place: Place) {
-        let mut freed = Vec::new();
-        let list = std::iter::once(rq);
-        self.scheduler.insert(self.now, &self.rules, list, place, &mut freed, &mut Calls::default());
+        let freed = ElevatorCx::alone(self.now, |cx| {
+            self.scheduler.insert(&NoMeter, cx, &self.rules, std::iter::once(rq), place);
+            std::mem::take(cx.freed)
+        });
         self.release(freed);
     }
 
@@ -82,7 +88,7 @@ impl Merging {
     }
 
     fn dispatch(&mut self) -> Option<Rq> {
-        self.scheduler.dispatch(self.now, HctxId(0), &mut Calls::default()).0
+        ElevatorCx::alone(self.now, |cx| self.scheduler.dispatch(&NoMeter, cx, HctxId(0))).0
     }
 
     /// Everything that waits, in the order of dispatch.
@@ -98,7 +104,9 @@ impl Merging {
     /// Looks at the policy.
     fn look<R>(&self, body: impl FnOnce(&MqDeadline) -> R) -> R {
         let mut answer = None;
-        self.scheduler.tell(self.now, &mut Calls::default(), |policy, _| answer = Some(body(policy)));
+        ElevatorCx::alone(self.now, |cx| {
+            self.scheduler.with_policy(&NoMeter, cx, |policy, _| answer = Some(body(policy)));
+        });
         answer.expect("the body was called")
     }
 
