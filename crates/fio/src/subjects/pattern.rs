@@ -175,6 +175,12 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     pattern.seed = s.seed.filter(|_| !s.random.repeats);
     pattern.offsets =
         if s.is_random { Offsets::Random(s.random.clone()) } else { Offsets::Sequential { skip_bytes: s.skip } };
+    if let Offsets::Random(random) = &mut pattern.offsets {
+        // Tried with fio 3.33: the alignment that blocks have anyway leaves the random map on.
+        for (align, sizes) in random.align_bytes.iter_mut().zip(&pattern.sizes) {
+            *align = align.filter(|&bytes| bytes != u64::from(sizes.min()));
+        }
+    }
     if s.random.repeats {
         job.tell_idle(&["randseed"], "without randrepeat=0, as in fio");
     }
