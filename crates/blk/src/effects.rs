@@ -73,10 +73,10 @@ pub struct Effects {
     #[expect(clippy::vec_box)]
     spare_runs: Vec<Box<HctxRun>>,
     /// Requests that were absorbed during a call. Empty between calls.
-    pub(crate) freed: Vec<Rq>,
+    pub freed: Vec<Rq>,
     /// What a policy asks for during a call. Nothing between calls: it is reused, because making and moving one for
     /// every call costs more than the call.
-    pub(crate) wishes: Wishes,
+    pub wishes: Wishes,
 }
 
 impl Effects {
@@ -150,7 +150,7 @@ impl Effects {
 
     /// These bios have ended.
     #[inline]
-    pub(crate) fn end(&mut self, bios: &mut Vec<Bio>, status: Status) {
+    pub fn end(&mut self, bios: &mut Vec<Bio>, status: Status) {
         if status != Status::Ok {
             let first = self.ended.len();
             self.failed.extend((first..first + bios.len()).map(|index| (index, status)));
@@ -163,27 +163,28 @@ impl Effects {
     }
 
     /// This bio has ended, of which no request was made.
-    pub(crate) fn end_bio(&mut self, bio: Bio, status: Status) {
+    pub fn end_bio(&mut self, bio: Bio, status: Status) {
         if status != Status::Ok {
             self.failed.push((self.ended.len(), status));
         }
         self.ended.push(bio);
     }
 
+    /// This is to be done, too.
     #[inline]
-    pub(crate) fn push(&mut self, effect: Effect) {
+    pub fn push(&mut self, effect: Effect) {
         self.list.push_back(effect);
     }
 
     /// What a call into the elevator takes. Its wishes are [carried out](Self::take_wishes) after it.
     #[inline]
-    pub(crate) fn elevator(&mut self, now: Now, cpu: CpuId) -> ElevatorCx<'_> {
+    pub fn elevator(&mut self, now: Now, cpu: CpuId) -> ElevatorCx<'_> {
         ElevatorCx { now, cpu, wishes: &mut self.wishes, freed: &mut self.freed }
     }
 
     /// Turns what a policy asked for during a call into effects.
     #[inline]
-    pub(crate) fn take_wishes(&mut self) {
+    pub fn take_wishes(&mut self) {
         let Wishes { set_timer, cancel_timer, run_queues, run_hctxs } = &self.wishes;
         if set_timer.is_some() || *cancel_timer | *run_queues | !run_hctxs.is_empty() {
             let wishes = std::mem::take(&mut self.wishes);
@@ -208,25 +209,25 @@ impl Effects {
 
     /// An empty list of requests that keeps its memory between uses.
     #[inline]
-    pub(crate) fn take_list(&mut self) -> VecDeque<Rq> {
+    pub fn take_list(&mut self) -> VecDeque<Rq> {
         self.spare.pop().unwrap_or_default()
     }
 
     /// A run of a hardware queue that keeps its memory between uses.
     #[inline]
-    pub(crate) fn take_run(&mut self) -> Box<HctxRun> {
+    pub fn take_run(&mut self) -> Box<HctxRun> {
         self.spare_runs.pop().unwrap_or_default()
     }
 
     /// Gives a run back that is done.
     #[inline]
-    pub(crate) fn give_run(&mut self, run: Box<HctxRun>) {
+    pub fn give_run(&mut self, run: Box<HctxRun>) {
         self.spare_runs.push(run);
     }
 
     /// Gives an emptied list back.
     #[inline]
-    pub(crate) fn give_list(&mut self, list: VecDeque<Rq>) {
+    pub fn give_list(&mut self, list: VecDeque<Rq>) {
         debug_assert!(list.is_empty(), "no request is left behind");
         if list.capacity() > 0 {
             self.spare.push(list);

@@ -50,7 +50,7 @@ pub struct Cx<'a, E: Env> {
 impl<E: Env> Cx<'_, E> {
     /// What a call into the elevator takes. Its wishes are [carried out](Effects::take_wishes) after it.
     #[inline]
-    pub(crate) fn elevator(&mut self) -> ElevatorCx<'_> {
+    pub fn elevator(&mut self) -> ElevatorCx<'_> {
         self.effects.elevator(self.now, self.cpu)
     }
 }

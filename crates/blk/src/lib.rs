@@ -24,7 +24,6 @@ mod attributes;
 mod bio;
 mod cgroup_stats;
 mod cgroup_weight;
-mod change;
 mod check;
 mod cpu_map;
 mod default_scheduler;
@@ -34,14 +33,13 @@ mod effects;
 mod elevator;
 mod env;
 mod flush_queue;
-mod front;
 mod hardware_queue;
 mod id_list;
 mod ids;
 mod io_max;
 mod ioprio;
 mod kernel;
-mod legacy;
+pub mod kit;
 mod limits;
 mod merge;
 mod meter;
@@ -64,9 +62,8 @@ pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use cgroup_stats::{CgroupIo, CgroupStats};
 pub use cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
-pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
-pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
+pub use default_scheduler::default_scheduler;
 pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Driver, Expired, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
@@ -76,7 +73,6 @@ pub use elevator::{
 };
 pub use env::{Cx, Env};
 pub use flush_queue::FlushSteps;
-pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
@@ -85,10 +81,6 @@ pub use ioprio::{CgroupPriority, IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
-};
-pub use legacy::{
-    IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL,
-    StoreSchedulerError, Tagging, legacy_kernel,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
@@ -103,7 +95,6 @@ pub use request::{Marks, Request, RequestPool, Rq};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
-pub use schedulers::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
     Noop,

@@ -198,8 +198,9 @@ impl Rq {
         }))
     }
 
-    /// A request that belongs to no pool and carries no bio: a sequencer's flush command.
-    pub(crate) fn outside_of_pool(id: RqId) -> Rq {
+    /// A request that belongs to no pool and carries no bio: a sequencer's flush command, or a slot of a queue that counts
+    /// requests instead of tagging them. Whose ids are whose is the queue's business.
+    pub fn outside_of_pool(id: RqId) -> Rq {
         Rq::empty(id, 0)
     }
 }

@@ -19,7 +19,7 @@ const ROUND: u64 = Nanos::from_secs(1).0;
 const GAIN_MIN: Nanos = Nanos::from_millis(500);
 
 /// The timer of a queue.
-pub(crate) struct Timeouts<Sh: Sharing> {
+pub struct Timeouts<Sh: Sharing> {
     /// How long a request may be at the device, ns.
     timeout_ns: Sh::Word,
     /// When the next scan is due, ns; the end of time if none is.
@@ -27,22 +27,26 @@ pub(crate) struct Timeouts<Sh: Sharing> {
 }
 
 impl<Sh: Sharing> Timeouts<Sh> {
-    pub(crate) fn new() -> Self {
+    /// With the kernel's default for a queue of requests.
+    #[must_use]
+    pub fn new() -> Self {
         Timeouts { timeout_ns: Sh::Word::new(DEFAULT.0), due_ns: Sh::Word::new(Instant::NEVER.0) }
     }
 
-    pub(crate) fn timeout(&self) -> Nanos {
+    /// How long a request may be at the device.
+    #[must_use]
+    pub fn timeout(&self) -> Nanos {
         Nanos(self.timeout_ns.load())
     }
 
     /// For requests that are started from now on.
-    pub(crate) fn set_timeout(&self, timeout: Nanos) {
+    pub fn set_timeout(&self, timeout: Nanos) {
         self.timeout_ns.store(timeout.0);
     }
 
     /// A request is about to be handed to the driver.
     #[inline]
-    pub(crate) fn start(&self, now: Instant, rq: &mut Request, effects: &mut Effects) {
+    pub fn start(&self, now: Instant, rq: &mut Request, effects: &mut Effects) {
         rq.issued = now;
         rq.deadline = now + self.timeout();
         if rq.deadline.0 + GAIN_MIN.0 < self.due_ns.load() {
@@ -64,7 +68,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
 
     /// The timer has come: the driver is told of each request whose time is over, once. Answers whether anything is in
     /// flight; only then the timer is set again.
-    pub(crate) fn scan<D: Driver>(&self, now: Instant, driver: &mut D, effects: &mut Effects) -> bool {
+    pub fn scan<D: Driver>(&self, now: Instant, driver: &mut D, effects: &mut Effects) -> bool {
         self.due_ns.store(Instant::NEVER.0);
         let mut expired: Vec<RqId> = Vec::new();
         driver.each_in_flight(&mut |rq| {

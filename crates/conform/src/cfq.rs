@@ -14,9 +14,10 @@ pub use messages::first_difference;
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Bio, Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName, CgroupId, Edge, HctxId, Instant, IoContextId, IoPriority,
-    Local, Nanos, Now, Place, PolicyCx, RequestPool, Requests, Rq, RqId, Scheduler, Tick, Wishes,
+    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, IoPriority, Local, Nanos, Now, Place, PolicyCx, RequestPool,
+    Requests, Rq, RqId, Scheduler, Tick, Wishes,
 };
+use hoistway_legacy::{Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName};
 use hoistway_trace::iosched::{
     Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, Merge, QueueName, RqMerge,
     RqNumber, Trace,

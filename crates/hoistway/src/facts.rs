@@ -1,9 +1,10 @@
 //! What is true of a scheduler's tunables in a kernel, found out by asking and setting the policy itself.
 
 use hoistway_blk::{
-    Bfq, BfqConfig, Cfq, CfqConfig, CpuMap, DeadlineGeneration, Elevator, ElevatorCx, HctxId, Instant, Kernel, Kyber,
-    KyberConfig, Local, MqDeadline, MqDeadlineConfig, NoMeter, StoreError, Tunable,
+    Bfq, BfqConfig, CpuMap, DeadlineGeneration, Elevator, ElevatorCx, HctxId, Instant, Kernel, Kyber, KyberConfig,
+    Local, MqDeadline, MqDeadlineConfig, NoMeter, StoreError, Tunable,
 };
+use hoistway_legacy::{Cfq, CfqConfig};
 
 /// A device for which defaults are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

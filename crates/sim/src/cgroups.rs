@@ -4,7 +4,8 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, IoMax, Kernel, Local, Now, Throttle};
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, IoMax, Kernel, Local, Now, Throttle};
+use hoistway_legacy::Front;
 use hoistway_workload::Workload;
 
 use crate::disk::Disk;

@@ -2,7 +2,8 @@
 
 use std::time::Instant as WallClock;
 
-use hoistway_blk::{NoProbe, Probe, is_legacy};
+use hoistway_blk::{NoProbe, Probe};
+use hoistway_legacy::is_legacy;
 use hoistway_results::document::{DiskSummary, Front, JobSummary, Run, cpu_us_per_io};
 use hoistway_results::fio::{Output, OutputParameters};
 use rayon::prelude::*;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    CgroupPriority, ConfigError, Front, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector, TagSet,
-    kernel_of_front,
+    CgroupPriority, ConfigError, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector, TagSet,
 };
 use hoistway_device::Shape;
+use hoistway_legacy::{Front, kernel_of_front};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 

@@ -14,10 +14,11 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CpuId, Cx, Env, Front, FrontSubmission, Instant, IoContextId, IoPriority, Local, Nanos,
-    Op, Plug, Sector, Status, Submitted,
+    Bio, BioFlags, CgroupId, CpuId, Cx, Env, Instant, IoContextId, IoPriority, Local, Nanos, Op, Plug, Sector, Status,
+    Submitted,
 };
 use hoistway_device::{Command, Schedule, Shape};
+use hoistway_legacy::{Front, FrontSubmission};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 

@@ -9,9 +9,10 @@ mod virtual_disks;
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    BioFlags, CompletionPlace, CpuId, Cx, Effects, Front, HctxId, Instant, Local, Nanos, NoMeter, NoProbe, PlugUse,
-    Probe, Rq, Submitted, Waiter,
+    BioFlags, CompletionPlace, CpuId, Cx, Effects, HctxId, Instant, Local, Nanos, NoMeter, NoProbe, PlugUse, Probe, Rq,
+    Submitted, Waiter,
 };
+use hoistway_legacy::Front;
 use hoistway_workload::Workload;
 
 use crate::administration::{Left, Write};

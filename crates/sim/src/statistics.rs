@@ -2,9 +2,8 @@
 //! run, as a kernel does, although tables do not show them: a run without them would be a second copy of the simulation,
 //! and that costs more than counting.
 
-use hoistway_blk::{
-    CgroupStats, CpuId, DiskStats, Event, Hz, Instant, Kernel, Nanos, Now, Probe, Waiter, kernel_of_front,
-};
+use hoistway_blk::{CgroupStats, CpuId, DiskStats, Event, Hz, Instant, Kernel, Nanos, Now, Probe, Waiter};
+use hoistway_legacy::kernel_of_front;
 use hoistway_results::document::{CgroupIoSummary, DiskSummary};
 
 use crate::cgroups::Cgroups;

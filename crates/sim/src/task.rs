@@ -8,9 +8,9 @@ mod pace;
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CgroupPriority, CpuId, FrontSubmission, Instant, IoContextId, IoPriority, Nanos, Op, Plug,
-    Sector, Status,
+    Bio, BioFlags, CgroupId, CgroupPriority, CpuId, Instant, IoContextId, IoPriority, Nanos, Op, Plug, Sector, Status,
 };
+use hoistway_legacy::FrontSubmission;
 use hoistway_results::ProcessResult;
 use hoistway_workload::{Generator, Io, Pacer, Process, WriteSync};
 use rand_xoshiro::Xoshiro256PlusPlus;

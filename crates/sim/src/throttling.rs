@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, Charge, Cx, Env, Front, FrontSubmission, Instant, Local, Plug, Submitted, Throttle};
+use hoistway_blk::{Bio, Charge, Cx, Env, Instant, Local, Plug, Submitted, Throttle};
+use hoistway_legacy::{Front, FrontSubmission};
 
 /// The limits of a device, and its worker.
 pub(crate) struct Throttling {

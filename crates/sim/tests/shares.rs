@@ -3,8 +3,9 @@
 
 mod support;
 
-use hoistway_blk::{ALL_SCHEDULERS, CgroupPriority, IoMax, Kernel};
+use hoistway_blk::{CgroupPriority, IoMax, Kernel};
 use hoistway_device::Preset;
+use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
 use support::{run_job, spec};

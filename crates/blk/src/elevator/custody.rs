@@ -17,7 +17,7 @@ use super::reason::Reason;
 use super::scheduler::{ElevatorCx, Place, PolicyCx, Requests, Scheduler};
 
 /// A policy and the requests that it has been given.
-pub(crate) struct Custody<S> {
+pub struct Custody<S> {
     policy: S,
     requests: Requests,
     index: MergeIndex,
@@ -27,25 +27,25 @@ pub(crate) struct Custody<S> {
 
 impl<S: Scheduler> Custody<S> {
     /// Takes requests with ids below `capacity` for this policy.
-    pub(crate) fn new(policy: S, capacity: u32) -> Self {
+    pub fn new(policy: S, capacity: u32) -> Self {
         let tells_bios = policy.needs().bios;
         Custody { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
     }
 
     /// The policy, to be asked what needs no surroundings.
     #[inline]
-    pub(crate) fn policy(&self) -> &S {
+    pub fn policy(&self) -> &S {
         &self.policy
     }
 
     /// The policy, to be told what needs no surroundings.
     #[inline]
-    pub(crate) fn policy_mut(&mut self) -> &mut S {
+    pub fn policy_mut(&mut self) -> &mut S {
         &mut self.policy
     }
 
     /// Makes room for requests with ids below `capacity`.
-    pub(crate) fn grow(&mut self, capacity: u32) {
+    pub fn grow(&mut self, capacity: u32) {
         self.requests.grow(capacity);
         self.index.grow(capacity);
         self.policy.grow(capacity);
@@ -53,7 +53,7 @@ impl<S: Scheduler> Custody<S> {
 
     /// Calls the policy.
     #[inline]
-    pub(crate) fn call<R>(&mut self, cx: &mut ElevatorCx<'_>, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
+    pub fn call<R>(&mut self, cx: &mut ElevatorCx<'_>, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
         body(&mut self.policy, &mut PolicyCx { now: cx.now, requests: &self.requests, wishes: cx.wishes })
     }
 
@@ -62,12 +62,7 @@ impl<S: Scheduler> Custody<S> {
     /// Tries to merge a bio into a request. It is taken out of its option exactly when that succeeded. Requests that
     /// were absorbed on the way are [freed](ElevatorCx::freed).
     #[inline]
-    pub(crate) fn merge_bio(
-        &mut self,
-        cx: &mut ElevatorCx<'_>,
-        rules: &MergeRules,
-        bio: &mut Option<Bio>,
-    ) -> Option<Edge> {
+    pub fn merge_bio(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let candidate = bio.as_ref()?;
         if self.tells_bios {
             self.call(cx, |policy, cx| policy.bio_arrived(cx, candidate));
@@ -148,7 +143,7 @@ impl<S: Scheduler> Custody<S> {
 
     /// Takes a request in, unless a queued one absorbs it.
     #[inline]
-    pub(crate) fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
+    pub fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
         self.call(cx, |policy, cx| policy.arrived(cx, &rq));
         if let Some(rq) = self.insertion_merge(cx, rules, rq) {
             self.take_in(cx, rq, place);
@@ -157,7 +152,7 @@ impl<S: Scheduler> Custody<S> {
 
     /// Takes a request in that joins no other.
     #[inline]
-    pub(crate) fn take_in(&mut self, cx: &mut ElevatorCx<'_>, mut rq: Rq, place: Place) {
+    pub fn take_in(&mut self, cx: &mut ElevatorCx<'_>, mut rq: Rq, place: Place) {
         rq.marks.set(Marks::INSERTED);
         let (id, end) = (rq.id(), rq.end());
         let findable = place == Place::Sorted && merge::mergeable(&rq);
@@ -220,13 +215,13 @@ impl<S: Scheduler> Custody<S> {
 
     /// Asks the policy for the next request.
     #[inline]
-    pub(crate) fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+    pub fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
         let choice = self.call(cx, |policy, cx| policy.dispatch(cx, hctx));
         (choice.rq.map(|id| self.give_out(id)), choice.reason)
     }
 
     /// Has the policy give out everything, in its order, into `out`. `ids` is a buffer.
-    pub(crate) fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, mut out: impl FnMut(Rq)) {
+    pub fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, mut out: impl FnMut(Rq)) {
         self.call(cx, |policy, cx| policy.drain(cx, HctxId(0), ids));
         for id in ids.drain(..) {
             out(self.give_out(id));
@@ -243,13 +238,13 @@ impl<S: Scheduler> Custody<S> {
     // --- tunables ---
 
     /// A tunable's value as its file shows it.
-    pub(crate) fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
         let index = self.policy.tunables().iter().position(|tunable| tunable.name == name);
         index.map(|index| self.policy.tunable(index)).ok_or(StoreError::Unknown)
     }
 
     /// Writes a tunable, with the kernel's parsing, clamping and errors.
-    pub(crate) fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+    pub fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
         let tunables: &'static [Tunable] = self.policy.tunables();
         let index = tunables.iter().position(|tunable| tunable.name == name).ok_or(StoreError::Unknown)?;
         let value = tunables[index].parse(self.policy.grammar(), text)?;

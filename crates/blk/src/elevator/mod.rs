@@ -13,7 +13,7 @@ mod scheduler;
 mod serialized;
 mod woken;
 
-pub(crate) use custody::Custody;
+pub use custody::Custody;
 pub use reason::Reason;
 pub use scheduler::{Choice, Completions, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler, Wishes};
 pub use serialized::Serialized;

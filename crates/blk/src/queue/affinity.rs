@@ -39,7 +39,7 @@ impl CompletionPlace {
 
 impl Affinity {
     /// What a number means that is written to the file; most mean nothing.
-    pub(crate) fn numbered(number: u32) -> Option<Affinity> {
+    pub fn numbered(number: u32) -> Option<Affinity> {
         [Affinity::Interrupted, Affinity::SameCache, Affinity::Submitter]
             .into_iter()
             .find(|&rule| rule as u32 == number)
@@ -47,7 +47,7 @@ impl Affinity {
 
     /// Whether a completion that came on `cpu` goes to the CPU of its submitter.
     #[inline]
-    pub(crate) fn redirects(self, submitter: CpuId, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> bool {
+    pub fn redirects(self, submitter: CpuId, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> bool {
         match self {
             Affinity::Interrupted => false,
             Affinity::SameCache => submitter != cpu && !share_cache(submitter, cpu),

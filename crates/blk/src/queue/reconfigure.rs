@@ -62,7 +62,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// The same for a file that can only be changed while the queue is empty: `scheduler` or `nr_requests`.
-    pub(crate) fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
+    pub fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
         if file == "scheduler" {
             return Ok(self.would_switch(text)?);
         }

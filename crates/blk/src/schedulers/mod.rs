@@ -2,17 +2,15 @@
 //! by itself, are policies that are put behind a lock.
 
 mod bfq;
-mod cfq;
 mod kyber;
 mod mq_deadline;
 mod noop;
-mod process_queue;
+pub mod process_queue;
 
 pub use bfq::{
     Bfq, BfqConfig, BfqGroup, BfqVariant, Expiration as BfqExpiration, QueueLabel as BfqQueueLabel,
     StateChange as BfqStateChange, StateLine as BfqStateLine,
 };
-pub use cfq::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading};
 pub use mq_deadline::{MqDeadline, MqDeadlineConfig};
 pub use noop::Noop;

@@ -4,9 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use hoistway_blk::{
-    CpuId, Cx, Driver, Edge, Effect, Effects, Event, Instant, LegacyConfig, LegacyQueue, LegacySubmission, Local,
-    NoMeter, Now, Op, Plug, Probe, Reason, Rejected, Request, Rq, RqId, Submitted, Tick,
+    CpuId, Cx, Driver, Edge, Effect, Effects, Event, Instant, Local, NoMeter, Now, Op, Plug, Probe, Reason, Rejected,
+    Request, Rq, RqId, Submitted, Tick,
 };
+use hoistway_legacy::{LegacyConfig, LegacyQueue, LegacySubmission};
 
 /// Something that happened in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

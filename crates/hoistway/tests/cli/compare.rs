@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hoistway_blk::{ALL_SCHEDULERS, is_legacy};
+use hoistway_legacy::{ALL_SCHEDULERS, is_legacy};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -10,14 +10,16 @@ use crate::cgroup_weight::DeviceNumber;
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Kind {
+pub struct Kind {
     /// Read, write, discard.
     op: u8,
     sync: bool,
 }
 
 impl Kind {
-    pub(crate) fn of(op: Op, sync: bool) -> Self {
+    /// That of a request.
+    #[must_use]
+    pub fn of(op: Op, sync: bool) -> Self {
         let op = match op {
             Op::Read => 0,
             Op::Discard => 2,
@@ -29,7 +31,7 @@ impl Kind {
 
 /// A number by kind of request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ByKind {
+pub struct ByKind {
     /// Reads, writes, discards.
     by_op: [u64; 3],
     /// Async, sync.
@@ -37,12 +39,14 @@ pub(crate) struct ByKind {
 }
 
 impl ByKind {
-    pub(crate) fn add(&mut self, kind: Kind, amount: u64) {
+    /// Adds to what its direction and its class have.
+    pub fn add(&mut self, kind: Kind, amount: u64) {
         self.by_op[usize::from(kind.op)] += amount;
         self.by_sync[usize::from(kind.sync)] += amount;
     }
 
-    pub(crate) fn subtract(&mut self, kind: Kind, amount: u64) {
+    /// Takes from them.
+    pub fn subtract(&mut self, kind: Kind, amount: u64) {
         self.by_op[usize::from(kind.op)] -= amount;
         self.by_sync[usize::from(kind.sync)] -= amount;
     }
@@ -52,7 +56,7 @@ impl ByKind {
     }
 
     /// The lines of a file: those of the device, and the sum over all devices, which is this one.
-    pub(crate) fn lines(&self, device: DeviceNumber) -> String {
+    pub fn lines(&self, device: DeviceNumber) -> String {
         let [async_, sync] = self.by_sync;
         let [read, write, discard] = self.by_op;
         let rows = [("Read", read), ("Write", write), ("Sync", sync), ("Async", async_), ("Discard", discard)];

@@ -3,7 +3,8 @@
 //! One table. What it says is what `hoistway schedulers` lists as honoured, and for each entry a test of the simulation
 //! exists (shares by ionice and weights); limits act before any scheduler.
 
-use hoistway_blk::{DeadlineGeneration, Kernel, kernel_of_front};
+use hoistway_blk::{DeadlineGeneration, Kernel};
+use hoistway_legacy::kernel_of_front;
 use hoistway_workload::{Process, Workload};
 
 /// Options of a job that ask a scheduler for something.
@@ -103,7 +104,7 @@ fn notice(ask: &Ask, workload: &Workload, schedulers: &[String], kernel: Kernel)
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::ALL_SCHEDULERS;
+    use hoistway_legacy::ALL_SCHEDULERS;
     use hoistway_workload::Environment;
 
     use super::*;

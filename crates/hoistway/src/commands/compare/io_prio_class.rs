@@ -1,7 +1,8 @@
 //! `--io-prio-class "CGROUP CLASS"`: what cgroups that a job file names make of the priorities of their I/O.
 
 use anyhow::{Result, bail};
-use hoistway_blk::{CgroupPriority, Kernel, is_legacy};
+use hoistway_blk::{CgroupPriority, Kernel};
+use hoistway_legacy::is_legacy;
 use hoistway_workload::Workload;
 
 /// The first kernel of the table that has the file, which came with 5.14.

@@ -1,7 +1,8 @@
 //! `--queue KEY=VALUE`: files of `/sys/block/DEV/queue/` for every device of a comparison.
 
 use anyhow::{Context, Result, bail};
-use hoistway_blk::{AttributeError, Effects, Front, Instant, Local, QueueConfig, WRITABLE_ATTRIBUTES, kernel_of_front};
+use hoistway_blk::{AttributeError, Effects, Instant, Local, QueueConfig, WRITABLE_ATTRIBUTES};
+use hoistway_legacy::{Front, kernel_of_front};
 use hoistway_sim::QueueSettings;
 
 /// Files whose place is another option.

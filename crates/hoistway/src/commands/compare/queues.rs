@@ -1,8 +1,9 @@
 //! `--hw-queues`, `--read-queues`, `--poll-queues` and `--shared-tags`: the hardware queues and tags of the devices.
 
 use anyhow::{Result, anyhow, bail};
-use hoistway_blk::{TagLayout, is_legacy};
+use hoistway_blk::TagLayout;
 use hoistway_device::{Preset, PresetFile};
+use hoistway_legacy::is_legacy;
 use hoistway_sim::QueueSettings;
 use hoistway_workload::Workload;
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use hoistway_blk::{ALL_SCHEDULERS, Kernel, default_legacy_scheduler, default_scheduler, is_legacy, kernel_of_front};
+use hoistway_blk::{Kernel, default_scheduler};
 use hoistway_device::Shape;
+use hoistway_legacy::{ALL_SCHEDULERS, default_legacy_scheduler, is_legacy, kernel_of_front};
 use hoistway_sim::QueueSettings;
 
 /// What the scheduler that the kernel gives a device by itself depends on.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use hoistway_blk::{ALL_SCHEDULERS, Effects, Front, Instant, Local, QueueConfig};
+use hoistway_blk::{Effects, Instant, Local, QueueConfig};
+use hoistway_legacy::{ALL_SCHEDULERS, Front};
 
 pub(super) type Settings = BTreeMap<String, Vec<(String, String)>>;
 

@@ -2,9 +2,10 @@
 
 use anyhow::{Context, Result, bail};
 use hoistway_blk::{
-    ALL_SCHEDULERS, AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, NoMeter, NoProbe, Now,
-    QueueConfig, Refusal, Rejected, Rq, WRITABLE_ATTRIBUTES, kernel_of_front,
+    AttributeError, CpuId, Cx, Driver, Effects, Instant, Local, NoMeter, NoProbe, Now, QueueConfig, Refusal, Rejected,
+    Rq, WRITABLE_ATTRIBUTES,
 };
+use hoistway_legacy::{ALL_SCHEDULERS, Front, kernel_of_front};
 use hoistway_sim::Write;
 
 use super::arguments::parse_time;

@@ -1,0 +1,395 @@
+//! The two fronts side by side: a scheduler's name decides whether a device has the multi-queue or the legacy block
+//! layer before it. Whoever drives a device in either way, the simulator for one, drives a [`Front`].
+
+use std::sync::Arc;
+
+use hoistway_blk::kit::split;
+use hoistway_blk::{
+    AttributeError, Bio, CompletionPlace, ConfigError, CpuId, Cx, Effects, Env, Generation, HctxId, Instant,
+    IoContextId, Kernel, Now, Plug, PolicyCx, Queue, QueueConfig, Rq, SCHEDULERS, Scheduler, Sharing, Status,
+    StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
+};
+
+use crate::queue::{LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, legacy_kernel};
+
+/// Every scheduler that a front can be made with: those of the multi-queue front, then those of the legacy one.
+pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] = {
+    let mut all = [""; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < SCHEDULERS.len() { SCHEDULERS[at] } else { LEGACY_SCHEDULERS[at - SCHEDULERS.len()] };
+        at += 1;
+    }
+    all
+};
+
+/// Whether a scheduler is one of the legacy front's.
+#[must_use]
+pub fn is_legacy(scheduler: &str) -> bool {
+    LEGACY_SCHEDULERS.contains(&scheduler)
+}
+
+/// The release whose block layer a scheduler gets when this kernel is asked for: legacy schedulers that a kernel no
+/// longer has get the last one that had them.
+#[must_use]
+pub fn kernel_of_front(kernel: Kernel, scheduler: &str) -> Kernel {
+    if is_legacy(scheduler) { legacy_kernel(kernel) } else { kernel }
+}
+
+/// The queue of a device on either front.
+pub enum Front<Sh: Sharing> {
+    /// Multi-queue.
+    Mq(Box<Queue<Sh>>),
+    /// Single queue.
+    Legacy(Box<LegacyQueue<Sh>>),
+}
+
+/// A bio on its way into a front; see [`Front::submission`].
+#[derive(Debug)]
+pub enum FrontSubmission {
+    /// Into a multi-queue front.
+    Mq(Submission),
+    /// Into a legacy front.
+    Legacy(LegacySubmission),
+}
+
+impl FrontSubmission {
+    /// The next bio; the one before has gone its way.
+    #[inline]
+    pub fn begin(&mut self, bio: Bio) {
+        match self {
+            FrontSubmission::Mq(submission) => submission.begin(bio),
+            FrontSubmission::Legacy(submission) => submission.begin(bio),
+        }
+    }
+
+    /// Takes the bio back, unless it is already on its way.
+    #[inline]
+    pub fn withdraw(&mut self) -> Option<Bio> {
+        match self {
+            FrontSubmission::Mq(submission) => submission.withdraw(),
+            FrontSubmission::Legacy(submission) => submission.withdraw(),
+        }
+    }
+}
+
+impl<Sh: Sharing> Front<Sh> {
+    /// Makes the front that the scheduler of this name, one of [`ALL_SCHEDULERS`], belongs to. A legacy front has one
+    /// hardware queue whatever the configuration says; see [`kernel_of_front`] for its kernel.
+    ///
+    /// # Errors
+    /// If the name is unknown or the configuration contradicts itself.
+    pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
+        if is_legacy(scheduler) {
+            return Ok(Front::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)));
+        }
+        if !SCHEDULERS.contains(&scheduler) {
+            let known = ALL_SCHEDULERS.join(", ");
+            return Err(ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {known})")));
+        }
+        Ok(Front::Mq(Box::new(Queue::new(config, scheduler)?)))
+    }
+
+    /// As [`new`](Self::new), with driver tags that it shares with others.
+    ///
+    /// # Errors
+    /// As well if the queue does not fit the tags, or the scheduler is of the legacy front, which shares none.
+    pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
+        if is_legacy(scheduler) {
+            return Err(ConfigError(format!("{scheduler}: the legacy queue of a device shares no tags with others")));
+        }
+        Ok(Front::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
+    }
+
+    /// Whether it is the legacy one.
+    #[must_use]
+    pub fn is_legacy(&self) -> bool {
+        matches!(self, Front::Legacy(_))
+    }
+
+    /// The kernel whose behaviour it has.
+    #[must_use]
+    pub fn generation(&self) -> &'static Generation {
+        match self {
+            Front::Mq(queue) => queue.generation(),
+            Front::Legacy(queue) => queue.generation(),
+        }
+    }
+
+    /// The name of its scheduler, "none" without one.
+    #[must_use]
+    pub fn scheduler(&self) -> &'static str {
+        match self {
+            Front::Mq(queue) => queue.elevator().name(),
+            Front::Legacy(queue) => queue.scheduler(),
+        }
+    }
+
+    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
+    #[must_use]
+    pub fn submission(&self, waiter: Waiter) -> FrontSubmission {
+        match self {
+            Front::Mq(_) => FrontSubmission::Mq(Submission::idle(waiter)),
+            Front::Legacy(_) => FrontSubmission::Legacy(LegacySubmission::idle(waiter)),
+        }
+    }
+
+    /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
+    ///
+    /// # Panics
+    /// If the submission was made by a front of the other kind.
+    #[inline]
+    pub fn submit<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut FrontSubmission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
+        match (self, submission) {
+            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.submit(cx, submission, plug),
+            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
+            _ => panic!("a submission belongs to the kind of front that made it"),
+        }
+    }
+
+    /// Flushes a plug at the end of its section.
+    #[inline]
+    pub fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
+        match self {
+            Front::Mq(queue) => queue.flush_plug(cx, plug),
+            Front::Legacy(queue) => queue.flush_plug(cx, plug),
+        }
+    }
+
+    /// A request has ended.
+    #[inline]
+    pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        match self {
+            Front::Mq(queue) => queue.complete(cx, rq, status),
+            Front::Legacy(queue) => queue.complete(cx, rq, status),
+        }
+    }
+
+    /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
+    #[inline]
+    pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
+        match self {
+            Front::Mq(queue) => queue.completion_place(rq, cpu, share_cache),
+            Front::Legacy(queue) => queue.completion_place(rq, cpu, share_cache),
+        }
+    }
+
+    /// Takes a started request back from the driver.
+    pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+        match self {
+            Front::Mq(queue) => queue.requeue(cx, rq),
+            Front::Legacy(queue) => queue.requeue(cx, rq),
+        }
+    }
+
+    /// Puts requeued requests back in, as an effect asks for. A legacy front never does.
+    pub fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        if let Front::Mq(queue) = self {
+            queue.kick_requeue(cx);
+        }
+    }
+
+    /// Runs a hardware queue on this CPU.
+    #[inline]
+    pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        match self {
+            Front::Mq(queue) => queue.run_hctx(cx, hctx),
+            Front::Legacy(queue) => queue.run(cx),
+        }
+    }
+
+    /// The hardware queues that a "run all" on this CPU runs.
+    pub fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
+        let (many, one) = match self {
+            Front::Mq(queue) => (Some(queue.hctxs_of_run_all(cpu)), None),
+            Front::Legacy(_) => (None, Some(HctxId(0))),
+        };
+        many.into_iter().flatten().chain(one)
+    }
+
+    /// Number of hardware queues.
+    #[inline]
+    #[must_use]
+    pub fn hw_queues(&self) -> u16 {
+        match self {
+            Front::Mq(queue) => queue.hw_queues(),
+            Front::Legacy(_) => 1,
+        }
+    }
+
+    /// A CPU on which a worker runs this hardware queue.
+    #[inline]
+    #[must_use]
+    pub fn worker_cpu(&self, hctx: HctxId) -> CpuId {
+        match self {
+            Front::Mq(queue) => queue.hctx(hctx).cpus().first().copied().unwrap_or_default(),
+            Front::Legacy(_) => CpuId(0),
+        }
+    }
+
+    /// Requests that exist now.
+    #[must_use]
+    pub fn requests_in_use(&self) -> usize {
+        match self {
+            Front::Mq(queue) => queue.requests_in_use(),
+            Front::Legacy(queue) => queue.requests_in_use(),
+        }
+    }
+
+    /// Driver tags that are taken now.
+    #[must_use]
+    pub fn driver_tags_in_use(&self) -> u32 {
+        match self {
+            Front::Mq(queue) => queue.driver_tags_in_use(),
+            Front::Legacy(queue) => queue.driver_tags_in_use(),
+        }
+    }
+
+    /// The scheduler's timer has come.
+    pub fn timer(&self, now: Now, effects: &mut Effects) {
+        match self {
+            Front::Mq(queue) => queue.timer(now, effects),
+            Front::Legacy(queue) => queue.timer(now, effects),
+        }
+    }
+
+    /// Into how many parts a bio will be cut on its way in.
+    #[must_use]
+    pub fn parts_of(&self, bio: &Bio) -> u32 {
+        match self {
+            Front::Mq(queue) => split::parts(bio, queue.limits()),
+            Front::Legacy(queue) => split::parts(bio, queue.limits()),
+        }
+    }
+
+    /// The moment that an [`Effect::SetTimeout`](hoistway_blk::Effect::SetTimeout) asked for has come.
+    pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.scan_timeouts(cx),
+            Front::Legacy(queue) => queue.scan_timeouts(cx),
+        }
+    }
+
+    /// The moment that an [`Effect::SetWindow`](hoistway_blk::Effect::SetWindow) asked for has come. A legacy front has no such
+    /// windows.
+    pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        if let Front::Mq(queue) = self {
+            queue.window_ended(cx);
+        }
+    }
+
+    /// A task that writes is held up because too much of the memory is dirty, or none is any longer.
+    pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
+        if let Front::Mq(queue) = self {
+            queue.set_dirty_throttled(now, is_held_up);
+        }
+    }
+
+    /// Tells the scheduler of something that happened to a process or cgroup.
+    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
+        match self {
+            Front::Mq(queue) => queue.tell(now, effects, what),
+            Front::Legacy(queue) => queue.tell(now, effects, what),
+        }
+    }
+
+    /// A process has ended.
+    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
+        match self {
+            Front::Mq(queue) => queue.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context)),
+            Front::Legacy(queue) => queue.io_context_exited(now, effects, io_context),
+        }
+    }
+
+    /// The tunables of the scheduler.
+    #[must_use]
+    pub fn tunables(&self) -> &'static [Tunable] {
+        match self {
+            Front::Mq(queue) => queue.elevator().tunables(),
+            Front::Legacy(queue) => queue.tunables(),
+        }
+    }
+
+    /// A tunable's value.
+    ///
+    /// # Errors
+    /// If there is no such tunable.
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        match self {
+            Front::Mq(queue) => queue.elevator().tunable(name),
+            Front::Legacy(queue) => queue.tunable(name),
+        }
+    }
+
+    /// The content of a file of `queue/`.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
+        match self {
+            Front::Mq(queue) => queue.attribute(file),
+            Front::Legacy(queue) => queue.attribute(file),
+        }
+    }
+
+    /// Writes a file of `queue/`.
+    ///
+    /// # Errors
+    /// If the kernel would refuse the text, or what it changes is in use.
+    pub fn set_attribute(
+        &mut self,
+        now: Now,
+        file: &str,
+        text: &str,
+        effects: &mut Effects,
+    ) -> Result<(), AttributeError> {
+        match self {
+            Front::Mq(queue) => queue.set_attribute(now, file, text, effects),
+            Front::Legacy(queue) => queue.set_attribute(now, file, text, effects),
+        }
+    }
+
+    /// Writes a tunable of the scheduler, with the kernel's parsing, clamping and errors.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
+        match self {
+            Front::Mq(queue) => queue.set_tunable(now, name, text, effects),
+            Front::Legacy(queue) => queue.set_tunable(now, name, text, effects),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_blk::{Limits, Local, NoMerges};
+
+    #[test]
+    fn a_schedulers_name_decides_the_front_and_its_kernel() {
+        let config = QueueConfig {
+            kernel: Kernel::V6_18,
+            cpus: 4,
+            hw_queues: 4,
+            queue_depth: 31,
+            nr_requests: None,
+            nomerges: NoMerges::All,
+            limits: Limits::default(),
+            ..QueueConfig::new(Kernel::V6_18)
+        };
+        for scheduler in ALL_SCHEDULERS {
+            let front: Front<Local> = Front::new(&config, scheduler).unwrap();
+            let (hw_queues, kernel) = if is_legacy(scheduler) { (1, Kernel::V4_19) } else { (4, Kernel::V6_18) };
+            assert_eq!((front.scheduler(), front.hw_queues()), (scheduler, hw_queues));
+            assert_eq!((front.generation().kernel, kernel_of_front(config.kernel, scheduler)), (kernel, kernel));
+        }
+        let Err(error) = Front::<Local>::new(&config, "anticipatory") else { panic!("there is no such front") };
+        assert!(error.to_string().contains("\"anticipatory\" (expected one of none, "), "{error}");
+    }
+}

@@ -1,0 +1,68 @@
+//! The files of a single-queue device's `queue/` (`legacy-queue.md` 3 and 11). The scheduler is changed
+//! [another way](LegacyQueue::begin_switch): the queue is in use meanwhile.
+
+use hoistway_blk::kit::attributes::{self, number, timeout};
+use hoistway_blk::{Affinity, AttributeError, Effects, Lock, Now, Sharing};
+
+use super::LegacyQueue;
+
+impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// The content of a file, its newline included.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
+        let text = match file {
+            "scheduler" => return Ok(self.show_scheduler()),
+            "nr_requests" => self.nr_requests().to_string(),
+            "rq_affinity" => (self.affinity as u8).to_string(),
+            "wbt_lat_usec" if !self.generation.wbt => return Err(AttributeError::Unknown),
+            // It is off by default on this front, and on is not built.
+            "wbt_lat_usec" if self.has_wbt_file => "0".into(),
+            "wbt_lat_usec" => return Err(AttributeError::Invalid),
+            "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
+            file => match file.strip_prefix("iosched/") {
+                Some(tunable) => self.tunable(tunable)?.to_string(),
+                None => attributes::show(&self.rules, &self.config.limits, file).ok_or(AttributeError::Unknown)?,
+            },
+        };
+        Ok(text + "\n")
+    }
+
+    /// Writes `text` to a file other than `scheduler`.
+    ///
+    /// # Errors
+    /// If the kernel would refuse the text, or more requests are asked for than the queue was made for; then nothing
+    /// has changed.
+    pub fn set_attribute(
+        &mut self,
+        now: Now,
+        file: &str,
+        text: &str,
+        effects: &mut Effects,
+    ) -> Result<(), AttributeError> {
+        match file {
+            "scheduler" => return Err(AttributeError::Busy),
+            "nr_requests" => {
+                let set = self.set_nr_requests(number(text)?, effects);
+                set.map_err(|_| AttributeError::Invalid)?;
+            }
+            "rq_affinity" => self.affinity = Affinity::numbered(number(text)?).unwrap_or(self.affinity),
+            "wbt_lat_usec" if !self.generation.wbt => return Err(AttributeError::Unknown),
+            "wbt_lat_usec" if text.trim() == "0" => self.has_wbt_file = true,
+            "wbt_lat_usec" => return Err(AttributeError::Invalid),
+            "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
+            file => match file.strip_prefix("iosched/") {
+                Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
+                None => {
+                    attributes::store(&mut self.rules, &self.config.limits, self.generation, file, text)?;
+                    let rotational = self.rules.limits.rotational;
+                    self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
+                    let write_cache = self.rules.limits.write_cache;
+                    self.locked.aside(|queue| queue.cache.write_cache = write_cache);
+                }
+            },
+        }
+        Ok(())
+    }
+}

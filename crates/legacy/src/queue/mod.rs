@@ -1,0 +1,377 @@
+//! The legacy single queue: the block layer of Linux up to 4.20, and the home of noop, deadline and cfq.
+//!
+//! One lock for everything, one elevator that is always there, one *dispatch queue* of what has left it. The driver
+//! pulls: whoever inserts, or ends a request, runs the queue in its own context, and a run takes as many requests as
+//! the device has room for. Rules: `legacy-queue.md`; each file names its sections.
+//!
+//! The files in the order of the way: `submit` (split, merge, plug), `request_list` and `batching` (who may have a
+//! request), `unplug`, `insert`, `elevator` (which of them), `dispatch_queue` (the order of what left it), `run` (to
+//! the driver) with `driver_tags`, `complete` and `requeue`; beside it `flush`, the sequence of what must be durable. `switch` changes the elevator under load.
+//!
+//! The ways of working are those of [`Queue`](hoistway_blk::Queue): told the time, answering with effects, tasks that must
+//! wait are parked. A queue that runs "on a worker" asks for it by [`Effect::RunHctx`] with hardware queue 0.
+
+mod attributes;
+mod batching;
+mod complete;
+mod dispatch_queue;
+mod driver_tags;
+mod elevator;
+mod flush;
+mod insert;
+mod request_list;
+mod requeue;
+mod run;
+mod submit;
+mod switch;
+mod unplug;
+
+#[cfg(test)]
+mod tests;
+
+pub use driver_tags::Tagging;
+pub(crate) use elevator::legacy_scheduler;
+pub use elevator::{LEGACY_SCHEDULERS, LegacyElevator};
+pub use request_list::IoClass;
+pub use submit::LegacySubmission;
+pub use switch::{SWITCH_POLL, StoreSchedulerError};
+
+use hoistway_blk::kit::{Timeouts, flush_queue::FlushQueue};
+use hoistway_blk::{
+    Affinity, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, Env, Generation, HctxId, IoContextId, Kernel, Limits,
+    Lock, MergeRules, NR_REQUESTS_MAX, Nanos, NoMerges, Now, PolicyCx, QUEUE_DEPTH_MAX, QueueConfig, RequestPool, Rq,
+    RqId, Scheduler, Sharing, StoreError, Tunable, Wishes,
+};
+
+use batching::Batchers;
+use dispatch_queue::DispatchQueue;
+use driver_tags::DriverTags;
+use request_list::{RequestLists, Thresholds};
+
+/// The only hardware queue.
+const HCTX: HctxId = HctxId(0);
+
+/// How to make a legacy queue.
+#[derive(Clone, Debug)]
+pub struct LegacyConfig {
+    /// The kernel whose behaviour is wanted. Releases after 4.20 have no such queue: they get that of 4.20.
+    pub kernel: Kernel,
+    /// Commands that the device takes at once, at least 1.
+    pub queue_depth: u32,
+    /// Requests of each class, sync and async; fewer than 4 become 4.
+    pub nr_requests: u32,
+    /// How the device's tags are given out.
+    pub tagging: Tagging,
+    /// How much merging is switched off.
+    pub nomerges: NoMerges,
+    /// What a request may span.
+    pub limits: Limits,
+}
+
+/// Requests of each class by default.
+const NR_REQUESTS: u32 = 128;
+
+impl LegacyConfig {
+    /// For the device of a multi-queue configuration, whose CPUs and hardware queues do not matter here.
+    #[must_use]
+    pub fn new(config: &QueueConfig) -> Self {
+        let nr_requests = config.nr_requests.unwrap_or(NR_REQUESTS);
+        LegacyConfig {
+            kernel: config.kernel,
+            queue_depth: config.queue_depth,
+            nr_requests,
+            tagging: Tagging::default(),
+            nomerges: config.nomerges,
+            limits: config.limits.clone(),
+        }
+    }
+
+    /// The variants of the release that has the queue.
+    #[must_use]
+    pub fn generation(&self) -> &'static Generation {
+        legacy_kernel(self.kernel).generation()
+    }
+
+    /// Requests of one cgroup that can exist at once: both classes may exceed their number by half.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        2 * Thresholds::new(self.nr_requests).most
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
+            return Err(ConfigError(format!("queue depth {}: expected 1 to {QUEUE_DEPTH_MAX}", self.queue_depth)));
+        }
+        if self.nr_requests > NR_REQUESTS_MAX {
+            return Err(ConfigError(format!("nr_requests is at most {NR_REQUESTS_MAX}")));
+        }
+        Ok(())
+    }
+}
+
+/// The release whose legacy queue a kernel has: its own, or the last one.
+#[must_use]
+pub fn legacy_kernel(kernel: Kernel) -> Kernel {
+    kernel.min(Kernel::V4_19)
+}
+
+/// The legacy queue of one device.
+pub struct LegacyQueue<Sh: Sharing> {
+    generation: &'static Generation,
+    rules: MergeRules,
+    /// How it was made; its limits are those of the device.
+    config: LegacyConfig,
+    timeouts: Timeouts<Sh>,
+    affinity: Affinity,
+    /// Somebody has switched write-back throttling off, which is not there before that.
+    has_wbt_file: bool,
+    locked: Sh::Lock<Locked>,
+}
+
+/// What flushes depend on.
+#[derive(Clone, Copy, Debug)]
+struct Cache {
+    write_cache: bool,
+    fua: bool,
+    flush_queueable: bool,
+}
+
+/// What the queue's lock protects: everything.
+struct Locked {
+    elevator: LegacyElevator,
+    thresholds: Thresholds,
+    lists: RequestLists,
+    batchers: Batchers,
+    /// Slots that are free, with their requests, and how many there are in all: more are made when cgroups or a larger
+    /// `nr_requests` need them.
+    free: Vec<Rq>,
+    capacity: u32,
+    /// Requests that exist and that the elevator manages.
+    managed: u32,
+    dispatch: DispatchQueue,
+    tags: DriverTags,
+    /// What must be durable.
+    flush: FlushQueue,
+    cache: Cache,
+    /// Requests at the driver, by class.
+    in_flight: [u32; 2],
+    /// The driver has stopped the queue.
+    is_stopped: bool,
+    /// The elevator is about to be changed: new requests go past it.
+    is_bypassed: bool,
+    /// A buffer for drains.
+    drained: Vec<RqId>,
+}
+
+impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// Makes a queue with the scheduler of this name, one of [`LEGACY_SCHEDULERS`].
+    ///
+    /// # Errors
+    /// If the name is unknown or the configuration contradicts itself.
+    pub fn new(config: &LegacyConfig, scheduler: &str) -> Result<Self, ConfigError> {
+        config.check()?;
+        let elevator = LegacyElevator::named(scheduler, config, Now::default()).ok_or_else(|| {
+            ConfigError(format!(
+                "unknown legacy scheduler \"{scheduler}\" (expected one of {})",
+                LEGACY_SCHEDULERS.join(", ")
+            ))
+        })?;
+        LegacyQueue::with_elevator(config, elevator)
+    }
+
+    /// Makes a queue with an elevator that was made for [`LegacyConfig::capacity`] requests.
+    ///
+    /// # Errors
+    /// If the configuration contradicts itself.
+    pub fn with_elevator(config: &LegacyConfig, elevator: LegacyElevator) -> Result<Self, ConfigError> {
+        config.check()?;
+        let generation = config.generation();
+        let capacity = config.capacity();
+        let pool: RequestPool<Sh> = RequestPool::new(capacity);
+        Ok(LegacyQueue {
+            generation,
+            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            config: config.clone(),
+            timeouts: Timeouts::new(),
+            affinity: Affinity::default(),
+            has_wbt_file: false,
+            locked: Sh::Lock::new(Locked {
+                elevator,
+                thresholds: Thresholds::new(config.nr_requests),
+                lists: RequestLists::default(),
+                capacity,
+                batchers: Batchers::new(generation.hz),
+                // The lowest number goes out first.
+                free: (0..capacity).rev().map(|id| pool.take(RqId(id))).collect(),
+                managed: 0,
+                dispatch: DispatchQueue::default(),
+                tags: DriverTags::new(config.queue_depth, config.tagging),
+                // Behind the ids that slots can have.
+                flush: FlushQueue::new(RqId(u32::MAX)),
+                cache: Cache {
+                    write_cache: config.limits.write_cache,
+                    fua: config.limits.fua,
+                    flush_queueable: config.limits.flush_queueable,
+                },
+                in_flight: [0; 2],
+                is_stopped: false,
+                is_bypassed: false,
+                drained: Vec::new(),
+            }),
+        })
+    }
+
+    /// The kernel whose behaviour the queue has, which has a legacy queue.
+    #[must_use]
+    pub fn generation(&self) -> &'static Generation {
+        self.generation
+    }
+
+    /// What a request may span now.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.rules.limits
+    }
+
+    /// The name of its scheduler.
+    #[must_use]
+    pub fn scheduler(&self) -> &'static str {
+        self.locked.aside(|queue| queue.elevator.name())
+    }
+
+    /// Requests that each class may have.
+    #[must_use]
+    pub fn nr_requests(&self) -> u32 {
+        self.locked.aside(|queue| queue.thresholds.nr_requests)
+    }
+
+    /// Sets how many requests each class may have; fewer than 4 become 4. Whoever finds room now is woken.
+    ///
+    /// # Errors
+    /// If it is more than any queue can have.
+    pub fn set_nr_requests(&self, nr_requests: u32, effects: &mut Effects) -> Result<(), ConfigError> {
+        let thresholds = Thresholds::new(nr_requests);
+        if nr_requests > NR_REQUESTS_MAX {
+            return Err(ConfigError(format!("nr_requests is at most {NR_REQUESTS_MAX}")));
+        }
+        self.locked.aside(|queue| {
+            queue.thresholds = thresholds;
+            for list in queue.lists.iter_mut() {
+                list.resized(&thresholds, |waiter| effects.push(Effect::Wake(waiter)));
+            }
+        });
+        Ok(())
+    }
+
+    /// Whether a class of a cgroup has so many requests that write-back should hold off.
+    #[must_use]
+    pub fn is_congested(&self, cgroup: CgroupId, class: IoClass) -> bool {
+        self.locked.aside(|queue| queue.lists.of(cgroup).is_congested(class))
+    }
+
+    /// Requests that exist now.
+    #[must_use]
+    pub fn requests_in_use(&self) -> usize {
+        self.locked.aside(|queue| queue.capacity as usize - queue.free.len())
+    }
+
+    /// Requests at the driver now.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.locked.aside(|queue| queue.in_flight.iter().sum())
+    }
+
+    /// Driver tags that are taken now.
+    #[must_use]
+    pub fn driver_tags_in_use(&self) -> u32 {
+        self.locked.aside(|queue| queue.tags.in_use())
+    }
+
+    /// The tunables of the scheduler.
+    #[must_use]
+    pub fn tunables(&self) -> &'static [Tunable] {
+        self.locked.aside(|queue| queue.elevator.tunables())
+    }
+
+    /// A tunable's value.
+    ///
+    /// # Errors
+    /// If there is no such tunable.
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        self.locked.aside(|queue| queue.elevator.tunable(name))
+    }
+
+    /// Writes a tunable of the scheduler, with the kernel's parsing and clamping.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
+        let answer =
+            self.locked.aside(|queue| queue.elevator.set_tunable(&mut effects.elevator(now, CpuId(0)), name, text));
+        take_wishes(effects);
+        answer
+    }
+
+    /// Tells the scheduler of something that happened to a process or cgroup.
+    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
+        self.locked.aside(|queue| queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), what));
+        take_wishes(effects);
+    }
+
+    /// A process has ended.
+    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
+        self.locked.aside(|queue| queue.batchers.forget(io_context));
+        self.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context));
+    }
+
+    /// The moment that an [`Effect::SetTimeout`] asked for has come.
+    pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.timeouts.scan(cx.now.at, cx.driver, cx.effects);
+    }
+
+    /// How long a request may be at the device (`queue/io_timeout`).
+    #[must_use]
+    pub fn io_timeout(&self) -> Nanos {
+        self.timeouts.timeout()
+    }
+
+    /// The scheduler's timer has come.
+    pub fn timer(&self, now: Now, effects: &mut Effects) {
+        self.locked.aside(|queue| queue.elevator.timer(&mut effects.elevator(now, CpuId(0))));
+        take_wishes(effects);
+    }
+}
+
+impl Locked {
+    /// Makes slots for as many requests again.
+    #[cold]
+    fn grow(&mut self) {
+        let more = self.capacity..2 * self.capacity;
+        self.capacity = more.end;
+        self.elevator.grow(more.end);
+        self.free.extend(more.rev().map(|id| Rq::outside_of_pool(RqId(id))));
+    }
+}
+
+/// Turns what a policy asked for during a call into effects. Whatever is to be run is the one queue, on a worker.
+#[inline]
+fn take_wishes(effects: &mut Effects) {
+    if effects.wishes == Wishes::default() {
+        return;
+    }
+    let wishes = std::mem::take(&mut effects.wishes);
+    if let Some(at) = wishes.set_timer {
+        effects.push(Effect::SetTimer(at));
+    } else if wishes.cancel_timer {
+        effects.push(Effect::CancelTimer);
+    }
+    if wishes.run_queues || !wishes.run_hctxs.is_empty() {
+        run_on_worker(effects, Nanos::ZERO);
+    }
+}
+
+/// Has the queue run on a worker.
+#[inline]
+fn run_on_worker(effects: &mut Effects, delay: Nanos) {
+    effects.push(Effect::RunHctx { hctx: HCTX, delay });
+}

@@ -1,0 +1,99 @@
+//! Changing the elevator under load (`legacy-queue.md` 11).
+//!
+//! While a change is under way new requests go past the elevator, and I/O goes on. What the elevator manages must
+//! *end*, not only leave it; that is looked for every [`SWITCH_POLL`]. A queue that multi-queue devices have is
+//! frozen instead.
+//!
+//! ```text
+//! begin_switch -> Done, or More: poll_switch every 10 ms until Done -> end_switch
+//! ```
+
+use std::fmt;
+
+use hoistway_blk::{Cx, Env, Lock, Nanos, Now, Sharing, Site, Step};
+
+use super::elevator::{LEGACY_SCHEDULERS, LegacyElevator, legacy_scheduler};
+use super::{LegacyConfig, LegacyQueue, Locked};
+
+/// How often a change of scheduler looks whether the old one's requests have ended.
+pub const SWITCH_POLL: Nanos = Nanos::from_millis(10);
+
+/// Why a text written to `queue/scheduler` is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StoreSchedulerError {
+    /// There is no legacy scheduler of this name (EINVAL).
+    Unknown,
+}
+
+impl fmt::Display for StoreSchedulerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown legacy scheduler (expected one of {})", LEGACY_SCHEDULERS.join(", "))
+    }
+}
+
+impl std::error::Error for StoreSchedulerError {}
+
+impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// What reading `queue/scheduler` shows.
+    #[must_use]
+    pub fn show_scheduler(&self) -> String {
+        let current = self.scheduler();
+        let show = |&name: &&str| if name == current { format!("[{name}] ") } else { format!("{name} ") };
+        LEGACY_SCHEDULERS.iter().map(show).chain(["\n".to_owned()]).collect()
+    }
+
+    /// What writing `text` to `queue/scheduler` asks for: a change to a scheduler, or nothing if it is the present
+    /// one.
+    ///
+    /// # Errors
+    /// If there is no legacy scheduler of that name.
+    pub fn parse_scheduler(&self, text: &str) -> Result<Option<&'static str>, StoreSchedulerError> {
+        let name = legacy_scheduler(text).ok_or(StoreSchedulerError::Unknown)?;
+        Ok((name != self.scheduler()).then_some(name))
+    }
+
+    /// The scheduler that a text written to `queue/scheduler` asks for, with default tunables, for this queue as it is now.
+    #[must_use]
+    pub fn elevator_for(&self, now: Now, text: &str) -> Option<LegacyElevator> {
+        let limits = self.rules.limits.clone();
+        LegacyElevator::named(text.trim(), &LegacyConfig { limits, ..self.config.clone() }, now)
+    }
+
+    /// Begins a change of scheduler: from now on nothing new comes under the present one's management. Answers whether
+    /// it still has requests that must end.
+    pub fn begin_switch<E: Env>(&self, cx: &mut Cx<'_, E>) -> Step {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.is_bypassed = true);
+        self.poll_switch(cx)
+    }
+
+    /// Forces out what the present scheduler holds, and looks whether all that it manages has ended.
+    pub fn poll_switch<E: Env>(&self, cx: &mut Cx<'_, E>) -> Step {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.drain_elevator(cx));
+        self.run(cx);
+        if self.locked.with(cx.meter, Site::Legacy, |queue| queue.managed) == 0 { Step::Done } else { Step::More }
+    }
+
+    /// Ends a change of scheduler. Without a next one, because it could not be made, the old one goes on.
+    ///
+    /// # Panics
+    /// If a next scheduler is given while the old one still manages requests, see [`poll_switch`](Self::poll_switch).
+    pub fn end_switch<E: Env>(&self, cx: &mut Cx<'_, E>, next: Option<LegacyElevator>) {
+        self.locked.with(cx.meter, Site::Legacy, |queue| {
+            if let Some(mut next) = next {
+                next.grow(queue.capacity);
+                queue.replace_elevator(next);
+                // What the old one's timer was for is over.
+                cx.effects.push(hoistway_blk::Effect::CancelTimer);
+            }
+            queue.is_bypassed = false;
+        });
+        self.run(cx);
+    }
+}
+
+impl Locked {
+    fn replace_elevator(&mut self, next: LegacyElevator) {
+        assert_eq!(self.managed, 0, "a scheduler that is replaced manages nothing");
+        self.elevator = next;
+    }
+}

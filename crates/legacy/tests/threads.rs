@@ -1,0 +1,271 @@
+//! The same queue with threads of the operating system: each submits, dispatches and completes over a device of its
+//! own that answers at once or a few calls later. Nothing is lost, nothing ends twice, all tags come back.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use hoistway_blk::{
+    Bio, CpuId, Cx, Driver, Effect, Effects, Hz, Instant, Kernel, Nanos, NoMeter, NoProbe, Now, Op, Plug, QueueConfig,
+    Rejected, Rq, Sector, Status, Submitted, Threads, Waiter,
+};
+use hoistway_legacy::{Front, FrontSubmission, LEGACY_SCHEDULERS};
+
+/// A hung test ends after this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+const BIOS_PER_THREAD: u64 = 20_000;
+
+/// Takes everything; what it holds is completed by its thread.
+#[derive(Default)]
+struct Null {
+    in_flight: VecDeque<Rq>,
+}
+
+impl Driver for Null {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+        self.in_flight.push_back(rq);
+        Ok(())
+    }
+}
+
+/// What the threads share.
+struct Shared {
+    queue: Front<Threads>,
+    /// ns.
+    clock: AtomicU64,
+    /// How often each bio has ended.
+    ended: Vec<AtomicU8>,
+    left: AtomicU64,
+    /// For each thread: it was woken.
+    woken: Vec<(Mutex<bool>, Condvar)>,
+    failed: AtomicBool,
+}
+
+/// One thread: a CPU, a device and a submitter.
+struct Worker {
+    shared: Arc<Shared>,
+    number: u32,
+    device: Null,
+    effects: Effects,
+    /// A run was asked for that is not due yet.
+    delayed: bool,
+    /// So many requests stay at the device until later calls.
+    lag: usize,
+}
+
+impl Worker {
+    fn call<R>(&mut self, body: impl FnOnce(&Front<Threads>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
+        let now = Instant(self.shared.clock.fetch_add(1000, Ordering::Relaxed));
+        let answer = body(
+            &self.shared.queue,
+            &mut Cx {
+                now: Hz::DEFAULT.now(now),
+                cpu: CpuId(self.number),
+                driver: &mut self.device,
+                effects: &mut self.effects,
+                probe: &mut NoProbe,
+                meter: &NoMeter,
+            },
+        );
+        self.carry_out();
+        answer
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(effect) = self.effects.pop() {
+            match effect {
+                Effect::EndBio { bio, .. } => {
+                    self.shared.ended[bio.owner as usize].fetch_add(1, Ordering::Relaxed);
+                    self.shared.left.fetch_sub(1, Ordering::Release);
+                }
+                Effect::Wake(Waiter(number)) => {
+                    let (woken, condvar) = &self.shared.woken[number as usize];
+                    *woken.lock().unwrap() = true;
+                    condvar.notify_one();
+                }
+                Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
+                Effect::RunAll { delay: Nanos::ZERO } => self.run_all(),
+                Effect::RunHctx { .. } | Effect::RunAll { .. } | Effect::SetTimer(_) => self.delayed = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn run_all(&mut self) {
+        self.call(|queue, cx| {
+            for hctx in queue.hctxs_of_run_all(cx.cpu) {
+                queue.run_hctx(cx, hctx);
+            }
+        });
+    }
+
+    /// Completes what is at the device but for the newest `keep`.
+    fn reap(&mut self, keep: usize) {
+        while self.device.in_flight.len() > keep {
+            if let Some(rq) = self.device.in_flight.pop_front() {
+                self.call(|queue, cx| queue.complete(cx, rq, Status::Ok));
+            }
+        }
+    }
+
+    /// Everything that this thread can do without submitting.
+    fn serve(&mut self) {
+        self.reap(0);
+        if std::mem::take(&mut self.delayed) {
+            self.call(|queue, cx| queue.timer(cx.now, cx.effects));
+            self.run_all();
+        }
+        self.reap(0);
+    }
+
+    /// Sleeps until woken, still serving its device. No timeout wakes a sleeper: a lost wake-up is for ever.
+    fn sleep(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let (woken, condvar) = &shared.woken[self.number as usize];
+        loop {
+            self.serve();
+            let mut flag = woken.lock().unwrap();
+            if !*flag && !self.delayed {
+                flag = condvar.wait_timeout(flag, Duration::from_millis(1)).unwrap().0;
+            }
+            if std::mem::take(&mut *flag) || shared.failed.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+
+    fn submit(&mut self, submission: &mut FrontSubmission, plug: &mut Option<Plug>) {
+        while self.call(|queue, cx| queue.submit(cx, submission, plug.as_mut())) == Submitted::Parked {
+            self.sleep();
+            if self.shared.failed.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+        self.reap(self.lag);
+    }
+
+    fn work(mut self) {
+        let mut submission = self.shared.queue.submission(Waiter(self.number));
+        let mut plug = None;
+        for n in 0..BIOS_PER_THREAD {
+            // Runs of four neighbours, some of them in a plug.
+            let sector = (n / 4 * 7919 % 100_000) * 64 + n % 4 * 8;
+            let op = if n % 3 == 0 { Op::Write } else { Op::Read };
+            let owner = u64::from(self.number) * BIOS_PER_THREAD + n;
+            submission.begin(Bio { owner, ..Bio::new(op, Sector(sector), 8) });
+            if n % 16 == 0 {
+                plug = Some(Plug::new());
+            }
+            self.submit(&mut submission, &mut plug);
+            if n % 16 == 7
+                && let Some(mut plug) = plug.take()
+            {
+                self.call(|queue, cx| queue.flush_plug(cx, &mut plug));
+            }
+        }
+        while self.shared.left.load(Ordering::Acquire) > 0 && !self.shared.failed.load(Ordering::Relaxed) {
+            self.serve();
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Runs the load and judges it. The threads are not joined if one hangs: the test fails and says what it saw.
+fn drive(config: &QueueConfig, scheduler: &str, lag: usize) {
+    let threads = u32::from(config.cpus);
+    let bios = u64::from(threads) * BIOS_PER_THREAD;
+    let shared = Arc::new(Shared {
+        queue: Front::new(config, scheduler).expect("a valid configuration"),
+        clock: AtomicU64::new(0),
+        ended: (0..bios).map(|_| AtomicU8::new(0)).collect(),
+        left: AtomicU64::new(bios),
+        woken: (0..threads).map(|_| Default::default()).collect(),
+        failed: AtomicBool::new(false),
+    });
+    let (done, finished) = channel();
+    for number in 0..threads {
+        let (shared, done) = (Arc::clone(&shared), done.clone());
+        std::thread::spawn(move || {
+            let (device, effects) = (Null::default(), Effects::new());
+            Worker { shared, number, device, effects, delayed: false, lag }.work();
+            let _ = done.send(());
+        });
+    }
+    drop(done);
+    let what = format!("{scheduler} on {}, {threads} threads, {} hardware queues", config.kernel, config.hw_queues);
+    watch(&finished, threads, &shared, &what);
+    assert!(shared.ended.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{what}: each bio ends once");
+    assert_eq!(shared.queue.requests_in_use(), 0, "{what}: requests are left");
+    assert_eq!(shared.queue.driver_tags_in_use(), 0, "{what}: driver tags are left");
+}
+
+fn watch(finished: &Receiver<()>, threads: u32, shared: &Shared, what: &str) {
+    for _ in 0..threads {
+        let Err(problem) = finished.recv_timeout(PATIENCE) else { continue };
+        shared.failed.store(true, Ordering::Relaxed);
+        let left = shared.left.load(Ordering::Relaxed);
+        let (requests, tags) = (shared.queue.requests_in_use(), shared.queue.driver_tags_in_use());
+        match problem {
+            RecvTimeoutError::Timeout => {
+                panic!("{what}: hung with {left} bios to end, {requests} requests and {tags} driver tags in use")
+            }
+            RecvTimeoutError::Disconnected => panic!("{what}: a thread panicked with {left} bios to end"),
+        }
+    }
+}
+
+fn config(kernel: Kernel, threads: u16, hw_queues: u16, queue_depth: u32) -> QueueConfig {
+    QueueConfig { kernel, cpus: threads, hw_queues, queue_depth, ..QueueConfig::new(kernel) }
+}
+
+/// Devices from one tag to many, that answer at once or late.
+fn every_device(kernel: Kernel, threads: u16, scheduler: &str) {
+    for (hw_queues, depth, lag) in [(1, 1, 0), (1, 4, 0), (1, 4, 3), (2, 2, 1), (2, 64, 8)] {
+        let config = config(kernel, threads, hw_queues, depth);
+        drive(&config, scheduler, lag);
+        if hw_queues > 1 {
+            drive(&QueueConfig { host_wide_tags: true, ..config }, scheduler, lag);
+        }
+    }
+}
+
+#[test]
+fn two_threads_lose_nothing_without_a_scheduler() {
+    every_device(Kernel::V6_18, 2, "none");
+}
+
+#[test]
+fn four_threads_lose_nothing_without_a_scheduler() {
+    every_device(Kernel::V6_18, 4, "none");
+}
+
+#[test]
+fn two_threads_lose_nothing_with_mq_deadline() {
+    every_device(Kernel::V6_18, 2, "mq-deadline");
+}
+
+#[test]
+fn four_threads_lose_nothing_with_mq_deadline() {
+    every_device(Kernel::V6_18, 4, "mq-deadline");
+}
+
+#[test]
+fn two_and_four_threads_lose_nothing_on_the_legacy_front() {
+    for scheduler in LEGACY_SCHEDULERS {
+        for (threads, depth, lag, nr_requests) in [(2, 1, 0, 4), (2, 8, 3, 4), (4, 4, 0, 4), (4, 64, 8, 128)] {
+            let config = QueueConfig { nr_requests: Some(nr_requests), ..config(Kernel::V4_12, threads, 1, depth) };
+            drive(&config, scheduler, lag);
+        }
+    }
+}
+
+#[test]
+fn older_kernels_lose_nothing_either() {
+    for kernel in [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_3] {
+        for scheduler in ["none", "mq-deadline"] {
+            drive(&config(kernel, 2, 1, 2), scheduler, 1);
+        }
+    }
+}
