@@ -33,4 +33,5 @@ pub mod flush_queue {
 /// What the files of `queue/` have in common, whatever the queue.
 pub mod attributes {
     pub use crate::attributes::{number, show, store, timeout};
+    pub use crate::tunables::value_of;
 }

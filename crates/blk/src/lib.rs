@@ -23,7 +23,6 @@
 mod attributes;
 mod bio;
 mod cgroup_stats;
-mod cgroup_weight;
 mod check;
 mod cpu_map;
 mod default_scheduler;
@@ -61,15 +60,14 @@ mod wbt;
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use cgroup_stats::{CgroupIo, CgroupStats};
-pub use cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::default_scheduler;
 pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Driver, Expired, Refusal, Rejected};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
-    Scheduler, Serialized, Wishes, WokenHctxs,
+    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx,
+    Reason, Requests, Scheduler, Serialized, Wishes, WokenHctxs,
 };
 pub use env::{Cx, Env};
 pub use flush_queue::FlushSteps;
@@ -92,6 +90,7 @@ pub use queue::{
     QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
+pub use schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row, Surroundings};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
@@ -103,4 +102,4 @@ pub use sharing::{Local, Lock, MeteredCell, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};
 pub use time::{Hz, Instant, Nanos, Now, Tick};
-pub use tunables::{Grammar, StoreError, Tunable, Unit};
+pub use tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};

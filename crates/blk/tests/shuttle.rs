@@ -98,6 +98,7 @@ impl Scheduled {
 
     fn new() -> Self {
         let config = MqDeadlineConfig {
+            queue_async_depth: false,
             generation: DeadlineGeneration::CPrime,
             hz: Hz::DEFAULT,
             shallow: ShallowRule::WholeMap,
@@ -116,7 +117,7 @@ impl Scheduled {
         let mut rq = self.pool.take(RqId(id));
         let sector = Sector(u64::from(id) * 1000);
         rq.found(Bio { ioprio: IoPriority::new(class, 0), ..Bio::new(Op::Read, sector, 8) }, Instant::ZERO);
-        let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
         ElevatorCx::alone(Now::default(), |cx| {
             self.scheduler.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
             assert!(cx.freed.is_empty());
@@ -157,7 +158,7 @@ fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given
         assert!(!shared.scheduler.has_work(), "work is left");
         assert!(shared.given.iter().all(|count| count.load(Ordering::SeqCst) == 1));
         ElevatorCx::alone(Now::default(), |cx| {
-            shared.scheduler.tell(&NoMeter, cx, |_, cx| {
+            shared.scheduler.with_policy(&NoMeter, cx, |_, cx| {
                 assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
             });
         });

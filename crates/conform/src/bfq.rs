@@ -7,11 +7,11 @@ mod clock;
 mod exits;
 mod lines;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::{
-    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Edge, Hz, Instant, IoContextId, Local, Now, Place, PolicyCx,
-    RequestPool, Requests, RqId, Scheduler, Wishes,
+    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Edge, Hz, Instant, IoContextId, Local, News, Now, Place,
+    PolicyCx, RequestPool, Requests, RqId, Scheduler, Wishes,
 };
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
@@ -20,10 +20,19 @@ use hoistway_trace::iosched::{
 use crate::consistency::Consistent;
 use crate::fifo::{Baseline, Candidate, longer};
 use crate::kernel_of;
+use crate::plugs::unplugged;
 use crate::score::Outcome;
 use clock::{PlugClocks, TickPhase};
 
 pub use lines::{Difference, Line};
+
+/// Outside of a plug, from the event of an insertion to the moment at which the scheduler reads its clock for it, and from
+/// the making of a new queue to that, ns.
+const INSERTION: u64 = 4_000;
+const QUEUE_MADE_BEFORE: u64 = 6_000;
+
+/// Questions on one CPU that follow each other so closely are one inside the other: the task was pre-empted, ns.
+const PRE_EMPTED: u64 = 10_000;
 
 /// The code between the question and the moment at which the scheduler reads its clock, ns.
 const QUESTION: u64 = 4_000;
@@ -46,7 +55,7 @@ pub fn replay(recording: &Consistent<'_>) -> Outcome {
 pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference>) {
     let trace = recording.trace();
     let mut replay = Replay::new(recording);
-    for step in schedule(trace, &replay.pid_of) {
+    for step in schedule(trace, &replay.pid_of, &replay.unplugged) {
         replay.step(&step);
     }
     let recorded: Vec<(u64, Line)> = trace
@@ -80,12 +89,16 @@ enum What<'a> {
 }
 
 /// Everything in the order in which it happened to the scheduler.
-fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<Step<'a>> {
-    let mut clocks = PlugClocks::default();
+fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &HashSet<BioNumber>) -> Vec<Step<'a>> {
+    let mut clocks = PlugClocks::new(unplugged);
     let mut steps = Vec::new();
     let mut completed = 0;
-    for event in &trace.events {
+    for (index, event) in trace.events.iter().enumerate() {
         let (at, real) = match &event.kind {
+            EventKind::Dispatch(dispatch) if holds_another(&trace.events[..index], event, dispatch) => {
+                (event.t.0, event.t.0)
+            }
+            EventKind::Insert(insert) if unplugged.contains(&insert.bio) => (event.t.0, event.t.0 + INSERTION),
             // An interrupt may be logged between the question and the answer although the decision was taken.
             EventKind::Dispatch(dispatch) => (dispatch.asked.0 + QUESTION, dispatch.asked.0),
             _ => (event.t.0, event.t.0),
@@ -109,6 +122,17 @@ fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<Step<'
     steps
 }
 
+/// Whether a question holds another one whole: who asked was pre-empted, and what it decided it decided last.
+fn holds_another(before: &[Event], outer: &Event, dispatch: &Dispatch) -> bool {
+    let within = before.iter().rev().take_while(|event| event.t >= dispatch.asked);
+    within.into_iter().any(|event| match &event.kind {
+        EventKind::Dispatch(inner) => {
+            event.cpu == outer.cpu && inner.asked > dispatch.asked && inner.asked.0 - dispatch.asked.0 < PRE_EMPTED
+        }
+        _ => false,
+    })
+}
+
 struct Replay<'a> {
     trace: &'a Trace,
     phase: TickPhase,
@@ -129,6 +153,8 @@ struct Replay<'a> {
     allocated: Vec<(u32, Submitted)>,
     /// The cgroup that a bio is charged to, where the recording says so.
     cgroup_of: HashMap<BioNumber, CgroupId>,
+    /// Bios outside of any plug.
+    unplugged: HashSet<BioNumber>,
     baseline: Baseline,
     /// The request that was merged last, or the first one inserted since that left.
     last_merged: Option<RqNumber>,
@@ -150,7 +176,7 @@ impl<'a> Replay<'a> {
         let config = BfqConfig {
             hz: Hz(header.hz.0),
             groups: groups.collect(),
-            ..BfqConfig::new(kernel_of(header).generation(), queue.nr_requests, queue.rotational)
+            ..BfqConfig::new(&kernel_of(header).generation(), queue.nr_requests, queue.rotational)
         };
         let mut policy = Bfq::new(config, capacity);
         policy.observe(true);
@@ -188,6 +214,7 @@ impl<'a> Replay<'a> {
             pid_of,
             allocated: Vec::new(),
             cgroup_of,
+            unplugged: unplugged(trace),
             baseline: Baseline::default(),
             last_merged: None,
             now: Now::default(),
@@ -197,8 +224,9 @@ impl<'a> Replay<'a> {
         replay.now.tick = replay.phase.at(0);
         // What differs from the default was written after the scheduler was made.
         for (name, value) in &header.tunables {
-            let differs = |tunable: &hoistway_blk::Tunable| tunable.default != i128::from(*value);
-            if replay.policy.tunables().iter().find(|tunable| tunable.name == name).is_some_and(differs) {
+            let tunables = replay.policy.tunables();
+            let written = tunables.iter().find(|(tunable, _)| tunable.name == name);
+            if written.is_some_and(|(tunable, _)| tunable.default != i128::from(*value)) {
                 replay.set_tunable(name, &value.to_string());
             }
         }
@@ -208,7 +236,7 @@ impl<'a> Replay<'a> {
     fn step(&mut self, step: &Step<'_>) {
         self.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
         match step.what {
-            What::Exit(pid) => self.call(|policy, cx| policy.io_context_exited(cx, IoContextId(pid))),
+            What::Exit(pid) => self.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid)))),
             What::Event(event) => self.event(event),
         }
         self.lines.extend(self.policy.take_lines().iter().filter_map(lines::ours));
@@ -238,11 +266,7 @@ impl<'a> Replay<'a> {
     }
 
     fn set_tunable(&mut self, name: &str, text: &str) {
-        let tunables = self.policy.tunables();
-        let Some(index) = tunables.iter().position(|tunable| tunable.name == name) else { return };
-        if let Ok(value) = tunables[index].parse(self.policy.grammar(), text) {
-            self.call(|policy, cx| policy.set_tunable(cx, index, value));
-        }
+        let _ = self.call(|policy, cx| policy.set_tunable(cx, name, text));
     }
 
     fn inside(&self, rq: RqNumber) -> Option<RqId> {
@@ -294,7 +318,12 @@ impl<'a> Replay<'a> {
         self.live.insert(insert.rq, id);
         self.by_id[id.index()] = Some(insert.rq);
         self.baseline.inside.push(Candidate::new(insert, event.pid.unwrap_or(0)));
+        let arrives = self.now.at;
+        if self.unplugged.contains(&insert.bio) {
+            self.now.at = Instant(arrives.0.saturating_sub(QUEUE_MADE_BEFORE));
+        }
         self.call(|policy, cx| policy.arrived(cx, &rq));
+        self.now.at = arrives;
         self.requests.hold(rq);
         let place = if insert.head { Place::Head } else { Place::Sorted };
         if !insert.head && !insert.io.flags.intersects(UNMERGEABLE) {

@@ -14,8 +14,8 @@ pub use messages::first_difference;
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, IoPriority, Local, Nanos, Now, Place, PolicyCx, RequestPool,
-    Requests, Rq, RqId, Scheduler, Tick, Wishes,
+    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, IoPriority, Local, Nanos, News, Now, Place, PolicyCx,
+    RequestPool, Requests, Rq, RqId, Scheduler, Tick, Wishes,
 };
 use hoistway_legacy::{Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName};
 use hoistway_trace::iosched::{
@@ -86,7 +86,7 @@ impl<'a> Replay<'a> {
         let config = CfqConfig {
             hz: header.hz,
             completion_step: COMPLETION_STEP,
-            ..CfqConfig::new(kernel_of(header).generation(), header.queue.rotational)
+            ..CfqConfig::new(&kernel_of(header).generation(), header.queue.rotational)
         };
         let processes =
             header.processes.iter().map(|process| (process.pid, (process.cgroup, process.effective_ioprio())));
@@ -111,9 +111,9 @@ impl<'a> Replay<'a> {
             let id = CgroupId(index as u32);
             let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
             replay.call(Instant::ZERO, |policy, cx| {
-                policy.cgroup_added(cx, id, cgroup.parent.unwrap_or_default());
+                policy.told(cx, News::CgroupAdded { cgroup: id, parent: cgroup.parent.unwrap_or_default() });
                 if let Some(weight) = weight {
-                    policy.weight_changed(cx, id, weight);
+                    policy.told(cx, News::Weight { cgroup: id, weight });
                 }
             });
         }
@@ -143,7 +143,7 @@ impl<'a> Replay<'a> {
             EventKind::Exit => {
                 let at = self.moment(index, t + AFTER_EXIT, |_| true);
                 let io_context = self.pids.context(event.pid.unwrap_or(0));
-                self.call(at, |policy, cx| policy.io_context_exited(cx, io_context));
+                self.call(at, |policy, cx| policy.told(cx, News::IoContextExited(io_context)));
             }
             EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(t, name, value),
             EventKind::Msg { text, .. } => self.slices.recorded(text),
@@ -201,11 +201,7 @@ impl<'a> Replay<'a> {
     }
 
     fn set_tunable(&mut self, at: Instant, name: &str, text: &str) {
-        let tunables = self.policy.tunables();
-        let Some(index) = tunables.iter().position(|tunable| tunable.name == name) else { return };
-        if let Ok(value) = tunables[index].parse(self.policy.grammar(), text) {
-            self.call(at, |policy, cx| policy.set_tunable(cx, index, value));
-        }
+        let _ = self.call(at, |policy, cx| policy.set_tunable(cx, name, text));
     }
 
     /// The bio that the recording shows, with what its process is.

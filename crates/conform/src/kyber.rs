@@ -21,6 +21,7 @@ use hoistway_trace::iosched::{
 use crate::consistency::Consistent;
 use crate::fifo::{Baseline, Candidate, longer, segments};
 use crate::kernel_of;
+use crate::plugs::hctx_of_cpu;
 use crate::score::{Outcome, OwnController};
 use clock::{Moment, PlugClocks, moments};
 
@@ -59,7 +60,7 @@ enum Finding {
 
 /// The most tokens of each domain.
 pub(crate) fn tokens(header: &Header) -> [u32; 4] {
-    let config = KyberConfig::new(kernel_of(header).generation(), 1, 1);
+    let config = KyberConfig::new(&kernel_of(header).generation(), 1, 1);
     let fresh: Kyber<Local> = Kyber::new(config, &CpuMap::of_one_type(&[HctxId(0)]), 0);
     Domain::ALL.map(|domain| fresh.depth(domain))
 }
@@ -122,7 +123,7 @@ impl Replay {
         let (queue, kernel) = (&trace.header.queue, kernel_of(&trace.header));
         let config = KyberConfig {
             hz: Hz(trace.header.hz.0),
-            ..KyberConfig::new(kernel.generation(), queue.nr_requests, queue.queue_depth)
+            ..KyberConfig::new(&kernel.generation(), queue.nr_requests, queue.queue_depth)
         };
         let nomerges = match queue.nomerges {
             0 => NoMerges::All,
@@ -134,7 +135,7 @@ impl Replay {
         let limits = Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments);
         let replay = Replay {
             kyber: Kyber::new(config, &CpuMap::of_one_type(&hctx_of_cpu(trace)), capacity),
-            rules: MergeRules::new(kernel.generation(), limits, nomerges),
+            rules: MergeRules::new(&kernel.generation(), limits, nomerges),
             depths,
             hz: Hz(trace.header.hz.0),
             plugs: PlugClocks::default(),
@@ -357,22 +358,6 @@ fn findings_of(round: &ControllerRound) -> Vec<Finding> {
         findings.extend(round.depths[domain.index()].map(|depth| Finding::Depth { domain, depth }));
     }
     findings.into()
-}
-
-/// The hardware queue of each CPU, as the inserts show it.
-fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
-    let (cpus, queues) = (u32::from(trace.header.cpus.max(1)), u32::from(trace.header.queue.nr_hw_queues));
-    let mut map: Vec<HctxId> = (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect();
-    for event in &trace.events {
-        if let EventKind::Insert(Insert { io: Io { place: Some(place), .. }, .. }) = &event.kind
-            && let Some(hctx) = map.get_mut(place.ctx.index())
-        {
-            *hctx = place.hctx;
-        }
-    }
-    // Every hardware queue may be asked, also the last one if the inserts show no CPU of it.
-    map.push(HctxId(trace.header.queue.nr_hw_queues - 1));
-    map
 }
 
 /// The bio that the recording shows.

@@ -16,6 +16,7 @@ use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSett
 use crate::consistency::{Consistent, Inconsistency};
 use crate::fifo::{Baseline, Candidate, segments};
 use crate::kernel_of;
+use crate::plugs::{hctx_of_cpu, unplugged};
 use crate::score::Outcome;
 
 /// The most driver tags of all hardware queues together that are made for a replay.
@@ -94,6 +95,10 @@ struct Replay {
     plugs: HashMap<u32, Plug>,
     /// Flushes that are under way.
     flushes: HashMap<u32, PlugFlush>,
+    /// Bios outside of any plug.
+    unplugged: HashSet<BioNumber>,
+    /// Bios whose request was queued before it was issued, if it was.
+    queued_first: HashSet<BioNumber>,
     /// Bios that merged.
     merging: HashSet<BioNumber>,
     /// Lines of runs in which the kernel issued something: there the hardware queue was not stopped.
@@ -113,10 +118,12 @@ impl Replay {
         check_size(queue, trace.header.cpus)?;
         let block = (queue.logical_block_size / 512).max(1);
         let kernel = kernel_of(&trace.header);
+        let hctx_of_cpu = hctx_of_cpu(trace);
         let config = QueueConfig {
             kernel,
-            cpus: trace.header.cpus,
+            cpus: hctx_of_cpu.len() as u16,
             hw_queues: queue.nr_hw_queues,
+            hctx_of_cpu: Some(hctx_of_cpu),
             queue_depth: queue.queue_depth,
             nr_requests: None,
             nomerges: match queue.nomerges {
@@ -144,7 +151,7 @@ impl Replay {
         let mut driver = ScriptedDriver::default();
         let mut last_start: HashMap<RqNumber, bool> = HashMap::new();
         let mut queued = HashSet::new();
-        let mut merging = HashSet::new();
+        let (mut merging, mut queued_first) = (HashSet::new(), HashSet::new());
         let mut issuing_runs = HashSet::new();
         let mut open_runs: HashMap<(Option<CpuId>, Option<u32>), u64> = HashMap::new();
         for event in &trace.events {
@@ -153,6 +160,7 @@ impl Replay {
                     driver.number_of.insert(u64::from(insert.bio.0), insert.rq);
                     if insert.by == InsertedBy::Core {
                         queued.insert(insert.rq);
+                        queued_first.insert(insert.bio);
                     }
                 }
                 EventKind::Issue(issue) => {
@@ -193,6 +201,8 @@ impl Replay {
             effects: Effects::new(),
             plugs: HashMap::new(),
             flushes: HashMap::new(),
+            unplugged: unplugged(trace),
+            queued_first,
             merging,
             issuing_runs,
             queued,
@@ -290,6 +300,15 @@ impl Replay {
         if io.sectors == 0 {
             // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
             self.with_cx(at, cpu, |queue, cx| queue.submit(cx, &mut submission, None));
+            return;
+        }
+        if self.unplugged.contains(&submitted.bio) {
+            // Directly to the driver or into a queue: into one also if the driver had stopped the hardware queue.
+            let stopped = self.queued_first.contains(&submitted.bio);
+            self.with_cx(at, cpu, |queue, cx| {
+                queue.hctx(queue.hctx_of(cpu)).set_stopped(stopped);
+                let _ = queue.submit(cx, &mut submission, None);
+            });
             return;
         }
         self.with_plug(at, cpu, pid, |queue, cx, plug| {

@@ -83,13 +83,9 @@ impl<S: Scheduler + Clone> Replay<S> {
     }
 
     fn set_tunable(&mut self, at: Instant, name: &str, text: &str) {
-        let tunables = self.policy.tunables();
-        let Some(index) = tunables.iter().position(|tunable| tunable.name == name) else { return };
         // What the kernel refused it did not show, so a text that we refuse is a difference of parsing: it changes
         // nothing and shows in the decisions.
-        if let Ok(value) = tunables[index].parse(self.policy.grammar(), text) {
-            self.call(at, |policy, cx| policy.set_tunable(cx, index, value));
-        }
+        let _ = self.call(at, |policy, cx| policy.set_tunable(cx, name, text));
     }
 
     fn insert(&mut self, event: &Event, insert: &Insert) {

@@ -5,35 +5,21 @@ use std::sync::Arc;
 
 use hoistway_blk::kit::split;
 use hoistway_blk::{
-    AttributeError, Bio, CompletionPlace, ConfigError, CpuId, Cx, Effects, Env, Generation, HctxId, Instant,
-    IoContextId, Kernel, Now, Plug, PolicyCx, Queue, QueueConfig, Rq, SCHEDULERS, Scheduler, Sharing, Status,
+    AttributeError, BFQ, Bio, CompletionPlace, ConfigError, CpuId, Cx, Effects, Env, Generation, HctxId, Instant,
+    KYBER, Layer, MQ_DEADLINE, NONE, News, Now, Plug, Queue, QueueConfig, Registry, Rq, SCHEDULERS, Sharing, Status,
     StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
 };
 
-use crate::queue::{LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, legacy_kernel};
+use crate::queue::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, NOOP};
 
-/// Every scheduler that a front can be made with: those of the multi-queue front, then those of the legacy one.
-pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] = {
-    let mut all = [""; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = if at < SCHEDULERS.len() { SCHEDULERS[at] } else { LEGACY_SCHEDULERS[at - SCHEDULERS.len()] };
-        at += 1;
-    }
-    all
-};
+/// The schedulers of both block layers of Linux: the multi-queue ones, then the legacy ones.
+pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] =
+    [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name, NOOP.name, DEADLINE.name, CFQ.name];
 
-/// Whether a scheduler is one of the legacy front's.
+/// The registry with all of them.
 #[must_use]
-pub fn is_legacy(scheduler: &str) -> bool {
-    LEGACY_SCHEDULERS.contains(&scheduler)
-}
-
-/// The release whose block layer a scheduler gets when this kernel is asked for: legacy schedulers that a kernel no
-/// longer has get the last one that had them.
-#[must_use]
-pub fn kernel_of_front(kernel: Kernel, scheduler: &str) -> Kernel {
-    if is_legacy(scheduler) { legacy_kernel(kernel) } else { kernel }
+pub fn all_schedulers() -> Registry {
+    Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ])
 }
 
 /// The queue of a device on either front.
@@ -74,20 +60,20 @@ impl FrontSubmission {
 }
 
 impl<Sh: Sharing> Front<Sh> {
-    /// Makes the front that the scheduler of this name, one of [`ALL_SCHEDULERS`], belongs to. A legacy front has one
-    /// hardware queue whatever the configuration says; see [`kernel_of_front`] for its kernel.
+    /// Makes the front that the scheduler of this name, one of the configuration's, belongs to. A legacy front has one
+    /// hardware queue whatever the configuration says; see [`Registry::kernel_under`] for its kernel.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
-        if is_legacy(scheduler) {
-            return Ok(Front::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)));
-        }
-        if !SCHEDULERS.contains(&scheduler) {
-            let known = ALL_SCHEDULERS.join(", ");
+        let Some(row) = config.schedulers.find(scheduler) else {
+            let known = config.schedulers.names().join(", ");
             return Err(ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {known})")));
-        }
-        Ok(Front::Mq(Box::new(Queue::new(config, scheduler)?)))
+        };
+        Ok(match row.layer {
+            Layer::MultiQueue => Front::Mq(Box::new(Queue::new(config, scheduler)?)),
+            Layer::SingleQueue => Front::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)),
+        })
     }
 
     /// As [`new`](Self::new), with driver tags that it shares with others.
@@ -95,7 +81,7 @@ impl<Sh: Sharing> Front<Sh> {
     /// # Errors
     /// As well if the queue does not fit the tags, or the scheduler is of the legacy front, which shares none.
     pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
-        if is_legacy(scheduler) {
+        if config.schedulers.is_legacy(scheduler) {
             return Err(ConfigError(format!("{scheduler}: the legacy queue of a device shares no tags with others")));
         }
         Ok(Front::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
@@ -109,7 +95,7 @@ impl<Sh: Sharing> Front<Sh> {
 
     /// The kernel whose behaviour it has.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
+    pub fn generation(&self) -> &Generation {
         match self {
             Front::Mq(queue) => queue.generation(),
             Front::Legacy(queue) => queue.generation(),
@@ -290,25 +276,17 @@ impl<Sh: Sharing> Front<Sh> {
         }
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
         match self {
-            Front::Mq(queue) => queue.tell(now, effects, what),
-            Front::Legacy(queue) => queue.tell(now, effects, what),
-        }
-    }
-
-    /// A process has ended.
-    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
-        match self {
-            Front::Mq(queue) => queue.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context)),
-            Front::Legacy(queue) => queue.io_context_exited(now, effects, io_context),
+            Front::Mq(queue) => queue.tell(now, effects, news),
+            Front::Legacy(queue) => queue.tell(now, effects, news),
         }
     }
 
     /// The tunables of the scheduler.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
         match self {
             Front::Mq(queue) => queue.elevator().tunables(),
             Front::Legacy(queue) => queue.tunables(),
@@ -369,7 +347,7 @@ impl<Sh: Sharing> Front<Sh> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::{Limits, Local, NoMerges};
+    use hoistway_blk::{Kernel, Limits, Local, NoMerges};
 
     #[test]
     fn a_schedulers_name_decides_the_front_and_its_kernel() {
@@ -381,13 +359,19 @@ mod tests {
             nr_requests: None,
             nomerges: NoMerges::All,
             limits: Limits::default(),
+            schedulers: all_schedulers(),
             ..QueueConfig::new(Kernel::V6_18)
         };
+        assert_eq!(config.schedulers.names(), ALL_SCHEDULERS);
         for scheduler in ALL_SCHEDULERS {
             let front: Front<Local> = Front::new(&config, scheduler).unwrap();
-            let (hw_queues, kernel) = if is_legacy(scheduler) { (1, Kernel::V4_19) } else { (4, Kernel::V6_18) };
+            let (hw_queues, kernel) =
+                if config.schedulers.is_legacy(scheduler) { (1, Kernel::V4_19) } else { (4, Kernel::V6_18) };
             assert_eq!((front.scheduler(), front.hw_queues()), (scheduler, hw_queues));
-            assert_eq!((front.generation().kernel, kernel_of_front(config.kernel, scheduler)), (kernel, kernel));
+            assert_eq!(
+                (front.generation().kernel, config.schedulers.kernel_under(config.kernel, scheduler)),
+                (kernel, kernel)
+            );
         }
         let Err(error) = Front::<Local>::new(&config, "anticipatory") else { panic!("there is no such front") };
         assert!(error.to_string().contains("\"anticipatory\" (expected one of none, "), "{error}");

@@ -16,8 +16,8 @@ mod queue;
 pub use cfq::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use change::Change;
 pub use default_scheduler::default_legacy_scheduler;
-pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};
+pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, all_schedulers};
 pub use queue::{
-    IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL,
-    StoreSchedulerError, Tagging, legacy_kernel,
+    CFQ, DEADLINE, IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, NOOP,
+    SWITCH_POLL, Tagging, legacy_kernel,
 };

@@ -11,7 +11,7 @@ use hoistway_blk::{
     Bio, CpuId, Cx, Driver, Effect, Effects, Hz, Instant, Kernel, Nanos, NoMeter, NoProbe, Now, Op, Plug, QueueConfig,
     Rejected, Rq, Sector, Status, Submitted, Threads, Waiter,
 };
-use hoistway_legacy::{Front, FrontSubmission, LEGACY_SCHEDULERS};
+use hoistway_legacy::{Front, FrontSubmission, LEGACY_SCHEDULERS, all_schedulers};
 
 /// A hung test ends after this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -217,7 +217,8 @@ fn watch(finished: &Receiver<()>, threads: u32, shared: &Shared, what: &str) {
 }
 
 fn config(kernel: Kernel, threads: u16, hw_queues: u16, queue_depth: u32) -> QueueConfig {
-    QueueConfig { kernel, cpus: threads, hw_queues, queue_depth, ..QueueConfig::new(kernel) }
+    let schedulers = all_schedulers();
+    QueueConfig { cpus: threads, hw_queues, queue_depth, schedulers, ..QueueConfig::new(kernel) }
 }
 
 /// Devices from one tag to many, that answer at once or late.

@@ -4,14 +4,11 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, IoMax, Kernel, Local, Now, Throttle};
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, IoMax, Local, News, Now, Throttle};
 use hoistway_legacy::Front;
 use hoistway_workload::Workload;
 
 use crate::disk::Disk;
-
-/// The first kernel of the table with `io.prio.class`, which came with 5.14.
-const PRIORITIES_SINCE: Kernel = Kernel::V6_3;
 
 /// All cgroups of a load but the root, parents first.
 #[derive(Debug, Default)]
@@ -91,12 +88,11 @@ impl Cgroups {
     /// Tells the scheduler of a device.
     pub(crate) fn introduce(&self, front: &Front<Local>, now: Now, effects: &mut Effects) {
         for (id, group) in self.iter() {
-            front.tell(now, effects, |policy, cx| {
-                policy.cgroup_added(cx, id, group.parent);
-                if let Some(weight) = group.weight {
-                    policy.weight_changed(cx, id, weight.min(u32::from(u16::MAX)) as u16);
-                }
-            });
+            front.tell(now, effects, News::CgroupAdded { cgroup: id, parent: group.parent });
+            if let Some(weight) = group.weight {
+                let weight = weight.min(u32::from(u16::MAX)) as u16;
+                front.tell(now, effects, News::Weight { cgroup: id, weight });
+            }
         }
     }
 
@@ -107,7 +103,8 @@ impl Cgroups {
         classes: &[(String, CgroupPriority)],
         disks: &[Disk],
     ) -> CgroupPriority {
-        let has_file = disks.iter().all(|disk| disk.front.generation().kernel >= PRIORITIES_SINCE);
+        // Linux 5.14 brought it.
+        let has_file = disks.iter().all(|disk| disk.front.generation().kernel.is_from(5, 14));
         let of_group = |(path, _): &&(String, _)| self.find(path) == Some(id);
         classes.iter().find(of_group).filter(|_| has_file).map(|&(_, priority)| priority).unwrap_or_default()
     }

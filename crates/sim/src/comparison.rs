@@ -3,7 +3,6 @@
 use std::time::Instant as WallClock;
 
 use hoistway_blk::{NoProbe, Probe};
-use hoistway_legacy::is_legacy;
 use hoistway_results::document::{DiskSummary, Front, JobSummary, Run, cpu_us_per_io};
 use hoistway_results::fio::{Output, OutputParameters};
 use rayon::prelude::*;
@@ -70,7 +69,7 @@ pub fn watched<P: Probe>(
         .collect();
     let run = Run {
         scheduler: spec.label(),
-        front: if is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
+        front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
         tunables,
         repeat: 0,
         seed: spec.seed,

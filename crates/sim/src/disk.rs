@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    CgroupPriority, ConfigError, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector, TagSet,
+    CgroupPriority, ConfigError, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Registry, Sector, TagSet,
 };
 use hoistway_device::Shape;
-use hoistway_legacy::{Front, kernel_of_front};
+use hoistway_legacy::{Front, all_schedulers};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -62,6 +62,8 @@ pub struct QueueSettings {
     pub io_prio_class: Vec<(String, CgroupPriority)>,
     /// Files of `queue/` that are written while the load runs.
     pub writes: Vec<Write>,
+    /// The schedulers that there are.
+    pub schedulers: Registry,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
     pub attributes: Vec<(String, String)>,
 }
@@ -79,6 +81,7 @@ impl QueueSettings {
             nr_requests: None,
             io_prio_class: Vec::new(),
             io_max: Vec::new(),
+            schedulers: all_schedulers(),
             attributes: Vec::new(),
             writes: Vec::new(),
         }
@@ -94,10 +97,12 @@ impl QueueSettings {
             hw_queues: shape.hw_queues.saturating_sub(self.read_queues.saturating_add(self.poll_queues)),
             read_queues: self.read_queues,
             poll_queues: self.poll_queues,
+            hctx_of_cpu: None,
             queue_depth: shape.queue_depth,
             host_wide_tags: shape.host_wide_tags,
             nr_requests: self.nr_requests,
             nomerges: NoMerges::All,
+            schedulers: self.schedulers.clone(),
             limits: Limits {
                 capacity: Sector(shape.capacity_sectors),
                 write_cache: shape.write_cache,
@@ -126,7 +131,7 @@ impl Disk {
         seed: u64,
         tags: &mut Option<Arc<TagSet<Local>>>,
     ) -> Result<Self, ConfigError> {
-        let kernel = kernel_of_front(settings.kernel, scheduler);
+        let kernel = settings.schedulers.kernel_under(settings.kernel, scheduler);
         let config = QueueSettings { kernel, ..settings.clone() }.config(backing.shape());
         let front = if settings.shared_tags {
             Front::in_set(&config, scheduler, tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())))?

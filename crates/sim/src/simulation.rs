@@ -9,8 +9,8 @@ mod virtual_disks;
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    BioFlags, CompletionPlace, CpuId, Cx, Effects, HctxId, Instant, Local, Nanos, NoMeter, NoProbe, PlugUse, Probe, Rq,
-    Submitted, Waiter,
+    BioFlags, CompletionPlace, CpuId, Cx, Effects, HctxId, Instant, Local, Nanos, News, NoMeter, NoProbe, PlugUse,
+    Probe, Rq, Submitted, Waiter,
 };
 use hoistway_legacy::Front;
 use hoistway_workload::Workload;
@@ -423,7 +423,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let disks: Vec<u32> = task.disks().collect();
                     for disk in disks {
                         let front = &self.disks[disk as usize].front;
-                        front.io_context_exited(self.clock.now, &mut self.effects, io_context);
+                        front.tell(self.clock.now, &mut self.effects, News::IoContextExited(io_context));
                         self.settle(disk, cpu);
                     }
                     self.running -= 1;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Probe, SCHEDULERS};
 use hoistway_device::Preset;
-use hoistway_legacy::{ALL_SCHEDULERS, LEGACY_SCHEDULERS, is_legacy};
+use hoistway_legacy::{ALL_SCHEDULERS, LEGACY_SCHEDULERS};
 use hoistway_sim::{QueueSettings, RunResult, Write};
 use support::{run_job_probed, spec};
 
@@ -45,7 +45,7 @@ fn simulate(scheduler: &str, seconds: u64, writes: Vec<Write>) -> (RunResult, Di
 #[test]
 fn the_scheduler_can_be_changed_under_load_from_each_to_each_of_its_front_and_no_process_is_left_behind() {
     for from in ALL_SCHEDULERS {
-        let others: &[&str] = if is_legacy(from) { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
+        let others: &[&str] = if LEGACY_SCHEDULERS.contains(&from) { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
         let writes = others.iter().enumerate().map(|(n, to)| write(500 * (n as u64 + 1), "scheduler", to)).collect();
         let (result, diary) = simulate(from, 3, writes);
         assert!(result.refused.is_empty(), "{from}: {:?}", result.refused);

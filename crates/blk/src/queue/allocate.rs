@@ -40,14 +40,19 @@ impl<Sh: Sharing> Queue<Sh> {
         let is_flush = is_flush_type(bio.op, bio.flags);
         let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
         let uses_elevator = !by_passes;
-        let depth = if uses_elevator {
-            let depth = self.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
-            cx.effects.take_wishes();
-            depth
-        } else {
-            Depth::Full
+        let depth = match submission.depth.take() {
+            Some(kept) => kept,
+            None if uses_elevator => {
+                let depth = self.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
+                cx.effects.take_wishes();
+                depth
+            }
+            None => Depth::Full,
         };
-        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else { return false };
+        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else {
+            submission.depth = Some(depth);
+            return false;
+        };
         let Some(bio) = submission.bio.take() else { return false };
         let now = self.time_under(plug, cx.now);
         let mut rq = self.pool.take(self.slot(hctx, tag));
@@ -68,7 +73,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     fn time_under(&self, plug: Option<&mut Plug>, now: Now) -> Now {
-        plug.map_or(now, |plug| plug.now(self.generation, now))
+        plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
     /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for tags that are no longer

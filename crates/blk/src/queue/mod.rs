@@ -42,8 +42,9 @@ use std::sync::Arc;
 
 use crate::bio::Bio;
 use crate::cpu_map::{CpuMap, QueueType};
+use crate::default_scheduler::default_scheduler;
 use crate::effects::Effects;
-use crate::elevator::{Elevator, PolicyCx, Scheduler};
+use crate::elevator::{Elevator, News};
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, QueueId, RqId};
@@ -52,7 +53,7 @@ use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::meter::NoMeter;
 use crate::request::{RequestPool, Rq};
-use crate::schedulers::{Bfq, BfqConfig, Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
+use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Surroundings, scaled};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::{TagLayout, TagSet, TagUser, Tags};
 use crate::time::Now;
@@ -84,6 +85,8 @@ pub struct QueueConfig {
     pub read_queues: u16,
     /// Hardware queues for I/O whose submitter polls; 0 if nobody can.
     pub poll_queues: u16,
+    /// The hardware queue of each CPU, where that is known; else neighbouring CPUs share one, as the kernel spreads them.
+    pub hctx_of_cpu: Option<Vec<HctxId>>,
     /// Driver tags of each hardware queue, at least 1.
     pub queue_depth: u32,
     /// All hardware queues share one space of driver tags.
@@ -95,6 +98,8 @@ pub struct QueueConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Most hardware queues.
@@ -106,8 +111,8 @@ pub const NR_REQUESTS_MAX: u32 = 2048;
 /// Fewest: smaller values are raised to it.
 pub const NR_REQUESTS_MIN: u32 = 4;
 
-/// The multi-queue schedulers that a queue can be made with, "none" first.
-pub const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+/// The multi-queue schedulers of Linux, "none" first.
+pub const SCHEDULERS: [&str; 4] = [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name];
 
 /// Why a queue cannot be made as asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,12 +131,14 @@ pub struct Queue<Sh: Sharing> {
     /// How it was made; its limits are those of the device.
     config: QueueConfig,
     gate: Gate<Sh>,
-    generation: &'static Generation,
+    generation: Generation,
     rules: MergeRules,
     elevator: Elevator<Sh>,
     pool: RequestPool<Sh>,
     /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
     nr_requests: u32,
+    /// What `queue/async_depth` shows: the scheduler tags that all but sync reads may use.
+    async_depth: Sh::Word,
     /// From the slots of one hardware queue to those of the next; 0 if all have one tag space.
     slots_per_hctx: u32,
     driver_tags: TagUser<Sh>,
@@ -162,11 +169,13 @@ impl QueueConfig {
             hw_queues: 1,
             read_queues: 0,
             poll_queues: 0,
+            hctx_of_cpu: None,
             queue_depth: 32,
             host_wide_tags: false,
             nr_requests: None,
             nomerges: NoMerges::All,
             limits: Limits::default(),
+            schedulers: Registry::multi_queue(),
         }
     }
 
@@ -194,16 +203,38 @@ impl QueueConfig {
         self.limits.contradiction().map_or(Ok(()), fail)
     }
 
+    /// `queue/async_depth` with a scheduler that sets it to so many percent of its tags, or without one. It is set as the
+    /// scheduler is attached; a number of requests that is wanted is written after that, and keeps the ratio.
+    fn async_depth(&self, percent: u32, is_none: bool) -> u32 {
+        let attached = if is_none { self.queue_depth } else { self.default_nr_requests() };
+        let depth = attached * percent / 100;
+        self.nr_requests.map_or(depth, |nr| scaled(depth, nr.max(NR_REQUESTS_MIN), attached))
+    }
+
+    /// What a scheduler finds there that replaces the one that the device came with.
+    fn async_depth_at_start(&self) -> u32 {
+        let config = QueueConfig { nr_requests: None, ..self.clone() };
+        config.async_depth(100, default_scheduler(self) == "none")
+    }
+
     /// Scheduler tags of each hardware queue with a scheduler (`block-layer.md` 11.1).
     #[must_use]
     pub fn scheduler_depth(&self) -> u32 {
-        self.nr_requests.map_or(2 * self.queue_depth.min(128), |nr| nr.max(NR_REQUESTS_MIN))
+        self.nr_requests.map_or_else(|| self.default_nr_requests(), |nr| nr.max(NR_REQUESTS_MIN))
+    }
+
+    /// The same if nobody has said how many.
+    fn default_nr_requests(&self) -> u32 {
+        2 * self.queue_depth.min(128)
     }
 
     /// The hardware queues and their CPUs.
     #[must_use]
     pub fn cpu_map(&self) -> CpuMap {
-        CpuMap::new(self.cpus, [self.hw_queues, self.read_queues, self.poll_queues])
+        match &self.hctx_of_cpu {
+            Some(hctx_of_cpu) => CpuMap::of_one_type(hctx_of_cpu),
+            None => CpuMap::new(self.cpus, [self.hw_queues, self.read_queues, self.poll_queues]),
+        }
     }
 
     /// Maps of scheduler tags.
@@ -225,13 +256,13 @@ impl QueueConfig {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
-        let elevator = Queue::make_elevator(config, scheduler)?;
+        let elevator = Queue::make_elevator(config, scheduler, config.async_depth_at_start())?;
         Queue::with_elevator(config, elevator)
     }
 
@@ -250,36 +281,29 @@ impl<Sh: Sharing> Queue<Sh> {
                 asked.hctxs, asked.depth, has.0, has.1
             )));
         }
-        let elevator = Queue::make_elevator(config, scheduler)?;
+        let elevator = Queue::make_elevator(config, scheduler, config.async_depth_at_start())?;
         Queue::build(config, elevator, TagUser::join(tags))
     }
 
-    /// The scheduler of this name for a queue of this kind.
-    fn make_elevator(config: &QueueConfig, scheduler: &str) -> Result<Elevator<Sh>, ConfigError> {
-        let depth = config.scheduler_depth();
-        let capacity = depth * config.scheduler_maps();
-        Ok(match scheduler {
-            "none" => Elevator::None,
-            "mq-deadline" => {
-                let policy = MqDeadlineConfig::new(config.kernel.generation(), depth);
-                Elevator::mq_deadline(MqDeadline::new(policy, capacity), capacity)
-            }
-            "kyber" => {
-                let policy = KyberConfig::new(config.kernel.generation(), depth, config.queue_depth);
-                Elevator::kyber(Kyber::new(policy, &config.cpu_map(), capacity))
-            }
-            "bfq" => {
-                let mut policy = BfqConfig::new(config.kernel.generation(), depth, config.limits.rotational);
-                policy.actuators.clone_from(&config.limits.actuators);
-                Elevator::bfq(Bfq::new(policy, capacity), capacity)
-            }
-            unknown => {
-                return Err(ConfigError(format!(
-                    "unknown scheduler \"{unknown}\" (expected one of {})",
-                    SCHEDULERS.join(", ")
-                )));
-            }
-        })
+    /// The scheduler of this name for a queue of this kind, whose `async_depth` it finds.
+    fn make_elevator(config: &QueueConfig, scheduler: &str, async_depth: u32) -> Result<Elevator<Sh>, ConfigError> {
+        let mut known = config.schedulers.of(Layer::MultiQueue);
+        let row = known.clone().find(|row| row.name == scheduler).ok_or_else(|| {
+            let names: Vec<&str> = known.by_ref().map(|row| row.name).collect();
+            ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {})", names.join(", ")))
+        })?;
+        let nr_requests = config.scheduler_depth();
+        let queue = Surroundings {
+            generation: &config.kernel.generation(),
+            limits: &config.limits,
+            nr_requests,
+            default_nr_requests: config.default_nr_requests(),
+            async_depth,
+            queue_depth: config.queue_depth,
+            capacity: nr_requests * config.scheduler_maps(),
+            now: Now::default(),
+        };
+        Ok(Elevator::new(row, &queue, &config.cpu_map()))
     }
 
     /// Makes a queue with an elevator that was made for [`QueueConfig::scheduler_depth`] requests for each hardware
@@ -326,9 +350,10 @@ impl<Sh: Sharing> Queue<Sh> {
             config: config.clone(),
             gate: Gate::new(config.cpus),
             generation,
-            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
             pool: RequestPool::new(of_space * spaces),
             nr_requests,
+            async_depth: Sh::Word::new(u64::from(config.async_depth(elevator.async_percent(), elevator.is_none()))),
             slots_per_hctx: if spaces == 1 { 0 } else { of_space },
             driver_tags,
             scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),
@@ -351,8 +376,8 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The kernel whose behaviour the queue has.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
-        self.generation
+    pub fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     /// What a request may span now.
@@ -377,6 +402,12 @@ impl<Sh: Sharing> Queue<Sh> {
     #[must_use]
     pub fn nr_requests(&self) -> u32 {
         self.nr_requests
+    }
+
+    /// What `queue/async_depth` shows, where queues have one.
+    #[must_use]
+    pub fn async_depth(&self) -> u32 {
+        self.async_depth.load() as u32
     }
 
     /// A hardware queue.
@@ -427,9 +458,9 @@ impl<Sh: Sharing> Queue<Sh> {
         answer
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), what);
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), news);
         effects.take_wishes();
     }
 

@@ -5,6 +5,7 @@ use super::unplug::PlugFlush;
 use crate::bio::{Bio, BioFlags};
 use crate::ids::{HctxId, Waiter};
 use crate::request::{Marks, Rq};
+use crate::tags::Depth;
 use crate::wbt::Kind;
 
 /// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it
@@ -29,6 +30,9 @@ pub struct Submission {
     pub(super) slept: Option<(HctxId, u8)>,
     /// What the request of this part will be marked with from its beginning.
     pub(super) marks: Marks,
+    /// How many tags it may use, if it has asked and found none: a scheduler is asked once for each bio, before the wait
+    /// for a tag, and what it said holds however long that wait is (`block-layer.md` 7).
+    pub(super) depth: Option<Depth>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +84,7 @@ impl Submission {
             is_inside: false,
             slept: None,
             marks: Marks::NONE,
+            depth: None,
         }
     }
 
@@ -97,6 +102,7 @@ impl Submission {
         debug_assert!(self.bio.is_none() && self.rq.is_none() && self.remainder.is_none());
         self.stage = Stage::Enter;
         self.marks = Marks::NONE;
+        self.depth = None;
         self.bio = Some(bio);
     }
 

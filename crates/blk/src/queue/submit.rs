@@ -227,7 +227,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         };
         if let Some(plug) = plug
-            && let Some(edge) = plug.merge(self.generation, &self.rules, &mut submission.bio)
+            && let Some(edge) = plug.merge(&self.generation, &self.rules, &mut submission.bio)
         {
             report(cx, edge);
             return Stage::Next;
@@ -270,7 +270,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         }
         let Some(plug) = plug else { return self.place(cx, submission) };
-        if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, self.rules.nomerges != NoMerges::Nothing) {
             submission.flush = PlugFlush::explicit(self, cx, plug);
             return Stage::FlushFull;
         }
@@ -284,7 +284,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Hands on a request that is in no plug.
     #[inline]
     fn place<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
-        let Some(rq) = submission.rq.take() else { return Stage::Next };
+        let Some(mut rq) = submission.rq.take() else { return Stage::Next };
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
         if inline {
@@ -297,6 +297,9 @@ impl<Sh: Sharing> Queue<Sh> {
                 return Stage::Next;
             }
         } else {
+            if !inline && self.generation.plug_stops_clock {
+                rq.marks = rq.marks.with(Marks::CLOCK_RAN);
+            }
             self.insert_one(cx, rq);
             if !inline {
                 self.run_async(cx, hctx);

@@ -2,6 +2,7 @@
 //! blktrace's letters.
 
 mod appendix;
+mod async_depth;
 mod attributes;
 mod completion;
 mod dispatch;
@@ -186,6 +187,18 @@ impl Bench {
 
     fn with(config: &QueueConfig, scheduler: &str) -> Self {
         Bench::around(Queue::new(config, scheduler).expect("a valid configuration"))
+    }
+
+    /// Changes the scheduler of a queue that nobody uses.
+    fn around_nothing(queue: &mut Queue<Local>, scheduler: &str) {
+        let (mut driver, mut probe, mut effects) = (Script::default(), Letters::default(), Effects::new());
+        let now = Now::default();
+        let cpu = CpuId(0);
+        let mut cx: Cx<'_, (Script, Letters)> =
+            Cx { now, cpu, driver: &mut driver, effects: &mut effects, probe: &mut probe, meter: &NoMeter };
+        queue.freeze(&mut cx);
+        queue.switch_scheduler(scheduler, cx.effects).expect("a scheduler");
+        queue.unfreeze(&mut cx);
     }
 
     /// Write-back throttling, which has tests of its own, is switched off.

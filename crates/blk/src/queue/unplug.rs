@@ -27,7 +27,7 @@ pub struct PlugFlush {
 impl PlugFlush {
     /// A flush because the task is done, or because the plug is full.
     pub(super) fn explicit<E: Env, Sh: Sharing>(queue: &Queue<Sh>, cx: &mut Cx<'_, E>, plug: &mut Plug) -> Self {
-        let now = plug.now(queue.generation, cx.now);
+        let now = plug.now(&queue.generation, cx.now);
         let mut flush = PlugFlush::take(cx, plug, true, now);
         if queue.generation.plug_order == PlugOrder::Sorted {
             flush.list.make_contiguous().sort_by_key(|rq| (rq.ctx, rq.sector));

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 
 use hoistway_blk::{
-    Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, Limits, Nanos, NoMerges, Now, Op, RqId, Status,
-    Step, Tick, Waiter,
+    Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, Limits, Nanos, News, NoMerges, Now, Op, RqId,
+    Status, Step, Tick, Waiter,
 };
-use hoistway_legacy::{LegacyConfig, LegacyElevator, LegacySubmission, Tagging};
+use hoistway_legacy::{LegacyConfig, LegacyElevator, LegacySubmission, Tagging, all_schedulers};
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, Submitted, Trace};
 
 use crate::host::{Happened, Host};
@@ -71,18 +71,17 @@ impl<'a> Replay<'a> {
                 fua: cache == 2,
                 ..Limits::default()
             },
+            schedulers: all_schedulers(),
         };
         let depth = number("queue_depth").unwrap_or(1) as usize;
         let mut host = Host::new(&config, &header.scheduler, depth);
         for (index, cgroup) in header.cgroups.iter().enumerate() {
             let (id, parent) = (CgroupId(index as u32), cgroup.parent.unwrap_or_default());
             let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
-            host.queue.tell(Now::default(), &mut host.effects, |policy, cx| {
-                policy.cgroup_added(cx, id, parent);
-                if let Some(weight) = weight {
-                    policy.weight_changed(cx, id, weight);
-                }
-            });
+            host.queue.tell(Now::default(), &mut host.effects, News::CgroupAdded { cgroup: id, parent });
+            if let Some(weight) = weight {
+                host.queue.tell(Now::default(), &mut host.effects, News::Weight { cgroup: id, weight });
+            }
         }
         for (name, value) in &header.tunables {
             // What a file shows in another unit beside the one that counts is not written.
@@ -128,7 +127,7 @@ impl<'a> Replay<'a> {
             EventKind::Exit => {
                 self.advance(t, None);
                 let now = self.host.now;
-                self.host.queue.io_context_exited(now, &mut self.host.effects, IoContextId(pid));
+                self.host.queue.tell(now, &mut self.host.effects, News::IoContextExited(IoContextId(pid)));
                 self.host.note_effects();
             }
             EventKind::Mark(Mark::Tunable { name, value }) => {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hoistway_legacy::{ALL_SCHEDULERS, is_legacy};
+use hoistway_legacy::{ALL_SCHEDULERS, all_schedulers};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -67,7 +67,7 @@ fn the_json_document_has_all_its_keys_in_order() {
     let runs = document["runs"].as_array().unwrap();
     assert_eq!(runs.iter().map(|run| run["scheduler"].as_str().unwrap()).collect::<Vec<_>>(), ALL_SCHEDULERS);
     for run in runs {
-        let front = if is_legacy(run["scheduler"].as_str().unwrap()) { "legacy" } else { "mq" };
+        let front = if all_schedulers().is_legacy(run["scheduler"].as_str().unwrap()) { "legacy" } else { "mq" };
         assert_eq!(run["front"], front);
         assert_eq!(keys(run).join(" "), expected);
         assert!(run["simulated_ios"].as_u64().unwrap() > 1000, "{run}");

@@ -124,5 +124,5 @@ fn what_kernel_devices_or_job_file_have_not_is_refused() {
         refuse(&["one.fio", "--io-prio-class", class], &["--io-prio-class", words]);
     }
     let old = ["one.fio", "--io-prio-class", "slow idle", "--kernel", "5.10"];
-    refuse(&old, &["Linux 5.10 has no io.prio.class (expected --kernel 6.3 or later)"]);
+    refuse(&old, &["Linux 5.10 has no io.prio.class (expected --kernel 5.14 or later)"]);
 }

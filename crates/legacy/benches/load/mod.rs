@@ -7,7 +7,7 @@ use hoistway_blk::{
     Bio, BioFlags, CpuId, Cx, Driver, Effect, Effects, Hz, Instant, Kernel, Local, NoMeter, NoProbe, Now, Op,
     QueueConfig, Rejected, Rq, Sector, Status, Waiter,
 };
-use hoistway_legacy::{Front, FrontSubmission, kernel_of_front};
+use hoistway_legacy::{Front, FrontSubmission, all_schedulers};
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
 struct Shelf {
@@ -54,10 +54,12 @@ impl Load {
     /// driver takes the other half.
     pub fn new(scheduler: &str, depth: u32, pattern: Pattern) -> Load {
         let nr_requests = 2 * depth.max(4);
+        let schedulers = all_schedulers();
         let config = QueueConfig {
             queue_depth: depth.max(4),
+            schedulers: schedulers.clone(),
             nr_requests: (scheduler != "none").then_some(nr_requests),
-            ..QueueConfig::new(kernel_of_front(Kernel::DEFAULT, scheduler))
+            ..QueueConfig::new(schedulers.kernel_under(Kernel::DEFAULT, scheduler))
         };
         let limit = if scheduler == "none" { depth } else { depth.div_ceil(2) } as usize;
         let front = Front::new(&config, scheduler).expect("the configuration is possible");

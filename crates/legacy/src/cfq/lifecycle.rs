@@ -2,7 +2,6 @@
 //!
 //! Rules: `cfq.md` 4.3, 4.4, 20.
 
-use hoistway_blk::kit::process_queue::Kind;
 use hoistway_blk::{Bio, BioFlags, CgroupId, IoContextId, IoPriority, MayQueue, PolicyCx, Request, RqId, is_sync};
 
 use super::class::{Class, Priority, is_noidle_write};
@@ -55,9 +54,6 @@ impl<L: CfqLog> Cfq<L> {
             owner: Some((queue, context)),
             place: Whereabouts::Elsewhere,
             allocated: now,
-            allocated_at: cx.now.at,
-            dispatched_at: cx.now.at,
-            kind: Kind::of(rq.op, sync),
             sync,
             noidle_write: is_noidle_write(rq.op, rq.flags),
             sector: rq.sector,

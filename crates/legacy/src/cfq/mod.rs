@@ -31,7 +31,6 @@ mod round_robin;
 mod select;
 mod serve;
 mod slice;
-mod statistics;
 mod tunables;
 mod turn;
 
@@ -46,8 +45,8 @@ use clock::Clock;
 use context::{ContextId, Contexts};
 use depth_detector::DepthDetector;
 use group::Groups;
-use hoistway_blk::kit::process_queue::{Backlog, Chooser, Kind, PositionTree, RequestTable};
-use hoistway_blk::{CfqGeneration, Generation, Hz, Instant, Nanos, Nodes, Now, PolicyCx, RqId, Sector};
+use hoistway_blk::kit::process_queue::{Backlog, Chooser, PositionTree, RequestTable};
+use hoistway_blk::{CfqGeneration, Generation, Hz, Nanos, Nodes, Now, PolicyCx, RqId, Sector};
 use queue::{Queue, QueueId};
 use tunables::Settings;
 
@@ -149,10 +148,6 @@ struct Entry {
     place: Whereabouts,
     /// When it was allocated.
     allocated: i64,
-    /// The same, and when it was given out, for statistics.
-    allocated_at: Instant,
-    dispatched_at: Instant,
-    kind: Kind,
     sync: bool,
     /// A sync write after which no more is announced.
     noidle_write: bool,

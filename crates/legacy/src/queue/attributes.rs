@@ -2,7 +2,7 @@
 //! [another way](LegacyQueue::begin_switch): the queue is in use meanwhile.
 
 use hoistway_blk::kit::attributes::{self, number, timeout};
-use hoistway_blk::{Affinity, AttributeError, Effects, Lock, Now, Sharing};
+use hoistway_blk::{Affinity, AttributeError, Effects, Lock, News, Now, Sharing};
 
 use super::LegacyQueue;
 
@@ -55,9 +55,9 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
-                    attributes::store(&mut self.rules, &self.config.limits, self.generation, file, text)?;
+                    attributes::store(&mut self.rules, &self.config.limits, &self.generation, file, text)?;
                     let rotational = self.rules.limits.rotational;
-                    self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
+                    self.tell(now, effects, News::Rotational(rotational));
                     let write_cache = self.rules.limits.write_cache;
                     self.locked.aside(|queue| queue.cache.write_cache = write_cache);
                 }

@@ -78,7 +78,7 @@ impl Locked {
 
     /// Forced dispatch: moves everything from the elevator to the dispatch queue.
     pub(super) fn drain_elevator<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
-        let sorted = self.elevator.dispatches_sorted();
+        let sorted = self.elevator.dispatches_sorted;
         let Locked { elevator, dispatch, drained, .. } = self;
         elevator.drain(&mut cx.elevator(), drained, |rq| {
             if sorted { dispatch.add_sorted(rq) } else { dispatch.add_tail(rq) }

@@ -30,17 +30,17 @@ mod unplug;
 mod tests;
 
 pub use driver_tags::Tagging;
-pub(crate) use elevator::legacy_scheduler;
-pub use elevator::{LEGACY_SCHEDULERS, LegacyElevator};
+pub use elevator::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyElevator, NOOP};
 pub use request_list::IoClass;
 pub use submit::LegacySubmission;
-pub use switch::{SWITCH_POLL, StoreSchedulerError};
+pub use switch::SWITCH_POLL;
 
+use hoistway_blk::kit::attributes::value_of;
 use hoistway_blk::kit::{Timeouts, flush_queue::FlushQueue};
 use hoistway_blk::{
-    Affinity, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, Env, Generation, HctxId, IoContextId, Kernel, Limits,
-    Lock, MergeRules, NR_REQUESTS_MAX, Nanos, NoMerges, Now, PolicyCx, QUEUE_DEPTH_MAX, QueueConfig, RequestPool, Rq,
-    RqId, Scheduler, Sharing, StoreError, Tunable, Wishes,
+    Affinity, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, Env, Generation, HctxId, Kernel, Layer, Limits, Lock,
+    MergeRules, NR_REQUESTS_MAX, Nanos, News, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig, Registry, RequestPool, Rq,
+    RqId, Sharing, StoreError, Tunable, Wishes,
 };
 
 use batching::Batchers;
@@ -66,6 +66,8 @@ pub struct LegacyConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Requests of each class by default.
@@ -83,12 +85,13 @@ impl LegacyConfig {
             tagging: Tagging::default(),
             nomerges: config.nomerges,
             limits: config.limits.clone(),
+            schedulers: config.schedulers.clone(),
         }
     }
 
     /// The variants of the release that has the queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
+    pub fn generation(&self) -> Generation {
         legacy_kernel(self.kernel).generation()
     }
 
@@ -112,12 +115,12 @@ impl LegacyConfig {
 /// The release whose legacy queue a kernel has: its own, or the last one.
 #[must_use]
 pub fn legacy_kernel(kernel: Kernel) -> Kernel {
-    kernel.min(Kernel::V4_19)
+    if kernel.is_from(5, 0) { Kernel::V4_19 } else { kernel }
 }
 
 /// The legacy queue of one device.
 pub struct LegacyQueue<Sh: Sharing> {
-    generation: &'static Generation,
+    generation: Generation,
     rules: MergeRules,
     /// How it was made; its limits are those of the device.
     config: LegacyConfig,
@@ -164,17 +167,15 @@ struct Locked {
 }
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`LEGACY_SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &LegacyConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
         let elevator = LegacyElevator::named(scheduler, config, Now::default()).ok_or_else(|| {
-            ConfigError(format!(
-                "unknown legacy scheduler \"{scheduler}\" (expected one of {})",
-                LEGACY_SCHEDULERS.join(", ")
-            ))
+            let known: Vec<&str> = config.schedulers.of(Layer::SingleQueue).map(|row| row.name).collect();
+            ConfigError(format!("unknown legacy scheduler \"{scheduler}\" (expected one of {})", known.join(", ")))
         })?;
         LegacyQueue::with_elevator(config, elevator)
     }
@@ -190,7 +191,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let pool: RequestPool<Sh> = RequestPool::new(capacity);
         Ok(LegacyQueue {
             generation,
-            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
             config: config.clone(),
             timeouts: Timeouts::new(),
             affinity: Affinity::default(),
@@ -223,8 +224,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The kernel whose behaviour the queue has, which has a legacy queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
-        self.generation
+    pub fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     /// What a request may span now.
@@ -289,16 +290,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The tunables of the scheduler.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        self.locked.aside(|queue| queue.elevator.tunables())
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.locked.aside(|queue| queue.elevator.tunables()).into_iter().map(|(tunable, _)| tunable).collect()
     }
 
-    /// A tunable's value.
+    /// What a tunable's file shows.
     ///
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.locked.aside(|queue| queue.elevator.tunable(name))
+        value_of(&self.locked.aside(|queue| queue.elevator.tunables()), name)
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing and clamping.
@@ -312,16 +313,15 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         answer
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.locked.aside(|queue| queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), what));
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        self.locked.aside(|queue| {
+            if let News::IoContextExited(io_context) = news {
+                queue.batchers.forget(io_context);
+            }
+            queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), news);
+        });
         take_wishes(effects);
-    }
-
-    /// A process has ended.
-    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
-        self.locked.aside(|queue| queue.batchers.forget(io_context));
-        self.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context));
     }
 
     /// The moment that an [`Effect::SetTimeout`] asked for has come.

@@ -69,7 +69,7 @@ impl Locked {
             let (rq, reason) = self.elevator.dispatch(&mut cx.elevator());
             cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: HCTX, rq: rq.as_deref(), reason });
             match rq {
-                Some(rq) if self.elevator.dispatches_sorted() => self.dispatch.add_sorted(rq),
+                Some(rq) if self.elevator.dispatches_sorted => self.dispatch.add_sorted(rq),
                 Some(rq) => self.dispatch.add_tail(rq),
                 None => {}
             }

@@ -164,7 +164,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let bio = &mut submission.bio;
         let merged = plug
-            .and_then(|plug| plug.merge(self.generation, &self.rules, bio))
+            .and_then(|plug| plug.merge(&self.generation, &self.rules, bio))
             .or_else(|| self.locked.with(cx.meter, Site::Legacy, |queue| queue.merge(cx, &self.rules, bio)));
         if let (Some(edge), Some(bio)) = (merged, &whole) {
             cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
@@ -179,7 +179,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             self.locked.with(cx.meter, Site::Legacy, |queue| queue.insert(cx, &self.rules, rq, insertion));
             return self.run(cx);
         };
-        if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, self.rules.nomerges != NoMerges::Nothing) {
             self.unplug(cx, plug, true);
         }
         if plug.is_empty() {

@@ -5,11 +5,11 @@ mod load;
 use std::collections::BTreeSet;
 
 use hoistway_blk::{
-    CpuId, Cx, Domain, Effect, Effects, Elevator, HctxId, Instant, IoContextId, Kernel, Limits, Local, Marks, Nanos,
+    CpuId, Cx, Domain, Effect, Effects, HctxId, Instant, IoContextId, Kernel, Limits, Local, Marks, Nanos, News,
     NoMerges, NoMeter, Now, Op, Plug, QueueConfig, Rq, SCHEDULERS, Status, Step, Submitted, Waiter, is_sync,
 };
 use hoistway_legacy::{
-    Change, Front, FrontSubmission, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, is_legacy, kernel_of_front,
+    Change, Front, FrontSubmission, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers,
 };
 
 use crate::device::{Balance, Device};
@@ -68,7 +68,8 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, kernel: Kernel, scheduler: &str) -> Self {
         let mut random = Random(seed);
-        let kernel = kernel_of_front(kernel, scheduler);
+        let schedulers = all_schedulers();
+        let (is_legacy, kernel) = (schedulers.is_legacy(scheduler), schedulers.kernel_under(kernel, scheduler));
         let mut config = QueueConfig {
             cpus: 1 + random.below(4) as u16,
             hw_queues: 1 + random.below(4) as u16,
@@ -85,13 +86,14 @@ impl World {
                 flush_queueable: random.one_in(2),
                 ..Limits::default()
             },
+            schedulers,
             ..QueueConfig::new(kernel)
         };
         if kernel.generation().queue_types {
             config.read_queues = random.below(3) as u16;
         }
         let tagging = random.of(&[Tagging::Driver, Tagging::Lowest, Tagging::RoundRobin]);
-        let front: Front<Local> = if is_legacy(scheduler) {
+        let front: Front<Local> = if is_legacy {
             // The widest choice of tags, which only a legacy device has.
             config.host_wide_tags = true;
             let config = LegacyConfig { tagging, nr_requests: random.of(&[1, 4, 16]), ..LegacyConfig::new(&config) };
@@ -109,7 +111,7 @@ impl World {
         let mut world = World {
             habits,
             tasks: (0..TASKS as u32).map(task).collect(),
-            device: Device::new(Random(random.next()), &config, is_legacy(scheduler), random.clone()),
+            device: Device::new(Random(random.next()), &config, is_legacy, random.clone()),
             front,
             probe: (Balance::default(), Bounds::new(kernel, habits.apart)),
             effects: Effects::new(),
@@ -147,7 +149,7 @@ impl World {
     fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
         let now = self.moment();
         if let Front::Mq(queue) = &self.front
-            && let Elevator::Kyber(kyber) = queue.elevator()
+            && let Some(kyber) = queue.elevator().as_kyber()
         {
             self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
         }
@@ -188,7 +190,7 @@ impl World {
             15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
             16 if is_free && self.tasks[number].plug.is_none() && self.random.one_in(3) => {
                 let now = self.moment();
-                self.front.io_context_exited(now, &mut self.effects, IoContextId(number as u32));
+                self.front.tell(now, &mut self.effects, News::IoContextExited(IoContextId(number as u32)));
             }
             _ => self.complete_one(),
         }

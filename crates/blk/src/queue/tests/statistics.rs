@@ -111,7 +111,7 @@ fn a_request_that_joins_another_counts_as_merged_and_ends_with_it() {
 
 #[test]
 fn item_111_the_time_that_a_device_is_busy_never_exceeds_the_time_that_passes() {
-    for kernel in Kernel::ALL {
+    for kernel in Kernel::EXAMPLES {
         let mut disk = Watched::new(kernel, "none");
         for n in 0..300 {
             disk.submit(read(n * 1000));

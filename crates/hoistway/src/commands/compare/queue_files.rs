@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use hoistway_blk::{AttributeError, Effects, Instant, Local, QueueConfig, WRITABLE_ATTRIBUTES};
-use hoistway_legacy::{Front, kernel_of_front};
+use hoistway_legacy::Front;
 use hoistway_sim::QueueSettings;
 
 /// Files whose place is another option.
@@ -49,7 +49,7 @@ pub(super) fn parse(wanted: &[String], nr_requests: Option<&str>, queue: &mut Qu
 pub(super) fn try_out(queue: &QueueSettings, config: &QueueConfig, schedulers: &[String]) -> Result<Vec<String>> {
     let mut notices = Vec::new();
     for scheduler in schedulers {
-        let config = QueueConfig { kernel: kernel_of_front(config.kernel, scheduler), ..config.clone() };
+        let config = QueueConfig { kernel: config.schedulers.kernel_under(config.kernel, scheduler), ..config.clone() };
         let now = config.kernel.generation().hz.now(Instant::ZERO);
         let mut front: Front<Local> = Front::new(&config, scheduler).with_context(|| {
             format!("--queue nr_requests with {scheduler} (fewer, or other --schedulers, are possible)")

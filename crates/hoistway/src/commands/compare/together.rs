@@ -2,11 +2,9 @@
 //!
 //! Rules: `bfq.md` 20.6, as `blk::schedulers::bfq::stable_merge` has them.
 
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::{BFQ, BfqVariant, Kernel, Nanos};
 use hoistway_workload::{Process, Workload};
 
-/// The first kernel of the table that merges queues for good.
-const SINCE: Kernel = Kernel::V6_3;
 /// A queue joins that of a process that began no longer ago than this.
 const JOINS: Nanos = Nanos::from_millis(180);
 /// A queue that begins later than this after the one that others may join takes its place.
@@ -14,7 +12,7 @@ const REPLACES: Nanos = Nanos::from_millis(600);
 
 /// A notice if bfq is among the schedulers and gives different jobs one queue.
 pub(super) fn notice(workload: &Workload, schedulers: &[String], kernel: Kernel) -> Option<String> {
-    if kernel < SINCE || !schedulers.iter().any(|name| name == "bfq") {
+    if !BfqVariant::of(kernel).stable_merging || !schedulers.iter().any(|name| name == BFQ.name) {
         return None;
     }
     let mut jobs = joined_jobs(workload);

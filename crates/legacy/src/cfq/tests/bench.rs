@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use hoistway_blk::kit::attributes::value_of;
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, HctxId, Instant, IoContextId, IoPriority, Kernel, Local, MayQueue, Op, Place, PolicyCx,
-    PriorityClass, RequestPool, Requests, Rq, RqId, Scheduler, Sector, Wishes,
+    Bio, BioFlags, CgroupId, HctxId, Instant, IoContextId, IoPriority, Kernel, Local, MayQueue, News, Op, Place,
+    PolicyCx, PriorityClass, RequestPool, Requests, Rq, RqId, Scheduler, Sector, Wishes,
 };
 
 use super::super::context::ContextId;
@@ -121,11 +122,11 @@ pub(super) struct Bench {
 impl Bench {
     /// A rotating device that accepts `depth` requests and takes 1 ms for each.
     pub(super) fn new(depth: usize) -> Bench {
-        Bench::with(CfqConfig::new(Kernel::V4_19.generation(), true), depth)
+        Bench::with(CfqConfig::new(&Kernel::V4_19.generation(), true), depth)
     }
 
     pub(super) fn flash(depth: usize) -> Bench {
-        Bench::with(CfqConfig::new(Kernel::V4_19.generation(), false), depth)
+        Bench::with(CfqConfig::new(&Kernel::V4_19.generation(), false), depth)
     }
 
     pub(super) fn with(config: CfqConfig, depth: usize) -> Bench {
@@ -157,14 +158,11 @@ impl Bench {
     }
 
     pub(super) fn set(&mut self, tunable: &str, text: &str) {
-        let index = self.policy.tunables().iter().position(|file| file.name == tunable).expect("a tunable");
-        let value = self.policy.tunables()[index].parse(self.policy.grammar(), text).expect("writes never fail");
-        self.call(|policy, cx| policy.set_tunable(cx, index, value));
+        self.call(|policy, cx| policy.set_tunable(cx, tunable, text)).expect("writes never fail");
     }
 
     pub(super) fn get(&self, tunable: &str) -> i128 {
-        let index = self.policy.tunables().iter().position(|file| file.name == tunable).expect("a tunable");
-        self.policy.tunable(index)
+        value_of(&self.policy.tunables(), tunable).expect("a tunable")
     }
 
     /// Calls the policy now, and does what it asks for, but for running the queue.
@@ -288,7 +286,7 @@ impl Bench {
     }
 
     pub(super) fn exit(&mut self, pid: u32) {
-        self.call(|policy, cx| policy.io_context_exited(cx, IoContextId(pid)));
+        self.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid))));
     }
 
     pub(super) fn run_if_wanted(&mut self) {

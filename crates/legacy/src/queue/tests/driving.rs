@@ -144,7 +144,7 @@ fn a_process_that_ends_frees_the_device_from_waiting_for_it() {
     bench.asked();
     bench.calls();
     let now = bench.moment();
-    bench.queue.io_context_exited(now, &mut bench.effects, IoContextId(1));
+    bench.queue.tell(now, &mut bench.effects, News::IoContextExited(IoContextId(1)));
     assert!(bench.asked().contains("run"));
     bench.run();
     assert_eq!(bench.calls(), "R900000+8");

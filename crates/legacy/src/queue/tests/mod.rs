@@ -13,11 +13,13 @@ mod switching;
 use std::collections::{BTreeMap, VecDeque};
 
 use hoistway_blk::{
-    Bio, BioFlags, CpuId, Cx, Driver, Edge, Event, Instant, Local, Marks, NoMeter, Op, Plug, Probe, Refusal, Rejected,
-    Sector, Status, Submitted, Waiter,
+    Bio, BioFlags, CpuId, Cx, Driver, Edge, Event, Instant, IoContextId, Local, Marks, NoMeter, Op, Plug, PolicyCx,
+    Probe, Refusal, Rejected, Scheduler, Sector, Status, Submitted, Waiter,
 };
 
 use super::*;
+
+use crate::front::all_schedulers;
 
 /// A driver that takes everything unless told otherwise.
 #[derive(Default)]
@@ -128,6 +130,7 @@ fn config(kernel: Kernel) -> LegacyConfig {
         tagging: Tagging::Driver,
         nomerges: NoMerges::All,
         limits: Limits { rotational: true, write_cache: true, fua: true, ..Limits::default() },
+        schedulers: all_schedulers(),
     }
 }
 

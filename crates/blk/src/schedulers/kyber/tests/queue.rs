@@ -7,7 +7,6 @@ use super::*;
 use crate::bio::Status;
 use crate::driver::{Driver, Rejected};
 use crate::effects::{Effect, Effects};
-use crate::elevator::Elevator;
 use crate::env::Cx;
 use crate::ids::Waiter;
 use crate::meter::NoMeter;
@@ -54,10 +53,7 @@ fn queue<Sh: Sharing>(kernel: Kernel, cpus: u16, hw_queues: u16) -> Queue<Sh> {
 }
 
 fn kyber_of<Sh: Sharing>(queue: &Queue<Sh>) -> &Kyber<Sh> {
-    match queue.elevator() {
-        Elevator::Kyber(kyber) => kyber,
-        _ => panic!("the queue was made with kyber"),
-    }
+    queue.elevator().as_kyber().expect("the scheduler is kyber")
 }
 
 /// One CPU of a queue and all that it does.
@@ -216,7 +212,8 @@ fn selecting_it_again_resets_depths_measurements_and_targets() {
         Cpu::new(&queue, &device, 0).call(|queue, cx| queue.unfreeze(cx));
     }
     let kyber = kyber_of(&queue);
-    assert_eq!((kyber.depth(Domain::Write), kyber.tunable("read_lat_nsec")), (128, Ok(2_000_000)));
+    let shown: Vec<i128> = kyber.tunables().into_iter().map(|(_, value)| value).collect();
+    assert_eq!((kyber.depth(Domain::Write), shown), (128, vec![2_000_000, 10_000_000]));
     assert_eq!(kyber.last_round(), Some(super::super::percentiles::ControllerRound::default()));
 }
 

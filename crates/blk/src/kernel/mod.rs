@@ -1,31 +1,14 @@
 //! Kernel generations: one table that says which variant of every part a Linux release has.
 //!
-//! A variant is a value here and a parameter there; no file of this crate exists twice. Sources of the rows:
-//! `block-layer.md` 30 and the "generations" sections of the schedulers' specifications.
+//! A variant is a value here and a parameter there; no file of this crate exists twice. Each column of the table says
+//! since which release it holds, so that there is an answer for every release. Sources: `block-layer.md` 30 and the
+//! "generations" sections of the schedulers' specifications.
 
-use std::fmt;
-use std::str::FromStr;
+mod release;
+
+pub use release::Kernel;
 
 use crate::time::Hz;
-
-/// A Linux release whose behaviour can be chosen.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kernel {
-    /// 4.4 (openSUSE Leap 42.2).
-    V4_4,
-    /// 4.12 and 4.13: the first multi-queue schedulers.
-    V4_12,
-    /// 4.19 and 4.20: the last with the legacy single queue.
-    V4_19,
-    /// 5.10: before the single-dispatch rule.
-    V5_10,
-    /// 6.3.
-    V6_3,
-    /// 6.12.
-    V6_12,
-    /// 6.18.
-    V6_18,
-}
 
 /// How many requests a hardware-queue run draws from the scheduler before it sends them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,7 +134,7 @@ pub enum KyberGeneration {
 }
 
 /// The variant of every part in one release.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Generation {
     /// The release.
     pub kernel: Kernel,
@@ -208,8 +191,8 @@ pub struct Generation {
     pub disk_stats: DiskStatsGeneration,
     /// How the files in sysfs behave.
     pub sysfs: SysfsGeneration,
-    /// Whether devices whose driver takes bios have a file `queue/scheduler`.
-    pub bio_based_scheduler_file: bool,
+    /// Whether the limit of scheduler tags is `queue/async_depth`, which every queue has, and no matter of schedulers.
+    pub queue_async_depth: bool,
     /// mq-deadline's generation.
     pub deadline: DeadlineGeneration,
     /// Whether mq-deadline limits async I/O to 3/4 of the scheduler tags by default.
@@ -220,142 +203,103 @@ pub struct Generation {
     pub cfq: CfqGeneration,
 }
 
-static GENERATIONS: [Generation; 7] = {
-    const V4_12: Generation = Generation {
-        kernel: Kernel::V4_12,
-        hz: Hz(250),
-        budget: false,
-        fetch: Fetch::One,
-        after_leftovers: AfterLeftovers::AskIfStuck,
-        leftovers_at_head: true,
-        busy_average: false,
-        direct_issue: DirectIssue::SyncManyQueues,
-        plug_limit: 16,
-        plug_flushes_large: true,
-        plug_merges_newest_only: false,
-        plug_order: PlugOrder::Sorted,
-        plug_use: PlugUse::Always,
-        unplugged_runs_inline: false,
-        plug_stops_clock: false,
-        merge_needs_equal_priority: false,
-        merge_needs_equal_cgroup: false,
-        shallow: ShallowRule::PerWord,
-        one_scheduler_map: false,
-        queue_types: false,
-        max_sectors_cap: 2560,
-        single_dispatch: false,
-        wbt: true,
-        flushes_bypass_scheduler: true,
-        flush_always_defers: false,
-        disk_stats: DiskStatsGeneration::ExactWithoutDiscards,
-        sysfs: SysfsGeneration::NoneLast,
-        bio_based_scheduler_file: true,
-        deadline: DeadlineGeneration::A,
-        deadline_limits_async: false,
-        kyber: KyberGeneration::Windows,
-        cfq: CfqGeneration::Nanoseconds,
-    };
-    const V4_4: Generation =
-        Generation { kernel: Kernel::V4_4, plug_flushes_large: false, wbt: false, cfq: CfqGeneration::Ticks, ..V4_12 };
-    const V4_19: Generation = Generation {
-        kernel: Kernel::V4_19,
-        disk_stats: DiskStatsGeneration::Exact,
-        budget: true,
-        after_leftovers: AfterLeftovers::AskIfSent,
-        busy_average: true,
-        direct_issue: DirectIssue::NotBusy,
-        kyber: KyberGeneration::StagedWindows,
-        ..V4_12
-    };
-    const V5_10: Generation = Generation {
-        kernel: Kernel::V5_10,
-        disk_stats: DiskStatsGeneration::StartsCountOne,
-        queue_types: true,
-        fetch: Fetch::Batch { stop_without_tag: false },
-        leftovers_at_head: false,
-        plug_order: PlugOrder::Fifo,
-        plug_use: PlugUse::DirectAndBatches,
-        flush_always_defers: true,
-        merge_needs_equal_priority: true,
-        kyber: KyberGeneration::Percentiles,
-        ..V4_19
-    };
-    const V6_3: Generation = Generation {
-        kernel: Kernel::V6_3,
-        one_scheduler_map: true,
-        fetch: Fetch::Batch { stop_without_tag: true },
-        direct_issue: DirectIssue::Always,
-        plug_limit: 32,
-        plug_merges_newest_only: true,
-        plug_order: PlugOrder::Lifo,
-        plug_use: PlugUse::Batches,
-        sysfs: SysfsGeneration::NoneFirst,
-        bio_based_scheduler_file: false,
-        merge_needs_equal_cgroup: true,
-        single_dispatch: true,
-        deadline: DeadlineGeneration::B2,
-        deadline_limits_async: true,
-        ..V5_10
-    };
-    const V6_12: Generation = Generation {
-        kernel: Kernel::V6_12,
-        disk_stats: DiskStatsGeneration::Ticks,
-        unplugged_runs_inline: true,
-        plug_stops_clock: true,
-        flushes_bypass_scheduler: false,
-        sysfs: SysfsGeneration::Clamping,
-        deadline: DeadlineGeneration::C,
-        deadline_limits_async: false,
-        ..V6_3
-    };
-    const V6_18: Generation = Generation {
-        kernel: Kernel::V6_18,
-        plug_order: PlugOrder::Fifo,
-        shallow: ShallowRule::WholeMap,
-        max_sectors_cap: 8192,
-        deadline: DeadlineGeneration::CPrime,
-        ..V6_12
-    };
-    [V4_4, V4_12, V4_19, V5_10, V6_3, V6_12, V6_18]
-};
+/// A release of the main line.
+const fn main(major: u16, minor: u16) -> Kernel {
+    Kernel::release(major, minor, 0)
+}
+
+/// A release of a stable series.
+const fn stable(major: u16, minor: u16, patch: u16) -> Kernel {
+    Kernel::release(major, minor, patch)
+}
 
 impl Kernel {
-    /// All releases, oldest first.
-    pub const ALL: [Kernel; 7] =
-        [Kernel::V4_4, Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18];
-
-    /// The newest one.
-    pub const DEFAULT: Kernel = Kernel::V6_18;
-
-    /// The variants of this release.
+    /// The variants of this release. What no source dates begins with the first release that is known to have it.
     #[must_use]
-    pub fn generation(self) -> &'static Generation {
-        &GENERATIONS[self as usize]
-    }
-}
-
-impl fmt::Display for Kernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kernel::V4_4 => "4.4",
-            Kernel::V4_12 => "4.12",
-            Kernel::V4_19 => "4.19",
-            Kernel::V5_10 => "5.10",
-            Kernel::V6_3 => "6.3",
-            Kernel::V6_12 => "6.12",
-            Kernel::V6_18 => "6.18",
-        })
-    }
-}
-
-impl FromStr for Kernel {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Kernel, String> {
-        Kernel::ALL.into_iter().find(|kernel| kernel.to_string() == text).ok_or_else(|| {
-            let all: Vec<String> = Kernel::ALL.iter().map(Kernel::to_string).collect();
-            format!("unknown kernel \"{text}\" (expected one of {})", all.join(", "))
-        })
+    pub fn generation(self) -> Generation {
+        let is_from = |major, minor| self.is_from(major, minor);
+        Generation {
+            kernel: self,
+            hz: Hz(250),
+            budget: is_from(4, 15),
+            fetch: self.column(
+                Fetch::One,
+                &[
+                    (Fetch::Batch { stop_without_tag: false }, &[main(5, 9)]),
+                    (Fetch::Batch { stop_without_tag: true }, &[main(5, 15)]),
+                ],
+            ),
+            after_leftovers: self.column(AfterLeftovers::AskIfStuck, &[(AfterLeftovers::AskIfSent, &[main(4, 19)])]),
+            leftovers_at_head: !is_from(5, 0),
+            busy_average: is_from(4, 19),
+            direct_issue: self.column(
+                DirectIssue::SyncManyQueues,
+                &[(DirectIssue::NotBusy, &[main(4, 19)]), (DirectIssue::Always, &[main(5, 16)])],
+            ),
+            plug_limit: if is_from(5, 16) { 32 } else { 16 },
+            plug_flushes_large: is_from(4, 12),
+            plug_merges_newest_only: is_from(5, 16),
+            plug_order: self.column(
+                PlugOrder::Sorted,
+                &[
+                    (PlugOrder::Fifo, &[main(5, 0)]),
+                    (PlugOrder::Lifo, &[main(5, 16)]),
+                    // Recorded in 6.12.107; which stable release brought it is not known.
+                    (PlugOrder::Fifo, &[main(6, 13), stable(6, 12, 1)]),
+                ],
+            ),
+            plug_use: self.column(
+                PlugUse::Always,
+                &[(PlugUse::DirectAndBatches, &[main(5, 0)]), (PlugUse::Batches, &[main(5, 16)])],
+            ),
+            unplugged_runs_inline: is_from(6, 10) && !is_from(7, 2),
+            plug_stops_clock: is_from(6, 9),
+            merge_needs_equal_priority: is_from(5, 0),
+            merge_needs_equal_cgroup: is_from(5, 18),
+            shallow: self.column(ShallowRule::PerWord, &[(ShallowRule::WholeMap, &[main(6, 18)])]),
+            one_scheduler_map: is_from(5, 14),
+            queue_types: is_from(5, 0),
+            max_sectors_cap: if is_from(6, 18) { 8192 } else { 2560 },
+            single_dispatch: is_from(5, 12),
+            wbt: is_from(4, 10),
+            flushes_bypass_scheduler: !is_from(6, 5),
+            flush_always_defers: is_from(5, 10),
+            disk_stats: self.column(
+                DiskStatsGeneration::ExactWithoutDiscards,
+                &[
+                    (DiskStatsGeneration::Exact, &[main(4, 18)]),
+                    (DiskStatsGeneration::StartsCountOne, &[main(5, 0)]),
+                    (DiskStatsGeneration::Ticks, &[main(6, 10)]),
+                ],
+            ),
+            sysfs: self.column(
+                SysfsGeneration::NoneLast,
+                &[(SysfsGeneration::NoneFirst, &[main(6, 2)]), (SysfsGeneration::Clamping, &[main(6, 9)])],
+            ),
+            queue_async_depth: is_from(7, 0),
+            deadline: self.column(
+                DeadlineGeneration::A,
+                &[
+                    (DeadlineGeneration::B1, &[main(5, 14)]),
+                    (DeadlineGeneration::B2, &[main(5, 16)]),
+                    (DeadlineGeneration::C, &[main(6, 5)]),
+                    (DeadlineGeneration::CPrime, &[main(6, 19), stable(6, 18, 1)]),
+                ],
+            ),
+            deadline_limits_async: self.column(
+                false,
+                &[
+                    (true, &[main(5, 14)]),
+                    // The summer of 2024, and the stable series of then.
+                    (false, &[main(6, 11), stable(6, 10, 3), stable(6, 6, 44), stable(6, 1, 103)]),
+                ],
+            ),
+            kyber: self.column(
+                KyberGeneration::Windows,
+                &[(KyberGeneration::StagedWindows, &[main(4, 18)]), (KyberGeneration::Percentiles, &[main(4, 20)])],
+            ),
+            cfq: self.column(CfqGeneration::Ticks, &[(CfqGeneration::Nanoseconds, &[main(4, 8)])]),
+        }
     }
 }
 
@@ -364,11 +308,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kernel_has_its_own_row_and_its_name_reads_back() {
-        for kernel in Kernel::ALL {
-            assert_eq!(kernel.generation().kernel, kernel);
-            assert_eq!(kernel.to_string().parse(), Ok(kernel));
+    fn what_people_run_between_the_named_releases_is_what_it_was() {
+        let deadline = |text: &str| text.parse::<Kernel>().map(|kernel| kernel.generation().deadline);
+        use DeadlineGeneration::{A, B1, B2, C, CPrime};
+        let of = [("5.13.19", A), ("5.15.0-91-generic", B1), ("5.19", B2), ("6.4", B2), ("6.6", C), ("6.18.0", C)];
+        for (text, generation) in of.into_iter().chain([("6.18.15", CPrime), ("6.19.0", CPrime)]) {
+            assert_eq!(deadline(text), Ok(generation), "{text}");
         }
-        assert!("6.19".parse::<Kernel>().is_err());
+        let limits = |text: &str| text.parse::<Kernel>().unwrap().generation().deadline_limits_async;
+        assert_eq!(["5.13", "5.15", "6.1.102", "6.9", "6.10.2"].map(limits), [false, true, true, true, true]);
+        assert_eq!(["6.1.103", "6.1", "6.6", "6.10", "6.11.0"].map(limits), [false; 5]);
+    }
+
+    #[test]
+    fn plugs_are_issued_in_reverse_from_5_16_on_until_6_13_and_the_stable_releases_of_6_12() {
+        let order = |text: &str| text.parse::<Kernel>().unwrap().generation().plug_order;
+        assert_eq!(["5.15", "6.12.107", "6.12", "6.13.0"].map(order), [PlugOrder::Fifo; 4]);
+        assert_eq!(["5.16.0", "6.11", "6.12.0"].map(order), [PlugOrder::Lifo; 3]);
     }
 }
