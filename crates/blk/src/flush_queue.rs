@@ -3,6 +3,7 @@
 
 use crate::bio::{BioFlags, Op, Status};
 use crate::ids::RqId;
+use crate::lost::Home;
 use crate::request::{Marks, Request, Rq};
 use crate::time::{Instant, Nanos};
 
@@ -78,6 +79,7 @@ pub enum Next {
 
 /// The sequencer of one queue. One flush command at a time; all that wait when it is issued share it.
 pub struct FlushQueue {
+    _home: Home,
     /// Wait for the next flush command.
     pending: Vec<Rq>,
     /// Since when somebody waits there.
@@ -92,12 +94,14 @@ pub struct FlushQueue {
 impl FlushQueue {
     /// A sequencer whose flush command has this id, which no tag names.
     pub fn new(id: RqId) -> Self {
+        let home = Home::default();
         FlushQueue {
             pending: Vec::new(),
             pending_since: Instant::ZERO,
             running: Vec::new(),
             data_in_flight: 0,
-            command: Some(Rq::outside_of_pool(id)),
+            command: Some(Rq::empty(id, &home)),
+            _home: home,
         }
     }
 

@@ -16,13 +16,14 @@
 pub use crate::bio::is_flush_type;
 pub use crate::check::{Checked, check};
 pub use crate::elevator::Custody;
+pub use crate::lost::{Guard, Home};
 pub use crate::merge::bio_mergeable;
 pub use crate::schedulers::process_queue;
 pub use crate::timeouts::Timeouts;
 
 /// Bios that are longer than the queue allows.
 pub mod split {
-    pub use crate::split::{parts, split, split_point};
+    pub use crate::split::{parts, rejoin, split, split_point};
 }
 
 /// Flush and FUA: a sequencer that lets many waiters share one flush command.

@@ -20,8 +20,11 @@
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
 
+mod agenda;
 mod attributes;
 mod bio;
+mod block_queue;
+mod caller;
 mod cgroup_stats;
 mod check;
 mod cpu_map;
@@ -40,6 +43,7 @@ mod ioprio;
 mod kernel;
 pub mod kit;
 mod limits;
+mod lost;
 mod merge;
 mod meter;
 mod plug;
@@ -51,14 +55,18 @@ mod sector_order;
 mod sharing;
 mod sorted_tree;
 mod split;
+mod submitter;
 mod tags;
 mod time;
 mod timeouts;
 mod tunables;
 mod wbt;
 
+pub use agenda::{Agenda, Due, Errand, Workers};
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
+pub use block_queue::BlockQueue;
+pub use caller::{Caller, Scratch};
 pub use cgroup_stats::{CgroupIo, CgroupStats};
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::default_scheduler;
@@ -100,6 +108,7 @@ pub use schedulers::{
 };
 pub use sharing::{Local, Lock, MeteredCell, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
+pub use submitter::{Parts, Submitter};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};
 pub use time::{Hz, Instant, Nanos, Now, Tick};
 pub use tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};

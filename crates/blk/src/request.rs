@@ -12,6 +12,7 @@ use crate::bio::{Bio, BioFlags, Direction, Op, is_sync};
 use crate::flush_queue::FlushSteps;
 use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::IoPriority;
+use crate::lost::{Guard, Home};
 use crate::sharing::{Lock, Sharing};
 use crate::time::Instant;
 
@@ -19,6 +20,7 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub struct Request {
     id: RqId,
+    _guard: Guard,
     /// First sector.
     pub sector: Sector,
     /// Length in sectors.
@@ -175,10 +177,15 @@ impl Request {
 pub struct Rq(Box<Request>);
 
 impl Rq {
-    /// An empty slot with room for so many bios.
-    fn empty(id: RqId, bios: usize) -> Rq {
+    /// An empty slot of a queue.
+    pub fn empty(id: RqId, home: &Home) -> Rq {
+        Rq::guarded(id, home.guard("request", id.0))
+    }
+
+    fn guarded(id: RqId, guard: Guard) -> Rq {
         Rq(Box::new(Request {
             id,
+            _guard: guard,
             sector: Sector(0),
             sectors: 0,
             op: Op::Read,
@@ -196,14 +203,8 @@ impl Rq {
             start: Instant::ZERO,
             issued: Instant::NEVER,
             deadline: Instant::NEVER,
-            bios: Vec::with_capacity(bios),
+            bios: Vec::with_capacity(1),
         }))
-    }
-
-    /// A request that belongs to no pool and carries no bio: a sequencer's flush command, or a slot of a queue that counts
-    /// requests instead of tagging them. Whose ids are whose is the queue's business.
-    pub fn outside_of_pool(id: RqId) -> Rq {
-        Rq::empty(id, 0)
     }
 }
 
@@ -230,15 +231,25 @@ impl fmt::Debug for Rq {
 
 /// All request slots of a queue. A slot is taken by whoever owns its tag.
 pub struct RequestPool<Sh: Sharing> {
+    _home: Home,
     slots: Vec<Sh::Lock<Option<Rq>>>,
 }
 
 impl<Sh: Sharing> RequestPool<Sh> {
-    /// A pool of `count` slots, numbered from 0.
+    /// A pool of `count` slots, numbered from 0, that belongs to no queue: a bench of a scheduler may drop its requests.
     #[must_use]
     pub fn new(count: u32) -> Self {
-        let slot = |id| Sh::Lock::new(Some(Rq::empty(RqId(id), 1)));
-        RequestPool { slots: (0..count).map(slot).collect() }
+        RequestPool::with(Home::default(), count, |id, _| Rq::guarded(id, Guard::default()))
+    }
+
+    /// The pool of a queue.
+    pub(crate) fn of_queue(count: u32) -> Self {
+        RequestPool::with(Home::default(), count, Rq::empty)
+    }
+
+    fn with(home: Home, count: u32, rq: impl Fn(RqId, &Home) -> Rq) -> Self {
+        let slot = |id| Sh::Lock::new(Some(rq(RqId(id), &home)));
+        RequestPool { slots: (0..count).map(slot).collect(), _home: home }
     }
 
     /// Number of slots.

@@ -78,6 +78,20 @@ pub fn split(bio: &mut Bio, sectors: u32) -> Bio {
     front
 }
 
+/// Undoes [`split`]: what there is of a front part and of what was cut off behind it is one bio again. A segment that the
+/// cut went through counts in both, and nobody polls for a bio that was cut.
+#[must_use]
+pub fn rejoin(front: Option<Bio>, remainder: Option<Bio>) -> Option<Bio> {
+    let (Some(front), Some(rest)) = (&front, &remainder) else { return front.or(remainder) };
+    debug_assert_eq!(front.end(), rest.sector);
+    Some(Bio {
+        sector: front.sector,
+        sectors: front.sectors + rest.sectors,
+        segments: front.segments.saturating_add(rest.segments),
+        ..rest.clone()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +141,16 @@ mod tests {
     fn a_discard_on_a_device_that_takes_less_than_a_granule_is_not_split() {
         let limits = Limits { discard_granularity: 128, max_discard_sectors: 64, ..Limits::default() };
         assert_eq!(parts(Bio::new(Op::Discard, Sector(4), 200), &limits), [(4, 200, false)]);
+    }
+
+    #[test]
+    fn what_was_split_can_be_rejoined() {
+        let whole = Bio { segments: 5, flags: BioFlags::SYNC, ..Bio::new(Op::Write, Sector(8), 40) };
+        let mut rest = whole.clone();
+        let front = split(&mut rest, 16);
+        assert_eq!(rejoin(Some(front), Some(rest.clone())), Some(whole), "it may merge again, too");
+        assert_eq!(rejoin(None, Some(rest.clone())), Some(rest));
+        assert_eq!(rejoin(None, None), None);
     }
 
     #[test]

@@ -8,8 +8,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoMeter, NoProbe, Now,
-    Plug, PlugFlush, Queue, QueueConfig, Refusal, Rejected, Rq, Status, Step, Submission, Tick, Waiter,
+    Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoMeter, NoProbe,
+    Now, Plug, PlugFlush, Queue, QueueConfig, Refusal, Rejected, Rq, Status, Submission, Tick, Waiter,
 };
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 
@@ -91,7 +91,7 @@ impl Driver for ScriptedDriver {
 struct Replay {
     queue: Queue<Local>,
     driver: ScriptedDriver,
-    effects: Effects,
+    caller: Caller,
     plugs: HashMap<u32, Plug>,
     /// Flushes that are under way.
     flushes: HashMap<u32, PlugFlush>,
@@ -198,7 +198,7 @@ impl Replay {
         Ok(Replay {
             queue,
             driver,
-            effects: Effects::new(),
+            caller: Caller::new(),
             plugs: HashMap::new(),
             flushes: HashMap::new(),
             unplugged: unplugged(trace),
@@ -255,21 +255,14 @@ impl Replay {
         cpu: CpuId,
         body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (ScriptedDriver, NoProbe)>) -> R,
     ) -> R {
-        let mut cx = Cx {
-            now: Now { at, tick: self.tick },
-            cpu,
-            driver: &mut self.driver,
-            effects: &mut self.effects,
-            probe: &mut NoProbe,
-            meter: &NoMeter,
-        };
-        let answer = body(&self.queue, &mut cx);
+        let (now, mut probe) = (Now { at, tick: self.tick }, NoProbe);
+        let answer = body(&self.queue, &mut self.caller.cx(now, cpu, &mut self.driver, &mut probe, &NoMeter));
         // The recorded driver stops a queue that it refused something for, and starts it when its time has come.
         if let Some(hctx) = self.driver.refused.take() {
             self.queue.hctx(hctx).set_stopped(true);
         }
         // The recording says what happens next.
-        while self.effects.pop().is_some() {}
+        while self.caller.effects.pop().is_some() {}
         answer
     }
 
@@ -297,23 +290,24 @@ impl Replay {
         };
         self.finish_flush(at, cpu, pid);
         let mut submission = Submission::new(bio, Waiter(submitted.bio.0));
-        if io.sectors == 0 {
-            // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
-            self.with_cx(at, cpu, |queue, cx| queue.submit(cx, &mut submission, None));
-            return;
-        }
         if self.unplugged.contains(&submitted.bio) {
             // Directly to the driver or into a queue: into one also if the driver had stopped the hardware queue.
             let stopped = self.queued_first.contains(&submitted.bio);
             self.with_cx(at, cpu, |queue, cx| {
                 queue.hctx(queue.hctx_of(cpu)).set_stopped(stopped);
-                let _ = queue.submit(cx, &mut submission, None);
+                if queue.submit(cx, &mut submission, None) == hoistway_blk::Submitted::Parked {
+                    queue.cancel(cx, &mut submission);
+                }
             });
             return;
         }
         self.with_plug(at, cpu, pid, |queue, cx, plug| {
-            // Without a tag, where the kernel had one, the bio is lost and shows as a difference.
-            let _ = queue.submit(cx, &mut submission, Some(plug));
+            // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
+            let plug = (io.sectors > 0).then_some(plug);
+            if queue.submit(cx, &mut submission, plug) == hoistway_blk::Submitted::Parked {
+                // There is no tag where the kernel had one: the bio is given up, and shows as a difference.
+                queue.cancel(cx, &mut submission);
+            }
         });
     }
 
@@ -321,13 +315,11 @@ impl Replay {
     fn step_flush(&mut self, event: &Event, cpu: CpuId, pid: u32, rq: RqNumber, stopped: bool) {
         let Some(mut flush) = self.flushes.remove(&pid) else { return };
         self.with_cx(event.t, cpu, |queue, cx| {
-            while flush.is_running() && flush.step(queue, cx) == Step::More {}
             let next = flush.next().map(|next| (next.hctx, next.bios.iter().map(|bio| bio.owner).collect::<Vec<_>>()));
             let Some((hctx, bios)) = next else { return };
             if bios.iter().any(|bio| cx.driver.number_of.get(bio) == Some(&rq)) {
                 queue.hctx(hctx).set_stopped(stopped);
                 flush.step(queue, cx);
-                while flush.is_running() && flush.step(queue, cx) == Step::More {}
             }
         });
         self.flushes.insert(pid, flush);
@@ -335,8 +327,8 @@ impl Replay {
 
     /// Takes the flush of `pid`'s plug to its end.
     fn finish_flush(&mut self, at: Instant, cpu: CpuId, pid: u32) {
-        if let Some(mut flush) = self.flushes.remove(&pid) {
-            self.with_cx(at, cpu, |queue, cx| while flush.step(queue, cx) == Step::More {});
+        if let Some(flush) = self.flushes.remove(&pid) {
+            self.with_cx(at, cpu, |queue, cx| flush.finish(queue, cx));
         }
     }
 

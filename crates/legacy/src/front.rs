@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hoistway_blk::kit::split;
 use hoistway_blk::{
-    AttributeError, BFQ, Bio, CompletionPlace, ConfigError, CpuId, Cx, Effects, Env, Generation, HctxId, Instant,
-    KYBER, Layer, MQ_DEADLINE, NONE, News, Now, Plug, Queue, QueueConfig, Registry, Rq, SCHEDULERS, Sharing, Status,
-    StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
+    AttributeError, BFQ, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Env, Generation, HctxId,
+    Instant, KYBER, Layer, MQ_DEADLINE, NONE, News, Now, Plug, Queue, QueueConfig, Registry, Rq, SCHEDULERS, Sharing,
+    Status, StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
 };
 
 use crate::queue::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, NOOP};
@@ -30,33 +30,13 @@ pub enum Front<Sh: Sharing> {
     Legacy(Box<LegacyQueue<Sh>>),
 }
 
-/// A bio on its way into a front; see [`Front::submission`].
+/// A bio on its way into a front.
 #[derive(Debug)]
 pub enum FrontSubmission {
     /// Into a multi-queue front.
     Mq(Submission),
     /// Into a legacy front.
     Legacy(LegacySubmission),
-}
-
-impl FrontSubmission {
-    /// The next bio; the one before has gone its way.
-    #[inline]
-    pub fn begin(&mut self, bio: Bio) {
-        match self {
-            FrontSubmission::Mq(submission) => submission.begin(bio),
-            FrontSubmission::Legacy(submission) => submission.begin(bio),
-        }
-    }
-
-    /// Takes the bio back, unless it is already on its way.
-    #[inline]
-    pub fn withdraw(&mut self) -> Option<Bio> {
-        match self {
-            FrontSubmission::Mq(submission) => submission.withdraw(),
-            FrontSubmission::Legacy(submission) => submission.withdraw(),
-        }
-    }
 }
 
 impl<Sh: Sharing> Front<Sh> {
@@ -111,110 +91,12 @@ impl<Sh: Sharing> Front<Sh> {
         }
     }
 
-    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
-    #[must_use]
-    pub fn submission(&self, waiter: Waiter) -> FrontSubmission {
-        match self {
-            Front::Mq(_) => FrontSubmission::Mq(Submission::idle(waiter)),
-            Front::Legacy(_) => FrontSubmission::Legacy(LegacySubmission::idle(waiter)),
-        }
-    }
-
-    /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
-    ///
-    /// # Panics
-    /// If the submission was made by a front of the other kind.
-    #[inline]
-    pub fn submit<E: Env>(
-        &self,
-        cx: &mut Cx<'_, E>,
-        submission: &mut FrontSubmission,
-        plug: Option<&mut Plug>,
-    ) -> Submitted {
-        match (self, submission) {
-            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.submit(cx, submission, plug),
-            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
-            _ => panic!("a submission belongs to the kind of front that made it"),
-        }
-    }
-
-    /// Flushes a plug at the end of its section.
-    #[inline]
-    pub fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
-        match self {
-            Front::Mq(queue) => queue.flush_plug(cx, plug),
-            Front::Legacy(queue) => queue.flush_plug(cx, plug),
-        }
-    }
-
-    /// A request has ended.
-    #[inline]
-    pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
-        match self {
-            Front::Mq(queue) => queue.complete(cx, rq, status),
-            Front::Legacy(queue) => queue.complete(cx, rq, status),
-        }
-    }
-
     /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
     #[inline]
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
         match self {
             Front::Mq(queue) => queue.completion_place(rq, cpu, share_cache),
             Front::Legacy(queue) => queue.completion_place(rq, cpu, share_cache),
-        }
-    }
-
-    /// Takes a started request back from the driver.
-    pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
-        match self {
-            Front::Mq(queue) => queue.requeue(cx, rq),
-            Front::Legacy(queue) => queue.requeue(cx, rq),
-        }
-    }
-
-    /// Puts requeued requests back in, as an effect asks for. A legacy front never does.
-    pub fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        if let Front::Mq(queue) = self {
-            queue.kick_requeue(cx);
-        }
-    }
-
-    /// Runs a hardware queue on this CPU.
-    #[inline]
-    pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
-        match self {
-            Front::Mq(queue) => queue.run_hctx(cx, hctx),
-            Front::Legacy(queue) => queue.run(cx),
-        }
-    }
-
-    /// The hardware queues that a "run all" on this CPU runs.
-    pub fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
-        let (many, one) = match self {
-            Front::Mq(queue) => (Some(queue.hctxs_of_run_all(cpu)), None),
-            Front::Legacy(_) => (None, Some(HctxId(0))),
-        };
-        many.into_iter().flatten().chain(one)
-    }
-
-    /// Number of hardware queues.
-    #[inline]
-    #[must_use]
-    pub fn hw_queues(&self) -> u16 {
-        match self {
-            Front::Mq(queue) => queue.hw_queues(),
-            Front::Legacy(_) => 1,
-        }
-    }
-
-    /// A CPU on which a worker runs this hardware queue.
-    #[inline]
-    #[must_use]
-    pub fn worker_cpu(&self, hctx: HctxId) -> CpuId {
-        match self {
-            Front::Mq(queue) => queue.hctx(hctx).cpus().first().copied().unwrap_or_default(),
-            Front::Legacy(_) => CpuId(0),
         }
     }
 
@@ -236,36 +118,12 @@ impl<Sh: Sharing> Front<Sh> {
         }
     }
 
-    /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        match self {
-            Front::Mq(queue) => queue.timer(now, effects),
-            Front::Legacy(queue) => queue.timer(now, effects),
-        }
-    }
-
     /// Into how many parts a bio will be cut on its way in.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
         match self {
             Front::Mq(queue) => split::parts(bio, queue.limits()),
             Front::Legacy(queue) => split::parts(bio, queue.limits()),
-        }
-    }
-
-    /// The moment that an [`Effect::SetTimeout`](hoistway_blk::Effect::SetTimeout) asked for has come.
-    pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        match self {
-            Front::Mq(queue) => queue.scan_timeouts(cx),
-            Front::Legacy(queue) => queue.scan_timeouts(cx),
-        }
-    }
-
-    /// The moment that an [`Effect::SetWindow`](hoistway_blk::Effect::SetWindow) asked for has come. A legacy front has no such
-    /// windows.
-    pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        if let Front::Mq(queue) = self {
-            queue.window_ended(cx);
         }
     }
 
@@ -340,6 +198,142 @@ impl<Sh: Sharing> Front<Sh> {
         match self {
             Front::Mq(queue) => queue.set_tunable(now, name, text, effects),
             Front::Legacy(queue) => queue.set_tunable(now, name, text, effects),
+        }
+    }
+}
+
+impl<Sh: Sharing> BlockQueue for Front<Sh> {
+    type Submission = FrontSubmission;
+
+    fn submission(&self, waiter: Waiter) -> FrontSubmission {
+        match self {
+            Front::Mq(queue) => FrontSubmission::Mq(queue.submission(waiter)),
+            Front::Legacy(queue) => FrontSubmission::Legacy(queue.submission(waiter)),
+        }
+    }
+
+    #[inline]
+    fn begin(submission: &mut FrontSubmission, bio: Bio) {
+        match submission {
+            FrontSubmission::Mq(submission) => submission.begin(bio),
+            FrontSubmission::Legacy(submission) => submission.begin(bio),
+        }
+    }
+
+    #[inline]
+    fn withdraw(submission: &mut FrontSubmission) -> Option<Bio> {
+        match submission {
+            FrontSubmission::Mq(submission) => submission.withdraw(),
+            FrontSubmission::Legacy(submission) => submission.withdraw(),
+        }
+    }
+
+    /// # Panics
+    /// If the submission was made by a front of the other kind.
+    #[inline]
+    fn submit<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut FrontSubmission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
+        match (self, submission) {
+            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.submit(cx, submission, plug),
+            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
+            _ => panic!("a submission belongs to the kind of front that made it"),
+        }
+    }
+
+    /// # Panics
+    /// If the submission was made by a front of the other kind.
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut FrontSubmission) -> Option<Bio> {
+        match (self, submission) {
+            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.cancel(cx, submission),
+            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.cancel(cx, submission),
+            _ => panic!("a submission belongs to the kind of front that made it"),
+        }
+    }
+
+    #[inline]
+    fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
+        match self {
+            Front::Mq(queue) => queue.flush_plug(cx, plug),
+            Front::Legacy(queue) => queue.flush_plug(cx, plug),
+        }
+    }
+
+    #[inline]
+    fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        match self {
+            Front::Mq(queue) => queue.complete(cx, rq, status),
+            Front::Legacy(queue) => queue.complete(cx, rq, status),
+        }
+    }
+
+    fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+        match self {
+            Front::Mq(queue) => queue.requeue(cx, rq),
+            Front::Legacy(queue) => queue.requeue(cx, rq),
+        }
+    }
+
+    #[inline]
+    fn hw_queues(&self) -> u16 {
+        match self {
+            Front::Mq(queue) => queue.hw_queues(),
+            Front::Legacy(queue) => queue.hw_queues(),
+        }
+    }
+
+    #[inline]
+    fn worker_cpu(&self, hctx: HctxId) -> CpuId {
+        match self {
+            Front::Mq(queue) => queue.worker_cpu(hctx),
+            Front::Legacy(queue) => queue.worker_cpu(hctx),
+        }
+    }
+
+    fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
+        let (many, one) = match self {
+            Front::Mq(queue) => (Some(queue.hctxs_of_run_all(cpu)), None),
+            Front::Legacy(queue) => (None, Some(queue.hctxs_of_run_all(cpu))),
+        };
+        many.into_iter().flatten().chain(one.into_iter().flatten())
+    }
+
+    #[inline]
+    fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        match self {
+            Front::Mq(queue) => queue.run_hctx(cx, hctx),
+            Front::Legacy(queue) => queue.run_hctx(cx, hctx),
+        }
+    }
+
+    fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.kick_requeue(cx),
+            Front::Legacy(queue) => queue.kick_requeue(cx),
+        }
+    }
+
+    fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.timer(cx),
+            Front::Legacy(queue) => queue.timer(cx),
+        }
+    }
+
+    fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.scan_timeouts(cx),
+            Front::Legacy(queue) => queue.scan_timeouts(cx),
+        }
+    }
+
+    fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.window_ended(cx),
+            Front::Legacy(queue) => queue.window_ended(cx),
         }
     }
 }

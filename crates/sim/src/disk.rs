@@ -1,9 +1,10 @@
-//! A disk: a device with its driver and its queue, and the runs that are waiting to happen.
+//! A disk: a device with its driver and its queue, and what is due on that.
 
 use std::sync::Arc;
 
 use hoistway_blk::{
-    CgroupPriority, ConfigError, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Registry, Sector, TagSet,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig,
+    Registry, Sector, TagSet,
 };
 use hoistway_device::Shape;
 use hoistway_legacy::{Front, all_schedulers};
@@ -13,8 +14,10 @@ use rand_xoshiro::rand_core::SeedableRng;
 use crate::administration::{Administration, Write};
 use crate::cpu::Span;
 use crate::driver::{Backing, DiskDriver};
-use crate::runs::Runs;
 use crate::throttling::Throttling;
+
+/// Whoever submits to a disk.
+pub(crate) type Submitter = hoistway_blk::Submitter<Front<Local>>;
 
 /// One device under test.
 pub(crate) struct Disk {
@@ -30,10 +33,8 @@ pub(crate) struct Disk {
     pub(crate) is_used_by_tasks: bool,
     /// How long its workers take if they run on CPUs of the host below guests.
     pub(crate) host_worker: Option<Span>,
-    /// The runs of its hardware queues that are set.
-    pub(crate) runs: Runs,
-    timer_setting: u32,
-    timeout_setting: u32,
+    /// What is due on its queue.
+    pub(crate) agenda: Agenda,
     /// How long its workers take to come.
     pub(crate) worker_random: Xoshiro256PlusPlus,
 }
@@ -141,9 +142,7 @@ impl Disk {
         Ok(Disk {
             driver: DiskDriver::new(backing),
             plug_use: front.generation().plug_use,
-            runs: Runs::new(front.hw_queues()),
-            timer_setting: 0,
-            timeout_setting: 0,
+            agenda: Agenda::new(front.hw_queues()),
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             throttling: None,
             is_used_by_tasks: true,
@@ -151,25 +150,5 @@ impl Disk {
             administration: Administration::default(),
             front,
         })
-    }
-
-    /// A new setting of the scheduler's timer, which makes earlier ones void.
-    pub(crate) fn set_timer(&mut self) -> u32 {
-        self.timer_setting = self.timer_setting.wrapping_add(1);
-        self.timer_setting
-    }
-
-    /// A new setting of the timer of timeouts, which makes earlier ones void.
-    pub(crate) fn set_timeout(&mut self) -> u32 {
-        self.timeout_setting = self.timeout_setting.wrapping_add(1);
-        self.timeout_setting
-    }
-
-    pub(crate) fn is_timeout(&self, setting: u32) -> bool {
-        self.timeout_setting == setting
-    }
-
-    pub(crate) fn is_timer(&self, setting: u32) -> bool {
-        self.timer_setting == setting
     }
 }

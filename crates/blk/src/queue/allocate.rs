@@ -44,7 +44,7 @@ impl<Sh: Sharing> Queue<Sh> {
             Some(kept) => kept,
             None if uses_elevator => {
                 let depth = self.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
-                cx.effects.take_wishes();
+                cx.take_wishes();
                 depth
             }
             None => Depth::Full,
@@ -62,8 +62,8 @@ impl<Sh: Sharing> Queue<Sh> {
         // Written as a whole: a processor that reads back what it has just written in parts has to wait.
         rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
         if uses_elevator {
-            self.elevator.prepare(cx.meter, &mut cx.effects.elevator(now, cx.cpu), &rq);
-            cx.effects.take_wishes();
+            self.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
+            cx.take_wishes();
         } else if self.elevator.is_none() {
             rq.driver_tag = Some(tag);
         }
@@ -76,14 +76,18 @@ impl<Sh: Sharing> Queue<Sh> {
         plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
-    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for tags that are no longer
-    /// the ones to take goes to the next sleeper.
-    pub(super) fn leave_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) {
+    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than the `wanted`
+    /// ones goes to the next sleeper.
+    pub(super) fn leave_line<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut Submission,
+        wanted: Option<&Tags<Sh>>,
+    ) {
         let Some((hctx, line)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
         let woken = !tags.leave_line(cx.meter, line, Sleeper::Submitter(submission.waiter));
-        let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
-        if woken && !std::ptr::eq(tags, wanted) {
+        if woken && !wanted.is_some_and(|wanted| std::ptr::eq(tags, wanted)) {
             self.pass_wake_up_on(cx, tags);
         }
     }

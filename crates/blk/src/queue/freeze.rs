@@ -8,12 +8,15 @@ use super::Queue;
 use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::{CpuId, Waiter};
+use crate::lost::Home;
 use crate::meter::{Meter, Site};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::time::Nanos;
 
 /// The gate in front of a queue.
 pub(super) struct Gate<Sh: Sharing> {
+    /// Of submissions that wait, here or inside.
+    pub(super) home: Home,
     /// How many times the queue is frozen.
     frozen: Sh::Word,
     /// Submissions that have entered on each CPU, less those that have left there.
@@ -25,6 +28,7 @@ pub(super) struct Gate<Sh: Sharing> {
 impl<Sh: Sharing> Gate<Sh> {
     pub(super) fn new(cpus: u16) -> Self {
         Gate {
+            home: Home::default(),
             frozen: Sh::Word::new(0),
             inside: (0..cpus).map(|_| Sh::Word::new(0)).collect(),
             shut_out: Sh::Lock::new(Vec::new()),
@@ -56,8 +60,13 @@ impl<Sh: Sharing> Gate<Sh> {
         if self.frozen.load() > 0 {
             return true;
         }
-        self.shut_out.with(meter, Site::Gate, |waiters| waiters.retain(|&other| other != waiter));
+        self.forget(meter, waiter);
         false
+    }
+
+    /// Somebody in line no longer waits, or has been let in already.
+    pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
+        self.shut_out.with(meter, Site::Gate, |waiters| waiters.retain(|&other| other != waiter));
     }
 
     fn is_empty(&self) -> bool {
@@ -88,7 +97,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Whether a frozen queue has emptied: no submission is under way and no request exists, plugged ones included.
-    /// Whoever freezes looks after each completion.
+    /// Whoever freezes looks after each completion, and after each submission that is [cancelled](Self::cancel).
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.is_frozen() && self.gate.is_empty() && self.requests_in_use() == 0

@@ -2,17 +2,17 @@
 //!
 //! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on), `allocate` (a
 //! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
-//! restart), `requeue`; beside it `flush`, the sequence of what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
+//! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
 //! in front, `wbt`, who has to wait behind it, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
-//! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
-//! `step` touches at most one lock and never blocks. What must wait is parked and comes back through an
-//! [`Effect`](crate::Effect). Real time runs the steps back to back; virtual time may charge CPU time and grant
-//! virtual locks between them.
+//! Nothing blocks: what must wait is parked, which makes a state machine of `Submission`, and comes back through an
+//! [`Effect`](crate::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
 
 mod affinity;
 mod allocate;
 mod attributes;
+mod block_queue;
+mod cancel;
 mod complete;
 mod flush;
 mod freeze;
@@ -33,7 +33,6 @@ mod tests;
 
 pub use affinity::{Affinity, CompletionPlace};
 pub use reconfigure::ChangeError;
-pub(crate) use run::HctxRun;
 pub use submission::Submission;
 pub use submit::Submitted;
 pub use unplug::PlugFlush;
@@ -45,6 +44,7 @@ use crate::cpu_map::{CpuMap, QueueType};
 use crate::default_scheduler::default_scheduler;
 use crate::effects::Effects;
 use crate::elevator::{Elevator, News};
+use crate::env::{Cx, Env};
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, QueueId, RqId};
@@ -128,13 +128,14 @@ impl std::error::Error for ConfigError {}
 
 /// The queue of one device.
 pub struct Queue<Sh: Sharing> {
+    /// The home of all requests: it goes first when the queue is torn down.
+    pool: RequestPool<Sh>,
     /// How it was made; its limits are those of the device.
     config: QueueConfig,
     gate: Gate<Sh>,
     generation: Generation,
     rules: MergeRules,
     elevator: Elevator<Sh>,
-    pool: RequestPool<Sh>,
     /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
     nr_requests: u32,
     /// What `queue/async_depth` shows: the scheduler tags that all but sync reads may use.
@@ -351,7 +352,7 @@ impl<Sh: Sharing> Queue<Sh> {
             gate: Gate::new(config.cpus),
             generation,
             rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
-            pool: RequestPool::new(of_space * spaces),
+            pool: RequestPool::of_queue(of_space * spaces),
             nr_requests,
             async_depth: Sh::Word::new(u64::from(config.async_depth(elevator.async_percent(), elevator.is_none()))),
             slots_per_hctx: if spaces == 1 { 0 } else { of_space },
@@ -453,21 +454,18 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer = self.elevator.set_tunable(&NoMeter, &mut effects.elevator(now, CpuId(0)), name, text);
-        effects.take_wishes();
-        answer
+        effects.call(now, |cx| self.elevator.set_tunable(&NoMeter, cx, name, text))
     }
 
     /// Tells the scheduler of something.
     pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
-        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), news);
-        effects.take_wishes();
+        effects.call(now, |cx| self.elevator.tell(&NoMeter, cx, news));
     }
 
     /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.elevator.timer(&NoMeter, &mut effects.elevator(now, CpuId(0)));
-        effects.take_wishes();
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.elevator.timer(cx.meter, &mut cx.elevator());
+        cx.take_wishes();
     }
 
     /// Stops or allows all dispatching; insertion and completion go on. After allowing it again the caller runs all

@@ -1,9 +1,8 @@
 //! The state of a bio on its way in, kept by whoever submits it.
 
-use super::run::HctxRun;
-use super::unplug::PlugFlush;
 use crate::bio::{Bio, BioFlags};
 use crate::ids::{HctxId, Waiter};
+use crate::lost::Guard;
 use crate::request::{Marks, Rq};
 use crate::tags::Depth;
 use crate::wbt::Kind;
@@ -20,10 +19,6 @@ pub struct Submission {
     pub(super) remainder: Option<Bio>,
     /// The request that was allocated for it, until it is handed on.
     pub(super) rq: Option<Rq>,
-    /// The run of a hardware queue that is under way.
-    pub(super) run: HctxRun,
-    /// The flush of a plug that is under way.
-    pub(super) flush: PlugFlush,
     /// Whether it has entered the queue and is counted there.
     pub(super) is_inside: bool,
     /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
@@ -33,38 +28,28 @@ pub struct Submission {
     /// How many tags it may use, if it has asked and found none: a scheduler is asked once for each bio, before the wait
     /// for a tag, and what it said holds however long that wait is (`block-layer.md` 7).
     pub(super) depth: Option<Depth>,
+    /// Armed while it waits.
+    pub(super) guard: Guard,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// Announce.
     Enter,
+    /// In line at the gate, or let in meanwhile.
+    ShutOut,
     /// Split.
     Split,
     /// Look for a request to join.
     Merge,
     /// Be counted as write-back.
     Throttle,
-    /// Flush the plug before waiting for other write-back to end.
-    FlushToWait,
-    /// Join those who wait for that.
-    Wait,
-    /// Woken, or asked to go on for another reason.
+    /// In line for other write-back to end. Woken, or asked to go on for another reason.
     Waiting,
     /// Take a tag.
     Allocate,
-    /// Run the hardware queue, which may free a tag, and try again.
-    RunForTag,
-    /// Flush the plug before sleeping.
-    FlushToSleep,
-    /// Join the sleepers and try once more.
-    Sleep,
-    /// Woken, or asked to go on for another reason: leave the line.
+    /// In line for a tag. Woken, or asked to go on for another reason: leave the line.
     Woken,
-    /// Flush the full plug, then add the request to it.
-    FlushFull,
-    /// Run the hardware queue that the request went to.
-    Run,
     /// This part has gone.
     Next,
 }
@@ -79,12 +64,11 @@ impl Submission {
             bio: None,
             remainder: None,
             rq: None,
-            run: HctxRun::default(),
-            flush: PlugFlush::default(),
             is_inside: false,
             slept: None,
             marks: Marks::NONE,
             depth: None,
+            guard: Guard::default(),
         }
     }
 
@@ -106,7 +90,7 @@ impl Submission {
         self.bio = Some(bio);
     }
 
-    /// Takes the bio back, unless it is already on its way.
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::Queue::cancel).
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
         if self.stage != Stage::Enter {

@@ -164,6 +164,13 @@ impl Throttle {
         self.counters[kind as usize].waiting.iter().any(|&(other, _)| other == waiter)
     }
 
+    /// A waiter leaves its line without being counted; `false` if it was not there any more, but has been counted.
+    pub(crate) fn leave_line(&mut self, kind: Kind, waiter: Waiter) -> bool {
+        let waiting = &mut self.counters[kind as usize].waiting;
+        let at = waiting.iter().position(|&(other, _)| other == waiter);
+        at.is_some_and(|at| waiting.remove(at).is_some())
+    }
+
     /// How many of a kind may be in flight for a new one to join them.
     fn limit(&self, now: Instant, kind: Kind, flags: BioFlags) -> u32 {
         if kind == Kind::Discard {

@@ -78,14 +78,14 @@ impl<'a> Replay<'a> {
         for (index, cgroup) in header.cgroups.iter().enumerate() {
             let (id, parent) = (CgroupId(index as u32), cgroup.parent.unwrap_or_default());
             let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
-            host.queue.tell(Now::default(), &mut host.effects, News::CgroupAdded { cgroup: id, parent });
+            host.queue.tell(Now::default(), &mut host.caller.effects, News::CgroupAdded { cgroup: id, parent });
             if let Some(weight) = weight {
-                host.queue.tell(Now::default(), &mut host.effects, News::Weight { cgroup: id, weight });
+                host.queue.tell(Now::default(), &mut host.caller.effects, News::Weight { cgroup: id, weight });
             }
         }
         for (name, value) in &header.tunables {
             // What a file shows in another unit beside the one that counts is not written.
-            let _ = host.queue.set_tunable(Now::default(), name, &value.to_string(), &mut host.effects);
+            let _ = host.queue.set_tunable(Now::default(), name, &value.to_string(), &mut host.caller.effects);
         }
         host.note_effects();
         let processes = &header.processes;
@@ -127,12 +127,12 @@ impl<'a> Replay<'a> {
             EventKind::Exit => {
                 self.advance(t, None);
                 let now = self.host.now;
-                self.host.queue.tell(now, &mut self.host.effects, News::IoContextExited(IoContextId(pid)));
+                self.host.queue.tell(now, &mut self.host.caller.effects, News::IoContextExited(IoContextId(pid)));
                 self.host.note_effects();
             }
             EventKind::Mark(Mark::Tunable { name, value }) => {
                 let now = self.host.now;
-                let _ = self.host.queue.set_tunable(now, name, value, &mut self.host.effects);
+                let _ = self.host.queue.set_tunable(now, name, value, &mut self.host.caller.effects);
                 self.host.note_effects();
             }
             EventKind::Msg { text, .. } => {

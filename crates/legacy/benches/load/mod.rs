@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CpuId, Cx, Driver, Effect, Effects, Hz, Instant, Kernel, Local, NoMeter, NoProbe, Now, Op,
-    QueueConfig, Rejected, Rq, Sector, Status, Waiter,
+    Agenda, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, Errand, HctxId, Hz, Instant, Kernel, Local, NoMeter,
+    NoProbe, Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Submitter, Waiter,
 };
-use hoistway_legacy::{Front, FrontSubmission, all_schedulers};
+use hoistway_legacy::{Front, all_schedulers};
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
 struct Shelf {
@@ -16,7 +16,7 @@ struct Shelf {
 }
 
 impl Driver for Shelf {
-    fn get_budget(&mut self, _: hoistway_blk::HctxId) -> bool {
+    fn get_budget(&mut self, _: HctxId) -> bool {
         self.requests.len() < self.limit
     }
 
@@ -43,8 +43,9 @@ pub struct Load {
     front: Front<Local>,
     pattern: Pattern,
     shelf: Shelf,
-    effects: Effects,
-    submission: FrontSubmission,
+    caller: Caller,
+    agenda: Agenda,
+    submitter: Submitter<Front<Local>>,
     at: u64,
     random: u64,
 }
@@ -64,11 +65,12 @@ impl Load {
         let limit = if scheduler == "none" { depth } else { depth.div_ceil(2) } as usize;
         let front = Front::new(&config, scheduler).expect("the configuration is possible");
         let mut load = Load {
-            submission: front.submission(Waiter(0)),
+            submitter: Submitter::new(&front, Waiter(0)),
+            agenda: Agenda::new(front.hw_queues()),
             front,
             pattern,
             shelf: Shelf { requests: VecDeque::with_capacity(limit), limit },
-            effects: Effects::new(),
+            caller: Caller::new(),
             at: 0,
             random: 1,
         };
@@ -85,11 +87,8 @@ impl Load {
         let Some(rq) = self.shelf.requests.pop_front() else { return };
         self.with_front(|front, cx, _| {
             front.complete(cx, rq, Status::Ok);
-            front.run_hctx(cx, hoistway_blk::HctxId(0));
+            front.run_hctx(cx, HctxId(0));
         });
-        while let Some(effect) = self.effects.pop() {
-            std::hint::black_box(matches!(effect, Effect::EndBio { .. }));
-        }
         self.submit();
     }
 
@@ -105,23 +104,19 @@ impl Load {
         let count = if self.pattern == Pattern::Runs { RUN } else { 1 };
         for neighbour in 0..count {
             let bio = Bio { flags, ..Bio::new(op, first + 8 * neighbour, 8) };
-            self.submission.begin(bio);
-            self.with_front(|front, cx, submission| front.submit(cx, submission, None));
+            self.with_front(|front, cx, submitter| submitter.submit(front, cx, bio));
         }
     }
 
     fn with_front<R>(
         &mut self,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Shelf, NoProbe)>, &mut FrontSubmission) -> R,
-    ) -> R {
-        let mut cx = Cx {
-            now: Hz::DEFAULT.now(Instant(self.at)),
-            cpu: CpuId(0),
-            driver: &mut self.shelf,
-            effects: &mut self.effects,
-            probe: &mut NoProbe,
-            meter: &NoMeter,
-        };
-        body(&self.front, &mut cx, &mut self.submission)
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Shelf, NoProbe)>, &mut Submitter<Front<Local>>) -> R,
+    ) {
+        let (now, mut probe) = (Hz::DEFAULT.now(Instant(self.at)), NoProbe);
+        let mut cx = self.caller.cx(now, CpuId(0), &mut self.shelf, &mut probe, &NoMeter);
+        body(&self.front, &mut cx, &mut self.submitter);
+        self.agenda.carry_out(&self.front, &mut cx, |_, errand| {
+            std::hint::black_box(matches!(errand, Errand::End { .. }));
+        });
     }
 }

@@ -13,6 +13,7 @@
 
 mod attributes;
 mod batching;
+mod block_queue;
 mod complete;
 mod dispatch_queue;
 mod driver_tags;
@@ -35,12 +36,11 @@ pub use request_list::IoClass;
 pub use submit::LegacySubmission;
 pub use switch::SWITCH_POLL;
 
-use hoistway_blk::kit::attributes::value_of;
-use hoistway_blk::kit::{Timeouts, flush_queue::FlushQueue};
+use hoistway_blk::kit::{Home, Timeouts, attributes::value_of, flush_queue::FlushQueue};
 use hoistway_blk::{
-    Affinity, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, Env, Generation, HctxId, Kernel, Layer, Limits, Lock,
-    MergeRules, NR_REQUESTS_MAX, Nanos, News, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig, Registry, RequestPool, Rq,
-    RqId, Sharing, StoreError, Tunable, Wishes,
+    Affinity, CgroupId, ConfigError, Cx, Effect, Effects, ElevatorCx, Env, Generation, HctxId, Kernel, Layer, Limits,
+    Lock, MergeRules, NR_REQUESTS_MAX, Nanos, News, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig, Registry, Rq, RqId,
+    Sharing, Site, StoreError, Tunable, Wishes,
 };
 
 use batching::Batchers;
@@ -141,6 +141,8 @@ struct Cache {
 
 /// What the queue's lock protects: everything.
 struct Locked {
+    /// Of its requests, and of those who wait for one.
+    home: Home,
     elevator: LegacyElevator,
     thresholds: Thresholds,
     lists: RequestLists,
@@ -188,7 +190,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         config.check()?;
         let generation = config.generation();
         let capacity = config.capacity();
-        let pool: RequestPool<Sh> = RequestPool::new(capacity);
+        let home = Home::default();
         Ok(LegacyQueue {
             generation,
             rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
@@ -203,7 +205,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 capacity,
                 batchers: Batchers::new(generation.hz),
                 // The lowest number goes out first.
-                free: (0..capacity).rev().map(|id| pool.take(RqId(id))).collect(),
+                free: (0..capacity).rev().map(|id| Rq::empty(RqId(id), &home)).collect(),
                 managed: 0,
                 dispatch: DispatchQueue::default(),
                 tags: DriverTags::new(config.queue_depth, config.tagging),
@@ -218,6 +220,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 is_stopped: false,
                 is_bypassed: false,
                 drained: Vec::new(),
+                home,
             }),
         })
     }
@@ -307,21 +310,19 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer =
-            self.locked.aside(|queue| queue.elevator.set_tunable(&mut effects.elevator(now, CpuId(0)), name, text));
-        take_wishes(effects);
-        answer
+        call(now, effects, |cx| self.locked.aside(|queue| queue.elevator.set_tunable(cx, name, text)))
     }
 
     /// Tells the scheduler of something.
     pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
-        self.locked.aside(|queue| {
-            if let News::IoContextExited(io_context) = news {
-                queue.batchers.forget(io_context);
-            }
-            queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), news);
+        call(now, effects, |cx| {
+            self.locked.aside(|queue| {
+                if let News::IoContextExited(io_context) = news {
+                    queue.batchers.forget(io_context);
+                }
+                queue.elevator.tell(cx, news);
+            });
         });
-        take_wishes(effects);
     }
 
     /// The moment that an [`Effect::SetTimeout`] asked for has come.
@@ -336,9 +337,9 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.locked.aside(|queue| queue.elevator.timer(&mut effects.elevator(now, CpuId(0))));
-        take_wishes(effects);
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.timer(&mut cx.elevator()));
+        take_wishes(cx);
     }
 }
 
@@ -349,17 +350,29 @@ impl Locked {
         let more = self.capacity..2 * self.capacity;
         self.capacity = more.end;
         self.elevator.grow(more.end);
-        self.free.extend(more.rev().map(|id| Rq::outside_of_pool(RqId(id))));
+        self.free.extend(more.rev().map(|id| Rq::empty(RqId(id), &self.home)));
     }
 }
 
-/// Turns what a policy asked for during a call into effects. Whatever is to be run is the one queue, on a worker.
+/// Calls into the elevator apart from the way of an I/O.
+fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
+    ElevatorCx::alone(now, |cx| {
+        let answer = body(cx);
+        push_wishes(effects, cx.wishes);
+        answer
+    })
+}
+
+/// Turns what a policy asked for during a call into effects.
 #[inline]
-fn take_wishes(effects: &mut Effects) {
-    if effects.wishes == Wishes::default() {
-        return;
+fn take_wishes<E: Env>(cx: &mut Cx<'_, E>) {
+    if cx.scratch.wishes != Wishes::default() {
+        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.wishes));
     }
-    let wishes = std::mem::take(&mut effects.wishes);
+}
+
+/// Whatever is to be run is the one queue, on a worker.
+fn push_wishes(effects: &mut Effects, wishes: &Wishes) {
     if let Some(at) = wishes.set_timer {
         effects.push(Effect::SetTimer(at));
     } else if wishes.cancel_timer {

@@ -130,9 +130,16 @@ impl RequestList {
         self.classes[class as usize].line.push_back(waiter);
     }
 
-    /// A task no longer waits. It has left the line by itself if it was woken.
-    pub(super) fn leave_line(&mut self, class: IoClass, waiter: Waiter) {
-        self.classes[class as usize].line.retain(|&other| other != waiter);
+    /// A task no longer waits; `false` if it had left the line already, because it was woken.
+    pub(super) fn leave_line(&mut self, class: IoClass, waiter: Waiter) -> bool {
+        let line = &mut self.classes[class as usize].line;
+        let at = line.iter().position(|&other| other == waiter);
+        at.is_some_and(|at| line.remove(at).is_some())
+    }
+
+    /// A task was woken and wants no request: calls `wake` for whoever may try instead.
+    pub(super) fn pass_on(&mut self, thresholds: &Thresholds, class: IoClass, mut wake: impl FnMut(Waiter)) {
+        self.classes[class as usize].freed(thresholds, &mut wake);
     }
 
     /// A request of `class` is gone: calls `wake` for whoever may try again.

@@ -1,9 +1,7 @@
 //! The driver's side: a run takes requests from the head of the dispatch queue, which the elevator fills when it is
 //! empty, for as long as the device has room (`legacy-queue.md` 8).
 
-use hoistway_blk::{
-    Cx, Driver, Env, Event, HctxId, Lock, Marks, Probe, RESOURCE_DELAY, Refusal, Rejected, Rq, Sharing, Site,
-};
+use hoistway_blk::{Cx, Driver, Env, Event, Lock, Marks, Probe, RESOURCE_DELAY, Refusal, Rejected, Rq, Sharing, Site};
 
 use super::request_list::IoClass;
 use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_wishes};
@@ -28,11 +26,6 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 }
             }
         }
-    }
-
-    /// As [`run`](Self::run), under the name by which an [`Effect::RunHctx`](hoistway_blk::Effect::RunHctx) asks for it.
-    pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, _hctx: HctxId) {
-        self.run(cx);
     }
 
     /// The driver stops its queue, or allows it again and then runs it.
@@ -83,7 +76,7 @@ impl Locked {
             }
             cx.probe.event(cx.now, cx.cpu, Event::Issue(rq));
         }
-        take_wishes(cx.effects);
+        take_wishes(cx);
         found
     }
 

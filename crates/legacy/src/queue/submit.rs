@@ -1,9 +1,9 @@
 //! The way in: a bio is split, merged or given a request, which is plugged or inserted (`legacy-queue.md` 2).
 
-use hoistway_blk::kit::{Checked, bio_mergeable, check, is_flush_type, split};
+use hoistway_blk::kit::{Checked, Guard, bio_mergeable, check, is_flush_type, split};
 use hoistway_blk::{
-    Bio, BioFlags, Cx, Edge, Env, Event, Lock, Marks, MergeRules, NoMerges, Plug, Probe, Rq, Sharing, Site, Status,
-    Submitted, Waiter, is_sync,
+    Bio, BioFlags, Cx, Edge, Effect, Env, Event, Lock, Marks, MergeRules, NoMerges, Plug, Probe, Rq, Sharing, Site,
+    Status, Submitted, Waiter, is_sync,
 };
 
 use super::insert::Insertion;
@@ -20,6 +20,8 @@ pub struct LegacySubmission {
     bio: Option<Bio>,
     /// What was cut off behind it.
     remainder: Option<Bio>,
+    /// Armed while it waits.
+    guard: Guard,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +53,7 @@ impl LegacySubmission {
     /// Nothing to be submitted yet; `waiter` submits one bio at a time.
     #[must_use]
     pub fn idle(waiter: Waiter) -> Self {
-        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None }
+        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None, guard: Guard::default() }
     }
 
     /// A bio to be submitted by `waiter`.
@@ -70,7 +72,7 @@ impl LegacySubmission {
         self.bio = Some(bio);
     }
 
-    /// Takes the bio back, unless it is already on its way.
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::LegacyQueue::cancel).
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
         if self.stage != Stage::Enter {
@@ -142,6 +144,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
+    /// Takes a submission back; see [`Queue::cancel`](hoistway_blk::Queue::cancel).
+    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
+        if submission.stage == Stage::Woken {
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));
+        }
+        submission.stage = Stage::Next;
+        submission.guard.disarm();
+        split::rejoin(submission.bio.take(), submission.remainder.take())
+    }
+
     fn split<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
         let limits = &self.rules.limits;
@@ -206,14 +218,16 @@ impl Locked {
         let whose = (class, bio.io_context);
         let cgroup = bio.cgroup;
         let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         if !counted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
         if !counted {
             self.lists.of(cgroup).wait(class, submission.waiter);
+            self.home.keep(&mut submission.guard, submission.waiter);
             return Allocated::InLine;
         }
+        submission.guard.disarm();
         let Some(bio) = submission.bio.take() else { return Allocated::Refused };
         if self.free.is_empty() {
             self.grow();
@@ -226,7 +240,7 @@ impl Locked {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.managed += 1;
             self.elevator.prepare(&mut cx.elevator(), &rq);
-            take_wishes(cx.effects);
+            take_wishes(cx);
         }
         Allocated::Given(rq)
     }
@@ -238,13 +252,23 @@ impl Locked {
         self.batchers.grant(cx.now, bio.io_context);
     }
 
+    /// A task no longer wants a request. If it had been woken to try, the next one in line is.
+    fn depart<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &LegacySubmission) {
+        let Some(bio) = &submission.bio else { return };
+        let (class, waiter) = (IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        let list = self.lists.of(bio.cgroup);
+        if !list.leave_line(class, waiter) {
+            list.pass_on(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+        }
+    }
+
     /// Tries to merge a bio into a request of the elevator.
     fn merge<E: Env>(&mut self, cx: &mut Cx<'_, E>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         if self.is_bypassed {
             return None;
         }
         let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         self.release_absorbed(cx);
         merged
     }

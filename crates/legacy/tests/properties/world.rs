@@ -2,15 +2,12 @@
 
 mod load;
 
-use std::collections::BTreeSet;
-
 use hoistway_blk::{
-    CpuId, Cx, Domain, Effect, Effects, HctxId, Instant, IoContextId, Kernel, Limits, Local, Marks, Nanos, News,
-    NoMerges, NoMeter, Now, Op, Plug, QueueConfig, Rq, SCHEDULERS, Status, Step, Submitted, Waiter, is_sync,
+    Agenda, BlockQueue, Caller, CpuId, Cx, Domain, Due, Errand, Instant, IoContextId, Kernel, Limits, Local, Marks,
+    Nanos, News, NoMerges, NoMeter, Now, Op, QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS, Status, Step, Submitter,
+    Waiter, is_sync,
 };
-use hoistway_legacy::{
-    Change, Front, FrontSubmission, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers,
-};
+use hoistway_legacy::{Change, Front, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
 
 use crate::device::{Balance, Device};
 use crate::support::Random;
@@ -23,9 +20,7 @@ type Watch = (Balance, Bounds);
 /// A process: it has a CPU and perhaps an open plug, and submits one bio at a time.
 struct Task {
     cpu: CpuId,
-    plug: Option<Plug>,
-    submission: FrontSubmission,
-    parked: bool,
+    submitter: Submitter<Front<Local>>,
 }
 
 const TASKS: usize = 8;
@@ -43,14 +38,10 @@ pub struct World {
     front: Front<Local>,
     device: Device,
     probe: Watch,
-    effects: Effects,
+    caller: Caller,
+    agenda: Agenda,
     /// How a legacy device's tags are given out.
     tagging: Tagging,
-    /// Hardware queues that run later: one run, however often it is asked for.
-    delayed: BTreeSet<HctxId>,
-    timer: Option<Instant>,
-    scan: Option<Instant>,
-    window: Option<Instant>,
     /// A write that waits, and when to look at it if a completion is not the moment.
     change: Option<(Change, Option<Instant>)>,
     tasks: Vec<Task>,
@@ -103,23 +94,18 @@ impl World {
         };
         let task = |number| Task {
             cpu: CpuId(number % u32::from(config.cpus)),
-            plug: None,
-            submission: front.submission(Waiter(number)),
-            parked: false,
+            submitter: Submitter::new(&front, Waiter(number)),
         };
         let habits = Habits::random(&mut random);
         let mut world = World {
             habits,
             tasks: (0..TASKS as u32).map(task).collect(),
+            agenda: Agenda::new(front.hw_queues()),
             device: Device::new(Random(random.next()), &config, is_legacy, random.clone()),
             front,
             probe: (Balance::default(), Bounds::new(kernel, habits.apart)),
-            effects: Effects::new(),
+            caller: Caller::new(),
             tagging,
-            delayed: BTreeSet::new(),
-            timer: None,
-            scan: None,
-            window: None,
             change: None,
             random,
             now: Instant::ZERO,
@@ -147,14 +133,32 @@ impl World {
     }
 
     fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
+        self.with_task(0, cpu, |front, cx, _| body(front, cx))
+    }
+
+    /// A task calls on its CPU.
+    fn of_task<R>(
+        &mut self,
+        number: usize,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
+    ) -> R {
+        self.with_task(number, self.tasks[number].cpu, |front, cx, submitter| body(front, cx, submitter))
+    }
+
+    fn with_task<R>(
+        &mut self,
+        number: usize,
+        cpu: CpuId,
+        body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
+    ) -> R {
         let now = self.moment();
         if let Front::Mq(queue) = &self.front
             && let Some(kyber) = queue.elevator().as_kyber()
         {
             self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
         }
-        let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut self.probe);
-        body(&mut self.front, &mut Cx { now, cpu, driver, effects, probe, meter: &NoMeter })
+        let mut cx = self.caller.cx(now, cpu, &mut self.device, &mut self.probe, &NoMeter);
+        body(&mut self.front, &mut cx, &mut self.tasks[number].submitter)
     }
 
     fn some_cpu(&mut self) -> CpuId {
@@ -166,21 +170,21 @@ impl World {
     pub fn act(&mut self) {
         let is_greedy_one = self.habits.greedy && !self.random.one_in(8);
         let number = if is_greedy_one { 0 } else { self.random.below(TASKS as u64) as usize };
-        let is_free = !self.tasks[number].parked;
+        let submitter = &mut self.tasks[number].submitter;
+        let (is_free, is_plugged) = (!submitter.is_parked(), submitter.is_plugged());
         let may_submit = is_free && (!self.habits.greedy || number == 0 || self.busy[number] == 0);
         match self.random.below(20) {
             0..9 if may_submit => {
                 let most = if is_greedy_one { 1 + self.random.below(6) } else { 1 };
                 for _ in 0..most {
                     let bio = self.random_bio(number);
-                    self.tasks[number].submission.begin(bio);
-                    self.go_on(number);
-                    if self.tasks[number].parked {
+                    self.of_task(number, |front, cx, submitter| submitter.submit(front, cx, bio));
+                    if self.tasks[number].submitter.is_parked() {
                         break;
                     }
                 }
             }
-            9 if is_free && self.tasks[number].plug.is_none() => self.tasks[number].plug = Some(Plug::new()),
+            9 if is_free => submitter.plug(),
             10 if is_free => self.flush(number),
             11 => self.tasks[number].cpu = self.some_cpu(),
             12 => self.later(),
@@ -188,9 +192,9 @@ impl World {
             14 => self.now += Nanos::from_micros(self.random.below(20_000)),
             17 if self.habits.buffered => self.dirty(),
             15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
-            16 if is_free && self.tasks[number].plug.is_none() && self.random.one_in(3) => {
+            16 if is_free && !is_plugged && self.random.one_in(3) => {
                 let now = self.moment();
-                self.front.tell(now, &mut self.effects, News::IoContextExited(IoContextId(number as u32)));
+                self.front.tell(now, &mut self.caller.effects, News::IoContextExited(IoContextId(number as u32)));
             }
             _ => self.complete_one(),
         }
@@ -203,22 +207,8 @@ impl World {
         self.front.set_dirty_throttled(self.now, is_held_up);
     }
 
-    fn go_on(&mut self, number: usize) {
-        let cpu = self.tasks[number].cpu;
-        let idle = self.front.submission(Waiter(number as u32));
-        let mut submission = std::mem::replace(&mut self.tasks[number].submission, idle);
-        let mut plug = self.tasks[number].plug.take();
-        let submitted = self.call(cpu, |front, cx| front.submit(cx, &mut submission, plug.as_mut()));
-        let task = &mut self.tasks[number];
-        (task.submission, task.plug) = (submission, plug);
-        task.parked = submitted == Submitted::Parked;
-    }
-
     fn flush(&mut self, number: usize) {
-        if let Some(mut plug) = self.tasks[number].plug.take() {
-            let cpu = self.tasks[number].cpu;
-            self.call(cpu, |front, cx| front.flush_plug(cx, &mut plug));
-        }
+        self.of_task(number, |front, cx, submitter| submitter.unplug(front, cx));
     }
 
     /// Somebody writes a file of `queue/`.
@@ -305,78 +295,40 @@ impl World {
     /// Time passes: what was delayed comes due.
     fn later(&mut self) {
         self.now += Nanos::from_millis(3);
-        if self.timer.is_some_and(|at| at <= self.now) {
-            self.timer = None;
-            let now = self.moment();
-            self.front.timer(now, &mut self.effects);
-        }
-        if self.scan.is_some_and(|at| at <= self.now) {
-            self.scan = None;
-            let cpu = self.some_cpu();
-            self.call(cpu, |front, cx| front.scan_timeouts(cx));
-        }
-        if self.window.is_some_and(|at| at <= self.now) {
-            self.window = None;
-            let cpu = self.some_cpu();
-            self.call(cpu, |front, cx| front.window_ended(cx));
-        }
-        for hctx in std::mem::take(&mut self.delayed) {
-            self.run(hctx);
-        }
+        self.carry_out();
         self.look_at_change();
-    }
-
-    fn run(&mut self, hctx: HctxId) {
-        let cpu = self.front.worker_cpu(hctx);
-        self.call(cpu, |front, cx| front.run_hctx(cx, hctx));
     }
 
     fn run_all_later(&mut self) {
         let cpu = self.some_cpu();
-        self.delayed.extend(self.front.hctxs_of_run_all(cpu));
+        self.agenda.run_all(&self.front, cpu, RESOURCE_DELAY, &mut self.now);
     }
 
+    /// Carries out all that is due, one by one: the bounds that are watched may change with each.
     fn carry_out(&mut self) {
-        let mut effects = 0;
-        while let Some(effect) = self.effects.pop() {
-            effects += 1;
-            assert!(effects < 10_000, "effects cause effects without end: {effect:?}");
-            match effect {
-                Effect::EndBio { bio, .. } => {
+        for _ in 0..10_000 {
+            if let Some(due) = self.agenda.take_due(self.now) {
+                let cpu = if let Due::Run(_) = due { due.cpu(&self.front) } else { self.some_cpu() };
+                self.call(cpu, |front, cx| due.carry_out(front, cx));
+                continue;
+            }
+            let (cpu, effects) = (self.some_cpu(), &mut self.caller.effects);
+            match self.agenda.take(&self.front, cpu, effects, &mut self.now) {
+                Some(Errand::End { bio, .. }) => {
                     let left = &mut self.outstanding[bio.owner as usize];
                     *left = left.checked_sub(bio.sectors.max(1)).expect("no sector of a bio ends twice");
                     self.busy[bio.io_context.0 as usize] -= u64::from(bio.sectors.max(1));
                 }
-                Effect::Wake(Waiter(number)) => {
-                    let number = number as usize;
-                    assert!(self.tasks[number].parked, "only who sleeps is woken");
-                    self.go_on(number);
+                Some(Errand::Wake(Waiter(number))) => {
+                    assert!(self.tasks[number as usize].submitter.is_parked(), "only who sleeps is woken");
+                    self.of_task(number as usize, |front, cx, submitter| submitter.go_on(front, cx));
                 }
-                Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.run(hctx),
-                Effect::RunHctx { hctx, .. } => {
-                    self.delayed.insert(hctx);
-                }
-                Effect::RunAll { delay: Nanos::ZERO } => {
-                    let cpu = self.some_cpu();
-                    let hctxs: Vec<HctxId> = self.front.hctxs_of_run_all(cpu).collect();
-                    hctxs.into_iter().for_each(|hctx| self.run(hctx));
-                }
-                Effect::RunAll { .. } => self.run_all_later(),
-                Effect::KickRequeue => {
-                    let cpu = self.some_cpu();
-                    self.call(cpu, |front, cx| front.kick_requeue(cx));
-                }
-                Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
-                Effect::SetTimer(at) => self.timer = Some(at),
-                Effect::CancelTimer => self.timer = None,
-                Effect::SetTimeout(at) => self.scan = Some(at),
-                Effect::SetWindow(at) => {
-                    assert!(self.window.is_none(), "there is one window at a time");
-                    self.window = Some(at);
-                }
+                Some(Errand::RunOther { .. }) => unreachable!("nobody shares its tags"),
+                None if self.agenda.next_at().is_some_and(|at| at <= self.now) => {}
+                None => return self.check(),
             }
         }
-        self.check();
+        panic!("effects cause effects without end");
     }
 
     // --- what must hold ---
@@ -407,16 +359,15 @@ impl World {
     pub fn finish(&mut self) {
         for _ in 0..20_000 {
             for number in 0..self.tasks.len() {
-                if !self.tasks[number].parked {
+                if !self.tasks[number].submitter.is_parked() {
                     self.flush(number);
                     self.carry_out();
                 }
             }
             let quiet = self.device.in_flight.is_empty()
-                && self.delayed.is_empty()
                 && self.change.is_none()
-                && self.tasks.iter().all(|task| !task.parked && task.plug.is_none());
-            if quiet && (self.front.requests_in_use() == 0 || (self.timer.is_none() && self.scan.is_none())) {
+                && self.tasks.iter().all(|task| !task.submitter.is_parked() && !task.submitter.is_plugged());
+            if quiet && (self.front.requests_in_use() == 0 || self.agenda.next_at().is_none()) {
                 return;
             }
             self.complete_one();
@@ -432,7 +383,7 @@ impl World {
             "it does not end: {} requests, {} at the device, {} sleepers, change {:?}",
             self.front.requests_in_use(),
             self.device.in_flight.len(),
-            self.tasks.iter().filter(|task| task.parked).count(),
+            self.tasks.iter().filter(|task| task.submitter.is_parked()).count(),
             self.change
         );
     }

@@ -89,13 +89,13 @@ impl PageCache {
         tasks: &mut [Task],
         mut wake: impl FnMut(&mut Task, bool),
     ) {
-        let Some(flight) = self.flights.ended(place_of(bio), bio.sectors, status) else { return };
-        if flight.status != Status::Ok && matches!(flight.purpose, Purpose::Read { .. }) {
+        let Some((flight, status)) = self.flights.ended(place_of(bio), bio, status) else { return };
+        if status != Status::Ok && matches!(flight.purpose, Purpose::Read { .. }) {
             self.pages.forget(flight.disk, flight.pages);
         }
         for &number in &flight.waiters {
             let (caller, task) = (&mut self.callers[number as usize], &mut tasks[number as usize]);
-            if caller.saw_end(flight.status) {
+            if caller.saw_end(status) {
                 caller.go_on(task);
                 wake(task, false);
             }

@@ -1,6 +1,6 @@
 //! When a task submits, and when it does not: its queue, pauses, rate, balance with others, overlaps and latencies.
 
-use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_blk::{Instant, Nanos, Op, Parts};
 use hoistway_workload::{Io, ThinkBlocks};
 
 use super::{Next, Slot, Task};
@@ -83,7 +83,7 @@ impl Task {
                 priority: io.priority,
                 offset_bytes: io.offset_bytes,
                 bytes: io.bytes,
-                left: (io.bytes / 512).max(u32::from(io.op != Op::Flush)),
+                parts: Parts::of_sectors(io.bytes / 512),
                 created: now,
                 issued: Instant::ZERO,
             };

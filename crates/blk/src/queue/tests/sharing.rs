@@ -78,7 +78,6 @@ fn item_50_a_queue_has_its_share_of_a_shared_tag_set_once_another_is_active() {
         first.complete_all();
         first.asked();
         assert_eq!(send(&mut second, 1), 1, "{scheduler}");
-        first.parked.clear();
         let [mut first, mut second] = two(scheduler);
         send(&mut second, 1);
         assert_eq!(send(&mut first, 32), 8, "{scheduler}: half of 16");

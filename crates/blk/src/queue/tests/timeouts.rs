@@ -7,7 +7,7 @@ impl Bench {
     /// The moment of the scan that was asked for last, if any was.
     fn scan_due(&mut self) -> Option<Instant> {
         let mut due = None;
-        while let Some(effect) = self.effects.pop() {
+        while let Some(effect) = self.caller.effects.pop() {
             if let Effect::SetTimeout(at) = effect {
                 due = Some(at);
             }
@@ -19,7 +19,7 @@ impl Bench {
     fn scan_until(&mut self, end: Instant) {
         while let Some(due) = self.scan_due() {
             if due > end {
-                return self.effects.push(Effect::SetTimeout(due));
+                return self.caller.effects.push(Effect::SetTimeout(due));
             }
             self.now = due;
             self.call(|queue, cx, _| queue.scan_timeouts(cx));
@@ -81,8 +81,8 @@ fn io_timeout_is_in_milliseconds_and_refuses_0() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     let now = Hz(1000).now(Instant::ZERO);
     assert_eq!(bench.queue.attribute("io_timeout").unwrap(), "30000\n");
-    assert!(bench.queue.set_attribute(now, "io_timeout", "0", &mut bench.effects).is_err());
-    bench.queue.set_attribute(now, "io_timeout", "2000\n", &mut bench.effects).unwrap();
+    assert!(bench.queue.set_attribute(now, "io_timeout", "0", &mut bench.caller.effects).is_err());
+    bench.queue.set_attribute(now, "io_timeout", "2000\n", &mut bench.caller.effects).unwrap();
     assert_eq!(bench.queue.io_timeout(), Nanos::from_secs(2));
     bench.submit(read(8));
     assert_eq!(bench.scan_due(), Some(seconds(2)));

@@ -6,12 +6,12 @@ use crate::attributes::AttributeError;
 const DIRECT: BioFlags = BioFlags::SYNC.with(BioFlags::IDLE);
 
 /// A bio of background write-back: 4 of them may be in flight.
-fn background(sector: u64) -> Bio {
+pub(super) fn background(sector: u64) -> Bio {
     Bio { flags: BioFlags::BACKGROUND, ..write(sector) }
 }
 
 /// Four of them at the driver, at the sectors 0 to 300.
-fn four(kernel: Kernel, scheduler: &str) -> Bench {
+pub(super) fn four(kernel: Kernel, scheduler: &str) -> Bench {
     let mut bench = Bench::throttled(&config(kernel), scheduler);
     (0..4).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done, "{scheduler}"));
     bench.work();
@@ -20,14 +20,14 @@ fn four(kernel: Kernel, scheduler: &str) -> Bench {
 }
 
 impl Bench {
-    fn throttled(config: &QueueConfig, scheduler: &str) -> Bench {
+    pub(super) fn throttled(config: &QueueConfig, scheduler: &str) -> Bench {
         Bench { queue: Queue::new(config, scheduler).expect("a valid configuration"), ..Bench::with(config, scheduler) }
     }
 
     /// The end of the window that has been asked for.
     fn window(&mut self) -> Option<Instant> {
         self.work();
-        self.window.take()
+        self.agenda.take_back(Due::Window)
     }
 
     fn target(&self) -> String {
@@ -36,7 +36,7 @@ impl Bench {
 
     fn set_target(&mut self, text: &str) -> Result<(), AttributeError> {
         let now = Hz(1000).now(self.now);
-        let answer = self.queue.set_attribute(now, "wbt_lat_usec", text, &mut self.effects);
+        let answer = self.queue.set_attribute(now, "wbt_lat_usec", text, &mut self.caller.effects);
         self.work();
         answer
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use hoistway_blk::{
-    AttributeError, CpuId, Cx, Driver, Effects, Instant, Local, NoMeter, NoProbe, Now, QueueConfig, Refusal, Registry,
+    AttributeError, Caller, CpuId, Driver, Instant, Local, NoMeter, NoProbe, Now, QueueConfig, Refusal, Registry,
     Rejected, Rq, WRITABLE_ATTRIBUTES,
 };
 use hoistway_legacy::Front;
@@ -73,15 +73,10 @@ pub(super) fn try_out(writes: &[Write], config: &QueueConfig, schedulers: &[Stri
 /// Writes to a queue that is not in use.
 fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
-    let (driver, effects, probe) = (&mut Idle, &mut Effects::new(), &mut NoProbe);
+    let (mut caller, mut probe) = (Caller::new(), NoProbe);
     // An empty queue changes at once.
-    front
-        .begin_change(
-            &mut Cx::<(Idle, NoProbe)> { now, cpu: CpuId(0), driver, effects, probe, meter: &NoMeter },
-            file,
-            text,
-        )
-        .map(|_| ())
+    let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut Idle, &mut probe, &NoMeter);
+    front.begin_change(&mut cx, file, text).map(|_| ())
 }
 
 /// A device that nobody uses.

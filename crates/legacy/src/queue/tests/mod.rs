@@ -2,6 +2,7 @@
 //! a driver that does as it is told and a probe that writes down blktrace's letters.
 
 mod allocation;
+mod cancelling;
 mod dispatching;
 mod driving;
 mod flushing;
@@ -13,8 +14,8 @@ mod switching;
 use std::collections::{BTreeMap, VecDeque};
 
 use hoistway_blk::{
-    Bio, BioFlags, CpuId, Cx, Driver, Edge, Event, Instant, IoContextId, Local, Marks, NoMeter, Op, Plug, PolicyCx,
-    Probe, Refusal, Rejected, Scheduler, Sector, Status, Submitted, Waiter,
+    Agenda, Bio, BioFlags, Caller, CpuId, Cx, Driver, Edge, Errand, Event, Instant, IoContextId, Local, Marks, NoMeter,
+    Op, Plug, PolicyCx, Probe, Refusal, Rejected, Scheduler, Sector, Status, Submitted, Waiter,
 };
 
 use super::*;
@@ -114,7 +115,8 @@ struct Bench {
     queue: LegacyQueue<Local>,
     driver: Script,
     probe: Letters,
-    effects: Effects,
+    caller: Caller,
+    agenda: Agenda,
     now: Instant,
     /// The plug of whoever submits, if it has one open.
     plug: Option<Plug>,
@@ -150,7 +152,8 @@ impl Bench {
             queue,
             driver: Script::default(),
             probe: Letters::default(),
-            effects: Effects::new(),
+            caller: Caller::new(),
+            agenda: Agenda::new(1),
             now: Instant::ZERO,
             plug: None,
             parked: BTreeMap::new(),
@@ -173,8 +176,8 @@ impl Bench {
         body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, (Script, Letters)>, Option<&mut Plug>) -> R,
     ) -> R {
         let now = self.moment();
-        let (driver, effects, probe) = (&mut self.driver, &mut self.effects, &mut self.probe);
-        body(&self.queue, &mut Cx { now, cpu: CpuId(0), driver, effects, probe, meter: &NoMeter }, self.plug.as_mut())
+        let mut cx = self.caller.cx(now, CpuId(0), &mut self.driver, &mut self.probe, &NoMeter);
+        body(&self.queue, &mut cx, self.plug.as_mut())
     }
 
     /// Submits as the process `task`, which is also its waiter.
@@ -239,7 +242,7 @@ impl Bench {
     /// The effects since the last look, in words: what is asked for but not done. Ends of bios are left out.
     fn asked(&mut self) -> String {
         let mut out = Vec::new();
-        while let Some(effect) = self.effects.pop() {
+        while let Some(effect) = self.caller.effects.pop() {
             let in_time = |delay: Nanos| if delay == Nanos::ZERO { String::new() } else { format!(" in {delay}") };
             out.push(match effect {
                 Effect::EndBio { .. } => continue,
@@ -254,18 +257,19 @@ impl Bench {
         out.join(", ")
     }
 
-    /// Carries out the effects, and what they cause.
+    /// Carries out what is due, and what comes of it.
     fn work(&mut self) {
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::Wake(waiter) => {
-                    let submission = self.parked.remove(&waiter.0).expect("only who sleeps is woken");
-                    self.go_on(waiter.0, submission);
+        let now = self.moment();
+        let Bench { queue, agenda, parked, plug, .. } = self;
+        let mut cx = self.caller.cx::<(Script, Letters)>(now, CpuId(0), &mut self.driver, &mut self.probe, &NoMeter);
+        agenda.carry_out(queue, &mut cx, |cx, errand| {
+            if let Errand::Wake(waiter) = errand {
+                let mut submission = parked.remove(&waiter.0).expect("only who sleeps is woken");
+                if queue.submit(cx, &mut submission, plug.as_mut()) == Submitted::Parked {
+                    parked.insert(waiter.0, submission);
                 }
-                Effect::RunHctx { .. } => self.run(),
-                _ => {}
             }
-        }
+        });
     }
 
     fn pass(&mut self, ms: u64) {

@@ -61,7 +61,7 @@ fn what_was_plugged_before_a_change_still_goes_through_the_old_scheduler() {
 fn a_change_that_fails_leaves_the_old_scheduler_with_its_settings() {
     let mut bench = Bench::new("deadline");
     let now = bench.moment();
-    bench.queue.set_tunable(now, "fifo_batch", "3", &mut bench.effects).unwrap();
+    bench.queue.set_tunable(now, "fifo_batch", "3", &mut bench.caller.effects).unwrap();
     assert_eq!(begin(&mut bench), Step::Done);
     end(&mut bench, None);
     assert_eq!((bench.queue.scheduler(), bench.queue.tunable("fifo_batch")), ("deadline", Ok(3)));

@@ -1,0 +1,37 @@
+//! A submission that is taken back: its client has departed, or wants the bio for something else.
+
+use super::Queue;
+use super::submission::{Stage, Submission};
+use crate::bio::Bio;
+use crate::env::{Cx, Env};
+use crate::sharing::Sharing;
+use crate::split;
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// Takes a submission back from wherever it has got to, and answers what no request has been made of: the whole bio,
+    /// or what is left of one whose first parts have gone, which end as if nothing had happened. The submission can be
+    /// used again.
+    ///
+    /// Whoever sleeps leaves its line, and a turn that had come already passes on. The wake-up that told of it may
+    /// still be on its way to the waiter, and means nothing any more. It may have been the last that a freeze waits
+    /// for: whoever freezes looks after this, too.
+    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Bio> {
+        debug_assert!(submission.rq.is_none(), "it rests where it waits, and there it has no tag and no request yet");
+        match submission.stage {
+            Stage::ShutOut => self.gate.forget(cx.meter, submission.waiter),
+            Stage::Waiting => self.depart_from_line(cx, submission),
+            Stage::Woken => {
+                self.forget_admission(cx, submission);
+                self.leave_line(cx, submission, None);
+            }
+            _ => {}
+        }
+        submission.stage = Stage::Next;
+        submission.guard.disarm();
+        // Last, when it owes nothing any more: a frozen queue may have emptied with that.
+        if std::mem::take(&mut submission.is_inside) {
+            self.gate.leave(cx.cpu);
+        }
+        split::rejoin(submission.bio.take(), submission.remainder.take())
+    }
+}
