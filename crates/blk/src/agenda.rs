@@ -22,7 +22,7 @@ use crate::bio::{Bio, Status};
 use crate::block_queue::BlockQueue;
 use crate::effects::{Effect, Effects};
 use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId, QueueId, Waiter};
+use crate::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
 use crate::time::{Instant, Nanos};
 
 /// Something that is due on a queue.
@@ -52,6 +52,14 @@ pub enum Errand {
     },
     /// Wake a submitter that sleeps: it goes on with its submission.
     Wake(Waiter),
+    /// A request has been at the device for too long: on this CPU, which started it, call
+    /// [`timed_out`](BlockQueue::timed_out).
+    TimedOut {
+        /// The CPU.
+        cpu: CpuId,
+        /// The request.
+        id: RqId,
+    },
     /// Run a hardware queue of another queue on a worker, as [`Agenda::run`] of its agenda does.
     RunOther {
         /// Whose.
@@ -186,6 +194,7 @@ impl Agenda {
         match effect {
             Effect::EndBio { bio, status } => return Some(Errand::End { bio, status }),
             Effect::Wake(waiter) => return Some(Errand::Wake(waiter)),
+            Effect::TimedOut { cpu, id } => return Some(Errand::TimedOut { cpu, id }),
             Effect::RunOther { queue, hctx } => return Some(Errand::RunOther { queue, hctx }),
             Effect::RunHctx { hctx, delay } => self.run(queue, hctx, delay, workers),
             Effect::RunAll { delay } => self.run_all(queue, cpu, delay, workers),

@@ -6,7 +6,7 @@
 
 use crate::bio::{Bio, Status};
 use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId, Waiter};
+use crate::ids::{CpuId, HctxId, RqId, Waiter};
 use crate::plug::Plug;
 use crate::queue::Submitted;
 use crate::request::Rq;
@@ -72,6 +72,10 @@ pub trait BlockQueue {
 
     /// The moment to look for timeouts has come.
     fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>);
+
+    /// A request that this CPU has started has been at the device for too long: its driver is asked, unless it has ended
+    /// since.
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId);
 
     /// A window of write-back throttling has ended.
     fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>);

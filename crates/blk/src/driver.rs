@@ -2,27 +2,27 @@
 
 use crate::bio::Status;
 use crate::ids::{HctxId, RqId};
-use crate::request::{Request, Rq};
+use crate::request::Rq;
 use crate::time::{Instant, Now};
 
-/// Why a driver gives a request back.
+/// What a driver makes of a request that it is given.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is at the device; the driver has it until it ends.
+    Queued,
+    /// It has ended at once, well or badly: by copying memory, say, or because the device cannot do such a thing.
+    Done(Rq, Status),
+    /// It was not started.
+    Refused(Rq, Refusal),
+}
+
+/// Why a driver does not start a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// Something is short; nothing is promised about when it will not be (RESOURCE).
     Busy,
     /// Something is short, and a completion of this device will free it (DEV_RESOURCE).
     UntilCompletion,
-    /// The request has failed.
-    Failed(Status),
-}
-
-/// A request that a driver gives back.
-#[derive(Debug)]
-pub struct Rejected {
-    /// The request.
-    pub rq: Rq,
-    /// Why.
-    pub why: Refusal,
 }
 
 /// What a driver makes of a request that has been at the device for too long.
@@ -43,28 +43,16 @@ pub trait Driver {
     }
 
     /// Gives back a piece of budget whose request did not reach the driver. What did reach it, the driver returns
-    /// itself when the request ends.
+    /// itself when the request ends, also if that is at once.
     fn put_budget(&mut self, _hctx: HctxId) {}
 
     /// Starts a request. `last` tells that no other follows at once, so that a doorbell can be rung.
-    ///
-    /// # Errors
-    /// The request comes back, with the reason.
-    fn queue_rq(&mut self, now: Now, rq: Rq, last: bool) -> Result<(), Rejected>;
+    fn queue_rq(&mut self, now: Now, rq: Rq, last: bool) -> Answer;
 
-    /// Shows every request that is at the device, in whatever order. A driver that does not has no timeouts,
-    /// and write-back throttling does not see reads that it keeps.
-    fn each_in_flight(&mut self, _look: &mut dyn FnMut(&mut Request)) {}
-
-    /// A request has been at the device for longer than the queue's timeout. Told once for each expiry.
+    /// A request that was started on this CPU has been at the device for longer than the queue's timeout. Told once for each
+    /// expiry. It may have ended in the meantime: then it goes on, too.
     fn timed_out(&mut self, _now: Instant, _id: RqId) -> Expired {
         Expired::GoesOn
-    }
-
-    /// A request of this hardware queue that has ended since the last look, and how: for submitters that look instead of
-    /// being interrupted.
-    fn poll(&mut self, _now: Now, _hctx: HctxId) -> Option<(Rq, Status)> {
-        None
     }
 
     /// A list ended early although its last request was not announced as such: ring the doorbell.

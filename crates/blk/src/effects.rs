@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::bio::{Bio, Status};
 use crate::elevator::{ElevatorCx, Wishes};
-use crate::ids::{HctxId, QueueId, Waiter};
+use crate::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
 use crate::time::{Instant, Nanos, Now};
 
 /// How long a run is delayed when nothing else would trigger it (`block-layer.md` 15.3).
@@ -50,6 +50,14 @@ pub enum Effect {
     CancelTimer,
     /// Somebody is to look for timeouts at this moment.
     SetTimeout(Instant),
+    /// A request has been at the device for too long: the worker of the CPU that started it is to
+    /// [ask its driver](crate::BlockQueue::timed_out).
+    TimedOut {
+        /// The CPU.
+        cpu: CpuId,
+        /// The request.
+        id: RqId,
+    },
     /// A window of write-back throttling ends at this moment.
     SetWindow(Instant),
 }

@@ -16,6 +16,7 @@
 pub use crate::bio::is_flush_type;
 pub use crate::check::{Checked, check};
 pub use crate::elevator::Custody;
+pub use crate::flights::{Flights, Seen};
 pub use crate::lost::{Guard, Home};
 pub use crate::merge::bio_mergeable;
 pub use crate::schedulers::process_queue;

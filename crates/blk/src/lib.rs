@@ -25,7 +25,6 @@ mod attributes;
 mod bio;
 mod block_queue;
 mod caller;
-mod cgroup_stats;
 mod check;
 mod cpu_map;
 mod default_scheduler;
@@ -34,11 +33,11 @@ mod driver;
 mod effects;
 mod elevator;
 mod env;
+mod flights;
 mod flush_queue;
 mod hardware_queue;
 mod id_list;
 mod ids;
-mod io_max;
 mod ioprio;
 mod kernel;
 pub mod kit;
@@ -67,11 +66,10 @@ pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use block_queue::BlockQueue;
 pub use caller::{Caller, Scratch};
-pub use cgroup_stats::{CgroupIo, CgroupStats};
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::default_scheduler;
 pub use disk_stats::{DiskStats, IoCounts};
-pub use driver::{Driver, Expired, Refusal, Rejected};
+pub use driver::{Answer, Driver, Expired, Refusal};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
     BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx,
@@ -82,7 +80,6 @@ pub use flush_queue::FlushSteps;
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
-pub use io_max::{Charge, IoMax, IoMaxError, THROTTLE_ROUND, THROTTLE_SLICE, THROTTLE_SLICE_WITH_LOW_LIMIT, Throttle};
 pub use ioprio::{CgroupPriority, IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,

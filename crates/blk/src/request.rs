@@ -53,8 +53,6 @@ pub struct Request {
     pub start: Instant,
     /// When the driver took it.
     pub issued: Instant,
-    /// When the driver has had it for too long.
-    pub deadline: Instant,
     /// Its bios in the order of their sectors.
     pub bios: Vec<Bio>,
 }
@@ -202,7 +200,6 @@ impl Rq {
             cgroup: CgroupId::ROOT,
             start: Instant::ZERO,
             issued: Instant::NEVER,
-            deadline: Instant::NEVER,
             bios: Vec::with_capacity(1),
         }))
     }

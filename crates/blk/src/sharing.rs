@@ -55,6 +55,8 @@ pub trait Word {
     fn fetch_sub(&self, n: u64) -> u64;
     /// Overwrites it; answers the value before.
     fn swap(&self, value: u64) -> u64;
+    /// Overwrites it if it still has its `current` value; answers whether it had.
+    fn compare_exchange(&self, current: u64, value: u64) -> bool;
 }
 
 /// One thread drives the queue: virtual time.
@@ -157,6 +159,14 @@ impl Word for Cell<u64> {
     fn swap(&self, value: u64) -> u64 {
         self.replace(value)
     }
+    #[inline]
+    fn compare_exchange(&self, current: u64, value: u64) -> bool {
+        let is_current = self.get() == current;
+        if is_current {
+            self.set(value);
+        }
+        is_current
+    }
 }
 
 impl Word for AtomicU64 {
@@ -190,5 +200,9 @@ impl Word for AtomicU64 {
     #[inline]
     fn swap(&self, value: u64) -> u64 {
         self.swap(value, Ordering::SeqCst)
+    }
+    #[inline]
+    fn compare_exchange(&self, current: u64, value: u64) -> bool {
+        self.compare_exchange(current, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }

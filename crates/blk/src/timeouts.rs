@@ -1,10 +1,12 @@
 //! Requests that the device keeps for too long (`block-layer.md` 19.2; legacy queues do the same).
 //!
-//! Nothing is kept for each request but its deadline: what is in flight is at the driver, so the scan asks the driver.
+//! One timer serves all workers. Whoever it reaches looks at [all flights](Flights), and has the worker that issued an
+//! overdue request told, which asks its own driver. By then the request may have ended.
 
 use crate::driver::{Driver, Expired};
 use crate::effects::{Effect, Effects};
-use crate::ids::RqId;
+use crate::flights::Flights;
+use crate::ids::{CpuId, RqId};
 use crate::request::Request;
 use crate::sharing::{Sharing, Word};
 use crate::time::{Instant, Nanos};
@@ -44,13 +46,20 @@ impl<Sh: Sharing> Timeouts<Sh> {
         self.timeout_ns.store(timeout.0);
     }
 
-    /// A request is about to be handed to the driver.
+    /// A request is about to be handed to the driver of this CPU.
     #[inline]
-    pub fn start(&self, now: Instant, rq: &mut Request, effects: &mut Effects) {
+    pub fn start(
+        &self,
+        (now, cpu): (Instant, CpuId),
+        rq: &mut Request,
+        flights: &Flights<impl Sharing>,
+        effects: &mut Effects,
+    ) {
         rq.issued = now;
-        rq.deadline = now + self.timeout();
-        if rq.deadline.0 + GAIN_MIN.0 < self.due_ns.load() {
-            self.set_timer(now, rq.deadline, effects);
+        let deadline = now + self.timeout();
+        flights.begin(cpu, rq, deadline);
+        if deadline.0 + GAIN_MIN.0 < self.due_ns.load() {
+            self.set_timer(now, deadline, effects);
         }
     }
 
@@ -66,31 +75,22 @@ impl<Sh: Sharing> Timeouts<Sh> {
         }
     }
 
-    /// The timer has come: the driver is told of each request whose time is over, once. Answers whether anything is in
-    /// flight; only then the timer is set again.
-    pub fn scan<D: Driver>(&self, now: Instant, driver: &mut D, effects: &mut Effects) -> bool {
+    /// The timer has come: whoever issued what is overdue is told. Answers whether anything is in flight; only then the
+    /// timer is set again.
+    pub fn scan(&self, now: Instant, flights: &Flights<impl Sharing>, effects: &mut Effects) -> bool {
         self.due_ns.store(Instant::NEVER.0);
-        let mut expired: Vec<RqId> = Vec::new();
-        driver.each_in_flight(&mut |rq| {
-            if rq.deadline <= now {
-                // It has none until the driver wants another.
-                rq.deadline = Instant::NEVER;
-                expired.push(rq.id());
-            }
-        });
-        expired.retain(|&id| driver.timed_out(now, id) == Expired::GoesOn);
-        let again = now + self.timeout();
-        let (mut in_flight, mut next) = (0u32, Instant::NEVER);
-        driver.each_in_flight(&mut |rq| {
-            if expired.contains(&rq.id()) {
-                rq.deadline = again;
-            }
-            in_flight += 1;
-            next = next.min(rq.deadline);
-        });
-        if in_flight > 0 {
-            self.set_timer(now, next.min(now + AHEAD_MAX), effects);
+        let seen = flights.look(now, now + self.timeout(), |cpu, id| effects.push(Effect::TimedOut { cpu, id }));
+        if seen.any {
+            self.set_timer(now, seen.next.min(now + AHEAD_MAX), effects);
         }
-        in_flight > 0
+        seen.any
+    }
+
+    /// Asks the driver about an overdue request of its own; answers the next deadline.
+    pub fn ask<D: Driver>(&self, now: Instant, id: RqId, driver: &mut D) -> Instant {
+        match driver.timed_out(now, id) {
+            Expired::GoesOn => now + self.timeout(),
+            Expired::Handled => Instant::NEVER,
+        }
     }
 }

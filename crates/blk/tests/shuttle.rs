@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId, Hz,
-    Instant, IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter,
-    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, Rejected, RequestPool, Rq, RqId, Sector, Serialized,
-    ShallowRule, Sharing, Site, Sleeper, Status, Submitted, Submitter, Tags, Waiter, Word,
+    Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId,
+    Hz, Instant, IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter,
+    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule,
+    Sharing, Site, Sleeper, Status, Submitted, Submitter, Tags, Waiter, Word,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex};
@@ -61,6 +61,9 @@ impl Word for CheckedWord {
     }
     fn swap(&self, value: u64) -> u64 {
         self.0.swap(value, Ordering::SeqCst)
+    }
+    fn compare_exchange(&self, current: u64, value: u64) -> bool {
+        self.0.compare_exchange(current, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }
 
@@ -256,9 +259,9 @@ struct Null {
 }
 
 impl Driver for Null {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 
@@ -288,7 +291,7 @@ impl Cpu<'_> {
                 served.ended.fetch_add(1, Ordering::SeqCst);
             }
             Errand::Wake(waiter) => served.beds.wake(waiter),
-            Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
         answer
     }

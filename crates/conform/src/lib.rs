@@ -10,10 +10,11 @@
 //! depends on allocations, exits and the microsecond, [`kyber`] that of the one that is no policy behind a lock,
 //! [`none`] that of the block layer without one, [`report`] the documents.
 
+mod bench;
 pub mod bfq;
 pub mod cfq;
 pub mod consistency;
-mod fifo;
+
 pub mod kyber;
 pub mod none;
 mod parts;

@@ -8,13 +8,14 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoMeter, NoProbe,
-    Now, Plug, PlugFlush, Queue, QueueConfig, Refusal, Rejected, Rq, Status, Submission, Tick, Waiter,
+    Answer, Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, Local, NoMeter, NoProbe, Now, Plug, PlugFlush,
+    Queue, QueueConfig, Refusal, Rq, Status, Submission, Tick, Waiter,
 };
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 
+use crate::bench::baseline::{Baseline, Candidate};
+use crate::bench::{bio_of, limits_of};
 use crate::consistency::{Consistent, Inconsistency};
-use crate::fifo::{Baseline, Candidate, segments};
 use crate::kernel_of;
 use crate::plugs::{hctx_of_cpu, unplugged};
 use crate::score::Outcome;
@@ -67,24 +68,24 @@ struct ScriptedDriver {
 }
 
 impl Driver for ScriptedDriver {
-    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Answer {
         if rq.sectors == 0 {
             self.flushes.push_back(rq);
-            return Ok(());
+            return Answer::Queued;
         }
         let number = rq.bios.iter().find_map(|bio| self.number_of.get(&bio.owner)).copied();
         let Some(number) = number else {
             // A bio that the recording never showed in a request: it ends with the recording.
-            return Err(Rejected { rq, why: Refusal::Failed(Status::IoError) });
+            return Answer::Done(rq, Status::IoError);
         };
         let accepted = self.verdicts.get_mut(&number).and_then(VecDeque::pop_front).unwrap_or(true);
         if !accepted {
             self.refused = Some(rq.hctx);
-            return Err(Rejected { rq, why: Refusal::Busy });
+            return Answer::Refused(rq, Refusal::Busy);
         }
         self.started.push_back(number);
         self.in_flight.insert(number, rq);
-        Ok(())
+        Answer::Queued
     }
 }
 
@@ -116,7 +117,7 @@ impl Replay {
     fn new(trace: &Trace) -> Result<Self, Inconsistency> {
         let queue = &trace.header.queue;
         check_size(queue, trace.header.cpus)?;
-        let block = (queue.logical_block_size / 512).max(1);
+        let (limits, nomerges) = limits_of(queue);
         let kernel = kernel_of(&trace.header);
         let hctx_of_cpu = hctx_of_cpu(trace);
         let config = QueueConfig {
@@ -126,19 +127,8 @@ impl Replay {
             hctx_of_cpu: Some(hctx_of_cpu),
             queue_depth: queue.queue_depth,
             nr_requests: None,
-            nomerges: match queue.nomerges {
-                0 => NoMerges::All,
-                1 => NoMerges::Cheap,
-                _ => NoMerges::Nothing,
-            },
-            // Bios are recorded after splitting: what counts is how far they may merge.
-            limits: Limits::new(
-                block,
-                block,
-                queue.max_sectors_kb * 2,
-                u32::MAX,
-                queue.max_segments.min(u32::from(u16::MAX)) as u16,
-            ),
+            nomerges,
+            limits,
             ..QueueConfig::new(kernel)
         };
         let queue = Queue::new(&config, "none");
@@ -280,14 +270,7 @@ impl Replay {
 
     fn submit(&mut self, at: Instant, cpu: CpuId, pid: u32, submitted: &Submitted) {
         let io = &submitted.io;
-        let bio = Bio {
-            flags: io.flags,
-            ioprio: io.prio,
-            io_context: IoContextId(pid),
-            owner: u64::from(submitted.bio.0),
-            segments: segments(io.sectors),
-            ..Bio::new(io.op, io.sector, io.sectors)
-        };
+        let bio = Bio { owner: u64::from(submitted.bio.0), ..bio_of(io, pid) };
         self.finish_flush(at, cpu, pid);
         let mut submission = Submission::new(bio, Waiter(submitted.bio.0));
         if self.unplugged.contains(&submitted.bio) {

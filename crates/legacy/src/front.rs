@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hoistway_blk::kit::split;
 use hoistway_blk::{
     AttributeError, BFQ, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Env, Generation, HctxId,
-    Instant, KYBER, Layer, MQ_DEADLINE, NONE, News, Now, Plug, Queue, QueueConfig, Registry, Rq, SCHEDULERS, Sharing,
-    Status, StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
+    Instant, KYBER, Layer, MQ_DEADLINE, NONE, News, Now, Plug, Queue, QueueConfig, Registry, Rq, RqId, SCHEDULERS,
+    Sharing, Status, StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
 };
 
 use crate::queue::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, NOOP};
@@ -327,6 +327,13 @@ impl<Sh: Sharing> BlockQueue for Front<Sh> {
         match self {
             Front::Mq(queue) => queue.scan_timeouts(cx),
             Front::Legacy(queue) => queue.scan_timeouts(cx),
+        }
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        match self {
+            Front::Mq(queue) => queue.timed_out(cx, id),
+            Front::Legacy(queue) => queue.timed_out(cx, id),
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::{
-    Agenda, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Due, Errand, Hz, Instant, Kernel, NoMeter, NoProbe, Now, Op,
-    QueueConfig, Rejected, Rq, Sector, Status, Submitted, Submitter, Threads, Waiter,
+    Agenda, Answer, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Due, Errand, Hz, Instant, Kernel, NoMeter, NoProbe,
+    Now, Op, QueueConfig, Rq, Sector, Status, Submitted, Submitter, Threads, Waiter,
 };
 use hoistway_legacy::{Front, LEGACY_SCHEDULERS, all_schedulers};
 
@@ -24,9 +24,9 @@ struct Null {
 }
 
 impl Driver for Null {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 
@@ -70,7 +70,7 @@ impl Worker {
                 *woken.lock().unwrap() = true;
                 condvar.notify_one();
             }
-            Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
         answer
     }

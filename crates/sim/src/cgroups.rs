@@ -4,9 +4,10 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, IoMax, Local, News, Now, Throttle};
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, Local, News, Now};
+use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
 use hoistway_legacy::Front;
-use hoistway_workload::Workload;
+use hoistway_load::Load;
 
 use crate::disk::Disk;
 
@@ -25,12 +26,12 @@ struct Group {
 
 impl Cgroups {
     /// The cgroups that the processes of a load name.
-    pub(crate) fn of(workload: &Workload) -> Self {
+    pub(crate) fn of(workload: &Load) -> Self {
         let mut cgroups = Cgroups::default();
         for process in &workload.processes {
-            if let Some(path) = process.cgroup.as_deref() {
+            if let Some(path) = process.standing.cgroup.as_deref() {
                 let id = cgroups.add(path);
-                if let (Some(weight), Some(group)) = (process.cgroup_weight, cgroups.group_mut(id)) {
+                if let (Some(weight), Some(group)) = (process.standing.cgroup_weight, cgroups.group_mut(id)) {
                     group.weight = Some(weight);
                 }
             }
@@ -114,7 +115,7 @@ impl Cgroups {
         if limits.is_empty() {
             return None;
         }
-        let mut throttle = Throttle::new(hoistway_blk::THROTTLE_SLICE);
+        let mut throttle = Throttle::new(THROTTLE_SLICE);
         for (id, group) in self.iter() {
             throttle.add_group(id, group.parent);
         }
@@ -130,12 +131,12 @@ impl Cgroups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_workload::Environment;
+    use hoistway_fio::{Environment, JobFile};
 
     #[test]
     fn every_part_of_a_path_is_a_group_and_parents_come_first() {
         let job = "[global]\nrw=read\ndirect=1\nfilename=/dev/sda\nsize=1m\n[a]\ncgroup=x/y\ncgroup_weight=300\n[b]\ncgroup=/x\n[c]\n";
-        let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+        let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
         let cgroups = Cgroups::of(&workload);
         let seen: Vec<_> = cgroups.iter().map(|(id, g)| (id.0, g.path.as_str(), g.parent.0, g.weight)).collect();
         assert_eq!(seen, [(1, "x", 0, None), (2, "x/y", 1, Some(300))]);

@@ -80,7 +80,7 @@ pub fn watched<P: Probe>(
         disks,
         page_cache: result.page_cache.clone(),
         jobs: JobSummary::from_processes(&result.processes),
-        fio: Output::from_processes(&scenario.workload.global_options, &result.processes, &parameters),
+        fio: Output::from_processes(&scenario.workload.options, &result.processes, &parameters),
     };
     Ok((run, result, probe))
 }

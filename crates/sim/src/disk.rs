@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, CgroupPriority, ConfigError, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig,
-    Registry, Sector, TagSet,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Registry,
+    Sector, TagSet,
 };
+use hoistway_cgroup::IoMax;
 use hoistway_device::Shape;
 use hoistway_legacy::{Front, all_schedulers};
 use rand_xoshiro::Xoshiro256PlusPlus;

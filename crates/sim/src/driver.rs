@@ -1,6 +1,6 @@
 //! The driver between the block layer and a device model.
 
-use hoistway_blk::{Driver, HctxId, Instant, Now, Refusal, Rejected, Request, Rq, Status};
+use hoistway_blk::{Answer, Driver, HctxId, Instant, Now, Refusal, Rq, Status};
 use hoistway_device::{self as device, Command, Device, Schedule, Shape};
 
 use crate::io_thread::IoThread;
@@ -128,14 +128,10 @@ impl Driver for DiskDriver {
         }
     }
 
-    fn each_in_flight(&mut self, look: &mut dyn FnMut(&mut Request)) {
-        self.in_flight.iter_mut().flatten().for_each(|rq| look(rq));
-    }
-
     #[inline]
-    fn queue_rq(&mut self, now: Now, rq: Rq, _last: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, now: Now, rq: Rq, _last: bool) -> Answer {
         let Some(driver_tag) = rq.driver_tag else {
-            return Err(Rejected { rq, why: Refusal::Failed(Status::IoError) });
+            return Answer::Done(rq, Status::IoError);
         };
         let tag = u32::from(rq.hctx.0) * self.tag_stride + driver_tag;
         let command = Command {
@@ -149,10 +145,10 @@ impl Driver for DiskDriver {
         match self.backing.submit(now.at, command, &mut self.schedule) {
             Ok(()) => {
                 self.in_flight[tag as usize] = Some(rq);
-                Ok(())
+                Answer::Queued
             }
-            Err(device::Refusal::Busy) => Err(Rejected { rq, why: Refusal::Busy }),
-            Err(device::Refusal::UntilCompletion) => Err(Rejected { rq, why: Refusal::UntilCompletion }),
+            Err(device::Refusal::Busy) => Answer::Refused(rq, Refusal::Busy),
+            Err(device::Refusal::UntilCompletion) => Answer::Refused(rq, Refusal::UntilCompletion),
         }
     }
 }

@@ -210,8 +210,8 @@ mod tests {
 
     /// A thread over a disk of the host, with plain times: wake-up 7000 ns, submission 300, answer 20.
     struct Bench {
-        thread: IoThread,
         lower: Disk,
+        thread: IoThread,
         caller: Caller,
         schedule: Schedule,
     }

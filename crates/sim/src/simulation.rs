@@ -13,7 +13,7 @@ use hoistway_blk::{
     PlugUse, Probe, Rq, Submitted, Waiter,
 };
 use hoistway_legacy::Front;
-use hoistway_workload::Workload;
+use hoistway_load::Load;
 
 use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
@@ -61,7 +61,7 @@ const ITS_TURN_TO_PASS_ON: u32 = 2;
 const PASSED_ON: u32 = 3;
 
 struct Simulation<'a, P> {
-    workload: &'a Workload,
+    workload: &'a Load,
     now: Instant,
     clock: TickClock,
     events: EventQueue,
@@ -111,11 +111,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
+        let refused = self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect();
+        // Each queue goes before those who still hold something of it: tasks, and the disks that lie on it.
+        while self.disks.pop().is_some() {}
         let result = RunResult {
             processes: self.tasks.into_iter().map(|task| task.into_result(now, &self.steady)).collect(),
             simulated: Nanos(now.0),
             ios: self.ios,
-            refused: self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect(),
+            refused,
             page_cache: self.page_cache.map(|cache| cache.into_summary()),
             partial,
         };

@@ -2,7 +2,8 @@
 //! run, as a kernel does, although tables do not show them: a run without them would be a second copy of the simulation,
 //! and that costs more than counting.
 
-use hoistway_blk::{CgroupStats, CpuId, DiskStats, Event, Hz, Instant, Nanos, Now, Probe, Waiter};
+use hoistway_blk::{CpuId, DiskStats, Event, Hz, Instant, Nanos, Now, Probe, Waiter};
+use hoistway_cgroup::CgroupStats;
 use hoistway_results::document::{CgroupIoSummary, DiskSummary};
 
 use crate::cgroups::Cgroups;

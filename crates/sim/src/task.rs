@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use hoistway_blk::{
     Bio, BioFlags, CgroupId, CgroupPriority, CpuId, Instant, IoContextId, IoPriority, Nanos, Op, Parts, Sector, Status,
 };
+use hoistway_load::{Generator, Io, Pacer, Process, WriteSync};
 use hoistway_results::ProcessResult;
-use hoistway_workload::{Generator, Io, Pacer, Process, WriteSync};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -175,12 +175,12 @@ impl Task {
         let first = lines.next();
         let polled = if placement.polls { BioFlags::POLLED } else { BioFlags::NONE };
         let direct_write = BioFlags::SYNC.with(BioFlags::IDLE);
-        let write_flags = match process.write_sync {
+        let write_flags = match process.caching.write_sync {
             WriteSync::None => direct_write.with(polled),
             WriteSync::Sync | WriteSync::Dsync => direct_write.with(BioFlags::FUA),
         };
-        let depth = process.iodepth.max(1);
-        let runtime = placement.runtime.or(process.runtime);
+        let depth = process.issue.depth.max(1);
+        let runtime = placement.runtime.or(process.schedule.runtime);
         let mut task = Task {
             number: placement.number,
             cpu: placement.cpu,
@@ -199,42 +199,46 @@ impl Task {
             batch: VecDeque::with_capacity(depth as usize),
             called: Vec::with_capacity(depth as usize),
             others: lines.collect(),
-            is_buffered: !process.direct,
+            is_buffered: !process.caching.direct,
             device: 0,
             resumes_call: false,
             is_draining: false,
             is_fenced: false,
             held_back: None,
             generator,
-            pacer: process.pacer(placement.seed),
+            pacer: process.pacer(placement.number, placement.seed),
             measurement: Measurement::new(process, Instant::ZERO),
             depth,
-            depth_low: process.iodepth_low.min(depth),
-            batch_max: process.submit_batch.clamp(1, depth),
-            complete_min: process.complete_min,
-            complete_max: process.complete_max.max(1),
+            depth_low: process.issue.depth_low.unwrap_or(depth).min(depth),
+            batch_max: process.issue.batch.clamp(1, depth),
+            complete_min: process.issue.complete_min,
+            complete_max: process.issue.complete_max.max(1),
             start: Instant::ZERO,
             pace_start: Instant::ZERO,
-            deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.ramp + runtime),
+            deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.schedule.ramp + runtime),
             runtime,
             search: None,
-            max_latency: (process.max_latency != [Nanos::ZERO; 3]).then_some(process.max_latency),
+            max_latency: (process.latency.max != [Nanos::ZERO; 3]).then_some(process.latency.max),
             think: None,
             spin: Nanos::ZERO,
-            serializes: process.serialize_overlap,
+            serializes: process.issue.serialize_overlap,
             is_restrained: false,
             watches_ends: false,
-            flow_sleep: process.flow.map(|flow| flow.sleep),
+            flow_sleep: process.pace.flow.map(|flow| flow.sleep),
             read_flags: polled,
             write_flags,
-            ioprio: placement
-                .priority
-                .applied_to(process.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.nice))),
+            ioprio: placement.priority.applied_to(
+                process.standing.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.standing.nice)),
+            ),
             cgroup_priority: placement.priority,
             cgroup: placement.cgroup,
-            phase: process.phase,
+            phase: process.schedule.phase,
             has_started: false,
-            devices_to_flush: if process.end_fsync && process.plan.modifies() { process.files.len() as u8 } else { 0 },
+            devices_to_flush: if process.caching.end_fsync && process.plan.modifies() {
+                process.files.len() as u8
+            } else {
+                0
+            },
             is_closing: false,
             is_exhausted: false,
             has_exited: false,
@@ -252,9 +256,10 @@ impl Task {
             self.deadline += shift;
         }
         self.pace_start = start;
-        self.think = process.think.map(|think| Thinking::new(think, start));
-        let depth_max = process.iodepth.max(1);
-        self.search = process.latency_target.map(|rule| LatencySearch::new(rule, depth_max, start + process.ramp));
+        self.think = process.pace.think.map(|think| Thinking::new(think, start));
+        let depth_max = process.issue.depth.max(1);
+        self.search =
+            process.latency.target.map(|rule| LatencySearch::new(rule, depth_max, start + process.schedule.ramp));
         self.depth = self.search.as_ref().map_or(depth_max, LatencySearch::depth);
         self.is_restrained =
             self.serializes || self.flow_sleep.is_some() || self.pacer.is_some() || self.think.is_some();

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, Charge, Cx, Env, Instant, Local, Submitted, Throttle};
+use hoistway_blk::{Bio, Cx, Env, Instant, Local, Submitted};
+use hoistway_cgroup::{Charge, Throttle};
 use hoistway_legacy::Front;
 
 use crate::disk::Submitter;

@@ -3,7 +3,8 @@
 
 mod support;
 
-use hoistway_blk::{CgroupPriority, IoMax, Kernel};
+use hoistway_blk::{CgroupPriority, Kernel};
+use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;

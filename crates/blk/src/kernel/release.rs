@@ -61,8 +61,8 @@ impl Kernel {
         Kernel::V7_2,
     ];
 
-    /// The release whose behaviour is taken where nothing else is said.
-    pub const DEFAULT: Kernel = Kernel::V6_18;
+    /// The release whose behaviour is taken where nothing else is said: the newest.
+    pub const DEFAULT: Kernel = Kernel::V7_2;
 
     /// A single release. Patch 0 is the main line's.
     #[must_use]
@@ -145,10 +145,10 @@ impl FromStr for Kernel {
 
     fn from_str(text: &str) -> Result<Kernel, String> {
         let shown = text.chars().take(80).collect::<String>();
-        let expected = "expected a release such as 6.18 or 6.12.107, or what `uname -r` prints";
+        let expected = "expected one of the releases from 4.4 on, such as 6.18 or 6.12.107, or what `uname -r` prints";
         let kernel = parse(text).ok_or_else(|| format!("unknown kernel \"{}\" ({expected})", shown.escape_debug()))?;
         if !kernel.is_from(4, 4) {
-            return Err(format!("unknown kernel \"{shown}\": nothing before 4.4 is modelled ({expected})"));
+            return Err(format!("unknown kernel \"{shown}\": it is too old ({expected})"));
         }
         match LAST_SERIES.into_iter().find(|&(major, _)| major == kernel.major) {
             Some((major, last)) if kernel.minor > last => Err(format!(
@@ -191,7 +191,7 @@ mod tests {
             ["", "6", "6.", "newest", "6.x", "v6.1", "6.18 ", "6.18.", "6.18.3x", "3.10.0-1160.el7", "6.20", "5.99"]
         {
             let error = text.parse::<Kernel>().unwrap_err();
-            assert!(error.contains("expected a release such as 6.18"), "{text}: {error}");
+            assert!(error.contains("expected one of the releases from 4.4 on, such as 6.18"), "{text}: {error}");
         }
         assert!("6.65535.1".parse::<Kernel>().is_err() && "70000.1".parse::<Kernel>().is_err());
     }

@@ -4,7 +4,7 @@ use super::{Queue, Submission, Submitted};
 use crate::bio::{Bio, Status};
 use crate::block_queue::BlockQueue;
 use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId, Waiter};
+use crate::ids::{CpuId, HctxId, RqId, Waiter};
 use crate::plug::Plug;
 use crate::request::Rq;
 use crate::sharing::Sharing;
@@ -78,6 +78,10 @@ impl<Sh: Sharing> BlockQueue for Queue<Sh> {
 
     fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.scan_timeouts(cx);
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        self.timed_out(cx, id);
     }
 
     fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {

@@ -16,6 +16,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// A request has ended. Its bios end *before* its tags are free.
     #[inline]
     pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        self.flights.end(rq.id());
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
         if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
             return self.step_done(cx, rq, status);

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::Queue;
-use crate::driver::{Driver, Refusal, Rejected};
+use crate::driver::{Answer, Driver};
 use crate::effects::Effect;
 use crate::elevator::Place;
 use crate::env::{Cx, Env};
@@ -61,16 +61,17 @@ impl<Sh: Sharing> Queue<Sh> {
             self.insert_one(cx, rq);
             return true;
         }
-        self.timeouts.start(cx.now.at, &mut rq, cx.effects);
+        self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.flights, cx.effects);
         self.watch_issue(cx.meter, cx.now.at, &rq);
         rq.marks.clear(Marks::HAS_BUDGET);
         cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
         match cx.driver.queue_rq(cx.now, rq, true) {
-            Ok(()) => {
+            Answer::Queued => {
                 self.update_busy(hctx, false);
                 false
             }
-            Err(Rejected { mut rq, why: Refusal::Busy | Refusal::UntilCompletion }) => {
+            Answer::Refused(mut rq, _) => {
+                self.flights.end(rq.id());
                 cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                 self.update_busy(hctx, true);
                 self.set_budget(&mut rq);
@@ -78,7 +79,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 hctx.put_leftover(cx.meter, rq);
                 true
             }
-            Err(Rejected { rq, why: Refusal::Failed(status) }) => {
+            Answer::Done(rq, status) => {
                 self.update_busy(hctx, false);
                 self.complete(cx, rq, status);
                 false

@@ -2,7 +2,8 @@
 //!
 //! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on), `allocate` (a
 //! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
-//! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
+//! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
+//! durable, `timeout`, who looks for completions that do not come, `freeze`, the gate
 //! in front, `wbt`, who has to wait behind it, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
 //! Nothing blocks: what must wait is parked, which makes a state machine of `Submission`, and comes back through an
@@ -17,7 +18,6 @@ mod complete;
 mod flush;
 mod freeze;
 mod insert;
-mod poll;
 mod reconfigure;
 mod requeue;
 mod run;
@@ -45,6 +45,7 @@ use crate::default_scheduler::default_scheduler;
 use crate::effects::Effects;
 use crate::elevator::{Elevator, News};
 use crate::env::{Cx, Env};
+use crate::flights::Flights;
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
 use crate::ids::{CpuId, HctxId, QueueId, RqId};
@@ -157,6 +158,7 @@ pub struct Queue<Sh: Sharing> {
     quiesced: Sh::Word,
     affinity: Affinity,
     timeouts: Timeouts<Sh>,
+    flights: Flights<Sh>,
     wbt: Wbt<Sh>,
 }
 
@@ -368,6 +370,7 @@ impl<Sh: Sharing> Queue<Sh> {
             quiesced: Sh::Word::new(0),
             affinity: Affinity::default(),
             timeouts: Timeouts::new(),
+            flights: Flights::new(of_space * spaces, u32::from(hctxs)),
             wbt: Wbt::new(Throttle::new(config.queue_depth)),
             elevator,
         };

@@ -14,6 +14,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Takes a started request back. It goes in again when [`kick_requeue`](Self::kick_requeue) is called, which an
     /// effect asks for.
     pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+        self.flights.end(rq.id());
         cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::Queue;
-use crate::driver::{Driver, Refusal, Rejected};
+use crate::driver::{Answer, Driver, Refusal};
 use crate::effects::{Effect, RESOURCE_DELAY};
 use crate::env::{Cx, Env};
 use crate::hardware_queue::HardwareQueue;
@@ -45,14 +45,15 @@ impl<Sh: Sharing> Queue<Sh> {
                 missing = Some(what);
                 break;
             }
-            self.timeouts.start(cx.now.at, &mut rq, cx.effects);
+            self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.flights, cx.effects);
             self.watch_issue(cx.meter, cx.now.at, &rq);
             rq.marks.clear(Marks::HAS_BUDGET);
             cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
             match cx.driver.queue_rq(cx.now, rq, list.is_empty()) {
-                Ok(()) => queued += 1,
-                Err(Rejected { rq, why: Refusal::Failed(status) }) => self.complete(cx, rq, status),
-                Err(Rejected { mut rq, why }) => {
+                Answer::Queued => queued += 1,
+                Answer::Done(rq, status) => self.complete(cx, rq, status),
+                Answer::Refused(mut rq, why) => {
+                    self.flights.end(rq.id());
                     cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                     if self.generation.budget {
                         rq.marks.set(Marks::HAS_BUDGET);

@@ -26,7 +26,7 @@ use super::*;
 use crate::agenda::{Agenda, Due, Errand};
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::caller::Caller;
-use crate::driver::{Driver, Expired, Refusal, Rejected};
+use crate::driver::{Answer, Driver, Expired, Refusal};
 use crate::effects::Effect;
 use crate::env::Cx;
 use crate::ids::{Sector, Waiter};
@@ -34,7 +34,7 @@ use crate::merge::Edge;
 use crate::meter::NoMeter;
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
-use crate::request::{Marks, Request};
+use crate::request::Marks;
 use crate::sharing::Local;
 use crate::time::{Hz, Instant, Nanos};
 
@@ -48,12 +48,20 @@ struct Call {
     taken: bool,
 }
 
+/// What the driver is to do with a request.
+#[derive(Clone, Copy)]
+enum Reply {
+    Take,
+    Refuse(Refusal),
+    End(Status),
+}
+
 /// A driver that takes everything unless told otherwise.
 #[derive(Default)]
 struct Script {
     in_flight: VecDeque<Rq>,
     /// Answers to the next calls; what comes after them is taken.
-    refusals: VecDeque<Option<Refusal>>,
+    replies: VecDeque<Reply>,
     /// Budget left, if there is such a thing.
     budget: Option<u32>,
     calls: Vec<Call>,
@@ -82,32 +90,23 @@ impl Driver for Script {
         }
     }
 
-    fn queue_rq(&mut self, _: Now, rq: Rq, last: bool) -> Result<(), Rejected> {
-        let refusal = self.refusals.pop_front().flatten();
-        let call = Call { sector: rq.sector.0, sectors: rq.sectors, hctx: rq.hctx.0, last, taken: refusal.is_none() };
-        self.calls.push(call);
-        match refusal {
-            Some(why) => Err(Rejected { rq, why }),
-            None => {
+    fn queue_rq(&mut self, _: Now, rq: Rq, last: bool) -> Answer {
+        let reply = self.replies.pop_front().unwrap_or(Reply::Take);
+        let taken = matches!(reply, Reply::Take);
+        self.calls.push(Call { sector: rq.sector.0, sectors: rq.sectors, hctx: rq.hctx.0, last, taken });
+        match reply {
+            Reply::Take => {
                 self.in_flight.push_back(rq);
-                Ok(())
+                Answer::Queued
             }
+            Reply::Refuse(why) => Answer::Refused(rq, why),
+            Reply::End(status) => Answer::Done(rq, status),
         }
-    }
-
-    fn each_in_flight(&mut self, look: &mut dyn FnMut(&mut Request)) {
-        self.in_flight.iter_mut().for_each(|rq| look(rq));
     }
 
     fn timed_out(&mut self, now: Instant, id: RqId) -> Expired {
         self.expired.push((now, id));
         if self.keeps_expired { Expired::Handled } else { Expired::GoesOn }
-    }
-
-    /// What is asked for has just ended.
-    fn poll(&mut self, _: Now, hctx: HctxId) -> Option<(Rq, Status)> {
-        let at = self.in_flight.iter().position(|rq| rq.hctx == hctx)?;
-        self.in_flight.remove(at).map(|rq| (rq, Status::Ok))
     }
 
     fn commit(&mut self, hctx: HctxId) {
@@ -306,6 +305,7 @@ impl Bench {
                 Effect::KickRequeue => "kick".into(),
                 Effect::SetTimer(_) => "set timer".into(),
                 Effect::CancelTimer => "cancel timer".into(),
+                Effect::TimedOut { cpu, id } => format!("timed out on {}: {}", cpu.0, id.0),
                 Effect::SetTimeout(_) | Effect::SetWindow(_) => continue,
             });
         }
@@ -325,6 +325,10 @@ impl Bench {
                 {
                     parked.insert(waiter.0, submission);
                 }
+            }
+            Errand::TimedOut { cpu, id } => {
+                cx.cpu = cpu;
+                queue.timed_out(cx, id);
             }
             Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
@@ -394,7 +398,12 @@ impl Bench {
     }
 
     fn refuse(&mut self, answers: impl IntoIterator<Item = Option<Refusal>>) {
-        self.driver.refusals.extend(answers);
+        self.reply(answers.into_iter().map(|refusal| refusal.map_or(Reply::Take, Reply::Refuse)));
+    }
+
+    /// Says what becomes of the next requests.
+    fn reply(&mut self, replies: impl IntoIterator<Item = Reply>) {
+        self.driver.replies.extend(replies);
     }
 
     fn hctx(&self, hctx: u16) -> &HardwareQueue<Local> {

@@ -2,6 +2,7 @@
 
 use super::Queue;
 use crate::env::{Cx, Env};
+use crate::ids::RqId;
 use crate::sharing::Sharing;
 use crate::time::Nanos;
 
@@ -9,8 +10,17 @@ impl<Sh: Sharing> Queue<Sh> {
     /// The moment that an [`Effect::SetTimeout`](crate::Effect::SetTimeout) asked for has come. A queue that has nothing
     /// at the device leaves its share of tags to others.
     pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        if !self.timeouts.scan(cx.now.at, cx.driver, cx.effects) {
+        if !self.timeouts.scan(cx.now.at, &self.flights, cx.effects) {
             self.driver_tags.idle();
+        }
+    }
+
+    /// A request that this CPU has started was found to be overdue, see [`Effect::TimedOut`](crate::Effect::TimedOut): its
+    /// driver is asked, unless it has ended since.
+    pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        if let Some(deadline) = self.flights.overdue(cx.now.at, cx.cpu, id) {
+            let next = self.timeouts.ask(cx.now.at, id, cx.driver);
+            self.flights.put_off(id, deadline, next);
         }
     }
 

@@ -6,7 +6,6 @@ use super::submission::Stage;
 use super::{Queue, Submission};
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, BioFlags, Direction, Op, Status};
-use crate::driver::Driver;
 use crate::effects::{Effect, Effects};
 use crate::env::{Cx, Env};
 use crate::meter::{Meter, NoMeter, Site};
@@ -181,12 +180,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// The moment that an [`Effect::SetWindow`] asked for has come: the latency of reads decides how many buffered writes
     /// are let through from now on.
     pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        let mut oldest_read: Option<Instant> = None;
-        cx.driver.each_in_flight(&mut |rq| {
-            if rq.op == Op::Read {
-                oldest_read = Some(oldest_read.map_or(rq.issued, |at| at.min(rq.issued)));
-            }
-        });
+        let oldest_read = self.flights.oldest_read();
         if let Some(at) = self.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
             cx.effects.push(Effect::SetWindow(at));
         }

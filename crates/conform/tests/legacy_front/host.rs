@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use hoistway_blk::{
-    Agenda, Caller, CpuId, Cx, Driver, Due, Edge, Errand, Event, HctxId, Instant, Local, NoMeter, Now, Op, Plug, Probe,
-    Reason, Rejected, Request, Rq, RqId, Submitted, Tick,
+    Agenda, Answer, Caller, CpuId, Cx, Driver, Due, Edge, Errand, Event, HctxId, Instant, Local, NoMeter, Now, Op,
+    Plug, Probe, Reason, Request, Rq, RqId, Submitted, Tick,
 };
 use hoistway_legacy::{LegacyConfig, LegacyQueue, LegacySubmission};
 
@@ -64,12 +64,12 @@ pub struct Device {
 }
 
 impl Driver for Device {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.in_flight.push(rq);
         if self.in_flight.len() >= self.depth {
             self.queue.set_stopped(true);
         }
-        Ok(())
+        Answer::Queued
     }
 }
 

@@ -71,7 +71,7 @@ fn the_default_is_that_of_kernel_and_device_and_elevator_counts_for_legacy_queue
     let with = |options: &[&str]| compared(&[&["one.fio", "--device", "hgst-he10-8tb"], options].concat());
     let now = with(&["--schedulers", "default"]);
     assert_eq!(schedulers(&now), ["mq-deadline"]);
-    assert!(notices(&now).contains("default is mq-deadline, as Linux 6.18 chooses for hgst-he10-8tb."));
+    assert!(notices(&now).contains("default is mq-deadline, as Linux 7.2 chooses for hgst-he10-8tb."));
     let then = |options: &[&str]| with(&[&["--kernel", "4.19", "--schedulers", "none,default"], options].concat());
     assert_eq!(schedulers(&then(&[])), ["none", "cfq"]);
     assert_eq!(schedulers(&then(&["--elevator", "deadline"])), ["none", "deadline"]);

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Agenda, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, Errand, HctxId, Hz, Instant, Kernel, Local, NoMeter,
-    NoProbe, Now, Op, QueueConfig, Rejected, Rq, Sector, Status, Submitter, Waiter,
+    Agenda, Answer, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, Errand, HctxId, Hz, Instant, Kernel, Local,
+    NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Submitter, Waiter,
 };
 use hoistway_legacy::{Front, all_schedulers};
 
@@ -20,9 +20,9 @@ impl Driver for Shelf {
         self.requests.len() < self.limit
     }
 
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         self.requests.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 

@@ -1,6 +1,6 @@
 //! The queue as the caller's kit sees it: as one with a single hardware queue.
 
-use hoistway_blk::{Bio, BlockQueue, CpuId, Cx, Env, HctxId, Plug, Rq, Sharing, Status, Submitted, Waiter};
+use hoistway_blk::{Bio, BlockQueue, CpuId, Cx, Env, HctxId, Plug, Rq, RqId, Sharing, Status, Submitted, Waiter};
 
 use super::{HCTX, LegacyQueue, LegacySubmission};
 
@@ -77,6 +77,10 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
 
     fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.scan_timeouts(cx);
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        self.timed_out(cx, id);
     }
 
     /// It throttles no write-back.

@@ -46,6 +46,7 @@ impl Locked {
     /// A request is no longer at the driver.
     pub(super) fn leave_driver(&mut self, rq: &mut Rq) {
         self.tags.put(rq);
+        self.flights.end(rq.id());
         self.in_flight[IoClass::of(rq.is_sync()) as usize] -= 1;
     }
 

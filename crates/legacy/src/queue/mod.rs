@@ -36,11 +36,11 @@ pub use request_list::IoClass;
 pub use submit::LegacySubmission;
 pub use switch::SWITCH_POLL;
 
-use hoistway_blk::kit::{Home, Timeouts, attributes::value_of, flush_queue::FlushQueue};
+use hoistway_blk::kit::{Flights, Home, Timeouts, attributes::value_of, flush_queue::FlushQueue};
 use hoistway_blk::{
     Affinity, CgroupId, ConfigError, Cx, Effect, Effects, ElevatorCx, Env, Generation, HctxId, Kernel, Layer, Limits,
-    Lock, MergeRules, NR_REQUESTS_MAX, Nanos, News, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig, Registry, Rq, RqId,
-    Sharing, Site, StoreError, Tunable, Wishes,
+    Local, Lock, MergeRules, NR_REQUESTS_MAX, Nanos, News, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig, Registry, Rq,
+    RqId, Sharing, Site, StoreError, Tunable, Wishes,
 };
 
 use batching::Batchers;
@@ -158,8 +158,9 @@ struct Locked {
     /// What must be durable.
     flush: FlushQueue,
     cache: Cache,
-    /// Requests at the driver, by class.
+    /// Requests at the driver, by class, and each by itself.
     in_flight: [u32; 2],
+    flights: Flights<Local>,
     /// The driver has stopped the queue.
     is_stopped: bool,
     /// The elevator is about to be changed: new requests go past it.
@@ -217,6 +218,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                     flush_queueable: config.limits.flush_queueable,
                 },
                 in_flight: [0; 2],
+                flights: Flights::new(capacity, 1),
                 is_stopped: false,
                 is_bypassed: false,
                 drained: Vec::new(),
@@ -327,7 +329,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The moment that an [`Effect::SetTimeout`] asked for has come.
     pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.timeouts.scan(cx.now.at, cx.driver, cx.effects);
+        self.locked.aside(|queue| self.timeouts.scan(cx.now.at, &queue.flights, cx.effects));
+    }
+
+    /// A request was found to be overdue; see [`Queue::timed_out`](hoistway_blk::Queue::timed_out).
+    pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        let overdue = self.locked.aside(|queue| queue.flights.overdue(cx.now.at, cx.cpu, id));
+        if let Some(deadline) = overdue {
+            let next = self.timeouts.ask(cx.now.at, id, cx.driver);
+            self.locked.aside(|queue| queue.flights.put_off(id, deadline, next));
+        }
     }
 
     /// How long a request may be at the device (`queue/io_timeout`).
@@ -350,6 +361,7 @@ impl Locked {
         let more = self.capacity..2 * self.capacity;
         self.capacity = more.end;
         self.elevator.grow(more.end);
+        self.flights.grow(more.end);
         self.free.extend(more.rev().map(|id| Rq::empty(RqId(id), &self.home)));
     }
 }

@@ -1,7 +1,7 @@
 //! The driver's side: a run takes requests from the head of the dispatch queue, which the elevator fills when it is
 //! empty, for as long as the device has room (`legacy-queue.md` 8).
 
-use hoistway_blk::{Cx, Driver, Env, Event, Lock, Marks, Probe, RESOURCE_DELAY, Refusal, Rejected, Rq, Sharing, Site};
+use hoistway_blk::{Answer, Cx, Driver, Env, Event, Lock, Marks, Probe, RESOURCE_DELAY, Rq, Sharing, Site};
 
 use super::request_list::IoClass;
 use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_wishes};
@@ -9,13 +9,16 @@ use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_wishes};
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Runs the queue on this CPU.
     pub fn run<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        while let Some(mut rq) = self.locked.with(cx.meter, Site::Legacy, |queue| queue.start_next(cx)) {
-            self.timeouts.start(cx.now.at, &mut rq, cx.effects);
+        while let Some(rq) = self.locked.with(cx.meter, Site::Legacy, |queue| {
+            let mut rq = queue.start_next(cx)?;
+            self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &queue.flights, cx.effects);
+            Some(rq)
+        }) {
             // As the kernel drops the lock around each command.
             match cx.driver.queue_rq(cx.now, rq, true) {
-                Ok(()) => {}
-                Err(Rejected { rq, why: Refusal::Failed(status) }) => self.ended(cx, rq, status),
-                Err(Rejected { mut rq, why: Refusal::Busy | Refusal::UntilCompletion }) => {
+                Answer::Queued => {}
+                Answer::Done(rq, status) => self.ended(cx, rq, status),
+                Answer::Refused(mut rq, _) => {
                     cx.driver.put_budget(HCTX);
                     cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                     rq.marks.clear(Marks::HAS_BUDGET);

@@ -1,6 +1,6 @@
 //! A device that sometimes refuses, and a probe that keeps count.
 
-use hoistway_blk::{CpuId, Driver, Event, HctxId, Now, Probe, QueueConfig, Refusal, Rejected, Request, Rq, Status};
+use hoistway_blk::{Answer, CpuId, Driver, Event, HctxId, Now, Probe, QueueConfig, Refusal, Rq, Status};
 
 use crate::support::Random;
 
@@ -62,31 +62,26 @@ impl Driver for Device {
         self.budget += 1;
     }
 
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         let tag = rq.driver_tag.expect("what is sent has a driver tag");
         assert!(tag < self.depth, "tag {tag} of {}", self.depth);
         let same_space = |other: &&Rq| self.host_wide || other.hctx == rq.hctx;
         assert!(self.in_flight.iter().filter(same_space).all(|other| other.driver_tag != Some(tag)), "tag {tag} twice");
         if self.refuses && self.random.one_in(8) {
             let promised = self.promises || self.in_flight.iter().any(|other| other.hctx == rq.hctx);
-            let why = match self.random.below(8) {
-                0 => Refusal::Failed(Status::Medium),
-                1..4 if promised => Refusal::UntilCompletion,
-                _ => Refusal::Busy,
+            return match self.random.below(8) {
+                0..2 => {
+                    // The budget of a request that reached the driver is the driver's to return.
+                    self.budget += 1;
+                    Answer::Done(rq, self.random.of(&[Status::Ok, Status::Medium]))
+                }
+                2..4 if promised => Answer::Refused(rq, Refusal::UntilCompletion),
+                _ => Answer::Refused(rq, Refusal::Busy),
             };
-            if matches!(why, Refusal::Failed(_)) {
-                // The budget of a request that reached the driver is the driver's to return.
-                self.budget += 1;
-            }
-            return Err(Rejected { rq, why });
         }
         self.issued.push(rq.sector.0);
         self.in_flight.push(rq);
-        Ok(())
-    }
-
-    fn each_in_flight(&mut self, look: &mut dyn FnMut(&mut Request)) {
-        self.in_flight.iter_mut().for_each(|rq| look(rq));
+        Answer::Queued
     }
 }
 

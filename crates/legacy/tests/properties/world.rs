@@ -323,6 +323,7 @@ impl World {
                     assert!(self.tasks[number as usize].submitter.is_parked(), "only who sleeps is woken");
                     self.of_task(number as usize, |front, cx, submitter| submitter.go_on(front, cx));
                 }
+                Some(Errand::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
                 Some(Errand::RunOther { .. }) => unreachable!("nobody shares its tags"),
                 None if self.agenda.next_at().is_some_and(|at| at <= self.now) => {}
                 None => return self.check(),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::{Bio, BioFlags, Cx, Instant, Local, Nanos, Op, Probe, Status, Submitted};
 use hoistway_legacy::Front;
-use hoistway_workload::Process;
+use hoistway_load::Process;
 
 use super::read_ahead::{ReadAhead, WINDOW_PAGES_MAX};
 use super::{PAGE_BYTES, PAGE_SECTORS, PageCache, PageRange, Purpose, bio, sectors_of};
@@ -61,7 +61,7 @@ impl Caller {
         };
         Caller {
             files: process.files.iter().enumerate().map(file).collect(),
-            invalidates: process.invalidate,
+            invalidates: process.caching.invalidate,
             wish: None,
             left: 0,
             todo: VecDeque::new(),

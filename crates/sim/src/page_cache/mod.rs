@@ -19,8 +19,8 @@ mod pages;
 mod read_ahead;
 
 use hoistway_blk::{Bio, BioFlags, Op, Sector, Status};
+use hoistway_load::Load;
 use hoistway_results::document::PageCacheSummary;
-use hoistway_workload::Workload;
 
 use crate::disk::Disk;
 use crate::identity::{owner_page_cache, place_of};
@@ -58,8 +58,8 @@ pub(crate) struct PageCache {
 
 impl PageCache {
     /// The cache of a load, if a process of it needs one.
-    pub(crate) fn of(workload: &Workload, disks: &[Disk], memory_bytes: u64) -> Option<PageCache> {
-        if workload.processes.iter().all(|process| process.direct) {
+    pub(crate) fn of(workload: &Load, disks: &[Disk], memory_bytes: u64) -> Option<PageCache> {
+        if workload.processes.iter().all(|process| process.caching.direct) {
             return None;
         }
         let memory_pages = memory_bytes / PAGE_BYTES;

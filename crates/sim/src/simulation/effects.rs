@@ -1,6 +1,6 @@
 //! What calls into the block layer led to: completions and alarms of devices, bios that have ended, and effects.
 
-use hoistway_blk::{CpuId, Errand, Instant, Nanos, Probe, Status};
+use hoistway_blk::{BlockQueue, CpuId, Errand, Instant, Nanos, Probe, Status};
 
 use super::{Simulation, buffered, virtual_disks, wake};
 use crate::events::{Event, Kind};
@@ -81,6 +81,7 @@ impl<P: Probe> Simulation<'_, P> {
                     }
                     Sleeper::IoThread(disk) => self.unpark_io_thread(disk),
                 },
+                Errand::TimedOut { cpu, id } => self.with_front(disk, cpu, |front, cx| front.timed_out(cx, id)),
                 // Disks join the tags that they share in their order.
                 Errand::RunOther { queue, hctx } => {
                     let other = &mut self.disks[queue.0 as usize];

@@ -21,6 +21,7 @@ use crate::throttling::Throttling;
 
 impl<'a, P: Probe> Simulation<'a, P> {
     pub(super) fn new(scenario: &'a Scenario<'a>, spec: &RunSpec, probe: P) -> Result<Self, RunError> {
+        scenario.workload.check()?;
         let hz = scenario.queue.kernel.generation().hz;
         let cgroups = Cgroups::of(scenario.workload);
         let host_cgroups = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
@@ -153,16 +154,17 @@ fn tasks(scenario: &Scenario<'_>, spec: &RunSpec, cgroups: &Cgroups, disks: &[Di
             let disk = process.files.get(file).map_or(0, |&disk| disk as usize);
             disks[disk].driver.shape().capacity_sectors * 512
         };
-        let generator = process.plan.generator_on(spec.seed, capacity)?;
-        let cgroup = process.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
+        let generator = process.generator(number, spec.seed, capacity)?;
+        let cgroup = process.standing.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
         let any = number % u32::from(scenario.queue.cpus);
-        let cpu = process.cpus_allowed.as_ref().and_then(|cpus| cpus.get(process.clone as usize % cpus.len()));
+        let cpu =
+            process.standing.cpus.as_ref().and_then(|cpus| cpus.get(process.schedule.clone as usize % cpus.len()));
         let placement = Placement {
             number,
             cpu: CpuId(*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)),
             cgroup,
             priority: cgroups.priority(cgroup, &scenario.queue.io_prio_class, disks),
-            polls: process.polls && can_poll,
+            polls: process.issue.polls && can_poll,
             seed: spec.seed,
             runtime: scenario.runtime,
         };

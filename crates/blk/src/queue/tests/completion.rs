@@ -80,7 +80,7 @@ fn item_78_every_inserted_request_is_finished_once_whatever_happened_to_it() {
     assert_eq!(take(&lines), "requeued, insert 100, dispatch 100");
     bench.complete(100);
     assert_eq!(take(&lines), "finish");
-    bench.refuse([Some(Refusal::Failed(Status::IoError))]);
+    bench.reply([Reply::End(Status::IoError)]);
     bench.submit(read(200));
     assert_eq!(take(&lines), "insert 200, dispatch 200, finish");
     bench.drain();
@@ -115,7 +115,7 @@ fn item_114_directly_issued_requests_have_no_insertion() {
 fn item_113_every_issue_is_followed_by_one_completion_or_requeue() {
     for scheduler in SCHEDULERS {
         let mut bench = Bench::new(Kernel::V6_18, scheduler);
-        bench.refuse([None, Some(Refusal::Busy), None, Some(Refusal::Failed(Status::Medium))]);
+        bench.reply([Reply::Take, Reply::Refuse(Refusal::Busy), Reply::Take, Reply::End(Status::Medium)]);
         bench.submit_all((0..6).map(|n| read(n * 1000)));
         bench.drain();
         let letters = bench.letters();

@@ -47,7 +47,7 @@ fn item_64_resource_is_retried_in_3_ms_and_dev_resource_only_by_a_completion() {
 #[test]
 fn item_66_an_error_of_the_driver_ends_the_request_and_the_list_goes_on() {
     let mut bench = waiting(&config(Kernel::V6_18), &[100, 200, 300]);
-    bench.refuse([None, Some(Refusal::Failed(Status::IoError))]);
+    bench.reply([Reply::Take, Reply::End(Status::IoError)]);
     bench.run(0);
     assert_eq!(bench.letters(), "D D C D");
     bench.drain();
@@ -107,7 +107,7 @@ fn item_72_direct_issue_that_is_refused_leaves_its_request_in_the_dispatch_list_
 #[test]
 fn item_72_direct_issue_that_fails_ends_the_bio() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
-    bench.refuse([Some(Refusal::Failed(Status::NoSpace))]);
+    bench.reply([Reply::End(Status::NoSpace)]);
     bench.submit(write(8));
     assert_eq!(bench.letters(), "Q G P U1 D C");
     bench.drain();
@@ -123,4 +123,20 @@ fn a_directly_issued_request_overtakes_those_in_the_software_queues() {
     bench.submit(read(200));
     bench.run(0);
     assert_eq!(bench.issued(), [200, 100]);
+}
+
+#[test]
+fn what_a_driver_ends_at_once_ends_like_anything_else_and_needs_no_doorbell() {
+    for scheduler in SCHEDULERS {
+        let mut bench = Bench::new(Kernel::V6_18, scheduler);
+        bench.plug();
+        bench.submit_all([100, 200, 300].map(read));
+        bench.reply([Reply::End(Status::Ok); 3]);
+        bench.unplug();
+        bench.work();
+        assert_eq!(bench.ended.len(), 3, "{scheduler}");
+        assert!(bench.ended.iter().all(|&(_, status)| status == Status::Ok), "{scheduler}");
+        assert!(bench.driver.commits.is_empty(), "{scheduler}");
+        bench.drain();
+    }
 }

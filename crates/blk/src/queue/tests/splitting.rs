@@ -71,7 +71,7 @@ fn item_13_the_remainder_of_a_split_is_not_announced_again() {
 #[test]
 fn item_13_every_part_reports_how_it_ended() {
     let mut bench = bench(Limits { max_sectors: 8, ..Limits::default() });
-    bench.refuse([None, Some(Refusal::Failed(Status::Medium))]);
+    bench.reply([Reply::Take, Reply::End(Status::Medium)]);
     bench.submit(Bio { owner: 9, ..Bio::new(Op::Write, Sector(0), 24) });
     bench.drain();
     assert_eq!(bench.ended, [(8, Status::Medium), (0, Status::Ok), (16, Status::Ok)]);

@@ -4,15 +4,27 @@ use super::*;
 use crate::driver::Expired;
 
 impl Bench {
-    /// The moment of the scan that was asked for last, if any was.
+    /// Has workers deal with what is overdue; answers the moment of the scan that was asked for last, if any was.
     fn scan_due(&mut self) -> Option<Instant> {
         let mut due = None;
         while let Some(effect) = self.caller.effects.pop() {
-            if let Effect::SetTimeout(at) = effect {
-                due = Some(at);
+            match effect {
+                Effect::SetTimeout(at) => due = Some(at),
+                Effect::TimedOut { cpu, id } => self.on(cpu.0).call(|queue, cx, _| queue.timed_out(cx, id)),
+                _ => {}
             }
         }
         due
+    }
+
+    /// Scans on CPU 0; answers which requests are overdue, and the CPU that issued each.
+    fn overdue(&mut self) -> Vec<(u32, RqId)> {
+        self.on(0).call(|queue, cx, _| queue.scan_timeouts(cx));
+        let told = std::iter::from_fn(|| self.caller.effects.pop()).filter_map(|effect| match effect {
+            Effect::TimedOut { cpu, id } => Some((cpu.0, id)),
+            _ => None,
+        });
+        told.collect()
     }
 
     /// Scans whenever a scan is due, until a moment or until none is due.
@@ -99,4 +111,59 @@ fn a_handled_request_is_the_drivers_to_end() {
     bench.call(|queue, cx, _| queue.complete(cx, rq, Status::Timeout));
     bench.drain();
     assert_eq!(bench.ended, [(8, Status::Timeout)]);
+}
+
+#[test]
+fn a_timeout_is_dealt_with_by_the_worker_that_issued_the_request_and_by_no_other() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.on(2).submit(read(8));
+    bench.on(3).submit(read(100));
+    bench.now = seconds(31);
+    let overdue = bench.overdue();
+    assert_eq!(overdue.iter().map(|&(cpu, _)| cpu).collect::<Vec<_>>(), [2, 3]);
+    let (_, id) = overdue[0];
+    for other in [0, 1, 3] {
+        bench.on(other).call(|queue, cx, _| queue.timed_out(cx, id));
+    }
+    assert_eq!(bench.driver.expired, []);
+    for _ in 0..2 {
+        // Two scans may have found it before its worker came.
+        bench.on(2).call(|queue, cx, _| queue.timed_out(cx, id));
+    }
+    assert_eq!(bench.driver.expired, [(seconds(31), id)]);
+    assert_eq!(bench.overdue(), overdue[1..], "the other one still is");
+}
+
+#[test]
+fn what_has_ended_before_its_worker_came_was_in_time_and_so_is_what_has_the_slot_now() {
+    for is_used_again in [false, true] {
+        let mut bench = Bench::new(Kernel::V6_18, "none");
+        bench.on(2).submit(read(8));
+        bench.now = seconds(31);
+        let overdue = bench.overdue();
+        let [(2, id)] = overdue[..] else { panic!("{overdue:?}") };
+        bench.complete(8);
+        if is_used_again {
+            bench.on(2).submit(read(100));
+            assert_eq!(bench.driver.in_flight[0].id(), id);
+        }
+        bench.on(2).call(|queue, cx, _| queue.timed_out(cx, id));
+        assert_eq!(bench.driver.expired, []);
+        bench.drain();
+    }
+}
+
+#[test]
+fn a_request_that_is_refused_or_given_back_is_not_at_the_device() {
+    let mut bench = Bench::new(Kernel::V6_18, "mq-deadline");
+    bench.refuse([Some(Refusal::UntilCompletion)]);
+    bench.submit(read(8));
+    bench.submit(read(100));
+    bench.work();
+    let rq = bench.take(100);
+    bench.queue.set_quiesced(true);
+    bench.call(|queue, cx, _| queue.requeue(cx, rq));
+    bench.now = seconds(31);
+    let at_driver = bench.driver.in_flight.len();
+    assert_eq!((bench.overdue().len(), at_driver), (at_driver, at_driver));
 }

@@ -4,8 +4,8 @@
 //! exists (shares by ionice and weights); limits act before any scheduler.
 
 use hoistway_blk::{Kernel, MQ_DEADLINE, Priorities, Row};
+use hoistway_load::{Load, Process};
 use hoistway_sim::QueueSettings;
-use hoistway_workload::{Process, Workload};
 
 /// Options of a job that ask a scheduler for something.
 struct Ask {
@@ -31,7 +31,9 @@ enum Effect {
 const ASKS: [Ask; 4] = [
     Ask {
         options: "prioclass, nice, prio or cmdprio",
-        is_asked: |process| process.io_priority.is_some() || process.nice != 0 || process.plan.has_priorities(),
+        is_asked: |process| {
+            process.standing.io_priority.is_some() || process.standing.nice != 0 || process.plan.has_priorities()
+        },
         effect: |row, kernel| match (row.priorities)(&kernel.generation()) {
             Priorities::ClassAndLevel => Effect::Full,
             Priorities::Class => Effect::Part(format!("{} honours the class and ignores the level", row.name)),
@@ -43,13 +45,13 @@ const ASKS: [Ask; 4] = [
     },
     Ask {
         options: "cgroup_weight",
-        is_asked: |process| process.cgroup_weight.is_some(),
+        is_asked: |process| process.standing.cgroup_weight.is_some(),
         effect: |row, _| if row.weights { Effect::Full } else { Effect::No(String::new()) },
     },
     Ask {
         // Without a weight, groups share alike where there are shares at all.
         options: "cgroup",
-        is_asked: |process| process.cgroup.is_some() && process.cgroup_weight.is_none(),
+        is_asked: |process| process.standing.cgroup.is_some() && process.standing.cgroup_weight.is_none(),
         effect: |row, _| {
             if row.weights { Effect::Full } else { Effect::No("only --io-max acts on groups there".to_owned()) }
         },
@@ -57,17 +59,17 @@ const ASKS: [Ask; 4] = [
     Ask {
         // The process holds itself back before any scheduler sees its I/O.
         options: "rate or rate_iops",
-        is_asked: |process| process.rate.is_some(),
+        is_asked: |process| process.pace.rate.is_some(),
         effect: |_, _| Effect::Full,
     },
 ];
 
 /// A notice for each option that some of the schedulers ignore, wholly or in part.
-pub(super) fn notices(workload: &Workload, schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
+pub(super) fn notices(workload: &Load, schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
     ASKS.iter().filter_map(|ask| notice(ask, workload, schedulers, queue)).collect()
 }
 
-fn notice(ask: &Ask, workload: &Workload, schedulers: &[String], queue: &QueueSettings) -> Option<String> {
+fn notice(ask: &Ask, workload: &Load, schedulers: &[String], queue: &QueueSettings) -> Option<String> {
     let mut jobs: Vec<&str> = Vec::new();
     for process in workload.processes.iter().filter(|process| (ask.is_asked)(process)) {
         if !jobs.contains(&process.name.as_str()) {
@@ -102,15 +104,15 @@ fn notice(ask: &Ask, workload: &Workload, schedulers: &[String], queue: &QueueSe
 
 #[cfg(test)]
 mod tests {
+    use hoistway_fio::{Environment, JobFile};
     use hoistway_legacy::{ALL_SCHEDULERS, all_schedulers};
-    use hoistway_workload::Environment;
 
     use super::*;
     use crate::texts::Texts;
 
     fn told(options: &str, kernel: Kernel) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
-        let workload = Workload::parse(&text, "a.fio", &Environment::empty()).unwrap();
+        let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
         notices(&workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
     }
 

@@ -3,9 +3,9 @@
 use anyhow::{Result, bail};
 use hoistway_blk::{Kernel, Registry};
 use hoistway_device::Preset;
+use hoistway_load::Load;
 use hoistway_results::document::GuestsSummary;
 use hoistway_sim::{Guests, QueueSettings, VirtualDisk};
-use hoistway_workload::Workload;
 
 use super::arguments::Arguments;
 use super::schedulers;
@@ -40,7 +40,7 @@ pub(super) fn wanted<'a>(arguments: &'a Arguments, of_page: &'a [String]) -> Res
 pub(super) fn choose(
     arguments: &Arguments,
     wanted: &[String],
-    workload: &Workload,
+    workload: &Load,
     lower: &Preset,
     kernel: Kernel,
     cpus: u16,
@@ -76,7 +76,7 @@ pub(super) fn choose(
     Ok(Some(Chosen { guests: Guests { disk, weights }, schedulers: chosen }))
 }
 
-fn weights(wanted: &[String], workload: &Workload) -> Result<Vec<(String, u32)>> {
+fn weights(wanted: &[String], workload: &Load) -> Result<Vec<(String, u32)>> {
     let mut weights: Vec<(String, u32)> = Vec::new();
     for text in wanted {
         let parsed = text.rsplit_once('=').and_then(|(file, weight)| Some((file, weight.parse::<u32>().ok()?)));

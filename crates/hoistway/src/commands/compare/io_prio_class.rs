@@ -2,11 +2,11 @@
 
 use anyhow::{Result, bail};
 use hoistway_blk::{CgroupPriority, Kernel, Layer, Priorities, Row};
+use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
-use hoistway_workload::Workload;
 
 /// Reads the settings; the last one of a group counts, as of several writes.
-pub(super) fn parse(wanted: &[String], workload: &Workload, kernel: Kernel) -> Result<Vec<(String, CgroupPriority)>> {
+pub(super) fn parse(wanted: &[String], workload: &Load, kernel: Kernel) -> Result<Vec<(String, CgroupPriority)>> {
     let mut classes: Vec<(String, CgroupPriority)> = Vec::new();
     for text in wanted {
         let option = format!("--io-prio-class {text:?}");
@@ -23,7 +23,7 @@ pub(super) fn parse(wanted: &[String], workload: &Workload, kernel: Kernel) -> R
         let cgroup = cgroup.trim_matches('/');
         // Unlike limits, it does not act on what is below.
         let mut named: Vec<&str> =
-            workload.processes.iter().filter_map(|p| Some(p.cgroup.as_deref()?.trim_matches('/'))).collect();
+            workload.processes.iter().filter_map(|p| Some(p.standing.cgroup.as_deref()?.trim_matches('/'))).collect();
         named.sort_unstable();
         named.dedup();
         if !named.contains(&cgroup) {

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use hoistway_blk::{Layer, QueueConfig};
 use hoistway_device::Preset;
+use hoistway_fio::JobFile;
 use hoistway_sim::{Host, QueueSettings, RunSpec, Scenario};
-use hoistway_workload::Workload;
 
 use super::arguments::Arguments;
 use super::load::{self, Load};
@@ -17,7 +17,7 @@ use super::{
 /// What is going to run.
 pub(super) struct Plan {
     pub(super) load: Load,
-    pub(super) workload: Workload,
+    pub(super) workload: hoistway_load::Load,
     pub(super) devices: Vec<Preset>,
     pub(super) guests: Option<guests::Chosen>,
     pub(super) host: Host,
@@ -39,7 +39,8 @@ impl Plan {
         let in_guests = !guest_schedulers.is_empty();
         let host = arguments.host.as_deref().unwrap_or(if in_guests { "vm" } else { Host::DEFAULT });
         let (host, cpus) = host::choose(host, arguments.cpus, arguments.memory)?;
-        let mut workload = load::parse_job(&load.text, &load.name, cpus, host.memory_bytes)?;
+        let JobFile { load: mut workload, notices: of_file } =
+            load::parse_job(&load.text, &load.name, cpus, host.memory_bytes)?;
         load::override_ramp(&mut workload, arguments.ramp);
         if arguments.fio_logs.is_some() {
             fio_logs::wanted(&mut workload);
@@ -90,7 +91,7 @@ impl Plan {
             guests.as_ref().and_then(|chosen| guests::weights_notice(&chosen.guests, &schedulers, &queue.schedulers)),
         );
         notices.extend(fio_logs::unused_notice(&workload));
-        notices.extend(workload.notices.iter().cloned());
+        notices.extend(of_file);
         let seeds = repeats::seeds(arguments.seed, arguments.repeat);
         let guest_schedulers = guests.as_ref().map(|guests| guests.schedulers.as_slice());
         let specs = repeats::specs(&schedulers, guest_schedulers, &settings, &seeds);

@@ -3,8 +3,8 @@
 use anyhow::{Result, anyhow, bail};
 use hoistway_blk::{Layer, TagLayout};
 use hoistway_device::{Preset, PresetFile};
+use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
-use hoistway_workload::Workload;
 
 use super::arguments::Arguments;
 
@@ -69,8 +69,8 @@ pub(super) fn check_shared_tags(queue: &QueueSettings, devices: &[Preset], sched
 }
 
 /// What must be said of polling.
-pub(super) fn polling_notice(workload: &Workload, queue: &QueueSettings, schedulers: &[String]) -> Option<String> {
-    if !workload.processes.iter().any(|process| process.polls) {
+pub(super) fn polling_notice(workload: &Load, queue: &QueueSettings, schedulers: &[String]) -> Option<String> {
+    if !workload.processes.iter().any(|process| process.issue.polls) {
         return None;
     }
     if queue.poll_queues == 0 {

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use hoistway_blk::{
-    AttributeError, Caller, CpuId, Driver, Instant, Local, NoMeter, NoProbe, Now, QueueConfig, Refusal, Registry,
-    Rejected, Rq, WRITABLE_ATTRIBUTES,
+    Answer, AttributeError, Caller, CpuId, Driver, Instant, Local, NoMeter, NoProbe, Now, QueueConfig, Refusal,
+    Registry, Rq, WRITABLE_ATTRIBUTES,
 };
 use hoistway_legacy::Front;
 use hoistway_sim::Write;
@@ -73,9 +73,9 @@ pub(super) fn try_out(writes: &[Write], config: &QueueConfig, schedulers: &[Stri
 /// Writes to a queue that is not in use.
 fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
-    let (mut caller, mut probe) = (Caller::new(), NoProbe);
+    let (mut caller, mut idle, mut probe) = (Caller::new(), Idle, NoProbe);
     // An empty queue changes at once.
-    let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut Idle, &mut probe, &NoMeter);
+    let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut idle, &mut probe, &NoMeter);
     front.begin_change(&mut cx, file, text).map(|_| ())
 }
 
@@ -83,7 +83,7 @@ fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), Attri
 struct Idle;
 
 impl Driver for Idle {
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
-        Err(Rejected { rq, why: Refusal::Busy })
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
+        Answer::Refused(rq, Refusal::Busy)
     }
 }

@@ -51,7 +51,7 @@ fn a_device_without_budget_gets_nothing_and_no_budget_is_lost() {
 fn a_request_that_fails_at_the_driver_ends_and_the_run_goes_on() {
     let mut bench = Bench::stopped("noop");
     bench.submit("R100 R200");
-    bench.driver.refusals.push_back(Some(Refusal::Failed(Status::Medium)));
+    bench.driver.ends_next = Some(Status::Medium);
     bench.queue.set_stopped(false);
     bench.run();
     assert_eq!(bench.calls(), "R200+8");

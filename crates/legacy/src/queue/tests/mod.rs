@@ -14,8 +14,8 @@ mod switching;
 use std::collections::{BTreeMap, VecDeque};
 
 use hoistway_blk::{
-    Agenda, Bio, BioFlags, Caller, CpuId, Cx, Driver, Edge, Errand, Event, Instant, IoContextId, Local, Marks, NoMeter,
-    Op, Plug, PolicyCx, Probe, Refusal, Rejected, Scheduler, Sector, Status, Submitted, Waiter,
+    Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, Driver, Edge, Errand, Event, Instant, IoContextId, Local, Marks,
+    NoMeter, Op, Plug, PolicyCx, Probe, Refusal, Scheduler, Sector, Status, Submitted, Waiter,
 };
 
 use super::*;
@@ -28,6 +28,8 @@ struct Script {
     in_flight: VecDeque<Rq>,
     /// Answers to the next calls; what comes after them is taken.
     refusals: VecDeque<Option<Refusal>>,
+    /// The next one that it takes ends at once.
+    ends_next: Option<Status>,
     /// Budget left, if there is such a thing.
     budget: Option<u32>,
     /// What it was given, as [`name`] writes it.
@@ -50,15 +52,18 @@ impl Driver for Script {
         self.budget = self.budget.map(|left| left + 1);
     }
 
-    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         if let Some(why) = self.refusals.pop_front().flatten() {
-            return Err(Rejected { rq, why });
+            return Answer::Refused(rq, why);
+        }
+        if let Some(status) = self.ends_next.take() {
+            return Answer::Done(rq, status);
         }
         let tag = rq.driver_tag.expect("what the driver gets has a tag");
         assert!(self.in_flight.iter().all(|other| other.driver_tag != Some(tag)), "tag {tag} twice");
         self.calls.push(name(&rq));
         self.in_flight.push_back(rq);
-        Ok(())
+        Answer::Queued
     }
 }
 

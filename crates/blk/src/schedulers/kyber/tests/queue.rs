@@ -7,7 +7,7 @@ use super::*;
 use crate::agenda::{Agenda, Due, Errand};
 use crate::bio::Status;
 use crate::caller::Caller;
-use crate::driver::{Driver, Rejected};
+use crate::driver::{Answer, Driver};
 use crate::effects::Effects;
 use crate::env::Cx;
 use crate::ids::Waiter;
@@ -34,9 +34,9 @@ impl Device {
 struct NullDriver<'a>(&'a Device);
 
 impl Driver for NullDriver<'_> {
-    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Result<(), Rejected> {
+    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Answer {
         self.0.with(|started| started.push(rq));
-        Ok(())
+        Answer::Queued
     }
 }
 
@@ -95,7 +95,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
                 self.ended.push(bio.owner);
             }
             Errand::Wake(waiter) => wake(waiter),
-            Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
         for hctx in (0..self.queue.hw_queues()).map(HctxId) {
             self.agenda.take_back(Due::Run(hctx));
