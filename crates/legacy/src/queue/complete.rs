@@ -1,6 +1,10 @@
 //! The end of a request, and what it sets going (`legacy-queue.md` 9).
 
-use hoistway_blk::{CompletionPlace, CpuId, Cx, Effect, Env, Event, Lock, Marks, Probe, Rq, Sharing, Site, Status};
+use std::sync::atomic::Ordering::Relaxed;
+
+use hoistway_blk::{
+    Affinity, CompletionPlace, CpuId, Cx, Effect, Env, Event, Lock, Marks, Probe, Rq, Sharing, Site, Status, Word,
+};
 
 use super::request_list::IoClass;
 use super::{LegacyQueue, Locked, take_wishes};
@@ -8,7 +12,8 @@ use super::{LegacyQueue, Locked, take_wishes};
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Where the completion of a request runs whose interrupt came on `cpu`: always in a softirq (`legacy-queue.md` 9).
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
-        if self.affinity.redirects(rq.ctx, cpu, share_cache) {
+        let affinity = Affinity::numbered(self.affinity.load(Relaxed)).unwrap_or_default();
+        if affinity.redirects(rq.ctx, cpu, share_cache) {
             CompletionPlace::Redirected(rq.ctx)
         } else {
             CompletionPlace::Softirq

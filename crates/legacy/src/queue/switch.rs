@@ -8,7 +8,7 @@
 //! begin_switch -> Done, or More: poll_switch every 10 ms until Done -> end_switch
 //! ```
 
-use hoistway_blk::{Cx, Env, Layer, Lock, Nanos, Now, Row, Sharing, Site, Step};
+use hoistway_blk::{CpuId, Cx, Env, Layer, Lock, Nanos, Now, ReadMostly, Row, Sharing, Site, Step};
 
 use super::elevator::LegacyElevator;
 use super::{LegacyConfig, LegacyQueue, Locked};
@@ -36,14 +36,14 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// The scheduler that a text written to `queue/scheduler` asks for, with default tunables, for this queue as it is now.
     #[must_use]
     pub fn elevator_for(&self, now: Now, text: &str) -> Option<LegacyElevator> {
-        let limits = self.rules.limits.clone();
+        let limits = self.rules.read(CpuId(0), |rules| rules.limits.clone());
         LegacyElevator::named(text.trim(), &LegacyConfig { limits, ..self.config.clone() }, now)
     }
 
-    /// Begins a change of scheduler: from now on nothing new comes under the present one's management. Answers whether
-    /// it still has requests that must end.
+    /// Begins a change of scheduler: from now on nothing new comes under the present one's management, until each change
+    /// that has begun has [ended](Self::end_switch). Answers whether it still has requests that must end.
     pub fn begin_switch<E: Env>(&self, cx: &mut Cx<'_, E>) -> Step {
-        self.locked.with(cx.meter, Site::Legacy, |queue| queue.is_bypassed = true);
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.bypasses += 1);
         self.poll_switch(cx)
     }
 
@@ -66,7 +66,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 // What the old one's timer was for is over.
                 cx.effects.push(hoistway_blk::Effect::CancelTimer);
             }
-            queue.is_bypassed = false;
+            queue.bypasses -= 1;
         });
         self.run(cx);
     }
