@@ -5,7 +5,7 @@ use crate::limits::Limits;
 
 /// What becomes of a bio that has been looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Checked {
+pub enum Checked {
     /// It goes on.
     Goes,
     /// It ends at once.
@@ -16,7 +16,7 @@ const DURABLE: BioFlags = BioFlags::PREFLUSH.with(BioFlags::FUA);
 
 /// Looks at a bio that is to become requests: those begin and end at borders of logical blocks.
 #[inline]
-pub(crate) fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
+pub fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     if !limits.is_aligned(bio.sector, bio.sectors) {
         return Checked::Ends(Status::IoError);
     }

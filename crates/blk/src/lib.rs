@@ -34,7 +34,6 @@ mod attributes;
 mod bio;
 mod block_queue;
 mod caller;
-mod change;
 mod check;
 mod cpu_map;
 mod default_scheduler;
@@ -45,13 +44,12 @@ mod elevator;
 mod env;
 mod flights;
 mod flush_queue;
-mod front;
 mod hardware_queue;
 mod id_list;
 mod ids;
 mod ioprio;
 mod kernel;
-mod legacy;
+pub mod kit;
 mod limits;
 mod lost;
 mod merge;
@@ -77,9 +75,8 @@ pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use block_queue::BlockQueue;
 pub use caller::{Caller, Scratch};
-pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
-pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
+pub use default_scheduler::default_scheduler;
 pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Answer, Driver, Expired, Refusal};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
@@ -89,7 +86,6 @@ pub use elevator::{
 };
 pub use env::{Cx, Env};
 pub use flush_queue::FlushSteps;
-pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, all_schedulers};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
@@ -97,10 +93,6 @@ pub use ioprio::{CgroupPriority, IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
-};
-pub use legacy::{
-    CFQ, DEADLINE, IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, NOOP,
-    SWITCH_POLL, Tagging, legacy_kernel,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
@@ -116,7 +108,6 @@ pub use schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, P
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
-pub use schedulers::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
     Noop,

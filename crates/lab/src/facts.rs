@@ -2,8 +2,9 @@
 
 use hoistway_blk::{
     Attachment, CpuMap, Elevator, ElevatorCx, HctxId, Instant, Kernel, Limits, Local, NONE, NoMeter, StoreError,
-    Tunable, all_schedulers,
+    Tunable,
 };
+use hoistway_legacy::all_schedulers;
 
 /// A device for which defaults are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,10 @@
 //! Files of `/sys/block/DEV/queue/` that are written while the loads run.
 
 use hoistway_blk::{
-    Answer, AttributeError, Caller, CpuId, Driver, Front, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig,
-    Refusal, Registry, Rq, WRITABLE_ATTRIBUTES,
+    Answer, AttributeError, Caller, CpuId, Driver, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig, Refusal,
+    Registry, Rq, WRITABLE_ATTRIBUTES,
 };
+use hoistway_legacy::Front;
 use hoistway_sim::Write;
 
 use crate::error::{About as _, Error, Field};

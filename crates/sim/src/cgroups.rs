@@ -4,8 +4,9 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, Local, News, Now};
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, Local, News, Now};
 use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
+use hoistway_legacy::Front;
 use hoistway_load::Load;
 
 use crate::disk::Disk;

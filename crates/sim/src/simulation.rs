@@ -9,8 +9,9 @@ mod setup;
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    Caller, CpuId, Cx, Due, Front, Instant, Local, Nanos, News, NoMeter, NoProbe, PlugUse, Probe, Submitted, Waiter,
+    Caller, CpuId, Cx, Due, Instant, Local, Nanos, News, NoMeter, NoProbe, PlugUse, Probe, Submitted, Waiter,
 };
+use hoistway_legacy::Front;
 use hoistway_load::Load;
 
 use crate::administration::{Left, Write};

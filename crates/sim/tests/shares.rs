@@ -3,9 +3,10 @@
 
 mod support;
 
-use hoistway_blk::{ALL_SCHEDULERS, CgroupPriority, Kernel};
+use hoistway_blk::{CgroupPriority, Kernel};
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
+use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
 use support::{run_job, spec};

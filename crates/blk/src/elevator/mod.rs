@@ -12,8 +12,7 @@ mod scheduler;
 mod serialized;
 mod woken;
 
-pub(crate) use custody::Custody;
-pub use custody::{BoxedScheduler, OwnedPolicy};
+pub use custody::{BoxedScheduler, Custody, OwnedPolicy};
 pub use reason::Reason;
 pub use scheduler::{
     Choice, Completions, ElevatorCx, MayQueue, Needs, News, Place, PolicyCx, Requests, Scheduler, Wishes,

@@ -128,12 +128,17 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(crate) fn new(field: &'static str, why: impl Into<String>) -> Self {
+    /// A field, and what is wrong with it.
+    #[must_use]
+    pub fn new(field: &'static str, why: impl Into<String>) -> Self {
         ConfigError { field, why: why.into() }
     }
 
-    /// A field whose value is out of range.
-    pub(crate) fn out_of(field: &'static str, range: std::ops::RangeInclusive<u32>, value: u32) -> Result<(), Self> {
+    /// Looks whether a value is in range.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn out_of(field: &'static str, range: std::ops::RangeInclusive<u32>, value: u32) -> Result<(), Self> {
         if range.contains(&value) {
             return Ok(());
         }
@@ -141,7 +146,8 @@ impl ConfigError {
     }
 
     /// There is no scheduler of this name.
-    pub(crate) fn unknown<'a>(scheduler: &str, known: impl Iterator<Item = &'a Row>) -> Self {
+    #[must_use]
+    pub fn unknown<'a>(scheduler: &str, known: impl Iterator<Item = &'a Row>) -> Self {
         let known: Vec<&str> = known.map(|row| row.name).collect();
         ConfigError::new("scheduler", format!("\"{scheduler}\" is unknown (expected one of {})", known.join(", ")))
     }

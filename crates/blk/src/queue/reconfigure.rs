@@ -49,7 +49,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// The same for another file that is changed while the queue is empty.
-    pub(crate) fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
+    pub fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
         let device = &self.device;
         match file {
             "scheduler" => Ok(self.would_switch(text)?),

@@ -2,18 +2,16 @@
 //! kyber, which is made for many CPUs by itself, are policies that are put behind a lock.
 
 mod bfq;
-mod cfq;
 mod kyber;
 mod mq_deadline;
 mod noop;
-mod process_queue;
+pub mod process_queue;
 mod registry;
 
 pub use bfq::{
     Bfq, BfqConfig, BfqGroup, BfqVariant, Expiration as BfqExpiration, QueueLabel as BfqQueueLabel,
     StateChange as BfqStateChange, StateLine as BfqStateLine,
 };
-pub use cfq::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub(crate) use kyber::ASYNC_PERCENT;
 pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading};
 pub use mq_deadline::{MqDeadline, MqDeadlineConfig};

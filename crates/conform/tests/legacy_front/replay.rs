@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 
 use hoistway_blk::{
-    Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, LegacyConfig, LegacyElevator, LegacySubmission,
-    Limits, Nanos, News, NoMerges, Now, Op, RqId, Status, Step, Tagging, Tick, Waiter, all_schedulers,
+    Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, Limits, Nanos, News, NoMerges, Now, Op, RqId,
+    Status, Step, Tick, Waiter,
 };
+use hoistway_legacy::{LegacyConfig, LegacyElevator, LegacySubmission, Tagging, all_schedulers};
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, Submitted, Trace};
 
 use crate::host::{Happened, Host};

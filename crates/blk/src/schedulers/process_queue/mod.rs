@@ -22,9 +22,9 @@ mod position;
 mod seek_history;
 mod think_time;
 
-pub(crate) use backlog::{Backlog, RequestTable, Waiting};
-pub(crate) use choice::Chooser;
-pub(crate) use contexts::{ContextId, Contexts, Scatter};
-pub(crate) use position::PositionTree;
-pub(crate) use seek_history::{SEEK_DISTANCE, SMALL_ON_FLASH, SeekHistory, distance};
-pub(crate) use think_time::ThinkTime;
+pub use backlog::{Backlog, RequestTable, Waiting};
+pub use choice::{Candidate, Chooser};
+pub use contexts::{ContextId, Contexts, Record, Scatter};
+pub use position::PositionTree;
+pub use seek_history::{SEEK_DISTANCE, SMALL_ON_FLASH, SeekHistory, distance};
+pub use think_time::ThinkTime;
