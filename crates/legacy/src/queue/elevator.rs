@@ -1,21 +1,10 @@
 //! The elevators of a legacy queue. There is always one (`legacy-queue.md` 1 and 11).
 
-<<<<<<< HEAD:crates/blk/src/legacy/elevator.rs
-use crate::bio::Bio;
-use crate::elevator::{BoxedScheduler, Custody, ElevatorCx, MayQueue, News, Place, Reason, Scheduler as _};
-use crate::ids::RqId;
-use crate::kernel::{DeadlineGeneration, Kernel};
-use crate::merge::{Edge, MergeRules};
-use crate::request::{Request, Rq};
-use crate::schedulers::{
-    Attachment, Cfq, CfqConfig, Layer, MqDeadline, MqDeadlineConfig, Noop, Policy, Priorities, Row,
-=======
 use hoistway_blk::kit::Custody;
 use hoistway_blk::{
-    Bio, BoxedScheduler, DeadlineGeneration, Edge, ElevatorCx, Kernel, Layer, MayQueue, MergeRules, MqDeadline,
-    MqDeadlineConfig, News, Noop, Now, Place, Policy, Priorities, Reason, Request, Row, Rq, RqId, Scheduler as _,
-    StoreError, Attachment, Tunable,
->>>>>>> w-legacy:crates/legacy/src/queue/elevator.rs
+    Attachment, Bio, BoxedScheduler, DeadlineGeneration, Edge, ElevatorCx, Kernel, Layer, MayQueue, MergeRules,
+    MqDeadline, MqDeadlineConfig, News, Noop, Now, Place, Policy, Priorities, Reason, Request, Row, Rq, RqId,
+    Scheduler as _, StoreError, Tunable,
 };
 
 use crate::cfq::{Cfq, CfqConfig};

@@ -3,15 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
-<<<<<<< HEAD:crates/blk/tests/policies/world.rs
     Attachment, Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant,
     IoContextId, IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, News, NoMerges, NoMeter, Now, Op, Place,
-    PriorityClass, Probe, RequestPool, Rq, RqId, Sector, Wishes, all_schedulers,
-=======
-    Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant, IoContextId,
-    IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, News, NoMerges, NoMeter, Now, Op, Place,
-    PriorityClass, Probe, RequestPool, Rq, RqId, Sector, Attachment, Wishes,
->>>>>>> w-legacy:crates/legacy/tests/policies/world.rs
+    PriorityClass, Probe, RequestPool, Rq, RqId, Sector, Wishes,
 };
 use hoistway_legacy::all_schedulers;
 
