@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 
 use hoistway_blk::{
     Choice, Grammar, HctxId, IoContextId, Place, Policy, PolicyCx, Reason, Registry, Row, RqId, Scheduler, StoreError,
-    Tunable, TunableRow, Tunables, Unit, all_schedulers,
+    Tunable, TunableRow, Tunables, Unit,
 };
 use hoistway_lab::{self as lab, Comparison, Load, Surroundings};
+use hoistway_legacy::all_schedulers;
 
 /// **Promises**: processes take turns, so that one that sends little does not wait behind all that another has queued.
 /// **Costs**: it knows no order by sector, and O(processes) to find the queue of one.
