@@ -1,6 +1,11 @@
 //! The protocols between threads under a model checker: many interleavings of small loads, one thread at a time, in
 //! which a lost wake-up shows as a deadlock and lost work as a request that is left.
 
+#[path = "shuttle/departing.rs"]
+mod departing;
+#[path = "shuttle/timeouts.rs"]
+mod timeouts;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! A front, its device, the processes that use it and the administrator who changes it, all driven by one seed.
 
+mod departing;
 mod load;
 
 use std::collections::BTreeSet;
@@ -10,10 +11,10 @@ use hoistway_blk::{
     QueueConfig, Rq, SCHEDULERS, Status, Step, Submitted, Tagging, Waiter, is_legacy, is_sync, kernel_of_front,
 };
 
-use crate::device::{Balance, Device};
+use crate::device::{Balance, Device, TIMEOUT_MIN};
 use crate::support::Random;
 use crate::support::bounds::Bounds;
-use load::Habits;
+pub use load::Habits;
 
 /// Who watches: what must balance, and what must not wait for too long.
 type Watch = (Balance, Bounds);
@@ -51,6 +52,9 @@ pub struct World {
     window: Option<Instant>,
     /// A write that waits, and when to look at it if a completion is not the moment.
     change: Option<(Change, Option<Instant>)>,
+    /// How many processes have departed, and whether one has just now, which a write may have waited for.
+    departures: u64,
+    has_departed: bool,
     tasks: Vec<Task>,
     random: Random,
     now: Instant,
@@ -117,6 +121,8 @@ impl World {
             scan: None,
             window: None,
             change: None,
+            departures: 0,
+            has_departed: false,
             random,
             now: Instant::ZERO,
             wbt_max: wbt_max(config.queue_depth),
@@ -127,6 +133,12 @@ impl World {
         };
         if world.random.one_in(2) {
             world.shorten_waits();
+        }
+        if world.habits.slow {
+            let timeout_ms = TIMEOUT_MIN.0 / 1_000_000 + world.random.below(1000);
+            let set =
+                world.front.set_attribute(world.moment(), "io_timeout", &timeout_ms.to_string(), &mut world.effects);
+            set.expect("the file can be written");
         }
         world.follow();
         world
@@ -149,7 +161,7 @@ impl World {
         {
             self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
         }
-        let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut self.probe);
+        let (driver, effects, probe) = (self.device.of(cpu), &mut self.effects, &mut self.probe);
         body(&mut self.front, &mut Cx { now, cpu, driver, effects, probe, meter: &NoMeter })
     }
 
@@ -181,16 +193,22 @@ impl World {
             11 => self.tasks[number].cpu = self.some_cpu(),
             12 => self.later(),
             13 if self.random.one_in(3) => self.give_back(),
-            14 => self.now += Nanos::from_micros(self.random.below(20_000)),
+            14 => {
+                let most_us = if self.habits.slow { 3_000_000 } else { 20_000 };
+                self.now += Nanos::from_micros(self.random.below(most_us));
+            }
+            18 if self.habits.departing && self.tasks[number].parked => self.depart(number),
             17 if self.habits.buffered => self.dirty(),
             15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
             16 if is_free && self.tasks[number].plug.is_none() && self.random.one_in(3) => {
                 let now = self.moment();
                 self.front.io_context_exited(now, &mut self.effects, IoContextId(number as u32));
             }
+            _ if self.habits.slow && !self.random.one_in(4) => {}
             _ => self.complete_one(),
         }
         self.carry_out();
+        self.look_after_departure();
     }
 
     /// Writers are held up because too much is dirty, or go on.
@@ -346,7 +364,11 @@ impl World {
                 Effect::Wake(Waiter(number)) => {
                     let number = number as usize;
                     assert!(self.tasks[number].parked, "only who sleeps is woken");
-                    self.go_on(number);
+                    if self.habits.departing && self.random.one_in(6) {
+                        self.depart(number);
+                    } else {
+                        self.go_on(number);
+                    }
                 }
                 Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.run(hctx),
                 Effect::RunHctx { hctx, .. } => {
@@ -391,11 +413,11 @@ impl World {
                 return;
             }
         };
-        let at_device = self.device.in_flight.len() as u32;
+        let at_device = self.device.in_flight().count() as u32;
         assert_eq!((queue.in_flight(), in_use), (at_device, at_device));
         if self.tagging != Tagging::Driver && self.config.queue_depth >= 4 {
             let is_async = |rq: &&Rq| !is_sync(rq.op, rq.flags) && rq.op != Op::Flush;
-            let count = self.device.in_flight.iter().filter(is_async).count() as u32;
+            let count = self.device.in_flight().filter(is_async).count() as u32;
             assert!(count <= self.config.queue_depth - 2, "the last two tags are for sync I/O");
         }
     }
@@ -409,7 +431,7 @@ impl World {
                     self.carry_out();
                 }
             }
-            let quiet = self.device.in_flight.is_empty()
+            let quiet = self.device.in_flight().next().is_none()
                 && self.delayed.is_empty()
                 && self.change.is_none()
                 && self.tasks.iter().all(|task| !task.parked && task.plug.is_none());
@@ -418,6 +440,7 @@ impl World {
             }
             self.complete_one();
             self.carry_out();
+            self.look_after_departure();
             if self.config.kernel <= Kernel::V4_12 {
                 // bfq of 4.12 may stand still until something is inserted (`bfq.md` 22.11).
                 self.run_all_later();
@@ -428,7 +451,7 @@ impl World {
         panic!(
             "it does not end: {} requests, {} at the device, {} sleepers, change {:?}",
             self.front.requests_in_use(),
-            self.device.in_flight.len(),
+            self.device.in_flight().count(),
             self.tasks.iter().filter(|task| task.parked).count(),
             self.change
         );
@@ -444,6 +467,16 @@ impl World {
         let events = &self.probe.0;
         assert_eq!(events.issued, events.completed + events.returned);
         assert_eq!(events.allocated, events.ended + events.absorbed, "each request ends once, or joins another");
+    }
+
+    /// How many processes have departed.
+    pub fn departures(&self) -> u64 {
+        self.departures
+    }
+
+    /// How often a driver was told that a request took too long.
+    pub fn timeouts(&self) -> u64 {
+        self.device.timeouts
     }
 
     /// What was issued, in order, and how many bios there were.
