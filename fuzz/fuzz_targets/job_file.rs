@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use hoistway_workload::{Environment, Workload};
+use hoistway_fio::{Environment, JobFile};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -15,11 +15,11 @@ fuzz_target!(|text: &str| {
         _ => Ok("bs=8k\ninclude x\n".to_owned()),
     };
     let environment = Environment { variable: &variable, include: &include, cpus: 2, ..Environment::empty() };
-    match Workload::parse(text, "fuzz.fio", &environment) {
-        Ok(workload) => {
-            for process in workload.processes.iter().take(3) {
+    match JobFile::parse(text, "fuzz.fio", &environment) {
+        Ok(job_file) => {
+            for process in job_file.load.processes.iter().take(3) {
                 for device_bytes in [0, 511, 4096, 1 << 30, u64::MAX] {
-                    let Ok(generator) = process.plan.generator(1, device_bytes) else { continue };
+                    let Ok(generator) = process.generator(0, 1, |_| device_bytes) else { continue };
                     for io in generator.take(50) {
                         let end = io.offset_bytes.checked_add(u64::from(io.bytes));
                         assert!(end.is_some_and(|end| end <= device_bytes), "beyond the end: {io:?}");

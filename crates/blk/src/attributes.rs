@@ -64,9 +64,10 @@ impl From<ChangeError> for AttributeError {
 }
 
 /// The files that can be written, the scheduler's own in `iosched/` apart.
-pub const WRITABLE: [&str; 10] = [
+pub const WRITABLE: [&str; 11] = [
     "scheduler",
     "nr_requests",
+    "async_depth",
     "nomerges",
     "rq_affinity",
     "io_timeout",

@@ -50,7 +50,7 @@ impl<Sh: Sharing> Front<Sh> {
     ) -> Result<Option<Change>, AttributeError> {
         let waits = |look_again| Change { file: file.to_owned(), text: text.to_owned(), look_again };
         match self {
-            Front::Mq(queue) if matches!(file, "scheduler" | "nr_requests") => {
+            Front::Mq(queue) if matches!(file, "scheduler" | "nr_requests" | "async_depth") => {
                 if !queue.would_change(file, text)? {
                     return Ok(None);
                 }
@@ -59,7 +59,7 @@ impl<Sh: Sharing> Front<Sh> {
                 Ok((self.poll_change(cx, &change)? == Step::More).then_some(change))
             }
             Front::Legacy(queue) if file == "scheduler" => {
-                if queue.parse_scheduler(text).map_err(|_| AttributeError::Invalid)?.is_none() {
+                if !queue.would_switch(text).ok_or(AttributeError::Invalid)? {
                     return Ok(None);
                 }
                 let step = queue.begin_switch(cx);

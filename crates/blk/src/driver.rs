@@ -55,12 +55,6 @@ pub trait Driver {
         Expired::GoesOn
     }
 
-    /// A request of this hardware queue that has ended since the last look, and how: for submitters that look instead of
-    /// being interrupted.
-    fn poll(&mut self, _now: Now, _hctx: HctxId) -> Option<(Rq, Status)> {
-        None
-    }
-
     /// A list ended early although its last request was not announced as such: ring the doorbell.
     fn commit(&mut self, _hctx: HctxId) {}
 }

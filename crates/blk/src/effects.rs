@@ -1,13 +1,11 @@
 //! Effects: what the block layer wants done by whoever owns the clock and the threads. Calls do not call back;
-//! they answer with effects.
+//! they answer with effects. An [`Agenda`](crate::Agenda) takes them, and knows which of them replaces which.
 
 use std::collections::VecDeque;
 
 use crate::bio::{Bio, Status};
 use crate::elevator::{ElevatorCx, Wishes};
 use crate::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
-use crate::queue::HctxRun;
-use crate::request::Rq;
 use crate::time::{Instant, Nanos, Now};
 
 /// How long a run is delayed when nothing else would trigger it (`block-layer.md` 15.3).
@@ -29,7 +27,7 @@ pub enum Effect {
     RunHctx {
         /// Which.
         hctx: HctxId,
-        /// Not before this has passed. A later request for the same queue replaces an earlier one.
+        /// Not before this has passed.
         delay: Nanos,
     },
     /// Run a hardware queue of another queue, with which this one shares a [`TagSet`](crate::TagSet), on a worker.
@@ -41,31 +39,30 @@ pub enum Effect {
     },
     /// Run all hardware queues on workers.
     RunAll {
-        /// Not before this has passed. A queue that is already waiting to run is left alone.
+        /// Not before this has passed.
         delay: Nanos,
     },
     /// Put requeued requests back in.
     KickRequeue,
-    /// Call [`Queue::timer`](crate::Queue::timer) at this moment; replaces an earlier one.
+    /// The scheduler's timer is to come at this moment.
     SetTimer(Instant),
     /// Forget the timer.
     CancelTimer,
-    /// Call [`Queue::scan_timeouts`](crate::Queue::scan_timeouts) at this moment; replaces an earlier one.
+    /// Somebody is to look for timeouts at this moment.
     SetTimeout(Instant),
-    /// A request has been at the device for too long: call [`Queue::timed_out`](crate::Queue::timed_out) on the CPU that
-    /// started it, with that CPU's driver.
+    /// A request has been at the device for too long: the worker of the CPU that started it is to
+    /// [ask its driver](crate::BlockQueue::timed_out).
     TimedOut {
         /// The CPU.
         cpu: CpuId,
         /// The request.
         id: RqId,
     },
-    /// Call [`Queue::window_ended`](crate::Queue::window_ended) at this moment. There is one at a time, and none is
-    /// taken back.
+    /// A window of write-back throttling ends at this moment.
     SetWindow(Instant),
 }
 
-/// The effects of one or more calls, in order, and buffers that calls reuse.
+/// The effects of one or more calls, in order.
 #[derive(Default)]
 pub struct Effects {
     list: VecDeque<Effect>,
@@ -76,15 +73,6 @@ pub struct Effects {
     failed: Vec<(usize, Status)>,
     /// How many of them have been popped.
     popped: usize,
-    spare: Vec<VecDeque<Rq>>,
-    /// Boxed, so that lending one moves a pointer and not the run.
-    #[expect(clippy::vec_box)]
-    spare_runs: Vec<Box<HctxRun>>,
-    /// Requests that were absorbed during a call. Empty between calls.
-    pub(crate) freed: Vec<Rq>,
-    /// What a policy asks for during a call. Nothing between calls: it is reused, because making and moving one for
-    /// every call costs more than the call.
-    pub(crate) wishes: Wishes,
 }
 
 impl Effects {
@@ -158,7 +146,7 @@ impl Effects {
 
     /// These bios have ended.
     #[inline]
-    pub(crate) fn end(&mut self, bios: &mut Vec<Bio>, status: Status) {
+    pub fn end(&mut self, bios: &mut Vec<Bio>, status: Status) {
         if status != Status::Ok {
             let first = self.ended.len();
             self.failed.extend((first..first + bios.len()).map(|index| (index, status)));
@@ -171,36 +159,31 @@ impl Effects {
     }
 
     /// This bio has ended, of which no request was made.
-    pub(crate) fn end_bio(&mut self, bio: Bio, status: Status) {
+    pub fn end_bio(&mut self, bio: Bio, status: Status) {
         if status != Status::Ok {
             self.failed.push((self.ended.len(), status));
         }
         self.ended.push(bio);
     }
 
+    /// One more.
     #[inline]
-    pub(crate) fn push(&mut self, effect: Effect) {
+    pub fn push(&mut self, effect: Effect) {
         self.list.push_back(effect);
     }
 
-    /// What a call into the elevator takes. Its wishes are [carried out](Self::take_wishes) after it.
-    #[inline]
-    pub(crate) fn elevator(&mut self, now: Now, cpu: CpuId) -> ElevatorCx<'_> {
-        ElevatorCx { now, cpu, wishes: &mut self.wishes, freed: &mut self.freed }
+    /// Calls into an elevator apart from the way of an I/O; what its policy asks for becomes effects.
+    pub(crate) fn call<R>(&mut self, now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
+        ElevatorCx::alone(now, |cx| {
+            let answer = body(cx);
+            self.push_wishes(*cx.wishes);
+            answer
+        })
     }
 
     /// Turns what a policy asked for during a call into effects.
-    #[inline]
-    pub(crate) fn take_wishes(&mut self) {
-        let Wishes { set_timer, cancel_timer, run_queues, run_hctxs } = &self.wishes;
-        if set_timer.is_some() || *cancel_timer | *run_queues | !run_hctxs.is_empty() {
-            let wishes = std::mem::take(&mut self.wishes);
-            self.push_wishes(wishes);
-        }
-    }
-
     #[cold]
-    fn push_wishes(&mut self, wishes: Wishes) {
+    pub(crate) fn push_wishes(&mut self, wishes: Wishes) {
         if let Some(at) = wishes.set_timer {
             self.push(Effect::SetTimer(at));
         } else if wishes.cancel_timer {
@@ -211,33 +194,6 @@ impl Effects {
         }
         for hctx in wishes.run_hctxs.iter() {
             self.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });
-        }
-    }
-
-    /// An empty list of requests that keeps its memory between uses.
-    #[inline]
-    pub(crate) fn take_list(&mut self) -> VecDeque<Rq> {
-        self.spare.pop().unwrap_or_default()
-    }
-
-    /// A run of a hardware queue that keeps its memory between uses.
-    #[inline]
-    pub(crate) fn take_run(&mut self) -> Box<HctxRun> {
-        self.spare_runs.pop().unwrap_or_default()
-    }
-
-    /// Gives a run back that is done.
-    #[inline]
-    pub(crate) fn give_run(&mut self, run: Box<HctxRun>) {
-        self.spare_runs.push(run);
-    }
-
-    /// Gives an emptied list back.
-    #[inline]
-    pub(crate) fn give_list(&mut self, list: VecDeque<Rq>) {
-        debug_assert!(list.is_empty(), "no request is left behind");
-        if list.capacity() > 0 {
-            self.spare.push(list);
         }
     }
 }

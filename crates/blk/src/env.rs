@@ -1,8 +1,9 @@
 //! What surrounds a call on the way of a request: the time, the CPU, and four parties outside of the block layer.
 
+use crate::caller::Scratch;
 use crate::driver::Driver;
 use crate::effects::Effects;
-use crate::elevator::ElevatorCx;
+use crate::elevator::{ElevatorCx, Wishes};
 use crate::ids::CpuId;
 use crate::meter::{Meter, NoMeter};
 use crate::probe::Probe;
@@ -31,7 +32,7 @@ impl<D: Driver, P: Probe, M: Meter> Env for (D, P, M) {
     type Meter = M;
 }
 
-/// What every call on the way of a request takes.
+/// What every call on the way of a request takes; a [`Caller`](crate::Caller) makes it.
 pub struct Cx<'a, E: Env> {
     /// The time.
     pub now: Now,
@@ -41,6 +42,8 @@ pub struct Cx<'a, E: Env> {
     pub driver: &'a mut E::Driver,
     /// What is to be done afterwards.
     pub effects: &'a mut Effects,
+    /// Memory to work with.
+    pub scratch: &'a mut Scratch,
     /// Who watches.
     pub probe: &'a mut E::Probe,
     /// Who charges for the locks that the call takes.
@@ -48,9 +51,19 @@ pub struct Cx<'a, E: Env> {
 }
 
 impl<E: Env> Cx<'_, E> {
-    /// What a call into the elevator takes. Its wishes are [carried out](Effects::take_wishes) after it.
+    /// What a call into the elevator takes. Its wishes become [effects](Self::take_wishes) after it.
     #[inline]
-    pub(crate) fn elevator(&mut self) -> ElevatorCx<'_> {
-        self.effects.elevator(self.now, self.cpu)
+    pub fn elevator(&mut self) -> ElevatorCx<'_> {
+        self.scratch.elevator(self.now, self.cpu)
+    }
+
+    /// Turns what a policy asked for during a call into effects.
+    #[inline]
+    pub fn take_wishes(&mut self) {
+        let Wishes { set_timer, cancel_timer, run_queues, run_hctxs } = &self.scratch.wishes;
+        if set_timer.is_some() || *cancel_timer | *run_queues | !run_hctxs.is_empty() {
+            let wishes = std::mem::take(&mut self.scratch.wishes);
+            self.effects.push_wishes(wishes);
+        }
     }
 }

@@ -5,43 +5,31 @@ use std::sync::Arc;
 
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, Status};
+use crate::block_queue::BlockQueue;
 use crate::effects::Effects;
-use crate::elevator::{PolicyCx, Scheduler};
+use crate::elevator::News;
 use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId, IoContextId, RqId, Waiter};
-use crate::kernel::{Generation, Kernel};
-use crate::legacy::{LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, legacy_kernel};
+use crate::ids::{CpuId, HctxId, RqId, Waiter};
+use crate::kernel::Generation;
+use crate::legacy::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, NOOP};
 use crate::plug::Plug;
 use crate::queue::{CompletionPlace, ConfigError, Queue, QueueConfig, SCHEDULERS, Submission, Submitted};
 use crate::request::Rq;
+use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry};
 use crate::sharing::Sharing;
 use crate::split;
 use crate::tags::TagSet;
 use crate::time::{Instant, Now};
 use crate::tunables::{StoreError, Tunable};
 
-/// Every scheduler that a front can be made with: those of the multi-queue front, then those of the legacy one.
-pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] = {
-    let mut all = [""; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = if at < SCHEDULERS.len() { SCHEDULERS[at] } else { LEGACY_SCHEDULERS[at - SCHEDULERS.len()] };
-        at += 1;
-    }
-    all
-};
+/// The schedulers of both block layers of Linux: the multi-queue ones, then the legacy ones.
+pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] =
+    [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name, NOOP.name, DEADLINE.name, CFQ.name];
 
-/// Whether a scheduler is one of the legacy front's.
+/// The registry with all of them.
 #[must_use]
-pub fn is_legacy(scheduler: &str) -> bool {
-    LEGACY_SCHEDULERS.contains(&scheduler)
-}
-
-/// The release whose block layer a scheduler gets when this kernel is asked for: legacy schedulers that a kernel no
-/// longer has get the last one that had them.
-#[must_use]
-pub fn kernel_of_front(kernel: Kernel, scheduler: &str) -> Kernel {
-    if is_legacy(scheduler) { legacy_kernel(kernel) } else { kernel }
+pub fn all_schedulers() -> Registry {
+    Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ])
 }
 
 /// The queue of a device on either front.
@@ -52,7 +40,7 @@ pub enum Front<Sh: Sharing> {
     Legacy(Box<LegacyQueue<Sh>>),
 }
 
-/// A bio on its way into a front; see [`Front::submission`].
+/// A bio on its way into a front.
 #[derive(Debug)]
 pub enum FrontSubmission {
     /// Into a multi-queue front.
@@ -61,41 +49,21 @@ pub enum FrontSubmission {
     Legacy(LegacySubmission),
 }
 
-impl FrontSubmission {
-    /// The next bio; the one before has gone its way.
-    #[inline]
-    pub fn begin(&mut self, bio: Bio) {
-        match self {
-            FrontSubmission::Mq(submission) => submission.begin(bio),
-            FrontSubmission::Legacy(submission) => submission.begin(bio),
-        }
-    }
-
-    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](Front::cancel).
-    #[inline]
-    pub fn withdraw(&mut self) -> Option<Bio> {
-        match self {
-            FrontSubmission::Mq(submission) => submission.withdraw(),
-            FrontSubmission::Legacy(submission) => submission.withdraw(),
-        }
-    }
-}
-
 impl<Sh: Sharing> Front<Sh> {
-    /// Makes the front that the scheduler of this name, one of [`ALL_SCHEDULERS`], belongs to. A legacy front has one
-    /// hardware queue whatever the configuration says; see [`kernel_of_front`] for its kernel.
+    /// Makes the front that the scheduler of this name, one of the configuration's, belongs to. A legacy front has one
+    /// hardware queue whatever the configuration says; see [`Registry::kernel_under`] for its kernel.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
-        if is_legacy(scheduler) {
-            return Ok(Front::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)));
-        }
-        if !SCHEDULERS.contains(&scheduler) {
-            let known = ALL_SCHEDULERS.join(", ");
+        let Some(row) = config.schedulers.find(scheduler) else {
+            let known = config.schedulers.names().join(", ");
             return Err(ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {known})")));
-        }
-        Ok(Front::Mq(Box::new(Queue::new(config, scheduler)?)))
+        };
+        Ok(match row.layer {
+            Layer::MultiQueue => Front::Mq(Box::new(Queue::new(config, scheduler)?)),
+            Layer::SingleQueue => Front::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)),
+        })
     }
 
     /// As [`new`](Self::new), with driver tags that it shares with others.
@@ -103,7 +71,7 @@ impl<Sh: Sharing> Front<Sh> {
     /// # Errors
     /// As well if the queue does not fit the tags, or the scheduler is of the legacy front, which shares none.
     pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
-        if is_legacy(scheduler) {
+        if config.schedulers.is_legacy(scheduler) {
             return Err(ConfigError(format!("{scheduler}: the legacy queue of a device shares no tags with others")));
         }
         Ok(Front::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
@@ -117,7 +85,7 @@ impl<Sh: Sharing> Front<Sh> {
 
     /// The kernel whose behaviour it has.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
+    pub fn generation(&self) -> &Generation {
         match self {
             Front::Mq(queue) => queue.generation(),
             Front::Legacy(queue) => queue.generation(),
@@ -133,122 +101,12 @@ impl<Sh: Sharing> Front<Sh> {
         }
     }
 
-    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
-    #[must_use]
-    pub fn submission(&self, waiter: Waiter) -> FrontSubmission {
-        match self {
-            Front::Mq(_) => FrontSubmission::Mq(Submission::idle(waiter)),
-            Front::Legacy(_) => FrontSubmission::Legacy(LegacySubmission::idle(waiter)),
-        }
-    }
-
-    /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
-    ///
-    /// # Panics
-    /// If the submission was made by a front of the other kind.
-    #[inline]
-    pub fn submit<E: Env>(
-        &self,
-        cx: &mut Cx<'_, E>,
-        submission: &mut FrontSubmission,
-        plug: Option<&mut Plug>,
-    ) -> Submitted {
-        match (self, submission) {
-            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.submit(cx, submission, plug),
-            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
-            _ => panic!("a submission belongs to the kind of front that made it"),
-        }
-    }
-
-    /// Takes a submission back from wherever it has got to; see [`Queue::cancel`].
-    ///
-    /// # Panics
-    /// If the submission was made by a front of the other kind.
-    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut FrontSubmission) -> Option<Bio> {
-        match (self, submission) {
-            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.cancel(cx, submission),
-            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.cancel(cx, submission),
-            _ => panic!("a submission belongs to the kind of front that made it"),
-        }
-    }
-
-    /// Flushes a plug at the end of its section.
-    #[inline]
-    pub fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
-        match self {
-            Front::Mq(queue) => queue.flush_plug(cx, plug),
-            Front::Legacy(queue) => queue.flush_plug(cx, plug),
-        }
-    }
-
-    /// A request has ended.
-    #[inline]
-    pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
-        match self {
-            Front::Mq(queue) => queue.complete(cx, rq, status),
-            Front::Legacy(queue) => queue.complete(cx, rq, status),
-        }
-    }
-
     /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
     #[inline]
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
         match self {
             Front::Mq(queue) => queue.completion_place(rq, cpu, share_cache),
             Front::Legacy(queue) => queue.completion_place(rq, cpu, share_cache),
-        }
-    }
-
-    /// Takes a started request back from the driver.
-    pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
-        match self {
-            Front::Mq(queue) => queue.requeue(cx, rq),
-            Front::Legacy(queue) => queue.requeue(cx, rq),
-        }
-    }
-
-    /// Puts requeued requests back in, as an effect asks for. A legacy front never does.
-    pub fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        if let Front::Mq(queue) = self {
-            queue.kick_requeue(cx);
-        }
-    }
-
-    /// Runs a hardware queue on this CPU.
-    #[inline]
-    pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
-        match self {
-            Front::Mq(queue) => queue.run_hctx(cx, hctx),
-            Front::Legacy(queue) => queue.run(cx),
-        }
-    }
-
-    /// The hardware queues that a "run all" on this CPU runs.
-    pub fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
-        let (many, one) = match self {
-            Front::Mq(queue) => (Some(queue.hctxs_of_run_all(cpu)), None),
-            Front::Legacy(_) => (None, Some(HctxId(0))),
-        };
-        many.into_iter().flatten().chain(one)
-    }
-
-    /// Number of hardware queues.
-    #[inline]
-    #[must_use]
-    pub fn hw_queues(&self) -> u16 {
-        match self {
-            Front::Mq(queue) => queue.hw_queues(),
-            Front::Legacy(_) => 1,
-        }
-    }
-
-    /// A CPU on which a worker runs this hardware queue.
-    #[inline]
-    #[must_use]
-    pub fn worker_cpu(&self, hctx: HctxId) -> CpuId {
-        match self {
-            Front::Mq(queue) => queue.hctx(hctx).cpus().first().copied().unwrap_or_default(),
-            Front::Legacy(_) => CpuId(0),
         }
     }
 
@@ -270,44 +128,12 @@ impl<Sh: Sharing> Front<Sh> {
         }
     }
 
-    /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        match self {
-            Front::Mq(queue) => queue.timer(now, effects),
-            Front::Legacy(queue) => queue.timer(now, effects),
-        }
-    }
-
     /// Into how many parts a bio will be cut on its way in.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
         match self {
             Front::Mq(queue) => split::parts(bio, queue.limits()),
             Front::Legacy(queue) => split::parts(bio, queue.limits()),
-        }
-    }
-
-    /// The moment that an [`Effect::SetTimeout`](crate::Effect::SetTimeout) asked for has come.
-    pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        match self {
-            Front::Mq(queue) => queue.scan_timeouts(cx),
-            Front::Legacy(queue) => queue.scan_timeouts(cx),
-        }
-    }
-
-    /// A request that this CPU has started was found to be overdue; see [`Queue::timed_out`].
-    pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
-        match self {
-            Front::Mq(queue) => queue.timed_out(cx, id),
-            Front::Legacy(queue) => queue.timed_out(cx, id),
-        }
-    }
-
-    /// The moment that an [`Effect::SetWindow`](crate::Effect::SetWindow) asked for has come. A legacy front has no such
-    /// windows.
-    pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        if let Front::Mq(queue) = self {
-            queue.window_ended(cx);
         }
     }
 
@@ -318,25 +144,17 @@ impl<Sh: Sharing> Front<Sh> {
         }
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
         match self {
-            Front::Mq(queue) => queue.tell(now, effects, what),
-            Front::Legacy(queue) => queue.tell(now, effects, what),
-        }
-    }
-
-    /// A process has ended.
-    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
-        match self {
-            Front::Mq(queue) => queue.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context)),
-            Front::Legacy(queue) => queue.io_context_exited(now, effects, io_context),
+            Front::Mq(queue) => queue.tell(now, effects, news),
+            Front::Legacy(queue) => queue.tell(now, effects, news),
         }
     }
 
     /// The tunables of the scheduler.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
         match self {
             Front::Mq(queue) => queue.elevator().tunables(),
             Front::Legacy(queue) => queue.tunables(),
@@ -394,9 +212,153 @@ impl<Sh: Sharing> Front<Sh> {
     }
 }
 
+impl<Sh: Sharing> BlockQueue for Front<Sh> {
+    type Submission = FrontSubmission;
+
+    fn submission(&self, waiter: Waiter) -> FrontSubmission {
+        match self {
+            Front::Mq(queue) => FrontSubmission::Mq(queue.submission(waiter)),
+            Front::Legacy(queue) => FrontSubmission::Legacy(queue.submission(waiter)),
+        }
+    }
+
+    #[inline]
+    fn begin(submission: &mut FrontSubmission, bio: Bio) {
+        match submission {
+            FrontSubmission::Mq(submission) => submission.begin(bio),
+            FrontSubmission::Legacy(submission) => submission.begin(bio),
+        }
+    }
+
+    #[inline]
+    fn withdraw(submission: &mut FrontSubmission) -> Option<Bio> {
+        match submission {
+            FrontSubmission::Mq(submission) => submission.withdraw(),
+            FrontSubmission::Legacy(submission) => submission.withdraw(),
+        }
+    }
+
+    /// # Panics
+    /// If the submission was made by a front of the other kind.
+    #[inline]
+    fn submit<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut FrontSubmission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
+        match (self, submission) {
+            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.submit(cx, submission, plug),
+            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
+            _ => panic!("a submission belongs to the kind of front that made it"),
+        }
+    }
+
+    /// # Panics
+    /// If the submission was made by a front of the other kind.
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut FrontSubmission) -> Option<Bio> {
+        match (self, submission) {
+            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.cancel(cx, submission),
+            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.cancel(cx, submission),
+            _ => panic!("a submission belongs to the kind of front that made it"),
+        }
+    }
+
+    #[inline]
+    fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
+        match self {
+            Front::Mq(queue) => queue.flush_plug(cx, plug),
+            Front::Legacy(queue) => queue.flush_plug(cx, plug),
+        }
+    }
+
+    #[inline]
+    fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        match self {
+            Front::Mq(queue) => queue.complete(cx, rq, status),
+            Front::Legacy(queue) => queue.complete(cx, rq, status),
+        }
+    }
+
+    fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+        match self {
+            Front::Mq(queue) => queue.requeue(cx, rq),
+            Front::Legacy(queue) => queue.requeue(cx, rq),
+        }
+    }
+
+    #[inline]
+    fn hw_queues(&self) -> u16 {
+        match self {
+            Front::Mq(queue) => queue.hw_queues(),
+            Front::Legacy(queue) => queue.hw_queues(),
+        }
+    }
+
+    #[inline]
+    fn worker_cpu(&self, hctx: HctxId) -> CpuId {
+        match self {
+            Front::Mq(queue) => queue.worker_cpu(hctx),
+            Front::Legacy(queue) => queue.worker_cpu(hctx),
+        }
+    }
+
+    fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
+        let (many, one) = match self {
+            Front::Mq(queue) => (Some(queue.hctxs_of_run_all(cpu)), None),
+            Front::Legacy(queue) => (None, Some(queue.hctxs_of_run_all(cpu))),
+        };
+        many.into_iter().flatten().chain(one.into_iter().flatten())
+    }
+
+    #[inline]
+    fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        match self {
+            Front::Mq(queue) => queue.run_hctx(cx, hctx),
+            Front::Legacy(queue) => queue.run_hctx(cx, hctx),
+        }
+    }
+
+    fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.kick_requeue(cx),
+            Front::Legacy(queue) => queue.kick_requeue(cx),
+        }
+    }
+
+    fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.timer(cx),
+            Front::Legacy(queue) => queue.timer(cx),
+        }
+    }
+
+    fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.scan_timeouts(cx),
+            Front::Legacy(queue) => queue.scan_timeouts(cx),
+        }
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        match self {
+            Front::Mq(queue) => queue.timed_out(cx, id),
+            Front::Legacy(queue) => queue.timed_out(cx, id),
+        }
+    }
+
+    fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.window_ended(cx),
+            Front::Legacy(queue) => queue.window_ended(cx),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Kernel;
     use crate::limits::Limits;
     use crate::merge::NoMerges;
     use crate::sharing::Local;
@@ -411,13 +373,19 @@ mod tests {
             nr_requests: None,
             nomerges: NoMerges::All,
             limits: Limits::default(),
+            schedulers: all_schedulers(),
             ..QueueConfig::new(Kernel::V6_18)
         };
+        assert_eq!(config.schedulers.names(), ALL_SCHEDULERS);
         for scheduler in ALL_SCHEDULERS {
             let front: Front<Local> = Front::new(&config, scheduler).unwrap();
-            let (hw_queues, kernel) = if is_legacy(scheduler) { (1, Kernel::V4_19) } else { (4, Kernel::V6_18) };
+            let (hw_queues, kernel) =
+                if config.schedulers.is_legacy(scheduler) { (1, Kernel::V4_19) } else { (4, Kernel::V6_18) };
             assert_eq!((front.scheduler(), front.hw_queues()), (scheduler, hw_queues));
-            assert_eq!((front.generation().kernel, kernel_of_front(config.kernel, scheduler)), (kernel, kernel));
+            assert_eq!(
+                (front.generation().kernel, config.schedulers.kernel_under(config.kernel, scheduler)),
+                (kernel, kernel)
+            );
         }
         let Err(error) = Front::<Local>::new(&config, "anticipatory") else { panic!("there is no such front") };
         assert!(error.to_string().contains("\"anticipatory\" (expected one of none, "), "{error}");

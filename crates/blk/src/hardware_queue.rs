@@ -313,7 +313,7 @@ mod tests {
         }
 
         fn merges(&self, cpu: u32, sector: u64) -> bool {
-            let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+            let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
             let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
             self.hctx.merge_into_software_queue(&NoMeter, CpuId(cpu), &rules, &mut bio).is_some()
         }

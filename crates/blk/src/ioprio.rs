@@ -5,6 +5,7 @@ use std::fmt;
 /// An I/O priority in the kernel's encoding: class (3 bits, shift 13), hint (10 bits, shift 3), level (3 bits).
 /// The default value is *unset*.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct IoPriority(pub u16);
 
 /// The class of an [`IoPriority`].

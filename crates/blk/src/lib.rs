@@ -20,10 +20,11 @@
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
 
+mod agenda;
 mod attributes;
 mod bio;
-mod cgroup_stats;
-mod cgroup_weight;
+mod block_queue;
+mod caller;
 mod change;
 mod check;
 mod cpu_map;
@@ -39,7 +40,6 @@ mod front;
 mod hardware_queue;
 mod id_list;
 mod ids;
-mod io_max;
 mod ioprio;
 mod kernel;
 mod legacy;
@@ -56,16 +56,18 @@ mod sector_order;
 mod sharing;
 mod sorted_tree;
 mod split;
+mod submitter;
 mod tags;
 mod time;
 mod timeouts;
 mod tunables;
 mod wbt;
 
+pub use agenda::{Agenda, Due, Errand, Workers};
 pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
-pub use cgroup_stats::{CgroupIo, CgroupStats};
-pub use cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
+pub use block_queue::BlockQueue;
+pub use caller::{Caller, Scratch};
 pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
 pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
@@ -73,24 +75,23 @@ pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Answer, Driver, Expired, Refusal};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
 pub use elevator::{
-    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Reason, Requests,
-    Scheduler, Serialized, Wishes, WokenHctxs,
+    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx,
+    Reason, Requests, Scheduler, Serialized, Wishes, WokenHctxs,
 };
 pub use env::{Cx, Env};
 pub use flush_queue::FlushSteps;
-pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, is_legacy, kernel_of_front};
+pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, all_schedulers};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
-pub use io_max::{Charge, IoMax, IoMaxError, THROTTLE_ROUND, THROTTLE_SLICE, THROTTLE_SLICE_WITH_LOW_LIMIT, Throttle};
 pub use ioprio::{CgroupPriority, IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
 };
 pub use legacy::{
-    IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL,
-    StoreSchedulerError, Tagging, legacy_kernel,
+    CFQ, DEADLINE, IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, NOOP,
+    SWITCH_POLL, Tagging, legacy_kernel,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
@@ -102,6 +103,7 @@ pub use queue::{
     QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
+pub use schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row, Surroundings};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
@@ -112,6 +114,7 @@ pub use schedulers::{
 };
 pub use sharing::{Local, Lock, MeteredCell, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
+pub use submitter::{Parts, Submitter};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};
 pub use time::{Hz, Instant, Nanos, Now, Tick};
-pub use tunables::{Grammar, StoreError, Tunable, Unit};
+pub use tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};

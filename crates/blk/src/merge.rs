@@ -201,7 +201,7 @@ mod tests {
 
     fn rules(kernel: Kernel) -> MergeRules {
         MergeRules::new(
-            kernel.generation(),
+            &kernel.generation(),
             Limits { max_sectors: 64, max_segments: 4, ..Limits::default() },
             NoMerges::All,
         )

@@ -83,6 +83,8 @@ impl Marks {
     pub const FLUSH_COMMAND: Marks = Marks(128);
     /// Write-back throttling counts it.
     pub const THROTTLED: Marks = Marks(256);
+    /// It comes to the elevator some time after it was allocated: no plug has stopped its submitter's clock.
+    pub const CLOCK_RAN: Marks = Marks(512);
 
     /// Whether all of `marks` are set.
     #[inline]

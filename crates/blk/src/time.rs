@@ -12,6 +12,7 @@ pub struct Instant(pub u64);
 
 /// A span of time in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Nanos(pub u64);
 
 /// A moment counted in timer ticks ("jiffies") since an arbitrary start.

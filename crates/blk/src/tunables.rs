@@ -1,5 +1,5 @@
-//! Tunables, declared once: each scheduler gives a table, and the sysfs-style files, the command line, the help
-//! texts and the documentation all come from it.
+//! Tunables, declared once: each scheduler gives a table with a row for each, and the sysfs-style files, the command line,
+//! the help texts and the documentation all come from it.
 
 use std::fmt;
 
@@ -115,6 +115,76 @@ impl Tunable {
         };
         Ok(value.clamp(self.min, self.max))
     }
+}
+
+/// One tunable of a policy, or of its settings: what it is, how it is read and how it is written.
+pub struct TunableRow<P> {
+    /// What it is.
+    pub tunable: Tunable,
+    /// What its file shows.
+    pub get: fn(&P) -> i128,
+    /// Takes a value within the range.
+    pub set: fn(&mut P, i128),
+}
+
+impl<P> Clone for TunableRow<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for TunableRow<P> {}
+
+impl<P> TunableRow<P> {
+    /// A tunable whose default is a constant.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        (unit, default, min, max): (Unit, i128, i128, i128),
+        doc: &'static str,
+        get: fn(&P) -> i128,
+        set: fn(&mut P, i128),
+    ) -> Self {
+        TunableRow { tunable: Tunable { name, unit, default, default_note: None, min, max, doc }, get, set }
+    }
+
+    /// The same, with how the default comes about.
+    #[must_use]
+    pub const fn by_default(mut self, note: &'static str) -> Self {
+        self.tunable.default_note = Some(note);
+        self
+    }
+}
+
+/// The tunables of a policy: a table of rows, and how what is written to them is read.
+pub struct Tunables<P: 'static> {
+    /// How writes are read.
+    pub grammar: Grammar,
+    /// In the order of their files.
+    pub rows: &'static [TunableRow<P>],
+}
+
+impl<P> Tunables<P> {
+    /// All of them, and what each shows now.
+    #[must_use]
+    pub fn shown(&self, policy: &P) -> Vec<(&'static Tunable, i128)> {
+        self.rows.iter().map(|row| (&row.tunable, (row.get)(policy))).collect()
+    }
+
+    /// Writes one, with the kernel's parsing, clamping and errors.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn store(&self, policy: &mut P, name: &str, text: &str) -> Result<(), StoreError> {
+        let row = self.rows.iter().find(|row| row.tunable.name == name).ok_or(StoreError::Unknown)?;
+        (row.set)(policy, row.tunable.parse(self.grammar, text)?);
+        Ok(())
+    }
+}
+
+/// Of what tunables show, that of one.
+pub(crate) fn value_of(shown: &[(&'static Tunable, i128)], name: &str) -> Result<i128, StoreError> {
+    shown.iter().find(|(tunable, _)| tunable.name == name).map(|&(_, value)| value).ok_or(StoreError::Unknown)
 }
 
 fn c_integer(text: &str) -> Result<i128, StoreError> {

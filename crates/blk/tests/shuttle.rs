@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Answer, Bio, BioFlags, CpuId, Cx, DeadlineGeneration, Depth, Driver, Effect, Effects, ElevatorCx, HctxId, Hz,
-    Instant, IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, Nanos, NoMerges,
-    NoMeter, NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, RequestPool, Rq, RqId, Sector, Serialized,
-    ShallowRule, Sharing, Site, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
+    Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId,
+    Hz, Instant, IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter,
+    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule,
+    Sharing, Site, Sleeper, Status, Submitted, Submitter, Tags, Waiter, Word,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex};
@@ -106,6 +106,7 @@ impl Scheduled {
 
     fn new() -> Self {
         let config = MqDeadlineConfig {
+            queue_async_depth: false,
             generation: DeadlineGeneration::CPrime,
             hz: Hz::DEFAULT,
             shallow: ShallowRule::WholeMap,
@@ -124,7 +125,7 @@ impl Scheduled {
         let mut rq = self.pool.take(RqId(id));
         let sector = Sector(u64::from(id) * 1000);
         rq.found(Bio { ioprio: IoPriority::new(class, 0), ..Bio::new(Op::Read, sector, 8) }, Instant::ZERO);
-        let rules = MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
         ElevatorCx::alone(Now::default(), |cx| {
             self.scheduler.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
             assert!(cx.freed.is_empty());
@@ -165,7 +166,7 @@ fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given
         assert!(!shared.scheduler.has_work(), "work is left");
         assert!(shared.given.iter().all(|count| count.load(Ordering::SeqCst) == 1));
         ElevatorCx::alone(Now::default(), |cx| {
-            shared.scheduler.tell(&NoMeter, cx, |_, cx| {
+            shared.scheduler.with_policy(&NoMeter, cx, |_, cx| {
                 assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
             });
         });
@@ -280,39 +281,41 @@ struct Cpu<'a> {
     served: &'a Served,
     number: u32,
     device: Null,
-    effects: Effects,
+    caller: Caller,
+    agenda: Agenda,
 }
 
-impl Cpu<'_> {
-    fn call<R>(&mut self, body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
-        let (driver, effects, probe) = (&mut self.device, &mut self.effects, &mut NoProbe);
-        let mut cx = Cx { now: Now::default(), cpu: CpuId(self.number), driver, effects, probe, meter: &NoMeter };
-        body(&self.served.queue, &mut cx)
+impl<'a> Cpu<'a> {
+    fn new(served: &'a Served, number: u32) -> Self {
+        let agenda = Agenda::new(served.queue.hw_queues());
+        Cpu { served, number, device: Null::default(), caller: Caller::new(), agenda }
     }
 
-    /// Carries out effects and completes requests until there are none. Delayed runs never come due: they are a
-    /// safety net that nothing here may need.
-    fn serve(&mut self) {
-        loop {
-            if let Some(effect) = self.effects.pop() {
-                match effect {
-                    Effect::EndBio { .. } => {
-                        self.served.ended.fetch_add(1, Ordering::SeqCst);
-                    }
-                    Effect::Wake(waiter) => self.served.beds.wake(waiter),
-                    Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
-                    _ => {}
-                }
-            } else if let Some(rq) = self.device.in_flight.pop_front() {
-                self.call(|queue, cx| queue.complete(cx, rq, Status::Ok));
-            } else {
-                return;
+    /// Calls, and does what follows at once. Delayed runs never come due: they are a safety net that nothing here may need.
+    fn call<R>(&mut self, body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
+        let (served, mut probe) = (self.served, NoProbe);
+        let mut cx = self.caller.cx(Now::default(), CpuId(self.number), &mut self.device, &mut probe, &NoMeter);
+        let answer = body(&served.queue, &mut cx);
+        self.agenda.carry_out(&served.queue, &mut cx, |_, errand| match errand {
+            Errand::End { .. } => {
+                served.ended.fetch_add(1, Ordering::SeqCst);
             }
+            Errand::Wake(waiter) => served.beds.wake(waiter),
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+        });
+        answer
+    }
+
+    /// Completes requests until there are none.
+    fn serve(&mut self) {
+        while let Some(rq) = self.device.in_flight.pop_front() {
+            self.call(|queue, cx| queue.complete(cx, rq, Status::Ok));
         }
     }
 
-    fn submit(&mut self, submission: &mut Submission) {
-        while self.call(|queue, cx| queue.submit(cx, submission, None)) == Submitted::Parked {
+    fn submit(&mut self, submitter: &mut Submitter<Queue<Checked>>, bio: Bio) {
+        submitter.begin(bio);
+        while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {
             self.serve();
             self.served.beds.sleep(self.number);
         }
@@ -342,12 +345,11 @@ fn a_queue_serves(pattern: Bio, scheduler: &'static str, kernel: Kernel, threads
         let queue = Queue::new(&config, scheduler).expect("a valid configuration");
         let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });
         on_threads(&shared, threads, move |served, number| {
-            let mut cpu = Cpu { served, number, device: Null::default(), effects: Effects::new() };
-            let mut submission = Submission::idle(Waiter(number));
+            let mut cpu = Cpu::new(served, number);
+            let mut submitter = Submitter::new(&served.queue, Waiter(number));
             for n in 0..BIOS {
                 let sector = Sector(u64::from(number) * 10_000 + n * 1000);
-                submission.begin(Bio { sector, ..pattern.clone() });
-                cpu.submit(&mut submission);
+                cpu.submit(&mut submitter, Bio { sector, ..pattern.clone() });
             }
         });
         assert_eq!(shared.ended.load(Ordering::SeqCst), u64::from(threads) * BIOS, "every bio has ended");

@@ -8,8 +8,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::{
-    Answer, Bio, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, LEGACY_SCHEDULERS,
-    Nanos, NoMeter, NoProbe, Now, Op, Plug, QueueConfig, Rq, Sector, Status, Submitted, Threads, Waiter,
+    Agenda, Answer, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Due, Errand, Front, Hz, Instant, Kernel,
+    LEGACY_SCHEDULERS, NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Submitted, Submitter, Threads,
+    Waiter, all_schedulers,
 };
 
 /// A hung test ends after this long.
@@ -47,57 +48,31 @@ struct Worker {
     shared: Arc<Shared>,
     number: u32,
     device: Null,
-    effects: Effects,
-    /// A run was asked for that is not due yet.
-    delayed: bool,
+    caller: Caller,
+    agenda: Agenda,
     /// So many requests stay at the device until later calls.
     lag: usize,
 }
 
 impl Worker {
     fn call<R>(&mut self, body: impl FnOnce(&Front<Threads>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
-        let now = Instant(self.shared.clock.fetch_add(1000, Ordering::Relaxed));
-        let answer = body(
-            &self.shared.queue,
-            &mut Cx {
-                now: Hz::DEFAULT.now(now),
-                cpu: CpuId(self.number),
-                driver: &mut self.device,
-                effects: &mut self.effects,
-                probe: &mut NoProbe,
-                meter: &NoMeter,
-            },
-        );
-        self.carry_out();
-        answer
-    }
-
-    fn carry_out(&mut self) {
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::EndBio { bio, .. } => {
-                    self.shared.ended[bio.owner as usize].fetch_add(1, Ordering::Relaxed);
-                    self.shared.left.fetch_sub(1, Ordering::Release);
-                }
-                Effect::Wake(Waiter(number)) => {
-                    let (woken, condvar) = &self.shared.woken[number as usize];
-                    *woken.lock().unwrap() = true;
-                    condvar.notify_one();
-                }
-                Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
-                Effect::RunAll { delay: Nanos::ZERO } => self.run_all(),
-                Effect::RunHctx { .. } | Effect::RunAll { .. } | Effect::SetTimer(_) => self.delayed = true,
-                _ => {}
+        let (shared, cpu, mut probe) = (&*self.shared, CpuId(self.number), NoProbe);
+        let now = Hz::DEFAULT.now(Instant(shared.clock.fetch_add(1000, Ordering::Relaxed)));
+        let mut cx = self.caller.cx(now, cpu, &mut self.device, &mut probe, &NoMeter);
+        let answer = body(&shared.queue, &mut cx);
+        self.agenda.carry_out(&shared.queue, &mut cx, |_, errand| match errand {
+            Errand::End { bio, .. } => {
+                shared.ended[bio.owner as usize].fetch_add(1, Ordering::Relaxed);
+                shared.left.fetch_sub(1, Ordering::Release);
             }
-        }
-    }
-
-    fn run_all(&mut self) {
-        self.call(|queue, cx| {
-            for hctx in queue.hctxs_of_run_all(cx.cpu) {
-                queue.run_hctx(cx, hctx);
+            Errand::Wake(Waiter(number)) => {
+                let (woken, condvar) = &shared.woken[number as usize];
+                *woken.lock().unwrap() = true;
+                condvar.notify_one();
             }
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
+        answer
     }
 
     /// Completes what is at the device but for the newest `keep`.
@@ -112,9 +87,11 @@ impl Worker {
     /// Everything that this thread can do without submitting.
     fn serve(&mut self) {
         self.reap(0);
-        if std::mem::take(&mut self.delayed) {
-            self.call(|queue, cx| queue.timer(cx.now, cx.effects));
-            self.run_all();
+        // Nothing is at the device for too long. What else is delayed comes at once.
+        self.agenda.take_back(Due::Timeouts);
+        if let Some(at) = self.agenda.next_at() {
+            self.shared.clock.fetch_max(at.0, Ordering::Relaxed);
+            self.call(|_, _| ());
         }
         self.reap(0);
     }
@@ -126,7 +103,7 @@ impl Worker {
         loop {
             self.serve();
             let mut flag = woken.lock().unwrap();
-            if !*flag && !self.delayed {
+            if !*flag {
                 flag = condvar.wait_timeout(flag, Duration::from_millis(1)).unwrap().0;
             }
             if std::mem::take(&mut *flag) || shared.failed.load(Ordering::Relaxed) {
@@ -135,8 +112,9 @@ impl Worker {
         }
     }
 
-    fn submit(&mut self, submission: &mut FrontSubmission, plug: &mut Option<Plug>) {
-        while self.call(|queue, cx| queue.submit(cx, submission, plug.as_mut())) == Submitted::Parked {
+    fn submit(&mut self, submitter: &mut Submitter<Front<Threads>>, bio: Bio) {
+        submitter.begin(bio);
+        while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {
             self.sleep();
             if self.shared.failed.load(Ordering::Relaxed) {
                 return;
@@ -146,22 +124,18 @@ impl Worker {
     }
 
     fn work(mut self) {
-        let mut submission = self.shared.queue.submission(Waiter(self.number));
-        let mut plug = None;
+        let mut submitter = Submitter::new(&self.shared.queue, Waiter(self.number));
         for n in 0..BIOS_PER_THREAD {
             // Runs of four neighbours, some of them in a plug.
             let sector = (n / 4 * 7919 % 100_000) * 64 + n % 4 * 8;
             let op = if n % 3 == 0 { Op::Write } else { Op::Read };
             let owner = u64::from(self.number) * BIOS_PER_THREAD + n;
-            submission.begin(Bio { owner, ..Bio::new(op, Sector(sector), 8) });
             if n % 16 == 0 {
-                plug = Some(Plug::new());
+                submitter.plug();
             }
-            self.submit(&mut submission, &mut plug);
-            if n % 16 == 7
-                && let Some(mut plug) = plug.take()
-            {
-                self.call(|queue, cx| queue.flush_plug(cx, &mut plug));
+            self.submit(&mut submitter, Bio { owner, ..Bio::new(op, Sector(sector), 8) });
+            if n % 16 == 7 {
+                self.call(|queue, cx| submitter.unplug(queue, cx));
             }
         }
         while self.shared.left.load(Ordering::Acquire) > 0 && !self.shared.failed.load(Ordering::Relaxed) {
@@ -187,8 +161,8 @@ fn drive(config: &QueueConfig, scheduler: &str, lag: usize) {
     for number in 0..threads {
         let (shared, done) = (Arc::clone(&shared), done.clone());
         std::thread::spawn(move || {
-            let (device, effects) = (Null::default(), Effects::new());
-            Worker { shared, number, device, effects, delayed: false, lag }.work();
+            let agenda = Agenda::new(shared.queue.hw_queues());
+            Worker { shared, number, device: Null::default(), caller: Caller::new(), agenda, lag }.work();
             let _ = done.send(());
         });
     }
@@ -216,7 +190,8 @@ fn watch(finished: &Receiver<()>, threads: u32, shared: &Shared, what: &str) {
 }
 
 fn config(kernel: Kernel, threads: u16, hw_queues: u16, queue_depth: u32) -> QueueConfig {
-    QueueConfig { kernel, cpus: threads, hw_queues, queue_depth, ..QueueConfig::new(kernel) }
+    let schedulers = all_schedulers();
+    QueueConfig { cpus: threads, hw_queues, queue_depth, schedulers, ..QueueConfig::new(kernel) }
 }
 
 /// Devices from one tag to many, that answer at once or late.

@@ -7,23 +7,29 @@ mod clock;
 mod exits;
 mod lines;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::{
-    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Edge, Hz, Instant, IoContextId, Local, Now, Place, PolicyCx,
-    RequestPool, Requests, RqId, Scheduler, Wishes,
+    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Hz, Instant, IoContextId, News, Now, RqId, Scheduler, Sector,
 };
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
 };
 
+use crate::bench::baseline::Candidate;
+use crate::bench::{Bench, bio_of};
 use crate::consistency::Consistent;
-use crate::fifo::{Baseline, Candidate, longer};
 use crate::kernel_of;
+use crate::plugs::unplugged;
 use crate::score::Outcome;
 use clock::{PlugClocks, TickPhase};
 
 pub use lines::{Difference, Line};
+
+/// Outside of a plug, from the event of an insertion to the moment at which the scheduler reads its clock for it, and from
+/// the making of a new queue to that, ns.
+const INSERTION: u64 = 4_000;
+const QUEUE_MADE_BEFORE: u64 = 6_000;
 
 /// The code between the question and the moment at which the scheduler reads its clock, ns.
 const QUESTION: u64 = 4_000;
@@ -46,7 +52,7 @@ pub fn replay(recording: &Consistent<'_>) -> Outcome {
 pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference>) {
     let trace = recording.trace();
     let mut replay = Replay::new(recording);
-    for step in schedule(trace, &replay.pid_of) {
+    for step in schedule(trace, &replay.pid_of, &replay.unplugged) {
         replay.step(&step);
     }
     let recorded: Vec<(u64, Line)> = trace
@@ -58,7 +64,7 @@ pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference
         })
         .collect();
     let (equal, differences) = lines::compare(&recorded, &replay.lines);
-    let mut outcome = replay.outcome;
+    let mut outcome = replay.bench.outcome;
     outcome.state_lines = Some((equal, recorded.len() as u64));
     (outcome, differences)
 }
@@ -76,16 +82,24 @@ struct Step<'a> {
 
 enum What<'a> {
     Event(&'a Event),
+    /// A decision that may have been made here, or else where its event comes again.
+    InDoubt(&'a Event),
     Exit(u32),
 }
 
 /// Everything in the order in which it happened to the scheduler.
-fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<Step<'a>> {
-    let mut clocks = PlugClocks::default();
+fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &HashSet<BioNumber>) -> Vec<Step<'a>> {
+    let mut clocks = PlugClocks::new(unplugged);
     let mut steps = Vec::new();
     let mut completed = 0;
-    for event in &trace.events {
+    for (index, event) in trace.events.iter().enumerate() {
         let (at, real) = match &event.kind {
+            EventKind::Dispatch(dispatch) if holds_another(&trace.events[..index], event, dispatch) => {
+                let (at, ns) = (dispatch.asked.0 + QUESTION, dispatch.asked.0);
+                steps.push(Step { at, ns: clocks.read(event, ns), tick_at: at, what: What::InDoubt(event) });
+                (event.t.0, event.t.0)
+            }
+            EventKind::Insert(insert) if unplugged.contains(&insert.bio) => (event.t.0, event.t.0 + INSERTION),
             // An interrupt may be logged between the question and the answer although the decision was taken.
             EventKind::Dispatch(dispatch) => (dispatch.asked.0 + QUESTION, dispatch.asked.0),
             _ => (event.t.0, event.t.0),
@@ -109,18 +123,21 @@ fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<Step<'
     steps
 }
 
+/// Whether a question holds another one whole: who asked was pre-empted, before the decision or after it.
+fn holds_another(before: &[Event], outer: &Event, dispatch: &Dispatch) -> bool {
+    let mut within = before.iter().rev().take_while(|event| event.t >= dispatch.asked);
+    within.any(|event| match &event.kind {
+        EventKind::Dispatch(inner) => event.cpu == outer.cpu && inner.asked > dispatch.asked,
+        _ => false,
+    })
+}
+
 struct Replay<'a> {
     trace: &'a Trace,
     phase: TickPhase,
-    policy: Bfq,
-    pool: RequestPool<Local>,
-    requests: Requests,
-    wishes: Wishes,
-    /// Slots that no request has.
-    free: Vec<RqId>,
-    /// Requests that the scheduler has been told of and that are not released yet.
-    live: HashMap<RqNumber, RqId>,
-    by_id: Vec<Option<RqNumber>>,
+    bench: Bench<Bfq>,
+    /// Requests that were absorbed on their way in: they were set up all the same, and count until they are released.
+    on_entry: HashSet<RqNumber>,
     /// Bios that joined a request, and which.
     joins: HashMap<BioNumber, RqNumber>,
     /// The process of each request: that which allocated it, whoever inserted it.
@@ -129,11 +146,10 @@ struct Replay<'a> {
     allocated: Vec<(u32, Submitted)>,
     /// The cgroup that a bio is charged to, where the recording says so.
     cgroup_of: HashMap<BioNumber, CgroupId>,
-    baseline: Baseline,
+    /// Bios outside of any plug.
+    unplugged: HashSet<BioNumber>,
     /// The request that was merged last, or the first one inserted since that left.
     last_merged: Option<RqNumber>,
-    now: Now,
-    outcome: Outcome,
     lines: Vec<Line>,
 }
 
@@ -150,7 +166,7 @@ impl<'a> Replay<'a> {
         let config = BfqConfig {
             hz: Hz(header.hz.0),
             groups: groups.collect(),
-            ..BfqConfig::new(kernel_of(header).generation(), queue.nr_requests, queue.rotational)
+            ..BfqConfig::new(&kernel_of(header).generation(), queue.nr_requests, queue.rotational)
         };
         let mut policy = Bfq::new(config, capacity);
         policy.observe(true);
@@ -177,162 +193,124 @@ impl<'a> Replay<'a> {
         let mut replay = Replay {
             trace,
             phase: TickPhase::of(trace, header.hz),
-            policy,
-            pool: RequestPool::new(capacity),
-            requests: Requests::new(capacity),
-            wishes: Wishes::default(),
-            free: (0..capacity).rev().map(RqId).collect(),
-            live: HashMap::new(),
-            by_id: vec![None; capacity as usize],
+            bench: Bench::new(policy, capacity),
+            on_entry: HashSet::new(),
             joins,
             pid_of,
             allocated: Vec::new(),
             cgroup_of,
-            baseline: Baseline::default(),
+            unplugged: unplugged(trace),
             last_merged: None,
-            now: Now::default(),
-            outcome: Outcome::default(),
             lines: Vec::new(),
         };
-        replay.now.tick = replay.phase.at(0);
+        replay.bench.now.tick = replay.phase.at(0);
         // What differs from the default was written after the scheduler was made.
         for (name, value) in &header.tunables {
-            let differs = |tunable: &hoistway_blk::Tunable| tunable.default != i128::from(*value);
-            if replay.policy.tunables().iter().find(|tunable| tunable.name == name).is_some_and(differs) {
-                replay.set_tunable(name, &value.to_string());
+            let tunables = replay.bench.policy.tunables();
+            let written = tunables.iter().find(|(tunable, _)| tunable.name == name);
+            if written.is_some_and(|(tunable, _)| tunable.default != i128::from(*value)) {
+                replay.bench.set_tunable(name, &value.to_string());
             }
         }
         replay
     }
 
     fn step(&mut self, step: &Step<'_>) {
-        self.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
+        self.bench.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
         match step.what {
-            What::Exit(pid) => self.call(|policy, cx| policy.io_context_exited(cx, IoContextId(pid))),
-            What::Event(event) => self.event(event),
+            What::Exit(pid) => self.bench.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid)))),
+            What::Event(event) => self.event(event, false),
+            What::InDoubt(event) => self.event(event, true),
         }
-        self.lines.extend(self.policy.take_lines().iter().filter_map(lines::ours));
+        self.lines.extend(self.bench.policy.take_lines().iter().filter_map(lines::ours));
     }
 
-    fn event(&mut self, event: &Event) {
+    fn event(&mut self, event: &Event, in_doubt: bool) {
         match &event.kind {
             EventKind::Queue(bio) => self.bio_arrives(event, bio),
             EventKind::Getrq { bio, .. } => self.allocated.push((event.pid.unwrap_or(0), *bio)),
             EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(event, insert),
-            EventKind::Backmerge(merge) => self.grow(merge.rq, &merge.io, Edge::Back),
-            EventKind::Frontmerge(merge) => self.grow(merge.rq, &merge.io, Edge::Front),
+            EventKind::Backmerge(merge) => self.grow(merge.rq, merge.io.sectors, None),
+            EventKind::Frontmerge(merge) => self.grow(merge.rq, merge.io.sectors, Some(merge.io.sector)),
             EventKind::Rqmerge(merge) => self.absorb(merge),
-            EventKind::Dispatch(dispatch) => self.ask(event, dispatch),
-            EventKind::Finish { rq } => self.finish(*rq),
+            EventKind::Dispatch(dispatch) => self.ask(event, dispatch, in_doubt),
+            EventKind::Finish { rq } if !self.on_entry.contains(rq) => self.bench.release(*rq),
             EventKind::Free(free) => self.release(free.rq),
-            EventKind::BfqIdleTimer => self.call(|policy, cx| policy.timer(cx)),
-            EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(name, value),
-            EventKind::Unknown(_) => self.outcome.unknown_events += 1,
+            EventKind::BfqIdleTimer => self.bench.call(|policy, cx| policy.timer(cx)),
+            EventKind::Mark(Mark::Tunable { name, value }) => self.bench.set_tunable(name, value),
+            EventKind::Unknown(_) => self.bench.outcome.unknown_events += 1,
             _ => {}
         }
-    }
-
-    fn call<R>(&mut self, body: impl FnOnce(&mut Bfq, &mut PolicyCx<'_>) -> R) -> R {
-        let now = self.now;
-        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut self.wishes })
-    }
-
-    fn set_tunable(&mut self, name: &str, text: &str) {
-        let tunables = self.policy.tunables();
-        let Some(index) = tunables.iter().position(|tunable| tunable.name == name) else { return };
-        if let Ok(value) = tunables[index].parse(self.policy.grammar(), text) {
-            self.call(|policy, cx| policy.set_tunable(cx, index, value));
-        }
-    }
-
-    fn inside(&self, rq: RqNumber) -> Option<RqId> {
-        self.live.get(&rq).copied().filter(|&id| self.requests.holds(id))
     }
 
     /// A bio enters. If the plug does not absorb it the scheduler is asked about a merge, but only with a request
     /// that it might join: with the one that was merged last wherever that lies, with others if they are adjacent.
     fn bio_arrives(&mut self, event: &Event, bio: &Submitted) {
-        let in_plug = self.joins.get(&bio.bio).is_some_and(|&rq| self.inside(rq).is_none());
+        let in_plug = self.joins.get(&bio.bio).is_some_and(|&rq| self.bench.inside(rq).is_none());
         if in_plug || bio.io.flags.intersects(UNMERGEABLE) || bio.io.sectors == 0 {
             return;
         }
         let like = |id: RqId| {
-            let rq = self.requests.get(id);
+            let rq = self.bench.requests.get(id);
             rq.op == bio.io.op && !rq.flags.intersects(UNMERGEABLE)
         };
         let adjacent = |id: RqId| {
-            let rq = self.requests.get(id);
+            let rq = self.bench.requests.get(id);
             rq.end() == bio.io.sector || bio.io.end() == rq.sector
         };
-        let last = self.last_merged.and_then(|rq| self.inside(rq)).filter(|&id| like(id));
-        let mut inside = self.baseline.inside.iter().filter_map(|candidate| self.inside(candidate.rq));
+        let last = self.last_merged.and_then(|rq| self.bench.inside(rq)).filter(|&id| like(id));
+        let mut inside = self.bench.baseline.inside.iter().filter_map(|candidate| self.bench.inside(candidate.rq));
         if let Some(id) = last.or_else(|| inside.find(|&id| like(id) && adjacent(id))) {
             let bio = self.bio_of(&bio.io, event.pid.unwrap_or(0), Some(bio.bio));
-            self.call(|policy, cx| policy.bio_arrived(cx, &bio));
-            self.call(|policy, cx| policy.allow_merge(cx, id, &bio));
+            self.bench.call(|policy, cx| policy.bio_arrived(cx, &bio));
+            self.bench.call(|policy, cx| policy.allow_merge(cx, id, &bio));
         }
     }
 
     fn insert(&mut self, event: &Event, insert: &Insert) {
         if let Some(tick) = insert.io.j {
-            self.now.tick = TickPhase::printed(tick);
+            self.bench.now.tick = TickPhase::printed(tick);
         }
-        let pid = self.pid_of.get(&insert.rq).copied().unwrap_or(0);
+        let number = insert.rq;
         self.allocated.retain(|(_, bio)| bio.bio != insert.bio);
-        // One that the driver gave back comes in again as what it was. That it left may not be known yet: a decision
-        // has its place where the question was put.
-        let known = self.live.get(&insert.rq).copied();
-        if let Some(id) = known {
-            if self.requests.holds(id) {
-                return;
-            }
-            self.call(|policy, cx| policy.requeued(cx, id));
+        // That one which comes back has left may not be known yet: a decision has its place where the question was put.
+        let pid = self.pid_of.get(&number).copied().unwrap_or(0);
+        if self.bench.inside(number).is_some()
+            || !self.bench.arrive(number, self.bio_of(&insert.io, pid, Some(insert.bio)))
+        {
+            return;
         }
-        let Some(id) = known.or_else(|| self.free.pop()) else { return };
-        let mut rq = self.pool.take(id);
-        rq.found(self.bio_of(&insert.io, pid, Some(insert.bio)), self.now.at);
-        self.live.insert(insert.rq, id);
-        self.by_id[id.index()] = Some(insert.rq);
-        self.baseline.inside.push(Candidate::new(insert, event.pid.unwrap_or(0)));
-        self.call(|policy, cx| policy.arrived(cx, &rq));
-        self.requests.hold(rq);
-        let place = if insert.head { Place::Head } else { Place::Sorted };
+        let arrives = self.bench.now.at;
+        if self.unplugged.contains(&insert.bio) {
+            self.bench.now.at = Instant(arrives.0.saturating_sub(QUEUE_MADE_BEFORE));
+        }
+        self.set_up(number);
+        self.bench.now.at = arrives;
         if !insert.head && !insert.io.flags.intersects(UNMERGEABLE) {
-            self.last_merged = self.last_merged.or(Some(insert.rq));
+            self.last_merged = self.last_merged.or(Some(number));
         }
-        self.call(|policy, cx| policy.insert(cx, id, place));
+        self.bench.insert(insert, event.pid.unwrap_or(0));
+    }
+
+    /// The scheduler meets a request that has come to be.
+    fn set_up(&mut self, number: RqNumber) {
+        if let Some(rq) = self.bench.outside.remove(&number) {
+            self.bench.call(|policy, cx| policy.arrived(cx, &rq));
+            self.bench.outside.insert(number, rq);
+        }
     }
 
     /// A bio joined a request. If that is not inside it was still on a plug list.
-    fn grow(&mut self, number: RqNumber, io: &Io, edge: Edge) {
-        let Some(id) = self.inside(number) else { return };
-        let rq = self.requests.get_mut(id);
-        rq.sectors = longer(rq.sectors, io.sectors);
-        if edge == Edge::Front {
-            rq.sector = io.sector;
+    fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
+        if self.bench.inside(number).is_some() {
+            self.last_merged = Some(number);
+            self.bench.grow(number, by, front);
         }
-        let (sector, sectors) = (rq.sector, rq.sectors);
-        if let Some(candidate) = self.baseline.candidate(number) {
-            (candidate.sector, candidate.sectors) = (sector, sectors);
-        }
-        self.last_merged = Some(number);
-        self.call(|policy, cx| policy.grown(cx, id, edge));
     }
 
     /// A request was absorbed by the one that ends where it starts: by its neighbour, or on its way in.
     fn absorb(&mut self, merge: &RqMerge) {
-        let survivor = self.baseline.survivor(merge);
-        if let Some(absorbed) = self.inside(merge.absorbed) {
-            let Some((survivor, id)) = survivor.and_then(|rq| Some((rq, self.inside(rq)?))) else { return };
-            self.call(|policy, cx| policy.absorbed(cx, id, absorbed));
-            let rq = self.requests.join(id, absorbed, |_, _| {});
-            self.pool.put(rq);
-            self.baseline.remove(merge.absorbed);
-            self.lengthen(survivor, id, merge.sectors);
-            return;
-        }
-        // It was set up all the same, and counts until it is released.
-        if let (Some(io), Some(id)) = (&merge.io, self.free.pop()) {
+        if let (None, Some(io)) = (self.bench.inside(merge.absorbed), &merge.io) {
             let at = self.allocated.iter().position(|(_, bio)| {
                 bio.io.op == io.op && (merge.sector..merge.sector + merge.sectors).contains(&bio.io.sector)
             });
@@ -340,103 +318,38 @@ impl<'a> Replay<'a> {
                 let (pid, bio) = self.allocated.remove(at);
                 (pid, Some(bio.bio))
             });
-            let mut rq = self.pool.take(id);
-            rq.found(self.bio_of(io, pid, bio), self.now.at);
-            self.call(|policy, cx| policy.arrived(cx, &rq));
-            self.pool.put(rq);
-            self.live.insert(merge.absorbed, id);
-        }
-        if let Some((survivor, id)) = survivor.and_then(|rq| Some((rq, self.inside(rq)?))) {
-            self.lengthen(survivor, id, merge.sectors);
-            self.call(|policy, cx| policy.grown(cx, id, Edge::Back));
-        }
-    }
-
-    fn lengthen(&mut self, number: RqNumber, id: RqId, sectors: u32) {
-        self.last_merged = Some(number);
-        let rq = self.requests.get_mut(id);
-        rq.sectors = longer(rq.sectors, sectors);
-        if let Some(candidate) = self.baseline.candidate(number) {
-            candidate.sectors = rq.sectors;
-        }
-    }
-
-    fn ask(&mut self, event: &Event, dispatch: &Dispatch) {
-        let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
-        // A request that never went in (flush machinery) is no decision of the scheduler's.
-        if kernel.is_some_and(|rq| self.inside(rq).is_none()) {
-            return;
-        }
-        let before = self.policy.clone();
-        let choice = self.call(|policy, cx| policy.dispatch(cx, dispatch.hctx));
-        let ours = choice.rq.and_then(|id| self.by_id[id.index()]);
-        if ours != kernel {
-            self.outcome.note(|| {
-                self.baseline.explain(event, kernel, ours, choice.reason.text(), |candidate| {
-                    let Candidate { rq, sector, sectors, op, pid, .. } = candidate;
-                    format!("rq {} {op:?} {}+{sectors} of {pid}", rq.0, sector.0)
-                })
-            });
-            self.policy = before;
-            if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
-                self.call(|policy, cx| policy.adopt(cx, dispatch.hctx, id));
+            if self.bench.arrive(merge.absorbed, self.bio_of(io, pid, bio)) {
+                self.set_up(merge.absorbed);
+                self.on_entry.insert(merge.absorbed);
             }
         }
-        self.baseline.judge(&mut self.outcome.score, kernel, ours);
-        self.last_merged = self.last_merged.filter(|&last| Some(last) != kernel);
-        if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
-            self.pool.put(self.requests.release(id));
-        }
+        self.last_merged = self.bench.absorb(merge).or(self.last_merged);
     }
 
-    /// The scheduler is told that a request is over.
-    fn finish(&mut self, rq: RqNumber) {
-        let Some(&id) = self.live.get(&rq) else { return };
-        if self.by_id[id.index()].is_some() {
-            self.give_up(rq, id);
-        }
+    fn ask(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
+        self.bench.ask(event, dispatch, in_doubt, |_, candidate| {
+            let Candidate { rq, sector, sectors, op, pid, .. } = candidate;
+            format!("rq {} {op:?} {}+{sectors} of {pid}", rq.0, sector.0)
+        });
+        self.last_merged = self.last_merged.filter(|&last| self.bench.inside(last).is_some());
     }
 
-    /// A request's slot is free. One that was absorbed is over only now.
-    fn release(&mut self, rq: RqNumber) {
-        let Some(&id) = self.live.get(&rq) else { return };
-        if self.by_id[id.index()].is_some() {
-            self.give_up(rq, id);
-        } else {
-            self.call(|policy, cx| policy.dropped(cx, id));
-            self.live.remove(&rq);
-            self.free.push(id);
+    /// A request's slot is free. One that was absorbed on its way in is over only now.
+    fn release(&mut self, number: RqNumber) {
+        if !self.on_entry.remove(&number) {
+            return self.bench.release(number);
         }
-    }
-
-    fn give_up(&mut self, rq: RqNumber, id: RqId) {
-        if self.requests.holds(id) {
-            // Released without having been given out: the recording drained it some other way.
-            self.baseline.remove(rq);
-            self.call(|policy, cx| policy.adopt(cx, hoistway_blk::HctxId(0), id));
-            self.pool.put(self.requests.release(id));
+        if let Some(id) = self.bench.slots.id(number) {
+            self.bench.call(|policy, cx| policy.dropped(cx, id));
+            self.bench.forget(number);
         }
-        self.call(|policy, cx| policy.finish(cx, id));
-        self.live.remove(&rq);
-        self.by_id[id.index()] = None;
-        self.free.push(id);
     }
 
     /// A bio as the recording shows it.
     fn bio_of(&self, io: &Io, pid: u32, bio: Option<BioNumber>) -> Bio {
         let process = self.trace.header.processes.iter().find(|process| process.pid == pid);
         let charged = bio.and_then(|bio| self.cgroup_of.get(&bio).copied()).or(io.cg);
-        Bio {
-            sector: io.sector,
-            sectors: io.sectors,
-            segments: 1,
-            op: io.op,
-            write_hint: 0,
-            flags: io.flags,
-            ioprio: io.prio,
-            io_context: IoContextId(pid),
-            cgroup: charged.or(process.map(|process| process.cgroup)).unwrap_or(CgroupId::ROOT),
-            owner: 0,
-        }
+        let cgroup = charged.or(process.map(|process| process.cgroup)).unwrap_or(CgroupId::ROOT);
+        Bio { cgroup, ..bio_of(io, pid) }
     }
 }

@@ -10,17 +10,19 @@ mod clock;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Bio, CgroupId, ControllerRound, CpuId, CpuMap, Domain, ElevatorCx, HctxId, Hz, Instant, IoContextId, Kyber,
-    KyberChoice, KyberConfig, Limits, Local, MergeRules, NoMerges, NoMeter, Now, Place, RequestPool, Rq, RqId, Tick,
+    ControllerRound, CpuId, CpuMap, Domain, ElevatorCx, HctxId, Hz, Instant, Kyber, KyberChoice, KyberConfig, Local,
+    MergeRules, NoMeter, Now, Place, Rq, Tick,
 };
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Header, Insert, InsertedBy, Io, KyberDomain, KyberLatency, LatencyKind,
     Mark, RqNumber, Submitted, Trace,
 };
 
+use crate::bench::baseline::{Baseline, Candidate};
+use crate::bench::{Slots, bio_of, limits_of, longer};
 use crate::consistency::Consistent;
-use crate::fifo::{Baseline, Candidate, longer, segments};
 use crate::kernel_of;
+use crate::plugs::hctx_of_cpu;
 use crate::score::{Outcome, OwnController};
 use clock::{Moment, PlugClocks, moments};
 
@@ -59,7 +61,7 @@ enum Finding {
 
 /// The most tokens of each domain.
 pub(crate) fn tokens(header: &Header) -> [u32; 4] {
-    let config = KyberConfig::new(kernel_of(header).generation(), 1, 1);
+    let config = KyberConfig::new(&kernel_of(header).generation(), 1, 1);
     let fresh: Kyber<Local> = Kyber::new(config, &CpuMap::of_one_type(&[HctxId(0)]), 0);
     Domain::ALL.map(|domain| fresh.depth(domain))
 }
@@ -97,12 +99,9 @@ struct Replay {
     depths: Depths,
     hz: Hz,
     plugs: PlugClocks,
-    pool: RequestPool<Local>,
-    /// Slots that no request has.
-    free: Vec<RqId>,
-    /// Requests that are not released yet.
-    live: HashMap<RqNumber, (RqId, Domain)>,
-    by_id: Vec<Option<RqNumber>>,
+    slots: Slots,
+    /// The domains of requests that are not released yet.
+    domains: HashMap<RqNumber, Domain>,
     /// Lines of decisions that were made before they were printed.
     decided: HashSet<u64>,
     /// Requests that kyber has given out or has never seen.
@@ -122,26 +121,17 @@ impl Replay {
         let (queue, kernel) = (&trace.header.queue, kernel_of(&trace.header));
         let config = KyberConfig {
             hz: Hz(trace.header.hz.0),
-            ..KyberConfig::new(kernel.generation(), queue.nr_requests, queue.queue_depth)
+            ..KyberConfig::new(&kernel.generation(), queue.nr_requests, queue.queue_depth)
         };
-        let nomerges = match queue.nomerges {
-            0 => NoMerges::All,
-            1 => NoMerges::Cheap,
-            _ => NoMerges::Nothing,
-        };
-        let block = (queue.logical_block_size / 512).max(1);
-        let segments = queue.max_segments.min(u32::from(u16::MAX)) as u16;
-        let limits = Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments);
+        let (limits, nomerges) = limits_of(queue);
         let replay = Replay {
             kyber: Kyber::new(config, &CpuMap::of_one_type(&hctx_of_cpu(trace)), capacity),
-            rules: MergeRules::new(kernel.generation(), limits, nomerges),
+            rules: MergeRules::new(&kernel.generation(), limits, nomerges),
             depths,
             hz: Hz(trace.header.hz.0),
             plugs: PlugClocks::default(),
-            pool: RequestPool::new(capacity),
-            free: (0..capacity).rev().map(RqId).collect(),
-            live: HashMap::new(),
-            by_id: vec![None; capacity as usize],
+            slots: Slots::new(capacity),
+            domains: HashMap::new(),
             decided: HashSet::new(),
             outside: HashMap::new(),
             baseline: Baseline::default(),
@@ -179,7 +169,7 @@ impl Replay {
             EventKind::Issue(issue) => self.issued(at, pid, issue.rq, issue.bio, &issue.io),
             EventKind::Sample { rq } => self.sample(now, cpu, *rq),
             EventKind::Finish { rq } => {
-                if let Some(&(id, _)) = self.live.get(rq) {
+                if let Some(id) = self.slots.id(*rq) {
                     // Whom the token wakes the recording tells.
                     ElevatorCx::alone(now, |cx| self.kyber.finish(&NoMeter, cx, id));
                 }
@@ -205,13 +195,11 @@ impl Replay {
 
     /// A slot for a request, founded by the bio that the recording shows.
     fn found(&mut self, number: RqNumber, start: Instant, io: &Io, pid: u32) -> Option<Rq> {
-        let mut rq = self.pool.take(self.free.pop()?);
-        rq.found(bio_of(io, pid), start);
+        let mut rq = self.slots.found(number, bio_of(io, pid), start)?;
         if let Some(place) = io.place {
             (rq.ctx, rq.hctx) = (place.ctx, place.hctx);
         }
-        self.live.insert(number, (rq.id(), self.kyber.domain_of(&rq)));
-        self.by_id[rq.id().index()] = Some(number);
+        self.domains.insert(number, self.kyber.domain_of(&rq));
         Some(rq)
     }
 
@@ -248,7 +236,7 @@ impl Replay {
         let hctx = dispatch.hctx;
         let before = self.kyber.turn(hctx);
         let (rq, reason) = self.kyber.dispatch(&NoMeter, hctx);
-        let ours = rq.as_ref().and_then(|rq| self.by_id[rq.id().index()]);
+        let ours = rq.as_ref().and_then(|rq| self.slots.number(rq.id()));
         if in_doubt {
             if ours != kernel {
                 self.kyber.undo(hctx, before, rq);
@@ -257,7 +245,7 @@ impl Replay {
             self.decided.insert(event.line);
         }
         let choice = dispatch.chosen.as_ref().zip(dispatch.token).and_then(|(chosen, token)| {
-            let &(id, domain) = self.live.get(&chosen.rq)?;
+            let (id, domain) = (self.slots.id(chosen.rq)?, *self.domains.get(&chosen.rq)?);
             Some(KyberChoice { id, domain, token })
         });
         let rq = if ours == kernel {
@@ -280,7 +268,7 @@ impl Replay {
 
     fn issued(&mut self, at: Instant, pid: u32, number: RqNumber, bio: Option<BioNumber>, io: &Io) {
         let clock = self.plugs.read(pid, at);
-        if !self.outside.contains_key(&number) && !self.live.contains_key(&number) && !io.flushseq {
+        if !self.outside.contains_key(&number) && self.slots.id(number).is_none() && !io.flushseq {
             // It by-passed the scheduler, but its latency is sampled all the same.
             let start = bio.and_then(|bio| self.plugs.allocation(bio)).unwrap_or(clock);
             if let Some(rq) = self.found(number, start, io, pid) {
@@ -293,13 +281,13 @@ impl Replay {
     }
 
     fn release(&mut self, number: RqNumber) {
-        let Some((id, _)) = self.live.remove(&number) else { return };
-        self.by_id[id.index()] = None;
+        let Some(id) = self.slots.forget(number) else { return };
+        self.domains.remove(&number);
         self.baseline.remove(number);
         // Without having been given out it stays where it is, and its slot with it.
         if let Some(rq) = self.outside.remove(&number) {
-            self.pool.put(rq);
-            self.free.push(id);
+            self.slots.put(rq);
+            self.slots.recycle(id);
         }
     }
 
@@ -357,36 +345,4 @@ fn findings_of(round: &ControllerRound) -> Vec<Finding> {
         findings.extend(round.depths[domain.index()].map(|depth| Finding::Depth { domain, depth }));
     }
     findings.into()
-}
-
-/// The hardware queue of each CPU, as the inserts show it.
-fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
-    let (cpus, queues) = (u32::from(trace.header.cpus.max(1)), u32::from(trace.header.queue.nr_hw_queues));
-    let mut map: Vec<HctxId> = (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect();
-    for event in &trace.events {
-        if let EventKind::Insert(Insert { io: Io { place: Some(place), .. }, .. }) = &event.kind
-            && let Some(hctx) = map.get_mut(place.ctx.index())
-        {
-            *hctx = place.hctx;
-        }
-    }
-    // Every hardware queue may be asked, also the last one if the inserts show no CPU of it.
-    map.push(HctxId(trace.header.queue.nr_hw_queues - 1));
-    map
-}
-
-/// The bio that the recording shows.
-fn bio_of(io: &Io, pid: u32) -> Bio {
-    Bio {
-        sector: io.sector,
-        sectors: io.sectors,
-        segments: segments(io.sectors),
-        op: io.op,
-        write_hint: 0,
-        flags: io.flags,
-        ioprio: io.prio,
-        io_context: IoContextId(pid),
-        cgroup: io.cg.unwrap_or(CgroupId::ROOT),
-        owner: 0,
-    }
 }

@@ -10,21 +10,24 @@
 //! depends on allocations, exits and the microsecond, [`kyber`] that of the one that is no policy behind a lock,
 //! [`none`] that of the block layer without one, [`report`] the documents.
 
+mod bench;
 pub mod bfq;
 pub mod cfq;
 pub mod consistency;
-mod fifo;
+
 pub mod kyber;
 pub mod none;
+mod parts;
+mod plugs;
 pub mod policy;
 pub mod report;
 pub mod score;
 
 use hoistway_blk::{DeadlineGeneration, Kernel, MqDeadline, MqDeadlineConfig, Noop};
-use hoistway_trace::iosched::{EventKind, Header, Mark, Trace};
+use hoistway_trace::iosched::{Header, Trace};
 
 pub use consistency::{Consistent, Inconsistency};
-pub use report::{Interrupted, Report, TraceReport};
+pub use report::{Interrupted, Refused, Report, TraceReport};
 pub use score::{Mismatch, Outcome, OwnController, Score};
 
 /// Why a recording was not replayed.
@@ -60,17 +63,12 @@ impl From<Inconsistency> for NotReplayed {
     }
 }
 
-/// The release whose behaviour a recording shows, by the kernel string of its header.
+/// The release whose behaviour a recording shows, by the kernel string of its header: `Linux`, the release, and more. The
+/// newest, if it cannot be read.
 #[must_use]
 pub fn kernel_of(header: &Header) -> Kernel {
-    let mut version = header.kernel.split([' ', '.', '-']).filter_map(|part| part.parse::<u32>().ok());
-    let version = (version.next().unwrap_or(6), version.next().unwrap_or(18));
-    let row = |kernel: &Kernel| {
-        let name = kernel.to_string();
-        let mut parts = name.split('.').filter_map(|part| part.parse::<u32>().ok());
-        (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-    };
-    Kernel::ALL.into_iter().rev().find(|kernel| row(kernel) <= version).unwrap_or(Kernel::DEFAULT)
+    let mut words = header.kernel.split_whitespace();
+    words.find_map(|word| word.parse().ok()).unwrap_or(Kernel::DEFAULT)
 }
 
 /// Replays a recording with our scheduler in the place of the kernel's.
@@ -78,11 +76,11 @@ pub fn kernel_of(header: &Header) -> Kernel {
 /// # Errors
 /// If there is no scheduler of ours for it, or if its events contradict each other.
 pub fn replay(trace: &Trace) -> Result<Outcome, NotReplayed> {
-    if !switches(trace) {
+    if !parts::switches(trace) {
         return replay_one(trace);
     }
     let mut outcome = Outcome::default();
-    for part in parts(trace) {
+    for part in parts::parts(trace) {
         let of_part = replay_one(&part)?;
         outcome.score.add(&of_part.score);
         outcome.unknown_events += of_part.unknown_events;
@@ -92,30 +90,6 @@ pub fn replay(trace: &Trace) -> Result<Outcome, NotReplayed> {
     Ok(outcome)
 }
 
-/// Whether a scheduler is changed during the recording.
-fn switches(trace: &Trace) -> bool {
-    trace.events.iter().any(|event| matches!(event.kind, EventKind::Mark(Mark::SwitchBegin(_))))
-}
-
-/// The parts of a recording between changes of scheduler, each as a recording of its own. A change drains the queue, so
-/// nothing is carried over; the new scheduler has default tunables and `nr_requests` (`block-layer.md` 22.2).
-fn parts(trace: &Trace) -> Vec<Trace> {
-    let mut parts = vec![Trace { header: trace.header.clone(), events: Vec::new() }];
-    for event in &trace.events {
-        if let EventKind::Mark(Mark::SwitchEnd(name)) = &event.kind {
-            let mut header = trace.header.clone();
-            header.scheduler = name.to_string();
-            header.tunables.clear();
-            let depth = header.queue.queue_depth;
-            header.queue.nr_requests = if &**name == "none" { depth } else { 2 * depth.min(128) };
-            parts.push(Trace { header, events: Vec::new() });
-        } else if let Some(part) = parts.last_mut() {
-            part.events.push(event.clone());
-        }
-    }
-    parts
-}
-
 fn replay_one(trace: &Trace) -> Result<Outcome, NotReplayed> {
     let header = &trace.header;
     let check = || Consistent::check(trace);
@@ -123,7 +97,7 @@ fn replay_one(trace: &Trace) -> Result<Outcome, NotReplayed> {
         let config = MqDeadlineConfig {
             generation,
             hz: header.hz,
-            ..MqDeadlineConfig::new(kernel_of(header).generation(), header.queue.nr_requests)
+            ..MqDeadlineConfig::new(&kernel_of(header).generation(), header.queue.nr_requests)
         };
         Ok(policy::replay(&check()?, |capacity| MqDeadline::new(config, capacity)))
     };
@@ -134,10 +108,7 @@ fn replay_one(trace: &Trace) -> Result<Outcome, NotReplayed> {
         "cfq" => Ok(cfq::replay(&check()?)),
         "kyber" => Ok(kyber::replay(&check()?)),
         "deadline" => mq_deadline(DeadlineGeneration::A),
-        "mq-deadline" => mq_deadline(match kernel_of(header) {
-            Kernel::V6_18 => DeadlineGeneration::CPrime,
-            kernel => kernel.generation().deadline,
-        }),
+        "mq-deadline" => mq_deadline(kernel_of(header).generation().deadline),
         other => Err(NotReplayed::Unsupported { scheduler: other.to_owned() }),
     }
 }
@@ -145,5 +116,5 @@ fn replay_one(trace: &Trace) -> Result<Outcome, NotReplayed> {
 /// The name under which a recording is pooled: its scheduler, or "switch" if that is changed on the way.
 #[must_use]
 pub fn pool_of(trace: &Trace) -> String {
-    if switches(trace) { "switch".to_owned() } else { trace.header.scheduler.clone() }
+    if parts::switches(trace) { "switch".to_owned() } else { trace.header.scheduler.clone() }
 }

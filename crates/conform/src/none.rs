@@ -8,14 +8,16 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    Answer, Bio, CpuId, Cx, Driver, Effects, HctxId, Instant, IoContextId, Limits, Local, NoMerges, NoMeter, NoProbe,
-    Now, Plug, PlugFlush, Queue, QueueConfig, Refusal, Rq, Status, Step, Submission, Tick, Waiter,
+    Answer, Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, Local, NoMeter, NoProbe, Now, Plug, PlugFlush,
+    Queue, QueueConfig, Refusal, Rq, Status, Submission, Tick, Waiter,
 };
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 
+use crate::bench::baseline::{Baseline, Candidate};
+use crate::bench::{bio_of, limits_of};
 use crate::consistency::{Consistent, Inconsistency};
-use crate::fifo::{Baseline, Candidate, segments};
 use crate::kernel_of;
+use crate::plugs::{hctx_of_cpu, unplugged};
 use crate::score::Outcome;
 
 /// The most driver tags of all hardware queues together that are made for a replay.
@@ -90,10 +92,14 @@ impl Driver for ScriptedDriver {
 struct Replay {
     queue: Queue<Local>,
     driver: ScriptedDriver,
-    effects: Effects,
+    caller: Caller,
     plugs: HashMap<u32, Plug>,
     /// Flushes that are under way.
     flushes: HashMap<u32, PlugFlush>,
+    /// Bios outside of any plug.
+    unplugged: HashSet<BioNumber>,
+    /// Bios whose request was queued before it was issued, if it was.
+    queued_first: HashSet<BioNumber>,
     /// Bios that merged.
     merging: HashSet<BioNumber>,
     /// Lines of runs in which the kernel issued something: there the hardware queue was not stopped.
@@ -111,27 +117,18 @@ impl Replay {
     fn new(trace: &Trace) -> Result<Self, Inconsistency> {
         let queue = &trace.header.queue;
         check_size(queue, trace.header.cpus)?;
-        let block = (queue.logical_block_size / 512).max(1);
+        let (limits, nomerges) = limits_of(queue);
         let kernel = kernel_of(&trace.header);
+        let hctx_of_cpu = hctx_of_cpu(trace);
         let config = QueueConfig {
             kernel,
-            cpus: trace.header.cpus,
+            cpus: hctx_of_cpu.len() as u16,
             hw_queues: queue.nr_hw_queues,
+            hctx_of_cpu: Some(hctx_of_cpu),
             queue_depth: queue.queue_depth,
             nr_requests: None,
-            nomerges: match queue.nomerges {
-                0 => NoMerges::All,
-                1 => NoMerges::Cheap,
-                _ => NoMerges::Nothing,
-            },
-            // Bios are recorded after splitting: what counts is how far they may merge.
-            limits: Limits::new(
-                block,
-                block,
-                queue.max_sectors_kb * 2,
-                u32::MAX,
-                queue.max_segments.min(u32::from(u16::MAX)) as u16,
-            ),
+            nomerges,
+            limits,
             ..QueueConfig::new(kernel)
         };
         let queue = Queue::new(&config, "none");
@@ -144,7 +141,7 @@ impl Replay {
         let mut driver = ScriptedDriver::default();
         let mut last_start: HashMap<RqNumber, bool> = HashMap::new();
         let mut queued = HashSet::new();
-        let mut merging = HashSet::new();
+        let (mut merging, mut queued_first) = (HashSet::new(), HashSet::new());
         let mut issuing_runs = HashSet::new();
         let mut open_runs: HashMap<(Option<CpuId>, Option<u32>), u64> = HashMap::new();
         for event in &trace.events {
@@ -153,6 +150,7 @@ impl Replay {
                     driver.number_of.insert(u64::from(insert.bio.0), insert.rq);
                     if insert.by == InsertedBy::Core {
                         queued.insert(insert.rq);
+                        queued_first.insert(insert.bio);
                     }
                 }
                 EventKind::Issue(issue) => {
@@ -190,9 +188,11 @@ impl Replay {
         Ok(Replay {
             queue,
             driver,
-            effects: Effects::new(),
+            caller: Caller::new(),
             plugs: HashMap::new(),
             flushes: HashMap::new(),
+            unplugged: unplugged(trace),
+            queued_first,
             merging,
             issuing_runs,
             queued,
@@ -245,21 +245,14 @@ impl Replay {
         cpu: CpuId,
         body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (ScriptedDriver, NoProbe)>) -> R,
     ) -> R {
-        let mut cx = Cx {
-            now: Now { at, tick: self.tick },
-            cpu,
-            driver: &mut self.driver,
-            effects: &mut self.effects,
-            probe: &mut NoProbe,
-            meter: &NoMeter,
-        };
-        let answer = body(&self.queue, &mut cx);
+        let (now, mut probe) = (Now { at, tick: self.tick }, NoProbe);
+        let answer = body(&self.queue, &mut self.caller.cx(now, cpu, &mut self.driver, &mut probe, &NoMeter));
         // The recorded driver stops a queue that it refused something for, and starts it when its time has come.
         if let Some(hctx) = self.driver.refused.take() {
             self.queue.hctx(hctx).set_stopped(true);
         }
         // The recording says what happens next.
-        while self.effects.pop().is_some() {}
+        while self.caller.effects.pop().is_some() {}
         answer
     }
 
@@ -277,16 +270,20 @@ impl Replay {
 
     fn submit(&mut self, at: Instant, cpu: CpuId, pid: u32, submitted: &Submitted) {
         let io = &submitted.io;
-        let bio = Bio {
-            flags: io.flags,
-            ioprio: io.prio,
-            io_context: IoContextId(pid),
-            owner: u64::from(submitted.bio.0),
-            segments: segments(io.sectors),
-            ..Bio::new(io.op, io.sector, io.sectors)
-        };
+        let bio = Bio { owner: u64::from(submitted.bio.0), ..bio_of(io, pid) };
         self.finish_flush(at, cpu, pid);
         let mut submission = Submission::new(bio, Waiter(submitted.bio.0));
+        if self.unplugged.contains(&submitted.bio) {
+            // Directly to the driver or into a queue: into one also if the driver had stopped the hardware queue.
+            let stopped = self.queued_first.contains(&submitted.bio);
+            self.with_cx(at, cpu, |queue, cx| {
+                queue.hctx(queue.hctx_of(cpu)).set_stopped(stopped);
+                if queue.submit(cx, &mut submission, None) == hoistway_blk::Submitted::Parked {
+                    queue.cancel(cx, &mut submission);
+                }
+            });
+            return;
+        }
         self.with_plug(at, cpu, pid, |queue, cx, plug| {
             // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
             let plug = (io.sectors > 0).then_some(plug);
@@ -301,13 +298,11 @@ impl Replay {
     fn step_flush(&mut self, event: &Event, cpu: CpuId, pid: u32, rq: RqNumber, stopped: bool) {
         let Some(mut flush) = self.flushes.remove(&pid) else { return };
         self.with_cx(event.t, cpu, |queue, cx| {
-            while flush.is_running() && flush.step(queue, cx) == Step::More {}
             let next = flush.next().map(|next| (next.hctx, next.bios.iter().map(|bio| bio.owner).collect::<Vec<_>>()));
             let Some((hctx, bios)) = next else { return };
             if bios.iter().any(|bio| cx.driver.number_of.get(bio) == Some(&rq)) {
                 queue.hctx(hctx).set_stopped(stopped);
                 flush.step(queue, cx);
-                while flush.is_running() && flush.step(queue, cx) == Step::More {}
             }
         });
         self.flushes.insert(pid, flush);
@@ -315,8 +310,8 @@ impl Replay {
 
     /// Takes the flush of `pid`'s plug to its end.
     fn finish_flush(&mut self, at: Instant, cpu: CpuId, pid: u32) {
-        if let Some(mut flush) = self.flushes.remove(&pid) {
-            self.with_cx(at, cpu, |queue, cx| while flush.step(queue, cx) == Step::More {});
+        if let Some(flush) = self.flushes.remove(&pid) {
+            self.with_cx(at, cpu, |queue, cx| flush.finish(queue, cx));
         }
     }
 

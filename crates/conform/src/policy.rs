@@ -1,224 +1,63 @@
-//! The replay of a scheduler's policy, bare: no lock, no merge index, no queue around it. The recording says what was
-//! inserted, merged, asked and released.
+//! The replay of the policies that depend on nothing but what they are told: mq-deadline, deadline and noop.
 
-use std::collections::HashMap;
+use hoistway_blk::{Now, Scheduler};
+use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Mark};
 
-use hoistway_blk::{
-    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, Local, Now, Place, PolicyCx, RequestPool, Requests, RqId,
-    Scheduler, Tick, Wishes,
-};
-use hoistway_trace::iosched::{Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, Merge, RqMerge, RqNumber};
-
+use crate::bench::baseline::Candidate;
+use crate::bench::{Bench, bio_of, doubts};
 use crate::consistency::Consistent;
-use crate::fifo::{Baseline, Candidate, longer};
 use crate::score::Outcome;
 
 /// Replays a recording with the policy that `make` builds for so many request ids.
 pub fn replay<S: Scheduler + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Outcome {
-    let mut replay = Replay::new(recording, make);
-    for event in &recording.trace().events {
-        replay.event(event);
+    let capacity = recording.at_once();
+    let trace = recording.trace();
+    let mut bench = Bench::new(make(capacity), capacity);
+    // Legacy kernels release a request as it completes, and do not say so.
+    let is_legacy = matches!(trace.header.scheduler.as_str(), "noop" | "deadline");
+    for (name, value) in &trace.header.tunables {
+        bench.set_tunable(name, &value.to_string());
     }
-    replay.outcome
+    // Whichever hardware queue is asked for, all have one scheduler.
+    let in_doubt = doubts::before(&trace.events, |_, _| true);
+    for (event, in_doubt) in trace.events.iter().zip(in_doubt) {
+        in_doubt.into_iter().for_each(|decision| step(&mut bench, decision, true, is_legacy));
+        step(&mut bench, event, false, is_legacy);
+    }
+    bench.outcome
 }
 
-struct Replay<S> {
-    policy: S,
-    pool: RequestPool<Local>,
-    requests: Requests,
-    wishes: Wishes,
-    /// Slots that no request has.
-    free: Vec<RqId>,
-    /// Requests that the scheduler has been told of and that are not released yet.
-    live: HashMap<RqNumber, RqId>,
-    by_id: Vec<Option<RqNumber>>,
-    baseline: Baseline,
-    tick: Tick,
-    /// Legacy kernels release a request as it completes, and do not say so.
-    releases_at_completion: bool,
-    outcome: Outcome,
-}
-
-impl<S: Scheduler + Clone> Replay<S> {
-    fn new(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Self {
-        let header = &recording.trace().header;
-        let capacity = recording.at_once();
-        let mut replay = Replay {
-            policy: make(capacity),
-            pool: RequestPool::new(capacity),
-            requests: Requests::new(capacity),
-            wishes: Wishes::default(),
-            free: (0..capacity).rev().map(RqId).collect(),
-            live: HashMap::new(),
-            by_id: vec![None; capacity as usize],
-            baseline: Baseline::default(),
-            tick: Tick(0),
-            releases_at_completion: matches!(header.scheduler.as_str(), "noop" | "deadline"),
-            outcome: Outcome::default(),
-        };
-        for (name, value) in &header.tunables {
-            replay.set_tunable(Instant::ZERO, name, &value.to_string());
-        }
-        replay
-    }
-
-    fn event(&mut self, event: &Event) {
-        match &event.kind {
-            EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(event, insert),
-            EventKind::Backmerge(merge) => self.grow(event, merge, Edge::Back),
-            EventKind::Frontmerge(merge) => self.grow(event, merge, Edge::Front),
-            EventKind::Rqmerge(merge) => self.absorb(event, merge),
-            EventKind::Dispatch(dispatch) => self.ask(event, dispatch),
-            EventKind::Free(free) => self.release(event.t, free.rq),
-            EventKind::Complete(complete) if self.releases_at_completion => self.release(event.t, complete.rq),
-            EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(event.t, name, value),
-            EventKind::Unknown(_) => self.outcome.unknown_events += 1,
-            _ => {}
-        }
-    }
-
-    fn call<R>(&mut self, at: Instant, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
-        let now = Now { at, tick: self.tick };
-        body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut self.wishes })
-    }
-
-    fn set_tunable(&mut self, at: Instant, name: &str, text: &str) {
-        let tunables = self.policy.tunables();
-        let Some(index) = tunables.iter().position(|tunable| tunable.name == name) else { return };
-        // What the kernel refused it did not show, so a text that we refuse is a difference of parsing: it changes
-        // nothing and shows in the decisions.
-        if let Ok(value) = tunables[index].parse(self.policy.grammar(), text) {
-            self.call(at, |policy, cx| policy.set_tunable(cx, index, value));
-        }
-    }
-
-    fn insert(&mut self, event: &Event, insert: &Insert) {
-        self.tick = insert.io.j.unwrap_or(self.tick);
-        // One that the driver gave back comes in again as what it was.
-        let known = self.live.get(&insert.rq).copied();
-        if let Some(id) = known {
-            self.call(event.t, |policy, cx| policy.requeued(cx, id));
-        }
-        let Some(id) = known.or_else(|| self.free.pop()) else { return };
-        let mut rq = self.pool.take(id);
-        let pid = event.pid.unwrap_or(0);
-        rq.found(bio_of(&insert.io, pid), event.t);
-        self.live.insert(insert.rq, id);
-        self.by_id[id.index()] = Some(insert.rq);
-        self.requests.hold(rq);
-        self.baseline.inside.push(Candidate::new(insert, pid));
-        let place = if insert.head { Place::Head } else { Place::Sorted };
-        self.call(event.t, |policy, cx| policy.insert(cx, id, place));
-    }
-
-    /// A bio joined a request. If that is not inside it was still on a plug list.
-    fn grow(&mut self, event: &Event, merge: &Merge, edge: Edge) {
-        let Some(id) = self.inside(merge.rq) else { return };
-        self.extend(merge.rq, id, &merge.io, edge);
-        self.call(event.t, |policy, cx| policy.grown(cx, id, edge));
-    }
-
-    fn extend(&mut self, number: RqNumber, id: RqId, io: &Io, edge: Edge) {
-        let rq = self.requests.get_mut(id);
-        rq.sectors = longer(rq.sectors, io.sectors);
-        if edge == Edge::Front {
-            rq.sector = io.sector;
-        }
-        let (sector, sectors) = (rq.sector, rq.sectors);
-        if let Some(candidate) = self.baseline.candidate(number) {
-            (candidate.sector, candidate.sectors) = (sector, sectors);
-        }
-    }
-
-    /// A request was absorbed by the one that ends where it starts.
-    fn absorb(&mut self, event: &Event, merge: &RqMerge) {
-        let Some(survivor) = self.baseline.survivor(merge) else { return };
-        let Some(survivor_id) = self.inside(survivor) else { return };
-        match self.inside(merge.absorbed) {
-            Some(absorbed) => {
-                self.call(event.t, |policy, cx| policy.absorbed(cx, survivor_id, absorbed));
-                let rq = self.requests.join(survivor_id, absorbed, |_, _| {});
-                self.pool.put(rq);
-                self.baseline.remove(merge.absorbed);
-                self.lengthen(survivor, survivor_id, merge.sectors);
-                if self.releases_at_completion {
-                    self.release(event.t, merge.absorbed);
-                }
-            }
-            // Absorbed on its way in: for the policy the survivor just grew.
-            None => {
-                self.lengthen(survivor, survivor_id, merge.sectors);
-                self.call(event.t, |policy, cx| policy.grown(cx, survivor_id, Edge::Back));
+fn step<S: Scheduler + Clone>(bench: &mut Bench<S>, event: &Event, in_doubt: bool, is_legacy: bool) {
+    let pid = event.pid.unwrap_or(0);
+    bench.now.at = event.t;
+    match &event.kind {
+        EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => {
+            bench.now.tick = insert.io.j.unwrap_or(bench.now.tick);
+            if bench.arrive(insert.rq, bio_of(&insert.io, pid)) {
+                bench.insert(insert, pid);
             }
         }
-    }
-
-    fn lengthen(&mut self, number: RqNumber, id: RqId, sectors: u32) {
-        let rq = self.requests.get_mut(id);
-        rq.sectors = longer(rq.sectors, sectors);
-        if let Some(candidate) = self.baseline.candidate(number) {
-            candidate.sectors = rq.sectors;
+        EventKind::Backmerge(merge) => bench.grow(merge.rq, merge.io.sectors, None),
+        EventKind::Frontmerge(merge) => bench.grow(merge.rq, merge.io.sectors, Some(merge.io.sector)),
+        EventKind::Rqmerge(merge) => {
+            let was_inside = bench.inside(merge.absorbed).is_some();
+            if bench.absorb(merge).is_some() && was_inside && is_legacy {
+                bench.release(merge.absorbed);
+            }
         }
-    }
-
-    fn inside(&self, rq: RqNumber) -> Option<RqId> {
-        self.live.get(&rq).copied().filter(|&id| self.requests.holds(id))
-    }
-
-    fn ask(&mut self, event: &Event, dispatch: &Dispatch) {
-        self.tick = dispatch.j;
-        let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
-        // A request that never went in (flush machinery) is no decision of the scheduler's.
-        if kernel.is_some_and(|rq| self.inside(rq).is_none()) {
-            return;
-        }
-        let before = self.policy.clone();
-        let choice = self.call(dispatch.asked, |policy, cx| policy.dispatch(cx, dispatch.hctx));
-        let ours = choice.rq.and_then(|id| self.by_id[id.index()]);
-        if ours != kernel {
-            self.outcome.note(|| {
-                self.baseline.explain(event, kernel, ours, choice.reason.text(), |candidate| {
-                    let Candidate { rq, sector, sectors, op, prio, pid, .. } = candidate;
-                    format!("rq {} {op:?} {prio:?} {}+{sectors} of {pid}", rq.0, sector.0)
-                })
+        EventKind::Dispatch(dispatch) => {
+            let tick = std::mem::replace(&mut bench.now, Now { at: dispatch.asked, tick: dispatch.j }).tick;
+            bench.ask(event, dispatch, in_doubt, |_, candidate| {
+                let Candidate { rq, sector, sectors, op, prio, pid, .. } = candidate;
+                format!("rq {} {op:?} {prio:?} {}+{sectors} of {pid}", rq.0, sector.0)
             });
-            self.policy = before;
-            if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
-                self.call(dispatch.asked, |policy, cx| policy.adopt(cx, dispatch.hctx, id));
-            }
+            // The clock of a decision in doubt is ahead of those before it.
+            bench.now.tick = if in_doubt { tick } else { dispatch.j };
         }
-        self.baseline.judge(&mut self.outcome.score, kernel, ours);
-        if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
-            self.pool.put(self.requests.release(id));
-        }
-    }
-
-    fn release(&mut self, at: Instant, rq: RqNumber) {
-        let Some(id) = self.live.remove(&rq) else { return };
-        if self.requests.holds(id) {
-            // Released without having been given out: the recording drained it some other way.
-            self.baseline.remove(rq);
-            self.call(at, |policy, cx| policy.adopt(cx, HctxId(0), id));
-            self.pool.put(self.requests.release(id));
-        }
-        self.call(at, |policy, cx| policy.finish(cx, id));
-        self.by_id[id.index()] = None;
-        self.free.push(id);
-    }
-}
-
-/// The bio that founds a request as the recording shows it.
-fn bio_of(io: &Io, pid: u32) -> Bio {
-    Bio {
-        sector: io.sector,
-        sectors: io.sectors,
-        segments: 1,
-        op: io.op,
-        write_hint: 0,
-        flags: io.flags,
-        ioprio: io.prio,
-        io_context: IoContextId(pid),
-        cgroup: io.cg.unwrap_or(CgroupId::ROOT),
-        owner: 0,
+        EventKind::Free(free) => bench.release(free.rq),
+        EventKind::Complete(complete) if is_legacy => bench.release(complete.rq),
+        EventKind::Mark(Mark::Tunable { name, value }) => bench.set_tunable(name, value),
+        EventKind::Unknown(_) => bench.outcome.unknown_events += 1,
+        _ => {}
     }
 }

@@ -1,7 +1,7 @@
 //! What `conform` says: per recording and pooled by scheduler, as a document and as a table.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde::Serialize;
@@ -27,10 +27,33 @@ pub struct TraceReport {
 pub struct Report {
     /// One by one.
     pub traces: Vec<TraceReport>,
-    /// Recordings that were left out, with the reason.
+    /// Recordings that were left out because there is nothing here to replay them with, with the reason.
     pub skipped: Vec<(String, String)>,
+    /// Recordings that are damaged.
+    pub refused: Vec<Refused>,
     /// How far it came, if it was interrupted.
     pub interrupted: Option<Interrupted>,
+}
+
+/// A recording that cannot be read, or contradicts itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Refused {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line at fault, counted from 1, where one is.
+    pub line: Option<u64>,
+    /// What is wrong there, and what was expected.
+    pub reason: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refused { file, line, reason } = self;
+        match line {
+            Some(line) => write!(f, "{file}:{line}: {reason}"),
+            None => write!(f, "{file}: {reason}"),
+        }
+    }
 }
 
 /// How far an interrupted run came.
@@ -48,6 +71,7 @@ struct Document<'a> {
     traces: Vec<TraceRow<'a>>,
     by_scheduler: BTreeMap<&'a str, SchedulerRow>,
     skipped: Vec<SkippedRow<'a>>,
+    refused: &'a [Refused],
     /// Only if not all recordings were dealt with.
     #[serde(skip_serializing_if = "Option::is_none")]
     interrupted: Option<Interrupted>,
@@ -161,6 +185,7 @@ impl Report {
             traces: traces.collect(),
             by_scheduler: by_scheduler.collect(),
             skipped: self.skipped.iter().map(|(file, reason)| SkippedRow { file, reason }).collect(),
+            refused: &self.refused,
             interrupted: self.interrupted,
         };
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
@@ -210,6 +235,9 @@ impl Report {
         }
         for (file, reason) in &self.skipped {
             let _ = writeln!(out, "\nleft out: {file}: {reason}");
+        }
+        for refused in &self.refused {
+            let _ = writeln!(out, "\nrefused: {refused}");
         }
         if let Some(Interrupted { recordings, of }) = self.interrupted {
             let _ = writeln!(out, "\ninterrupted: {recordings} of {of} recordings");

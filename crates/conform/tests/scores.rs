@@ -47,3 +47,21 @@ fn schedulers_that_are_changed_under_load_decide_as_the_kernels_did() {
     let (score, imperfect, _) = scores("switch");
     assert_eq!((imperfect, score.all, score.dispatches), (Vec::new(), 800, 800));
 }
+
+#[test]
+fn later_and_earlier_kernels_decide_as_their_rows_of_the_table_say() {
+    // Of each folder: decisions that are met, of all; refusals; and what is not perfect.
+    let missed = |kernel: &str, scheduler: &str| {
+        let (score, imperfect, files) = scores(&format!("{kernel}/{scheduler}"));
+        assert_eq!((score.hard.0, score.switch.0 > 0), (score.hard.1, true), "{kernel}, {scheduler}");
+        (files, score.dispatches - score.all, score.null.0 - score.null.1, imperfect)
+    };
+    let four_cpus = vec!["none-4cpu-1hwq.jsonl.gz".to_owned()];
+    for (scheduler, of_7_3, of_6_12) in [("bfq", 26, 5), ("mq-deadline", 18, 5), ("kyber", 10, 3), ("switch", 2, 1)] {
+        assert_eq!(missed("linux-7.3", scheduler), (of_7_3, 0, 0, Vec::new()), "7.3, {scheduler}");
+        assert_eq!(missed("linux-6.12", scheduler), (of_6_12, 0, 0, Vec::new()), "6.12, {scheduler}");
+    }
+    // What four CPUs do at once.
+    assert_eq!(missed("linux-7.3", "none"), (6, 2, 1, four_cpus));
+    assert_eq!(missed("linux-6.12", "none"), (3, 0, 0, Vec::new()));
+}

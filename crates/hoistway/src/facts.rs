@@ -1,8 +1,8 @@
 //! What is true of a scheduler's tunables in a kernel, found out by asking and setting the policy itself.
 
 use hoistway_blk::{
-    Bfq, BfqConfig, Cfq, CfqConfig, CpuMap, DeadlineGeneration, Elevator, ElevatorCx, HctxId, Instant, Kernel, Kyber,
-    KyberConfig, Local, MqDeadline, MqDeadlineConfig, NoMeter, StoreError, Tunable,
+    CpuMap, Elevator, ElevatorCx, HctxId, Instant, Kernel, Limits, Local, NONE, NoMeter, StoreError, Surroundings,
+    Tunable, all_schedulers,
 };
 
 /// A device for which defaults are asked.
@@ -31,33 +31,24 @@ impl Device {
 /// The scheduler as a kernel has it, for a device.
 pub(crate) fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Elevator<Local> {
     let generation = kernel.generation();
-    let capacity = device.nr_requests();
-    match scheduler {
-        "mq-deadline" => {
-            Elevator::mq_deadline(MqDeadline::new(MqDeadlineConfig::new(generation, capacity), capacity), capacity)
-        }
-        "kyber" => {
-            let config = KyberConfig::new(generation, capacity, device.queue_depth);
-            Elevator::kyber(Kyber::new(config, &CpuMap::of_one_type(&[HctxId(0)]), capacity))
-        }
-        "bfq" => Elevator::bfq(Bfq::new(BfqConfig::new(generation, capacity, device.rotational), capacity), capacity),
-        "deadline" => {
-            let config =
-                MqDeadlineConfig { generation: DeadlineGeneration::A, ..MqDeadlineConfig::new(generation, capacity) };
-            Elevator::custom(Box::new(MqDeadline::new(config, capacity)), capacity)
-        }
-        "cfq" => {
-            let now = generation.hz.now(Instant::ZERO);
-            let policy: Cfq = Cfq::new(CfqConfig::new(generation, device.rotational), now, capacity);
-            Elevator::custom(Box::new(policy), capacity)
-        }
-        // none and noop have nothing to set.
-        _ => Elevator::None,
-    }
+    let limits = Limits { rotational: device.rotational, ..Limits::default() };
+    let queue = Surroundings {
+        generation: &generation,
+        limits: &limits,
+        nr_requests: device.nr_requests(),
+        default_nr_requests: device.nr_requests(),
+        async_depth: device.nr_requests(),
+        queue_depth: device.queue_depth,
+        capacity: device.nr_requests(),
+        now: generation.hz.now(Instant::ZERO),
+    };
+    let schedulers = all_schedulers();
+    let row = schedulers.find(scheduler).unwrap_or(&NONE);
+    Elevator::new(row, &queue, &CpuMap::of_one_type(&[HctxId(0)]))
 }
 
 /// The tunables of a scheduler in a kernel.
-pub(crate) fn tunables(scheduler: &str, kernel: Kernel) -> &'static [Tunable] {
+pub(crate) fn tunables(scheduler: &str, kernel: Kernel) -> Vec<&'static Tunable> {
     elevator(scheduler, kernel, Device::ALL[0]).tunables()
 }
 
@@ -98,7 +89,7 @@ impl Grammar {
 impl Facts {
     /// Those of a tunable, if it exists in this kernel.
     pub(crate) fn of(scheduler: &str, name: &str, kernel: Kernel) -> Option<Facts> {
-        let tunable = *tunables(scheduler, kernel).iter().find(|tunable| tunable.name == name)?;
+        let tunable = *tunables(scheduler, kernel).into_iter().find(|tunable| tunable.name == name)?;
         let now = kernel.generation().hz.now(Instant::ZERO);
         let written = |text: &str| {
             let elevator = elevator(scheduler, kernel, Device::ALL[0]);
@@ -187,7 +178,7 @@ mod tests {
     #[test]
     fn the_elevators_here_are_those_that_a_queue_is_made_with() {
         for scheduler in SCHEDULERS {
-            for kernel in Kernel::ALL {
+            for kernel in Kernel::EXAMPLES {
                 for device in Device::ALL {
                     let limits = hoistway_blk::Limits {
                         rotational: device.rotational,

@@ -1,10 +1,12 @@
 //! Text that users hand in: in files, or on standard input.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
+use hoistway_fio::{LogSource, log_in_memory};
 
 /// Largest text that is read. What is meant to be endless (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
@@ -40,13 +42,26 @@ pub(crate) fn included(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("not text (expected options of a fio job file)"))
 }
 
-/// The content of a log that a job file replays.
-pub(crate) fn log(path: &Path) -> io::Result<Vec<u8>> {
-    let bytes = File::open(path).and_then(limited)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other("longer than 64 MiB"));
+/// A log that a job file replays. What is no file (a pipe) can be read only once, so it is held in memory.
+pub(crate) fn log(path: &Path) -> io::Result<Arc<dyn LogSource>> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(Arc::new(LogFile(path.to_owned())));
     }
-    Ok(bytes)
+    let bytes = limited(file)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(io::Error::other("no file, and longer than 64 MiB"));
+    }
+    Ok(log_in_memory(bytes))
+}
+
+#[derive(Debug)]
+struct LogFile(PathBuf);
+
+impl LogSource for LogFile {
+    fn open(&self) -> io::Result<Box<dyn BufRead + Send>> {
+        Ok(Box::new(BufReader::new(File::open(&self.0)?)))
+    }
 }
 
 /// One byte more than may be, to see that there are too many.

@@ -1,5 +1,6 @@
 //! The command line: parse, call a library, render.
 
+mod asked_kernel;
 mod commands;
 mod facts;
 mod input;

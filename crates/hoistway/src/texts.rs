@@ -1,9 +1,7 @@
 //! What is said of each scheduler, tunable and file: one file for each scheduler in `texts/`. Defaults, ranges and units
 //! are not in there: they come from the policies themselves, see [`crate::facts`].
 
-use std::str::FromStr as _;
-
-use hoistway_blk::Kernel;
+use hoistway_blk::{Kernel, all_schedulers};
 use serde::Deserialize;
 
 const SCHEDULERS: [&str; 7] = [
@@ -29,9 +27,6 @@ pub(crate) struct SchedulerText {
     pub(crate) front: String,
     /// The Linux releases that have it.
     pub(crate) linux: String,
-    /// The first and the last kernel of the table that has it; without a last one, all from the first on.
-    first: String,
-    last: Option<String>,
     /// A sentence each.
     pub(crate) promises: String,
     pub(crate) costs: String,
@@ -127,13 +122,12 @@ impl Texts {
 impl SchedulerText {
     /// Whether this kernel has it.
     pub(crate) fn exists_in(&self, kernel: Kernel) -> bool {
-        let known = |name: &str| Kernel::from_str(name).expect("a test reads all texts");
-        kernel >= known(&self.first) && self.last.as_deref().is_none_or(|last| kernel <= known(last))
+        all_schedulers().find(&self.name).is_some_and(|row| row.exists_in(kernel))
     }
 
-    /// The kernels of the table that have it, oldest first.
+    /// The named kernels that have it, oldest first.
     pub(crate) fn kernels(&self) -> impl DoubleEndedIterator<Item = Kernel> + '_ {
-        Kernel::ALL.into_iter().filter(|&kernel| self.exists_in(kernel))
+        Kernel::EXAMPLES.into_iter().filter(|&kernel| self.exists_in(kernel))
     }
 
     /// The newest kernel that has it.
@@ -177,6 +171,8 @@ mod tests {
         };
         assert_eq!(at(Kernel::V4_4), ["none", "noop", "deadline", "cfq"]);
         assert_eq!(at(Kernel::V4_19).len(), 7);
+        assert_eq!(at(Kernel::release(4, 12, 14)), at(Kernel::V4_19), "a stable release has what its series has");
+        assert_eq!(at(Kernel::series(4, 20)), at(Kernel::V4_19));
         assert_eq!(at(Kernel::V6_18), hoistway_blk::SCHEDULERS);
     }
 }

@@ -122,12 +122,12 @@ fn header(scenario: &Scenario<'_>, specs: &[RunSpec], job_file: &str) -> Header 
     let processes = scenario.workload.processes.iter().zip(0..).map(|(process, number)| ProcessHeader {
         process: number,
         job: process.name.clone(),
-        clone: process.clone,
+        clone: process.schedule.clone,
         dev: process.files.first().copied().unwrap_or_default(),
     });
     // I/O contexts: those of the processes come first, then those of the flushers, then those of the guests' I/O threads.
     let (count, files) = (scenario.workload.processes.len() as u32, scenario.workload.files.len() as u32);
-    let is_buffered = scenario.workload.processes.iter().any(|process| !process.direct);
+    let is_buffered = scenario.workload.processes.iter().any(|process| !process.caching.direct);
     let flushers = (0..files).filter(|_| is_buffered).map(|dev| ProcessHeader {
         process: count + dev,
         job: "(write-back)".to_owned(),

@@ -1,14 +1,14 @@
 //! How fast is it? Runs a job file under the schedulers that are named and prints simulated I/Os per second.
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
-use hoistway_workload::{Environment, Workload};
 use std::time::Instant as Clock;
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let text = std::fs::read_to_string(&args[0]).unwrap();
     let seconds: u64 = args[1].parse().unwrap();
-    let workload = Workload::parse(&text, &args[0], &Environment::empty()).unwrap();
+    let workload = JobFile::parse(&text, &args[0], &Environment::empty()).unwrap().load;
     let preset = Preset::builtin(&args[2]).unwrap();
     for scheduler in &args[4..] {
         let scenario = Scenario {

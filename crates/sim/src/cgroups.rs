@@ -4,13 +4,11 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, IoMax, Kernel, Local, Now, Throttle};
-use hoistway_workload::Workload;
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, Local, News, Now};
+use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
+use hoistway_load::Load;
 
 use crate::disk::Disk;
-
-/// The first kernel of the table with `io.prio.class`, which came with 5.14.
-const PRIORITIES_SINCE: Kernel = Kernel::V6_3;
 
 /// All cgroups of a load but the root, parents first.
 #[derive(Debug, Default)]
@@ -27,12 +25,12 @@ struct Group {
 
 impl Cgroups {
     /// The cgroups that the processes of a load name.
-    pub(crate) fn of(workload: &Workload) -> Self {
+    pub(crate) fn of(workload: &Load) -> Self {
         let mut cgroups = Cgroups::default();
         for process in &workload.processes {
-            if let Some(path) = process.cgroup.as_deref() {
+            if let Some(path) = process.standing.cgroup.as_deref() {
                 let id = cgroups.add(path);
-                if let (Some(weight), Some(group)) = (process.cgroup_weight, cgroups.group_mut(id)) {
+                if let (Some(weight), Some(group)) = (process.standing.cgroup_weight, cgroups.group_mut(id)) {
                     group.weight = Some(weight);
                 }
             }
@@ -90,12 +88,11 @@ impl Cgroups {
     /// Tells the scheduler of a device.
     pub(crate) fn introduce(&self, front: &Front<Local>, now: Now, effects: &mut Effects) {
         for (id, group) in self.iter() {
-            front.tell(now, effects, |policy, cx| {
-                policy.cgroup_added(cx, id, group.parent);
-                if let Some(weight) = group.weight {
-                    policy.weight_changed(cx, id, weight.min(u32::from(u16::MAX)) as u16);
-                }
-            });
+            front.tell(now, effects, News::CgroupAdded { cgroup: id, parent: group.parent });
+            if let Some(weight) = group.weight {
+                let weight = weight.min(u32::from(u16::MAX)) as u16;
+                front.tell(now, effects, News::Weight { cgroup: id, weight });
+            }
         }
     }
 
@@ -106,7 +103,8 @@ impl Cgroups {
         classes: &[(String, CgroupPriority)],
         disks: &[Disk],
     ) -> CgroupPriority {
-        let has_file = disks.iter().all(|disk| disk.front.generation().kernel >= PRIORITIES_SINCE);
+        // Linux 5.14 brought it.
+        let has_file = disks.iter().all(|disk| disk.front.generation().kernel.is_from(5, 14));
         let of_group = |(path, _): &&(String, _)| self.find(path) == Some(id);
         classes.iter().find(of_group).filter(|_| has_file).map(|&(_, priority)| priority).unwrap_or_default()
     }
@@ -116,7 +114,7 @@ impl Cgroups {
         if limits.is_empty() {
             return None;
         }
-        let mut throttle = Throttle::new(hoistway_blk::THROTTLE_SLICE);
+        let mut throttle = Throttle::new(THROTTLE_SLICE);
         for (id, group) in self.iter() {
             throttle.add_group(id, group.parent);
         }
@@ -132,12 +130,12 @@ impl Cgroups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_workload::Environment;
+    use hoistway_fio::{Environment, JobFile};
 
     #[test]
     fn every_part_of_a_path_is_a_group_and_parents_come_first() {
         let job = "[global]\nrw=read\ndirect=1\nfilename=/dev/sda\nsize=1m\n[a]\ncgroup=x/y\ncgroup_weight=300\n[b]\ncgroup=/x\n[c]\n";
-        let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+        let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
         let cgroups = Cgroups::of(&workload);
         let seen: Vec<_> = cgroups.iter().map(|(id, g)| (id.0, g.path.as_str(), g.parent.0, g.weight)).collect();
         assert_eq!(seen, [(1, "x", 0, None), (2, "x/y", 1, Some(300))]);

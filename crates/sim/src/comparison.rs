@@ -2,7 +2,7 @@
 
 use std::time::Instant as WallClock;
 
-use hoistway_blk::{NoProbe, Probe, is_legacy};
+use hoistway_blk::{NoProbe, Probe};
 use hoistway_results::document::{DiskSummary, Front, JobSummary, Run, cpu_us_per_io};
 use hoistway_results::fio::{Output, OutputParameters};
 use rayon::prelude::*;
@@ -69,7 +69,7 @@ pub fn watched<P: Probe>(
         .collect();
     let run = Run {
         scheduler: spec.label(),
-        front: if is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
+        front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
         tunables,
         repeat: 0,
         seed: spec.seed,
@@ -80,7 +80,7 @@ pub fn watched<P: Probe>(
         disks,
         page_cache: result.page_cache.clone(),
         jobs: JobSummary::from_processes(&result.processes),
-        fio: Output::from_processes(&scenario.workload.global_options, &result.processes, &parameters),
+        fio: Output::from_processes(&scenario.workload.options, &result.processes, &parameters),
     };
     Ok((run, result, probe))
 }

@@ -1,11 +1,12 @@
-//! A disk: a device with its driver and its queue, and the runs that are waiting to happen.
+//! A disk: a device with its driver and its queue, and what is due on that.
 
 use std::sync::Arc;
 
 use hoistway_blk::{
-    CgroupPriority, ConfigError, Front, IoMax, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Sector, TagSet,
-    kernel_of_front,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, Front, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig,
+    Registry, Sector, TagSet, all_schedulers,
 };
+use hoistway_cgroup::IoMax;
 use hoistway_device::Shape;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -13,8 +14,10 @@ use rand_xoshiro::rand_core::SeedableRng;
 use crate::administration::{Administration, Write};
 use crate::cpu::Span;
 use crate::driver::{Backing, DiskDriver};
-use crate::runs::Runs;
 use crate::throttling::Throttling;
+
+/// Whoever submits to a disk.
+pub(crate) type Submitter = hoistway_blk::Submitter<Front<Local>>;
 
 /// One device under test.
 pub(crate) struct Disk {
@@ -30,10 +33,8 @@ pub(crate) struct Disk {
     pub(crate) is_used_by_tasks: bool,
     /// How long its workers take if they run on CPUs of the host below guests.
     pub(crate) host_worker: Option<Span>,
-    /// The runs of its hardware queues that are set.
-    pub(crate) runs: Runs,
-    timer_setting: u32,
-    timeout_setting: u32,
+    /// What is due on its queue.
+    pub(crate) agenda: Agenda,
     /// How long its workers take to come.
     pub(crate) worker_random: Xoshiro256PlusPlus,
 }
@@ -62,6 +63,8 @@ pub struct QueueSettings {
     pub io_prio_class: Vec<(String, CgroupPriority)>,
     /// Files of `queue/` that are written while the load runs.
     pub writes: Vec<Write>,
+    /// The schedulers that there are.
+    pub schedulers: Registry,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
     pub attributes: Vec<(String, String)>,
 }
@@ -79,6 +82,7 @@ impl QueueSettings {
             nr_requests: None,
             io_prio_class: Vec::new(),
             io_max: Vec::new(),
+            schedulers: all_schedulers(),
             attributes: Vec::new(),
             writes: Vec::new(),
         }
@@ -94,10 +98,12 @@ impl QueueSettings {
             hw_queues: shape.hw_queues.saturating_sub(self.read_queues.saturating_add(self.poll_queues)),
             read_queues: self.read_queues,
             poll_queues: self.poll_queues,
+            hctx_of_cpu: None,
             queue_depth: shape.queue_depth,
             host_wide_tags: shape.host_wide_tags,
             nr_requests: self.nr_requests,
             nomerges: NoMerges::All,
+            schedulers: self.schedulers.clone(),
             limits: Limits {
                 capacity: Sector(shape.capacity_sectors),
                 write_cache: shape.write_cache,
@@ -126,7 +132,7 @@ impl Disk {
         seed: u64,
         tags: &mut Option<Arc<TagSet<Local>>>,
     ) -> Result<Self, ConfigError> {
-        let kernel = kernel_of_front(settings.kernel, scheduler);
+        let kernel = settings.schedulers.kernel_under(settings.kernel, scheduler);
         let config = QueueSettings { kernel, ..settings.clone() }.config(backing.shape());
         let front = if settings.shared_tags {
             Front::in_set(&config, scheduler, tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())))?
@@ -136,9 +142,7 @@ impl Disk {
         Ok(Disk {
             driver: DiskDriver::new(backing),
             plug_use: front.generation().plug_use,
-            runs: Runs::new(front.hw_queues()),
-            timer_setting: 0,
-            timeout_setting: 0,
+            agenda: Agenda::new(front.hw_queues()),
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             throttling: None,
             is_used_by_tasks: true,
@@ -146,25 +150,5 @@ impl Disk {
             administration: Administration::default(),
             front,
         })
-    }
-
-    /// A new setting of the scheduler's timer, which makes earlier ones void.
-    pub(crate) fn set_timer(&mut self) -> u32 {
-        self.timer_setting = self.timer_setting.wrapping_add(1);
-        self.timer_setting
-    }
-
-    /// A new setting of the timer of timeouts, which makes earlier ones void.
-    pub(crate) fn set_timeout(&mut self) -> u32 {
-        self.timeout_setting = self.timeout_setting.wrapping_add(1);
-        self.timeout_setting
-    }
-
-    pub(crate) fn is_timeout(&self, setting: u32) -> bool {
-        self.timeout_setting == setting
-    }
-
-    pub(crate) fn is_timer(&self, setting: u32) -> bool {
-        self.timer_setting == setting
     }
 }

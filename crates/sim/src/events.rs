@@ -23,47 +23,35 @@ pub(crate) enum Kind {
     Alarm,
     /// A task's wake-up is over.
     Run,
-    /// A run of a hardware queue by a worker: disk, hardware queue and setting.
-    RunHctx,
+    /// Something on a disk's agenda: disk, its place there and the setting.
+    Due,
     /// A CPU that tasks wait for is free.
     Cpu,
     /// A task's own alarm: task and setting.
     Task,
-    /// Requeued requests of a disk, and flush commands, are put back in by a worker.
-    KickRequeue,
     /// Bios of a disk that a limit kept may go.
     Release,
-    /// A scheduler's timer: disk and setting.
-    Timer,
-    /// Requests may have been at the driver for too long: disk and setting.
-    Timeout,
     /// Somebody writes to files of all queues: which write.
     Write,
     /// Somebody looks whether what was written to a disk's queue can be done.
     Administer,
     /// The flusher of a disk comes, or looks for old pages: disk and which.
     WriteBack,
-    /// A window of a disk's write-back throttling ends.
-    Window,
     /// A sample of results that are watched for being steady: which.
     Steady,
 }
 
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 11] = [
     Kind::Complete,
     Kind::Alarm,
     Kind::Run,
-    Kind::RunHctx,
+    Kind::Due,
     Kind::Cpu,
     Kind::Task,
-    Kind::KickRequeue,
     Kind::Release,
-    Kind::Timer,
-    Kind::Timeout,
     Kind::Write,
     Kind::Administer,
     Kind::WriteBack,
-    Kind::Window,
     Kind::Steady,
 ];
 
@@ -74,7 +62,7 @@ impl Event {
         Event { kind_and_place: (kind as u64) << 32 | u64::from(place), rest: 0 }
     }
 
-    /// About this tag, alarm or hardware queue.
+    /// About this tag, alarm or place on an agenda.
     #[inline]
     pub(crate) fn about(self, what: u32) -> Event {
         Event { rest: self.rest | u64::from(what), ..self }

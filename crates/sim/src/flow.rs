@@ -4,7 +4,7 @@
 //! I/O ahead of its share. A process counts before its start delay is over, and no longer, with all that it has done,
 //! when it has ended. With `flow_sleep=0` fio looks again and again whether it may go on; here it is told.
 
-use hoistway_workload::Process;
+use hoistway_load::Process;
 
 /// All balances, and all processes' parts in them.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Flows {
     pub(crate) fn new(processes: &[Process]) -> Flows {
         let mut flows = Flows::default();
         for process in processes {
-            let member = process.flow.map(|flow| {
+            let member = process.pace.flow.map(|flow| {
                 let known = flows.balances.iter().position(|balance| balance.id == flow.id);
                 let balance = known.unwrap_or(flows.balances.len());
                 if known.is_none() {

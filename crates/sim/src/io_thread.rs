@@ -14,15 +14,15 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CpuId, Cx, Env, Front, FrontSubmission, Instant, IoContextId, IoPriority, Local, Nanos,
-    Op, Plug, Sector, Status, Submitted,
+    Bio, BioFlags, CgroupId, CpuId, Cx, Env, Front, Instant, IoContextId, IoPriority, Local, Nanos, Op, Parts, Sector,
+    Status, Submitted,
 };
 use hoistway_device::{Command, Schedule, Shape};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::cpu::Span;
-use crate::disk::Disk;
+use crate::disk::{Disk, Submitter};
 use crate::identity::{Sleeper, owner_io_thread, place_of};
 use crate::virtual_disk::VirtualDisk;
 
@@ -38,12 +38,9 @@ pub(crate) struct IoThread {
     /// Commands that it has not taken yet.
     ring: VecDeque<Command>,
     /// What is left of the commands that it has submitted, by their tags.
-    under_way: Vec<UnderWay>,
-    submission: FrontSubmission,
-    plug: Plug,
-    is_plugged: bool,
-    /// It sleeps for a request of the host.
-    is_parked: bool,
+    under_way: Vec<Parts>,
+    /// To the disk of the host; it may sleep for a request of that.
+    submitter: Submitter,
     /// It is on its way to the ring.
     is_woken: bool,
     /// It is busy until then: a wake-up and the first submission of a run that it is on its way to count already.
@@ -56,13 +53,6 @@ pub(crate) struct IoThread {
     submit: Nanos,
     complete: Nanos,
     random: Xoshiro256PlusPlus,
-}
-
-#[derive(Clone, Default)]
-struct UnderWay {
-    /// Sectors whose end has not been announced: the host may have cut the command.
-    left: u32,
-    status: Status,
 }
 
 /// Where a virtual disk lies, and who its thread is to the host.
@@ -86,11 +76,8 @@ impl IoThread {
             lower: place.lower,
             cpu: place.cpu,
             ring: VecDeque::with_capacity(tags as usize),
-            under_way: vec![UnderWay::default(); tags as usize],
-            submission: lower.front.submission(Sleeper::IoThread(place.number).waiter()),
-            plug: Plug::new(),
-            is_plugged: false,
-            is_parked: false,
+            under_way: vec![Parts::default(); tags as usize],
+            submitter: Submitter::new(&lower.front, Sleeper::IoThread(place.number).waiter()),
             is_woken: false,
             free_at: Instant::ZERO,
             pattern: Bio {
@@ -114,7 +101,7 @@ impl IoThread {
             return schedule.end(now, command.tag, Status::IoError);
         }
         self.ring.push_back(command);
-        if !self.is_woken && !self.is_parked {
+        if !self.is_woken && !self.submitter.is_parked() {
             let at = self.does(now, self.submit);
             self.set(at, schedule);
         }
@@ -155,23 +142,23 @@ impl IoThread {
         }
         let mut submitted = 0;
         loop {
-            if !std::mem::take(&mut self.is_parked) {
-                self.is_plugged |= plugs(self.ring.len());
+            if !self.submitter.is_parked() {
+                if plugs(self.ring.len()) {
+                    self.submitter.plug();
+                }
                 let Some(command) = self.ring.pop_front() else { break };
                 let bio = self.bio(&command);
-                self.under_way[command.tag as usize] = UnderWay { left: command.sectors.max(1), status: Status::Ok };
-                self.submission.begin(bio);
+                self.under_way[command.tag as usize] = Parts::of(&bio);
+                self.submitter.begin(bio);
             }
             // One that it slept with is the first of this run.
             submitted += 1;
-            let plug = self.is_plugged.then_some(&mut self.plug);
-            if front.submit(cx, &mut self.submission, plug) == Submitted::Parked {
-                self.is_parked = true;
+            if self.submitter.go_on(front, cx) == Submitted::Parked {
                 break;
             }
         }
-        if !self.is_parked && std::mem::take(&mut self.is_plugged) {
-            front.flush_plug(cx, &mut self.plug);
+        if !self.submitter.is_parked() {
+            self.submitter.unplug(front, cx);
         }
         self.free_at = now + Nanos(self.submit.0 * u64::from(u32::saturating_sub(submitted, 1)));
     }
@@ -179,17 +166,11 @@ impl IoThread {
     /// A part of a bio of its has ended. Answers which command has ended with it, how, and when the guest hears of it.
     pub(crate) fn bio_ended(&mut self, now: Instant, bio: &Bio, status: Status) -> Option<(Instant, u32, Status)> {
         let tag = place_of(bio);
-        let command = &mut self.under_way[tag as usize];
-        command.left = command.left.saturating_sub(bio.sectors.max(1));
-        if status != Status::Ok {
+        let status = match self.under_way[tag as usize].ended(bio, status)? {
+            status @ (Status::Ok | Status::NotSupported) => status,
             // A ring knows no other errors.
-            let is_unsupported = status == Status::NotSupported;
-            command.status = if is_unsupported { Status::NotSupported } else { Status::IoError };
-        }
-        if command.left > 0 {
-            return None;
-        }
-        let status = command.status;
+            _ => Status::IoError,
+        };
         Some((self.does(now, self.complete), tag, status))
     }
 
@@ -219,7 +200,7 @@ impl IoThread {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{Effects, Hz, Kernel, NoMeter, NoProbe};
+    use hoistway_blk::{Caller, Hz, Kernel, NoMeter, NoProbe};
     use hoistway_device::Preset;
 
     use super::*;
@@ -230,7 +211,7 @@ mod tests {
     struct Bench {
         lower: Disk,
         thread: IoThread,
-        effects: Effects,
+        caller: Caller,
         schedule: Schedule,
     }
 
@@ -244,7 +225,7 @@ mod tests {
             let (io_context, cgroup) = (IoContextId(1), CgroupId::ROOT);
             let place = Place { number: 1, lower: 2, disks: 2, io_context, cgroup, cpu: CpuId(0) };
             let thread = IoThread::new(&profile, &lower, &place, 1);
-            Bench { thread, lower, effects: Effects::new(), schedule: Schedule::default() }
+            Bench { thread, lower, caller: Caller::new(), schedule: Schedule::default() }
         }
 
         fn queue(&mut self, at_ns: u64, tag: u32, op: Op, sectors: u32) {
@@ -255,14 +236,8 @@ mod tests {
         fn run(&mut self, at_ns: u64) {
             let now = Hz(1000).now(Instant(at_ns));
             let Disk { front, driver, .. } = &mut self.lower;
-            let mut cx = Cx::<crate::driver::Machine<NoProbe>> {
-                now,
-                cpu: CpuId(0),
-                driver,
-                effects: &mut self.effects,
-                probe: &mut NoProbe,
-                meter: &NoMeter,
-            };
+            let probe = &mut NoProbe;
+            let mut cx = self.caller.cx::<crate::driver::Machine<NoProbe>>(now, CpuId(0), driver, probe, &NoMeter);
             self.thread.run(&mut cx, front, &mut self.schedule, |_| false);
         }
 
@@ -310,10 +285,10 @@ mod tests {
         let most = (0..8).take_while(|&tag| {
             bench.queue(10_000 * u64::from(tag), tag, Op::Read, 8);
             bench.run(10_000 * u64::from(tag) + 7300);
-            !bench.thread.is_parked
+            !bench.thread.submitter.is_parked()
         });
         let taken = most.count() as u32;
-        assert!(taken < 8 && bench.thread.is_parked);
+        assert!(taken < 8 && bench.thread.submitter.is_parked());
         bench.alarms();
         bench.queue(100_000, 8, Op::Read, 8);
         assert!(bench.alarms().is_empty());

@@ -27,7 +27,6 @@ mod latency_search;
 mod measure;
 mod page_cache;
 mod profile;
-mod runs;
 mod scenario;
 mod simulation;
 mod statistics;
@@ -36,6 +35,7 @@ mod task;
 mod thinking;
 mod throttling;
 mod virtual_disk;
+mod workers;
 
 pub use administration::Write;
 pub use comparison::{compare, watched};

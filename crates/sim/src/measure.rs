@@ -1,10 +1,10 @@
 //! What is measured of a task.
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
+use hoistway_load::{LogSettings, Process};
 use hoistway_results::fio::SteadyState;
 use hoistway_results::io_log::{IoLog, LogParameters, LoggedIo};
 use hoistway_results::{Direction, LatencyHistogram, LatencySearchResult, ProcessResult, SAMPLE_INTERVAL_NS};
-use hoistway_workload::{LogSettings, Process};
 
 /// The measurement of one task: fio's, with its samples of bandwidth and IOPS.
 pub(crate) struct Measurement {
@@ -61,8 +61,8 @@ fn direction_of(op: Op) -> Direction {
 fn log_parameters(process: &Process, settings: LogSettings) -> LogParameters {
     LogParameters {
         window_ns: settings.window.0,
-        from_ns: process.ramp.0,
-        has_slat: process.engine.is_asynchronous(),
+        from_ns: process.schedule.ramp.0,
+        has_slat: process.issue.engine.is_asynchronous(),
         is_maximum: settings.is_maximum,
         has_offsets: settings.offsets,
         has_priorities: settings.priorities,
@@ -74,15 +74,15 @@ fn log_parameters(process: &Process, settings: LogSettings) -> LogParameters {
 impl Measurement {
     /// Of a process that starts at `start`.
     pub(crate) fn new(process: &Process, start: Instant) -> Self {
-        let from = start + process.ramp;
+        let from = start + process.schedule.ramp;
         Measurement {
             result: ProcessResult {
                 name: process.name.clone(),
-                job: process.job as u32,
-                group: process.group,
-                group_reporting: process.group_reporting,
+                job: process.schedule.job as u32,
+                group: process.schedule.group,
+                group_reporting: process.schedule.group_reporting,
                 options: process.options.to_vec(),
-                iodepth: process.iodepth,
+                iodepth: process.issue.depth,
                 log: process.log.map(|settings| Box::new(IoLog::new(log_parameters(process, settings)))),
                 ..ProcessResult::default()
             },
@@ -90,9 +90,9 @@ impl Measurement {
             start,
             from,
             last: from,
-            asynchronous: process.engine.is_asynchronous(),
+            asynchronous: process.issue.engine.is_asynchronous(),
             has_priorities: process.plan.has_priorities(),
-            common: process.io_priority.unwrap_or(IoPriority::UNSET),
+            common: process.standing.io_priority.unwrap_or(IoPriority::UNSET),
             samples: [Sample { since: from, ..Sample::default() }; 3],
         }
     }

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use hoistway_blk::{AttributeError, ConfigError, Nanos, StoreError};
 use hoistway_device::Preset;
+use hoistway_load::{Load, LoadError};
 use hoistway_results::ProcessResult;
 use hoistway_results::document::PageCacheSummary;
-use hoistway_workload::{JobFileError, Workload};
 
 use crate::disk::QueueSettings;
 use crate::guests::{GuestSpec, Guests};
@@ -16,7 +16,7 @@ use crate::host::Host;
 #[derive(Clone, Debug)]
 pub struct Scenario<'a> {
     /// The load.
-    pub workload: &'a Workload,
+    pub workload: &'a Load,
     /// The device of each of the load's files, in the same order; with guests the one device of the host.
     pub devices: Vec<&'a Preset>,
     /// The guests that the load runs in, if it does not run on the host itself.
@@ -72,7 +72,7 @@ pub enum RunError {
     Guests,
     /// The load does not fit its device.
     #[error(transparent)]
-    Load(#[from] JobFileError),
+    Load(#[from] LoadError),
     /// A file of `queue/` was refused.
     #[error("queue/{file}={text}: {error}")]
     Attribute {

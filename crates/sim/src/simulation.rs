@@ -9,10 +9,10 @@ mod virtual_disks;
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    BioFlags, CompletionPlace, CpuId, Cx, Effects, Front, HctxId, Instant, Local, Nanos, NoMeter, NoProbe, PlugUse,
-    Probe, Rq, Submitted, Waiter,
+    BioFlags, BlockQueue, Caller, CompletionPlace, CpuId, Cx, Due, Front, Instant, Local, Nanos, News, NoMeter,
+    NoProbe, PlugUse, Probe, Rq, Submitted, Waiter,
 };
-use hoistway_workload::Workload;
+use hoistway_load::Load;
 
 use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
@@ -60,14 +60,12 @@ const ITS_TURN_TO_PASS_ON: u32 = 2;
 const PASSED_ON: u32 = 3;
 
 struct Simulation<'a, P> {
-    workload: &'a Workload,
+    workload: &'a Load,
     now: Instant,
     clock: TickClock,
     events: EventQueue,
     cpus: Cpus,
-    /// Hardware queues that are about to be set.
-    hctxs: Vec<HctxId>,
-    effects: Effects,
+    caller: Caller,
     disks: Vec<Disk>,
     /// The cgroups that tasks are in.
     cgroups: Cgroups,
@@ -138,13 +136,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let now = self.clock.now;
         self.probe.enter(disk, None);
         let on = &mut self.disks[disk as usize];
-        let (effects, probe) = (&mut self.effects, &mut self.probe);
-        let mut cx = Cx::<Machine<P>> { now, cpu: CpuId(0), driver: &mut on.driver, effects, probe, meter: &NoMeter };
+        let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &NoMeter);
         let (switched, left) = on.administration.go_on(&mut cx, &mut on.front);
         if switched {
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
             let cgroups = of_host.unwrap_or(&self.cgroups);
-            cgroups.introduce(&on.front, now, &mut self.effects);
+            cgroups.introduce(&on.front, now, &mut self.caller.effects);
         }
         if let Left::LookAgain(after) = left {
             self.events.push(self.now + after, Event::of(Kind::Administer, disk));
@@ -157,7 +154,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         match event.kind() {
             Kind::Complete => self.complete(place, what, setting),
             Kind::Run => self.woken(place),
-            Kind::RunHctx => self.run_hctx(place, HctxId(what as u16), setting),
+            Kind::Due => self.due(place, Due::at_place(what as usize), setting),
             Kind::Cpu => self.next_on(CpuId(place)),
             Kind::Task => {
                 if self.tasks[place as usize].alarm_setting == setting {
@@ -174,24 +171,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     Backing::Thread(_) => self.run_io_thread(place),
                 }
             }
-            Kind::Timer => {
-                let now = self.clock.now;
-                let on = &mut self.disks[place as usize];
-                if on.is_timer(setting) {
-                    on.front.timer(now, &mut self.effects);
-                    self.settle(place, CpuId(0));
-                }
-            }
-            Kind::Timeout => {
-                if self.disks[place as usize].is_timeout(setting) {
-                    self.with_front(place, CpuId(0), |front, cx| front.scan_timeouts(cx));
-                    self.settle(place, CpuId(0));
-                }
-            }
-            Kind::KickRequeue => {
-                self.with_front(place, CpuId(0), |front, cx| front.kick_requeue(cx));
-                self.settle(place, CpuId(0));
-            }
             Kind::Release => self.release(place),
             Kind::Write => {
                 for disk in self.administered() {
@@ -204,10 +183,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
             Kind::Administer => self.administer(place),
             Kind::Steady => self.watch(place),
             Kind::WriteBack => self.write_back(place, setting),
-            Kind::Window => {
-                self.with_front(place, CpuId(0), |front, cx| front.window_ended(cx));
-                self.settle(place, CpuId(0));
-            }
         }
     }
 
@@ -272,17 +247,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let now = self.clock.now;
         self.probe.enter(disk, None);
         let Disk { front, driver, .. } = &mut self.disks[disk as usize];
-        body(
-            front,
-            &mut Cx::<Machine<P>> {
-                now,
-                cpu,
-                driver,
-                effects: &mut self.effects,
-                probe: &mut self.probe,
-                meter: &NoMeter,
-            },
-        )
+        body(front, &mut self.caller.cx(now, cpu, driver, &mut self.probe, &NoMeter))
     }
 
     /// A device has completed a command. `setting` says for what its interrupt has waited, if it has.
@@ -312,7 +277,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
         self.settle(disk, cpu);
         if restart {
-            self.run_all(disk, cpu, Nanos::ZERO);
+            self.run_all(disk, cpu);
         }
         if self.disks[disk as usize].administration.waits() {
             self.administer(disk);
@@ -341,14 +306,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
         true
     }
 
-    fn run_hctx(&mut self, disk: u32, hctx: HctxId, setting: u32) {
+    /// The moment of something on the agenda of a disk has come.
+    fn due(&mut self, disk: u32, due: Due, setting: u32) {
         let on = &mut self.disks[disk as usize];
-        if !on.runs.take(hctx, setting) {
-            return;
+        if on.agenda.is_due(due, setting) {
+            let cpu = due.cpu(&on.front);
+            self.with_front(disk, cpu, |front, cx| due.carry_out(front, cx));
+            self.settle(disk, cpu);
         }
-        let cpu = on.front.worker_cpu(hctx);
-        self.with_front(disk, cpu, |front, cx| front.run_hctx(cx, hctx));
-        self.settle(disk, cpu);
     }
 
     /// Lets a task go on until it waits. Answers how many I/Os it has put forward.
@@ -362,7 +327,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             let next = task.next(self.now, &mut self.flows);
             // A task of several disks may have turned to another one.
-            let (disk, cpu) = (task.disk, task.cpu);
+            let (disk, cpu, now) = (task.disk, task.cpu, self.clock.now);
             match next {
                 Next::Submit => {
                     submissions += 1;
@@ -370,29 +335,17 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         self.call_page_cache(disk, number);
                         return submissions;
                     }
-                    let now = self.clock.now;
                     if self.disks[disk as usize].throttling.is_some() && self.is_throttled(disk, number) {
                         continue;
                     }
                     let task = &mut self.tasks[number as usize];
                     let Disk { front, driver, plug_use, .. } = &mut self.disks[disk as usize];
-                    if !task.is_plugged && opens_plug(*plug_use, task.call_size()) {
-                        task.is_plugged = true;
+                    if opens_plug(*plug_use, task.call_size()) {
+                        task.submitter.plug();
                     }
                     self.probe.enter(disk, Some(Waiter(number)));
-                    let mut cx = Cx::<Machine<P>> {
-                        now,
-                        cpu,
-                        driver,
-                        effects: &mut self.effects,
-                        probe: &mut self.probe,
-                        meter: &NoMeter,
-                    };
-                    let plug = task.is_plugged.then_some(&mut task.plug);
-                    let submitted = front.submit(&mut cx, &mut task.submission, plug);
-                    if submitted == Submitted::Parked {
-                        task.park();
-                    }
+                    let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
+                    let submitted = task.submitter.go_on(front, &mut cx);
                     self.settle(disk, cpu);
                     if submitted == Submitted::Parked {
                         self.flush_other_plugs(number);
@@ -400,13 +353,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                 }
                 Next::EndCall => {
-                    if std::mem::take(&mut task.is_plugged) {
-                        let mut plug = std::mem::take(&mut task.plug);
-                        self.with_front(disk, cpu, |front, cx| {
-                            cx.probe.enter(disk, Some(Waiter(number)));
-                            front.flush_plug(cx, &mut plug);
-                        });
-                        self.tasks[number as usize].plug = plug;
+                    if task.submitter.is_plugged() {
+                        let Disk { front, driver, .. } = &mut self.disks[disk as usize];
+                        self.probe.enter(disk, Some(Waiter(number)));
+                        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
+                        task.submitter.unplug(front, &mut cx);
                         self.settle(disk, cpu);
                     }
                     self.tasks[number as usize].call_ended(self.now);
@@ -425,7 +376,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let disks: Vec<u32> = task.disks().collect();
                     for disk in disks {
                         let front = &self.disks[disk as usize].front;
-                        front.io_context_exited(self.clock.now, &mut self.effects, io_context);
+                        front.tell(now, &mut self.caller.effects, News::IoContextExited(io_context));
                         self.settle(disk, cpu);
                     }
                     self.running -= 1;
@@ -443,11 +394,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
     #[cold]
     fn flush_other_plugs(&mut self, number: u32) {
         let cpu = self.tasks[number as usize].cpu;
-        while let Some((disk, mut plug)) = self.tasks[number as usize].take_other_plug() {
-            self.with_front(disk, cpu, |front, cx| {
-                cx.probe.enter(disk, Some(Waiter(number)));
-                front.flush_plug(cx, &mut plug);
-            });
+        while let Some((disk, submitter)) = self.tasks[number as usize].other_plugged() {
+            let Disk { front, driver, .. } = &mut self.disks[disk as usize];
+            self.probe.enter(disk, Some(Waiter(number)));
+            let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &NoMeter);
+            submitter.unplug(front, &mut cx);
             self.settle(disk, cpu);
         }
     }
@@ -457,7 +408,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Whether the bio that a task is about to submit is kept by a limit.
     fn is_throttled(&mut self, disk: u32, task: u32) -> bool {
         let Disk { front, throttling: Some(throttling), .. } = &mut self.disks[disk as usize] else { return false };
-        let is_kept = throttling.keeps(self.now, front, &mut self.tasks[task as usize].submission);
+        let is_kept = throttling.keeps(self.now, front, &mut self.tasks[task as usize].submitter);
         if is_kept {
             self.set_release(disk);
         }
@@ -477,8 +428,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.probe.enter(disk, None);
         let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
         let Some(throttling) = throttling else { return };
-        let mut cx =
-            Cx::<Machine<P>> { now, cpu, driver, effects: &mut self.effects, probe: &mut self.probe, meter: &NoMeter };
+        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
         let has_sent_all = throttling.send(&mut cx, front);
         self.settle(disk, cpu);
         if has_sent_all {

@@ -2,9 +2,8 @@
 //! run, as a kernel does, although tables do not show them: a run without them would be a second copy of the simulation,
 //! and that costs more than counting.
 
-use hoistway_blk::{
-    CgroupStats, CpuId, DiskStats, Event, Hz, Instant, Kernel, Nanos, Now, Probe, Waiter, kernel_of_front,
-};
+use hoistway_blk::{CpuId, DiskStats, Event, Hz, Instant, Nanos, Now, Probe, Waiter};
+use hoistway_cgroup::CgroupStats;
 use hoistway_results::document::{CgroupIoSummary, DiskSummary};
 
 use crate::cgroups::Cgroups;
@@ -20,7 +19,8 @@ pub(crate) struct Statistics {
 
 impl Statistics {
     pub(crate) fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
-        let kernel_under = |scheduler: &str| -> Kernel { kernel_of_front(scenario.queue.kernel, scheduler) };
+        let queue = &scenario.queue;
+        let kernel_under = |scheduler: &str| queue.schedulers.kernel_under(queue.kernel, scheduler);
         let disk = |scheduler: &str| (DiskStats::new(kernel_under(scheduler)), CgroupStats::default());
         let of_files = spec.guest.as_ref().map_or(&spec.scheduler, |guest| &guest.scheduler);
         let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(of_files)).collect();

@@ -4,8 +4,8 @@
 //! the samples of the last `steadystate_duration` are steady, those processes end.
 
 use hoistway_blk::{Instant, Nanos};
+use hoistway_load::{Process, SteadyFigure, SteadyState as Rule};
 use hoistway_results::fio::{SteadyState as Document, SteadyStateData};
-use hoistway_workload::{Process, SteadyFigure, SteadyState as Rule};
 
 /// fio takes a sample each second.
 pub(crate) const SAMPLE: Nanos = Nanos(1_000_000_000);
@@ -33,15 +33,15 @@ pub(crate) struct Watched {
 impl SteadyStates {
     pub(crate) fn new(processes: &[Process]) -> SteadyStates {
         let mut all = SteadyStates::default();
-        for process in processes {
+        for (number, process) in (0..).zip(processes) {
             let Some(rule) = process.steady_state else { continue };
-            let group = process.group_reporting.then_some(process.group);
+            let group = process.schedule.group_reporting.then_some(process.schedule.group);
             match all.watched.iter_mut().find(|watched| group.is_some() && watched.group == group) {
-                Some(watched) => watched.members.push(process.index),
+                Some(watched) => watched.members.push(number),
                 None => all.watched.push(Watched {
                     rule,
                     group,
-                    members: vec![process.index],
+                    members: vec![number],
                     has_begun: false,
                     before: None,
                     samples: Vec::with_capacity(rule.seconds as usize),
@@ -167,7 +167,7 @@ fn slope(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_workload::Steadiness;
+    use hoistway_load::Steadiness;
 
     /// The document of a window with these samples.
     fn document(

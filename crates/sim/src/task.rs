@@ -8,14 +8,14 @@ mod pace;
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CgroupPriority, CpuId, FrontSubmission, Instant, IoContextId, IoPriority, Nanos, Op, Plug,
-    Sector, Status,
+    Bio, BioFlags, CgroupId, CgroupPriority, CpuId, Instant, IoContextId, IoPriority, Nanos, Op, Parts, Sector, Status,
 };
+use hoistway_load::{Generator, Io, Pacer, Process, WriteSync};
 use hoistway_results::ProcessResult;
-use hoistway_workload::{Generator, Io, Pacer, Process, WriteSync};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use crate::disk::Submitter;
 use crate::flow::Flows;
 use crate::identity::{owner_task, place_of};
 use crate::latency_search::LatencySearch;
@@ -49,9 +49,8 @@ pub(crate) struct Task {
     pub(crate) wake_random: Xoshiro256PlusPlus,
     /// The setting of its alarm that counts.
     pub(crate) alarm_setting: u32,
-    /// The plug of the running system call, if that opens one.
-    pub(crate) plug: Plug,
-    pub(crate) is_plugged: bool,
+    /// To `disk`. The plug is that of the running system call.
+    pub(crate) submitter: Submitter,
 
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -63,15 +62,14 @@ pub(crate) struct Task {
     batch: VecDeque<u32>,
     /// Put forward in the running system call.
     called: Vec<u32>,
-    pub(crate) submission: FrontSubmission,
     /// The other disks that it uses.
     others: Vec<Line>,
     /// Its I/O goes through the page cache.
     pub(crate) is_buffered: bool,
     /// Which of the process's devices `disk` is.
     device: u8,
-    /// The submission sleeps for a tag.
-    is_parked: bool,
+    /// Its call has something left to do when it is woken.
+    resumes_call: bool,
     /// The queue was full and now drains to `iodepth_low`.
     is_draining: bool,
     /// An fsync is under way: nothing is submitted beside it.
@@ -126,13 +124,11 @@ pub(crate) struct Task {
     exited_at: Instant,
 }
 
-/// A disk that a task uses, while it submits to another: a submission and a plug belong to one queue.
+/// A disk that a task uses, while it submits to another.
 struct Line {
     device: u8,
     disk: u32,
-    submission: FrontSubmission,
-    plug: Plug,
-    is_plugged: bool,
+    submitter: Submitter,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -143,8 +139,7 @@ struct Slot {
     priority: IoPriority,
     offset_bytes: u64,
     bytes: u32,
-    /// Sectors whose end has not been announced: an I/O may come back in parts.
-    left: u32,
+    parts: Parts,
     created: Instant,
     issued: Instant,
 }
@@ -167,30 +162,25 @@ pub(crate) struct Placement {
 }
 
 impl Task {
-    /// `submission` makes the submissions to its disks.
+    /// `submitter` makes those to its disks.
     pub(crate) fn new(
         process: &Process,
         generator: Generator,
-        submission: impl Fn(u32) -> FrontSubmission,
+        submitter: impl Fn(u32) -> Submitter,
         placement: &Placement,
     ) -> Self {
-        let mut lines = (0..).zip(process.files.iter()).map(|(device, &disk)| Line {
-            device,
-            disk,
-            submission: submission(disk),
-            plug: Plug::new(),
-            is_plugged: false,
-        });
+        let mut lines =
+            (0..).zip(process.files.iter()).map(|(device, &disk)| Line { device, disk, submitter: submitter(disk) });
         let disk = process.files.first().copied().unwrap_or_default();
         let first = lines.next();
         let polled = if placement.polls { BioFlags::POLLED } else { BioFlags::NONE };
         let direct_write = BioFlags::SYNC.with(BioFlags::IDLE);
-        let write_flags = match process.write_sync {
+        let write_flags = match process.caching.write_sync {
             WriteSync::None => direct_write.with(polled),
             WriteSync::Sync | WriteSync::Dsync => direct_write.with(BioFlags::FUA),
         };
-        let depth = process.iodepth.max(1);
-        let runtime = placement.runtime.or(process.runtime);
+        let depth = process.issue.depth.max(1);
+        let runtime = placement.runtime.or(process.schedule.runtime);
         let mut task = Task {
             number: placement.number,
             cpu: placement.cpu,
@@ -201,52 +191,54 @@ impl Task {
                 placement.seed ^ WAKE_STREAM ^ u64::from(placement.number) << 32,
             ),
             alarm_setting: 0,
-            plug: Plug::new(),
-            is_plugged: false,
+            submitter: first.map_or_else(|| submitter(disk), |line| line.submitter),
             slots: vec![Slot::default(); depth as usize],
             free: (0..depth).rev().collect(),
             in_flight: 0,
             ended: VecDeque::with_capacity(depth as usize),
             batch: VecDeque::with_capacity(depth as usize),
             called: Vec::with_capacity(depth as usize),
-            submission: first.map_or_else(|| submission(disk), |line| line.submission),
             others: lines.collect(),
-            is_buffered: !process.direct,
+            is_buffered: !process.caching.direct,
             device: 0,
-            is_parked: false,
+            resumes_call: false,
             is_draining: false,
             is_fenced: false,
             held_back: None,
             generator,
-            pacer: process.pacer(placement.seed),
+            pacer: process.pacer(placement.number, placement.seed),
             measurement: Measurement::new(process, Instant::ZERO),
             depth,
-            depth_low: process.iodepth_low.min(depth),
-            batch_max: process.submit_batch.clamp(1, depth),
-            complete_min: process.complete_min,
-            complete_max: process.complete_max.max(1),
+            depth_low: process.issue.depth_low.unwrap_or(depth).min(depth),
+            batch_max: process.issue.batch.clamp(1, depth),
+            complete_min: process.issue.complete_min,
+            complete_max: process.issue.complete_max.max(1),
             start: Instant::ZERO,
             pace_start: Instant::ZERO,
-            deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.ramp + runtime),
+            deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.schedule.ramp + runtime),
             runtime,
             search: None,
-            max_latency: (process.max_latency != [Nanos::ZERO; 3]).then_some(process.max_latency),
+            max_latency: (process.latency.max != [Nanos::ZERO; 3]).then_some(process.latency.max),
             think: None,
             spin: Nanos::ZERO,
-            serializes: process.serialize_overlap,
+            serializes: process.issue.serialize_overlap,
             is_restrained: false,
             watches_ends: false,
-            flow_sleep: process.flow.map(|flow| flow.sleep),
+            flow_sleep: process.pace.flow.map(|flow| flow.sleep),
             read_flags: polled,
             write_flags,
-            ioprio: placement
-                .priority
-                .applied_to(process.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.nice))),
+            ioprio: placement.priority.applied_to(
+                process.standing.io_priority.unwrap_or_else(|| IoPriority::from_nice(process.standing.nice)),
+            ),
             cgroup_priority: placement.priority,
             cgroup: placement.cgroup,
-            phase: process.phase,
+            phase: process.schedule.phase,
             has_started: false,
-            devices_to_flush: if process.end_fsync && process.plan.modifies() { process.files.len() as u8 } else { 0 },
+            devices_to_flush: if process.caching.end_fsync && process.plan.modifies() {
+                process.files.len() as u8
+            } else {
+                0
+            },
             is_closing: false,
             is_exhausted: false,
             has_exited: false,
@@ -264,9 +256,10 @@ impl Task {
             self.deadline += shift;
         }
         self.pace_start = start;
-        self.think = process.think.map(|think| Thinking::new(think, start));
-        let depth_max = process.iodepth.max(1);
-        self.search = process.latency_target.map(|rule| LatencySearch::new(rule, depth_max, start + process.ramp));
+        self.think = process.pace.think.map(|think| Thinking::new(think, start));
+        let depth_max = process.issue.depth.max(1);
+        self.search =
+            process.latency.target.map(|rule| LatencySearch::new(rule, depth_max, start + process.schedule.ramp));
         self.depth = self.search.as_ref().map_or(depth_max, LatencySearch::depth);
         self.is_restrained =
             self.serializes || self.flow_sleep.is_some() || self.pacer.is_some() || self.think.is_some();
@@ -315,14 +308,11 @@ impl Task {
     #[inline]
     pub(crate) fn bio_ended(&mut self, bio: &Bio, status: Status) {
         let index = place_of(bio);
-        let slot = &mut self.slots[index as usize];
-        // An fsync has no sectors and ends as a whole.
-        slot.left = slot.left.saturating_sub(bio.sectors.max(1));
         if status != Status::Ok {
             self.measurement.failed(status.errno());
             self.is_exhausted = true;
         }
-        if slot.left == 0 {
+        if self.slots[index as usize].parts.ended(bio, status).is_some() {
             self.ended.push_back(index);
         }
     }
@@ -330,13 +320,13 @@ impl Task {
     /// Whether there is a reason to run: something to reap that it waits for.
     #[inline]
     pub(crate) fn can_reap(&self) -> bool {
-        !self.is_parked && !self.ended.is_empty() && self.ended.len() as u32 >= self.wanted()
+        !self.is_parked() && !self.ended.is_empty() && self.ended.len() as u32 >= self.wanted()
     }
 
     /// Whether it waits by looking.
     #[inline]
     pub(crate) fn is_polling(&self) -> bool {
-        self.read_flags.contains(BioFlags::POLLED) && self.in_flight > 0 && !self.is_parked
+        self.read_flags.contains(BioFlags::POLLED) && self.in_flight > 0 && !self.is_parked()
     }
 
     /// Completions that it waits for.
@@ -349,7 +339,7 @@ impl Task {
     /// Goes on until something outside has to happen.
     #[inline]
     pub(crate) fn next(&mut self, now: Instant, flows: &mut Flows) -> Next {
-        if std::mem::take(&mut self.is_parked) {
+        if self.submitter.is_parked() || std::mem::take(&mut self.resumes_call) {
             return Next::Submit;
         }
         if self.begin_submission() {
@@ -408,7 +398,7 @@ impl Task {
             self.turn_to(|line| line.device == device);
         }
         let bio = self.bio(slot);
-        self.submission.begin(bio);
+        self.submitter.begin(bio);
         true
     }
 
@@ -430,22 +420,25 @@ impl Task {
         let Some(line) = self.others.iter_mut().find(|line| is_wanted(line)) else { return false };
         std::mem::swap(&mut self.device, &mut line.device);
         std::mem::swap(&mut self.disk, &mut line.disk);
-        std::mem::swap(&mut self.submission, &mut line.submission);
-        std::mem::swap(&mut self.plug, &mut line.plug);
-        std::mem::swap(&mut self.is_plugged, &mut line.is_plugged);
+        std::mem::swap(&mut self.submitter, &mut line.submitter);
         true
     }
 
-    /// What it has plugged for a disk that it is not submitting to.
-    pub(crate) fn take_other_plug(&mut self) -> Option<(u32, Plug)> {
-        let line = self.others.iter_mut().find(|line| line.is_plugged)?;
-        line.is_plugged = false;
-        Some((line.disk, std::mem::take(&mut line.plug)))
+    /// A disk that it is not submitting to, for which it has something plugged.
+    pub(crate) fn other_plugged(&mut self) -> Option<(u32, &mut Submitter)> {
+        let line = self.others.iter_mut().find(|line| line.submitter.is_plugged())?;
+        Some((line.disk, &mut line.submitter))
     }
 
-    /// The submission did not get a tag: it goes on when the task is woken.
-    pub(crate) fn park(&mut self) {
-        self.is_parked = true;
+    /// Its call goes on when it is woken.
+    pub(crate) fn resume_call(&mut self) {
+        self.resumes_call = true;
+    }
+
+    /// Whether it sleeps in the middle of a call.
+    #[inline]
+    fn is_parked(&self) -> bool {
+        self.submitter.is_parked() || self.resumes_call
     }
 
     /// Whether the running system call submits so many I/Os at once.
@@ -458,7 +451,7 @@ impl Task {
     #[inline]
     pub(crate) fn call_ended(&mut self, now: Instant) {
         // The call ends when the plugs of all disks are flushed: it goes on with the next.
-        if !self.others.is_empty() && self.turn_to(|line| line.is_plugged) {
+        if !self.others.is_empty() && self.turn_to(|line| line.submitter.is_plugged()) {
             return;
         }
         self.measurement.submitted(now, self.called.len() as u32, self.in_flight);

@@ -1,7 +1,7 @@
 //! Think times: pauses of a process, in which it does what a program does with its data.
 
 use hoistway_blk::{Instant, Nanos};
-use hoistway_workload::{Think, ThinkBlocks};
+use hoistway_load::{Think, ThinkBlocks};
 
 /// When a process pauses.
 pub(crate) struct Thinking {

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, Charge, Cx, Env, Front, FrontSubmission, Instant, Local, Plug, Submitted, Throttle};
+use hoistway_blk::{Bio, Cx, Env, Front, Instant, Local, Submitted};
+use hoistway_cgroup::{Charge, Throttle};
+
+use crate::disk::Submitter;
 
 /// The limits of a device, and its worker.
 pub(crate) struct Throttling {
@@ -10,36 +13,24 @@ pub(crate) struct Throttling {
     /// Bios that may go, and are on their way to the block layer.
     released: VecDeque<Bio>,
     buffer: Vec<Bio>,
-    /// What the worker is submitting.
-    submission: FrontSubmission,
-    /// It sleeps for a tag.
-    is_parked: bool,
-    plug: Plug,
+    worker: Submitter,
     /// The moment that is set for the next release.
     set: Option<Instant>,
 }
 
 impl Throttling {
-    pub(crate) fn new(throttle: Throttle, submission: FrontSubmission) -> Self {
-        Throttling {
-            throttle,
-            released: VecDeque::new(),
-            buffer: Vec::new(),
-            submission,
-            is_parked: false,
-            plug: Plug::new(),
-            set: None,
-        }
+    pub(crate) fn new(throttle: Throttle, worker: Submitter) -> Self {
+        Throttling { throttle, released: VecDeque::new(), buffer: Vec::new(), worker, set: None }
     }
 
-    /// Whether the bio that is about to be submitted is kept.
-    pub(crate) fn keeps(&mut self, now: Instant, front: &Front<Local>, submission: &mut FrontSubmission) -> bool {
-        let Some(bio) = submission.withdraw() else { return false };
+    /// Whether the bio that somebody is about to submit is kept.
+    pub(crate) fn keeps(&mut self, now: Instant, front: &Front<Local>, submitter: &mut Submitter) -> bool {
+        let Some(bio) = submitter.withdraw() else { return false };
         // The queue cuts a bio where the throttle does not see it, but each part is an operation.
         let charge = Charge::Parts(front.parts_of(&bio));
         match self.throttle.submit(now, bio, charge) {
             Some(bio) => {
-                submission.begin(bio);
+                submitter.begin(bio);
                 false
             }
             None => true,
@@ -50,17 +41,17 @@ impl Throttling {
     /// if not, the worker sleeps for a tag.
     pub(crate) fn send<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &Front<Local>) -> bool {
         self.release(cx.now.at);
+        self.worker.plug();
         loop {
-            if !std::mem::take(&mut self.is_parked) {
+            if !self.worker.is_parked() {
                 let Some(bio) = self.released.pop_front() else { break };
-                self.submission.begin(bio);
+                self.worker.begin(bio);
             }
-            if front.submit(cx, &mut self.submission, Some(&mut self.plug)) == Submitted::Parked {
-                self.is_parked = true;
+            if self.worker.go_on(front, cx) == Submitted::Parked {
                 return false;
             }
         }
-        front.flush_plug(cx, &mut self.plug);
+        self.worker.unplug(front, cx);
         true
     }
 

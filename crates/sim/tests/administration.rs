@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use hoistway_blk::{ALL_SCHEDULERS, CpuId, Event, Kernel, LEGACY_SCHEDULERS, Nanos, Now, Probe, SCHEDULERS, is_legacy};
+use hoistway_blk::{ALL_SCHEDULERS, CpuId, Event, Kernel, LEGACY_SCHEDULERS, Nanos, Now, Probe, SCHEDULERS};
 use hoistway_device::Preset;
 use hoistway_sim::{QueueSettings, RunResult, Write};
 use support::{run_job_probed, spec};
@@ -44,7 +44,7 @@ fn simulate(scheduler: &str, seconds: u64, writes: Vec<Write>) -> (RunResult, Di
 #[test]
 fn the_scheduler_can_be_changed_under_load_from_each_to_each_of_its_front_and_no_process_is_left_behind() {
     for from in ALL_SCHEDULERS {
-        let others: &[&str] = if is_legacy(from) { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
+        let others: &[&str] = if LEGACY_SCHEDULERS.contains(&from) { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
         let writes = others.iter().enumerate().map(|(n, to)| write(500 * (n as u64 + 1), "scheduler", to)).collect();
         let (result, diary) = simulate(from, 3, writes);
         assert!(result.refused.is_empty(), "{from}: {:?}", result.refused);

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
-use hoistway_workload::{Environment, Workload};
 use support::spec;
 
 /// The CPUs on which requests end.
@@ -26,7 +26,7 @@ impl Probe for Ends {
 /// Where the I/O of a process on a CPU of four completes, and the CPU time of each I/O.
 fn completed(device: &str, scheduler: &str, affinity: &str, cpu: u32, cache_cpus: Option<u16>) -> (Vec<u32>, u64) {
     let job = format!("[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=1m\ncpus_allowed={cpu}\n");
-    let workload = Workload::parse(&job, "test.fio", &Environment::empty()).unwrap();
+    let workload = JobFile::parse(&job, "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin(device).unwrap();
     let mut queue = QueueSettings::new(Kernel::V6_18, 4);
     queue.attributes.push(("rq_affinity".to_owned(), affinity.to_owned()));
@@ -78,7 +78,7 @@ fn work_that_is_passed_on_is_done_after_the_interrupts_that_its_cpu_has_already(
     // The device could do 6.4 million a second; its interrupts come to CPU 0, which passes on the work of every second process.
     let job = "[a]\nfilename=/dev/sda\nioengine=libaio\ndirect=1\nrw=randread\niodepth=8\nnumjobs=8\nsize=10m\n\
                cpus_allowed=0-1\ncpus_allowed_policy=split\n";
-    let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+    let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin("null").unwrap();
     let mut queue = QueueSettings::new(Kernel::V6_18, 2);
     queue.attributes.push(("rq_affinity".to_owned(), "2".to_owned()));
@@ -95,7 +95,7 @@ fn work_that_is_passed_on_is_done_after_the_interrupts_that_its_cpu_has_already(
 fn one_interrupt_is_taken_after_the_other_and_tasks_on_that_cpu_do_not_starve() {
     // The device could do 6.4 million a second; the CPU that it interrupts does a million.
     let job = "[a]\nfilename=/dev/sda\nioengine=libaio\ndirect=1\nrw=randread\niodepth=8\nnumjobs=12\nruntime=1\ntime_based\n";
-    let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+    let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin("null").unwrap();
     let queue = QueueSettings::new(Kernel::V6_18, 8);
     let host = Host { complete_ns: 1000, ..Host::builtin("server").unwrap() };

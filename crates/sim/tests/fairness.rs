@@ -3,9 +3,9 @@
 
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_results::ProcessResult;
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
-use hoistway_workload::{Environment, Workload};
 
 /// A preset and the load of its published table.
 type Table = (&'static str, &'static str);
@@ -17,7 +17,7 @@ fn simulate(table: Table, scheduler: &str, kernel: Kernel, seconds: u64) -> Vec<
 }
 
 fn simulate_on(host: &str, (preset, job): Table, scheduler: &str, kernel: Kernel, seconds: u64) -> Vec<ProcessResult> {
-    let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+    let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin(preset).unwrap();
     let scenario = Scenario {
         workload: &workload,

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use hoistway_blk::{CpuId, Event, IoMax, Kernel, Nanos, Now, Op, Probe, Waiter};
+use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Op, Probe, Waiter};
+use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_results::{Direction, ProcessResult};
 use hoistway_sim::{
     Control, GuestSpec, Guests, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, VirtualDisk, Write, run,
     run_probed, watched,
 };
-use hoistway_workload::{Environment, Workload};
 
 const SSD: &str = "intel-s3520-1600gb";
 const ALL: [&str; 7] = ["none", "mq-deadline", "bfq", "kyber", "noop", "deadline", "cfq"];
@@ -44,7 +45,8 @@ impl<'a> Setup<'a> {
     }
 
     fn with<R>(&self, body: impl FnOnce(&Scenario<'_>) -> R) -> R {
-        let workload = Workload::parse(self.job, "job.fio", &Environment::empty()).unwrap_or_else(|e| panic!("{e}"));
+        let workload =
+            JobFile::parse(self.job, "job.fio", &Environment::empty()).unwrap_or_else(|e| panic!("{e}")).load;
         let weights = self.weights.iter().map(|&(file, weight)| (file.to_owned(), weight)).collect();
         body(&Scenario {
             workload: &workload,

@@ -5,15 +5,15 @@ mod support;
 
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_results::Direction;
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run};
-use hoistway_workload::{Environment, Workload};
 use support::spec;
 
 /// Mean latency of a lone reader on a host, us.
 fn latency_us(host: &str, device: &str) -> f64 {
     let job = "[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\ntime_based\nruntime=1\n";
-    let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+    let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
     let (preset, host) = (Preset::builtin(device).unwrap(), Host::builtin(host).unwrap());
     let queue = QueueSettings::new(Kernel::V6_18, host.cpus.unwrap_or(8));
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };

@@ -1,6 +1,6 @@
 //! What decides when a process issues its I/Os, beside fio itself where that is installed.
 
-#[path = "../../workload/tests/fio_run/mod.rs"]
+#[path = "../../fio/tests/fio_run/mod.rs"]
 mod fio_run;
 mod support;
 

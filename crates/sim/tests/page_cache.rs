@@ -4,10 +4,10 @@ mod support;
 
 use hoistway_blk::{ALL_SCHEDULERS, BioFlags, CpuId, Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_results::ProcessResult;
 use hoistway_results::document::PageCacheSummary;
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run_probed};
-use hoistway_workload::{Environment, Workload};
 use support::spec;
 
 /// The requests that the device has finished, and the sectors at which bios of flushers begin and end, in order.
@@ -51,7 +51,7 @@ fn simulate_on(job: &str, device: &str, memory_mib: u64, spec: &RunSpec) -> Outc
 fn simulate_with(job: &str, device: &str, memory_mib: u64, spec: &RunSpec, queue: QueueSettings) -> Outcome {
     let global = if job.contains("directory") || job.contains("filename") { "" } else { "filename=/dev/sda" };
     let text = format!("[global]\nbs=4k\n{global}\n{job}");
-    let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
+    let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin(device).unwrap();
     let host = Host { memory_bytes: memory_mib * MIB, ..Host::builtin(Host::DEFAULT).unwrap() };
     let scenario = Scenario {
@@ -268,7 +268,8 @@ fn bios_of_the_cache_may_end_on_another_cpu_than_the_interrupted_one() {
 
 #[test]
 fn a_load_that_is_direct_has_no_page_cache() {
-    let workload = Workload::parse("[a]\nfilename=x\ndirect=1\nsize=1m\n", "test.fio", &Environment::empty()).unwrap();
+    let workload =
+        JobFile::parse("[a]\nfilename=x\ndirect=1\nsize=1m\n", "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin("null").unwrap();
     let (queue, host) = (QueueSettings::new(Kernel::V6_18, 1), Host::builtin("instant").unwrap());
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };

@@ -2,17 +2,17 @@
 
 use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_results::{Direction, ProcessResult};
 use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run, run_probed};
-use hoistway_workload::{Environment, Workload};
 
 const LOG: &str = "fio version 3 iolog\n0 /dev/a add\n0 /dev/b add\n0 /dev/a read 0 4096\n100000 /dev/b write 4096 4096\n\
     100000 /dev/a sync 0 0\n400000 /dev/a read 8192 4096\n";
 
 fn simulated(job: &str, devices: &[&str], scheduler: &str, kernel: Kernel) -> RunResult {
-    let log = |_: &std::path::Path| Ok(LOG.as_bytes().to_vec());
+    let log = |_: &std::path::Path| Ok(hoistway_fio::log_in_memory(LOG.as_bytes()));
     let environment = Environment { log: &log, ..Environment::empty() };
-    let workload = Workload::parse(job, "job.fio", &environment).unwrap_or_else(|e| panic!("{e}"));
+    let workload = JobFile::parse(job, "job.fio", &environment).unwrap_or_else(|e| panic!("{e}")).load;
     let presets: Vec<Preset> = devices.iter().map(|name| Preset::builtin(name).unwrap()).collect();
     assert_eq!(workload.files.len(), presets.len());
     let scenario = Scenario {
@@ -135,7 +135,7 @@ impl Probe for InFlight {
 fn disks_behind_one_controller_have_no_more_in_flight_together_than_one_alone_and_none_of_them_stands_still() {
     let job = "[global]\nioengine=libaio\ndirect=1\nrw=randread\niodepth=64\nruntime=2\ntime_based\n[a]\nfilename=/dev/a\n\
          [b]\nfilename=/dev/b\n[c]\nfilename=/dev/c\n";
-    let workload = Workload::parse(job, "job.fio", &Environment::empty()).unwrap();
+    let workload = JobFile::parse(job, "job.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin(SSD).unwrap();
     for kernel in [Kernel::V4_12, Kernel::V6_18] {
         for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {

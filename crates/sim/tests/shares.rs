@@ -3,7 +3,8 @@
 
 mod support;
 
-use hoistway_blk::{ALL_SCHEDULERS, CgroupPriority, IoMax, Kernel};
+use hoistway_blk::{ALL_SCHEDULERS, CgroupPriority, Kernel};
+use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;

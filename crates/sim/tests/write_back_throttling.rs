@@ -4,8 +4,8 @@ mod support;
 
 use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Nanos, Now, Probe};
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, Write, run_probed};
-use hoistway_workload::{Environment, Workload};
 use support::spec;
 
 /// Requests of flushers that exist, and the most that there were at once.
@@ -48,7 +48,7 @@ fn simulate_with(
     next: Option<&str>,
 ) -> (RunResult, WriteBack) {
     let text = format!("[global]\nfilename=/dev/sda\nruntime=8\n{jobs}");
-    let workload = Workload::parse(&text, "test.fio", &Environment::empty()).unwrap();
+    let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin(device).unwrap();
     let host = Host { memory_bytes: 1 << 30, ..Host::builtin(Host::DEFAULT).unwrap() };
     let mut queue = QueueSettings::new(Kernel::V6_18, 8);

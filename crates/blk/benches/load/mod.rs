@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Answer, Bio, BioFlags, CpuId, Cx, Driver, Effect, Effects, Front, FrontSubmission, Hz, Instant, Kernel, Local,
-    NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Waiter, kernel_of_front,
+    Agenda, Answer, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, Errand, Front, HctxId, Hz, Instant, Kernel,
+    Local, NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Submitter, Waiter, all_schedulers,
 };
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
@@ -15,7 +15,7 @@ struct Shelf {
 }
 
 impl Driver for Shelf {
-    fn get_budget(&mut self, _: hoistway_blk::HctxId) -> bool {
+    fn get_budget(&mut self, _: HctxId) -> bool {
         self.requests.len() < self.limit
     }
 
@@ -42,8 +42,9 @@ pub struct Load {
     front: Front<Local>,
     pattern: Pattern,
     shelf: Shelf,
-    effects: Effects,
-    submission: FrontSubmission,
+    caller: Caller,
+    agenda: Agenda,
+    submitter: Submitter<Front<Local>>,
     at: u64,
     random: u64,
 }
@@ -53,19 +54,22 @@ impl Load {
     /// driver takes the other half.
     pub fn new(scheduler: &str, depth: u32, pattern: Pattern) -> Load {
         let nr_requests = 2 * depth.max(4);
+        let schedulers = all_schedulers();
         let config = QueueConfig {
             queue_depth: depth.max(4),
+            schedulers: schedulers.clone(),
             nr_requests: (scheduler != "none").then_some(nr_requests),
-            ..QueueConfig::new(kernel_of_front(Kernel::DEFAULT, scheduler))
+            ..QueueConfig::new(schedulers.kernel_under(Kernel::DEFAULT, scheduler))
         };
         let limit = if scheduler == "none" { depth } else { depth.div_ceil(2) } as usize;
         let front = Front::new(&config, scheduler).expect("the configuration is possible");
         let mut load = Load {
-            submission: front.submission(Waiter(0)),
+            submitter: Submitter::new(&front, Waiter(0)),
+            agenda: Agenda::new(front.hw_queues()),
             front,
             pattern,
             shelf: Shelf { requests: VecDeque::with_capacity(limit), limit },
-            effects: Effects::new(),
+            caller: Caller::new(),
             at: 0,
             random: 1,
         };
@@ -82,11 +86,8 @@ impl Load {
         let Some(rq) = self.shelf.requests.pop_front() else { return };
         self.with_front(|front, cx, _| {
             front.complete(cx, rq, Status::Ok);
-            front.run_hctx(cx, hoistway_blk::HctxId(0));
+            front.run_hctx(cx, HctxId(0));
         });
-        while let Some(effect) = self.effects.pop() {
-            std::hint::black_box(matches!(effect, Effect::EndBio { .. }));
-        }
         self.submit();
     }
 
@@ -102,23 +103,19 @@ impl Load {
         let count = if self.pattern == Pattern::Runs { RUN } else { 1 };
         for neighbour in 0..count {
             let bio = Bio { flags, ..Bio::new(op, first + 8 * neighbour, 8) };
-            self.submission.begin(bio);
-            self.with_front(|front, cx, submission| front.submit(cx, submission, None));
+            self.with_front(|front, cx, submitter| submitter.submit(front, cx, bio));
         }
     }
 
     fn with_front<R>(
         &mut self,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Shelf, NoProbe)>, &mut FrontSubmission) -> R,
-    ) -> R {
-        let mut cx = Cx {
-            now: Hz::DEFAULT.now(Instant(self.at)),
-            cpu: CpuId(0),
-            driver: &mut self.shelf,
-            effects: &mut self.effects,
-            probe: &mut NoProbe,
-            meter: &NoMeter,
-        };
-        body(&self.front, &mut cx, &mut self.submission)
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Shelf, NoProbe)>, &mut Submitter<Front<Local>>) -> R,
+    ) {
+        let (now, mut probe) = (Hz::DEFAULT.now(Instant(self.at)), NoProbe);
+        let mut cx = self.caller.cx(now, CpuId(0), &mut self.shelf, &mut probe, &NoMeter);
+        body(&self.front, &mut cx, &mut self.submitter);
+        self.agenda.carry_out(&self.front, &mut cx, |_, errand| {
+            std::hint::black_box(matches!(errand, Errand::End { .. }));
+        });
     }
 }

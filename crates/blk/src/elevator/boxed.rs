@@ -90,8 +90,8 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     fn timer(&mut self, cx: &mut PolicyCx<'_>) {
         (**self).timer(cx);
     }
-    fn depth_updated(&mut self, nr_requests: u32) {
-        (**self).depth_updated(nr_requests);
+    fn depth_updated(&mut self, nr_requests: u32, async_depth: Option<u32>) {
+        (**self).depth_updated(nr_requests, async_depth);
     }
     fn grow(&mut self, capacity: u32) {
         (**self).grow(capacity);

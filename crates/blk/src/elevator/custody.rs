@@ -10,11 +10,52 @@ use crate::bio::Bio;
 use crate::ids::{HctxId, RqId};
 use crate::merge::{self, Edge, Merge, MergeRules, NoMerges};
 use crate::request::{Marks, Request, Rq};
-use crate::tunables::{StoreError, Tunable};
 
 use super::merge_index::MergeIndex;
 use super::reason::Reason;
 use super::scheduler::{ElevatorCx, Place, PolicyCx, Requests, Scheduler};
+
+/// A policy of somebody's own, whose type is not known here.
+pub type BoxedScheduler = Box<dyn Scheduler + Send>;
+
+/// What a custody owns: a policy, or a box with one. Calls go to what is in the box, so that no function of [`Scheduler`]
+/// has to be forwarded.
+pub trait OwnedPolicy {
+    /// The policy, known by its type or not.
+    type Policy: Scheduler + ?Sized;
+
+    /// To be asked.
+    fn policy(&self) -> &Self::Policy;
+
+    /// To be told.
+    fn policy_mut(&mut self) -> &mut Self::Policy;
+}
+
+impl<S: Scheduler> OwnedPolicy for S {
+    type Policy = S;
+
+    #[inline(always)]
+    fn policy(&self) -> &S {
+        self
+    }
+
+    #[inline(always)]
+    fn policy_mut(&mut self) -> &mut S {
+        self
+    }
+}
+
+impl OwnedPolicy for BoxedScheduler {
+    type Policy = dyn Scheduler + Send;
+
+    fn policy(&self) -> &Self::Policy {
+        &**self
+    }
+
+    fn policy_mut(&mut self) -> &mut Self::Policy {
+        &mut **self
+    }
+}
 
 /// A policy and the requests that it has been given.
 pub(crate) struct Custody<S> {
@@ -25,36 +66,34 @@ pub(crate) struct Custody<S> {
     tells_bios: bool,
 }
 
-impl<S: Scheduler> Custody<S> {
+impl<S: OwnedPolicy> Custody<S> {
     /// Takes requests with ids below `capacity` for this policy.
     pub(crate) fn new(policy: S, capacity: u32) -> Self {
-        let tells_bios = policy.needs().bios;
+        let tells_bios = policy.policy().needs().bios;
         Custody { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
     }
 
     /// The policy, to be asked what needs no surroundings.
     #[inline]
-    pub(crate) fn policy(&self) -> &S {
-        &self.policy
-    }
-
-    /// The policy, to be told what needs no surroundings.
-    #[inline]
-    pub(crate) fn policy_mut(&mut self) -> &mut S {
-        &mut self.policy
+    pub(crate) fn policy(&self) -> &S::Policy {
+        self.policy.policy()
     }
 
     /// Makes room for requests with ids below `capacity`.
     pub(crate) fn grow(&mut self, capacity: u32) {
         self.requests.grow(capacity);
         self.index.grow(capacity);
-        self.policy.grow(capacity);
+        self.policy.policy_mut().grow(capacity);
     }
 
     /// Calls the policy.
     #[inline]
-    pub(crate) fn call<R>(&mut self, cx: &mut ElevatorCx<'_>, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
-        body(&mut self.policy, &mut PolicyCx { now: cx.now, requests: &self.requests, wishes: cx.wishes })
+    pub(crate) fn call<R>(
+        &mut self,
+        cx: &mut ElevatorCx<'_>,
+        body: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>) -> R,
+    ) -> R {
+        body(self.policy.policy_mut(), &mut PolicyCx { now: cx.now, requests: &self.requests, wishes: cx.wishes })
     }
 
     // --- merging ---
@@ -118,8 +157,8 @@ impl<S: Scheduler> Custody<S> {
     /// After `id` grew at `edge`: joins it with its neighbour if the gap between them is closed.
     fn after_growth(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, id: RqId, edge: Edge) {
         let (first, second) = match edge {
-            Edge::Back => (Some(id), self.policy.next(id)),
-            Edge::Front => (self.policy.previous(id), Some(id)),
+            Edge::Back => (Some(id), self.policy().next(id)),
+            Edge::Front => (self.policy().previous(id), Some(id)),
         };
         if let (Some(first), Some(second)) = (first, second)
             && rules.may_absorb(self.requests.get(first), self.requests.get(second))
@@ -179,7 +218,7 @@ impl<S: Scheduler> Custody<S> {
         let last = self
             .index
             .last()
-            .filter(|&last| rules.may_absorb(self.requests.get(last), &rq) && self.policy.allow_join(last, rq.id()));
+            .filter(|&last| rules.may_absorb(self.requests.get(last), &rq) && self.policy().allow_join(last, rq.id()));
         let mut survivor = match last {
             Some(last) => last,
             None if rules.nomerges == NoMerges::All => match self.appendable(rules, &rq) {
@@ -208,13 +247,13 @@ impl<S: Scheduler> Custody<S> {
     fn appendable(&mut self, rules: &MergeRules, rq: &Request) -> Option<RqId> {
         let requests = &self.requests;
         let id = self.index.find(rq.sector, |id| merge::mergeable(requests.get(id)))?;
-        (rules.may_absorb(self.requests.get(id), rq) && self.policy.allow_join(id, rq.id())).then_some(id)
+        (rules.may_absorb(self.requests.get(id), rq) && self.policy().allow_join(id, rq.id())).then_some(id)
     }
 
     fn appendable_id(&mut self, rules: &MergeRules, id: RqId) -> Option<RqId> {
         let requests = &self.requests;
         let first = self.index.find(requests.get(id).sector, |id| merge::mergeable(requests.get(id)))?;
-        (first != id && rules.may_absorb(requests.get(first), requests.get(id)) && self.policy.allow_join(first, id))
+        (first != id && rules.may_absorb(requests.get(first), requests.get(id)) && self.policy().allow_join(first, id))
             .then_some(first)
     }
 
@@ -238,22 +277,5 @@ impl<S: Scheduler> Custody<S> {
     fn give_out(&mut self, id: RqId) -> Rq {
         self.index.forget(id);
         self.requests.release(id)
-    }
-
-    // --- tunables ---
-
-    /// A tunable's value as its file shows it.
-    pub(crate) fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        let index = self.policy.tunables().iter().position(|tunable| tunable.name == name);
-        index.map(|index| self.policy.tunable(index)).ok_or(StoreError::Unknown)
-    }
-
-    /// Writes a tunable, with the kernel's parsing, clamping and errors.
-    pub(crate) fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
-        let tunables: &'static [Tunable] = self.policy.tunables();
-        let index = tunables.iter().position(|tunable| tunable.name == name).ok_or(StoreError::Unknown)?;
-        let value = tunables[index].parse(self.policy.grammar(), text)?;
-        self.call(cx, |policy, cx| policy.set_tunable(cx, index, value));
-        Ok(())
     }
 }

@@ -1,10 +1,9 @@
 //! What the block layer calls: a scheduler made safe for many CPUs.
 //!
 //! Policy and locking are two subjects. A [`Scheduler`] is a policy, a single-threaded state machine;
-//! [`Serialized`] puts one behind a lock; [`Kyber`] needs none. [`Elevator`] is the choice among them, an enum so that
-//! calls inline.
+//! [`Serialized`] puts one behind a lock; [`Kyber`] needs none. [`Elevator`] is the choice among them, an enum inside so
+//! that calls inline.
 
-mod boxed;
 mod custody;
 mod finished;
 mod merge_index;
@@ -14,46 +13,50 @@ mod serialized;
 mod woken;
 
 pub(crate) use custody::Custody;
+pub use custody::{BoxedScheduler, OwnedPolicy};
 pub use reason::Reason;
-pub use scheduler::{Choice, Completions, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler, Wishes};
+pub use scheduler::{
+    Choice, Completions, ElevatorCx, MayQueue, Needs, News, Place, PolicyCx, Requests, Scheduler, Wishes,
+};
 pub use serialized::Serialized;
 pub use woken::WokenHctxs;
 
 use crate::bio::Bio;
+use crate::cpu_map::CpuMap;
 use crate::ids::{HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
-use crate::meter::Meter;
+use crate::meter::{Meter, NoMeter};
 use crate::request::{Request, Rq};
-use crate::schedulers::{Bfq, Kyber, MqDeadline};
+use crate::schedulers::{ASYNC_PERCENT, Bfq, Kyber, MqDeadline, NONE, Policy, Row, Surroundings};
 use crate::sharing::Sharing;
 use crate::tags::Depth;
-use crate::tunables::{StoreError, Tunable};
-
-/// A policy of somebody's own, for [`Elevator::custom`].
-pub type BoxedScheduler = Box<dyn Scheduler + Send>;
+use crate::time::Now;
+use crate::tunables::{StoreError, Tunable, value_of};
 
 /// The scheduler of a queue, or none.
-pub enum Elevator<Sh: Sharing> {
-    /// No scheduler: requests wait in the software queues and the driver tags are the only limit.
+pub struct Elevator<Sh: Sharing> {
+    name: &'static str,
+    kind: Kind<Sh>,
+}
+
+/// Those that calls are inlined for, and all others.
+enum Kind<Sh: Sharing> {
+    /// Requests wait in the software queues and the driver tags are the only limit.
     None,
-    /// mq-deadline.
     MqDeadline(Box<Serialized<MqDeadline, Sh>>),
-    /// kyber.
     Kyber(Box<Kyber<Sh>>),
-    /// bfq.
     Bfq(Box<Serialized<Bfq, Sh>>),
-    /// Somebody's own policy.
-    Custom(Box<Serialized<BoxedScheduler, Sh>>),
+    Boxed(Box<Serialized<BoxedScheduler, Sh>>),
 }
 
 macro_rules! with_scheduler {
     ($self:expr, $scheduler:ident => $call:expr, kyber $kyber:ident => $by_kyber:expr, none => $none:expr) => {
-        match $self {
-            Elevator::None => $none,
-            Elevator::Kyber($kyber) => $by_kyber,
-            Elevator::MqDeadline($scheduler) => $call,
-            Elevator::Bfq($scheduler) => $call,
-            Elevator::Custom($scheduler) => $call,
+        match &$self.kind {
+            Kind::None => $none,
+            Kind::Kyber($kyber) => $by_kyber,
+            Kind::MqDeadline($scheduler) => $call,
+            Kind::Bfq($scheduler) => $call,
+            Kind::Boxed($scheduler) => $call,
         }
     };
     ($self:expr, $scheduler:ident => $call:expr, none => $none:expr) => {
@@ -62,41 +65,54 @@ macro_rules! with_scheduler {
 }
 
 impl<Sh: Sharing> Elevator<Sh> {
-    /// Puts mq-deadline behind a lock; it will be given request ids below `capacity`.
+    /// The scheduler of a row, for a queue with these CPUs and hardware queues.
     #[must_use]
-    pub fn mq_deadline(policy: MqDeadline, capacity: u32) -> Self {
-        Elevator::MqDeadline(Box::new(Serialized::new(policy, capacity)))
+    pub fn new(row: &Row, queue: &Surroundings<'_>, map: &CpuMap) -> Self {
+        let capacity = queue.capacity;
+        let kind = match (row.make)(queue) {
+            Policy::None => Kind::None,
+            Policy::MqDeadline(config) => {
+                Kind::MqDeadline(Box::new(Serialized::new(MqDeadline::new(config, capacity), capacity)))
+            }
+            Policy::Kyber(config) => Kind::Kyber(Box::new(Kyber::new(config, map, capacity))),
+            Policy::Bfq(config) => Kind::Bfq(Box::new(Serialized::new(Bfq::new(config, capacity), capacity))),
+            Policy::Boxed(policy) => Kind::Boxed(Box::new(Serialized::new(policy, capacity))),
+        };
+        Elevator { name: row.name, kind }
     }
 
-    /// kyber, which needs no lock around it.
+    /// No scheduler.
     #[must_use]
-    pub fn kyber(kyber: Kyber<Sh>) -> Self {
-        Elevator::Kyber(Box::new(kyber))
+    pub fn none() -> Self {
+        Elevator { name: NONE.name, kind: Kind::None }
     }
 
-    /// Puts bfq behind a lock; it will be given request ids below `capacity`.
+    /// A policy that no registry knows.
     #[must_use]
-    pub fn bfq(policy: Bfq, capacity: u32) -> Self {
-        Elevator::Bfq(Box::new(Serialized::new(policy, capacity)))
+    pub fn custom(name: &'static str, policy: BoxedScheduler, capacity: u32) -> Self {
+        Elevator { name, kind: Kind::Boxed(Box::new(Serialized::new(policy, capacity))) }
     }
 
-    /// Puts a policy of one's own behind a lock.
+    /// Its name, "none" without one.
     #[must_use]
-    pub fn custom(policy: BoxedScheduler, capacity: u32) -> Self {
-        Elevator::Custom(Box::new(Serialized::new(policy, capacity)))
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// kyber, if that is what it is.
+    #[must_use]
+    pub fn as_kyber(&self) -> Option<&Kyber<Sh>> {
+        match &self.kind {
+            Kind::Kyber(kyber) => Some(kyber),
+            _ => None,
+        }
     }
 
     /// Whether there is no scheduler.
     #[inline]
     #[must_use]
     pub fn is_none(&self) -> bool {
-        matches!(self, Elevator::None)
-    }
-
-    /// Its name, "none" without one.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        with_scheduler!(self, s => s.name(), none => "none")
+        matches!(self.kind, Kind::None)
     }
 
     /// Whether "run all" may run a single hardware queue.
@@ -114,7 +130,7 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// The smallest shallow depth it will ask for.
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {
-        with_scheduler!(self, s => s.needs().min_shallow, kyber k => k.min_shallow(), none => None)
+        with_scheduler!(self, s => s.min_shallow(), kyber k => k.min_shallow(), none => None)
     }
 
     /// Tries to merge a bio that is submitted on `cpu` into a queued request; see [`Serialized::merge_bio`].
@@ -190,7 +206,7 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// A request that this scheduler manages has completed on `cpu`. Its release follows.
     #[inline]
     pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
-        if let Elevator::Kyber(kyber) = self {
+        if let Kind::Kyber(kyber) = &self.kind {
             kyber.completed(cx, rq);
         }
     }
@@ -211,18 +227,41 @@ impl<Sh: Sharing> Elevator<Sh> {
         with_scheduler!(self, s => s.timer(meter, cx), none => {});
     }
 
-    /// `nr_requests` has changed.
-    pub fn depth_updated(&self, nr_requests: u32) {
-        with_scheduler!(self, s => s.depth_updated(nr_requests), none => {});
+    /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
+    #[must_use]
+    pub fn async_percent(&self) -> u32 {
+        with_scheduler!(self, s => s.needs().async_percent, kyber _kyber => ASYNC_PERCENT, none => 100)
+    }
+
+    /// `nr_requests` or `async_depth` has changed.
+    pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
+        let news = News::Depths { nr_requests, async_depth };
+        ElevatorCx::alone(Now::default(), |cx| self.tell(&NoMeter, cx, news));
     }
 
     /// Request ids below `capacity` will come from now on. It holds none.
     pub fn grow(&mut self, capacity: u32) {
-        with_scheduler!(self, s => s.grow(capacity), none => {});
+        match &mut self.kind {
+            Kind::None => {}
+            Kind::Kyber(kyber) => kyber.grow(capacity),
+            Kind::MqDeadline(scheduler) => scheduler.grow(capacity),
+            Kind::Bfq(scheduler) => scheduler.grow(capacity),
+            Kind::Boxed(scheduler) => scheduler.grow(capacity),
+        }
     }
 
-    /// Tells the policy of something that happened to a process or cgroup. kyber knows of neither.
-    pub fn tell(
+    /// Tells it of something. kyber knows of no process and no cgroup.
+    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
+        with_scheduler!(
+            self,
+            s => s.tell(meter, cx, news),
+            kyber k => if let News::Depths { nr_requests, async_depth } = news { k.depth_updated(nr_requests, async_depth) },
+            none => {}
+        );
+    }
+
+    /// Calls the policy itself, if there is one: for whoever plays block layer, a replay or a test.
+    pub fn with_policy(
         &self,
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
@@ -230,27 +269,31 @@ impl<Sh: Sharing> Elevator<Sh> {
     ) {
         with_scheduler!(
             self,
-            s => s.tell(meter, cx, |policy, cx| what(policy, cx)),
+            s => s.with_policy(meter, cx, |policy, cx| what(policy, cx)),
             kyber _kyber => {},
             none => {}
         );
     }
 
-    /// Its tunables.
-    #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        with_scheduler!(self, s => s.tunables(), none => &[])
+    fn shown_tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        with_scheduler!(self, s => s.tunables(), none => Vec::new())
     }
 
-    /// A tunable's value.
+    /// Its tunables, in the order of their files.
+    #[must_use]
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.shown_tunables().into_iter().map(|(tunable, _)| tunable).collect()
+    }
+
+    /// What a tunable's file shows.
     ///
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        with_scheduler!(self, s => s.tunable(name), none => Err(StoreError::Unknown))
+        value_of(&self.shown_tunables(), name)
     }
 
-    /// Writes a tunable.
+    /// Writes a tunable, with the kernel's parsing, clamping and errors.
     ///
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.

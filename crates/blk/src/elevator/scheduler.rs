@@ -7,13 +7,12 @@
 //! [`Requests`] holds them.
 
 use crate::bio::Bio;
-use crate::cgroup_weight::DeviceNumber;
 use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::merge::Edge;
 use crate::request::{Request, Rq};
 use crate::time::{Instant, Now};
-use crate::tunables::{Grammar, Tunable};
+use crate::tunables::{StoreError, Tunable};
 
 use super::reason::Reason;
 use super::woken::WokenHctxs;
@@ -184,10 +183,14 @@ pub struct Needs {
     pub depth_by_context: bool,
     /// The smallest shallow depth it will ask for, if it limits tags at all.
     pub min_shallow: Option<u32>,
+    /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
+    pub async_percent: u32,
     /// Whether "run all" may run a single hardware queue, because any of them is given any request.
     pub single_dispatch: bool,
     /// Whether it holds write-back up itself, so that the queue should not (`queue/wbt_lat_usec`).
     pub disables_wbt: bool,
+    /// Whether what it gives out is sorted into the dispatch queue, and not appended (legacy queues only).
+    pub dispatches_sorted: bool,
 }
 
 impl Default for Needs {
@@ -198,8 +201,10 @@ impl Default for Needs {
             preparation: false,
             depth_by_context: false,
             min_shallow: None,
+            async_percent: 100,
             single_dispatch: true,
             disables_wbt: false,
+            dispatches_sorted: false,
         }
     }
 }
@@ -216,11 +221,62 @@ pub enum MayQueue {
     No,
 }
 
+/// What a policy may be told besides the life of requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum News {
+    /// `nr_requests` is this now: tags per hardware queue, and bits in a word of the tag bitmap.
+    Depths {
+        /// Tags per hardware queue.
+        nr_requests: u32,
+        /// `queue/async_depth`; none where queues have no such file.
+        async_depth: Option<u32>,
+    },
+    /// Somebody wrote `queue/rotational`: the device is to be taken for one that seeks, or not.
+    Rotational(bool),
+    /// An I/O context, normally a process, has ended.
+    IoContextExited(IoContextId),
+    /// An I/O context got another priority.
+    Priority {
+        /// Who.
+        io_context: IoContextId,
+        /// The new one.
+        ioprio: IoPriority,
+    },
+    /// An I/O context moved to another cgroup.
+    Moved {
+        /// Who.
+        io_context: IoContextId,
+        /// Where to.
+        cgroup: CgroupId,
+    },
+    /// A cgroup exists: where it stands in the hierarchy. Told before it does I/O; one that is not told of is a child of
+    /// the root.
+    CgroupAdded {
+        /// The new one.
+        cgroup: CgroupId,
+        /// The one above.
+        parent: CgroupId,
+    },
+    /// A cgroup was removed. What is still charged to it belongs to the nearest living one above.
+    CgroupRemoved(CgroupId),
+    /// A cgroup got another weight against its siblings.
+    Weight {
+        /// Which.
+        cgroup: CgroupId,
+        /// As in the policy's weight file.
+        weight: u16,
+    },
+    /// The own tasks of a cgroup got another weight against its child groups (cgroup v1's `leaf_weight`).
+    LeafWeight {
+        /// Which.
+        cgroup: CgroupId,
+        /// As in the file.
+        weight: u16,
+    },
+}
+
 /// An I/O scheduler's policy. It is a single-threaded state machine; who calls it, holds its requests and locks is not its business.
 pub trait Scheduler {
-    /// Its name, as in `queue/scheduler`.
-    fn name(&self) -> &'static str;
-
     /// What it needs from its surroundings.
     fn needs(&self) -> Needs {
         Needs::default()
@@ -321,67 +377,27 @@ pub trait Scheduler {
     /// The policy's timer has come.
     fn timer(&mut self, _cx: &mut PolicyCx<'_>) {}
 
-    /// `nr_requests` has changed: tags per hardware queue, and bits in a word of the tag bitmap.
-    fn depth_updated(&mut self, _nr_requests: u32) {}
-
     /// Request ids below `capacity` will come from now on: a policy that keeps tables by id makes room. It has no request
     /// when this is called.
     fn grow(&mut self, _capacity: u32) {}
 
-    /// Somebody wrote `queue/rotational`: the device is to be taken for one that seeks, or not.
-    fn rotational_changed(&mut self, _rotational: bool) {}
-
-    /// An I/O context, normally a process, has ended.
-    fn io_context_exited(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId) {}
-
-    /// An I/O context got another priority.
-    fn priority_changed(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId, _ioprio: IoPriority) {}
-
-    /// A cgroup exists: where it stands in the hierarchy. Told before it does I/O; one that is not told of is a child
-    /// of the root.
-    fn cgroup_added(&mut self, _cx: &mut PolicyCx<'_>, _cgroup: CgroupId, _parent: CgroupId) {}
-
-    /// The own tasks of a cgroup got another weight against its child groups (cgroup v1's `leaf_weight`).
-    fn leaf_weight_changed(&mut self, _cx: &mut PolicyCx<'_>, _cgroup: CgroupId, _weight: u16) {}
-
-    /// A cgroup was removed. What is still charged to it belongs to the nearest living one above.
-    fn cgroup_removed(&mut self, _cx: &mut PolicyCx<'_>, _cgroup: CgroupId) {}
-
-    /// A cgroup got another weight.
-    fn weight_changed(&mut self, _cx: &mut PolicyCx<'_>, _cgroup: CgroupId, _weight: u16) {}
-
-    /// An I/O context moved to another cgroup.
-    fn cgroup_changed(&mut self, _cx: &mut PolicyCx<'_>, _io_context: IoContextId, _cgroup: CgroupId) {}
-
-    /// What a cgroup's statistics file shows of this device, by its name without the controller's prefix, as
-    /// `io_serviced`; with `_recursive` behind it the groups below count, too, also those that are gone. `None` if the
-    /// policy has no such file or the cgroup has done nothing here.
-    fn cgroup_statistics(&self, _cgroup: CgroupId, _file: &str, _device: DeviceNumber) -> Option<String> {
-        None
-    }
-
-    /// A number was written to a cgroup's `reset_stats`: its statistics begin anew.
-    fn reset_cgroup_statistics(&mut self, _cgroup: CgroupId) {}
+    /// Something happened that is rare and that few policies want to know.
+    fn told(&mut self, _cx: &mut PolicyCx<'_>, _news: News) {}
 
     // --- tunables ---
 
-    /// Its tunables, in the order of their files.
-    fn tunables(&self) -> &'static [Tunable] {
-        &[]
+    /// Its tunables, in the order of their files, and what each shows now; see [`Tunables`](crate::Tunables).
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        Vec::new()
     }
 
-    /// How writes to its tunables are read.
-    fn grammar(&self) -> Grammar {
-        Grammar::CInt32
+    /// Writes a tunable.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, _name: &str, _text: &str) -> Result<(), StoreError> {
+        Err(StoreError::Unknown)
     }
-
-    /// The value of tunable `index` of [`tunables`](Self::tunables), as the file shows it.
-    fn tunable(&self, _index: usize) -> i128 {
-        0
-    }
-
-    /// Sets tunable `index` to a value within its range.
-    fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, _index: usize, _value: i128) {}
 
     // --- conformance ---
 

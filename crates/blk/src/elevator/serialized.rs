@@ -14,14 +14,13 @@ use crate::tags::Depth;
 use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
 
-use super::custody::Custody;
+use super::custody::{Custody, OwnedPolicy};
 use super::finished::FinishedSet;
 use super::reason::Reason;
-use super::scheduler::{Completions, ElevatorCx, Needs, Place, PolicyCx, Scheduler};
+use super::scheduler::{Completions, ElevatorCx, Needs, News, Place, PolicyCx, Scheduler as _};
 
 /// A policy and what it needs around it.
 pub struct Serialized<S, Sh: Sharing> {
-    name: &'static str,
     needs: Needs,
     custody: Sh::Lock<Custody<S>>,
     /// Whether dispatching is worth the lock.
@@ -42,13 +41,12 @@ fn depth_kind(bio: &Bio) -> usize {
     }
 }
 
-impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
+impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// Puts a policy behind a lock; it will be given request ids below `capacity`.
     #[must_use]
     pub fn new(policy: S, capacity: u32) -> Self {
-        let needs = policy.needs();
+        let needs = policy.policy().needs();
         let serialized: Self = Serialized {
-            name: policy.name(),
             needs,
             custody: Sh::Lock::new(Custody::new(policy, capacity)),
             has_work: Sh::Word::new(0),
@@ -57,12 +55,6 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         };
         serialized.custody.aside(|custody| serialized.publish_depths(custody));
         serialized
-    }
-
-    /// The policy's name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
     }
 
     /// What the policy needs.
@@ -200,17 +192,30 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.timer(cx)));
     }
 
-    /// Something happened to a process or cgroup.
-    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, what: impl FnOnce(&mut S, &mut PolicyCx<'_>)) {
-        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, what));
+    /// Tells the policy of something.
+    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| {
+            custody.call(cx, |policy, cx| policy.told(cx, news));
+            if matches!(news, News::Depths { .. }) {
+                self.publish_depths(custody);
+            }
+        });
     }
 
-    /// `nr_requests` has changed.
-    pub fn depth_updated(&self, nr_requests: u32) {
-        self.custody.aside(|custody| {
-            custody.policy_mut().depth_updated(nr_requests);
-            self.publish_depths(custody);
-        });
+    /// The smallest shallow depth that the policy will ask for now.
+    #[must_use]
+    pub fn min_shallow(&self) -> Option<u32> {
+        self.custody.aside(|custody| custody.policy().needs().min_shallow)
+    }
+
+    /// Calls the policy itself: for whoever plays block layer, a replay or a test.
+    pub fn with_policy(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        what: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>),
+    ) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, what));
     }
 
     /// Request ids below `capacity` will come from now on. Nothing is held, and nobody else is here.
@@ -221,18 +226,10 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         self.custody.aside(|custody| custody.grow(capacity));
     }
 
-    /// The policy's tunables.
+    /// The policy's tunables, and what each shows now.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
+    pub fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
         self.custody.aside(|custody| custody.policy().tunables())
-    }
-
-    /// A tunable's value as its file shows it.
-    ///
-    /// # Errors
-    /// If there is no such tunable.
-    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.custody.aside(|custody| custody.tunable(name))
     }
 
     /// Writes a tunable, with the kernel's parsing, clamping and errors.
@@ -247,7 +244,7 @@ impl<S: Scheduler, Sh: Sharing> Serialized<S, Sh> {
         text: &str,
     ) -> Result<(), StoreError> {
         self.locked(meter, Site::Elevator, cx, |custody, cx| {
-            custody.set_tunable(cx, name, text)?;
+            custody.call(cx, |policy, cx| policy.set_tunable(cx, name, text))?;
             self.publish_depths(custody);
             Ok(())
         })

@@ -3,6 +3,7 @@
 
 use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
+use crate::elevator::News;
 use crate::queue::Affinity;
 use crate::sharing::{Lock, Sharing};
 use crate::time::Now;
@@ -58,9 +59,9 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
-                    attributes::store(&mut self.rules, &self.config.limits, self.generation, file, text)?;
+                    attributes::store(&mut self.rules, &self.config.limits, &self.generation, file, text)?;
                     let rotational = self.rules.limits.rotational;
-                    self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
+                    self.tell(now, effects, News::Rotational(rotational));
                     let write_cache = self.rules.limits.write_cache;
                     self.locked.aside(|queue| queue.cache.write_cache = write_cache);
                 }

@@ -61,19 +61,19 @@ impl Locked {
     /// Frees requests that others have absorbed.
     #[inline]
     pub(super) fn release_absorbed<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
-        let mut freed = std::mem::take(&mut cx.effects.freed);
+        let mut freed = std::mem::take(&mut cx.scratch.freed);
         for rq in freed.drain(..) {
             cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
             self.release(cx, rq);
         }
-        cx.effects.freed = freed;
+        cx.scratch.freed = freed;
     }
 
     /// Tells the elevator, frees the slot and wakes whoever may have it.
     pub(super) fn release<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         if rq.marks.contains(Marks::INSERTED) {
             self.elevator.finish(&mut cx.elevator(), rq.id());
-            take_wishes(cx.effects);
+            take_wishes(cx);
         }
         self.managed -= u32::from(rq.marks.contains(Marks::USES_ELEVATOR));
         let (class, cgroup) = (IoClass::of(rq.is_sync()), rq.cgroup);

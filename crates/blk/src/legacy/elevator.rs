@@ -1,43 +1,64 @@
 //! The elevators of a legacy queue. There is always one (`legacy-queue.md` 1 and 11).
 
 use crate::bio::Bio;
-use crate::elevator::{BoxedScheduler, Custody, ElevatorCx, MayQueue, Place, PolicyCx, Reason, Scheduler};
+use crate::elevator::{BoxedScheduler, Custody, ElevatorCx, MayQueue, News, Place, Reason, Scheduler as _};
 use crate::ids::RqId;
+use crate::kernel::{DeadlineGeneration, Kernel};
 use crate::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
-use crate::schedulers::{Cfq, CfqConfig, MqDeadline, MqDeadlineConfig, Noop};
+use crate::schedulers::{
+    Cfq, CfqConfig, Layer, MqDeadline, MqDeadlineConfig, Noop, Policy, Priorities, Row, Surroundings,
+};
 use crate::time::Now;
 use crate::tunables::{StoreError, Tunable};
 
 use super::{HCTX, LegacyConfig};
 
-/// The schedulers of a legacy queue, in the order in which `queue/scheduler` lists them.
-pub const LEGACY_SCHEDULERS: [&str; 3] = ["noop", "deadline", "cfq"];
+/// noop.
+pub const NOOP: Row = legacy("noop", |queue| Policy::boxed(Noop::new(queue.capacity)));
 
-/// The scheduler that a text names, in `queue/scheduler` or after `elevator=`; none of the names is too long for either.
-#[must_use]
-pub(crate) fn legacy_scheduler(text: &str) -> Option<&'static str> {
-    LEGACY_SCHEDULERS.into_iter().find(|&name| name == text.trim())
+/// deadline: mq-deadline's first generation makes its choices.
+pub const DEADLINE: Row = legacy("deadline", |queue| {
+    let config = MqDeadlineConfig::new(queue.generation, queue.nr_requests);
+    Policy::MqDeadline(MqDeadlineConfig { generation: DeadlineGeneration::A, ..config })
+});
+
+/// cfq.
+pub const CFQ: Row = Row {
+    priorities: |_| Priorities::ClassAndLevel,
+    weights: true,
+    ..legacy("cfq", |queue| {
+        let config = CfqConfig::new(queue.generation, queue.limits.rotational);
+        let policy: Cfq = Cfq::new(config, queue.now, queue.capacity);
+        Policy::boxed(policy)
+    })
+};
+
+const fn legacy(name: &'static str, make: fn(&Surroundings<'_>) -> Policy) -> Row {
+    Row { layer: Layer::SingleQueue, until: Some(Kernel::series(4, 20)), ..Row::new(name, make) }
 }
 
+/// The schedulers of a legacy queue, in the order in which `queue/scheduler` lists them.
+pub const LEGACY_SCHEDULERS: [&str; 3] = [NOOP.name, DEADLINE.name, CFQ.name];
+
 /// The scheduler of a legacy queue, with the requests that it holds.
-pub struct LegacyElevator(Kind);
+pub struct LegacyElevator {
+    name: &'static str,
+    /// Whether what it gives out is sorted into the dispatch queue, and not appended.
+    pub(super) dispatches_sorted: bool,
+    kind: Kind,
+}
 
 enum Kind {
-    Noop(Box<Custody<Noop>>),
-    /// mq-deadline of generation A makes deadline's choices.
     Deadline(Box<Custody<MqDeadline>>),
-    Cfq(Box<Custody<Cfq>>),
-    Custom(Box<Custody<BoxedScheduler>>),
+    Boxed(Box<Custody<BoxedScheduler>>),
 }
 
 macro_rules! with_custody {
     ($self:expr, $custody:ident => $call:expr) => {
-        match &mut $self.0 {
-            Kind::Noop($custody) => $call,
+        match &mut $self.kind {
             Kind::Deadline($custody) => $call,
-            Kind::Cfq($custody) => $call,
-            Kind::Custom($custody) => $call,
+            Kind::Boxed($custody) => $call,
         }
     };
 }
@@ -46,43 +67,41 @@ impl LegacyElevator {
     /// The scheduler of this name for a queue, attached now; nothing if there is no such legacy scheduler.
     #[must_use]
     pub fn named(name: &str, config: &LegacyConfig, now: Now) -> Option<Self> {
-        let (generation, capacity) = (config.generation(), config.capacity());
-        let kind = match name {
-            "noop" => Kind::Noop(Box::new(Custody::new(Noop::new(capacity), capacity))),
-            "deadline" => {
-                let policy = MqDeadlineConfig::new(generation, config.nr_requests);
-                Kind::Deadline(Box::new(Custody::new(MqDeadline::new(policy, capacity), capacity)))
-            }
-            "cfq" => {
-                let policy = CfqConfig::new(generation, config.limits.rotational);
-                Kind::Cfq(Box::new(Custody::new(Cfq::new(policy, now, capacity), capacity)))
-            }
-            _ => return None,
+        let row = config.schedulers.of(Layer::SingleQueue).find(|row| row.name == name)?;
+        let capacity = config.capacity();
+        let queue = Surroundings {
+            generation: &config.generation(),
+            limits: &config.limits,
+            nr_requests: config.nr_requests,
+            default_nr_requests: config.nr_requests,
+            async_depth: config.nr_requests,
+            queue_depth: config.queue_depth,
+            capacity,
+            now,
         };
-        Some(LegacyElevator(kind))
+        match (row.make)(&queue) {
+            Policy::MqDeadline(policy) => Some(LegacyElevator {
+                name: row.name,
+                dispatches_sorted: false,
+                kind: Kind::Deadline(Box::new(Custody::new(MqDeadline::new(policy, capacity), capacity))),
+            }),
+            Policy::Boxed(policy) => Some(LegacyElevator::custom(row.name, policy, config)),
+            Policy::None | Policy::Kyber(_) | Policy::Bfq(_) => None,
+        }
     }
 
     /// A policy of one's own for request ids below [`LegacyConfig::capacity`].
     #[must_use]
-    pub fn custom(policy: BoxedScheduler, config: &LegacyConfig) -> Self {
-        LegacyElevator(Kind::Custom(Box::new(Custody::new(policy, config.capacity()))))
+    pub fn custom(name: &'static str, policy: BoxedScheduler, config: &LegacyConfig) -> Self {
+        let dispatches_sorted = policy.needs().dispatches_sorted;
+        let kind = Kind::Boxed(Box::new(Custody::new(policy, config.capacity())));
+        LegacyElevator { name, dispatches_sorted, kind }
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match &self.0 {
-            Kind::Noop(_) => LEGACY_SCHEDULERS[0],
-            Kind::Deadline(_) => LEGACY_SCHEDULERS[1],
-            Kind::Cfq(_) => LEGACY_SCHEDULERS[2],
-            Kind::Custom(custody) => custody.policy().name(),
-        }
-    }
-
-    /// Whether what it gives out is sorted into the dispatch queue, and not appended.
-    #[inline]
-    pub(super) fn dispatches_sorted(&self) -> bool {
-        matches!(self.0, Kind::Noop(_) | Kind::Cfq(_))
+        self.name
     }
 
     /// Tries to merge a bio into a request that it holds.
@@ -155,21 +174,17 @@ impl LegacyElevator {
         with_custody!(self, custody => custody.call(cx, |policy, cx| policy.timer(cx)));
     }
 
-    /// Something happened to a process or cgroup.
-    pub(super) fn tell(&mut self, cx: &mut ElevatorCx<'_>, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| what(policy, cx)));
+    /// Tells the scheduler of something.
+    pub(super) fn tell(&mut self, cx: &mut ElevatorCx<'_>, news: News) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.told(cx, news)));
     }
 
-    pub(super) fn tunables(&mut self) -> &'static [Tunable] {
+    pub(super) fn tunables(&mut self) -> Vec<(&'static Tunable, i128)> {
         with_custody!(self, custody => custody.policy().tunables())
     }
 
-    pub(super) fn tunable(&mut self, name: &str) -> Result<i128, StoreError> {
-        with_custody!(self, custody => custody.tunable(name))
-    }
-
     pub(super) fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
-        with_custody!(self, custody => custody.set_tunable(cx, name, text))
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.set_tunable(cx, name, text)))
     }
 
     /// Whether anything waits in it.

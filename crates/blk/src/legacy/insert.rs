@@ -73,19 +73,19 @@ impl Locked {
         may_join: bool,
     ) -> MustRun {
         self.elevator.insert(&mut cx.elevator(), rules, rq, may_join);
-        let must_run = if std::mem::take(&mut cx.effects.wishes.run_queues) { MustRun::Now } else { MustRun::No };
-        take_wishes(cx.effects);
+        let must_run = if std::mem::take(&mut cx.scratch.wishes.run_queues) { MustRun::Now } else { MustRun::No };
+        take_wishes(cx);
         self.release_absorbed(cx);
         must_run
     }
 
     /// Forced dispatch: moves everything from the elevator to the dispatch queue.
     pub(super) fn drain_elevator<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
-        let sorted = self.elevator.dispatches_sorted();
+        let sorted = self.elevator.dispatches_sorted;
         let Locked { elevator, dispatch, drained, .. } = self;
         elevator.drain(&mut cx.elevator(), drained, |rq| {
             if sorted { dispatch.add_sorted(rq) } else { dispatch.add_tail(rq) }
         });
-        take_wishes(cx.effects);
+        take_wishes(cx);
     }
 }

@@ -13,6 +13,7 @@
 
 mod attributes;
 mod batching;
+mod block_queue;
 mod complete;
 mod dispatch_queue;
 mod driver_tags;
@@ -30,28 +31,29 @@ mod unplug;
 mod tests;
 
 pub use driver_tags::Tagging;
-pub(crate) use elevator::legacy_scheduler;
-pub use elevator::{LEGACY_SCHEDULERS, LegacyElevator};
+pub use elevator::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyElevator, NOOP};
 pub use request_list::IoClass;
 pub use submit::LegacySubmission;
-pub use switch::{SWITCH_POLL, StoreSchedulerError};
+pub use switch::SWITCH_POLL;
 
 use crate::effects::{Effect, Effects};
-use crate::elevator::{PolicyCx, Scheduler, Wishes};
+use crate::elevator::{ElevatorCx, News, Wishes};
 use crate::env::{Cx, Env};
 use crate::flights::Flights;
 use crate::flush_queue::FlushQueue;
-use crate::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId};
+use crate::ids::{CgroupId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::lost::Home;
 use crate::merge::{MergeRules, NoMerges};
+use crate::meter::Site;
 use crate::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
 use crate::request::Rq;
+use crate::schedulers::{Layer, Registry};
 use crate::sharing::{Local, Lock, Sharing};
 use crate::time::{Nanos, Now};
 use crate::timeouts::Timeouts;
-use crate::tunables::{StoreError, Tunable};
+use crate::tunables::{StoreError, Tunable, value_of};
 
 use batching::Batchers;
 use dispatch_queue::DispatchQueue;
@@ -76,6 +78,8 @@ pub struct LegacyConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Requests of each class by default.
@@ -93,12 +97,13 @@ impl LegacyConfig {
             tagging: Tagging::default(),
             nomerges: config.nomerges,
             limits: config.limits.clone(),
+            schedulers: config.schedulers.clone(),
         }
     }
 
     /// The variants of the release that has the queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
+    pub fn generation(&self) -> Generation {
         legacy_kernel(self.kernel).generation()
     }
 
@@ -122,12 +127,12 @@ impl LegacyConfig {
 /// The release whose legacy queue a kernel has: its own, or the last one.
 #[must_use]
 pub fn legacy_kernel(kernel: Kernel) -> Kernel {
-    kernel.min(Kernel::V4_19)
+    if kernel.is_from(5, 0) { Kernel::V4_19 } else { kernel }
 }
 
 /// The legacy queue of one device.
 pub struct LegacyQueue<Sh: Sharing> {
-    generation: &'static Generation,
+    generation: Generation,
     rules: MergeRules,
     /// How it was made; its limits are those of the device.
     config: LegacyConfig,
@@ -177,17 +182,15 @@ struct Locked {
 }
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`LEGACY_SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &LegacyConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
         let elevator = LegacyElevator::named(scheduler, config, Now::default()).ok_or_else(|| {
-            ConfigError(format!(
-                "unknown legacy scheduler \"{scheduler}\" (expected one of {})",
-                LEGACY_SCHEDULERS.join(", ")
-            ))
+            let known: Vec<&str> = config.schedulers.of(Layer::SingleQueue).map(|row| row.name).collect();
+            ConfigError(format!("unknown legacy scheduler \"{scheduler}\" (expected one of {})", known.join(", ")))
         })?;
         LegacyQueue::with_elevator(config, elevator)
     }
@@ -203,7 +206,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let home = Home::default();
         Ok(LegacyQueue {
             generation,
-            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
             config: config.clone(),
             timeouts: Timeouts::new(),
             affinity: Affinity::default(),
@@ -238,8 +241,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The kernel whose behaviour the queue has, which has a legacy queue.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
-        self.generation
+    pub fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     /// What a request may span now.
@@ -304,16 +307,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The tunables of the scheduler.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        self.locked.aside(|queue| queue.elevator.tunables())
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.locked.aside(|queue| queue.elevator.tunables()).into_iter().map(|(tunable, _)| tunable).collect()
     }
 
-    /// A tunable's value.
+    /// What a tunable's file shows.
     ///
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.locked.aside(|queue| queue.elevator.tunable(name))
+        value_of(&self.locked.aside(|queue| queue.elevator.tunables()), name)
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing and clamping.
@@ -321,22 +324,19 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer =
-            self.locked.aside(|queue| queue.elevator.set_tunable(&mut effects.elevator(now, CpuId(0)), name, text));
-        take_wishes(effects);
-        answer
+        call(now, effects, |cx| self.locked.aside(|queue| queue.elevator.set_tunable(cx, name, text)))
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.locked.aside(|queue| queue.elevator.tell(&mut effects.elevator(now, CpuId(0)), what));
-        take_wishes(effects);
-    }
-
-    /// A process has ended.
-    pub fn io_context_exited(&self, now: Now, effects: &mut Effects, io_context: IoContextId) {
-        self.locked.aside(|queue| queue.batchers.forget(io_context));
-        self.tell(now, effects, |policy, cx| policy.io_context_exited(cx, io_context));
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        call(now, effects, |cx| {
+            self.locked.aside(|queue| {
+                if let News::IoContextExited(io_context) = news {
+                    queue.batchers.forget(io_context);
+                }
+                queue.elevator.tell(cx, news);
+            });
+        });
     }
 
     /// The moment that an [`Effect::SetTimeout`] asked for has come.
@@ -360,9 +360,9 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.locked.aside(|queue| queue.elevator.timer(&mut effects.elevator(now, CpuId(0))));
-        take_wishes(effects);
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.timer(&mut cx.elevator()));
+        take_wishes(cx);
     }
 }
 
@@ -378,13 +378,25 @@ impl Locked {
     }
 }
 
-/// Turns what a policy asked for during a call into effects. Whatever is to be run is the one queue, on a worker.
+/// Calls into the elevator apart from the way of an I/O.
+fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
+    ElevatorCx::alone(now, |cx| {
+        let answer = body(cx);
+        push_wishes(effects, cx.wishes);
+        answer
+    })
+}
+
+/// Turns what a policy asked for during a call into effects.
 #[inline]
-fn take_wishes(effects: &mut Effects) {
-    if effects.wishes == Wishes::default() {
-        return;
+fn take_wishes<E: Env>(cx: &mut Cx<'_, E>) {
+    if cx.scratch.wishes != Wishes::default() {
+        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.wishes));
     }
-    let wishes = std::mem::take(&mut effects.wishes);
+}
+
+/// Whatever is to be run is the one queue, on a worker.
+fn push_wishes(effects: &mut Effects, wishes: &Wishes) {
     if let Some(at) = wishes.set_timer {
         effects.push(Effect::SetTimer(at));
     } else if wishes.cancel_timer {

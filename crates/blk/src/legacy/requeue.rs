@@ -25,7 +25,7 @@ impl Locked {
         self.leave_driver(&mut rq);
         if rq.marks.contains(Marks::INSERTED) {
             self.elevator.requeued(&mut cx.elevator(), rq.id());
-            take_wishes(cx.effects);
+            take_wishes(cx);
         }
         rq.marks.clear(Marks::STARTED);
         self.insert(cx, rules, rq, Insertion::Requeue);

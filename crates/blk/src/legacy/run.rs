@@ -4,7 +4,6 @@
 use crate::driver::{Answer, Driver};
 use crate::effects::RESOURCE_DELAY;
 use crate::env::{Cx, Env};
-use crate::ids::HctxId;
 use crate::meter::Site;
 use crate::probe::{Event, Probe};
 use crate::request::{Marks, Rq};
@@ -36,11 +35,6 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 }
             }
         }
-    }
-
-    /// As [`run`](Self::run), under the name by which an [`Effect::RunHctx`](crate::Effect::RunHctx) asks for it.
-    pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, _hctx: HctxId) {
-        self.run(cx);
     }
 
     /// The driver stops its queue, or allows it again and then runs it.
@@ -77,7 +71,7 @@ impl Locked {
             let (rq, reason) = self.elevator.dispatch(&mut cx.elevator());
             cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: HCTX, rq: rq.as_deref(), reason });
             match rq {
-                Some(rq) if self.elevator.dispatches_sorted() => self.dispatch.add_sorted(rq),
+                Some(rq) if self.elevator.dispatches_sorted => self.dispatch.add_sorted(rq),
                 Some(rq) => self.dispatch.add_tail(rq),
                 None => {}
             }
@@ -91,7 +85,7 @@ impl Locked {
             }
             cx.probe.event(cx.now, cx.cpu, Event::Issue(rq));
         }
-        take_wishes(cx.effects);
+        take_wishes(cx);
         found
     }
 

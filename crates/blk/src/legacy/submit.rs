@@ -185,7 +185,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let bio = &mut submission.bio;
         let merged = plug
-            .and_then(|plug| plug.merge(self.generation, &self.rules, bio))
+            .and_then(|plug| plug.merge(&self.generation, &self.rules, bio))
             .or_else(|| self.locked.with(cx.meter, Site::Legacy, |queue| queue.merge(cx, &self.rules, bio)));
         if let (Some(edge), Some(bio)) = (merged, &whole) {
             cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
@@ -200,7 +200,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             self.locked.with(cx.meter, Site::Legacy, |queue| queue.insert(cx, &self.rules, rq, insertion));
             return self.run(cx);
         };
-        if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, self.rules.nomerges != NoMerges::Nothing) {
             self.unplug(cx, plug, true);
         }
         if plug.is_empty() {
@@ -227,7 +227,7 @@ impl Locked {
         let whose = (class, bio.io_context);
         let cgroup = bio.cgroup;
         let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         if !counted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
@@ -249,7 +249,7 @@ impl Locked {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.managed += 1;
             self.elevator.prepare(&mut cx.elevator(), &rq);
-            take_wishes(cx.effects);
+            take_wishes(cx);
         }
         Allocated::Given(rq)
     }
@@ -282,7 +282,7 @@ impl Locked {
             return None;
         }
         let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);
-        take_wishes(cx.effects);
+        take_wishes(cx);
         self.release_absorbed(cx);
         merged
     }

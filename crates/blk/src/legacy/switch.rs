@@ -8,52 +8,34 @@
 //! begin_switch -> Done, or More: poll_switch every 10 ms until Done -> end_switch
 //! ```
 
-use std::fmt;
-
 use crate::env::{Cx, Env};
 use crate::meter::Site;
 use crate::queue::Step;
+use crate::schedulers::{Layer, Row};
 use crate::sharing::{Lock, Sharing};
 use crate::time::{Nanos, Now};
 
-use super::elevator::{LEGACY_SCHEDULERS, LegacyElevator, legacy_scheduler};
+use super::elevator::LegacyElevator;
 use super::{LegacyConfig, LegacyQueue, Locked};
 
 /// How often a change of scheduler looks whether the old one's requests have ended.
 pub const SWITCH_POLL: Nanos = Nanos::from_millis(10);
-
-/// Why a text written to `queue/scheduler` is refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StoreSchedulerError {
-    /// There is no legacy scheduler of this name (EINVAL).
-    Unknown,
-}
-
-impl fmt::Display for StoreSchedulerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown legacy scheduler (expected one of {})", LEGACY_SCHEDULERS.join(", "))
-    }
-}
-
-impl std::error::Error for StoreSchedulerError {}
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// What reading `queue/scheduler` shows.
     #[must_use]
     pub fn show_scheduler(&self) -> String {
         let current = self.scheduler();
-        let show = |&name: &&str| if name == current { format!("[{name}] ") } else { format!("{name} ") };
-        LEGACY_SCHEDULERS.iter().map(show).chain(["\n".to_owned()]).collect()
+        let show = |row: &Row| if row.name == current { format!("[{}] ", row.name) } else { format!("{} ", row.name) };
+        self.config.schedulers.of(Layer::SingleQueue).map(show).chain(["\n".to_owned()]).collect()
     }
 
-    /// What writing `text` to `queue/scheduler` asks for: a change to a scheduler, or nothing if it is the present
-    /// one.
-    ///
-    /// # Errors
-    /// If there is no legacy scheduler of that name.
-    pub fn parse_scheduler(&self, text: &str) -> Result<Option<&'static str>, StoreSchedulerError> {
-        let name = legacy_scheduler(text).ok_or(StoreSchedulerError::Unknown)?;
-        Ok((name != self.scheduler()).then_some(name))
+    /// Whether writing `text` to `queue/scheduler` asks for another scheduler than the present one; nothing if there is no
+    /// such legacy scheduler. No name is too long.
+    #[must_use]
+    pub fn would_switch(&self, text: &str) -> Option<bool> {
+        let mut known = self.config.schedulers.of(Layer::SingleQueue);
+        known.find(|row| row.name == text.trim()).map(|row| row.name != self.scheduler())
     }
 
     /// The scheduler that a text written to `queue/scheduler` asks for, with default tunables, for this queue as it is now.

@@ -28,15 +28,15 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         if plug.is_empty() {
             return;
         }
-        let mut list = cx.effects.take_list();
-        std::mem::swap(&mut list, &mut plug.list);
+        let mut list = cx.scratch.take_list();
+        std::mem::swap(&mut *list, &mut plug.list);
         let count = list.len();
         list.make_contiguous().sort_by_key(|rq| rq.sector);
         while self.insert_some(cx, &mut list) == MustRun::Now {
             // An elevator that wants to run at once does so before it sees the rest.
             self.run(cx);
         }
-        cx.effects.give_list(list);
+        cx.scratch.give_list(list);
         cx.probe.event(cx.now, cx.cpu, Event::Unplug { count, explicit });
         if explicit {
             self.run(cx);

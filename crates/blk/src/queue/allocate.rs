@@ -40,14 +40,19 @@ impl<Sh: Sharing> Queue<Sh> {
         let is_flush = is_flush_type(bio.op, bio.flags);
         let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
         let uses_elevator = !by_passes;
-        let depth = if uses_elevator {
-            let depth = self.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
-            cx.effects.take_wishes();
-            depth
-        } else {
-            Depth::Full
+        let depth = match submission.depth.take() {
+            Some(kept) => kept,
+            None if uses_elevator => {
+                let depth = self.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
+                cx.take_wishes();
+                depth
+            }
+            None => Depth::Full,
         };
-        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else { return false };
+        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else {
+            submission.depth = Some(depth);
+            return false;
+        };
         let Some(bio) = submission.bio.take() else { return false };
         let now = self.time_under(plug, cx.now);
         let mut rq = self.pool.take(self.slot(hctx, tag));
@@ -57,8 +62,8 @@ impl<Sh: Sharing> Queue<Sh> {
         // Written as a whole: a processor that reads back what it has just written in parts has to wait.
         rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
         if uses_elevator {
-            self.elevator.prepare(cx.meter, &mut cx.effects.elevator(now, cx.cpu), &rq);
-            cx.effects.take_wishes();
+            self.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
+            cx.take_wishes();
         } else if self.elevator.is_none() {
             rq.driver_tag = Some(tag);
         }
@@ -68,7 +73,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     fn time_under(&self, plug: Option<&mut Plug>, now: Now) -> Now {
-        plug.map_or(now, |plug| plug.now(self.generation, now))
+        plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
     /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than the `wanted`

@@ -1,10 +1,12 @@
 //! The files of a multi-queue device's `queue/`: those of the common part (`attributes.rs`), scheduler, number of
 //! requests, and the scheduler's own.
 
-use super::{Affinity, Queue, SCHEDULERS};
+use super::{Affinity, Queue};
 use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
+use crate::elevator::News;
 use crate::kernel::SysfsGeneration;
+use crate::schedulers::{Layer, NONE};
 use crate::sharing::Sharing;
 use crate::time::Now;
 
@@ -17,6 +19,7 @@ impl<Sh: Sharing> Queue<Sh> {
         let text = match file {
             "scheduler" => self.scheduler_list(),
             "nr_requests" => self.nr_requests().to_string(),
+            "async_depth" if self.generation.queue_async_depth => self.async_depth().to_string(),
             "rq_affinity" => (self.affinity as u8).to_string(),
             "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
             "wbt_lat_usec" => self.wbt_lat_usec()?,
@@ -33,12 +36,12 @@ impl<Sh: Sharing> Queue<Sh> {
     fn scheduler_list(&self) -> String {
         let present = self.elevator.name();
         let show = |name: &str| if name == present { format!("[{name}]") } else { name.to_string() };
-        let [none, types @ ..] = SCHEDULERS;
-        let types: String = types.iter().map(|name| show(name) + " ").collect();
-        if self.generation.sysfs == SysfsGeneration::NoneLast && present != none {
-            types + none
+        let types = self.config.schedulers.of(Layer::MultiQueue).filter(|row| row.name != NONE.name);
+        let types: String = types.map(|row| show(row.name) + " ").collect();
+        if self.generation.sysfs == SysfsGeneration::NoneLast && present != NONE.name {
+            types + NONE.name
         } else {
-            format!("{} {types}", show(none))
+            format!("{} {types}", show(NONE.name))
         }
     }
 
@@ -57,15 +60,16 @@ impl<Sh: Sharing> Queue<Sh> {
         match file {
             "scheduler" => self.switch_scheduler(text, effects)?,
             "nr_requests" => self.set_nr_requests(number(text)?)?,
+            "async_depth" => self.set_async_depth(text)?,
             "rq_affinity" => self.affinity = Affinity::numbered(number(text)?).unwrap_or(self.affinity),
             "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
             "wbt_lat_usec" => self.set_wbt_lat_usec(text, effects)?,
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
-                    attributes::store(&mut self.rules, &self.config.limits, self.generation, file, text)?;
+                    attributes::store(&mut self.rules, &self.config.limits, &self.generation, file, text)?;
                     let rotational = self.rules.limits.rotational;
-                    self.tell(now, effects, |policy, _| policy.rotational_changed(rotational));
+                    self.tell(now, effects, News::Rotational(rotational));
                 }
             },
         }

@@ -23,7 +23,7 @@ impl<Sh: Sharing> Queue<Sh> {
         }
         if rq.marks.contains(Marks::USES_ELEVATOR) {
             self.elevator.completed(&mut cx.elevator(), &rq);
-            cx.effects.take_wishes();
+            cx.take_wishes();
         }
         self.end(cx, rq, status);
     }
@@ -41,21 +41,21 @@ impl<Sh: Sharing> Queue<Sh> {
     /// absorbed.
     #[inline]
     pub(super) fn after_call<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        cx.effects.take_wishes();
-        if !cx.effects.freed.is_empty() {
+        cx.take_wishes();
+        if !cx.scratch.freed.is_empty() {
             self.free_absorbed(cx);
         }
     }
 
     #[cold]
     fn free_absorbed<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        let mut freed = std::mem::take(&mut cx.effects.freed);
+        let mut freed = std::mem::take(&mut cx.scratch.freed);
         for mut rq in freed.drain(..) {
             cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
             self.no_longer_counts(cx, &mut rq);
             self.release(cx, rq);
         }
-        cx.effects.freed = freed;
+        cx.scratch.freed = freed;
     }
 
     /// Tells the scheduler that a request that it has seen is released.
@@ -64,7 +64,7 @@ impl<Sh: Sharing> Queue<Sh> {
         if rq.marks.contains(Marks::INSERTED) {
             rq.marks.clear(Marks::INSERTED);
             self.elevator.finish(cx.meter, &mut cx.elevator(), rq.id());
-            cx.effects.take_wishes();
+            cx.take_wishes();
         }
     }
 

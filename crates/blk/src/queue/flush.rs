@@ -65,7 +65,7 @@ impl<Sh: Sharing> Queue<Sh> {
             // For the scheduler the request ends with its data.
             if rq.marks.contains(Marks::INSERTED) {
                 self.elevator.completed(&mut cx.elevator(), &rq);
-                cx.effects.take_wishes();
+                cx.take_wishes();
                 self.finish(cx, &mut rq);
             }
             let next = queue.with(cx.meter, Site::FlushQueue, |queue| queue.data_done(now, rq, status));

@@ -2,23 +2,22 @@
 //!
 //! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on), `allocate` (a
 //! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
-//! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be durable, `poll` and `timeout`, who looks for completions and for those that do not come, `freeze`, the gate
+//! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
+//! durable, `timeout`, who looks for completions that do not come, `freeze`, the gate
 //! in front, `wbt`, who has to wait behind it, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
 //!
-//! **Steps, not stories.** A path is a small state machine (`Submission`, `PlugFlush`, `HctxRun`) whose
-//! `step` touches at most one lock and never blocks. What must wait is parked and comes back through an
-//! [`Effect`](crate::Effect). Real time runs the steps back to back; virtual time may charge CPU time and grant
-//! virtual locks between them.
+//! Nothing blocks: what must wait is parked, which makes a state machine of `Submission`, and comes back through an
+//! [`Effect`](crate::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
 
 mod affinity;
 mod allocate;
 mod attributes;
+mod block_queue;
 mod cancel;
 mod complete;
 mod flush;
 mod freeze;
 mod insert;
-mod poll;
 mod reconfigure;
 mod requeue;
 mod run;
@@ -34,7 +33,6 @@ mod tests;
 
 pub use affinity::{Affinity, CompletionPlace};
 pub use reconfigure::ChangeError;
-pub(crate) use run::HctxRun;
 pub use submission::Submission;
 pub use submit::Submitted;
 pub use unplug::PlugFlush;
@@ -43,8 +41,10 @@ use std::sync::Arc;
 
 use crate::bio::Bio;
 use crate::cpu_map::{CpuMap, QueueType};
+use crate::default_scheduler::default_scheduler;
 use crate::effects::Effects;
-use crate::elevator::{Elevator, PolicyCx, Scheduler};
+use crate::elevator::{Elevator, News};
+use crate::env::{Cx, Env};
 use crate::flights::Flights;
 use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
@@ -54,7 +54,7 @@ use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::meter::NoMeter;
 use crate::request::{RequestPool, Rq};
-use crate::schedulers::{Bfq, BfqConfig, Kyber, KyberConfig, MqDeadline, MqDeadlineConfig};
+use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Surroundings, scaled};
 use crate::sharing::{Lock, Sharing, Word};
 use crate::tags::{TagLayout, TagSet, TagUser, Tags};
 use crate::time::Now;
@@ -86,6 +86,8 @@ pub struct QueueConfig {
     pub read_queues: u16,
     /// Hardware queues for I/O whose submitter polls; 0 if nobody can.
     pub poll_queues: u16,
+    /// The hardware queue of each CPU, where that is known; else neighbouring CPUs share one, as the kernel spreads them.
+    pub hctx_of_cpu: Option<Vec<HctxId>>,
     /// Driver tags of each hardware queue, at least 1.
     pub queue_depth: u32,
     /// All hardware queues share one space of driver tags.
@@ -97,6 +99,8 @@ pub struct QueueConfig {
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
 }
 
 /// Most hardware queues.
@@ -108,8 +112,8 @@ pub const NR_REQUESTS_MAX: u32 = 2048;
 /// Fewest: smaller values are raised to it.
 pub const NR_REQUESTS_MIN: u32 = 4;
 
-/// The multi-queue schedulers that a queue can be made with, "none" first.
-pub const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+/// The multi-queue schedulers of Linux, "none" first.
+pub const SCHEDULERS: [&str; 4] = [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name];
 
 /// Why a queue cannot be made as asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -130,11 +134,13 @@ pub struct Queue<Sh: Sharing> {
     /// How it was made; its limits are those of the device.
     config: QueueConfig,
     gate: Gate<Sh>,
-    generation: &'static Generation,
+    generation: Generation,
     rules: MergeRules,
     elevator: Elevator<Sh>,
     /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
     nr_requests: u32,
+    /// What `queue/async_depth` shows: the scheduler tags that all but sync reads may use.
+    async_depth: Sh::Word,
     /// From the slots of one hardware queue to those of the next; 0 if all have one tag space.
     slots_per_hctx: u32,
     driver_tags: TagUser<Sh>,
@@ -166,11 +172,13 @@ impl QueueConfig {
             hw_queues: 1,
             read_queues: 0,
             poll_queues: 0,
+            hctx_of_cpu: None,
             queue_depth: 32,
             host_wide_tags: false,
             nr_requests: None,
             nomerges: NoMerges::All,
             limits: Limits::default(),
+            schedulers: Registry::multi_queue(),
         }
     }
 
@@ -198,16 +206,38 @@ impl QueueConfig {
         self.limits.contradiction().map_or(Ok(()), fail)
     }
 
+    /// `queue/async_depth` with a scheduler that sets it to so many percent of its tags, or without one. It is set as the
+    /// scheduler is attached; a number of requests that is wanted is written after that, and keeps the ratio.
+    fn async_depth(&self, percent: u32, is_none: bool) -> u32 {
+        let attached = if is_none { self.queue_depth } else { self.default_nr_requests() };
+        let depth = attached * percent / 100;
+        self.nr_requests.map_or(depth, |nr| scaled(depth, nr.max(NR_REQUESTS_MIN), attached))
+    }
+
+    /// What a scheduler finds there that replaces the one that the device came with.
+    fn async_depth_at_start(&self) -> u32 {
+        let config = QueueConfig { nr_requests: None, ..self.clone() };
+        config.async_depth(100, default_scheduler(self) == "none")
+    }
+
     /// Scheduler tags of each hardware queue with a scheduler (`block-layer.md` 11.1).
     #[must_use]
     pub fn scheduler_depth(&self) -> u32 {
-        self.nr_requests.map_or(2 * self.queue_depth.min(128), |nr| nr.max(NR_REQUESTS_MIN))
+        self.nr_requests.map_or_else(|| self.default_nr_requests(), |nr| nr.max(NR_REQUESTS_MIN))
+    }
+
+    /// The same if nobody has said how many.
+    fn default_nr_requests(&self) -> u32 {
+        2 * self.queue_depth.min(128)
     }
 
     /// The hardware queues and their CPUs.
     #[must_use]
     pub fn cpu_map(&self) -> CpuMap {
-        CpuMap::new(self.cpus, [self.hw_queues, self.read_queues, self.poll_queues])
+        match &self.hctx_of_cpu {
+            Some(hctx_of_cpu) => CpuMap::of_one_type(hctx_of_cpu),
+            None => CpuMap::new(self.cpus, [self.hw_queues, self.read_queues, self.poll_queues]),
+        }
     }
 
     /// Maps of scheduler tags.
@@ -229,13 +259,13 @@ impl QueueConfig {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`SCHEDULERS`].
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
-        let elevator = Queue::make_elevator(config, scheduler)?;
+        let elevator = Queue::make_elevator(config, scheduler, config.async_depth_at_start())?;
         Queue::with_elevator(config, elevator)
     }
 
@@ -254,36 +284,29 @@ impl<Sh: Sharing> Queue<Sh> {
                 asked.hctxs, asked.depth, has.0, has.1
             )));
         }
-        let elevator = Queue::make_elevator(config, scheduler)?;
+        let elevator = Queue::make_elevator(config, scheduler, config.async_depth_at_start())?;
         Queue::build(config, elevator, TagUser::join(tags))
     }
 
-    /// The scheduler of this name for a queue of this kind.
-    fn make_elevator(config: &QueueConfig, scheduler: &str) -> Result<Elevator<Sh>, ConfigError> {
-        let depth = config.scheduler_depth();
-        let capacity = depth * config.scheduler_maps();
-        Ok(match scheduler {
-            "none" => Elevator::None,
-            "mq-deadline" => {
-                let policy = MqDeadlineConfig::new(config.kernel.generation(), depth);
-                Elevator::mq_deadline(MqDeadline::new(policy, capacity), capacity)
-            }
-            "kyber" => {
-                let policy = KyberConfig::new(config.kernel.generation(), depth, config.queue_depth);
-                Elevator::kyber(Kyber::new(policy, &config.cpu_map(), capacity))
-            }
-            "bfq" => {
-                let mut policy = BfqConfig::new(config.kernel.generation(), depth, config.limits.rotational);
-                policy.actuators.clone_from(&config.limits.actuators);
-                Elevator::bfq(Bfq::new(policy, capacity), capacity)
-            }
-            unknown => {
-                return Err(ConfigError(format!(
-                    "unknown scheduler \"{unknown}\" (expected one of {})",
-                    SCHEDULERS.join(", ")
-                )));
-            }
-        })
+    /// The scheduler of this name for a queue of this kind, whose `async_depth` it finds.
+    fn make_elevator(config: &QueueConfig, scheduler: &str, async_depth: u32) -> Result<Elevator<Sh>, ConfigError> {
+        let mut known = config.schedulers.of(Layer::MultiQueue);
+        let row = known.clone().find(|row| row.name == scheduler).ok_or_else(|| {
+            let names: Vec<&str> = known.by_ref().map(|row| row.name).collect();
+            ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {})", names.join(", ")))
+        })?;
+        let nr_requests = config.scheduler_depth();
+        let queue = Surroundings {
+            generation: &config.kernel.generation(),
+            limits: &config.limits,
+            nr_requests,
+            default_nr_requests: config.default_nr_requests(),
+            async_depth,
+            queue_depth: config.queue_depth,
+            capacity: nr_requests * config.scheduler_maps(),
+            now: Now::default(),
+        };
+        Ok(Elevator::new(row, &queue, &config.cpu_map()))
     }
 
     /// Makes a queue with an elevator that was made for [`QueueConfig::scheduler_depth`] requests for each hardware
@@ -330,9 +353,10 @@ impl<Sh: Sharing> Queue<Sh> {
             config: config.clone(),
             gate: Gate::new(config.cpus),
             generation,
-            rules: MergeRules::new(generation, config.limits.clone(), config.nomerges),
+            rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
             pool: RequestPool::of_queue(of_space * spaces),
             nr_requests,
+            async_depth: Sh::Word::new(u64::from(config.async_depth(elevator.async_percent(), elevator.is_none()))),
             slots_per_hctx: if spaces == 1 { 0 } else { of_space },
             driver_tags,
             scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),
@@ -356,8 +380,8 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The kernel whose behaviour the queue has.
     #[must_use]
-    pub fn generation(&self) -> &'static Generation {
-        self.generation
+    pub fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     /// What a request may span now.
@@ -382,6 +406,12 @@ impl<Sh: Sharing> Queue<Sh> {
     #[must_use]
     pub fn nr_requests(&self) -> u32 {
         self.nr_requests
+    }
+
+    /// What `queue/async_depth` shows, where queues have one.
+    #[must_use]
+    pub fn async_depth(&self) -> u32 {
+        self.async_depth.load() as u32
     }
 
     /// A hardware queue.
@@ -427,21 +457,18 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        let answer = self.elevator.set_tunable(&NoMeter, &mut effects.elevator(now, CpuId(0)), name, text);
-        effects.take_wishes();
-        answer
+        effects.call(now, |cx| self.elevator.set_tunable(&NoMeter, cx, name, text))
     }
 
-    /// Tells the scheduler of something that happened to a process or cgroup.
-    pub fn tell(&self, now: Now, effects: &mut Effects, what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>)) {
-        self.elevator.tell(&NoMeter, &mut effects.elevator(now, CpuId(0)), what);
-        effects.take_wishes();
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        effects.call(now, |cx| self.elevator.tell(&NoMeter, cx, news));
     }
 
     /// The scheduler's timer has come.
-    pub fn timer(&self, now: Now, effects: &mut Effects) {
-        self.elevator.timer(&NoMeter, &mut effects.elevator(now, CpuId(0)));
-        effects.take_wishes();
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.elevator.timer(cx.meter, &mut cx.elevator());
+        cx.take_wishes();
     }
 
     /// Stops or allows all dispatching; insertion and completion go on. After allowing it again the caller runs all

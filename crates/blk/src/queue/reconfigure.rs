@@ -4,11 +4,12 @@
 //! These calls take `&mut self`: that nobody else is in the queue is not only promised by the freeze, but proved to the
 //! compiler.
 
-use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, SCHEDULERS};
+use super::{ConfigError, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig};
 use crate::attributes::{AttributeError, number};
 use crate::effects::{Effect, Effects};
 use crate::elevator::Elevator;
-use crate::sharing::Sharing;
+use crate::schedulers::{Layer, NONE, scaled};
+use crate::sharing::{Sharing, Word};
 use crate::tags::TagUser;
 
 /// The kernel looks at so many characters of a scheduler's name.
@@ -37,36 +38,38 @@ impl std::fmt::Display for ChangeError {
 
 impl std::error::Error for ChangeError {}
 
-/// The scheduler that a write to `queue/scheduler` asks for: the kernel strips white space, looks at 15 characters,
-/// knows aliases, and takes anything that begins with "none" for "none".
-fn asked_for(text: &str) -> Option<&'static str> {
-    let name = text.trim();
-    let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
-    let name = match name {
-        "deadline" => "mq-deadline",
-        name if name.starts_with("none") => "none",
-        name => name,
-    };
-    SCHEDULERS.into_iter().find(|&known| known == name)
-}
-
 impl<Sh: Sharing> Queue<Sh> {
+    /// The scheduler that a write to `queue/scheduler` asks for: the kernel strips white space, looks at 15 characters,
+    /// knows aliases, and takes anything that begins with "none" for "none".
+    fn asked_for(&self, text: &str) -> Option<&'static str> {
+        let name = text.trim();
+        let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
+        if name.starts_with(NONE.name) {
+            return Some(NONE.name);
+        }
+        let mut known = self.config.schedulers.of(Layer::MultiQueue);
+        known.find(|row| row.name == name || row.aliases.contains(&name)).map(|row| row.name)
+    }
+
     /// Whether a write of `text` to `queue/scheduler` would change anything: only then the queue must be frozen and
     /// emptied.
     ///
     /// # Errors
     /// If there is no such scheduler; nothing changes then.
     pub fn would_switch(&self, text: &str) -> Result<bool, ChangeError> {
-        let name = asked_for(text).ok_or(ChangeError::Invalid)?;
+        let name = self.asked_for(text).ok_or(ChangeError::Invalid)?;
         Ok(name != self.elevator.name())
     }
 
-    /// The same for a file that can only be changed while the queue is empty: `scheduler` or `nr_requests`.
+    /// The same for another file that is changed while the queue is empty.
     pub(crate) fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
         if file == "scheduler" {
             return Ok(self.would_switch(text)?);
         }
-        Ok(self.wanted_nr_requests(number(text)?)? != self.nr_requests())
+        match file {
+            "async_depth" => self.wanted_async_depth(text).map(|_| true),
+            _ => Ok(self.wanted_nr_requests(number(text)?)? != self.nr_requests()),
+        }
     }
 
     /// What a number written to `queue/nr_requests` means.
@@ -84,7 +87,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// If there is no such scheduler or the queue is in use, nothing changes. If the new one cannot be made, there is
     /// none.
     pub fn switch_scheduler(&mut self, text: &str, effects: &mut Effects) -> Result<(), ChangeError> {
-        let name = asked_for(text).ok_or(ChangeError::Invalid)?;
+        let name = self.asked_for(text).ok_or(ChangeError::Invalid)?;
         if name == self.elevator.name() {
             return Ok(());
         }
@@ -95,11 +98,11 @@ impl<Sh: Sharing> Queue<Sh> {
         let config = QueueConfig { nr_requests: None, ..self.config.clone() };
         // The new one sees the device as it is said to be now.
         let limits = self.rules.limits.clone();
-        let made = Queue::make_elevator(&QueueConfig { limits, ..config.clone() }, name)
+        let made = Queue::make_elevator(&QueueConfig { limits, ..config.clone() }, name, self.async_depth())
             .and_then(|elevator| self.rebuild(config.clone(), elevator));
         made.map_err(|why| {
             // Without a scheduler there is nothing that could fail.
-            let _ = self.rebuild(config, Elevator::None);
+            let _ = self.rebuild(config, Elevator::none());
             ChangeError::Failed(why)
         })
     }
@@ -118,10 +121,38 @@ impl<Sh: Sharing> Queue<Sh> {
             return Err(ChangeError::Busy);
         }
         let config = QueueConfig { nr_requests: Some(wanted), ..self.config.clone() };
-        let mut elevator = std::mem::replace(&mut self.elevator, Elevator::None);
+        let mut elevator = std::mem::replace(&mut self.elevator, Elevator::none());
         elevator.grow(wanted * config.scheduler_maps());
-        elevator.depth_updated(wanted);
-        self.rebuild(config, elevator).map_err(ChangeError::Failed)
+        // Its ratio is kept, rounded down each time.
+        let async_depth = scaled(self.async_depth(), wanted, self.nr_requests());
+        elevator.depth_updated(wanted, config.kernel.generation().queue_async_depth.then_some(async_depth));
+        self.rebuild(config, elevator).map_err(ChangeError::Failed)?;
+        self.async_depth.store(u64::from(async_depth));
+        Ok(())
+    }
+
+    /// What a text written to `queue/async_depth` means.
+    fn wanted_async_depth(&self, text: &str) -> Result<u32, AttributeError> {
+        if !self.generation.queue_async_depth {
+            return Err(AttributeError::Unknown);
+        }
+        match number(text)? {
+            _ if self.elevator.is_none() => Err(AttributeError::Invalid),
+            0 => Err(AttributeError::Invalid),
+            depth => Ok(depth.min(self.nr_requests())),
+        }
+    }
+
+    /// Changes how many scheduler tags all but sync reads may use, as a write to `queue/async_depth` does.
+    ///
+    /// # Errors
+    /// If there is no such file, no scheduler, or the number is none that the kernel takes.
+    pub fn set_async_depth(&self, text: &str) -> Result<(), AttributeError> {
+        let depth = self.wanted_async_depth(text)?;
+        self.async_depth.store(u64::from(depth));
+        self.elevator.depth_updated(self.nr_requests(), Some(depth));
+        self.scheduler_tags.iter().for_each(|tags| tags.set_min_shallow(self.elevator.min_shallow()));
+        Ok(())
     }
 
     /// Makes everything anew that depends on scheduler and number of requests, and keeps the rest: who waits at the

@@ -19,7 +19,7 @@ impl<Sh: Sharing> Queue<Sh> {
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {
             self.elevator.requeued(cx.meter, &mut cx.elevator(), rq.id());
-            cx.effects.take_wishes();
+            cx.take_wishes();
         }
         self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));
         cx.effects.push(Effect::KickRequeue);

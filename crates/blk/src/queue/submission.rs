@@ -1,11 +1,10 @@
 //! The state of a bio on its way in, kept by whoever submits it.
 
-use super::run::HctxRun;
-use super::unplug::PlugFlush;
 use crate::bio::{Bio, BioFlags};
 use crate::ids::{HctxId, Waiter};
 use crate::lost::Guard;
 use crate::request::{Marks, Rq};
+use crate::tags::Depth;
 use crate::wbt::Kind;
 
 /// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it
@@ -20,16 +19,15 @@ pub struct Submission {
     pub(super) remainder: Option<Bio>,
     /// The request that was allocated for it, until it is handed on.
     pub(super) rq: Option<Rq>,
-    /// The run of a hardware queue that is under way.
-    pub(super) run: HctxRun,
-    /// The flush of a plug that is under way.
-    pub(super) flush: PlugFlush,
     /// Whether it has entered the queue and is counted there.
     pub(super) is_inside: bool,
     /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
     pub(super) slept: Option<(HctxId, u8)>,
     /// What the request of this part will be marked with from its beginning.
     pub(super) marks: Marks,
+    /// How many tags it may use, if it has asked and found none: a scheduler is asked once for each bio, before the wait
+    /// for a tag, and what it said holds however long that wait is (`block-layer.md` 7).
+    pub(super) depth: Option<Depth>,
     /// Armed while it waits.
     pub(super) guard: Guard,
 }
@@ -46,26 +44,12 @@ pub(super) enum Stage {
     Merge,
     /// Be counted as write-back.
     Throttle,
-    /// Flush the plug before waiting for other write-back to end.
-    FlushToWait,
-    /// Join those who wait for that.
-    Wait,
-    /// Woken, or asked to go on for another reason.
+    /// In line for other write-back to end. Woken, or asked to go on for another reason.
     Waiting,
     /// Take a tag.
     Allocate,
-    /// Run the hardware queue, which may free a tag, and try again.
-    RunForTag,
-    /// Flush the plug before sleeping.
-    FlushToSleep,
-    /// Join the sleepers and try once more.
-    Sleep,
-    /// Woken, or asked to go on for another reason: leave the line.
+    /// In line for a tag. Woken, or asked to go on for another reason: leave the line.
     Woken,
-    /// Flush the full plug, then add the request to it.
-    FlushFull,
-    /// Run the hardware queue that the request went to.
-    Run,
     /// This part has gone.
     Next,
 }
@@ -80,11 +64,10 @@ impl Submission {
             bio: None,
             remainder: None,
             rq: None,
-            run: HctxRun::default(),
-            flush: PlugFlush::default(),
             is_inside: false,
             slept: None,
             marks: Marks::NONE,
+            depth: None,
             guard: Guard::default(),
         }
     }
@@ -103,6 +86,7 @@ impl Submission {
         debug_assert!(self.bio.is_none() && self.rq.is_none() && self.remainder.is_none());
         self.stage = Stage::Enter;
         self.marks = Marks::NONE;
+        self.depth = None;
         self.bio = Some(bio);
     }
 

@@ -1,8 +1,7 @@
 //! The way in: a bio is split, merged or given a request (`block-layer.md` 7).
 
 use super::submission::{Stage, Submission};
-use super::unplug::PlugFlush;
-use super::{Queue, Step, wbt};
+use super::{Queue, wbt};
 use crate::bio::{Bio, BioFlags, Status, is_flush_type};
 use crate::check::{Checked, check};
 use crate::env::{Cx, Env};
@@ -32,173 +31,141 @@ impl<Sh: Sharing> Queue<Sh> {
         &self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
-        mut plug: Option<&mut Plug>,
+        plug: Option<&mut Plug>,
     ) -> Submitted {
-        loop {
-            match self.submit_step(cx, submission, plug.as_deref_mut()) {
-                SubmitStep::More => {}
-                SubmitStep::Parked => {
-                    self.gate.home.keep(&mut submission.guard, submission.waiter);
-                    return Submitted::Parked;
-                }
-                SubmitStep::Done => {
-                    submission.guard.disarm();
-                    if std::mem::take(&mut submission.is_inside) {
-                        self.gate.leave(cx.cpu);
-                    }
-                    return Submitted::Done;
+        let submitted = self.go_on_with(cx, submission, plug);
+        match submitted {
+            Submitted::Parked => self.gate.home.keep(&mut submission.guard, submission.waiter),
+            Submitted::Done => {
+                submission.guard.disarm();
+                if std::mem::take(&mut submission.is_inside) {
+                    self.gate.leave(cx.cpu);
                 }
             }
         }
+        submitted
     }
 
-    /// One step of a submission.
     #[inline]
-    fn submit_step<E: Env>(
+    fn go_on_with<E: Env>(
         &self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
-    ) -> SubmitStep {
-        submission.stage = match submission.stage {
-            Stage::Enter | Stage::ShutOut => {
-                let Some(bio) = submission.bio.as_mut() else { return SubmitStep::Done };
-                if !self.gate.enter(cx.cpu) {
-                    return self.shut_out(cx, submission, plug);
-                }
-                submission.is_inside = true;
-                match check(&self.rules.limits, self.takes_polled, bio) {
-                    Checked::Goes => {
-                        cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
-                        self.enter(cx, submission)
+    ) -> Submitted {
+        loop {
+            let next = match submission.stage {
+                Stage::Enter | Stage::ShutOut => {
+                    let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
+                    if !self.gate.enter(cx.cpu) {
+                        match self.shut_out(cx, submission, plug.as_deref_mut()) {
+                            Some(submitted) => return submitted,
+                            None => continue,
+                        }
                     }
-                    Checked::Ends(status) => self.end_bio(cx, submission, status),
-                }
-            }
-            Stage::Split => self.enter(cx, submission),
-            Stage::Merge => self.try_merge(cx, submission, plug),
-            Stage::Throttle => self.throttle(cx, submission, plug),
-            Stage::FlushToWait => match submission.flush.step(self, cx) {
-                Step::More => Stage::FlushToWait,
-                Step::Done => Stage::Wait,
-            },
-            Stage::Wait => match self.wait_in_line(cx, submission, plug) {
-                Some(stage) => stage,
-                None => {
-                    submission.stage = Stage::Waiting;
-                    return SubmitStep::Parked;
-                }
-            },
-            Stage::Waiting => return self.woken_in_line(cx, submission),
-            Stage::Allocate => {
-                if self.allocate(cx, submission, plug.as_deref_mut()) {
-                    self.add_to_plug_or_place(cx, submission, plug)
-                } else if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
-                    self.forget_admission(cx, submission);
-                    self.end_bio(cx, submission, Status::Again)
-                } else if let hctx = self.hctx_of_submission(cx.cpu, submission)
-                    && self.has_pending(hctx)
-                {
-                    submission.run.start(hctx);
-                    Stage::RunForTag
-                } else {
-                    self.before_sleep(cx, submission, plug, Stage::FlushToSleep, Stage::Sleep)
-                }
-            }
-            Stage::RunForTag => {
-                if submission.run.step(self, cx) == Step::More {
-                    Stage::RunForTag
-                } else if self.allocate(cx, submission, plug.as_deref_mut()) {
-                    self.add_to_plug_or_place(cx, submission, plug)
-                } else {
-                    self.before_sleep(cx, submission, plug, Stage::FlushToSleep, Stage::Sleep)
-                }
-            }
-            Stage::FlushToSleep => match submission.flush.step(self, cx) {
-                Step::More => Stage::FlushToSleep,
-                Step::Done => Stage::Sleep,
-            },
-            Stage::Sleep => {
-                let hctx = self.hctx_of_submission(cx.cpu, submission);
-                let tags = self.allocation_tags(hctx);
-                let sleeper = Sleeper::Submitter(submission.waiter);
-                let line = tags.wait(cx.meter, sleeper);
-                if self.allocate(cx, submission, plug.as_deref_mut()) {
-                    tags.leave_line(cx.meter, line, sleeper);
-                    self.add_to_plug_or_place(cx, submission, plug)
-                } else {
-                    if let Some(plug) = plug {
-                        plug.forget_clock();
+                    submission.is_inside = true;
+                    match check(&self.rules.limits, self.takes_polled, bio) {
+                        Checked::Goes => {
+                            cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
+                            Some(self.enter(cx, submission))
+                        }
+                        Checked::Ends(status) => Some(self.end_bio(cx, submission, status)),
                     }
-                    submission.slept = Some((hctx, line));
-                    submission.stage = Stage::Woken;
-                    return SubmitStep::Parked;
                 }
-            }
-            Stage::Woken => {
-                // The CPU may have changed: everything is chosen anew.
-                let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
-                self.leave_line(cx, submission, Some(wanted));
-                Stage::Allocate
-            }
-            Stage::FlushFull => match submission.flush.step(self, cx) {
-                Step::More => Stage::FlushFull,
-                Step::Done => self.add_to_plug_or_place(cx, submission, plug),
-            },
-            Stage::Run => match submission.run.step(self, cx) {
-                Step::More => Stage::Run,
-                Step::Done => Stage::Next,
-            },
-            Stage::Next => match submission.remainder.take() {
-                Some(rest) => {
+                Stage::Split => Some(self.enter(cx, submission)),
+                Stage::Merge => Some(self.try_merge(cx, submission, plug.as_deref_mut())),
+                Stage::Throttle => self.throttle(cx, submission, plug.as_deref_mut()),
+                Stage::Waiting => self.woken_in_line(cx, submission),
+                Stage::Allocate => self.allocate_or_sleep(cx, submission, plug.as_deref_mut()),
+                Stage::Woken => {
+                    // The CPU may have changed: everything is chosen anew.
+                    let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
+                    self.leave_line(cx, submission, Some(wanted));
+                    Some(Stage::Allocate)
+                }
+                Stage::Next => {
+                    let Some(rest) = submission.remainder.take() else { return Submitted::Done };
                     submission.bio = Some(rest);
-                    Stage::Split
+                    Some(Stage::Split)
                 }
-                None => return SubmitStep::Done,
-            },
-        };
-        // The common end costs no extra round.
-        if submission.stage == Stage::Next && submission.remainder.is_none() {
-            return SubmitStep::Done;
+            };
+            let Some(stage) = next else { return Submitted::Parked };
+            submission.stage = stage;
+            // The common end costs no extra round.
+            if stage == Stage::Next && submission.remainder.is_none() {
+                return Submitted::Done;
+            }
         }
-        SubmitStep::More
     }
 
-    /// The queue is frozen: the submission waits, and what its task has plugged goes on without it.
+    /// The queue is frozen: the submission waits, and what its task has plugged goes on without it. Answers `None` if it is
+    /// no longer frozen.
     #[cold]
-    fn shut_out<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> SubmitStep {
-        if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
-            self.end_bio(cx, submission, Status::Again);
-            return SubmitStep::Done;
-        }
-        if let Some(plug) = plug {
-            let mut flush = PlugFlush::before_sleep(cx, plug);
-            while flush.step(self, cx) == Step::More {}
-        }
-        if self.gate.wait(cx.meter, submission.waiter) {
-            submission.stage = Stage::ShutOut;
-            SubmitStep::Parked
-        } else {
-            SubmitStep::More
-        }
-    }
-
-    /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first.
-    pub(super) fn before_sleep<E: Env>(
+    fn shut_out<E: Env>(
         &self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
-        flush: Stage,
-        sleep: Stage,
-    ) -> Stage {
-        match plug {
-            Some(plug) if !plug.is_empty() => {
-                submission.flush = PlugFlush::before_sleep(cx, plug);
-                flush
-            }
-            _ => sleep,
+    ) -> Option<Submitted> {
+        if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
+            submission.stage = self.end_bio(cx, submission, Status::Again);
+            return Some(Submitted::Done);
         }
+        self.flush_before_sleep(cx, plug);
+        if !self.gate.wait(cx.meter, submission.waiter) {
+            return None;
+        }
+        submission.stage = Stage::ShutOut;
+        Some(Submitted::Parked)
+    }
+
+    /// Gets the bio a request and hands that on. Answers `None` if there is none, and the task sleeps.
+    #[inline]
+    fn allocate_or_sleep<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut Submission,
+        mut plug: Option<&mut Plug>,
+    ) -> Option<Stage> {
+        if self.allocate(cx, submission, plug.as_deref_mut()) {
+            return Some(self.add_to_plug_or_place(cx, submission, plug));
+        }
+        self.without_a_tag(cx, submission, plug)
+    }
+
+    #[inline(never)]
+    fn without_a_tag<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut Submission,
+        mut plug: Option<&mut Plug>,
+    ) -> Option<Stage> {
+        if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
+            self.forget_admission(cx, submission);
+            return Some(self.end_bio(cx, submission, Status::Again));
+        }
+        let hctx = self.hctx_of_submission(cx.cpu, submission);
+        if self.has_pending(hctx) {
+            // A run may free a tag.
+            self.run_hctx(cx, hctx);
+            if self.allocate(cx, submission, plug.as_deref_mut()) {
+                return Some(self.add_to_plug_or_place(cx, submission, plug));
+            }
+        }
+        self.flush_before_sleep(cx, plug.as_deref_mut());
+        let tags = self.allocation_tags(hctx);
+        let sleeper = Sleeper::Submitter(submission.waiter);
+        let line = tags.wait(cx.meter, sleeper);
+        if self.allocate(cx, submission, plug.as_deref_mut()) {
+            tags.leave_line(cx.meter, line, sleeper);
+            return Some(self.add_to_plug_or_place(cx, submission, plug));
+        }
+        if let Some(plug) = plug {
+            plug.forget_clock();
+        }
+        submission.slept = Some((hctx, line));
+        submission.stage = Stage::Woken;
+        None
     }
 
     #[inline(always)]
@@ -237,7 +204,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         };
         if let Some(plug) = plug
-            && let Some(edge) = plug.merge(self.generation, &self.rules, &mut submission.bio)
+            && let Some(edge) = plug.merge(&self.generation, &self.rules, &mut submission.bio)
         {
             report(cx, edge);
             return Stage::Next;
@@ -280,9 +247,8 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         }
         let Some(plug) = plug else { return self.place(cx, submission) };
-        if plug.is_full(self.generation, self.rules.nomerges != NoMerges::Nothing) {
-            submission.flush = PlugFlush::explicit(self, cx, plug);
-            return Stage::FlushFull;
+        if plug.is_full(&self.generation, self.rules.nomerges != NoMerges::Nothing) {
+            self.flush_plug(cx, plug);
         }
         if plug.is_empty() {
             cx.probe.event(cx.now, cx.cpu, Event::Plug);
@@ -294,7 +260,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Hands on a request that is in no plug.
     #[inline]
     fn place<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
-        let Some(rq) = submission.rq.take() else { return Stage::Next };
+        let Some(mut rq) = submission.rq.take() else { return Stage::Next };
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
         if inline {
@@ -307,14 +273,17 @@ impl<Sh: Sharing> Queue<Sh> {
                 return Stage::Next;
             }
         } else {
+            if !inline && self.generation.plug_stops_clock {
+                rq.marks = rq.marks.with(Marks::CLOCK_RAN);
+            }
             self.insert_one(cx, rq);
             if !inline {
                 self.run_async(cx, hctx);
                 return Stage::Next;
             }
         }
-        submission.run.start(hctx);
-        Stage::Run
+        self.run_hctx(cx, hctx);
+        Stage::Next
     }
 
     /// Whether an unplugged request without a scheduler may by-pass the software queues.
@@ -326,12 +295,4 @@ impl<Sh: Sharing> Queue<Sh> {
             DirectIssue::NotBusy | DirectIssue::Always => many_queues || self.hctxs[rq.hctx.index()].busy() == 0,
         }
     }
-}
-
-/// What a step of a submission leads to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum SubmitStep {
-    More,
-    Parked,
-    Done,
 }

@@ -2,6 +2,7 @@
 //! blktrace's letters.
 
 mod appendix;
+mod async_depth;
 mod attributes;
 mod cancelling;
 mod completion;
@@ -22,7 +23,9 @@ mod wbt;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
+use crate::agenda::{Agenda, Due, Errand};
 use crate::bio::{Bio, BioFlags, Op, Status};
+use crate::caller::Caller;
 use crate::driver::{Answer, Driver, Expired, Refusal};
 use crate::effects::Effect;
 use crate::env::Cx;
@@ -106,12 +109,6 @@ impl Driver for Script {
         if self.keeps_expired { Expired::Handled } else { Expired::GoesOn }
     }
 
-    /// What is asked for has just ended.
-    fn poll(&mut self, _: Now, hctx: HctxId) -> Option<(Rq, Status)> {
-        let at = self.in_flight.iter().position(|rq| rq.hctx == hctx)?;
-        self.in_flight.remove(at).map(|rq| (rq, Status::Ok))
-    }
-
     fn commit(&mut self, hctx: HctxId) {
         self.commits.push(hctx);
     }
@@ -147,17 +144,15 @@ struct Bench {
     queue: Queue<Local>,
     driver: Script,
     probe: Letters,
-    effects: Effects,
-    /// Effects whose time has not come.
-    later: Vec<Effect>,
+    caller: Caller,
+    /// What its calls have asked for and is not done.
+    agenda: Agenda,
     cpu: CpuId,
     now: Instant,
     /// The plug of whoever submits, if it has one open.
     plug: Option<Plug>,
     parked: BTreeMap<u32, Submission>,
     ended: Vec<(u64, Status)>,
-    /// When the window of write-back throttling that was asked for ends.
-    window: Option<Instant>,
 }
 
 fn config(kernel: Kernel) -> QueueConfig {
@@ -194,23 +189,31 @@ impl Bench {
         Bench::around(Queue::new(config, scheduler).expect("a valid configuration"))
     }
 
+    /// Changes the scheduler of a queue that nobody uses.
+    fn around_nothing(queue: &mut Queue<Local>, scheduler: &str) {
+        let (mut driver, mut probe, mut caller) = (Script::default(), Letters::default(), Caller::new());
+        let mut cx: Cx<'_, (Script, Letters)> = caller.cx(Now::default(), CpuId(0), &mut driver, &mut probe, &NoMeter);
+        queue.freeze(&mut cx);
+        queue.switch_scheduler(scheduler, cx.effects).expect("a scheduler");
+        queue.unfreeze(&mut cx);
+    }
+
     /// Write-back throttling, which has tests of its own, is switched off.
     fn around(queue: Queue<Local>) -> Self {
         if queue.generation().wbt {
             queue.set_wbt_lat_usec("0", &mut Effects::new()).expect("0 is a target");
         }
         Bench {
+            agenda: Agenda::new(queue.hw_queues()),
             queue,
             driver: Script::default(),
             probe: Letters::default(),
-            effects: Effects::new(),
-            later: Vec::new(),
+            caller: Caller::new(),
             cpu: CpuId(0),
             now: Instant::ZERO,
             plug: None,
             parked: BTreeMap::new(),
             ended: Vec::new(),
-            window: None,
         }
     }
 
@@ -219,14 +222,8 @@ impl Bench {
         &mut self,
         body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (Script, Letters)>, Option<&mut Plug>) -> R,
     ) -> R {
-        let mut cx = Cx {
-            now: Hz(1000).now(self.now),
-            cpu: self.cpu,
-            driver: &mut self.driver,
-            effects: &mut self.effects,
-            probe: &mut self.probe,
-            meter: &NoMeter,
-        };
+        let now = Hz(1000).now(self.now);
+        let mut cx = self.caller.cx(now, self.cpu, &mut self.driver, &mut self.probe, &NoMeter);
         body(&self.queue, &mut cx, self.plug.as_mut())
     }
 
@@ -294,7 +291,7 @@ impl Bench {
     /// The effects since the last look, in words: what is asked for but not done.
     fn asked(&mut self) -> Vec<String> {
         let mut out = Vec::new();
-        while let Some(effect) = self.effects.pop() {
+        while let Some(effect) = self.caller.effects.pop() {
             let in_time = |delay: Nanos| if delay == Nanos::ZERO { String::new() } else { format!(" in {delay}") };
             out.push(match effect {
                 Effect::EndBio { bio, status } => {
@@ -315,47 +312,45 @@ impl Bench {
         out
     }
 
-    /// Carries effects out until there are none but delayed ones, which are kept for [`drain`](Self::drain).
+    /// Carries out what is due now, and what comes of it.
     fn work(&mut self) {
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::RunHctx { delay, .. } | Effect::RunAll { delay } if delay > Nanos::ZERO => {
-                    self.later.push(effect)
+        let now = Hz(1000).now(self.now);
+        let Bench { queue, agenda, parked, ended, plug, .. } = self;
+        let mut cx = self.caller.cx::<(Script, Letters)>(now, self.cpu, &mut self.driver, &mut self.probe, &NoMeter);
+        agenda.carry_out(queue, &mut cx, |cx, errand| match errand {
+            Errand::End { bio, status } => ended.push((bio.sector.0, status)),
+            Errand::Wake(waiter) => {
+                if let Some(mut submission) = parked.remove(&waiter.0)
+                    && queue.submit(cx, &mut submission, plug.as_mut()) == Submitted::Parked
+                {
+                    parked.insert(waiter.0, submission);
                 }
-                effect => self.carry_out(effect),
             }
-        }
+            Errand::TimedOut { cpu, id } => {
+                cx.cpu = cpu;
+                queue.timed_out(cx, id);
+            }
+            Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+        });
     }
 
-    fn carry_out(&mut self, effect: Effect) {
-        match effect {
-            Effect::EndBio { bio, status } => self.ended.push((bio.sector.0, status)),
-            Effect::Wake(waiter) => {
-                if let Some(submission) = self.parked.remove(&waiter.0) {
-                    self.go_on(waiter.0, submission);
-                }
+    /// Delayed runs take place now.
+    fn run_delayed(&mut self) {
+        for hctx in (0..self.queue.hw_queues()).map(HctxId) {
+            if self.agenda.take_back(Due::Run(hctx)).is_some() {
+                self.run(hctx.0);
             }
-            Effect::RunHctx { hctx, .. } => self.run(hctx.0),
-            Effect::RunAll { .. } => {
-                let hctxs: Vec<HctxId> = self.queue.hctxs_of_run_all(self.cpu).collect();
-                hctxs.into_iter().for_each(|hctx| self.run(hctx.0));
-            }
-            Effect::KickRequeue => self.call(|queue, cx, _| queue.kick_requeue(cx)),
-            Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
-            Effect::SetWindow(at) => self.window = Some(at),
-            Effect::TimedOut { cpu, id } => self.on(cpu.0).call(|queue, cx, _| queue.timed_out(cx, id)),
-            Effect::SetTimer(_) | Effect::CancelTimer | Effect::SetTimeout(_) => {}
         }
+        self.work();
     }
 
     /// Serves everything until nothing is left.
     fn drain(&mut self) {
         self.work();
-        while !(self.driver.in_flight.is_empty() && self.later.is_empty()) {
+        while !self.driver.in_flight.is_empty() || self.queue.requests_in_use() > 0 {
             self.complete_all();
             self.work();
-            std::mem::take(&mut self.later).into_iter().for_each(|effect| self.carry_out(effect));
-            self.work();
+            self.run_delayed();
         }
         assert_eq!((self.queue.requests_in_use(), self.queue.driver_tags_in_use()), (0, 0), "nothing is left");
         assert!(self.parked.is_empty(), "nobody sleeps");
@@ -417,6 +412,6 @@ impl Bench {
 
     fn set(&mut self, tunable: &str, text: &str) {
         let now = Hz(1000).now(self.now);
-        self.queue.set_tunable(now, tunable, text, &mut self.effects).expect("a valid value");
+        self.queue.set_tunable(now, tunable, text, &mut self.caller.effects).expect("a valid value");
     }
 }

@@ -3,7 +3,6 @@
 //! direct I/O pays for a look at a word where requests are issued and where they end.
 
 use super::submission::Stage;
-use super::submit::SubmitStep;
 use super::{Queue, Submission};
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, BioFlags, Direction, Op, Status};
@@ -54,53 +53,44 @@ pub(super) fn stage_after_merging(bio: Option<&Bio>) -> Stage {
 impl<Sh: Sharing> Queue<Sh> {
     // --- the way in ---
 
-    /// A bio that may have to wait goes, or what its task has plugged goes first.
+    /// A bio that may have to wait goes, or joins the line when what its task has plugged has gone. Answers `None` if it
+    /// has to wait.
     #[cold]
     pub(super) fn throttle<E: Env>(
         &self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
-        plug: Option<&mut Plug>,
-    ) -> Stage {
-        let Some((kind, flags)) = submission.throttled_as() else { return Stage::Allocate };
-        match self.wbt.with(cx.meter, |throttle| throttle.admit(cx.now.at, kind, flags)) {
-            Admission::Waits if flags.contains(BioFlags::NOWAIT) => self.end_bio(cx, submission, Status::Again),
-            Admission::Waits => self.before_sleep(cx, submission, plug, Stage::FlushToWait, Stage::Wait),
-            admission => self.admitted(cx, submission, admission),
-        }
-    }
-
-    /// Tries once more, and joins the line of those who wait. Answers `None` if it has to.
-    #[cold]
-    pub(super) fn wait_in_line<E: Env>(
-        &self,
-        cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
-        plug: Option<&mut Plug>,
+        mut plug: Option<&mut Plug>,
     ) -> Option<Stage> {
         let Some((kind, flags)) = submission.throttled_as() else { return Some(Stage::Allocate) };
-        let waiter = submission.waiter;
-        let admission = self.wbt.with(cx.meter, |throttle| throttle.admit_or_join(cx.now.at, kind, flags, waiter));
+        let mut admission = self.wbt.with(cx.meter, |throttle| throttle.admit(cx.now.at, kind, flags));
+        if admission == Admission::Waits {
+            if flags.contains(BioFlags::NOWAIT) {
+                return Some(self.end_bio(cx, submission, Status::Again));
+            }
+            self.flush_before_sleep(cx, plug.as_deref_mut());
+            let waiter = submission.waiter;
+            admission = self.wbt.with(cx.meter, |throttle| throttle.admit_or_join(cx.now.at, kind, flags, waiter));
+        }
         if admission != Admission::Waits {
             return Some(self.admitted(cx, submission, admission));
         }
         if let Some(plug) = plug {
             plug.forget_clock();
         }
+        submission.stage = Stage::Waiting;
         None
     }
 
     /// Whoever was woken has been counted already; who goes on for another reason waits further.
     #[cold]
-    pub(super) fn woken_in_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> SubmitStep {
-        if let Some((kind, _)) = submission.throttled_as() {
-            let waiter = submission.waiter;
-            if self.wbt.with(cx.meter, |throttle| throttle.waits(kind, waiter)) {
-                return SubmitStep::Parked;
-            }
-            submission.stage = self.admitted(cx, submission, Admission::Counted);
+    pub(super) fn woken_in_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Stage> {
+        let Some((kind, _)) = submission.throttled_as() else { return Some(Stage::Allocate) };
+        let waiter = submission.waiter;
+        if self.wbt.with(cx.meter, |throttle| throttle.waits(kind, waiter)) {
+            return None;
         }
-        SubmitStep::More
+        Some(self.admitted(cx, submission, Admission::Counted))
     }
 
     /// Whoever waits in line no longer does; who has been counted already makes room again.

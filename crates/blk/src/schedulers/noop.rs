@@ -32,12 +32,8 @@ impl Noop {
 }
 
 impl Scheduler for Noop {
-    fn name(&self) -> &'static str {
-        "noop"
-    }
-
     fn needs(&self) -> Needs {
-        Needs { completions: Completions::Deferred, ..Needs::default() }
+        Needs { completions: Completions::Deferred, dispatches_sorted: true, ..Needs::default() }
     }
 
     fn insert(&mut self, _cx: &mut PolicyCx<'_>, id: RqId, place: Place) {

@@ -59,6 +59,11 @@ impl<Sh: Sharing> Tags<Sh> {
         self.bitmap.try_take_this(tag)
     }
 
+    /// The smallest shallow depth that will be asked for from now on; see [`new`](Self::new).
+    pub fn set_min_shallow(&self, min_shallow: Option<u32>) {
+        self.set_wake_batch(self.bitmap.wake_batch(min_shallow));
+    }
+
     /// Wakes sleepers in batches of this size from now on.
     pub fn set_wake_batch(&self, batch: u32) {
         self.wait.aside(|wait| wait.set_batch(batch));

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
-    Bfq, BfqConfig, Bio, BioFlags, Cfq, CfqConfig, CgroupId, CpuId, CpuMap, DeadlineGeneration, Domain, Elevator,
-    ElevatorCx, Event, HctxId, Instant, IoContextId, IoPriority, Kernel, Kyber, KyberConfig, Limits, Local, Marks,
-    MergeRules, MqDeadline, MqDeadlineConfig, Nanos, NoMerges, NoMeter, Noop, Now, Op, Place, PriorityClass, Probe,
-    RequestPool, Rq, RqId, Sector, Wishes,
+    Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant, IoContextId,
+    IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, News, NoMerges, NoMeter, Now, Op, Place,
+    PriorityClass, Probe, RequestPool, Rq, RqId, Sector, Surroundings, Wishes, all_schedulers,
 };
 
 use crate::support::Random;
@@ -28,7 +27,7 @@ impl Subject {
     pub fn all() -> Vec<Subject> {
         let modern = ["mq-deadline", "kyber", "bfq"];
         let legacy = ["noop", "deadline", "cfq"];
-        let on_all = modern.iter().flat_map(|&scheduler| Kernel::ALL.map(|kernel| Subject { scheduler, kernel }));
+        let on_all = modern.iter().flat_map(|&scheduler| Kernel::EXAMPLES.map(|kernel| Subject { scheduler, kernel }));
         let on_old = legacy
             .iter()
             .flat_map(|&scheduler| [Kernel::V4_4, Kernel::V4_19].map(|kernel| Subject { scheduler, kernel }));
@@ -45,33 +44,26 @@ impl Subject {
     }
 
     fn elevator(&self, rotational: bool, random: &mut Random) -> Elevator<Local> {
-        let generation = self.kernel.generation();
-        match self.scheduler {
-            "mq-deadline" => {
-                Elevator::mq_deadline(MqDeadline::new(MqDeadlineConfig::new(generation, SLOTS), SLOTS), SLOTS)
-            }
-            "kyber" => Elevator::kyber(Kyber::new(
-                KyberConfig::new(generation, SLOTS, SLOTS),
-                &CpuMap::of_one_type(&[HctxId(0)]),
-                SLOTS,
-            )),
-            "bfq" => {
-                let actuators = if random.one_in(4) { vec![Sector(700), Sector(1400)] } else { Vec::new() };
-                let config = BfqConfig { actuators, ..BfqConfig::new(generation, SLOTS, rotational) };
-                Elevator::bfq(Bfq::new(config, SLOTS), SLOTS)
-            }
-            "deadline" => {
-                let generation = MqDeadlineConfig::new(generation, SLOTS);
-                let config = MqDeadlineConfig { generation: DeadlineGeneration::A, ..generation };
-                Elevator::custom(Box::new(MqDeadline::new(config, SLOTS)), SLOTS)
-            }
-            "noop" => Elevator::custom(Box::new(Noop::new(SLOTS)), SLOTS),
-            _ => {
-                let now = generation.hz.now(Instant::ZERO);
-                let policy: Cfq = Cfq::new(CfqConfig::new(generation, rotational), now, SLOTS);
-                Elevator::custom(Box::new(policy), SLOTS)
-            }
-        }
+        let generation = &self.kernel.generation();
+        let has_actuators = self.scheduler == "bfq" && random.one_in(4);
+        let limits = Limits {
+            rotational,
+            actuators: if has_actuators { vec![Sector(700), Sector(1400)] } else { Vec::new() },
+            ..Limits::default()
+        };
+        let queue = Surroundings {
+            generation,
+            limits: &limits,
+            nr_requests: SLOTS,
+            default_nr_requests: SLOTS,
+            async_depth: SLOTS,
+            queue_depth: SLOTS,
+            capacity: SLOTS,
+            now: generation.hz.now(Instant::ZERO),
+        };
+        let schedulers = all_schedulers();
+        let row = schedulers.find(self.scheduler).expect("a scheduler");
+        Elevator::new(row, &queue, &CpuMap::of_one_type(&[HctxId(0)]))
     }
 }
 
@@ -116,7 +108,7 @@ impl World {
         let mut world = World {
             bounds: Bounds::new(subject.kernel, false),
             elevator: subject.elevator(rotational, &mut random),
-            rules: MergeRules::new(subject.kernel.generation(), limits, nomerges),
+            rules: MergeRules::new(&subject.kernel.generation(), limits, nomerges),
             pool: RequestPool::new(SLOTS),
             free: (0..SLOTS).rev().map(RqId).collect(),
             now: Instant(random.below(1 << 40)),
@@ -147,7 +139,7 @@ impl World {
     }
 
     fn watch(&mut self, event: Event<'_>) {
-        if let Elevator::Kyber(kyber) = &self.elevator {
+        if let Some(kyber) = self.elevator.as_kyber() {
             self.bounds.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
         }
         self.bounds.event(self.moment(), CpuId(0), event);
@@ -173,7 +165,7 @@ impl World {
             29 => self.write_some_tunable(),
             30 if self.random.one_in(4) => {
                 let rotational = self.random.one_in(2);
-                self.call(|world, cx| world.elevator.tell(&NoMeter, cx, |p, _| p.rotational_changed(rotational)));
+                self.call(|world, cx| world.elevator.tell(&NoMeter, cx, News::Rotational(rotational)));
             }
             _ => self.fire_timer_if_due(),
         }
@@ -243,7 +235,7 @@ impl World {
     fn allocate(&mut self, bio: Bio) -> Option<Rq> {
         self.call(|world, cx| {
             world.elevator.limit_depth(&NoMeter, cx, &bio);
-            world.elevator.tell(&NoMeter, cx, |policy, cx| {
+            world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
                 policy.bio_arrived(cx, &bio);
                 policy.may_queue(cx, &bio);
             });
@@ -261,7 +253,7 @@ impl World {
         if self.subject.scheduler != "kyber" && self.random.one_in(20) {
             // It is absorbed in its plug by another.
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, |policy, cx| {
+                world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
                     policy.arrived(cx, &rq);
                     policy.dropped(cx, rq.id());
                 });
@@ -314,7 +306,7 @@ impl World {
         let id = rq.id();
         assert!(self.inside.remove(&id), "what comes out was inside");
         if self.subject.is_legacy() {
-            self.call(|world, cx| world.elevator.tell(&NoMeter, cx, |policy, cx| policy.started(cx, id)));
+            self.call(|world, cx| world.elevator.with_policy(&NoMeter, cx, |policy, cx| policy.started(cx, id)));
         }
         self.given_out.push(id.0);
         self.out.insert(id, rq);
@@ -351,7 +343,7 @@ impl World {
         self.unplugged(|world| {
             if world.subject.is_legacy() {
                 world.call(|world, cx| {
-                    world.elevator.tell(&NoMeter, cx, |policy, cx| {
+                    world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
                         policy.requeued(cx, id);
                         policy.started(cx, id);
                     });
@@ -400,7 +392,7 @@ impl World {
         let id = IoContextId(who as u32);
         match self.random.below(3) {
             0 => self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, |policy, cx| policy.io_context_exited(cx, id));
+                world.elevator.tell(&NoMeter, cx, News::IoContextExited(id));
             }),
             1 => {
                 let classes = [PriorityClass::BestEffort, PriorityClass::RealTime, PriorityClass::Idle];
@@ -408,7 +400,7 @@ impl World {
                 let carried = self.random.one_in(2);
                 self.processes[who].ioprio = if carried { ioprio } else { IoPriority::UNSET };
                 self.call(|world, cx| {
-                    world.elevator.tell(&NoMeter, cx, |policy, cx| policy.priority_changed(cx, id, ioprio));
+                    world.elevator.tell(&NoMeter, cx, News::Priority { io_context: id, ioprio });
                 });
             }
             _ => {
@@ -417,7 +409,7 @@ impl World {
                 self.processes[who].cgroup = cgroup;
                 if self.random.one_in(2) {
                     self.call(|world, cx| {
-                        world.elevator.tell(&NoMeter, cx, |policy, cx| policy.cgroup_changed(cx, id, cgroup));
+                        world.elevator.tell(&NoMeter, cx, News::Moved { io_context: id, cgroup });
                     });
                 }
             }
@@ -433,7 +425,7 @@ impl World {
             let parent = if id > 2 && self.cgroups.contains(&1) { CgroupId(1) } else { CgroupId::ROOT };
             self.cgroups.insert(id);
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, |policy, cx| policy.cgroup_added(cx, cgroup, parent));
+                world.elevator.tell(&NoMeter, cx, News::CgroupAdded { cgroup, parent });
             });
         } else if id != 1 && self.random.one_in(2) && self.inside_of(cgroup) == 0 {
             // Its processes leave first, as rmdir demands.
@@ -444,14 +436,12 @@ impl World {
                 }
             }
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, |policy, cx| policy.cgroup_removed(cx, cgroup));
+                world.elevator.tell(&NoMeter, cx, News::CgroupRemoved(cgroup));
             });
         } else {
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, |policy, cx| {
-                    policy.weight_changed(cx, cgroup, weight);
-                    policy.leaf_weight_changed(cx, cgroup, 1010 - weight);
-                });
+                world.elevator.tell(&NoMeter, cx, News::Weight { cgroup, weight });
+                world.elevator.tell(&NoMeter, cx, News::LeafWeight { cgroup, weight: 1010 - weight });
             });
         }
     }
@@ -470,7 +460,7 @@ impl World {
         if tunables.is_empty() {
             return;
         }
-        let tunable = self.random.of(tunables);
+        let tunable = self.random.of(&tunables);
         let small = self.random.below(300);
         let value = self.random.of(&[small, small, small, 0, 1, 1_000_000]);
         self.write_tunable(tunable.name, &value.to_string());
@@ -521,7 +511,7 @@ impl World {
         // Now that nothing is left its processes may end.
         for who in 0..PROCESSES {
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, |policy, cx| policy.io_context_exited(cx, IoContextId(who as u32)));
+                world.elevator.tell(&NoMeter, cx, News::IoContextExited(IoContextId(who as u32)));
             });
         }
         assert_eq!(self.free.len(), SLOTS as usize);

@@ -3,12 +3,10 @@
 mod departing;
 mod load;
 
-use std::collections::BTreeSet;
-
 use hoistway_blk::{
-    Change, CpuId, Cx, Domain, Effect, Effects, Elevator, Front, FrontSubmission, HctxId, Instant, IoContextId, Kernel,
-    LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Limits, Local, Marks, Nanos, NoMerges, NoMeter, Now, Op, Plug,
-    QueueConfig, Rq, SCHEDULERS, Status, Step, Submitted, Tagging, Waiter, is_legacy, is_sync, kernel_of_front,
+    Agenda, BlockQueue, Caller, Change, CpuId, Cx, Domain, Due, Errand, Front, Instant, IoContextId, Kernel,
+    LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Limits, Local, Marks, Nanos, News, NoMerges, NoMeter, Now, Op,
+    QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS, Status, Step, Submitter, Tagging, Waiter, all_schedulers, is_sync,
 };
 
 use crate::device::{Balance, Device, TIMEOUT_MIN};
@@ -22,9 +20,7 @@ type Watch = (Balance, Bounds);
 /// A process: it has a CPU and perhaps an open plug, and submits one bio at a time.
 struct Task {
     cpu: CpuId,
-    plug: Option<Plug>,
-    submission: FrontSubmission,
-    parked: bool,
+    submitter: Submitter<Front<Local>>,
 }
 
 const TASKS: usize = 8;
@@ -42,14 +38,10 @@ pub struct World {
     front: Front<Local>,
     device: Device,
     probe: Watch,
-    effects: Effects,
+    caller: Caller,
+    agenda: Agenda,
     /// How a legacy device's tags are given out.
     tagging: Tagging,
-    /// Hardware queues that run later: one run, however often it is asked for.
-    delayed: BTreeSet<HctxId>,
-    timer: Option<Instant>,
-    scan: Option<Instant>,
-    window: Option<Instant>,
     /// A write that waits, and when to look at it if a completion is not the moment.
     change: Option<(Change, Option<Instant>)>,
     /// How many processes have departed, and whether one has just now, which a write may have waited for.
@@ -70,7 +62,8 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, kernel: Kernel, scheduler: &str) -> Self {
         let mut random = Random(seed);
-        let kernel = kernel_of_front(kernel, scheduler);
+        let schedulers = all_schedulers();
+        let (is_legacy, kernel) = (schedulers.is_legacy(scheduler), schedulers.kernel_under(kernel, scheduler));
         let mut config = QueueConfig {
             cpus: 1 + random.below(4) as u16,
             hw_queues: 1 + random.below(4) as u16,
@@ -87,13 +80,14 @@ impl World {
                 flush_queueable: random.one_in(2),
                 ..Limits::default()
             },
+            schedulers,
             ..QueueConfig::new(kernel)
         };
         if kernel.generation().queue_types {
             config.read_queues = random.below(3) as u16;
         }
         let tagging = random.of(&[Tagging::Driver, Tagging::Lowest, Tagging::RoundRobin]);
-        let front: Front<Local> = if is_legacy(scheduler) {
+        let front: Front<Local> = if is_legacy {
             // The widest choice of tags, which only a legacy device has.
             config.host_wide_tags = true;
             let config = LegacyConfig { tagging, nr_requests: random.of(&[1, 4, 16]), ..LegacyConfig::new(&config) };
@@ -103,23 +97,18 @@ impl World {
         };
         let task = |number| Task {
             cpu: CpuId(number % u32::from(config.cpus)),
-            plug: None,
-            submission: front.submission(Waiter(number)),
-            parked: false,
+            submitter: Submitter::new(&front, Waiter(number)),
         };
         let habits = Habits::random(&mut random);
         let mut world = World {
             habits,
             tasks: (0..TASKS as u32).map(task).collect(),
-            device: Device::new(Random(random.next()), &config, is_legacy(scheduler), random.clone()),
+            agenda: Agenda::new(front.hw_queues()),
+            device: Device::new(Random(random.next()), &config, is_legacy, random.clone()),
             front,
             probe: (Balance::default(), Bounds::new(kernel, habits.apart)),
-            effects: Effects::new(),
+            caller: Caller::new(),
             tagging,
-            delayed: BTreeSet::new(),
-            timer: None,
-            scan: None,
-            window: None,
             change: None,
             departures: 0,
             has_departed: false,
@@ -136,8 +125,12 @@ impl World {
         }
         if world.habits.slow {
             let timeout_ms = TIMEOUT_MIN.0 / 1_000_000 + world.random.below(1000);
-            let set =
-                world.front.set_attribute(world.moment(), "io_timeout", &timeout_ms.to_string(), &mut world.effects);
+            let set = world.front.set_attribute(
+                world.moment(),
+                "io_timeout",
+                &timeout_ms.to_string(),
+                &mut world.caller.effects,
+            );
             set.expect("the file can be written");
         }
         world.follow();
@@ -155,14 +148,32 @@ impl World {
     }
 
     fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
+        self.with_task(0, cpu, |front, cx, _| body(front, cx))
+    }
+
+    /// A task calls on its CPU.
+    fn of_task<R>(
+        &mut self,
+        number: usize,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
+    ) -> R {
+        self.with_task(number, self.tasks[number].cpu, |front, cx, submitter| body(front, cx, submitter))
+    }
+
+    fn with_task<R>(
+        &mut self,
+        number: usize,
+        cpu: CpuId,
+        body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
+    ) -> R {
         let now = self.moment();
         if let Front::Mq(queue) = &self.front
-            && let Elevator::Kyber(kyber) = queue.elevator()
+            && let Some(kyber) = queue.elevator().as_kyber()
         {
             self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
         }
-        let (driver, effects, probe) = (self.device.of(cpu), &mut self.effects, &mut self.probe);
-        body(&mut self.front, &mut Cx { now, cpu, driver, effects, probe, meter: &NoMeter })
+        let mut cx = self.caller.cx(now, cpu, self.device.of(cpu), &mut self.probe, &NoMeter);
+        body(&mut self.front, &mut cx, &mut self.tasks[number].submitter)
     }
 
     fn some_cpu(&mut self) -> CpuId {
@@ -174,21 +185,21 @@ impl World {
     pub fn act(&mut self) {
         let is_greedy_one = self.habits.greedy && !self.random.one_in(8);
         let number = if is_greedy_one { 0 } else { self.random.below(TASKS as u64) as usize };
-        let is_free = !self.tasks[number].parked;
+        let submitter = &mut self.tasks[number].submitter;
+        let (is_free, is_plugged) = (!submitter.is_parked(), submitter.is_plugged());
         let may_submit = is_free && (!self.habits.greedy || number == 0 || self.busy[number] == 0);
         match self.random.below(20) {
             0..9 if may_submit => {
                 let most = if is_greedy_one { 1 + self.random.below(6) } else { 1 };
                 for _ in 0..most {
                     let bio = self.random_bio(number);
-                    self.tasks[number].submission.begin(bio);
-                    self.go_on(number);
-                    if self.tasks[number].parked {
+                    self.of_task(number, |front, cx, submitter| submitter.submit(front, cx, bio));
+                    if self.tasks[number].submitter.is_parked() {
                         break;
                     }
                 }
             }
-            9 if is_free && self.tasks[number].plug.is_none() => self.tasks[number].plug = Some(Plug::new()),
+            9 if is_free => submitter.plug(),
             10 if is_free => self.flush(number),
             11 => self.tasks[number].cpu = self.some_cpu(),
             12 => self.later(),
@@ -197,12 +208,12 @@ impl World {
                 let most_us = if self.habits.slow { 3_000_000 } else { 20_000 };
                 self.now += Nanos::from_micros(self.random.below(most_us));
             }
-            18 if self.habits.departing && self.tasks[number].parked => self.depart(number),
+            18 if self.habits.departing && !is_free => self.depart(number),
             17 if self.habits.buffered => self.dirty(),
             15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
-            16 if is_free && self.tasks[number].plug.is_none() && self.random.one_in(3) => {
+            16 if is_free && !is_plugged && self.random.one_in(3) => {
                 let now = self.moment();
-                self.front.io_context_exited(now, &mut self.effects, IoContextId(number as u32));
+                self.front.tell(now, &mut self.caller.effects, News::IoContextExited(IoContextId(number as u32)));
             }
             _ if self.habits.slow && !self.random.one_in(4) => {}
             _ => self.complete_one(),
@@ -217,22 +228,8 @@ impl World {
         self.front.set_dirty_throttled(self.now, is_held_up);
     }
 
-    fn go_on(&mut self, number: usize) {
-        let cpu = self.tasks[number].cpu;
-        let idle = self.front.submission(Waiter(number as u32));
-        let mut submission = std::mem::replace(&mut self.tasks[number].submission, idle);
-        let mut plug = self.tasks[number].plug.take();
-        let submitted = self.call(cpu, |front, cx| front.submit(cx, &mut submission, plug.as_mut()));
-        let task = &mut self.tasks[number];
-        (task.submission, task.plug) = (submission, plug);
-        task.parked = submitted == Submitted::Parked;
-    }
-
     fn flush(&mut self, number: usize) {
-        if let Some(mut plug) = self.tasks[number].plug.take() {
-            let cpu = self.tasks[number].cpu;
-            self.call(cpu, |front, cx| front.flush_plug(cx, &mut plug));
-        }
+        self.of_task(number, |front, cx, submitter| submitter.unplug(front, cx));
     }
 
     /// Somebody writes a file of `queue/`.
@@ -319,83 +316,46 @@ impl World {
     /// Time passes: what was delayed comes due.
     fn later(&mut self) {
         self.now += Nanos::from_millis(3);
-        if self.timer.is_some_and(|at| at <= self.now) {
-            self.timer = None;
-            let now = self.moment();
-            self.front.timer(now, &mut self.effects);
-        }
-        if self.scan.is_some_and(|at| at <= self.now) {
-            self.scan = None;
-            let cpu = self.some_cpu();
-            self.call(cpu, |front, cx| front.scan_timeouts(cx));
-        }
-        if self.window.is_some_and(|at| at <= self.now) {
-            self.window = None;
-            let cpu = self.some_cpu();
-            self.call(cpu, |front, cx| front.window_ended(cx));
-        }
-        for hctx in std::mem::take(&mut self.delayed) {
-            self.run(hctx);
-        }
+        self.carry_out();
         self.look_at_change();
-    }
-
-    fn run(&mut self, hctx: HctxId) {
-        let cpu = self.front.worker_cpu(hctx);
-        self.call(cpu, |front, cx| front.run_hctx(cx, hctx));
     }
 
     fn run_all_later(&mut self) {
         let cpu = self.some_cpu();
-        self.delayed.extend(self.front.hctxs_of_run_all(cpu));
+        self.agenda.run_all(&self.front, cpu, RESOURCE_DELAY, &mut self.now);
     }
 
+    /// Carries out all that is due, one by one: the bounds that are watched may change with each.
     fn carry_out(&mut self) {
-        let mut effects = 0;
-        while let Some(effect) = self.effects.pop() {
-            effects += 1;
-            assert!(effects < 10_000, "effects cause effects without end: {effect:?}");
-            match effect {
-                Effect::EndBio { bio, .. } => {
+        for _ in 0..10_000 {
+            if let Some(due) = self.agenda.take_due(self.now) {
+                let cpu = if let Due::Run(_) = due { due.cpu(&self.front) } else { self.some_cpu() };
+                self.call(cpu, |front, cx| due.carry_out(front, cx));
+                continue;
+            }
+            let (cpu, effects) = (self.some_cpu(), &mut self.caller.effects);
+            match self.agenda.take(&self.front, cpu, effects, &mut self.now) {
+                Some(Errand::End { bio, .. }) => {
                     let left = &mut self.outstanding[bio.owner as usize];
                     *left = left.checked_sub(bio.sectors.max(1)).expect("no sector of a bio ends twice");
                     self.busy[bio.io_context.0 as usize] -= u64::from(bio.sectors.max(1));
                 }
-                Effect::Wake(Waiter(number)) => {
+                Some(Errand::Wake(Waiter(number))) => {
                     let number = number as usize;
-                    assert!(self.tasks[number].parked, "only who sleeps is woken");
+                    assert!(self.tasks[number].submitter.is_parked(), "only who sleeps is woken");
                     if self.habits.departing && self.random.one_in(6) {
                         self.depart(number);
                     } else {
-                        self.go_on(number);
+                        self.of_task(number, |front, cx, submitter| submitter.go_on(front, cx));
                     }
                 }
-                Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.run(hctx),
-                Effect::RunHctx { hctx, .. } => {
-                    self.delayed.insert(hctx);
-                }
-                Effect::RunAll { delay: Nanos::ZERO } => {
-                    let cpu = self.some_cpu();
-                    let hctxs: Vec<HctxId> = self.front.hctxs_of_run_all(cpu).collect();
-                    hctxs.into_iter().for_each(|hctx| self.run(hctx));
-                }
-                Effect::RunAll { .. } => self.run_all_later(),
-                Effect::KickRequeue => {
-                    let cpu = self.some_cpu();
-                    self.call(cpu, |front, cx| front.kick_requeue(cx));
-                }
-                Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
-                Effect::SetTimer(at) => self.timer = Some(at),
-                Effect::CancelTimer => self.timer = None,
-                Effect::SetTimeout(at) => self.scan = Some(at),
-                Effect::TimedOut { cpu, id } => self.call(cpu, |front, cx| front.timed_out(cx, id)),
-                Effect::SetWindow(at) => {
-                    assert!(self.window.is_none(), "there is one window at a time");
-                    self.window = Some(at);
-                }
+                Some(Errand::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
+                Some(Errand::RunOther { .. }) => unreachable!("nobody shares its tags"),
+                None if self.agenda.next_at().is_some_and(|at| at <= self.now) => {}
+                None => return self.check(),
             }
         }
-        self.check();
+        panic!("effects cause effects without end");
     }
 
     // --- what must hold ---
@@ -426,16 +386,15 @@ impl World {
     pub fn finish(&mut self) {
         for _ in 0..20_000 {
             for number in 0..self.tasks.len() {
-                if !self.tasks[number].parked {
+                if !self.tasks[number].submitter.is_parked() {
                     self.flush(number);
                     self.carry_out();
                 }
             }
             let quiet = self.device.in_flight().next().is_none()
-                && self.delayed.is_empty()
                 && self.change.is_none()
-                && self.tasks.iter().all(|task| !task.parked && task.plug.is_none());
-            if quiet && (self.front.requests_in_use() == 0 || (self.timer.is_none() && self.scan.is_none())) {
+                && self.tasks.iter().all(|task| !task.submitter.is_parked() && !task.submitter.is_plugged());
+            if quiet && (self.front.requests_in_use() == 0 || self.agenda.next_at().is_none()) {
                 return;
             }
             self.complete_one();
@@ -452,7 +411,7 @@ impl World {
             "it does not end: {} requests, {} at the device, {} sleepers, change {:?}",
             self.front.requests_in_use(),
             self.device.in_flight().count(),
-            self.tasks.iter().filter(|task| task.parked).count(),
+            self.tasks.iter().filter(|task| task.submitter.is_parked()).count(),
             self.change
         );
     }

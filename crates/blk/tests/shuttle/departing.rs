@@ -6,11 +6,12 @@ use super::*;
 
 impl Cpu<'_> {
     /// Submits; whoever has to wait departs, or not. Answers whether it has.
-    fn submit_or_depart(&mut self, submission: &mut Submission) -> bool {
-        while self.call(|queue, cx| queue.submit(cx, submission, None)) == Submitted::Parked {
+    fn submit_or_depart(&mut self, submitter: &mut Submitter<Queue<Checked>>, bio: Bio) -> bool {
+        submitter.begin(bio);
+        while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {
             self.serve();
             if shuttle::rand::thread_rng().gen_bool(0.5) {
-                let bio = self.call(|queue, cx| queue.cancel(cx, submission));
+                let bio = self.call(|queue, cx| submitter.cancel(queue, cx));
                 assert!(bio.is_some(), "what waits has not gone");
                 self.serve();
                 return true;
@@ -46,14 +47,14 @@ fn clients_may_depart(pattern: Bio, scheduler: &'static str, clients: u32, queue
         let queue = Queue::new(&config, scheduler).expect("a valid configuration");
         let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });
         on_threads(&shared, threads, move |served, number| {
-            let mut cpu = Cpu { served, number, device: Null::default(), effects: Effects::new() };
+            let mut cpu = Cpu::new(served, number);
             if number == clients {
                 return cpu.empty_the_queue();
             }
-            let mut submission = Submission::idle(Waiter(number));
+            let mut submitter = Submitter::new(&served.queue, Waiter(number));
             for n in 0..2 {
-                submission.begin(Bio { sector: Sector(u64::from(number) * 10_000 + n * 1000), ..pattern.clone() });
-                if cpu.submit_or_depart(&mut submission) {
+                let sector = Sector(u64::from(number) * 10_000 + n * 1000);
+                if cpu.submit_or_depart(&mut submitter, Bio { sector, ..pattern.clone() }) {
                     served.ended.fetch_add(1, Ordering::SeqCst);
                 }
             }

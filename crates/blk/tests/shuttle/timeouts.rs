@@ -1,6 +1,6 @@
 //! A worker issues and ends requests while another looks for what has been at the device for too long.
 
-use hoistway_blk::Expired;
+use hoistway_blk::{Effect, Expired, Nanos};
 
 use super::*;
 
@@ -41,11 +41,11 @@ impl Watched {
         driver: &mut Keeper,
         body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, (Keeper, NoProbe)>) -> R,
     ) -> R {
-        let mut effects = Effects::new();
+        let (mut caller, mut probe) = (Caller::new(), NoProbe);
         let now = Hz::DEFAULT.now(Instant::ZERO + Nanos::from_secs(second));
-        let mut cx = Cx { now, cpu: CpuId(cpu), driver, effects: &mut effects, probe: &mut NoProbe, meter: &NoMeter };
+        let mut cx = caller.cx(now, CpuId(cpu), driver, &mut probe, &NoMeter);
         let answer = body(&self.queue, &mut cx);
-        while let Some(effect) = effects.pop() {
+        while let Some(effect) = caller.effects.pop() {
             if let Effect::TimedOut { cpu, id } = effect {
                 self.overdue.lock().unwrap().push((cpu, id));
             }
@@ -57,8 +57,8 @@ impl Watched {
     fn issue_and_end(&self) {
         let mut driver = Keeper::default();
         for (begin, end) in [(0, 31), (32, 33)] {
-            let mut submission = Submission::new(Bio::new(Op::Read, Sector(begin * 1000), 8), Waiter(0));
-            self.call((begin, 0), &mut driver, |queue, cx| queue.submit(cx, &mut submission, None));
+            let bio = Bio::new(Op::Read, Sector(begin * 1000), 8);
+            self.call((begin, 0), &mut driver, |queue, cx| Submitter::new(queue, Waiter(0)).submit(queue, cx, bio));
             self.deal_with_overdue(end, &mut driver);
             let rq = driver.kept.take().expect("it was issued");
             self.call((end, 0), &mut driver, |queue, cx| queue.complete(cx, rq, Status::Ok));

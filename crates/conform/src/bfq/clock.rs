@@ -1,7 +1,7 @@
 //! The clocks that a recording does not show: bfq's nanoseconds stand still under a plug, and its ticks have edges
 //! that must be found.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::{Hz, Tick};
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, Trace};
@@ -61,13 +61,18 @@ struct PlugClock {
 }
 
 /// The clocks of all plugs.
-#[derive(Default)]
-pub(super) struct PlugClocks {
+pub(super) struct PlugClocks<'a> {
+    /// Bios outside of any plug.
+    unplugged: &'a HashSet<BioNumber>,
     by_task: HashMap<u32, PlugClock>,
     queued_at: HashMap<BioNumber, u64>,
 }
 
-impl PlugClocks {
+impl<'a> PlugClocks<'a> {
+    pub fn new(unplugged: &'a HashSet<BioNumber>) -> Self {
+        PlugClocks { unplugged, by_task: HashMap::new(), queued_at: HashMap::new() }
+    }
+
     /// The nanosecond clock of an event, in the order of the file. `real` is what the clock shows without a plug.
     pub fn read(&mut self, event: &Event, real: u64) -> u64 {
         let Some(pid) = event.pid else { return real };
@@ -79,6 +84,7 @@ impl PlugClocks {
                 plug.forget_if_flushed();
             }
             EventKind::Plug => plug.forget_if_flushed(),
+            EventKind::Getrq { bio, .. } if self.unplugged.contains(&bio.bio) => *plug = PlugClock::default(),
             EventKind::Getrq { bio, .. } => {
                 plug.forget_if_flushed();
                 let slept = self.queued_at.get(&bio.bio).is_some_and(|&queued| t - queued > SLEPT);

@@ -21,7 +21,7 @@ pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
         if let Some(difference) = messages.compare() {
             return Some(difference);
         }
-        if let Some(mismatch) = replay.outcome.mismatches.first() {
+        if let Some(mismatch) = replay.bench.outcome.mismatches.first() {
             return Some(format!(
                 "line {}: the kernel gave {}, we {} ({})",
                 mismatch.line, mismatch.kernel, mismatch.ours, mismatch.reason

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use hoistway_blk::{HctxId, Hz, Instant, Nanos, Now, Tick};
+use hoistway_blk::{Hz, Instant, Nanos, Now, Tick};
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, RqNumber, Trace};
+
+use crate::bench::doubts;
 
 /// The recorded moment and tick counter of an event, if it tells both.
 fn tick_of(event: &Event) -> Option<(Instant, Tick)> {
@@ -27,9 +29,7 @@ pub(super) struct Moment<'a> {
 
 /// The events in the order in which things happened, each with its moment.
 ///
-/// A decision is printed when its question is answered. If another CPU has put a question to the same hardware queue
-/// meanwhile, and had it answered sooner, either may have been decided first: such a decision comes twice. Time is
-/// shifted so that ticks begin where a clock that starts at 0 has them.
+/// A decision [in doubt](doubts) comes twice. Time is shifted so that ticks begin where a clock that starts at 0 has them.
 pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
     let hz = Hz(trace.header.hz.0);
     let tick_ns = i128::from(hz.tick_ns());
@@ -39,38 +39,15 @@ pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
     let shift_ns = 2 * tick_ns - first_tick;
     let shifted = |at: Instant| Instant(u64::try_from(i128::from(at.0) + shift_ns).unwrap_or(0));
 
-    let earlier = earlier_decisions(trace);
-    let mut moments: Vec<Moment<'_>> = Vec::with_capacity(trace.events.len() + earlier.len());
     let moment = |at, event, in_doubt| Moment { now: hz.now(shifted(at)), event, in_doubt };
-    moments.extend(earlier.into_iter().map(|(at, event)| moment(at, event, true)));
-    moments.extend(trace.events.iter().map(|event| moment(event.t, event, false)));
-    // Of decisions at the same time the one that was asked for first comes first, and before anything else.
-    moments.sort_by_key(|moment| (moment.now.at, !moment.in_doubt));
+    let in_doubt = doubts::before(&trace.events, |one, other| one.hctx == other.hctx);
+    let mut moments: Vec<Moment<'_>> = Vec::with_capacity(trace.events.len());
+    for (event, in_doubt) in trace.events.iter().zip(in_doubt) {
+        moments.extend(in_doubt.into_iter().map(|decision| moment(event.t, decision, true)));
+        moments.push(moment(event.t, event, false));
+    }
     hold_back_ticks(trace, hz, &mut moments);
     moments
-}
-
-/// The decisions that others overtook, each as late as those others allow, in the order of the questions.
-fn earlier_decisions(trace: &Trace) -> Vec<(Instant, &Event)> {
-    let mut asked: Vec<(HctxId, Instant, &Event)> = Vec::new();
-    for event in &trace.events {
-        if let EventKind::Dispatch(dispatch) = &event.kind {
-            asked.push((dispatch.hctx, dispatch.asked, event));
-        }
-    }
-    asked.sort_by_key(|&(hctx, asked, _)| (hctx, asked));
-    let mut overtaken = Vec::new();
-    let mut following: Option<(HctxId, Instant)> = None;
-    for &(hctx, asked, event) in asked.iter().rev() {
-        let bound = following.filter(|&(of, _)| of == hctx).map_or(Instant::NEVER, |(_, at)| at);
-        let at = event.t.min(bound.max(asked));
-        if at < event.t {
-            overtaken.push((at, event));
-        }
-        following = Some((hctx, at));
-    }
-    overtaken.reverse();
-    overtaken
 }
 
 /// Sets the tick counter back where the recording shows it behind the clock: a tick that falls into a time without

@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use hoistway_blk::{
-    Answer, CpuId, Cx, Driver, Edge, Effect, Effects, Event, Instant, LegacyConfig, LegacyQueue, LegacySubmission,
-    Local, NoMeter, Now, Op, Plug, Probe, Reason, Request, Rq, RqId, Submitted, Tick,
+    Agenda, Answer, Caller, CpuId, Cx, Driver, Due, Edge, Errand, Event, HctxId, Instant, LegacyConfig, LegacyQueue,
+    LegacySubmission, Local, NoMeter, Now, Op, Plug, Probe, Reason, Request, Rq, RqId, Submitted, Tick,
 };
 
 /// Something that happened in the queue.
@@ -76,14 +76,14 @@ impl Driver for Device {
 pub struct Host {
     pub queue: Rc<LegacyQueue<Local>>,
     pub device: Device,
-    pub effects: Effects,
+    pub caller: Caller,
+    agenda: Agenda,
     pub seen: Seen,
     /// Open plugs by process.
     pub plugs: HashMap<u32, Plug>,
     parked: HashMap<u32, LegacySubmission>,
     /// Processes that were woken and have not gone on.
     woken: Vec<u32>,
-    pub timer: Option<Instant>,
     pub now: Now,
 }
 
@@ -93,12 +93,12 @@ impl Host {
         Host {
             device: Device { queue: Rc::clone(&queue), depth, in_flight: Vec::new() },
             queue,
-            effects: Effects::new(),
+            caller: Caller::new(),
+            agenda: Agenda::new(1),
             seen: Seen::default(),
             plugs: HashMap::new(),
             parked: HashMap::new(),
             woken: Vec::new(),
-            timer: None,
             now: Now::default(),
         }
     }
@@ -106,33 +106,34 @@ impl Host {
     /// Calls the queue, and notes what it asks for. Runs on a worker come when the recording shows them.
     pub fn call<R>(&mut self, body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, (Device, Seen)>) -> R) -> R {
         let queue = Rc::clone(&self.queue);
-        let (now, cpu, driver) = (self.now, CpuId(0), &mut self.device);
-        let result = body(
-            &queue,
-            &mut Cx { now, cpu, driver, effects: &mut self.effects, probe: &mut self.seen, meter: &NoMeter },
-        );
+        let mut cx = self.caller.cx(self.now, CpuId(0), &mut self.device, &mut self.seen, &NoMeter);
+        let result = body(&queue, &mut cx);
         self.note_effects();
         result
     }
 
     pub fn note_effects(&mut self) {
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::Wake(waiter) => self.woken.push(waiter.0),
-                Effect::SetTimer(at) => self.timer = Some(at),
-                Effect::CancelTimer => self.timer = None,
-                _ => {}
+        let effects = &mut self.caller.effects;
+        while let Some(errand) = self.agenda.take(&*self.queue, CpuId(0), effects, &mut self.now.at) {
+            if let Errand::Wake(waiter) = errand {
+                self.woken.push(waiter.0);
             }
         }
+        self.agenda.take_back(Due::Run(HctxId(0)));
+        self.agenda.take_back(Due::Timeouts);
+    }
+
+    /// When the scheduler's timer is to come.
+    pub fn timer(&self) -> Option<Instant> {
+        self.agenda.next_at()
     }
 
     /// Time passes: the scheduler's timer fires if it is due before.
     pub fn advance(&mut self, at: Instant, tick: Tick) {
-        while let Some(due) = self.timer.filter(|&due| due <= at) {
-            self.timer = None;
+        while let Some(due) = self.agenda.next_at().filter(|&due| due <= at) {
+            self.agenda.take_back(Due::Timer);
             self.now = Now { at: due, tick };
-            self.queue.timer(self.now, &mut self.effects);
-            self.note_effects();
+            self.call(|queue, cx| queue.timer(cx));
         }
         self.now = Now { at, tick };
     }

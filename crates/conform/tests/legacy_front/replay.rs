@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use hoistway_blk::{
     Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, LegacyConfig, LegacyElevator, LegacySubmission,
-    Limits, Nanos, NoMerges, Now, Op, RqId, Status, Step, Tagging, Tick, Waiter,
+    Limits, Nanos, News, NoMerges, Now, Op, RqId, Status, Step, Tagging, Tick, Waiter, all_schedulers,
 };
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, Submitted, Trace};
 
@@ -70,22 +70,21 @@ impl<'a> Replay<'a> {
                 fua: cache == 2,
                 ..Limits::default()
             },
+            schedulers: all_schedulers(),
         };
         let depth = number("queue_depth").unwrap_or(1) as usize;
         let mut host = Host::new(&config, &header.scheduler, depth);
         for (index, cgroup) in header.cgroups.iter().enumerate() {
             let (id, parent) = (CgroupId(index as u32), cgroup.parent.unwrap_or_default());
             let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
-            host.queue.tell(Now::default(), &mut host.effects, |policy, cx| {
-                policy.cgroup_added(cx, id, parent);
-                if let Some(weight) = weight {
-                    policy.weight_changed(cx, id, weight);
-                }
-            });
+            host.queue.tell(Now::default(), &mut host.caller.effects, News::CgroupAdded { cgroup: id, parent });
+            if let Some(weight) = weight {
+                host.queue.tell(Now::default(), &mut host.caller.effects, News::Weight { cgroup: id, weight });
+            }
         }
         for (name, value) in &header.tunables {
             // What a file shows in another unit beside the one that counts is not written.
-            let _ = host.queue.set_tunable(Now::default(), name, &value.to_string(), &mut host.effects);
+            let _ = host.queue.set_tunable(Now::default(), name, &value.to_string(), &mut host.caller.effects);
         }
         host.note_effects();
         let processes = &header.processes;
@@ -127,12 +126,12 @@ impl<'a> Replay<'a> {
             EventKind::Exit => {
                 self.advance(t, None);
                 let now = self.host.now;
-                self.host.queue.io_context_exited(now, &mut self.host.effects, IoContextId(pid));
+                self.host.queue.tell(now, &mut self.host.caller.effects, News::IoContextExited(IoContextId(pid)));
                 self.host.note_effects();
             }
             EventKind::Mark(Mark::Tunable { name, value }) => {
                 let now = self.host.now;
-                let _ = self.host.queue.set_tunable(now, name, value, &mut self.host.effects);
+                let _ = self.host.queue.set_tunable(now, name, value, &mut self.host.caller.effects);
                 self.host.note_effects();
             }
             EventKind::Msg { text, .. } => {

@@ -78,7 +78,7 @@ fn served_by_us(trace: &Trace, load: &mut Load) -> BTreeMap<u32, u64> {
     let (mut completes, mut last_end) = (None::<Instant>, Sector(u64::MAX));
     let mut jumps = load.jumps.clone().into_iter().cycle();
     loop {
-        let timer = replay.host.timer.map(|at| Instant(at.0 - ATTACHED_BEFORE.0));
+        let timer = replay.host.timer().map(|at| Instant(at.0 - ATTACHED_BEFORE.0));
         let arrival = load.readers.iter().filter_map(|(&pid, reader)| Some((reader.arrives?, pid))).min();
         let next = [completes, arrival.map(|(at, _)| at), timer].into_iter().flatten().min();
         let Some(now) = next.filter(|&now| now <= load.end) else { return served };

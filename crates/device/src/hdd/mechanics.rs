@@ -92,10 +92,61 @@ impl Mechanics {
         best.map(|(_, index)| index)
     }
 
+    /// The same for places that come in the order of their distance, by the number of cylinders: those that are too far
+    /// are not looked at. Ties go to the lowest index.
+    pub(super) fn nearest_outwards<'a>(
+        &self,
+        now: Instant,
+        places: impl Iterator<Item = (usize, &'a Place)>,
+    ) -> Option<usize> {
+        let mut best: Option<(u64, usize)> = None;
+        for (index, place) in places {
+            let seek_ns = self.seek_ns(place);
+            // On the head's own cylinder another track may be farther than the next cylinder.
+            if best.is_some_and(|(ns, _)| seek_ns > ns) && place.cylinder != self.head_at.cylinder {
+                break;
+            }
+            let ns = seek_ns + self.geometry.rotational_wait_ns(now.0.saturating_add(seek_ns), place);
+            if best.is_none_or(|best| (ns, index) < best) {
+                best = Some((ns, index));
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
     /// Moves to `sector` and over `sectors` of them, beginning at `now`. Answers when the last has passed.
     pub(super) fn pass(&mut self, now: Instant, sector: u64, sectors: u64) -> Instant {
         let begin = now + self.positioning(now, &self.geometry.place(sector));
         self.head_at = self.geometry.place(sector + sectors);
         begin + self.geometry.transfer(sector, sectors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdd::index::Index;
+    use crate::preset::{Parameters, Preset};
+    use crate::random::Random;
+
+    #[test]
+    fn looking_outwards_finds_what_looking_at_all_finds() {
+        let preset = Preset::builtin("hgst-he10-8tb").unwrap();
+        let Parameters::Hdd(parameters) = preset.parameters() else { unreachable!() };
+        let capacity = preset.shape().capacity_sectors;
+        let mut mechanics = Mechanics::new(Geometry::new(capacity, parameters), parameters);
+        let mut random = Random::from_seed(1);
+        for round in 0..500 {
+            // Here and there some that are close to each other, and to the head.
+            let span = if round % 3 == 0 { 100_000 } else { capacity };
+            let places: Vec<Place> = (0..300).map(|_| mechanics.geometry.place(random.below(span))).collect();
+            mechanics.head_at = mechanics.geometry.place(random.below(span));
+            let mut index = Index::new(300);
+            places.iter().enumerate().for_each(|(number, place)| index.add(place.cylinder, number));
+            let now = Instant(random.below(1 << 40));
+            let outwards = index.outwards(mechanics.head_at.cylinder).map(|number| (number, &places[number]));
+            let found = mechanics.nearest_outwards(now, outwards);
+            assert_eq!(found, mechanics.nearest(now, places.iter().enumerate()), "round {round}");
+        }
     }
 }

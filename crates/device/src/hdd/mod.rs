@@ -13,9 +13,10 @@
 //!
 //! A flush ends when everything that was acknowledged before it is on the platters. Discards cost a cache access.
 //!
-//! A destage looks at every dirty extent (some hundreds): some microseconds of computing for some milliseconds of disk.
+//! A destage looks at the dirty extents that are near enough to be reached first: some tens of some hundreds.
 
 mod geometry;
+mod index;
 mod mechanics;
 mod read_cache;
 mod write_cache;

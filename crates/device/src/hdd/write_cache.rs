@@ -1,9 +1,13 @@
 //! The volatile write cache: dirty extents that wait to be written to the platters (destaged), in whatever order is
 //! quickest.
+//!
+//! There are some hundreds of extents, and two questions to them for each write: whether one joins it, and which the head
+//! reaches first. So they are indexed by their first sector and by their cylinder.
 
 use hoistway_blk::Instant;
 
 use super::geometry::Place;
+use super::index::Index;
 use super::mechanics::Mechanics;
 
 /// Sectors that are destaged in one go: a read need not wait for a whole stream.
@@ -30,6 +34,12 @@ impl Extent {
 pub(super) struct WriteCache {
     /// At most `extents_max`, in no order; the one that is being destaged is among them.
     extents: Vec<Extent>,
+    /// By first sector.
+    by_sector: Index,
+    /// By cylinder.
+    by_cylinder: Index,
+    /// No extent has more sectors.
+    longest: u64,
     /// The extent that is being destaged and how many of its sectors.
     destaging: Option<(usize, u64)>,
     extents_max: usize,
@@ -46,6 +56,9 @@ impl WriteCache {
     pub(super) fn new(extents_max: u32, bytes_max: f64) -> WriteCache {
         WriteCache {
             extents: Vec::with_capacity(extents_max as usize),
+            by_sector: Index::new(extents_max),
+            by_cylinder: Index::new(extents_max),
+            longest: 0,
             destaging: None,
             extents_max: extents_max as usize,
             sectors_max: (bytes_max / 512.0) as u64,
@@ -55,19 +68,25 @@ impl WriteCache {
         }
     }
 
+    /// Those that may hold `sector` or end at it.
+    fn around(&self, sector: u64) -> impl Iterator<Item = (usize, &Extent)> {
+        let around = self.by_sector.within(sector.saturating_sub(self.longest), sector);
+        around.map(|index| (index, &self.extents[index]))
+    }
+
     /// Takes a write, if there is room. One that overwrites dirty sectors needs none; one that continues an extent
     /// needs no extent. One that is larger than the whole cache gets in when the cache is empty.
     pub(super) fn admit(&mut self, sector: u64, sectors: u64, mechanics: &Mechanics) -> bool {
         let end = sector + sectors;
         let moving = self.destaging.map(|(index, _)| index);
         let mut joins = None;
-        for (index, extent) in self.extents.iter().enumerate().filter(|&(index, _)| Some(index) != moving) {
+        for (index, extent) in self.around(sector).filter(|&(index, _)| Some(index) != moving) {
             if extent.sector <= sector && end <= extent.end() {
                 return true;
             }
             // Not to one that a flush waits for, or a stream could hold up the flush.
             if extent.end() == sector && extent.epoch == self.epoch {
-                joins = Some(index);
+                joins = joins.max(Some(index));
             }
         }
         if self.sectors + sectors > self.sectors_max && !self.extents.is_empty() {
@@ -75,8 +94,13 @@ impl WriteCache {
         }
         if let Some(index) = joins {
             self.extents[index].sectors += sectors;
+            self.longest = self.longest.max(self.extents[index].sectors);
         } else if self.extents.len() < self.extents_max {
             let place = mechanics.geometry.place(sector);
+            let index = self.extents.len();
+            self.by_sector.add(sector, index);
+            self.by_cylinder.add(place.cylinder, index);
+            self.longest = self.longest.max(sectors);
             self.extents.push(Extent { sector, sectors, place, epoch: self.epoch });
         } else {
             return false;
@@ -87,15 +111,16 @@ impl WriteCache {
 
     /// Whether all these sectors are in the cache.
     pub(super) fn holds(&self, sector: u64, sectors: u64) -> bool {
-        self.extents.iter().any(|extent| extent.sector <= sector && sector + sectors <= extent.end())
+        self.around(sector).any(|(_, extent)| sector + sectors <= extent.end())
     }
 
     /// Begins to destage what the head reaches first, and answers where and how much. While a flush is under way only
     /// what it waits for is considered.
     pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, u64)> {
         let flushing = self.older > 0;
-        let wanted = self.extents.iter().enumerate().filter(|(_, extent)| !flushing || extent.epoch < self.epoch);
-        let index = mechanics.nearest(now, wanted.map(|(index, extent)| (index, &extent.place)))?;
+        let nearby = self.by_cylinder.outwards(mechanics.head_at.cylinder).map(|index| (index, &self.extents[index]));
+        let wanted = nearby.filter(|(_, extent)| !flushing || extent.epoch < self.epoch);
+        let index = mechanics.nearest_outwards(now, wanted.map(|(index, extent)| (index, &extent.place)))?;
         let extent = &self.extents[index];
         let sectors = extent.sectors.min(DESTAGE_SECTORS_MAX);
         self.destaging = Some((index, sectors));
@@ -106,15 +131,42 @@ impl WriteCache {
     pub(super) fn destaged(&mut self, mechanics: &Mechanics) {
         let Some((index, sectors)) = self.destaging.take() else { return };
         self.sectors -= sectors;
+        let was_longest = self.extents[index].sectors == self.longest;
+        self.forget(index);
         let extent = &mut self.extents[index];
-        extent.sector += sectors;
-        extent.sectors -= sectors;
-        if extent.sectors > 0 {
+        if extent.sectors > sectors {
+            extent.sector += sectors;
+            extent.sectors -= sectors;
             extent.place = mechanics.geometry.place(extent.sector);
+            self.index(index);
         } else {
             self.older -= usize::from(extent.epoch < self.epoch);
+            let last = self.extents.len() - 1;
+            if index < last {
+                self.forget(last);
+            }
             self.extents.swap_remove(index);
+            if index < last {
+                self.index(index);
+            }
         }
+        if was_longest && self.longest > DESTAGE_SECTORS_MAX {
+            self.longest = self.extents.iter().map(|extent| extent.sectors).max().unwrap_or(0);
+        }
+    }
+
+    /// An extent is where it says now.
+    fn index(&mut self, index: usize) {
+        let Extent { sector, place, .. } = self.extents[index];
+        self.by_sector.add(sector, index);
+        self.by_cylinder.add(place.cylinder, index);
+    }
+
+    /// An extent is about to be elsewhere.
+    fn forget(&mut self, index: usize) {
+        let Extent { sector, place, .. } = self.extents[index];
+        self.by_sector.remove(sector, index);
+        self.by_cylinder.remove(place.cylinder, index);
     }
 
     /// A flush: all that is dirty now is to be destaged. Answers the number of the flush.

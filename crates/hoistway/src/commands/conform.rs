@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use hoistway_conform::{Inconsistency, Interrupted, NotReplayed, Report, TraceReport, pool_of, replay};
-use hoistway_trace::iosched::Trace;
+use hoistway_conform::{Inconsistency, Interrupted, NotReplayed, Refused, Report, TraceReport, pool_of, replay};
+use hoistway_trace::iosched::{ReadError, Trace};
 use rayon::prelude::*;
 
 use crate::Ending;
@@ -17,6 +17,8 @@ use crate::output::{Format, Output};
 ///
 /// Scores: `all` = same request; `hard` = the same where neither a FIFO nor a one-way elevator is right;
 /// `switch` = same process where the process changes; `null` = both decline.
+///
+/// Damaged recordings are listed, with file, line and reason, and the others are scored: the status is 2 then.
 ///
 /// Examples:
 ///   hoistway conform crates/conform/traces/mq-deadline
@@ -51,16 +53,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     };
     ctrlc::set_handler(watch).context("cannot watch for Ctrl-C")?;
     let unless_interrupted = |file: &PathBuf| (!interrupted.load(Ordering::Relaxed)).then(|| score(file));
-    let outcomes: Vec<(String, Result<TraceReport, String>)> =
-        files.par_iter().filter_map(unless_interrupted).collect::<Result<_>>()?;
+    let verdicts: Vec<Verdict> = files.par_iter().filter_map(unless_interrupted).collect();
     let mut report = Report::default();
-    if outcomes.len() < files.len() {
-        report.interrupted = Some(Interrupted { recordings: outcomes.len(), of: files.len() });
+    if verdicts.len() < files.len() {
+        report.interrupted = Some(Interrupted { recordings: verdicts.len(), of: files.len() });
     }
-    for (file, outcome) in outcomes {
-        match outcome {
-            Ok(trace) => report.traces.push(trace),
-            Err(reason) => report.skipped.push((file, reason)),
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Scored(trace) => report.traces.push(trace),
+            Verdict::Skipped { file, reason } => report.skipped.push((file, reason)),
+            Verdict::Refused(refused) => report.refused.push(refused),
         }
     }
     let text = match arguments.format {
@@ -68,7 +70,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         Format::Json => report.json(),
     };
     output.write(&text)?;
-    Ok(if report.interrupted.is_some() { Ending::Interrupted } else { Ending::Done })
+    if report.interrupted.is_some() {
+        return Ok(Ending::Interrupted);
+    }
+    match &report.refused[..] {
+        [] => Ok(Ending::Done),
+        [damaged] => bail!("{damaged}"),
+        [first, others @ ..] => bail!("{first} (and {} more damaged recordings)", others.len()),
+    }
+}
+
+/// What becomes of a recording.
+enum Verdict {
+    Scored(TraceReport),
+    /// There is nothing to replay it with.
+    Skipped {
+        file: String,
+        reason: String,
+    },
+    /// It is damaged. The others are scored all the same.
+    Refused(Refused),
 }
 
 /// Adds the recordings at `path`, those of a folder in the order of their names.
@@ -100,15 +121,21 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn score(file: &Path) -> Result<(String, Result<TraceReport, String>)> {
-    let trace = Trace::open(file)?;
-    let name = file.display().to_string();
-    Ok(match replay(&trace) {
-        Ok(outcome) => {
-            let report = TraceReport { file: name.clone(), scheduler: pool_of(&trace), outcome };
-            (name, Ok(report))
+fn score(path: &Path) -> Verdict {
+    let file = path.display().to_string();
+    let trace = match Trace::open(path) {
+        Ok(trace) => trace,
+        Err(ReadError { line, problem, .. }) => {
+            return Verdict::Refused(Refused { file, line, reason: problem.to_string() });
         }
-        Err(unsupported @ NotReplayed::Unsupported { .. }) => (name, Err(unsupported.to_string())),
-        Err(NotReplayed::Inconsistent(Inconsistency { line, problem })) => bail!("{name}:{line}: {problem}"),
-    })
+    };
+    match replay(&trace) {
+        Ok(outcome) => Verdict::Scored(TraceReport { file, scheduler: pool_of(&trace), outcome }),
+        Err(unsupported @ NotReplayed::Unsupported { .. }) => {
+            Verdict::Skipped { file, reason: unsupported.to_string() }
+        }
+        Err(NotReplayed::Inconsistent(Inconsistency { line, problem })) => {
+            Verdict::Refused(Refused { file, line: Some(line), reason: problem })
+        }
+    }
 }

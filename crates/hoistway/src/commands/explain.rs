@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::schedulers::aligned;
 use crate::Ending;
+use crate::asked_kernel::AskedKernel;
 use crate::facts::{self, Facts};
 use crate::output::Output;
 use crate::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
@@ -26,9 +27,10 @@ pub(crate) struct Arguments {
     /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, queue.FILE, or io.cost, io.latency.
     #[arg(value_name = "NAME")]
     name: String,
-    /// As in this kernel: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18. [default: the newest that has it]
+    /// As in this kernel: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints. [default: the newest named
+    /// one that has it]
     #[arg(long, value_name = "VERSION")]
-    kernel: Option<Kernel>,
+    kernel: Option<AskedKernel>,
     /// How it is written.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -58,8 +60,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let texts = Texts::read();
     let Some(subject) = find(&texts, &arguments.name) else { bail!(unknown(&texts, &arguments.name)) };
     let text = match arguments.format {
-        Format::Json => serde_json::to_string_pretty(&document(&subject, arguments.kernel))? + "\n",
-        Format::Text => text(&subject, arguments.kernel, output.text_width()),
+        Format::Json => serde_json::to_string_pretty(&document(&subject, arguments.kernel.as_ref()))? + "\n",
+        Format::Text => text(&subject, arguments.kernel.as_ref(), output.text_width()),
     };
     output.write(&text)?;
     Ok(Ending::Done)
@@ -137,26 +139,42 @@ fn unknown(texts: &Texts, name: &str) -> String {
 // --- facts ---
 
 /// The kernel to speak of, and whether it is the one that was asked for.
-fn kernel_for(wanted: Option<Kernel>, having: &[Kernel]) -> (Kernel, bool) {
-    let newest = having.last().copied().unwrap_or(Kernel::DEFAULT);
+fn kernel_for(
+    wanted: Option<&AskedKernel>,
+    newest: Option<Kernel>,
+    has: impl Fn(Kernel) -> bool,
+) -> (AskedKernel, bool) {
     match wanted {
-        Some(kernel) if !having.contains(&kernel) => (newest, false),
-        Some(kernel) => (kernel, true),
-        None => (newest, true),
+        Some(asked) if has(asked.kernel) => (asked.clone(), true),
+        _ => (newest.unwrap_or(Kernel::DEFAULT).into(), wanted.is_none()),
     }
 }
 
+/// The same for a scheduler.
+fn kernel_of(scheduler: &SchedulerText, wanted: Option<&AskedKernel>) -> (AskedKernel, bool) {
+    kernel_for(wanted, scheduler.kernels().next_back(), |kernel| scheduler.exists_in(kernel))
+}
+
+/// The same for a tunable.
+fn kernel_of_tunable(scheduler: &SchedulerText, tunable: &str, wanted: Option<&AskedKernel>) -> (AskedKernel, bool) {
+    let has = |kernel| scheduler.exists_in(kernel) && has_tunable(scheduler, tunable, kernel);
+    kernel_for(wanted, kernels_with(scheduler, tunable).last().copied(), has)
+}
+
+fn has_tunable(scheduler: &SchedulerText, tunable: &str, kernel: Kernel) -> bool {
+    facts::tunables(&scheduler.name, kernel).iter().any(|known| known.name == tunable)
+}
+
 fn kernels_with(scheduler: &SchedulerText, tunable: &str) -> Vec<Kernel> {
-    let has = |kernel: &Kernel| facts::tunables(&scheduler.name, *kernel).iter().any(|known| known.name == tunable);
-    scheduler.kernels().filter(has).collect()
+    scheduler.kernels().filter(|&kernel| has_tunable(scheduler, tunable, kernel)).collect()
 }
 
 fn listed(kernels: &[Kernel]) -> String {
     kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn set_here(scheduler: &SchedulerText, tunable: &str, kernel: Kernel, value: i128) -> String {
-    let on = if kernel == Kernel::DEFAULT { String::new() } else { format!(" --kernel {kernel}") };
+fn set_here(scheduler: &SchedulerText, tunable: &str, kernel: &AskedKernel, value: i128) -> String {
+    let on = if kernel.kernel == Kernel::DEFAULT { String::new() } else { format!(" --kernel {kernel}") };
     format!("hoistway compare my-load.fio{on} --set {}.{tunable}={value}", scheduler.name)
 }
 
@@ -210,7 +228,7 @@ fn differences(scheduler: &SchedulerText, name: &str, kernel: Kernel, facts: &Fa
 
 // --- for people ---
 
-fn text(subject: &Subject<'_>, kernel: Option<Kernel>, width: usize) -> String {
+fn text(subject: &Subject<'_>, kernel: Option<&AskedKernel>, width: usize) -> String {
     match subject {
         Subject::Scheduler(scheduler) => scheduler_text(scheduler, kernel, width),
         Subject::Tunable(scheduler, tunable) => tunable_text(scheduler, tunable, kernel, width),
@@ -246,13 +264,10 @@ fn labelled(rows: &[(&str, &str)], width: usize) -> String {
         .collect()
 }
 
-fn scheduler_text(scheduler: &SchedulerText, wanted: Option<Kernel>, width: usize) -> String {
-    let kernels: Vec<Kernel> = scheduler.kernels().collect();
-    let (kernel, is_there) = kernel_for(wanted, &kernels);
+fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&AskedKernel>, width: usize) -> String {
+    let (kernel, is_there) = kernel_of(scheduler, wanted);
     let mut text = format!("{}: {}\n", scheduler.name, scheduler.title);
-    if let (Some(wanted), false) = (wanted, is_there) {
-        text += &format!("Linux {wanted} does not have it; shown as in Linux {kernel}.\n");
-    }
+    text += &which_kernel(wanted, &kernel, is_there);
     text.push('\n');
     text += &labelled(
         &[
@@ -266,14 +281,14 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<Kernel>, width: usiz
     );
     text += &section("What it does", &scheduler.what, width);
     text += &section("When to use it", &scheduler.when, width);
-    let tunables = facts::tunables(&scheduler.name, kernel);
+    let tunables = facts::tunables(&scheduler.name, kernel.kernel);
     if tunables.is_empty() {
         text += "\nTunables\n  none\n";
     } else {
         text += &format!("\nTunables in Linux {kernel} (`hoistway explain {}.NAME` tells more)\n", scheduler.name);
         let mut rows = Vec::new();
         for tunable in tunables {
-            let Some(facts) = Facts::of(&scheduler.name, tunable.name, kernel) else { continue };
+            let Some(facts) = Facts::of(&scheduler.name, tunable.name, kernel.kernel) else { continue };
             let line = scheduler.tunable(tunable.name).map_or("", |text| &text.line);
             rows.push((facts, line));
         }
@@ -304,15 +319,28 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<Kernel>, width: usiz
     )
 }
 
-fn tunable_text(scheduler: &SchedulerText, tunable: &TunableText, wanted: Option<Kernel>, width: usize) -> String {
+/// What must be said of the kernel that something is shown for.
+fn which_kernel(wanted: Option<&AskedKernel>, shown: &AskedKernel, is_there: bool) -> String {
+    let line = match wanted {
+        Some(wanted) if !is_there => Some(format!("Linux {wanted} does not have it; shown as in Linux {shown}.")),
+        Some(wanted) => wanted.notice(),
+        None => None,
+    };
+    line.map_or_else(String::new, |line| line + "\n")
+}
+
+fn tunable_text(
+    scheduler: &SchedulerText,
+    tunable: &TunableText,
+    wanted: Option<&AskedKernel>,
+    width: usize,
+) -> String {
     let kernels = kernels_with(scheduler, &tunable.name);
-    let (kernel, is_there) = kernel_for(wanted, &kernels);
-    let Some(facts) = Facts::of(&scheduler.name, &tunable.name, kernel) else { return String::new() };
+    let (kernel, is_there) = kernel_of_tunable(scheduler, &tunable.name, wanted);
+    let Some(facts) = Facts::of(&scheduler.name, &tunable.name, kernel.kernel) else { return String::new() };
     let default = facts.defaults[0].1;
     let mut text = format!("{}.{}: {}\n", scheduler.name, tunable.name, tunable.line);
-    if let (Some(wanted), false) = (wanted, is_there) {
-        text += &format!("Linux {wanted} does not have it; shown as in Linux {kernel}.\n");
-    }
+    text += &which_kernel(wanted, &kernel, is_there);
     text += "\n";
     let note = match (facts.tunable.default_note, facts.defaults.len()) {
         (Some(note), 1) => format!("; {note}"),
@@ -338,13 +366,13 @@ fn tunable_text(scheduler: &SchedulerText, tunable: &TunableText, wanted: Option
     let examples: Vec<String> = facts.examples.iter().map(|(text, outcome)| reading(text, outcome)).collect();
     text += &section(&format!("As Linux {kernel} reads what is written, and shows it"), &rules, width);
     text += &wrapped(&examples.join(", "), width, 2);
-    let here = set_here(scheduler, &tunable.name, kernel, default);
+    let here = set_here(scheduler, &tunable.name, &kernel, default);
     text += &format!(
         "\nSet it\n{}{}",
         wrapped(&format!("here: {here}"), width, 2),
         wrapped(&format!("on a kernel: {}", set_there(&tunable.name, default)), width, 2)
     );
-    let mut differences = differences(scheduler, &tunable.name, kernel, &facts);
+    let mut differences = differences(scheduler, &tunable.name, kernel.kernel, &facts);
     differences.extend(tunable.versions.iter().cloned());
     if !differences.is_empty() {
         text += &format!("\nOther kernels\n{}", bullets(&differences, width));
@@ -374,16 +402,16 @@ fn file_text(file: &FileText, width: usize) -> String {
 
 // --- for programs ---
 
-fn document(subject: &Subject<'_>, wanted: Option<Kernel>) -> Value {
+fn document(subject: &Subject<'_>, wanted: Option<&AskedKernel>) -> Value {
     let mut document = json!({"format": "hoistway-explanation/1"});
     let about = match subject {
         Subject::Scheduler(scheduler) => {
             let kernels: Vec<Kernel> = scheduler.kernels().collect();
-            let (kernel, is_there) = kernel_for(wanted, &kernels);
-            let tunables: Vec<Value> = facts::tunables(&scheduler.name, kernel)
+            let (kernel, is_there) = kernel_of(scheduler, wanted);
+            let tunables: Vec<Value> = facts::tunables(&scheduler.name, kernel.kernel)
                 .iter()
                 .filter_map(|tunable| scheduler.tunable(tunable.name))
-                .filter_map(|text| described(scheduler, text, kernel))
+                .filter_map(|text| described(scheduler, text, &kernel))
                 .collect();
             json!({
                 "kind": "scheduler",
@@ -406,9 +434,9 @@ fn document(subject: &Subject<'_>, wanted: Option<Kernel>) -> Value {
             })
         }
         Subject::Tunable(scheduler, tunable) => {
-            let (kernel, is_there) = kernel_for(wanted, &kernels_with(scheduler, &tunable.name));
+            let (kernel, is_there) = kernel_of_tunable(scheduler, &tunable.name, wanted);
             let mut about = json!({"kind": "tunable", "kernel": kernel.to_string(), "kernel_has_it": is_there});
-            extend(&mut about, described(scheduler, tunable, kernel).unwrap_or_default());
+            extend(&mut about, described(scheduler, tunable, &kernel).unwrap_or_default());
             about
         }
         Subject::Queue(files) => {
@@ -458,8 +486,8 @@ fn number(value: i128) -> Value {
         .unwrap_or_else(|_| Value::from(value.to_string()))
 }
 
-fn described(scheduler: &SchedulerText, tunable: &TunableText, kernel: Kernel) -> Option<Value> {
-    let facts = Facts::of(&scheduler.name, &tunable.name, kernel)?;
+fn described(scheduler: &SchedulerText, tunable: &TunableText, kernel: &AskedKernel) -> Option<Value> {
+    let facts = Facts::of(&scheduler.name, &tunable.name, kernel.kernel)?;
     let default = facts.defaults[0].1;
     let defaults: Vec<Value> =
         facts.defaults.iter().map(|(device, value)| json!({"device": device, "value": number(*value)})).collect();
@@ -467,7 +495,7 @@ fn described(scheduler: &SchedulerText, tunable: &TunableText, kernel: Kernel) -
         Ok(value) => json!({"written": text, "shown": number(*value)}),
         Err(error) => json!({"written": text, "error": errno(*error)}),
     });
-    let mut versions = differences(scheduler, &tunable.name, kernel, &facts);
+    let mut versions = differences(scheduler, &tunable.name, kernel.kernel, &facts);
     versions.extend(tunable.versions.iter().cloned());
     Some(json!({
         "name": format!("{}.{}", scheduler.name, tunable.name),

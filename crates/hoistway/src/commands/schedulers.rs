@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 use clap::Args;
-use hoistway_blk::Kernel;
+use hoistway_blk::{Kernel, all_schedulers};
 use hoistway_report::{hanging, wrapped};
 use serde_json::{Value, json};
 
 use crate::Ending;
+use crate::asked_kernel::AskedKernel;
 use crate::facts;
 use crate::output::{Format, Output};
 use crate::texts::{SchedulerText, Texts};
@@ -20,9 +21,9 @@ use crate::texts::{SchedulerText, Texts};
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Only those of this kernel: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
+    /// Only those of this kernel: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints.
     #[arg(long, value_name = "VERSION")]
-    kernel: Option<Kernel>,
+    kernel: Option<AskedKernel>,
     /// How the list is written.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -31,20 +32,19 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
     let texts = Texts::read();
-    let (listed, missing): (Vec<_>, Vec<_>) = texts
-        .schedulers
-        .iter()
-        .partition(|scheduler| arguments.kernel.is_none_or(|kernel| scheduler.exists_in(kernel)));
+    let wanted = arguments.kernel.as_ref().map(|asked| asked.kernel);
+    let (listed, missing): (Vec<_>, Vec<_>) =
+        texts.schedulers.iter().partition(|scheduler| wanted.is_none_or(|kernel| scheduler.exists_in(kernel)));
     let text = match arguments.format {
         Format::Json => {
-            let schedulers: Vec<Value> = listed.iter().map(|text| described(text, arguments.kernel)).collect();
-            let kernel = arguments.kernel.map(|kernel| kernel.to_string());
+            let schedulers: Vec<Value> = listed.iter().map(|text| described(text, wanted)).collect();
+            let kernel = arguments.kernel.as_ref().map(AskedKernel::to_string);
             let document = json!({"format": "hoistway-schedulers/1", "kernel": kernel, "schedulers": schedulers});
             serde_json::to_string_pretty(&document)? + "\n"
         }
         Format::Table => {
             let width = output.text_width();
-            let mut text = table(&listed, arguments.kernel);
+            let mut text = table(&listed, wanted);
             for scheduler in &listed {
                 text.push('\n');
                 text += &hanging(&format!("{}: {}", scheduler.name, scheduler.promises), width, 0, 2);
@@ -52,7 +52,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
                 text += &hanging(&format!("Default for: {}.", scheduler.default_for), width, 2, 4);
             }
             text.push('\n');
-            if let (Some(kernel), false) = (arguments.kernel, missing.is_empty()) {
+            if let Some(notice) = arguments.kernel.as_ref().and_then(AskedKernel::notice) {
+                text += &wrapped(&notice, width, 0);
+            }
+            if let (Some(kernel), false) = (&arguments.kernel, missing.is_empty()) {
                 let names: Vec<&str> = missing.iter().map(|scheduler| scheduler.name.as_str()).collect();
                 text += &wrapped(&format!("Not in Linux {kernel}: {}.", names.join(", ")), width, 0);
             }
@@ -94,11 +97,11 @@ fn described(scheduler: &SchedulerText, wanted: Option<Kernel>) -> Value {
 fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
     let mut rows = vec![["scheduler", "block layer", "kernels", "ioprio", "weights", "tunables"].map(str::to_owned)];
     for scheduler in schedulers {
-        let kernels: Vec<String> = scheduler.kernels().map(|kernel| kernel.to_string()).collect();
-        let span = match (&kernels[..], scheduler.newest_kernel()) {
-            ([oldest, ..], Kernel::DEFAULT) => format!("{oldest} and later"),
-            ([oldest, .., newest], _) => format!("{oldest} to {newest}"),
-            _ => kernels.join(", "),
+        let known = all_schedulers();
+        let row = known.find(&scheduler.name).expect("there is a row for each text");
+        let span = match &row.until {
+            Some(last) => format!("{} to {last}", row.since),
+            None => format!("{} and later", row.since),
         };
         rows.push([
             scheduler.name.clone(),

@@ -7,7 +7,7 @@ mod ending;
 mod explain;
 mod fio_files;
 mod fio_readers;
-#[path = "../../../workload/tests/fio_run/mod.rs"]
+#[path = "../../../fio/tests/fio_run/mod.rs"]
 mod fio_run;
 mod formats;
 mod guests;

@@ -71,7 +71,7 @@ fn the_default_is_that_of_kernel_and_device_and_elevator_counts_for_legacy_queue
     let with = |options: &[&str]| compared(&[&["one.fio", "--device", "hgst-he10-8tb"], options].concat());
     let now = with(&["--schedulers", "default"]);
     assert_eq!(schedulers(&now), ["mq-deadline"]);
-    assert!(notices(&now).contains("default is mq-deadline, as Linux 6.18 chooses for hgst-he10-8tb."));
+    assert!(notices(&now).contains("default is mq-deadline, as Linux 7.2 chooses for hgst-he10-8tb."));
     let then = |options: &[&str]| with(&[&["--kernel", "4.19", "--schedulers", "none,default"], options].concat());
     assert_eq!(schedulers(&then(&[])), ["none", "cfq"]);
     assert_eq!(schedulers(&then(&["--elevator", "deadline"])), ["none", "deadline"]);
@@ -124,5 +124,5 @@ fn what_kernel_devices_or_job_file_have_not_is_refused() {
         refuse(&["one.fio", "--io-prio-class", class], &["--io-prio-class", words]);
     }
     let old = ["one.fio", "--io-prio-class", "slow idle", "--kernel", "5.10"];
-    refuse(&old, &["Linux 5.10 has no io.prio.class (expected --kernel 6.3 or later)"]);
+    refuse(&old, &["Linux 5.10 has no io.prio.class (expected --kernel 5.14 or later)"]);
 }

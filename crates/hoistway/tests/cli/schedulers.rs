@@ -39,20 +39,36 @@ fn the_document_has_all_its_keys_in_order() {
     let expected = "name title front linux kernels promises costs ioprio cgroup_weights default_for tunables";
     assert!(schedulers.iter().all(|scheduler| keys(scheduler).join(" ") == expected));
     let tunables = |scheduler: usize| schedulers[scheduler]["tunables"].as_array().unwrap().len();
-    assert_eq!((0..7).map(tunables).collect::<Vec<_>>(), [0, 7, 2, 10, 0, 5, 17]);
+    assert_eq!((0..7).map(tunables).collect::<Vec<_>>(), [0, 6, 2, 10, 0, 5, 17]);
     let of_4_4: Value = serde_json::from_str(&printed(&["schedulers", "--kernel", "4.4", "--format", "json"])).unwrap();
     assert_eq!(of_4_4["kernel"], "4.4");
     assert_eq!(of_4_4["schedulers"][3]["tunables"].as_array().unwrap().len(), 12, "no microseconds before 4.8");
 }
 
 #[test]
-fn kernels_that_are_not_in_the_table_are_refused() {
+fn kernels_that_cannot_be_placed_are_refused() {
     let folder = tempdir().unwrap();
     refused(
         folder.path(),
-        &["schedulers", "--kernel", "5.4"],
-        &["unknown kernel \"5.4\"", "expected one of 4.4, 4.12"],
+        &["schedulers", "--kernel", "6.99"],
+        &["unknown kernel \"6.99\"", "expected one of the releases from 4.4 on, such as 6.18"],
     );
     refused(folder.path(), &["schedulers", "--format", "xml"], &["'xml'", "table, json"]);
     refused(folder.path(), &["schedulers", "bfq"], &["'bfq'"]);
+}
+
+#[test]
+fn any_release_can_be_asked_for_and_is_named_as_it_was() {
+    let text = printed(&["schedulers", "--kernel", "6.1.0-25-amd64"]);
+    assert!(text.contains("Linux 6.1.0-25-amd64 is taken for 6.1"), "{text}");
+    let document: Value =
+        serde_json::from_str(&printed(&["schedulers", "--kernel", "5.15", "--format", "json"])).unwrap();
+    assert_eq!(document["kernel"], "5.15");
+    let of = |kernel: &str| {
+        let text = printed(&["schedulers", "--kernel", kernel, "--format", "json"]);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        document["schedulers"][1]["tunables"].as_array().unwrap().len()
+    };
+    // Five, then async_depth, then prio_aging_expire; then async_depth is a file of the queue.
+    assert_eq!(["5.13", "5.15", "5.16", "6.18.15", "7.0"].map(of), [5, 6, 7, 7, 6]);
 }

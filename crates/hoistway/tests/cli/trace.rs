@@ -47,7 +47,7 @@ fn the_first_line_says_what_was_run_and_the_last_that_nothing_is_missing() {
     let header = &trace[0];
     assert_eq!(keys(header).join(" "), "format version job_file devices kernel cpus seed runs processes");
     assert_eq!((text(header, "format"), text(header, "job_file")), ("hoistway-trace/1", "load.fio"));
-    assert_eq!((text(header, "kernel"), &header["seed"]), ("6.18", &7.into()));
+    assert_eq!((text(header, "kernel"), &header["seed"]), ("7.2", &7.into()));
     assert_eq!(header["devices"][0], "intel-s3520-1600gb");
     let schedulers: Vec<&str> = header["runs"].as_array().unwrap().iter().map(|run| text(run, "scheduler")).collect();
     assert_eq!(schedulers, ALL_SCHEDULERS);
@@ -74,7 +74,7 @@ fn time_never_goes_back_and_runs_do_not_mix() {
 #[test]
 fn each_issue_is_followed_by_exactly_one_completion_or_requeue() {
     let folder = tempdir().unwrap();
-    for kernel in ["4.12", "5.10", "6.18"] {
+    for kernel in ["4.12", "5.10", "7.2"] {
         let (trace, _) = traced(folder.path(), &["--kernel", kernel]);
         for run in 0..ALL_SCHEDULERS.len() {
             let mut at_the_driver = BTreeMap::new();
@@ -200,7 +200,7 @@ fn reasons_are_counted_by_run_and_job() {
     let file = folder.path().join("events.jsonl");
     let file = file.to_str().unwrap();
     let table = printed(&["why", file]);
-    assert!(table.starts_with("load.fio on intel-s3520-1600gb, Linux 6.18, seed 1\n"), "{table}");
+    assert!(table.starts_with("load.fio on intel-s3520-1600gb, Linux 7.2, seed 1\n"), "{table}");
     for words in ["\nnone\n  was asked nothing\n", "\nmq-deadline\n", "the batch goes on in sector order", "reader"] {
         assert!(table.contains(words), "{words:?} is not in\n{table}");
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{Bio, BioFlags, Cx, Front, Instant, Local, Nanos, Op, Probe, Status, Submitted};
-use hoistway_workload::Process;
+use hoistway_load::Process;
 
 use super::read_ahead::{ReadAhead, WINDOW_PAGES_MAX};
 use super::{PAGE_BYTES, PAGE_SECTORS, PageCache, PageRange, Purpose, bio, sectors_of};
@@ -20,9 +20,7 @@ const COPY_NS: u64 = 400;
 pub(crate) enum Call {
     /// It is over, for so much CPU time.
     Done(Nanos),
-    /// It sleeps for a tag, or until less write-back is in flight.
-    Parked,
-    /// It waits for pages, for the device, or until less of the memory is dirty.
+    /// It waits for a tag, for pages, for the device, or until less of the memory is dirty or in flight.
     Waits,
 }
 
@@ -41,8 +39,6 @@ pub(super) struct Caller {
     write_back: Option<PageRange>,
     /// It flushes the device when all that it has written is there.
     needs_flush: bool,
-    /// One of its bios sleeps for a tag.
-    is_parked: bool,
     status: Status,
 }
 
@@ -64,13 +60,12 @@ impl Caller {
         };
         Caller {
             files: process.files.iter().enumerate().map(file).collect(),
-            invalidates: process.invalidate,
+            invalidates: process.caching.invalidate,
             wish: None,
             left: 0,
             todo: VecDeque::new(),
             write_back: None,
             needs_flush: false,
-            is_parked: false,
             status: Status::Ok,
         }
     }
@@ -87,7 +82,7 @@ impl Caller {
     /// It has waited for long enough: its I/O ends, or it has a flush to put forward.
     pub(super) fn go_on(&mut self, task: &mut Task) {
         if self.needs_flush {
-            task.park();
+            task.resume_call();
         } else if let Some(wish) = self.wish.take() {
             task.bio_ended(&wish, std::mem::take(&mut self.status));
         }
@@ -106,30 +101,30 @@ impl PageCache {
         let (number, disk) = (task.number, task.disk as usize);
         let caller = &mut self.callers[number as usize];
         let is_under_way = caller.wish.is_some();
-        if !caller.is_parked {
+        if !task.submitter.is_parked() {
             caller.left += 1;
         }
         if !is_under_way {
-            let Some(wish) = task.submission.withdraw() else { return Call::Waits };
+            let Some(wish) = task.submitter.withdraw() else { return Call::Waits };
             self.begin(cx.now.at, number, disk, &wish);
             self.callers[number as usize].wish = Some(wish);
         }
+        task.submitter.plug();
         loop {
-            if !std::mem::take(&mut self.callers[number as usize].is_parked) {
+            if !task.submitter.is_parked() {
                 let Some(bio) = self.next_bio(number, disk) else { break };
-                task.submission.begin(bio);
+                task.submitter.begin(bio);
                 if let Some(throttling) = &mut throttling
-                    && throttling.keeps(cx.now.at, front, &mut task.submission)
+                    && throttling.keeps(cx.now.at, front, &mut task.submitter)
                 {
                     continue;
                 }
             }
-            if front.submit(cx, &mut task.submission, Some(&mut task.plug)) == Submitted::Parked {
-                self.callers[number as usize].is_parked = true;
-                return Call::Parked;
+            if task.submitter.go_on(front, cx) == Submitted::Parked {
+                return Call::Waits;
             }
         }
-        front.flush_plug(cx, &mut task.plug);
+        task.submitter.unplug(front, cx);
         self.all_put_forward(cx.now.at, front, task)
     }
 

@@ -1,6 +1,6 @@
 //! What the page cache has under way at the disks, and which processes wait for it.
 
-use hoistway_blk::Status;
+use hoistway_blk::{Bio, Parts, Status};
 
 use super::pages::PageRange;
 
@@ -23,10 +23,7 @@ pub(super) struct Flight {
     pub(super) pages: PageRange,
     /// Processes that wait for its end.
     pub(super) waiters: Vec<u32>,
-    /// What went wrong, if anything did.
-    pub(super) status: Status,
-    /// Sectors whose end has not been announced: a bio may come back in parts.
-    sectors_left: u32,
+    parts: Parts,
 }
 
 /// All of them, by their numbers.
@@ -49,7 +46,7 @@ impl Flights {
         waiter: Option<u32>,
     ) -> u32 {
         let waiters = waiter.into_iter().collect();
-        let flight = Flight { disk, purpose, pages, waiters, status: Status::Ok, sectors_left: sectors.max(1) };
+        let flight = Flight { disk, purpose, pages, waiters, parts: Parts::of_sectors(sectors) };
         if purpose == Purpose::WriteBack {
             self.pages_written += pages.pages();
         }
@@ -79,28 +76,23 @@ impl Flights {
         count
     }
 
-    /// So many sectors of one have ended. Answers the whole, if that was the last of it.
-    pub(super) fn ended(&mut self, number: u32, sectors: u32, status: Status) -> Option<Flight> {
+    /// A part of one has ended. Answers the whole and how that has ended, if it was the last.
+    pub(super) fn ended(&mut self, number: u32, part: &Bio, status: Status) -> Option<(Flight, Status)> {
         let slot = self.slots.get_mut(number as usize)?;
-        let flight = slot.as_mut()?;
-        if status != Status::Ok {
-            flight.status = status;
-        }
-        flight.sectors_left = flight.sectors_left.saturating_sub(sectors.max(1));
-        if flight.sectors_left > 0 {
-            return None;
-        }
+        let status = slot.as_mut()?.parts.ended(part, status)?;
         let flight = slot.take()?;
         self.free.push(number);
         if flight.purpose == Purpose::WriteBack {
             self.pages_written -= flight.pages.pages();
         }
-        Some(flight)
+        Some((flight, status))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use hoistway_blk::{Op, Sector};
+
     use super::*;
 
     #[test]
@@ -109,9 +101,10 @@ mod tests {
         let pages = PageRange { first: 0, end: 4 };
         let number = flights.start(0, Purpose::WriteBack, pages, 32, Some(7));
         assert_eq!(flights.pages_written, 4);
-        assert!(flights.ended(number, 8, Status::IoError).is_none());
-        let flight = flights.ended(number, 24, Status::Ok).unwrap();
-        assert_eq!((flight.status, flight.waiters), (Status::IoError, vec![7]));
+        let part = |sectors| Bio::new(Op::Write, Sector(0), sectors);
+        assert!(flights.ended(number, &part(8), Status::IoError).is_none());
+        let (flight, status) = flights.ended(number, &part(24), Status::Ok).unwrap();
+        assert_eq!((status, flight.waiters), (Status::IoError, vec![7]));
         assert_eq!(flights.pages_written, 0);
     }
 

@@ -9,12 +9,11 @@
 //! take all the tags that have become free since somebody else was woken for one, each time.
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, Cx, Env, Front, FrontSubmission, Instant, IoContextId, IoPriority, Local, Nanos, Op, Plug,
-    Sector, Submitted,
+    Bio, BioFlags, CgroupId, Cx, Env, Front, Instant, IoContextId, IoPriority, Local, Nanos, Op, Sector, Submitted,
 };
 
 use super::{PAGE_BYTES, PageCache, PageRange, Purpose, bio, sectors_of};
-use crate::disk::Disk;
+use crate::disk::{Disk, Submitter};
 use crate::identity::Sleeper;
 
 /// How often flushers look for old pages: Linux's `dirty_writeback_centisecs`.
@@ -26,8 +25,8 @@ const PAGE_NS: u64 = 1000;
 
 /// What writes the dirty pages of a disk back.
 pub(super) struct Flusher {
-    submission: FrontSubmission,
-    plug: Plug,
+    /// It sleeps for a tag, or until less write-back is in flight.
+    submitter: Submitter,
     /// What its bios have in common.
     pattern: Bio,
     disk_sectors: u64,
@@ -37,8 +36,6 @@ pub(super) struct Flusher {
     bio_ns: u64,
     /// Where it goes on.
     next_page: u64,
-    /// It sleeps for a tag, or until less write-back is in flight.
-    is_parked: bool,
     /// It has something to do: it makes a bio, sleeps on the way in, or is on its way to a CPU.
     is_active: bool,
 }
@@ -50,8 +47,7 @@ impl Flusher {
         let number_in = |file| disk.front.attribute(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
         let max_pages = number_in("max_sectors_kb").map_or(1, |kib| kib * 1024 / PAGE_BYTES);
         Flusher {
-            submission: disk.front.submission(Sleeper::Flusher(number).waiter()),
-            plug: Plug::new(),
+            submitter: Submitter::new(&disk.front, Sleeper::Flusher(number).waiter()),
             pattern: Bio {
                 io_context: IoContextId(io_context),
                 cgroup: CgroupId::ROOT,
@@ -62,7 +58,6 @@ impl Flusher {
             pages_max: max_pages.min(number_in("max_segments").unwrap_or(max_pages)).max(1),
             bio_ns: 0,
             next_page: 0,
-            is_parked: false,
             is_active: false,
         }
     }
@@ -89,23 +84,23 @@ impl PageCache {
     /// The flusher of a disk puts its next bio forward. Answers when it is ready for another one; not if it has nothing
     /// to do, or sleeps on the way in.
     pub(crate) fn flush<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &Front<Local>, disk: u32) -> Option<Nanos> {
-        let was_parked = std::mem::take(&mut self.flushers[disk as usize].is_parked);
+        let was_parked = self.flushers[disk as usize].submitter.is_parked();
         let next = if was_parked { None } else { self.next_of_flusher(cx.now.at, disk as usize) };
         let flusher = &mut self.flushers[disk as usize];
         flusher.is_active = was_parked || next.is_some();
         if !flusher.is_active {
-            front.flush_plug(cx, &mut flusher.plug);
+            flusher.submitter.unplug(front, cx);
             return None;
         }
         if let Some(bio) = next {
             flusher.bio_ns = PAGE_NS * u64::from(bio.segments);
-            flusher.submission.begin(bio);
+            flusher.submitter.plug();
+            flusher.submitter.begin(bio);
         }
-        if front.submit(cx, &mut flusher.submission, Some(&mut flusher.plug)) == Submitted::Parked {
-            flusher.is_parked = true;
-            return None;
+        match flusher.submitter.go_on(front, cx) {
+            Submitted::Done => Some(Nanos(flusher.bio_ns)),
+            Submitted::Parked => None,
         }
-        Some(Nanos(flusher.bio_ns))
     }
 
     fn next_of_flusher(&mut self, now: Instant, disk: usize) -> Option<Bio> {

@@ -19,8 +19,8 @@ mod pages;
 mod read_ahead;
 
 use hoistway_blk::{Bio, BioFlags, Op, Sector, Status};
+use hoistway_load::Load;
 use hoistway_results::document::PageCacheSummary;
-use hoistway_workload::Workload;
 
 use crate::disk::Disk;
 use crate::identity::{owner_page_cache, place_of};
@@ -58,8 +58,8 @@ pub(crate) struct PageCache {
 
 impl PageCache {
     /// The cache of a load, if a process of it needs one.
-    pub(crate) fn of(workload: &Workload, disks: &[Disk], memory_bytes: u64) -> Option<PageCache> {
-        if workload.processes.iter().all(|process| process.direct) {
+    pub(crate) fn of(workload: &Load, disks: &[Disk], memory_bytes: u64) -> Option<PageCache> {
+        if workload.processes.iter().all(|process| process.caching.direct) {
             return None;
         }
         let memory_pages = memory_bytes / PAGE_BYTES;
@@ -89,13 +89,13 @@ impl PageCache {
         tasks: &mut [Task],
         mut wake: impl FnMut(&mut Task, bool),
     ) {
-        let Some(flight) = self.flights.ended(place_of(bio), bio.sectors, status) else { return };
-        if flight.status != Status::Ok && matches!(flight.purpose, Purpose::Read { .. }) {
+        let Some((flight, status)) = self.flights.ended(place_of(bio), bio, status) else { return };
+        if status != Status::Ok && matches!(flight.purpose, Purpose::Read { .. }) {
             self.pages.forget(flight.disk, flight.pages);
         }
         for &number in &flight.waiters {
             let (caller, task) = (&mut self.callers[number as usize], &mut tasks[number as usize]);
-            if caller.saw_end(flight.status) {
+            if caller.saw_end(status) {
                 caller.go_on(task);
                 wake(task, false);
             }

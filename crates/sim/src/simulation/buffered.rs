@@ -1,6 +1,6 @@
 //! The page cache in the event loop: calls of processes, bios that end, and flushers.
 
-use hoistway_blk::{Bio, CpuId, Cx, HctxId, Instant, NoMeter, Probe, Status, Waiter};
+use hoistway_blk::{Bio, CpuId, Instant, NoMeter, Probe, Status, Waiter};
 
 use super::{Simulation, wake};
 use crate::cpu::Cpus;
@@ -27,20 +27,19 @@ impl<P: Probe> Simulation<'_, P> {
     /// process waits, if only for its CPU.
     #[cold]
     pub(super) fn call_page_cache(&mut self, disk: u32, number: u32) {
-        let Simulation { page_cache: Some(cache), disks, tasks, effects, probe, cpus, events, now, .. } = self else {
+        let Simulation { page_cache: Some(cache), disks, tasks, caller, probe, cpus, events, now, .. } = self else {
             return;
         };
         let (task, on) = (&mut tasks[number as usize], &mut disks[disk as usize]);
         let Disk { front, driver, throttling, .. } = on;
         probe.enter(disk, Some(Waiter(number)));
         let cpu = task.cpu;
-        let mut cx = Cx::<Machine<P>> { now: self.clock.now, cpu, driver, effects, probe, meter: &NoMeter };
+        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, &NoMeter);
         match cache.call(&mut cx, front, throttling.as_deref_mut(), task) {
             Call::Done(cpu_time) => {
                 task.is_woken = true;
                 events.push(cpus.copies(*now, task, cpu_time), Event::of(Kind::Run, number));
             }
-            Call::Parked => task.park(),
             Call::Waits => {}
         }
         self.settle(disk, cpu);
@@ -56,14 +55,14 @@ impl<P: Probe> Simulation<'_, P> {
 
     /// A flusher comes as soon as a worker can.
     pub(super) fn set_flusher(&mut self, disk: u32) {
-        let at = self.worker_runs(disk, HctxId(0));
+        let at = self.worker_comes(disk);
         self.events.push(at, Event::of(Kind::WriteBack, disk));
     }
 
     /// The flusher of a disk runs.
     #[cold]
     pub(super) fn write_back(&mut self, disk: u32, setting: u32) {
-        let Simulation { page_cache: Some(cache), disks, effects, probe, events, now, .. } = self else { return };
+        let Simulation { page_cache: Some(cache), disks, caller, probe, events, now, .. } = self else { return };
         if setting == IS_TICK {
             events.push(*now + INTERVAL, Event::of(Kind::WriteBack, disk).with_setting(IS_TICK));
             if cache.is_flushing(disk) {
@@ -73,11 +72,8 @@ impl<P: Probe> Simulation<'_, P> {
         let cpu = CpuId(0);
         let Disk { front, driver, .. } = &mut disks[disk as usize];
         probe.enter(disk, None);
-        if let Some(after) = cache.flush(
-            &mut Cx::<Machine<P>> { now: self.clock.now, cpu, driver, effects, probe, meter: &NoMeter },
-            front,
-            disk,
-        ) {
+        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, &NoMeter);
+        if let Some(after) = cache.flush(&mut cx, front, disk) {
             events.push(*now + after, Event::of(Kind::WriteBack, disk));
         }
         self.settle(disk, cpu);

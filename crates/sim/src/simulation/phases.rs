@@ -1,7 +1,7 @@
 //! Which processes run when: phases (`stonewall`), who waits for whom, and who ends whom.
 
 use hoistway_blk::Probe;
-use hoistway_workload::Ends;
+use hoistway_load::Ends;
 
 use super::Simulation;
 use crate::events::{Event, Kind};
@@ -23,16 +23,16 @@ impl<P: Probe> Simulation<'_, P> {
         for number in 0..self.tasks.len() {
             let (process, task) = (&self.workload.processes[number], &self.tasks[number]);
             let mut of_all = self.workload.processes.iter().zip(&self.tasks);
-            let waits = |job| of_all.any(|(process, task)| process.job == job && !task.has_exited);
-            if task.has_started || task.phase() >= self.phase || process.wait_for.is_some_and(waits) {
+            let waits = |job| of_all.any(|(process, task)| process.schedule.job == job && !task.has_exited);
+            if task.has_started || task.phase() >= self.phase || process.schedule.wait_for.is_some_and(waits) {
                 continue;
             }
-            let start = self.now + process.start_delay;
+            let start = self.now + process.schedule.start_delay;
             let task = &mut self.tasks[number];
             task.has_started = true;
             task.start_at(process, start);
             task.alarm_setting += 1;
-            if let Some((watched, at)) = self.steady.begin(number as u32, start + process.ramp) {
+            if let Some((watched, at)) = self.steady.begin(number as u32, start + process.schedule.ramp) {
                 self.events.push(at, Event::of(Kind::Steady, watched));
             }
             self.events.push(start, Event::of(Kind::Task, task.number).with_setting(task.alarm_setting));
@@ -69,12 +69,12 @@ impl<P: Probe> Simulation<'_, P> {
     /// `exitall`: a task that has exited takes others with it.
     pub(super) fn end_others(&mut self, number: u32) {
         let process = &self.workload.processes[number as usize];
-        let Some(ends) = process.ends else { return };
+        let Some(ends) = process.schedule.ends else { return };
         for other in 0..self.tasks.len() as u32 {
             let of_other = &self.workload.processes[other as usize];
             let is_meant = match ends {
-                Ends::Group => of_other.group == process.group,
-                Ends::Phase => of_other.phase == process.phase,
+                Ends::Group => of_other.schedule.group == process.schedule.group,
+                Ends::Phase => of_other.schedule.phase == process.schedule.phase,
                 Ends::All => true,
             };
             if is_meant {

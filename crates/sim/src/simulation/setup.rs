@@ -1,12 +1,12 @@
 //! A simulation before its first event: disks, and the tasks that use them.
 
-use hoistway_blk::{CgroupId, CpuId, Effects, Hz, Instant, Probe};
+use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Instant, Probe};
 
 use super::Simulation;
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::{Cpus, Span};
-use crate::disk::{Disk, QueueSettings};
+use crate::disk::{Disk, QueueSettings, Submitter};
 use crate::driver::Backing;
 use crate::events::EventQueue;
 use crate::flow::Flows;
@@ -21,22 +21,24 @@ use crate::throttling::Throttling;
 
 impl<'a, P: Probe> Simulation<'a, P> {
     pub(super) fn new(scenario: &'a Scenario<'a>, spec: &RunSpec, probe: P) -> Result<Self, RunError> {
+        scenario.workload.check()?;
         let hz = scenario.queue.kernel.generation().hz;
         let cgroups = Cgroups::of(scenario.workload);
         let host_cgroups = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
-        let mut effects = Effects::new();
+        let mut caller = Caller::new();
+        let effects = &mut caller.effects;
         let mut disks = match (&scenario.guests, &spec.guest) {
-            (None, None) => devices(scenario, spec, &mut effects)?,
-            (Some(guests), Some(guest)) => stacked(scenario, spec, guests, guest, &mut effects)?,
+            (None, None) => devices(scenario, spec, effects)?,
+            (Some(guests), Some(guest)) => stacked(scenario, spec, guests, guest, effects)?,
             _ => return Err(RunError::Guests),
         };
         let start = hz.now(Instant::ZERO);
         for (index, disk) in (0..).zip(&mut disks) {
             let cgroups = host_cgroups.as_ref().filter(|_| !disk.is_used_by_tasks).unwrap_or(&cgroups);
-            cgroups.introduce(&disk.front, start, &mut effects);
+            cgroups.introduce(&disk.front, start, effects);
             if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks) {
-                let submission = disk.front.submission(Sleeper::Limits(index).waiter());
-                disk.throttling = Some(Box::new(Throttling::new(throttle, submission)));
+                let worker = Submitter::new(&disk.front, Sleeper::Limits(index).waiter());
+                disk.throttling = Some(Box::new(Throttling::new(throttle, worker)));
             }
         }
         let tasks = tasks(scenario, spec, &cgroups, &disks)?;
@@ -47,8 +49,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             clock: TickClock::new(hz),
             events: EventQueue::default(),
             cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
-            hctxs: Vec::new(),
-            effects,
+            caller,
             page_cache: PageCache::of(scenario.workload, files, scenario.host.memory_bytes).map(Box::new),
             disks,
             cgroups,
@@ -153,21 +154,22 @@ fn tasks(scenario: &Scenario<'_>, spec: &RunSpec, cgroups: &Cgroups, disks: &[Di
             let disk = process.files.get(file).map_or(0, |&disk| disk as usize);
             disks[disk].driver.shape().capacity_sectors * 512
         };
-        let generator = process.plan.generator_on(spec.seed, capacity)?;
-        let cgroup = process.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
+        let generator = process.generator(number, spec.seed, capacity)?;
+        let cgroup = process.standing.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
         let any = number % u32::from(scenario.queue.cpus);
-        let cpu = process.cpus_allowed.as_ref().and_then(|cpus| cpus.get(process.clone as usize % cpus.len()));
+        let cpu =
+            process.standing.cpus.as_ref().and_then(|cpus| cpus.get(process.schedule.clone as usize % cpus.len()));
         let placement = Placement {
             number,
             cpu: CpuId(*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)),
             cgroup,
             priority: cgroups.priority(cgroup, &scenario.queue.io_prio_class, disks),
-            polls: process.polls && can_poll,
+            polls: process.issue.polls && can_poll,
             seed: spec.seed,
             runtime: scenario.runtime,
         };
-        let submission = |disk: u32| disks[disk as usize].front.submission(Sleeper::Task(number).waiter());
-        tasks.push(Task::new(process, generator, submission, &placement));
+        let submitter = |disk: u32| Submitter::new(&disks[disk as usize].front, Sleeper::Task(number).waiter());
+        tasks.push(Task::new(process, generator, submitter, &placement));
     }
     Ok(tasks)
 }

@@ -1,6 +1,6 @@
 //! Virtual disks in the event loop: their threads run, and hear of what has ended on the host.
 
-use hoistway_blk::{Bio, Cx, Instant, NoMeter, Probe, Status};
+use hoistway_blk::{Bio, Instant, NoMeter, Probe, Status};
 
 use super::{Simulation, opens_plug};
 use crate::disk::Disk;
@@ -19,14 +19,7 @@ impl<P: Probe> Simulation<'_, P> {
         let below = &mut host[(lower - disk - 1) as usize];
         self.probe.enter(lower, None);
         let now = self.clock.now;
-        let mut cx = Cx::<Machine<P>> {
-            now,
-            cpu,
-            driver: &mut below.driver,
-            effects: &mut self.effects,
-            probe: &mut self.probe,
-            meter: &NoMeter,
-        };
+        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, &mut below.driver, &mut self.probe, &NoMeter);
         let plugs = |count| opens_plug(below.plug_use, count);
         thread.run(&mut cx, &below.front, &mut driver.schedule, plugs);
         self.settle(lower, cpu);

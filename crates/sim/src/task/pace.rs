@@ -1,7 +1,7 @@
 //! When a task submits, and when it does not: its queue, pauses, rate, balance with others, overlaps and latencies.
 
-use hoistway_blk::{Instant, Nanos, Op};
-use hoistway_workload::{Io, ThinkBlocks};
+use hoistway_blk::{Instant, Nanos, Op, Parts};
+use hoistway_load::{Io, ThinkBlocks};
 
 use super::{Next, Slot, Task};
 use crate::flow::Flows;
@@ -9,6 +9,8 @@ use crate::latency_search::Step;
 
 /// As in fio, the error of a process with an I/O above `max_latency`.
 const ETIMEDOUT: i32 = 110;
+/// The error of a process whose recording cannot be read to its end.
+const EIO: i32 = 5;
 
 /// What keeps an I/O back.
 enum Restraint {
@@ -61,6 +63,9 @@ impl Task {
                     Some(io) => io,
                     None => {
                         self.is_exhausted = true;
+                        if self.generator.has_failed() {
+                            self.measurement.failed(EIO);
+                        }
                         return None;
                     }
                 },
@@ -83,7 +88,7 @@ impl Task {
                 priority: io.priority,
                 offset_bytes: io.offset_bytes,
                 bytes: io.bytes,
-                left: (io.bytes / 512).max(u32::from(io.op != Op::Flush)),
+                parts: Parts::of_sectors(io.bytes / 512),
                 created: now,
                 issued: Instant::ZERO,
             };
@@ -107,7 +112,7 @@ impl Task {
             return Restraint::Waits(None);
         }
         if let Some(pacer) = &mut self.pacer {
-            let due = self.pace_start + pacer.due(io.op);
+            let due = self.pace_start + pacer.due(io.op, self.generator.pause());
             if due > now {
                 return Restraint::Waits(Some(due));
             }

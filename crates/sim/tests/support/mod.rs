@@ -2,8 +2,8 @@
 
 use hoistway_blk::{Nanos, NoProbe, Probe};
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run_probed};
-use hoistway_workload::{Environment, Workload};
 
 /// A run of a scheduler with these tunables.
 pub fn spec(scheduler: &str, tunables: &[(&str, &str)], seed: u64) -> RunSpec {
@@ -20,7 +20,7 @@ pub fn run_job_probed<P: Probe>(
     spec: &RunSpec,
     probe: P,
 ) -> (RunResult, P) {
-    let workload = Workload::parse(job, "test.fio", &Environment::empty()).unwrap();
+    let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
     let host = Host::builtin(Host::DEFAULT).unwrap();
     let scenario = Scenario { workload: &workload, devices: vec![preset], guests: None, queue, host, runtime };
     run_probed(&scenario, spec, &Control::default(), probe).unwrap()

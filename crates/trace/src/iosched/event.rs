@@ -317,9 +317,11 @@ pub enum KyberDomain {
 /// What somebody did to the queue while it was recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mark {
-    /// The change to this scheduler begins.
+    /// This scheduler is about to be written to `queue/scheduler`.
     SwitchBegin(Box<str>),
-    /// The change to this scheduler is complete.
+    /// The exact place of the change to this scheduler: the kernel says so while the queue is frozen and empty.
+    SwitchDone(Box<str>),
+    /// The writer of this scheduler goes on. The change was between the marks of its begin and its end.
     SwitchEnd(Box<str>),
     /// A tunable is about to be written; the write follows within microseconds.
     Tunable {

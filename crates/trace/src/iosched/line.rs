@@ -210,6 +210,7 @@ fn mark(text: &str) -> Mark {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
         ["switch", name, "begin"] => Mark::SwitchBegin(name.into()),
+        ["switch", name, "done"] => Mark::SwitchDone(name.into()),
         ["switch", name, "end"] => Mark::SwitchEnd(name.into()),
         ["tunable", name, value] => Mark::Tunable { name: name.into(), value: value.into() },
         _ => Mark::Other(text.into()),

@@ -43,7 +43,7 @@ fn what_must_not_wait_fails_instead() {
     let mut bench = with_async(128);
     let hasty = Bio { flags: BioFlags::NOWAIT, ..bio("W9000000") };
     assert_eq!(bench.submit_as(500, hasty), Submitted::Done);
-    assert!(matches!(bench.effects.pop(), Some(Effect::EndBio { status: Status::Again, .. })));
+    assert!(matches!(bench.caller.effects.pop(), Some(Effect::EndBio { status: Status::Again, .. })));
 }
 
 #[test]
@@ -125,16 +125,19 @@ fn a_task_that_goes_to_sleep_flushes_its_plug_and_leaves_the_run_to_a_worker() {
 #[test]
 fn nr_requests_of_1_is_4_and_a_change_wakes_whoever_finds_room() {
     let mut bench = Bench::stopped("noop");
-    assert!(bench.queue.set_nr_requests(1, &mut bench.effects).is_ok());
+    assert!(bench.queue.set_nr_requests(1, &mut bench.caller.effects).is_ok());
     assert_eq!(bench.queue.nr_requests(), 4);
     (1..=4).for_each(|task| assert_eq!(write_as(&mut bench, task), Submitted::Done));
     assert_eq!(write_as(&mut bench, 5), Submitted::Parked);
     assert!(bench.queue.is_congested(CgroupId::ROOT, IoClass::Async));
-    assert!(bench.queue.set_nr_requests(128, &mut bench.effects).is_ok());
+    assert!(bench.queue.set_nr_requests(128, &mut bench.caller.effects).is_ok());
     assert!(!bench.queue.is_congested(CgroupId::ROOT, IoClass::Async));
     assert_eq!(bench.asked(), "wake 5");
-    assert!(bench.queue.set_nr_requests(2048, &mut bench.effects).is_ok(), "slots are made when they are needed");
-    assert!(bench.queue.set_nr_requests(2049, &mut bench.effects).is_err());
+    assert!(
+        bench.queue.set_nr_requests(2048, &mut bench.caller.effects).is_ok(),
+        "slots are made when they are needed"
+    );
+    assert!(bench.queue.set_nr_requests(2049, &mut bench.caller.effects).is_err());
 }
 
 #[test]

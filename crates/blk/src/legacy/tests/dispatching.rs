@@ -171,7 +171,7 @@ fn deadline_needs_no_timer_and_noop_no_tunable() {
     let mut bench = Bench::new("noop");
     assert!(bench.queue.tunables().is_empty());
     let now = bench.moment();
-    let set = bench.queue.set_tunable(now, "fifo_batch", "1", &mut bench.effects);
+    let set = bench.queue.set_tunable(now, "fifo_batch", "1", &mut bench.caller.effects);
     assert_eq!(set, Err(StoreError::Unknown));
 }
 
@@ -182,7 +182,7 @@ fn deadlines_files_are_the_five_of_the_legacy_scheduler_and_values_are_clamped()
     assert_eq!(files, ["read_expire", "write_expire", "writes_starved", "front_merges", "fifo_batch"]);
     let now = bench.moment();
     for (text, value) in [("-5", 0), ("garbage", 0), ("12 and more", 12)] {
-        bench.queue.set_tunable(now, "fifo_batch", text, &mut bench.effects).unwrap();
+        bench.queue.set_tunable(now, "fifo_batch", text, &mut bench.caller.effects).unwrap();
         assert_eq!(bench.queue.tunable("fifo_batch"), Ok(value), "{text}");
     }
 }

@@ -55,11 +55,9 @@ fn a_request_that_fails_at_the_driver_ends_and_the_run_goes_on() {
     bench.queue.set_stopped(false);
     bench.run();
     assert_eq!(bench.calls(), "R200+8");
-    let ended = std::iter::from_fn(|| bench.effects.pop()).find_map(|effect| match effect {
-        Effect::EndBio { bio, status } => Some((bio.sector, status)),
-        _ => None,
-    });
-    assert_eq!(ended, Some((Sector(100), Status::Medium)));
+    let mut ended = Vec::new();
+    bench.caller.effects.pop_ended(|bio, status| ended.push((bio.sector, status)));
+    assert_eq!(ended, [(Sector(100), Status::Medium)]);
 }
 
 #[test]
@@ -99,8 +97,7 @@ fn cfq_keeps_the_device_idle_and_is_run_on_a_worker_when_its_timer_fires() {
     let asked = bench.asked();
     assert!(asked.contains("timer ") && bench.calls().is_empty(), "{asked}: the device is kept for the first");
     bench.pass(9);
-    let now = bench.moment();
-    bench.queue.timer(now, &mut bench.effects);
+    bench.call(|queue, cx, _| queue.timer(cx));
     assert_eq!((bench.asked(), bench.calls()), ("run".to_owned(), String::new()));
     bench.run();
     assert_eq!(bench.calls(), "R900000+8");
@@ -144,7 +141,7 @@ fn a_process_that_ends_frees_the_device_from_waiting_for_it() {
     bench.asked();
     bench.calls();
     let now = bench.moment();
-    bench.queue.io_context_exited(now, &mut bench.effects, IoContextId(1));
+    bench.queue.tell(now, &mut bench.caller.effects, News::IoContextExited(IoContextId(1)));
     assert!(bench.asked().contains("run"));
     bench.run();
     assert_eq!(bench.calls(), "R900000+8");

@@ -27,16 +27,11 @@ impl Bench {
         self.calls()
     }
 
-    /// The bios that have ended since the last look; carries the other effects out.
+    /// The bios that have ended since the last look; carries out what else there is to do.
     fn ended(&mut self) -> Vec<(u64, Status)> {
         let mut ended = Vec::new();
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::EndBio { bio, status } => ended.push((bio.sector.0, status)),
-                Effect::RunHctx { .. } => self.run(),
-                _ => {}
-            }
-        }
+        self.caller.effects.pop_ended(|bio, status| ended.push((bio.sector.0, status)));
+        self.work();
         ended
     }
 }

@@ -24,7 +24,7 @@ impl Recorder {
     pub(super) fn bench(diary: &Arc<Mutex<Diary>>) -> Bench {
         let config = config(Kernel::V4_12);
         let policy = Recorder { noop: Noop::new(config.capacity()), diary: Arc::clone(diary) };
-        let elevator = LegacyElevator::custom(Box::new(policy), &config);
+        let elevator = LegacyElevator::custom("recorder", Box::new(policy), &config);
         let queue = LegacyQueue::with_elevator(&config, elevator).expect("a valid configuration");
         Bench::around(config, queue)
     }
@@ -35,9 +35,6 @@ impl Recorder {
 }
 
 impl Scheduler for Recorder {
-    fn name(&self) -> &'static str {
-        "recorder"
-    }
     fn needs(&self) -> Needs {
         Needs { bios: true, preparation: true, ..Needs::default() }
     }

@@ -113,8 +113,7 @@ fn at_insertion_cfq_joins_requests_of_one_queue_only() {
         bench.run();
         bench.complete_oldest();
         bench.pass(100);
-        let now = bench.moment();
-        bench.queue.timer(now, &mut bench.effects);
+        bench.call(|queue, cx, _| queue.timer(cx));
         bench.work();
         bench.run();
         assert_eq!(bench.calls(), expected);
@@ -138,7 +137,7 @@ fn deadline_example_7_merging_keeps_the_earlier_place() {
     for (front_merges, expected) in [("1", "W92+24 W492+16"), ("0", "W92+24 W492+16")] {
         let mut bench = Bench::stopped("deadline");
         let now = bench.moment();
-        bench.queue.set_tunable(now, "front_merges", front_merges, &mut bench.effects).unwrap();
+        bench.queue.set_tunable(now, "front_merges", front_merges, &mut bench.caller.effects).unwrap();
         bench.submit("W100 W500 W108 W492 W92");
         let served = bench.serve();
         if front_merges == "1" {

@@ -14,10 +14,14 @@ mod switching;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
+use crate::agenda::{Agenda, Errand};
 use crate::bio::{Bio, BioFlags, Op, Status};
+use crate::caller::Caller;
 use crate::driver::{Answer, Driver, Refusal};
+use crate::elevator::{PolicyCx, Scheduler};
 use crate::env::Cx;
-use crate::ids::{CpuId, Sector, Waiter};
+use crate::front::all_schedulers;
+use crate::ids::{CpuId, IoContextId, Sector, Waiter};
 use crate::merge::Edge;
 use crate::meter::NoMeter;
 use crate::plug::Plug;
@@ -125,7 +129,8 @@ struct Bench {
     queue: LegacyQueue<Local>,
     driver: Script,
     probe: Letters,
-    effects: Effects,
+    caller: Caller,
+    agenda: Agenda,
     now: Instant,
     /// The plug of whoever submits, if it has one open.
     plug: Option<Plug>,
@@ -141,6 +146,7 @@ fn config(kernel: Kernel) -> LegacyConfig {
         tagging: Tagging::Driver,
         nomerges: NoMerges::All,
         limits: Limits { rotational: true, write_cache: true, fua: true, ..Limits::default() },
+        schedulers: all_schedulers(),
     }
 }
 
@@ -160,7 +166,8 @@ impl Bench {
             queue,
             driver: Script::default(),
             probe: Letters::default(),
-            effects: Effects::new(),
+            caller: Caller::new(),
+            agenda: Agenda::new(1),
             now: Instant::ZERO,
             plug: None,
             parked: BTreeMap::new(),
@@ -183,8 +190,8 @@ impl Bench {
         body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, (Script, Letters)>, Option<&mut Plug>) -> R,
     ) -> R {
         let now = self.moment();
-        let (driver, effects, probe) = (&mut self.driver, &mut self.effects, &mut self.probe);
-        body(&self.queue, &mut Cx { now, cpu: CpuId(0), driver, effects, probe, meter: &NoMeter }, self.plug.as_mut())
+        let mut cx = self.caller.cx(now, CpuId(0), &mut self.driver, &mut self.probe, &NoMeter);
+        body(&self.queue, &mut cx, self.plug.as_mut())
     }
 
     /// Submits as the process `task`, which is also its waiter.
@@ -249,7 +256,7 @@ impl Bench {
     /// The effects since the last look, in words: what is asked for but not done. Ends of bios are left out.
     fn asked(&mut self) -> String {
         let mut out = Vec::new();
-        while let Some(effect) = self.effects.pop() {
+        while let Some(effect) = self.caller.effects.pop() {
             let in_time = |delay: Nanos| if delay == Nanos::ZERO { String::new() } else { format!(" in {delay}") };
             out.push(match effect {
                 Effect::EndBio { .. } => continue,
@@ -264,18 +271,19 @@ impl Bench {
         out.join(", ")
     }
 
-    /// Carries out the effects, and what they cause.
+    /// Carries out what is due, and what comes of it.
     fn work(&mut self) {
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::Wake(waiter) => {
-                    let submission = self.parked.remove(&waiter.0).expect("only who sleeps is woken");
-                    self.go_on(waiter.0, submission);
+        let now = self.moment();
+        let Bench { queue, agenda, parked, plug, .. } = self;
+        let mut cx = self.caller.cx::<(Script, Letters)>(now, CpuId(0), &mut self.driver, &mut self.probe, &NoMeter);
+        agenda.carry_out(queue, &mut cx, |cx, errand| {
+            if let Errand::Wake(waiter) = errand {
+                let mut submission = parked.remove(&waiter.0).expect("only who sleeps is woken");
+                if queue.submit(cx, &mut submission, plug.as_mut()) == Submitted::Parked {
+                    parked.insert(waiter.0, submission);
                 }
-                Effect::RunHctx { .. } => self.run(),
-                _ => {}
             }
-        }
+        });
     }
 
     fn pass(&mut self, ms: u64) {

@@ -60,7 +60,7 @@ fn what_was_plugged_before_a_change_still_goes_through_the_old_scheduler() {
 fn a_change_that_fails_leaves_the_old_scheduler_with_its_settings() {
     let mut bench = Bench::new("deadline");
     let now = bench.moment();
-    bench.queue.set_tunable(now, "fifo_batch", "3", &mut bench.effects).unwrap();
+    bench.queue.set_tunable(now, "fifo_batch", "3", &mut bench.caller.effects).unwrap();
     assert_eq!(begin(&mut bench), Step::Done);
     end(&mut bench, None);
     assert_eq!((bench.queue.scheduler(), bench.queue.tunable("fifo_batch")), ("deadline", Ok(3)));
@@ -82,10 +82,10 @@ fn nothing_merges_under_the_lock_while_a_change_is_under_way() {
 fn the_scheduler_file_lists_legacy_types_only_and_takes_no_others() {
     let bench = Bench::new("deadline");
     assert_eq!(bench.queue.show_scheduler(), "noop [deadline] cfq \n");
-    assert_eq!(bench.queue.parse_scheduler(" cfq\n"), Ok(Some("cfq")));
-    assert_eq!(bench.queue.parse_scheduler("deadline"), Ok(None), "the present one: nothing to do");
+    assert_eq!(bench.queue.would_switch(" cfq\n"), Some(true));
+    assert_eq!(bench.queue.would_switch("deadline"), Some(false), "the present one: nothing to do");
     for text in ["mq-deadline", "none", "bfq", "", "a-name-that-is-too-long"] {
-        assert_eq!(bench.queue.parse_scheduler(text), Err(StoreSchedulerError::Unknown), "{text}");
+        assert_eq!(bench.queue.would_switch(text), None, "{text}");
     }
 }
 

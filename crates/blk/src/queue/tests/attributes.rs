@@ -12,7 +12,7 @@ impl Bench {
     fn store(&mut self, file: &str, text: &str) -> Result<(), AttributeError> {
         let now = Hz(1000).now(self.now);
         self.call(|queue, cx, _| queue.freeze(cx));
-        let answer = self.queue.set_attribute(now, file, text, &mut self.effects);
+        let answer = self.queue.set_attribute(now, file, text, &mut self.caller.effects);
         self.call(|queue, cx, _| queue.unfreeze(cx));
         self.work();
         answer
@@ -83,7 +83,7 @@ fn scheduler_and_nr_requests_wait_for_an_empty_queue_and_other_files_do_not() {
     let mut bench = Bench::new(Kernel::V6_18, "mq-deadline");
     bench.submit(read(0));
     let now = Hz(1000).now(Instant::ZERO);
-    let mut store = |file, text| bench.queue.set_attribute(now, file, text, &mut bench.effects);
+    let mut store = |file, text| bench.queue.set_attribute(now, file, text, &mut bench.caller.effects);
     assert_eq!(store("nr_requests", "100"), Err(AttributeError::Busy));
     assert_eq!(store("scheduler", "none"), Err(AttributeError::Busy));
     assert_eq!(store("nr_requests", "64"), Ok(()), "the present number");

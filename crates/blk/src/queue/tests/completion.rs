@@ -18,9 +18,6 @@ impl Diary {
 }
 
 impl Scheduler for Diary {
-    fn name(&self) -> &'static str {
-        "diary"
-    }
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
         self.note(format!("insert {}", cx.rq(id).sector.0));
         match place {
@@ -55,7 +52,7 @@ fn diary() -> (Bench, Arc<Mutex<Vec<String>>>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let config = config(Kernel::V6_18);
     let policy = Diary { queue: VecDeque::new(), lines: Arc::clone(&lines) };
-    let elevator = Elevator::custom(Box::new(policy), config.scheduler_depth());
+    let elevator = Elevator::custom("diary", Box::new(policy), config.scheduler_depth());
     (Bench::around(Queue::with_elevator(&config, elevator).unwrap()), lines)
 }
 

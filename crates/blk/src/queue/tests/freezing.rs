@@ -19,10 +19,9 @@ impl Bench {
         while !self.queue.is_drained() {
             self.complete_all();
             self.work();
-            std::mem::take(&mut self.later).into_iter().for_each(|effect| self.carry_out(effect));
-            self.work();
+            self.run_delayed();
         }
-        let answer = self.queue.switch_scheduler(name, &mut self.effects);
+        let answer = self.queue.switch_scheduler(name, &mut self.caller.effects);
         self.unfreeze();
         answer
     }
@@ -121,11 +120,11 @@ fn a_12_switching_waits_until_the_old_scheduler_has_served_everything() {
 #[test]
 fn a_queue_in_use_is_not_switched() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
-    let switched = bench.queue.switch_scheduler("bfq", &mut bench.effects);
+    let switched = bench.queue.switch_scheduler("bfq", &mut bench.caller.effects);
     assert_eq!(switched, Err(ChangeError::Busy), "not frozen");
     bench.submit(read(0));
     bench.freeze();
-    let switched = bench.queue.switch_scheduler("bfq", &mut bench.effects);
+    let switched = bench.queue.switch_scheduler("bfq", &mut bench.caller.effects);
     assert_eq!((switched, bench.queue.elevator().name()), (Err(ChangeError::Busy), "none"));
     bench.unfreeze();
     bench.drain();
@@ -146,7 +145,7 @@ fn item_85_an_unknown_scheduler_is_refused_and_nothing_changes() {
 fn item_86_the_present_name_changes_nothing_and_another_resets_tunables_and_nr_requests() {
     let mut bench = Bench::with(&QueueConfig { nr_requests: Some(100), ..config(Kernel::V6_18) }, "mq-deadline");
     let set = |bench: &mut Bench| {
-        bench.queue.set_tunable(Hz(1000).now(Instant::ZERO), "fifo_batch", "3", &mut bench.effects).unwrap();
+        bench.queue.set_tunable(Hz(1000).now(Instant::ZERO), "fifo_batch", "3", &mut bench.caller.effects).unwrap();
     };
     let state = |bench: &Bench| (bench.queue.elevator().tunable("fifo_batch").ok(), bench.queue.nr_requests());
     set(&mut bench);
@@ -183,6 +182,6 @@ fn a_stopped_timer_does_not_reach_the_next_scheduler() {
     let mut bench = Bench::new(Kernel::V6_18, "bfq");
     bench.freeze();
     bench.asked();
-    bench.queue.switch_scheduler("kyber", &mut bench.effects).unwrap();
+    bench.queue.switch_scheduler("kyber", &mut bench.caller.effects).unwrap();
     assert_eq!(bench.asked(), ["cancel timer"]);
 }

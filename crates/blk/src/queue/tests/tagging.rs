@@ -80,6 +80,26 @@ fn item_46_a_shallow_depth_of_10_admits_40_of_256_by_word_and_10_by_map() {
 }
 
 #[test]
+fn a_sleeper_keeps_the_limit_that_it_was_told_before_it_slept() {
+    let mut bench = Bench::with(&QueueConfig { nr_requests: Some(8), ..depth(8) }, "mq-deadline");
+    bench.set("async_depth", "2");
+    bench.submit_all([write(1000), write(2000), read(3000), read(4000)]);
+    assert_eq!(bench.submit_as(1, write(5000)), Submitted::Parked, "two writes have tags");
+    bench.set("async_depth", "8");
+    bench.complete(3000);
+    let submission = bench.parked.remove(&1).expect("it sleeps");
+    assert_eq!(bench.go_on(1, submission), Submitted::Parked, "it may use two, as it was told");
+    assert_eq!(bench.submit_as(2, write(6000)), Submitted::Done, "who comes now is told the new limit");
+    bench.complete(1000);
+    bench.complete(2000);
+    let submission = bench.parked.remove(&1).expect("it sleeps");
+    assert_eq!(bench.go_on(1, submission), Submitted::Done);
+    // The next bio of the same submitter asks anew.
+    bench.submit_all([write(7000), write(8000)]);
+    bench.drain();
+}
+
+#[test]
 fn item_49_sleepers_are_woken_one_wait_queue_after_the_other() {
     let mut bench = Bench::with(&depth(16), "none");
     bench.occupy(16);

@@ -7,10 +7,10 @@ impl Bench {
     /// Has workers deal with what is overdue; answers the moment of the scan that was asked for last, if any was.
     fn scan_due(&mut self) -> Option<Instant> {
         let mut due = None;
-        while let Some(effect) = self.effects.pop() {
+        while let Some(effect) = self.caller.effects.pop() {
             match effect {
                 Effect::SetTimeout(at) => due = Some(at),
-                Effect::TimedOut { .. } => self.carry_out(effect),
+                Effect::TimedOut { cpu, id } => self.on(cpu.0).call(|queue, cx, _| queue.timed_out(cx, id)),
                 _ => {}
             }
         }
@@ -20,7 +20,7 @@ impl Bench {
     /// Scans on CPU 0; answers which requests are overdue, and the CPU that issued each.
     fn overdue(&mut self) -> Vec<(u32, RqId)> {
         self.on(0).call(|queue, cx, _| queue.scan_timeouts(cx));
-        let told = std::iter::from_fn(|| self.effects.pop()).filter_map(|effect| match effect {
+        let told = std::iter::from_fn(|| self.caller.effects.pop()).filter_map(|effect| match effect {
             Effect::TimedOut { cpu, id } => Some((cpu.0, id)),
             _ => None,
         });
@@ -31,7 +31,7 @@ impl Bench {
     fn scan_until(&mut self, end: Instant) {
         while let Some(due) = self.scan_due() {
             if due > end {
-                return self.effects.push(Effect::SetTimeout(due));
+                return self.caller.effects.push(Effect::SetTimeout(due));
             }
             self.now = due;
             self.call(|queue, cx, _| queue.scan_timeouts(cx));
@@ -93,8 +93,8 @@ fn io_timeout_is_in_milliseconds_and_refuses_0() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     let now = Hz(1000).now(Instant::ZERO);
     assert_eq!(bench.queue.attribute("io_timeout").unwrap(), "30000\n");
-    assert!(bench.queue.set_attribute(now, "io_timeout", "0", &mut bench.effects).is_err());
-    bench.queue.set_attribute(now, "io_timeout", "2000\n", &mut bench.effects).unwrap();
+    assert!(bench.queue.set_attribute(now, "io_timeout", "0", &mut bench.caller.effects).is_err());
+    bench.queue.set_attribute(now, "io_timeout", "2000\n", &mut bench.caller.effects).unwrap();
     assert_eq!(bench.queue.io_timeout(), Nanos::from_secs(2));
     bench.submit(read(8));
     assert_eq!(bench.scan_due(), Some(seconds(2)));

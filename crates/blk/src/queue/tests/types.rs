@@ -58,28 +58,6 @@ fn a_polled_bio_that_is_split_is_no_longer_polled() {
 }
 
 #[test]
-fn a_poll_sends_what_is_plugged_and_ends_what_the_driver_has_finished() {
-    let mut bench = Bench::with(&types(Kernel::V6_18), "none");
-    bench.plug();
-    bench.submit_all([polled(read(8)), polled(read(1000))]);
-    assert!(bench.driver.in_flight.is_empty());
-    let ended = bench.call(|queue, cx, plug| queue.poll(cx, HctxId(4), plug));
-    assert_eq!((ended, bench.asked().len()), (2, 2), "the test's driver is quick");
-    bench.plug = None;
-    bench.drain();
-}
-
-#[test]
-fn a_frozen_queue_can_be_polled() {
-    let mut bench = Bench::with(&types(Kernel::V6_18), "none");
-    bench.submit(polled(read(8)));
-    bench.call(|queue, cx, _| queue.freeze(cx));
-    assert!(!bench.queue.is_drained());
-    assert_eq!(bench.call(|queue, cx, plug| queue.poll(cx, HctxId(4), plug)), 1);
-    assert!(bench.queue.is_drained());
-}
-
-#[test]
 fn kernels_before_5_0_have_one_type_of_hardware_queue() {
     let Err(error) = Queue::<Local>::new(&types(Kernel::V4_19), "none") else { panic!("it has no read queues") };
     assert!(error.to_string().contains("no hardware queues for reads or polling"), "{error}");

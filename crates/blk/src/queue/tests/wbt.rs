@@ -27,7 +27,7 @@ impl Bench {
     /// The end of the window that has been asked for.
     fn window(&mut self) -> Option<Instant> {
         self.work();
-        self.window.take()
+        self.agenda.take_back(Due::Window)
     }
 
     fn target(&self) -> String {
@@ -36,7 +36,7 @@ impl Bench {
 
     fn set_target(&mut self, text: &str) -> Result<(), AttributeError> {
         let now = Hz(1000).now(self.now);
-        let answer = self.queue.set_attribute(now, "wbt_lat_usec", text, &mut self.effects);
+        let answer = self.queue.set_attribute(now, "wbt_lat_usec", text, &mut self.caller.effects);
         self.work();
         answer
     }

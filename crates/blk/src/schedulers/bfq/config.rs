@@ -27,6 +27,8 @@ pub struct BfqConfig {
     pub shallow: ShallowRule,
     /// Scheduler tags per hardware queue.
     pub nr_requests: u32,
+    /// What bfq has learned of `queue/async_depth`, where queues have one.
+    pub async_depth: Option<u32>,
     /// Whether the device seeks.
     pub rotational: bool,
     /// The first sectors of the second and further independent actuators, ascending; none for one actuator (24). What
@@ -45,6 +47,7 @@ impl BfqConfig {
             hz: generation.hz,
             shallow: generation.shallow,
             nr_requests,
+            async_depth: generation.queue_async_depth.then_some(nr_requests * ASYNC_PERCENT / 100),
             rotational,
             actuators: Vec::new(),
             groups: Vec::new(),
@@ -61,6 +64,9 @@ impl BfqConfig {
         ticks * 1000 / i64::from(self.hz.0)
     }
 }
+
+/// What bfq sets `queue/async_depth` to, percent of the scheduler tags.
+pub(super) const ASYNC_PERCENT: u32 = 75;
 
 /// Nanoseconds in a millisecond.
 pub(super) const MS: u64 = 1_000_000;

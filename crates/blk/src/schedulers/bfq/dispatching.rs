@@ -4,7 +4,7 @@ use super::super::process_queue::SEEK_DISTANCE;
 use super::Bfq;
 use super::entity::{EntityId, Owner, QueueId};
 use super::rate::{RateEvent, Sample};
-use super::requests::{Entry, Whereabouts};
+use super::requests::Whereabouts;
 use super::state_lines::{Expiration, StateChange};
 use crate::elevator::{Choice, Reason};
 use crate::ids::RqId;
@@ -124,8 +124,6 @@ impl Bfq {
     /// Gives out a request of a queue (10.3).
     fn take_from(&mut self, q: QueueId, id: u32) {
         self.serve(q, self.charge_of(q, id));
-        let Entry { kind, sectors, .. } = self.entries[id as usize];
-        self.count_dispatch(q, kind, sectors);
         if self.in_service == Some(q) {
             self.measurement.dispatched(id);
         }

@@ -8,7 +8,6 @@ use super::super::process_queue::{PositionTree, Scatter};
 use super::Bfq;
 use super::contexts::ContextId;
 use super::entity::{BE, Entity, EntityId, GroupId, Owner, QueueId, RT};
-use super::statistics::Statistics;
 use super::weights::{self, DEFAULT_GROUP_WEIGHT, LEVELS};
 use crate::ids::CgroupId;
 
@@ -32,10 +31,6 @@ pub(super) struct Group {
     pub pending_queues: u32,
     /// The sync queue that was created last, for stable merging (20.6).
     pub last_created: Option<QueueId>,
-    /// What it has done.
-    pub statistics: Statistics,
-    /// What groups below it have done that are gone.
-    pub of_removed: Statistics,
 }
 
 /// All groups by the names of their cgroups.
@@ -59,22 +54,6 @@ impl Groups {
         self.by_cgroup.get(&cgroup).copied()
     }
 
-    /// What a group and all below it have done, also those that are gone.
-    pub fn sum_within(&self, above: GroupId) -> Statistics {
-        let mut sum = Statistics::default();
-        for at in 0..self.list.len() {
-            let mut up = GroupId(at as u32);
-            while up != above && up != GroupId::ROOT {
-                up = self[up].parent;
-            }
-            if up == above {
-                sum += self.list[at].statistics;
-                sum += self.list[at].of_removed;
-            }
-        }
-        sum
-    }
-
     /// Forgets the name of a cgroup that is gone: what is still charged to it goes to `heir`.
     fn bequeath(&mut self, cgroup: CgroupId, heir: GroupId) {
         self.by_cgroup.insert(cgroup, heir);
@@ -91,8 +70,6 @@ impl Group {
             index: PositionTree::default(),
             pending_queues: 0,
             last_created: None,
-            statistics: Statistics::default(),
-            of_removed: Statistics::default(),
         }
     }
 
@@ -277,7 +254,6 @@ impl Bfq {
             }
         }
         self.groups[group].last_created = None;
-        self.fold_statistics(group);
         // A group with child groups cannot be removed; should it happen, these go on below it.
         let level = self.hierarchy.level(group);
         if let (Some(entity), None, None) = (level.entity, level.next, level.in_service) {

@@ -1,7 +1,7 @@
 //! The way in: a request finds its queue, meets the statistics, and wakes the queue if that had no work. Rules:
 //! bfq.md 15.9, 16.1, 22.2.
 
-use super::super::process_queue::{Kind, SEEK_DISTANCE, SMALL_ON_FLASH, distance};
+use super::super::process_queue::{SEEK_DISTANCE, SMALL_ON_FLASH, ThinkTime, distance};
 use super::Bfq;
 use super::config::{MIN_IDLE_MS, RAISE_SOFT_RT};
 use super::contexts::ContextId;
@@ -14,7 +14,7 @@ use crate::elevator::Place;
 use crate::ids::{RqId, Sector};
 use crate::ioprio::IoPriority;
 use crate::merge::Edge;
-use crate::request::Request;
+use crate::request::{Marks, Request};
 
 /// A request shorter than this may soon be merged with the next, sectors.
 const SMALL: u32 = 32;
@@ -41,7 +41,6 @@ impl Bfq {
             sector,
             sectors,
             sync,
-            kind: Kind::of(rq.op, sync),
             meta: rq.flags.contains(BioFlags::META),
             queue: Some(q),
             context: Some(context),
@@ -50,6 +49,10 @@ impl Bfq {
         self.count_allocated(q, true);
         self.contexts.hold(context);
         if self.queues[q].just_created {
+            if rq.marks.contains(Marks::CLOCK_RAN) {
+                // Some time passes until the request arrives, however little: that it ended later is not so (2.5.1).
+                self.queues[q].think = ThinkTime::new(self.now.ns as i64);
+            }
             self.note_newcomer(q);
         }
     }

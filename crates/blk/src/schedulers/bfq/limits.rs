@@ -36,8 +36,18 @@ impl Bfq {
         }
     }
 
-    /// The part of `tags` for sync writes or async requests: less while raised queues have work.
+    /// The part of `tags` for sync writes or async requests: less while raised queues have work. Where queues have an
+    /// `async_depth`, which counts requests, it is a part of that.
     fn depth_of(&self, tags: u32, sync: bool) -> u32 {
+        if let Some(depth) = self.config.async_depth {
+            return match (self.raised_busy > 0, sync) {
+                (false, false) => depth * 2 / 3,
+                (false, true) => depth,
+                (true, false) => depth / 4,
+                (true, true) => depth / 2,
+            }
+            .max(1);
+        }
         let depth = match (self.raised_busy > 0, sync) {
             (false, false) => tags / 2,
             (false, true) => tags * 3 / 4,

@@ -15,7 +15,7 @@
 //! | slots | `budgets`, `slot`, `idling`, `preemption`, `injection`, `wakers` |
 //! | who is favoured | `raising`, `bursts` |
 //! | cooperation | `cooperation`, `stable_merge`, `split` |
-//! | the hooks | `insertion`, `dispatching`, `completion`, `limits`, `tunables`, `statistics`, and this file |
+//! | the hooks | `insertion`, `dispatching`, `completion`, `limits`, `tunables`, and this file |
 
 mod budgets;
 mod bursts;
@@ -44,7 +44,6 @@ mod slot;
 mod split;
 mod stable_merge;
 mod state_lines;
-mod statistics;
 mod tunables;
 mod variant;
 mod vtime;
@@ -59,16 +58,14 @@ pub use state_lines::{Expiration, QueueLabel, StateChange, StateLine};
 pub use variant::BfqVariant;
 
 use crate::bio::Bio;
-use crate::cgroup_weight::DeviceNumber;
-use crate::elevator::{Choice, Completions, Needs, Place, PolicyCx, Scheduler};
+use crate::elevator::{Choice, Completions, Needs, News, Place, PolicyCx, Scheduler};
 use crate::id_list::{IdList, Links};
-use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
-use crate::ioprio::IoPriority;
+use crate::ids::{HctxId, RqId};
 use crate::merge::Edge;
 use crate::request::Request;
 use crate::sorted_tree::Nodes;
 use crate::time::Now;
-use crate::tunables::{Grammar, Tunable};
+use crate::tunables::{StoreError, Tunable};
 
 use super::process_queue::RequestTable;
 use bursts::Burst;
@@ -293,10 +290,6 @@ impl Bfq {
 }
 
 impl Scheduler for Bfq {
-    fn name(&self) -> &'static str {
-        "bfq"
-    }
-
     fn needs(&self) -> Needs {
         Needs {
             completions: Completions::AtOnce,
@@ -305,6 +298,7 @@ impl Scheduler for Bfq {
             min_shallow: self.config.variant.tag_limits.then_some(1),
             single_dispatch: self.config.variant.single_dispatch,
             disables_wbt: true,
+            async_percent: config::ASYNC_PERCENT,
             ..Needs::default()
         }
     }
@@ -400,10 +394,6 @@ impl Scheduler for Bfq {
         self.call(cx, Bfq::idle_timer_fired);
     }
 
-    fn depth_updated(&mut self, nr_requests: u32) {
-        self.config.nr_requests = nr_requests;
-    }
-
     fn grow(&mut self, capacity: u32) {
         let room = (capacity as usize).max(self.entries.len());
         self.entries.resize(room, Entry::default());
@@ -411,60 +401,42 @@ impl Scheduler for Bfq {
         self.immediate_links.grow(room);
     }
 
-    fn rotational_changed(&mut self, rotational: bool) {
-        self.config.rotational = rotational;
-    }
-
-    fn io_context_exited(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId) {
-        self.call(cx, |bfq| bfq.context_exited(io_context));
-    }
-
-    /// The change is noticed with the next request.
-    fn priority_changed(&mut self, _cx: &mut PolicyCx<'_>, io_context: IoContextId, ioprio: IoPriority) {
-        if let Some(context) = self.contexts.find(io_context) {
-            self.contexts[context].told_ioprio = ioprio;
+    fn told(&mut self, cx: &mut PolicyCx<'_>, news: News) {
+        match news {
+            News::Depths { nr_requests, async_depth } => {
+                self.config.nr_requests = nr_requests;
+                self.config.async_depth = async_depth;
+            }
+            News::Rotational(rotational) => self.config.rotational = rotational,
+            News::IoContextExited(io_context) => self.call(cx, |bfq| bfq.context_exited(io_context)),
+            // Noticed with the next request.
+            News::Priority { io_context, ioprio } => {
+                if let Some(context) = self.contexts.find(io_context) {
+                    self.contexts[context].told_ioprio = ioprio;
+                }
+            }
+            News::Moved { io_context, cgroup } => {
+                if let Some(context) = self.contexts.find(io_context) {
+                    self.call(cx, |bfq| bfq.follow_cgroup(context, cgroup));
+                }
+            }
+            News::CgroupAdded { cgroup, parent } => self.call(cx, |bfq| bfq.know_group(cgroup, parent)),
+            News::CgroupRemoved(cgroup) => self.call(cx, |bfq| bfq.remove_group(cgroup)),
+            News::Weight { cgroup, weight } => self.call(cx, |bfq| {
+                let group = bfq.group_of(cgroup);
+                bfq.set_group_weight(group, weight);
+            }),
+            // It does not tell the own tasks of a cgroup from its child groups.
+            News::LeafWeight { .. } => {}
         }
     }
 
-    fn weight_changed(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId, weight: u16) {
-        self.call(cx, |bfq| {
-            let group = bfq.group_of(cgroup);
-            bfq.set_group_weight(group, weight);
-        });
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        self.settings.tunables().shown(self)
     }
 
-    fn cgroup_changed(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId, cgroup: CgroupId) {
-        if let Some(context) = self.contexts.find(io_context) {
-            self.call(cx, |bfq| bfq.follow_cgroup(context, cgroup));
-        }
-    }
-
-    fn cgroup_added(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId, parent: CgroupId) {
-        self.call(cx, |bfq| bfq.know_group(cgroup, parent));
-    }
-
-    fn cgroup_removed(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId) {
-        self.call(cx, |bfq| bfq.remove_group(cgroup));
-    }
-
-    fn cgroup_statistics(&self, cgroup: CgroupId, file: &str, device: DeviceNumber) -> Option<String> {
-        self.shown_statistics(cgroup, file, device)
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        tunables::TABLE
-    }
-
-    fn grammar(&self) -> Grammar {
-        self.settings.grammar()
-    }
-
-    fn tunable(&self, index: usize) -> i128 {
-        self.shown_tunable(index)
-    }
-
-    fn set_tunable(&mut self, cx: &mut PolicyCx<'_>, index: usize, value: i128) {
-        self.call(cx, |bfq| bfq.store_tunable(index, value));
+    fn set_tunable(&mut self, cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        self.call(cx, |bfq| bfq.settings.tunables().store(bfq, name, text))
     }
 
     fn adopt(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {

@@ -1,6 +1,6 @@
 //! The requests inside a queue: by sector, by arrival, and which is next. Rules: bfq.md 12.
 
-use super::super::process_queue::{Chooser, Kind, Waiting};
+use super::super::process_queue::{Chooser, Waiting};
 use super::Bfq;
 use super::contexts::ContextId;
 use super::entity::QueueId;
@@ -15,8 +15,6 @@ pub(super) struct Entry {
     /// Length in sectors.
     pub sectors: u32,
     pub sync: bool,
-    /// For statistics.
-    pub kind: Kind,
     /// It carries metadata.
     pub meta: bool,
     /// Its queue; none for what by-passes them.

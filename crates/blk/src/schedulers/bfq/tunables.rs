@@ -2,7 +2,7 @@
 
 use super::Bfq;
 use super::config::{BfqConfig, MS, SLICE_IDLE};
-use crate::tunables::{Grammar, Tunable, Unit};
+use crate::tunables::{Grammar, TunableRow, Tunables, Unit};
 
 const I32_MAX: i128 = i32::MAX as i128;
 const U32_MAX: i128 = u32::MAX as i128;
@@ -26,8 +26,8 @@ pub(super) struct Settings {
     pub strict_guarantees: bool,
     /// Weight raising.
     pub low_latency: bool,
-    /// 4.12 reads the leading number of a text.
-    old_grammar: bool,
+    /// How the text of a write is read: 4.12 reads the leading number.
+    grammar: Grammar,
 }
 
 impl Settings {
@@ -42,13 +42,13 @@ impl Settings {
             timeout: default_timeout(config),
             strict_guarantees: false,
             low_latency: true,
-            old_grammar: !config.variant.modern_idling,
+            grammar: if config.variant.modern_idling { Grammar::Decimal64 } else { Grammar::LeadingDecimal },
         }
     }
 
-    /// How the text of a write is read.
-    pub fn grammar(&self) -> Grammar {
-        if self.old_grammar { Grammar::LeadingDecimal } else { Grammar::Decimal64 }
+    /// The tunables.
+    pub fn tunables(&self) -> Tunables<Bfq> {
+        Tunables { grammar: self.grammar, rows: &ROWS }
     }
 }
 
@@ -57,122 +57,95 @@ pub(super) fn default_timeout(config: &BfqConfig) -> i64 {
     i64::from(config.hz.0 / 8)
 }
 
-const fn tunable(
-    name: &'static str,
-    unit: Unit,
-    default: i128,
-    (min, max): (i128, i128),
-    doc: &'static str,
-) -> Tunable {
-    Tunable { name, unit, default, default_note: None, min, max, doc }
-}
-
 /// The files in `queue/iosched/`.
-static ALL: [Tunable; 10] = [
-    tunable("fifo_expire_sync", Unit::Millis, 125, (1, I32_MAX), "How long a sync request may wait inside its queue."),
-    tunable(
+static ROWS: [TunableRow<Bfq>; 10] = [
+    TunableRow::new(
+        "fifo_expire_sync",
+        (Unit::Millis, 125, 1, I32_MAX),
+        "How long a sync request may wait inside its queue.",
+        |bfq| i128::from(bfq.settings.fifo_expire[1] / MS),
+        |bfq, ms| bfq.settings.fifo_expire[1] = ms as u64 * MS,
+    ),
+    TunableRow::new(
         "fifo_expire_async",
-        Unit::Millis,
-        250,
-        (1, I32_MAX),
+        (Unit::Millis, 250, 1, I32_MAX),
         "How long an async request may wait inside its queue.",
+        |bfq| i128::from(bfq.settings.fifo_expire[0] / MS),
+        |bfq, ms| bfq.settings.fifo_expire[0] = ms as u64 * MS,
     ),
-    tunable(
+    TunableRow::new(
         "back_seek_max",
-        Unit::Kib,
-        16_384,
-        (0, I32_MAX),
+        (Unit::Kib, 16_384, 0, I32_MAX),
         "How far behind the last position a request may lie and still be taken for near.",
+        |bfq| i128::from(bfq.settings.back_seek_max / 2),
+        |bfq, kib| bfq.settings.back_seek_max = kib as u64 * 2,
     ),
-    tunable(
+    TunableRow::new(
         "back_seek_penalty",
-        Unit::Number,
-        2,
-        (1, I32_MAX),
+        (Unit::Number, 2, 1, I32_MAX),
         "How many steps forward a step back costs when the next request of a queue is chosen.",
+        |bfq| i128::from(bfq.settings.back_seek_penalty),
+        |bfq, factor| bfq.settings.back_seek_penalty = factor as u64,
     ),
-    tunable(
+    TunableRow::new(
         "slice_idle",
-        Unit::Millis,
-        8,
-        (0, I32_MAX),
+        (Unit::Millis, 8, 0, I32_MAX),
         "How long the device is kept for a process that may send its next request soon. 0: never.",
+        |bfq| i128::from(bfq.settings.slice_idle / MS),
+        |bfq, ms| bfq.settings.slice_idle = ms as u64 * MS,
     ),
-    tunable("slice_idle_us", Unit::Micros, 8000, (0, U32_MAX), "The same as slice_idle, finer; the last write wins."),
-    tunable("max_budget", Unit::Sectors, 0, (0, I32_MAX), "The largest budget of a slot. 0: follows the peak rate."),
-    Tunable {
-        name: "timeout_sync",
-        unit: Unit::Millis,
-        default: 124,
-        default_note: Some("an eighth of a second in whole ticks: 124 at 250 Hz, 125 at 1000 Hz"),
-        min: 1,
-        max: I32_MAX,
-        doc: "The longest slot. Shorter: latency; longer: throughput on rotating disks.",
-    },
-    tunable(
+    TunableRow::new(
+        "slice_idle_us",
+        (Unit::Micros, 8000, 0, U32_MAX),
+        "The same as slice_idle, finer; the last write wins.",
+        |bfq| i128::from(bfq.settings.slice_idle / 1000),
+        |bfq, us| bfq.settings.slice_idle = us as u64 * 1000,
+    ),
+    TunableRow::new(
+        "max_budget",
+        (Unit::Sectors, 0, 0, I32_MAX),
+        "The largest budget of a slot. 0: follows the peak rate.",
+        |bfq| i128::from(bfq.settings.user_max_budget),
+        |bfq, sectors| {
+            bfq.settings.user_max_budget = sectors as u64;
+            bfq.max_budget = if sectors == 0 { bfq.auto_max_budget() } else { sectors as u64 };
+        },
+    ),
+    TunableRow::<Bfq>::new(
+        "timeout_sync",
+        (Unit::Millis, 124, 1, I32_MAX),
+        "The longest slot. Shorter: latency; longer: throughput on rotating disks.",
+        |bfq| i128::from(bfq.config.millis(bfq.settings.timeout)),
+        |bfq, ms| {
+            bfq.settings.timeout = bfq.config.ticks(ms as u64);
+            if bfq.settings.user_max_budget == 0 {
+                bfq.max_budget = bfq.auto_max_budget();
+            }
+        },
+    )
+    .by_default("an eighth of a second in whole ticks: 124 at 250 Hz, 125 at 1000 Hz"),
+    TunableRow::new(
         "strict_guarantees",
-        Unit::Switch,
-        0,
-        (0, 1),
+        (Unit::Switch, 0, 0, 1),
         "1: always idle, and one request in the device at a time. Exact shares, little throughput.",
+        |bfq| i128::from(bfq.settings.strict_guarantees),
+        |bfq, on| {
+            if !bfq.settings.strict_guarantees && on == 1 {
+                bfq.settings.slice_idle = bfq.settings.slice_idle.max(SLICE_IDLE);
+            }
+            bfq.settings.strict_guarantees = on == 1;
+        },
     ),
-    tunable("low_latency", Unit::Switch, 1, (0, 1), "1: raise the weight of interactive and soft real-time processes."),
+    TunableRow::new(
+        "low_latency",
+        (Unit::Switch, 1, 0, 1),
+        "1: raise the weight of interactive and soft real-time processes.",
+        |bfq| i128::from(bfq.settings.low_latency),
+        |bfq, on| {
+            if bfq.settings.low_latency && on == 0 {
+                bfq.end_all_raising();
+            }
+            bfq.settings.low_latency = on == 1;
+        },
+    ),
 ];
-
-/// The table of all of them.
-pub(super) const TABLE: &[Tunable] = &ALL;
-
-impl Bfq {
-    pub(super) fn shown_tunable(&self, index: usize) -> i128 {
-        let settings = &self.settings;
-        match TABLE.get(index).map_or("", |tunable| tunable.name) {
-            "fifo_expire_sync" => i128::from(settings.fifo_expire[1] / MS),
-            "fifo_expire_async" => i128::from(settings.fifo_expire[0] / MS),
-            "back_seek_max" => i128::from(settings.back_seek_max / 2),
-            "back_seek_penalty" => i128::from(settings.back_seek_penalty),
-            "slice_idle" => i128::from(settings.slice_idle / MS),
-            "slice_idle_us" => i128::from(settings.slice_idle / 1000),
-            "max_budget" => i128::from(settings.user_max_budget),
-            "timeout_sync" => i128::from(self.config.millis(settings.timeout)),
-            "strict_guarantees" => i128::from(settings.strict_guarantees),
-            "low_latency" => i128::from(settings.low_latency),
-            _ => 0,
-        }
-    }
-
-    /// Stores a value within its range.
-    pub(super) fn store_tunable(&mut self, index: usize, value: i128) {
-        let number = value as u64;
-        match TABLE.get(index).map_or("", |tunable| tunable.name) {
-            "fifo_expire_sync" => self.settings.fifo_expire[1] = number * MS,
-            "fifo_expire_async" => self.settings.fifo_expire[0] = number * MS,
-            "back_seek_max" => self.settings.back_seek_max = number * 2,
-            "back_seek_penalty" => self.settings.back_seek_penalty = number,
-            "slice_idle" => self.settings.slice_idle = number * MS,
-            "slice_idle_us" => self.settings.slice_idle = number * 1000,
-            "max_budget" => {
-                self.settings.user_max_budget = number;
-                self.max_budget = if number == 0 { self.auto_max_budget() } else { number };
-            }
-            "timeout_sync" => {
-                self.settings.timeout = self.config.ticks(number);
-                if self.settings.user_max_budget == 0 {
-                    self.max_budget = self.auto_max_budget();
-                }
-            }
-            "strict_guarantees" => {
-                if !self.settings.strict_guarantees && number == 1 {
-                    self.settings.slice_idle = self.settings.slice_idle.max(SLICE_IDLE);
-                }
-                self.settings.strict_guarantees = number == 1;
-            }
-            "low_latency" => {
-                if self.settings.low_latency && number == 0 {
-                    self.end_all_raising();
-                }
-                self.settings.low_latency = number == 1;
-            }
-            _ => {}
-        }
-    }
-}

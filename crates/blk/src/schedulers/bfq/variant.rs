@@ -81,108 +81,51 @@ pub struct BfqVariant {
     pub first_elapsed_is_minus_one: bool,
 }
 
-const V4_12: BfqVariant = BfqVariant {
-    async_charge_factor: 10,
-    async_charge_doubles: true,
-    seeky_above: 4,
-    long_slots_uncharged: true,
-    service_reset_at_selection: true,
-    ncq_above: 4,
-    ncq_skips_thinkers: false,
-    modern_idling: false,
-    idling_by_pattern: false,
-    idle_window: true,
-    long_think_above_half: false,
-    think_always_sampled: true,
-    rate_knows_flash: false,
-    io_bound_by_window: false,
-    modern_preemption: false,
-    recovery_needs_budget: false,
-    preempted_empty_kept: false,
-    full_lookup: false,
-    jump_at_expiration: false,
-    interactive_raise_max_ms: 13_000,
-    speed_classes: true,
-    raise_ends_by_service: false,
-    soft_rt_filters: false,
-    raise_needs_default_weight: false,
-    raised_timer_floor: false,
-    tag_limits: false,
-    share_limits: false,
-    injection: false,
-    merges_on_ncq_flash: true,
-    stable_merging: false,
-    merge_window_by_first_io: false,
-    careful_bursts: false,
-    busy_is_work: true,
-    single_dispatch: false,
-    service_counted_at_expiration: true,
-    actuators: false,
-    first_elapsed_is_minus_one: false,
-};
-
-const V4_19: BfqVariant = BfqVariant {
-    seeky_above: 19,
-    long_slots_uncharged: false,
-    idling_by_pattern: true,
-    idle_window: false,
-    full_lookup: true,
-    jump_at_expiration: true,
-    interactive_raise_max_ms: 25_000,
-    speed_classes: false,
-    raise_ends_by_service: true,
-    merge_window_by_first_io: true,
-    // The window above is measured by it, so it cannot be older.
-    service_counted_at_expiration: false,
-    tag_limits: true,
-    busy_is_work: false,
-    ..V4_12
-};
-
-const V5_10: BfqVariant = BfqVariant {
-    async_charge_factor: 3,
-    async_charge_doubles: false,
-    service_reset_at_selection: false,
-    ncq_above: 3,
-    ncq_skips_thinkers: true,
-    modern_idling: true,
-    long_think_above_half: true,
-    think_always_sampled: false,
-    rate_knows_flash: true,
-    modern_preemption: true,
-    recovery_needs_budget: true,
-    preempted_empty_kept: true,
-    injection: true,
-    merges_on_ncq_flash: false,
-    careful_bursts: true,
-    ..V4_19
-};
-
-const V6_3: BfqVariant = BfqVariant {
-    io_bound_by_window: true,
-    soft_rt_filters: true,
-    raise_needs_default_weight: true,
-    raised_timer_floor: true,
-    share_limits: true,
-    stable_merging: true,
-    single_dispatch: true,
-    actuators: true,
-    ..V5_10
-};
-
-const V6_12: BfqVariant = BfqVariant { first_elapsed_is_minus_one: true, ..V6_3 };
-
 impl BfqVariant {
-    /// The behaviour of a release. Those between the first and the last are interpolated by the table's third
-    /// column; a difference that is not dated, or dated by a range, changes with the first row at or behind its end.
+    /// The behaviour of a release. A difference that is dated by a range begins at its end, and one that is not dated
+    /// with the first release that is known to have it.
     #[must_use]
     pub fn of(kernel: Kernel) -> Self {
-        match kernel {
-            Kernel::V4_4 | Kernel::V4_12 => V4_12,
-            Kernel::V4_19 => V4_19,
-            Kernel::V5_10 => V5_10,
-            Kernel::V6_3 => V6_3,
-            Kernel::V6_12 | Kernel::V6_18 => V6_12,
+        let is_from = |major, minor| kernel.is_from(major, minor);
+        BfqVariant {
+            async_charge_factor: if is_from(5, 0) { 3 } else { 10 },
+            async_charge_doubles: !is_from(5, 0),
+            seeky_above: if is_from(4, 16) { 19 } else { 4 },
+            long_slots_uncharged: !is_from(4, 19),
+            service_reset_at_selection: !is_from(4, 20),
+            ncq_above: if is_from(5, 1) { 3 } else { 4 },
+            ncq_skips_thinkers: is_from(5, 1),
+            modern_idling: is_from(5, 10),
+            idling_by_pattern: is_from(4, 14),
+            idle_window: !is_from(4, 14),
+            long_think_above_half: is_from(5, 10),
+            think_always_sampled: !is_from(5, 10),
+            rate_knows_flash: is_from(5, 10),
+            io_bound_by_window: is_from(5, 13),
+            modern_preemption: is_from(5, 3),
+            recovery_needs_budget: is_from(5, 3),
+            preempted_empty_kept: is_from(5, 3),
+            full_lookup: is_from(4, 14),
+            jump_at_expiration: is_from(4, 14),
+            interactive_raise_max_ms: if is_from(4, 18) { 25_000 } else { 13_000 },
+            speed_classes: !is_from(4, 18),
+            raise_ends_by_service: is_from(4, 16),
+            soft_rt_filters: is_from(5, 13),
+            raise_needs_default_weight: is_from(5, 13),
+            raised_timer_floor: is_from(5, 13),
+            tag_limits: is_from(4, 16),
+            share_limits: is_from(5, 17),
+            injection: is_from(5, 3),
+            merges_on_ncq_flash: !is_from(5, 4),
+            stable_merging: is_from(5, 13),
+            merge_window_by_first_io: is_from(4, 16),
+            careful_bursts: is_from(5, 0),
+            busy_is_work: !is_from(4, 19),
+            single_dispatch: is_from(5, 12),
+            // The window for merging is measured by it, so it cannot be older.
+            service_counted_at_expiration: !is_from(4, 16),
+            actuators: is_from(6, 3),
+            first_elapsed_is_minus_one: is_from(6, 9),
         }
     }
 }

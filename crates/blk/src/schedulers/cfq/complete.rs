@@ -43,9 +43,6 @@ impl<L: CfqLog> Cfq<L> {
         self.sample_depth();
         self.in_driver -= u32::from(place == Whereabouts::Started);
         self.count_out(queue);
-        let Entry { kind, allocated_at, dispatched_at, .. } = self.entries[id.index()];
-        let group = self.queue(queue).group;
-        self.groups[group].statistics.completed(kind, [allocated_at, dispatched_at, cx.now.at]);
         self.note_end(queue, context, sync, allocated, self.now(cx));
         cx.now.at += self.config.completion_step;
         if self.active == Some(queue) {

@@ -11,7 +11,6 @@ use super::super::process_queue::ThinkTime;
 use super::class::{Class, Workload};
 use super::queue::QueueId;
 use super::slice::busy_average;
-use super::statistics::Statistics;
 
 /// A group is named by its cgroup.
 pub(super) type GroupId = CgroupId;
@@ -133,10 +132,6 @@ pub(super) struct Group {
     pub(super) in_flight: u32,
     /// Think time of the whole group.
     pub(super) think: ThinkTime,
-    /// What it has done.
-    pub(super) statistics: Statistics,
-    /// What groups below it have done that are gone.
-    pub(super) of_removed: Statistics,
     /// The async queues: real time and best effort by level, and idle.
     pub(super) async_queues: [[Option<QueueId>; 8]; 3],
 }
@@ -160,8 +155,6 @@ impl Group {
             saved: None,
             in_flight: 0,
             think: ThinkTime::default(),
-            statistics: Statistics::default(),
-            of_removed: Statistics::default(),
             async_queues: [[None; 8]; 3],
         }
     }
@@ -274,16 +267,6 @@ impl Groups {
     pub(super) fn remove(&mut self, cgroup: CgroupId) -> [[Option<QueueId>; 8]; 3] {
         let weight = Weight::new(self.version.default_weight(cgroup));
         let group = self.known(cgroup);
-        if group.exists
-            && let Some(parent) = group.parent
-        {
-            let mut gone = std::mem::take(&mut group.of_removed);
-            gone += group.statistics;
-            // What waits goes on being counted where it is.
-            group.statistics.forget_all_but_waiting();
-            self.known(parent).of_removed += gone.without_waiting();
-        }
-        let group = self.known(cgroup);
         group.exists = false;
         group.weight.wanted = weight.wanted;
         group.leaf_weight.wanted = weight.wanted;
@@ -302,12 +285,6 @@ impl Groups {
     /// Sets the weight of a cgroup's own tasks against its child groups.
     pub(super) fn set_leaf_weight(&mut self, cgroup: CgroupId, weight: u32) {
         self.known(cgroup).leaf_weight.wanted = weight;
-    }
-
-    /// The groups that are `above` or lie below it.
-    pub(super) fn within(&self, above: GroupId) -> impl Iterator<Item = &Group> {
-        let members = self.groups.iter().enumerate();
-        members.filter(move |&(id, _)| self.is_within(CgroupId(id as u32), above)).map(|(_, group)| group)
     }
 
     /// Whether `group` is `above` or lies below it.

@@ -59,8 +59,6 @@ impl<L: CfqLog> Cfq<L> {
         self.queues[queue.0 as usize].backlog.insert(&mut self.requests, id, rq.sector, waiting);
         self.entries[id.index()].place = Whereabouts::Waiting;
         self.waiting += 1;
-        let (group, kind) = (self.queue(queue).group, self.entries[id.index()].kind);
-        self.groups[group].statistics.queued(kind);
         if !self.queue(queue).busy {
             self.add_to_round_robin(queue, now);
         }
@@ -121,21 +119,12 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Something has joined a request, or a request another.
-    pub(super) fn note_merge(&mut self, id: RqId) {
-        if let Some((queue, _)) = self.entries[id.index()].owner {
-            let (group, kind) = (self.queue(queue).group, self.entries[id.index()].kind);
-            self.groups[group].statistics.merged(kind);
-        }
-    }
-
     /// A request that waits absorbs another of its queue.
     pub(super) fn absorb(&mut self, survivor: RqId, absorbed: RqId) {
         let entry = &self.entries[absorbed.index()];
         let (Some((queue, _)), Whereabouts::Waiting) = (entry.owner, entry.place) else { return };
         debug_assert_eq!(self.entries[survivor.index()].owner.map(|(queue, _)| queue), Some(queue));
         self.queues[queue.0 as usize].backlog.inherit(&mut self.requests, survivor, absorbed);
-        self.note_merge(absorbed);
         let next = self.queue(queue).backlog.next();
         self.leave_backlog(queue, absorbed, next);
         self.entries[absorbed.index()].place = Whereabouts::Elsewhere;

@@ -8,7 +8,6 @@ use crate::ids::{CgroupId, IoContextId, RqId};
 use crate::ioprio::IoPriority;
 use crate::request::Request;
 
-use super::super::process_queue::Kind;
 use super::class::{Class, Priority, is_noidle_write};
 use super::context::{Context, ContextId};
 use super::group::GroupId;
@@ -59,9 +58,6 @@ impl<L: CfqLog> Cfq<L> {
             owner: Some((queue, context)),
             place: Whereabouts::Elsewhere,
             allocated: now,
-            allocated_at: cx.now.at,
-            dispatched_at: cx.now.at,
-            kind: Kind::of(rq.op, sync),
             sync,
             noidle_write: is_noidle_write(rq.op, rq.flags),
             sector: rq.sector,

@@ -31,7 +31,6 @@ mod round_robin;
 mod select;
 mod serve;
 mod slice;
-mod statistics;
 mod tunables;
 mod turn;
 
@@ -45,9 +44,9 @@ use crate::elevator::PolicyCx;
 use crate::ids::{RqId, Sector};
 use crate::kernel::{CfqGeneration, Generation};
 use crate::sorted_tree::Nodes;
-use crate::time::{Hz, Instant, Nanos, Now};
+use crate::time::{Hz, Nanos, Now};
 
-use super::process_queue::{Backlog, Chooser, Kind, PositionTree, RequestTable};
+use super::process_queue::{Backlog, Chooser, PositionTree, RequestTable};
 use class::{Class, Workload};
 use clock::Clock;
 use context::{ContextId, Contexts};
@@ -154,10 +153,6 @@ struct Entry {
     place: Whereabouts,
     /// When it was allocated.
     allocated: i64,
-    /// The same, and when it was given out, for statistics.
-    allocated_at: Instant,
-    dispatched_at: Instant,
-    kind: Kind,
     sync: bool,
     /// A sync write after which no more is announced.
     noidle_write: bool,

@@ -1,25 +1,18 @@
 //! cfq as a [`Scheduler`]: each hook and the organ that answers it.
 
 use crate::bio::Bio;
-use crate::cgroup_weight::DeviceNumber;
-use crate::elevator::{Choice, MayQueue, Needs, Place, PolicyCx, Scheduler};
-use crate::ids::{CgroupId, HctxId, IoContextId, RqId};
-use crate::ioprio::IoPriority;
+use crate::elevator::{Choice, MayQueue, Needs, News, Place, PolicyCx, Scheduler};
+use crate::ids::{HctxId, RqId};
 use crate::merge::Edge;
 use crate::request::Request;
-use crate::tunables::{Grammar, Tunable};
+use crate::tunables::{StoreError, Tunable};
 
 use super::log::CfqLog;
-use super::tunables;
 use super::{Backlog, Cfq, Whereabouts};
 
 impl<L: CfqLog> Scheduler for Cfq<L> {
-    fn name(&self) -> &'static str {
-        "cfq"
-    }
-
     fn needs(&self) -> Needs {
-        Needs { bios: true, preparation: true, ..Needs::default() }
+        Needs { bios: true, preparation: true, dispatches_sorted: true, ..Needs::default() }
     }
 
     /// A legacy queue inserts nothing at the head: what is requeued stays out of the scheduler.
@@ -77,7 +70,6 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
     }
 
     fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
-        self.note_merge(id);
         if edge == Edge::Front {
             self.grown_at_front(cx, id);
         }
@@ -120,60 +112,32 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.idle_timer(cx);
     }
 
-    fn io_context_exited(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId) {
-        self.exit(cx, io_context);
-    }
-
-    /// The change is noticed with the next allocation.
-    fn priority_changed(&mut self, _cx: &mut PolicyCx<'_>, io_context: IoContextId, ioprio: IoPriority) {
-        if let Some(context) = self.contexts.find(io_context) {
-            self.contexts[context].ioprio = ioprio;
+    fn told(&mut self, cx: &mut PolicyCx<'_>, news: News) {
+        match news {
+            News::IoContextExited(io_context) => self.exit(cx, io_context),
+            // Noticed with the next allocation.
+            News::Priority { io_context, ioprio } => {
+                if let Some(context) = self.contexts.find(io_context) {
+                    self.contexts[context].ioprio = ioprio;
+                }
+            }
+            // `slice_idle` stays as it was when the scheduler was attached.
+            News::Rotational(rotational) => self.config.rotational = rotational,
+            News::CgroupAdded { cgroup, parent } => self.groups.set_parent(cgroup, parent),
+            News::CgroupRemoved(cgroup) => self.remove_group(cx, cgroup),
+            News::Weight { cgroup, weight } => self.groups.set_weight(cgroup, u32::from(weight)),
+            News::LeafWeight { cgroup, weight } => self.groups.set_leaf_weight(cgroup, u32::from(weight)),
+            // A process that has moved is noticed by its bios; the number of requests is no matter of cfq's.
+            News::Moved { .. } | News::Depths { .. } => {}
         }
     }
 
-    /// `slice_idle` stays as it was when the scheduler was attached.
-    fn rotational_changed(&mut self, rotational: bool) {
-        self.config.rotational = rotational;
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        self.settings.tunables().shown(&self.settings)
     }
 
-    fn cgroup_added(&mut self, _cx: &mut PolicyCx<'_>, cgroup: CgroupId, parent: CgroupId) {
-        self.groups.set_parent(cgroup, parent);
-    }
-
-    fn cgroup_removed(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId) {
-        self.remove_group(cx, cgroup);
-    }
-
-    fn weight_changed(&mut self, _cx: &mut PolicyCx<'_>, cgroup: CgroupId, weight: u16) {
-        self.groups.set_weight(cgroup, u32::from(weight));
-    }
-
-    fn leaf_weight_changed(&mut self, _cx: &mut PolicyCx<'_>, cgroup: CgroupId, weight: u16) {
-        self.groups.set_leaf_weight(cgroup, u32::from(weight));
-    }
-
-    fn cgroup_statistics(&self, cgroup: CgroupId, file: &str, device: DeviceNumber) -> Option<String> {
-        self.shown_statistics(cgroup, file, device)
-    }
-
-    fn reset_cgroup_statistics(&mut self, cgroup: CgroupId) {
-        self.reset_statistics(cgroup);
-    }
-
-    fn tunables(&self) -> &'static [Tunable] {
-        tunables::table(self.clock)
-    }
-
-    fn grammar(&self) -> Grammar {
-        Grammar::LeadingDecimal
-    }
-
-    fn tunable(&self, index: usize) -> i128 {
-        self.settings.get(self.clock, index)
-    }
-
-    fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, index: usize, value: i128) {
-        self.settings.set(self.clock, index, value);
+    fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        self.settings.tunables().store(&mut self.settings, name, text)
     }
 
     fn adopt(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {

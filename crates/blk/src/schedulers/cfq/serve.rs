@@ -63,14 +63,11 @@ impl<L: CfqLog> Cfq<L> {
         entry.place = Whereabouts::Dispatched;
         entry.sector = sector;
         entry.sectors = sectors;
-        entry.dispatched_at = cx.now.at;
-        let kind = entry.kind;
         let q = self.queue_mut(queue);
         q.in_flight += 1;
         q.turn_sectors += u64::from(sectors);
         let (sync, group) = (q.sync, q.group);
         self.groups[group].in_flight += 1;
-        self.groups[group].statistics.dispatched(kind, sectors);
         self.in_flight[usize::from(sync)] += 1;
     }
 
@@ -80,8 +77,6 @@ impl<L: CfqLog> Cfq<L> {
         backlog.set_next(next);
         backlog.remove(&mut self.requests, id);
         self.waiting -= 1;
-        let (group, kind) = (self.queue(queue).group, self.entries[id.index()].kind);
-        self.groups[group].statistics.left(kind);
         if self.queue(queue).backlog.is_empty() {
             self.leave_position_tree(queue);
         } else {

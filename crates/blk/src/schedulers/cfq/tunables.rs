@@ -6,125 +6,168 @@
 //! Rules: `cfq.md` 2.1.
 
 use crate::kernel::CfqGeneration;
-use crate::tunables::{Tunable, Unit};
+use crate::tunables::{Grammar, TunableRow, Tunables, Unit};
 
 use super::clock::Clock;
 
 const U32_MAX: i128 = u32::MAX as i128;
 
-const fn tunable(name: &'static str, unit: Unit, default: i128, min: i128, max: i128, doc: &'static str) -> Tunable {
-    Tunable { name, unit, default, default_note: None, min, max, doc }
-}
+const FLASH: &str = "0 if the device does not rotate";
 
-const FLASH: Option<&str> = Some("0 if the device does not rotate");
-
-const TABLE: [Tunable; 17] = [
-    tunable(
+const ROWS: [TunableRow<Settings>; 17] = [
+    TunableRow::new(
         "quantum",
-        Unit::Requests,
-        8,
-        1,
-        U32_MAX,
+        (Unit::Requests, 8, 1, U32_MAX),
         "Requests that a queue may have in flight while others are busy; late in its slice half of that.",
+        |settings| i128::from(settings.quantum),
+        |settings, requests| settings.quantum = requests as u32,
     ),
-    tunable(
+    TunableRow::new(
         "fifo_expire_sync",
-        Unit::Millis,
-        125,
-        1,
-        U32_MAX,
+        (Unit::Millis, 125, 1, U32_MAX),
         "How long a sync request may wait before a turn begins with it.",
+        |settings| settings.millis(settings.fifo_expire[1]),
+        |settings, ms| settings.fifo_expire[1] = settings.of_millis(ms),
     ),
-    tunable(
+    TunableRow::new(
         "fifo_expire_async",
-        Unit::Millis,
-        250,
-        1,
-        U32_MAX,
+        (Unit::Millis, 250, 1, U32_MAX),
         "How long an async request may wait before a turn begins with it.",
+        |settings| settings.millis(settings.fifo_expire[0]),
+        |settings, ms| settings.fifo_expire[0] = settings.of_millis(ms),
     ),
-    tunable(
+    TunableRow::new(
         "back_seek_max",
-        Unit::Kib,
-        16_384,
-        0,
-        U32_MAX,
+        (Unit::Kib, 16_384, 0, U32_MAX),
         "How far behind the head a request may lie and still count as near.",
+        |settings| i128::from(settings.back_seek_max_kib),
+        |settings, kib| settings.back_seek_max_kib = kib as u32,
     ),
-    tunable("back_seek_penalty", Unit::Number, 2, 1, U32_MAX, "What a sector backward costs in sectors forward."),
-    tunable("slice_sync", Unit::Millis, 100, 1, U32_MAX, "Slice of a sync queue of level 4."),
-    tunable("slice_async", Unit::Millis, 40, 1, U32_MAX, "Slice of an async queue of level 4."),
-    tunable("slice_async_rq", Unit::Requests, 2, 1, U32_MAX, "Base of the cap on async requests in a turn."),
-    Tunable {
-        default_note: FLASH,
-        ..tunable("slice_idle", Unit::Millis, 8, 0, U32_MAX, "How long to wait for the next request of a queue.")
-    },
-    tunable(
+    TunableRow::new(
+        "back_seek_penalty",
+        (Unit::Number, 2, 1, U32_MAX),
+        "What a sector backward costs in sectors forward.",
+        |settings| i128::from(settings.back_seek_penalty),
+        |settings, factor| settings.back_seek_penalty = factor as u32,
+    ),
+    TunableRow::new(
+        "slice_sync",
+        (Unit::Millis, 100, 1, U32_MAX),
+        "Slice of a sync queue of level 4.",
+        |settings| settings.millis(settings.slice[1]),
+        |settings, ms| settings.slice[1] = settings.of_millis(ms),
+    ),
+    TunableRow::new(
+        "slice_async",
+        (Unit::Millis, 40, 1, U32_MAX),
+        "Slice of an async queue of level 4.",
+        |settings| settings.millis(settings.slice[0]),
+        |settings, ms| settings.slice[0] = settings.of_millis(ms),
+    ),
+    TunableRow::new(
+        "slice_async_rq",
+        (Unit::Requests, 2, 1, U32_MAX),
+        "Base of the cap on async requests in a turn.",
+        |settings| i128::from(settings.slice_async_rq),
+        |settings, requests| settings.slice_async_rq = requests as u32,
+    ),
+    TunableRow::<Settings>::new(
+        "slice_idle",
+        (Unit::Millis, 8, 0, U32_MAX),
+        "How long to wait for the next request of a queue.",
+        |settings| settings.millis(settings.slice_idle),
+        |settings, ms| settings.slice_idle = settings.of_millis(ms),
+    )
+    .by_default(FLASH),
+    TunableRow::new(
         "group_idle",
-        Unit::Millis,
-        8,
-        0,
-        U32_MAX,
+        (Unit::Millis, 8, 0, U32_MAX),
         "How long to wait for the next request of a cgroup where slice_idle does not apply.",
+        |settings| settings.millis(settings.group_idle),
+        |settings, ms| settings.group_idle = settings.of_millis(ms),
     ),
-    tunable(
+    TunableRow::new(
         "low_latency",
-        Unit::Switch,
-        1,
-        0,
-        1,
+        (Unit::Switch, 1, 0, 1),
         "Whether slices shrink so that every queue gets a turn within target_latency, and async I/O is ramped up.",
+        |settings| i128::from(settings.low_latency),
+        |settings, on| settings.low_latency = on != 0,
     ),
-    tunable("target_latency", Unit::Millis, 300, 1, U32_MAX, "Time in which every queue should get a turn."),
-    tunable("slice_sync_us", Unit::Micros, 100_000, 1, U32_MAX, "slice_sync in microseconds."),
-    tunable("slice_async_us", Unit::Micros, 40_000, 1, U32_MAX, "slice_async in microseconds."),
-    Tunable {
-        default_note: FLASH,
-        ..tunable("slice_idle_us", Unit::Micros, 8_000, 0, U32_MAX, "slice_idle in microseconds.")
-    },
-    tunable("group_idle_us", Unit::Micros, 8_000, 0, U32_MAX, "group_idle in microseconds."),
-    tunable("target_latency_us", Unit::Micros, 300_000, 1, U32_MAX, "target_latency in microseconds."),
+    TunableRow::new(
+        "target_latency",
+        (Unit::Millis, 300, 1, U32_MAX),
+        "Time in which every queue should get a turn.",
+        |settings| settings.millis(settings.target_latency),
+        |settings, ms| settings.target_latency = settings.of_millis(ms),
+    ),
+    TunableRow::new(
+        "slice_sync_us",
+        (Unit::Micros, 100_000, 1, U32_MAX),
+        "slice_sync in microseconds.",
+        |settings| settings.micros(settings.slice[1]),
+        |settings, us| settings.slice[1] = settings.of_micros(us),
+    ),
+    TunableRow::new(
+        "slice_async_us",
+        (Unit::Micros, 40_000, 1, U32_MAX),
+        "slice_async in microseconds.",
+        |settings| settings.micros(settings.slice[0]),
+        |settings, us| settings.slice[0] = settings.of_micros(us),
+    ),
+    TunableRow::<Settings>::new(
+        "slice_idle_us",
+        (Unit::Micros, 8_000, 0, U32_MAX),
+        "slice_idle in microseconds.",
+        |settings| settings.micros(settings.slice_idle),
+        |settings, us| settings.slice_idle = settings.of_micros(us),
+    )
+    .by_default(FLASH),
+    TunableRow::new(
+        "group_idle_us",
+        (Unit::Micros, 8_000, 0, U32_MAX),
+        "group_idle in microseconds.",
+        |settings| settings.micros(settings.group_idle),
+        |settings, us| settings.group_idle = settings.of_micros(us),
+    ),
+    TunableRow::new(
+        "target_latency_us",
+        (Unit::Micros, 300_000, 1, U32_MAX),
+        "target_latency in microseconds.",
+        |settings| settings.micros(settings.target_latency),
+        |settings, us| settings.target_latency = settings.of_micros(us),
+    ),
 ];
 
 /// Files that a kernel with a clock in ticks has: those in microseconds came with the nanosecond clock.
 const IN_TICKS: usize = 12;
 
 /// The table of a kernel that counts in ticks: defaults that are times are parts of a second in whole ticks.
-const fn in_ticks(hz: i128) -> [Tunable; IN_TICKS] {
-    let mut table = [TABLE[0]; IN_TICKS];
+const fn in_ticks(hz: i128) -> [TunableRow<Settings>; IN_TICKS] {
+    let mut rows = [ROWS[0]; IN_TICKS];
     let mut at = 0;
     while at < IN_TICKS {
-        table[at] = TABLE[at];
-        if matches!(TABLE[at].unit, Unit::Millis) {
-            let ticks = TABLE[at].default * hz / 1000;
+        rows[at] = ROWS[at];
+        let tunable = &mut rows[at].tunable;
+        if matches!(tunable.unit, Unit::Millis) {
+            let ticks = tunable.default * hz / 1000;
             // Shown rounded up.
-            table[at].default = (ticks * 1000 + hz - 1) / hz;
+            tunable.default = (ticks * 1000 + hz - 1) / hz;
         }
         at += 1;
     }
-    table
+    rows
 }
 
-static TICKS_100: [Tunable; IN_TICKS] = in_ticks(100);
-static TICKS_250: [Tunable; IN_TICKS] = in_ticks(250);
-static TICKS_300: [Tunable; IN_TICKS] = in_ticks(300);
-static TICKS_1000: [Tunable; IN_TICKS] = in_ticks(1000);
-
-/// The tunables of a kernel. The defaults are those of the tick rates that kernels are built with; another one shows those
-/// of 250 Hz.
-pub(super) fn table(clock: Clock) -> &'static [Tunable] {
-    match (clock.generation, clock.hz.0) {
-        (CfqGeneration::Nanoseconds, _) => &TABLE,
-        (CfqGeneration::Ticks, 100) => &TICKS_100,
-        (CfqGeneration::Ticks, 300) => &TICKS_300,
-        (CfqGeneration::Ticks, 1000) => &TICKS_1000,
-        (CfqGeneration::Ticks, _) => &TICKS_250,
-    }
-}
+static NANOSECONDS: [TunableRow<Settings>; 17] = ROWS;
+static TICKS_100: [TunableRow<Settings>; IN_TICKS] = in_ticks(100);
+static TICKS_250: [TunableRow<Settings>; IN_TICKS] = in_ticks(250);
+static TICKS_300: [TunableRow<Settings>; IN_TICKS] = in_ticks(300);
+static TICKS_1000: [TunableRow<Settings>; IN_TICKS] = in_ticks(1000);
 
 /// The values of the tunables. Times are in units of the clock.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
+    pub(super) clock: Clock,
     /// Requests in flight per queue while others are busy.
     pub(super) quantum: u32,
     /// Deadline of async and of sync requests, since insertion.
@@ -151,6 +194,7 @@ impl Settings {
     /// The defaults on a device that rotates or does not.
     pub(super) fn new(clock: Clock, rotational: bool) -> Self {
         Settings {
+            clock,
             quantum: 8,
             fifo_expire: [clock.second_over(4), clock.second_over(8)],
             back_seek_max_kib: 16 * 1024,
@@ -164,49 +208,32 @@ impl Settings {
         }
     }
 
-    /// The value of file `index` of the [`table`].
-    pub(super) fn get(&self, clock: Clock, index: usize) -> i128 {
-        i128::from(match index {
-            0 => i64::from(self.quantum),
-            1 => clock.millis(self.fifo_expire[1]),
-            2 => clock.millis(self.fifo_expire[0]),
-            3 => i64::from(self.back_seek_max_kib),
-            4 => i64::from(self.back_seek_penalty),
-            5 => clock.millis(self.slice[1]),
-            6 => clock.millis(self.slice[0]),
-            7 => i64::from(self.slice_async_rq),
-            8 => clock.millis(self.slice_idle),
-            9 => clock.millis(self.group_idle),
-            10 => i64::from(self.low_latency),
-            11 => clock.millis(self.target_latency),
-            12 => clock.micros(self.slice[1]),
-            13 => clock.micros(self.slice[0]),
-            14 => clock.micros(self.slice_idle),
-            15 => clock.micros(self.group_idle),
-            _ => clock.micros(self.target_latency),
-        })
+    /// The tunables of a kernel. The defaults are those of the tick rates that kernels are built with; another one shows
+    /// those of 250 Hz.
+    pub(super) fn tunables(&self) -> Tunables<Settings> {
+        let rows: &[TunableRow<Settings>] = match (self.clock.generation, self.clock.hz.0) {
+            (CfqGeneration::Nanoseconds, _) => &NANOSECONDS,
+            (CfqGeneration::Ticks, 100) => &TICKS_100,
+            (CfqGeneration::Ticks, 300) => &TICKS_300,
+            (CfqGeneration::Ticks, 1000) => &TICKS_1000,
+            (CfqGeneration::Ticks, _) => &TICKS_250,
+        };
+        Tunables { grammar: Grammar::LeadingDecimal, rows }
     }
 
-    /// Sets file `index` to a value within its bounds.
-    pub(super) fn set(&mut self, clock: Clock, index: usize, value: i128) {
-        let number = value as u32;
-        let span = match index {
-            12.. => clock.of_micros(u64::from(number)),
-            _ => clock.of_millis(u64::from(number)),
-        };
-        match index {
-            0 => self.quantum = number,
-            1 => self.fifo_expire[1] = span,
-            2 => self.fifo_expire[0] = span,
-            3 => self.back_seek_max_kib = number,
-            4 => self.back_seek_penalty = number,
-            5 | 12 => self.slice[1] = span,
-            6 | 13 => self.slice[0] = span,
-            7 => self.slice_async_rq = number,
-            8 | 14 => self.slice_idle = span,
-            9 | 15 => self.group_idle = span,
-            10 => self.low_latency = number != 0,
-            _ => self.target_latency = span,
-        }
+    fn millis(&self, span: i64) -> i128 {
+        i128::from(self.clock.millis(span))
+    }
+
+    fn micros(&self, span: i64) -> i128 {
+        i128::from(self.clock.micros(span))
+    }
+
+    fn of_millis(&self, ms: i128) -> i64 {
+        self.clock.of_millis(ms as u64)
+    }
+
+    fn of_micros(&self, us: i128) -> i64 {
+        self.clock.of_micros(us as u64)
     }
 }

@@ -117,7 +117,6 @@ impl<L: CfqLog> Cfq<L> {
         };
         let event =
             CfqEvent::SliceUsed { used, dispatched: queue.turn_requests, charge, iops, sectors: queue.turn_sectors };
-        self.groups[group].statistics.used(used);
         self.groups.charge(group, charge);
         let remaining = self.serving.end - now;
         self.groups[group].saved = (remaining > 0).then_some(SavedWorkload {

@@ -3,7 +3,7 @@
 use crate::kernel::{Generation, KyberGeneration, ShallowRule};
 use crate::tags::word_bits;
 use crate::time::Hz;
-use crate::tunables::{Tunable, Unit};
+use crate::tunables::{Grammar, TunableRow, Tunables, Unit};
 
 use super::domain::Domain;
 
@@ -20,10 +20,13 @@ pub struct KyberConfig {
     pub nr_requests: u32,
     /// Driver tags per hardware queue.
     pub queue_depth: u32,
+    /// `queue/async_depth`, where queues have one: it limits all but sync reads, where kyber's own limit is one of async
+    /// I/O.
+    pub async_depth: Option<u32>,
 }
 
 /// Share of the scheduler tags that async requests may use, percent.
-const ASYNC_PERCENT: u32 = 75;
+pub(crate) const ASYNC_PERCENT: u32 = 75;
 
 impl KyberConfig {
     /// As a kernel has it, for a queue with so many scheduler and driver tags.
@@ -35,11 +38,15 @@ impl KyberConfig {
             shallow: generation.shallow,
             nr_requests,
             queue_depth,
+            async_depth: generation.queue_async_depth.then_some(nr_requests * ASYNC_PERCENT / 100),
         }
     }
 
-    /// The shallow depth of async requests with so many scheduler tags; 0 would admit nothing and stands for no limit.
-    pub(super) fn async_depth(&self, nr_requests: u32) -> u32 {
+    /// The shallow depth of what is limited with so many scheduler tags; 0 would admit nothing and stands for no limit.
+    pub(super) fn shallow_depth(&self, nr_requests: u32) -> u32 {
+        if let Some(depth) = self.async_depth {
+            return depth;
+        }
         let tags = match self.shallow {
             ShallowRule::PerWord => word_bits(nr_requests),
             ShallowRule::WholeMap => nr_requests,
@@ -58,30 +65,28 @@ impl KyberConfig {
 }
 
 /// The latency targets that a fresh kyber has for reads, writes and discards, ns.
-pub(super) const TARGETS_NS: [u64; 3] = [2_000_000, 10_000_000, 5_000_000_000];
+pub(super) const TARGETS_NS: Targets = [2_000_000, 10_000_000, 5_000_000_000];
 
-/// The domains whose targets are tunable, in the order of [`TUNABLES`].
-pub(super) const TUNABLE_DOMAINS: [Domain; 2] = [Domain::Read, Domain::Write];
+/// The latency targets, ns, by domain.
+pub(super) type Targets = [u64; 3];
 
 /// The tunables.
-pub(super) static TUNABLES: [Tunable; 2] = [
-    Tunable {
-        name: "read_lat_nsec",
-        unit: Unit::Nanos,
-        default: TARGETS_NS[0] as i128,
-        default_note: None,
-        min: 0,
-        max: u64::MAX as i128,
-        doc: "Target latency of reads. When they miss it, the tokens of domains that are well off are cut.",
-    },
-    Tunable {
-        name: "write_lat_nsec",
-        unit: Unit::Nanos,
-        default: TARGETS_NS[1] as i128,
-        default_note: None,
-        min: 0,
-        max: u64::MAX as i128,
-        doc: "Target latency of writes (before 4.20: of sync writes). When they miss it, the tokens of domains that \
-              are well off are cut.",
-    },
+pub(super) static TUNABLES: Tunables<Targets> = Tunables { grammar: Grammar::Decimal64, rows: &ROWS };
+
+static ROWS: [TunableRow<Targets>; 2] = [
+    TunableRow::new(
+        "read_lat_nsec",
+        (Unit::Nanos, TARGETS_NS[0] as i128, 0, u64::MAX as i128),
+        "Target latency of reads. When they miss it, the tokens of domains that are well off are cut.",
+        |targets| i128::from(targets[Domain::Read.index()]),
+        |targets, ns| targets[Domain::Read.index()] = ns as u64,
+    ),
+    TunableRow::new(
+        "write_lat_nsec",
+        (Unit::Nanos, TARGETS_NS[1] as i128, 0, u64::MAX as i128),
+        "Target latency of writes (before 4.20: of sync writes). When they miss it, the tokens of domains that are well \
+         off are cut.",
+        |targets| i128::from(targets[Domain::Write.index()]),
+        |targets, ns| targets[Domain::Write.index()] = ns as u64,
+    ),
 ];

@@ -25,12 +25,13 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use config::ASYNC_PERCENT;
 pub use config::KyberConfig;
 pub use domain::Domain;
 pub use percentiles::{ControllerRound, LatencyReading};
 pub use replay::{KyberChoice, KyberTurn};
 
-use crate::bio::{Bio, is_sync};
+use crate::bio::{Bio, Op, is_sync};
 use crate::cpu_map::{CpuMap, QueueType};
 use crate::elevator::{ElevatorCx, Place, Reason};
 use crate::ids::{CpuId, HctxId, RqId};
@@ -40,9 +41,9 @@ use crate::request::{Marks, Request, Rq};
 use crate::sharing::{Sharing, Word};
 use crate::tags::Depth;
 use crate::time::Instant;
-use crate::tunables::{Grammar, StoreError, Tunable};
+use crate::tunables::{StoreError, Tunable};
 
-use config::{TARGETS_NS, TUNABLE_DOMAINS, TUNABLES};
+use config::{TARGETS_NS, TUNABLES, Targets};
 use controller::{Controller, Latencies};
 use domain::{DOMAINS, Rules};
 use hctx::{Drawn, HctxQueues};
@@ -133,14 +134,8 @@ impl<Sh: Sharing> Kyber<Sh> {
             held: (0..capacity).map(|_| Sh::Word::new(Held::NOTHING)).collect(),
             controller: Controller::new(rules.steering, config.hz, map.cpus()),
             targets_ns: TARGETS_NS.map(Sh::Word::new),
-            async_depth: Sh::Word::new(u64::from(config.async_depth(config.nr_requests))),
+            async_depth: Sh::Word::new(u64::from(config.shallow_depth(config.nr_requests))),
         }
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        "kyber"
     }
 
     /// The domain of a request.
@@ -202,7 +197,8 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// How many scheduler tags an allocation may use.
     #[inline]
     pub fn limit_depth(&self, bio: &Bio) -> Depth {
-        if is_sync(bio.op, bio.flags) {
+        let is_free = if self.config.async_depth.is_some() { bio.op == Op::Read } else { true };
+        if is_free && is_sync(bio.op, bio.flags) {
             return Depth::Full;
         }
         self.min_shallow().map_or(Depth::Full, Depth::Shallow)
@@ -216,10 +212,11 @@ impl<Sh: Sharing> Kyber<Sh> {
         (depth > 0).then_some(depth)
     }
 
-    /// `nr_requests` has changed.
-    pub fn depth_updated(&self, nr_requests: u32) {
+    /// `nr_requests` or `async_depth` has changed.
+    pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
         if self.rules.depth_limit_follows {
-            self.async_depth.store(u64::from(self.config.async_depth(nr_requests)));
+            let depth = async_depth.unwrap_or_else(|| self.config.shallow_depth(nr_requests));
+            self.async_depth.store(u64::from(depth));
         }
     }
 
@@ -284,23 +281,14 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     // --- tunables ---
 
-    /// Its tunables.
+    fn targets(&self) -> Targets {
+        std::array::from_fn(|domain| self.targets_ns[domain].load())
+    }
+
+    /// Its tunables, and what each shows now.
     #[must_use]
-    pub fn tunables(&self) -> &'static [Tunable] {
-        &TUNABLES
-    }
-
-    fn target(&self, name: &str) -> Result<(&'static Tunable, &Sh::Word), StoreError> {
-        let found = TUNABLES.iter().zip(TUNABLE_DOMAINS).find(|(tunable, _)| tunable.name == name);
-        found.map(|(tunable, domain)| (tunable, &self.targets_ns[domain.index()])).ok_or(StoreError::Unknown)
-    }
-
-    /// A tunable's value.
-    ///
-    /// # Errors
-    /// If there is no such tunable.
-    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        self.target(name).map(|(_, target_ns)| i128::from(target_ns.load()))
+    pub fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        TUNABLES.shown(&self.targets())
     }
 
     /// Writes a tunable: a target is that of the samples from now on.
@@ -308,9 +296,15 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, name: &str, text: &str) -> Result<(), StoreError> {
-        let (tunable, target_ns) = self.target(name)?;
-        let value = tunable.parse(Grammar::Decimal64, text)?;
-        target_ns.store(u64::try_from(value).map_err(|_| StoreError::Range)?);
+        let before = self.targets();
+        let mut targets = before;
+        TUNABLES.store(&mut targets, name, text)?;
+        for (domain, word) in self.targets_ns.iter().enumerate() {
+            // Others may be written meanwhile.
+            if targets[domain] != before[domain] {
+                word.store(targets[domain]);
+            }
+        }
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ mod tests;
 pub use tunables::MqDeadlineConfig;
 
 use crate::bio::{Bio, Direction, is_sync};
-use crate::elevator::{Choice, Completions, Needs, Place, PolicyCx, Reason, Scheduler};
+use crate::elevator::{Choice, Completions, Needs, News, Place, PolicyCx, Reason, Scheduler};
 use crate::id_list::{IdList, Links};
 use crate::ids::{HctxId, RqId};
 use crate::ioprio::PriorityClass;
@@ -21,7 +21,7 @@ use crate::kernel::DeadlineGeneration;
 use crate::merge::Edge;
 use crate::request::Request;
 use crate::sector_order::SectorOrder;
-use crate::tunables::{Grammar, Tunable};
+use crate::tunables::{StoreError, Tunable};
 
 /// The three priority classes, best first: indexes into [`MqDeadline::classes`].
 const CLASSES: usize = 3;
@@ -314,14 +314,14 @@ impl MqDeadline {
 }
 
 impl Scheduler for MqDeadline {
-    fn name(&self) -> &'static str {
-        "mq-deadline"
-    }
-
     fn needs(&self) -> Needs {
         Needs {
             completions: Completions::Deferred,
-            min_shallow: (self.config.generation != DeadlineGeneration::A).then_some(1),
+            min_shallow: match self.config.generation {
+                _ if self.config.queue_async_depth => Some(self.async_depth),
+                DeadlineGeneration::A => None,
+                _ => Some(1),
+            },
             ..Needs::default()
         }
     }
@@ -434,9 +434,11 @@ impl Scheduler for MqDeadline {
         if sync_read { None } else { self.config.shallow_depth(self.async_depth) }
     }
 
-    fn depth_updated(&mut self, nr_requests: u32) {
-        self.config.nr_requests = nr_requests;
-        self.async_depth = self.config.default_async_depth();
+    fn told(&mut self, _cx: &mut PolicyCx<'_>, news: News) {
+        if let News::Depths { nr_requests, async_depth } = news {
+            self.config.nr_requests = nr_requests;
+            self.async_depth = async_depth.unwrap_or_else(|| self.config.default_async_depth());
+        }
     }
 
     fn grow(&mut self, capacity: u32) {
@@ -445,39 +447,12 @@ impl Scheduler for MqDeadline {
         self.links.grow(capacity);
     }
 
-    fn tunables(&self) -> &'static [Tunable] {
-        tunables::table(self.config.generation)
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        tunables::tunables(&self.config).shown(self)
     }
 
-    fn grammar(&self) -> Grammar {
-        if self.config.generation == DeadlineGeneration::A { Grammar::LeadingDecimal } else { Grammar::CInt32 }
-    }
-
-    fn tunable(&self, index: usize) -> i128 {
-        // The kernel prints milliseconds as a 32-bit int, into which the largest ones do not fit.
-        let millis = |ticks| i128::from(self.config.hz.millis_from_ticks(ticks) as i32);
-        match index {
-            0 => millis(self.expire_ticks[0]),
-            1 => millis(self.expire_ticks[1]),
-            2 => i128::from(self.writes_starved),
-            3 => i128::from(self.front_merges),
-            4 => i128::from(self.fifo_batch),
-            5 => i128::from(self.async_depth),
-            _ => millis(self.prio_aging_ticks),
-        }
-    }
-
-    fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, index: usize, value: i128) {
-        let ticks = || self.config.hz.ticks_from_millis(value as u64);
-        match index {
-            0 => self.expire_ticks[0] = ticks(),
-            1 => self.expire_ticks[1] = ticks(),
-            2 => self.writes_starved = value as i32,
-            3 => self.front_merges = value != 0,
-            4 => self.fifo_batch = value as u32,
-            5 => self.async_depth = value as u32,
-            _ => self.prio_aging_ticks = ticks(),
-        }
+    fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        tunables::tunables(&self.config).store(self, name, text)
     }
 
     fn adopt(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {

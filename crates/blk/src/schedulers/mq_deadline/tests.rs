@@ -31,7 +31,14 @@ const BY_POSITION: [DeadlineGeneration; 2] = [C, CPrime];
 const CAPACITY: u32 = 128;
 
 fn config(generation: DeadlineGeneration, hz: Hz) -> MqDeadlineConfig {
-    MqDeadlineConfig { generation, hz, shallow: ShallowRule::WholeMap, limits_async: false, nr_requests: CAPACITY }
+    MqDeadlineConfig {
+        generation,
+        hz,
+        shallow: ShallowRule::WholeMap,
+        limits_async: false,
+        queue_async_depth: false,
+        nr_requests: CAPACITY,
+    }
 }
 
 fn moment(ms: f64) -> Instant {
@@ -111,8 +118,7 @@ impl Bench {
     }
 
     fn write(&mut self, name: &str, value: i128) {
-        let index = self.policy.tunables().iter().position(|tunable| tunable.name == name).expect(name);
-        self.call(|policy, cx| policy.set_tunable(cx, index, value));
+        self.call(|policy, cx| policy.set_tunable(cx, name, &value.to_string())).expect(name);
     }
 
     /// Requests that arrive at this time, in this order; times must not fall.

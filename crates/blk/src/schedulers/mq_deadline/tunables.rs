@@ -3,84 +3,92 @@
 use crate::kernel::{DeadlineGeneration, Generation, ShallowRule};
 use crate::tags::word_bits;
 use crate::time::Hz;
-use crate::tunables::{Tunable, Unit};
+use crate::tunables::{Grammar, TunableRow, Tunables, Unit};
+
+use super::MqDeadline;
 
 const I32_MAX: i128 = i32::MAX as i128;
 const I32_MIN: i128 = i32::MIN as i128;
 
-const ALL: [Tunable; 7] = [
-    Tunable {
-        name: "read_expire",
-        unit: Unit::Millis,
-        default: 500,
-        default_note: None,
-        min: 0,
-        max: I32_MAX,
-        doc: "How long a read may wait before a new batch begins with it. Given to reads as they are inserted.",
-    },
-    Tunable {
-        name: "write_expire",
-        unit: Unit::Millis,
-        default: 5000,
-        default_note: None,
-        min: 0,
-        max: I32_MAX,
-        doc: "How long a write may wait before a new batch begins with it. Given to writes as they are inserted.",
-    },
-    Tunable {
-        name: "writes_starved",
-        unit: Unit::Batches,
-        default: 2,
-        default_note: None,
-        min: I32_MIN,
-        max: I32_MAX,
-        doc: "Batches of reads that may start while writes wait. 0: writes go first; negative: they never overtake.",
-    },
-    Tunable {
-        name: "front_merges",
-        unit: Unit::Switch,
-        default: 1,
-        default_note: None,
-        min: 0,
-        max: 1,
-        doc: "Whether a bio that ends where a request starts is looked for and merged.",
-    },
-    Tunable {
-        name: "fifo_batch",
-        unit: Unit::Requests,
-        default: 16,
-        default_note: None,
-        min: 0,
-        max: I32_MAX,
-        doc: "Longest batch in sector order. Shorter: latency; longer: throughput on rotating disks.",
-    },
-    Tunable {
-        name: "async_depth",
-        unit: Unit::Requests,
-        default: 256,
-        default_note: Some("nr_requests (5.14 to 6.9: 3/4 of it)"),
-        min: 1,
-        max: I32_MAX,
-        doc: "Scheduler tags for everything but sync reads. Set anew whenever nr_requests changes.",
-    },
-    Tunable {
-        name: "prio_aging_expire",
-        unit: Unit::Millis,
-        default: 10_000,
-        default_note: None,
-        min: 0,
-        max: I32_MAX,
-        doc: "How long a best-effort or idle request may be held back by higher priority classes.",
-    },
+const ALL: [TunableRow<MqDeadline>; 7] = [
+    TunableRow::new(
+        "read_expire",
+        (Unit::Millis, 500, 0, I32_MAX),
+        "How long a read may wait before a new batch begins with it. Given to reads as they are inserted.",
+        |policy| policy.shown_millis(policy.expire_ticks[0]),
+        |policy, ms| policy.expire_ticks[0] = policy.ticks(ms),
+    ),
+    TunableRow::new(
+        "write_expire",
+        (Unit::Millis, 5000, 0, I32_MAX),
+        "How long a write may wait before a new batch begins with it. Given to writes as they are inserted.",
+        |policy| policy.shown_millis(policy.expire_ticks[1]),
+        |policy, ms| policy.expire_ticks[1] = policy.ticks(ms),
+    ),
+    TunableRow::new(
+        "writes_starved",
+        (Unit::Batches, 2, I32_MIN, I32_MAX),
+        "Batches of reads that may start while writes wait. 0: writes go first; negative: they never overtake.",
+        |policy| i128::from(policy.writes_starved),
+        |policy, batches| policy.writes_starved = batches as i32,
+    ),
+    TunableRow::new(
+        "front_merges",
+        (Unit::Switch, 1, 0, 1),
+        "Whether a bio that ends where a request starts is looked for and merged.",
+        |policy| i128::from(policy.front_merges),
+        |policy, on| policy.front_merges = on != 0,
+    ),
+    TunableRow::new(
+        "fifo_batch",
+        (Unit::Requests, 16, 0, I32_MAX),
+        "Longest batch in sector order. Shorter: latency; longer: throughput on rotating disks.",
+        |policy| i128::from(policy.fifo_batch),
+        |policy, requests| policy.fifo_batch = requests as u32,
+    ),
+    TunableRow::<MqDeadline>::new(
+        "async_depth",
+        (Unit::Requests, 256, 1, I32_MAX),
+        "Scheduler tags for everything but sync reads. Set anew whenever nr_requests changes.",
+        |policy| i128::from(policy.async_depth),
+        |policy, tags| policy.async_depth = tags as u32,
+    )
+    .by_default("nr_requests (5.14 to 6.9: 3/4 of it)"),
+    TunableRow::new(
+        "prio_aging_expire",
+        (Unit::Millis, 10_000, 0, I32_MAX),
+        "How long a best-effort or idle request may be held back by higher priority classes.",
+        |policy| policy.shown_millis(policy.prio_aging_ticks),
+        |policy, ms| policy.prio_aging_ticks = policy.ticks(ms),
+    ),
 ];
 
-/// The tunables of a generation: later ones added files at the end.
-pub(super) fn table(generation: DeadlineGeneration) -> &'static [Tunable] {
-    static TABLE: [Tunable; 7] = ALL;
-    match generation {
-        DeadlineGeneration::A => &TABLE[..5],
-        DeadlineGeneration::B1 => &TABLE[..6],
-        DeadlineGeneration::B2 | DeadlineGeneration::C | DeadlineGeneration::CPrime => &TABLE,
+static ROWS: [TunableRow<MqDeadline>; 7] = ALL;
+
+static WITHOUT_ASYNC_DEPTH: [TunableRow<MqDeadline>; 6] = {
+    let [first, second, third, fourth, fifth, _, last] = ALL;
+    [first, second, third, fourth, fifth, last]
+};
+
+/// The tunables of a generation: later ones added files at the end, until `async_depth` became a file of the queue.
+pub(super) fn tunables(config: &MqDeadlineConfig) -> Tunables<MqDeadline> {
+    let (grammar, rows) = match config.generation {
+        _ if config.queue_async_depth => (Grammar::CInt32, &WITHOUT_ASYNC_DEPTH[..]),
+        DeadlineGeneration::A => (Grammar::LeadingDecimal, &ROWS[..5]),
+        DeadlineGeneration::B1 => (Grammar::CInt32, &ROWS[..6]),
+        DeadlineGeneration::B2 | DeadlineGeneration::C | DeadlineGeneration::CPrime => (Grammar::CInt32, &ROWS[..]),
+    };
+    Tunables { grammar, rows }
+}
+
+impl MqDeadline {
+    /// The kernel prints milliseconds as a 32-bit int, into which the largest ones do not fit.
+    fn shown_millis(&self, ticks: u64) -> i128 {
+        i128::from(self.config.hz.millis_from_ticks(ticks) as i32)
+    }
+
+    fn ticks(&self, ms: i128) -> u64 {
+        self.config.hz.ticks_from_millis(ms as u64)
     }
 }
 
@@ -95,6 +103,8 @@ pub struct MqDeadlineConfig {
     pub shallow: ShallowRule,
     /// Whether async I/O is limited to 3/4 of the tags by default.
     pub limits_async: bool,
+    /// Whether the limit is `queue/async_depth` and no tunable.
+    pub queue_async_depth: bool,
     /// Scheduler tags per hardware queue.
     pub nr_requests: u32,
 }
@@ -108,6 +118,7 @@ impl MqDeadlineConfig {
             hz: generation.hz,
             shallow: generation.shallow,
             limits_async: generation.deadline_limits_async,
+            queue_async_depth: generation.queue_async_depth,
             nr_requests,
         }
     }

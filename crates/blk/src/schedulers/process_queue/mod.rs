@@ -6,8 +6,7 @@
 //! - [`choice`](Chooser): which of two requests is nearer to the head;
 //! - [`think_time`](ThinkTime): how long a process thinks between a completion and its next request;
 //! - [`seek_history`](SeekHistory): whether a process jumps about;
-//! - [`position`](PositionTree): which other queue has its next request close by;
-//! - [`by_kind`](ByKind): what a group has done, by kind of request.
+//! - [`position`](PositionTree): which other queue has its next request close by.
 //!
 //! What looks alike and is not: the queue-depth detectors (cfq's verdict keeps the highest depth and asks for 50 samples
 //! above a load of 5; bfq's forgets it with each verdict and leaves out thinkers), the merging of queues (cfq moves the
@@ -17,7 +16,6 @@
 //! Rules: `cfq.md` 3.4, 5 to 8 and 19.1; `bfq.md` 3.5, 12, 13.1, 13.2, 20.2, 20.3.
 
 mod backlog;
-mod by_kind;
 mod choice;
 mod contexts;
 mod position;
@@ -25,7 +23,6 @@ mod seek_history;
 mod think_time;
 
 pub(crate) use backlog::{Backlog, RequestTable, Waiting};
-pub(crate) use by_kind::{ByKind, Kind};
 pub(crate) use choice::Chooser;
 pub(crate) use contexts::{ContextId, Contexts, Scatter};
 pub(crate) use position::PositionTree;

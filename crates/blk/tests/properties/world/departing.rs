@@ -1,18 +1,16 @@
 //! Processes that depart while they sleep, woken or not; others come in their place.
 
-use hoistway_blk::{Bio, Waiter};
+use hoistway_blk::Bio;
 
 use super::World;
 
 impl World {
     /// A process departs: what it has plugged goes, and what no request was made of comes back.
     pub(super) fn depart(&mut self, number: usize) {
-        let idle = self.front.submission(Waiter(number as u32));
-        let mut submission = std::mem::replace(&mut self.tasks[number].submission, idle);
         let cpu = self.some_cpu();
-        let bio = self.call(cpu, |front, cx| front.cancel(cx, &mut submission)).expect("it slept with something");
+        let bio = self.with_task(number, cpu, |front, cx, submitter| submitter.cancel(front, cx));
+        let bio = bio.expect("it slept with something");
         self.returned(&bio);
-        self.tasks[number].parked = false;
         self.flush(number);
         self.departures += 1;
         self.has_departed = true;

@@ -57,7 +57,7 @@ impl World {
             let value = (least + self.random.below(values)).to_string();
             if self.front.tunable(name).is_ok() {
                 let now = self.moment();
-                self.front.set_tunable(now, name, &value, &mut self.effects).expect("the value is in range");
+                self.front.set_tunable(now, name, &value, &mut self.caller.effects).expect("the value is in range");
             }
         }
     }

@@ -89,7 +89,7 @@ impl Bounds {
 
     /// The scheduler or its tunables may have changed: what waits begins to wait anew.
     pub fn follow(&mut self, scheduler: &str, tunable: Tunable<'_>) {
-        let generation = self.kernel.generation();
+        let generation = &self.kernel.generation();
         self.promise = match scheduler {
             "noop" => Promise::Fifo,
             // The first releases looked into the software queues although left-overs were stuck.
@@ -136,7 +136,7 @@ impl Bounds {
             lane: (rq.hctx, rq.ctx),
             direction,
             class: class_of(rq),
-            domain: domains::domain_of(self.kernel.generation(), rq),
+            domain: domains::domain_of(&self.kernel.generation(), rq),
             queue: (rq.io_context, is_sync(rq.op, rq.flags)),
             since: Some(now.tick),
             due,
@@ -156,7 +156,7 @@ impl Bounds {
         let is_kyber = matches!(self.promise, Promise::Domains(_));
         let overtaken = self
             .take(rq.id(), |before, taken| !is_kyber || (before.lane == taken.lane && before.domain == taken.domain));
-        let domain = domains::domain_of(self.kernel.generation(), rq);
+        let domain = domains::domain_of(&self.kernel.generation(), rq);
         let mut classes = self.exist.values();
         let first = classes.next();
         let one_class = classes.all(|class| Some(class) == first);

@@ -6,6 +6,8 @@ use clap::Args;
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_sim::Host;
 
+use crate::asked_kernel::AskedKernel;
+
 use super::format::Format;
 use super::repeats;
 
@@ -99,9 +101,9 @@ pub(crate) struct Arguments {
     /// no-change, promote-to-rt, restrict-to-be or idle. May be given several times.
     #[arg(long, value_name = "CGROUP CLASS")]
     pub(super) io_prio_class: Vec<String>,
-    /// The kernel whose block layer is simulated: 4.4, 4.12, 4.19, 5.10, 6.3, 6.12 or 6.18.
-    #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT)]
-    pub(super) kernel: Kernel,
+    /// The kernel whose block layer is simulated: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints.
+    #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT.into())]
+    pub(super) kernel: AskedKernel,
     /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It says what CPU time an I/O costs, and how long
     /// processes and workers take to react. [default: server; with guests vm]
     #[arg(long, value_name = "PROFILE|FILE.toml")]

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use hoistway_device::{CalibratedRange, Preset};
-use hoistway_workload::{Process, Workload};
+use hoistway_load::{Load, Process};
 
 /// A half sentence for each device whose model the load takes out of its range. `reads` is the share of the load's I/Os
 /// that were reads. With guests everything goes to one device.
-pub(super) fn doubts(workload: &Workload, devices: &[Preset], in_guests: bool, reads: f64) -> Vec<String> {
+pub(super) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, reads: f64) -> Vec<String> {
     let mut doubts: BTreeMap<&str, String> = BTreeMap::new();
     for (file, preset) in (0..).zip(devices) {
         let processes: Vec<&Process> =
@@ -43,7 +43,7 @@ fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<S
     let largest = processes.iter().map(|process| process.plan.block_bytes_max()).max().unwrap_or(0);
     let mut phases: BTreeMap<u32, u32> = BTreeMap::new();
     for process in processes {
-        *phases.entry(process.phase).or_default() += process.iodepth;
+        *phases.entry(process.schedule.phase).or_default() += process.issue.depth;
     }
     let outstanding = phases.into_values().max().unwrap_or(0);
     let mut outside = Vec::new();
@@ -82,13 +82,13 @@ fn bytes(bytes: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_workload::Environment;
+    use hoistway_fio::{Environment, JobFile};
 
     use super::*;
 
     fn told(options: &str, device: &str, reads: f64) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\n{options}\n");
-        let workload = Workload::parse(&text, "a.fio", &Environment::empty()).unwrap();
+        let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
         doubts(&workload, &[Preset::builtin(device).unwrap()], false, reads)
     }
 

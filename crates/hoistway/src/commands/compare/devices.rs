@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use hoistway_device::Preset;
-use hoistway_workload::Workload;
+use hoistway_load::Load;
 use serde_json::Value;
 
 use crate::input;
@@ -42,11 +42,7 @@ fn default_notice(fitting: Option<&str>) -> String {
 }
 
 /// The device of each file of the load. `fitting` is the one that goes with a bundled load.
-pub(super) fn choose(
-    workload: &Workload,
-    wanted: &[String],
-    fitting: Option<&str>,
-) -> Result<(Vec<Preset>, Vec<String>)> {
+pub(super) fn choose(workload: &Load, wanted: &[String], fitting: Option<&str>) -> Result<(Vec<Preset>, Vec<String>)> {
     let mut named: BTreeMap<&str, Preset> = BTreeMap::new();
     let mut common = None;
     for device in wanted {
@@ -80,7 +76,7 @@ pub(super) fn choose(
     Ok((devices, notices))
 }
 
-pub(super) fn describe(workload: &Workload, devices: &[Preset]) -> Result<Value> {
+pub(super) fn describe(workload: &Load, devices: &[Preset]) -> Result<Value> {
     let mut described = Vec::with_capacity(devices.len());
     for (file, preset) in workload.files.iter().zip(devices) {
         let mut value = serde_json::to_value(preset)?;

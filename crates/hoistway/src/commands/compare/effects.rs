@@ -3,8 +3,9 @@
 //! One table. What it says is what `hoistway schedulers` lists as honoured, and for each entry a test of the simulation
 //! exists (shares by ionice and weights); limits act before any scheduler.
 
-use hoistway_blk::{DeadlineGeneration, Kernel, kernel_of_front};
-use hoistway_workload::{Process, Workload};
+use hoistway_blk::{Kernel, MQ_DEADLINE, Priorities, Row};
+use hoistway_load::{Load, Process};
+use hoistway_sim::QueueSettings;
 
 /// Options of a job that ask a scheduler for something.
 struct Ask {
@@ -13,64 +14,62 @@ struct Ask {
     /// Whether a process asks for it.
     is_asked: fn(&Process) -> bool,
     /// What a scheduler of a kernel does with it.
-    effect: fn(&str, Kernel) -> Effect,
+    effect: fn(&Row, Kernel) -> Effect,
 }
 
 /// What a scheduler does with an option.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Effect {
     /// It acts.
     Full,
     /// Only a part of it acts: which one, as a half sentence.
-    Part(&'static str),
+    Part(String),
     /// It does nothing: why, as a half sentence.
-    No(&'static str),
+    No(String),
 }
 
 const ASKS: [Ask; 4] = [
     Ask {
         options: "prioclass, nice, prio or cmdprio",
-        is_asked: |process| process.io_priority.is_some() || process.nice != 0 || process.plan.has_priorities(),
-        effect: |scheduler, kernel| match scheduler {
-            "bfq" | "cfq" => Effect::Full,
-            "mq-deadline" if kernel.generation().deadline > DeadlineGeneration::A => {
-                Effect::Part("mq-deadline honours the class and ignores the level")
+        is_asked: |process| {
+            process.standing.io_priority.is_some() || process.standing.nice != 0 || process.plan.has_priorities()
+        },
+        effect: |row, kernel| match (row.priorities)(&kernel.generation()) {
+            Priorities::ClassAndLevel => Effect::Full,
+            Priorities::Class => Effect::Part(format!("{} honours the class and ignores the level", row.name)),
+            Priorities::No if row.name == MQ_DEADLINE.name => {
+                Effect::No(format!("{} has priorities since Linux 5.14", row.name))
             }
-            "mq-deadline" => Effect::No("mq-deadline has priorities since Linux 5.14"),
-            _ => Effect::No(""),
+            Priorities::No => Effect::No(String::new()),
         },
     },
     Ask {
         options: "cgroup_weight",
-        is_asked: |process| process.cgroup_weight.is_some(),
-        effect: |scheduler, _| match scheduler {
-            "bfq" | "cfq" => Effect::Full,
-            _ => Effect::No(""),
-        },
+        is_asked: |process| process.standing.cgroup_weight.is_some(),
+        effect: |row, _| if row.weights { Effect::Full } else { Effect::No(String::new()) },
     },
     Ask {
         // Without a weight, groups share alike where there are shares at all.
         options: "cgroup",
-        is_asked: |process| process.cgroup.is_some() && process.cgroup_weight.is_none(),
-        effect: |scheduler, _| match scheduler {
-            "bfq" | "cfq" => Effect::Full,
-            _ => Effect::No("only --io-max acts on groups there"),
+        is_asked: |process| process.standing.cgroup.is_some() && process.standing.cgroup_weight.is_none(),
+        effect: |row, _| {
+            if row.weights { Effect::Full } else { Effect::No("only --io-max acts on groups there".to_owned()) }
         },
     },
     Ask {
         // The process holds itself back before any scheduler sees its I/O.
         options: "rate or rate_iops",
-        is_asked: |process| process.rate.is_some(),
+        is_asked: |process| process.pace.rate.is_some(),
         effect: |_, _| Effect::Full,
     },
 ];
 
 /// A notice for each option that some of the schedulers ignore, wholly or in part.
-pub(super) fn notices(workload: &Workload, schedulers: &[String], kernel: Kernel) -> Vec<String> {
-    ASKS.iter().filter_map(|ask| notice(ask, workload, schedulers, kernel)).collect()
+pub(super) fn notices(workload: &Load, schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
+    ASKS.iter().filter_map(|ask| notice(ask, workload, schedulers, queue)).collect()
 }
 
-fn notice(ask: &Ask, workload: &Workload, schedulers: &[String], kernel: Kernel) -> Option<String> {
+fn notice(ask: &Ask, workload: &Load, schedulers: &[String], queue: &QueueSettings) -> Option<String> {
     let mut jobs: Vec<&str> = Vec::new();
     for process in workload.processes.iter().filter(|process| (ask.is_asked)(process)) {
         if !jobs.contains(&process.name.as_str()) {
@@ -80,10 +79,12 @@ fn notice(ask: &Ask, workload: &Workload, schedulers: &[String], kernel: Kernel)
     if jobs.is_empty() {
         return None;
     }
-    let effect = |scheduler: &String| (ask.effect)(scheduler, kernel_of_front(kernel, scheduler));
+    let effect = |scheduler: &String| {
+        queue.schedulers.find(scheduler).map_or(Effect::Full, |row| (ask.effect)(row, row.kernel(queue.kernel)))
+    };
     let without: Vec<&str> =
         schedulers.iter().filter(|name| matches!(effect(name), Effect::No(_))).map(String::as_str).collect();
-    let mut parts: Vec<&str> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     for scheduler in schedulers {
         if let Effect::Part(why) | Effect::No(why) = effect(scheduler)
             && !why.is_empty()
@@ -96,23 +97,23 @@ fn notice(ask: &Ask, workload: &Workload, schedulers: &[String], kernel: Kernel)
     if !without.is_empty() {
         sentences.push(format!("no effect with {}", without.join(", ")));
     }
-    sentences.extend(parts.into_iter().map(str::to_owned));
+    sentences.extend(parts);
     let jobs = if jobs.len() > 3 { format!("{} jobs", jobs.len()) } else { jobs.join(", ") };
     (!sentences.is_empty()).then(|| format!("{} ({jobs}): {}.", ask.options, sentences.join("; ")))
 }
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::ALL_SCHEDULERS;
-    use hoistway_workload::Environment;
+    use hoistway_blk::{ALL_SCHEDULERS, all_schedulers};
+    use hoistway_fio::{Environment, JobFile};
 
     use super::*;
     use crate::texts::Texts;
 
     fn told(options: &str, kernel: Kernel) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
-        let workload = Workload::parse(&text, "a.fio", &Environment::empty()).unwrap();
-        notices(&workload, &ALL_SCHEDULERS.map(str::to_owned), kernel)
+        let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
+        notices(&workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
     }
 
     #[test]
@@ -144,12 +145,13 @@ mod tests {
     #[test]
     fn the_table_says_the_same_as_the_list_of_schedulers() {
         for text in &Texts::read().schedulers {
-            let name = text.name.as_str();
+            let (schedulers, name) = (all_schedulers(), text.name.as_str());
+            let row = schedulers.find(name).expect("texts are of schedulers");
             let newest = text.newest_kernel();
-            assert_eq!((ASKS[0].effect)(name, newest) == Effect::Full, text.ioprio == "class and level", "{name}");
-            let ignores = matches!((ASKS[0].effect)(name, newest), Effect::No(_));
+            assert_eq!((ASKS[0].effect)(row, newest) == Effect::Full, text.ioprio == "class and level", "{name}");
+            let ignores = matches!((ASKS[0].effect)(row, newest), Effect::No(_));
             assert_eq!(ignores, text.ioprio == "no", "{name}");
-            assert_eq!((ASKS[1].effect)(name, newest) == Effect::Full, text.weights != "no", "{name}");
+            assert_eq!((ASKS[1].effect)(row, newest) == Effect::Full, text.weights != "no", "{name}");
         }
     }
 }

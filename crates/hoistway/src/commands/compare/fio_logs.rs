@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use hoistway_load::{Load, LogSettings, Process};
 use hoistway_results::ProcessResult;
 use hoistway_results::fio::{LogKind, Output, write_histograms};
-use hoistway_workload::{LogSettings, Process, Workload};
 
 use super::format::fio_text;
 
@@ -29,14 +29,14 @@ pub(super) struct FioLogs {
 }
 
 /// Asks the processes of a load to log.
-pub(super) fn wanted(workload: &mut Workload) {
+pub(super) fn wanted(workload: &mut Load) {
     for process in &mut workload.processes {
         process.log = Some(process.log_settings);
     }
 }
 
 /// A notice if a load says how to log, and nobody wants logs.
-pub(super) fn unused_notice(workload: &Workload) -> Option<String> {
+pub(super) fn unused_notice(workload: &Load) -> Option<String> {
     let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
     let says_how = workload.processes.iter().any(is_set);
     says_how.then(|| "Options that say how to log (log_avg_msec and others): no effect without --fio-logs.".to_owned())

@@ -1,11 +1,11 @@
 //! `--guest-schedulers`, `--virtual-disk` and `--guest-weight`: a load in virtual machines.
 
 use anyhow::{Result, bail};
-use hoistway_blk::Kernel;
+use hoistway_blk::{Kernel, Registry};
 use hoistway_device::Preset;
+use hoistway_load::Load;
 use hoistway_results::document::GuestsSummary;
 use hoistway_sim::{Guests, QueueSettings, VirtualDisk};
-use hoistway_workload::Workload;
 
 use super::arguments::Arguments;
 use super::schedulers;
@@ -40,7 +40,7 @@ pub(super) fn wanted<'a>(arguments: &'a Arguments, of_page: &'a [String]) -> Res
 pub(super) fn choose(
     arguments: &Arguments,
     wanted: &[String],
-    workload: &Workload,
+    workload: &Load,
     lower: &Preset,
     kernel: Kernel,
     cpus: u16,
@@ -76,7 +76,7 @@ pub(super) fn choose(
     Ok(Some(Chosen { guests: Guests { disk, weights }, schedulers: chosen }))
 }
 
-fn weights(wanted: &[String], workload: &Workload) -> Result<Vec<(String, u32)>> {
+fn weights(wanted: &[String], workload: &Load) -> Result<Vec<(String, u32)>> {
     let mut weights: Vec<(String, u32)> = Vec::new();
     for text in wanted {
         let parsed = text.rsplit_once('=').and_then(|(file, weight)| Some((file, weight.parse::<u32>().ok()?)));
@@ -98,9 +98,9 @@ fn weights(wanted: &[String], workload: &Workload) -> Result<Vec<(String, u32)>>
 }
 
 /// What must be said if weights on the host do nothing under some schedulers there.
-pub(super) fn weights_notice(guests: &Guests, schedulers: &[String]) -> Option<String> {
-    let without: Vec<&str> =
-        schedulers.iter().map(String::as_str).filter(|name| !["bfq", "cfq"].contains(name)).collect();
+pub(super) fn weights_notice(guests: &Guests, schedulers: &[String], known: &Registry) -> Option<String> {
+    let knows_none = |name: &&str| known.find(name).is_some_and(|row| !row.weights);
+    let without: Vec<&str> = schedulers.iter().map(String::as_str).filter(knows_none).collect();
     (!guests.weights.is_empty() && !without.is_empty())
         .then(|| format!("--guest-weight has no effect with {} on the host.", without.join(", ")))
 }

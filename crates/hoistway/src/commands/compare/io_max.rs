@@ -1,11 +1,11 @@
 //! `--io-max "CGROUP rbps=N wiops=N ..."`: limits of the cgroups that a job file names.
 
 use anyhow::{Result, bail};
-use hoistway_blk::IoMax;
-use hoistway_workload::Workload;
+use hoistway_cgroup::IoMax;
+use hoistway_load::Load;
 
 /// Reads the limits.
-pub(super) fn parse(wanted: &[String], workload: &Workload) -> Result<Vec<(String, IoMax)>> {
+pub(super) fn parse(wanted: &[String], workload: &Load) -> Result<Vec<(String, IoMax)>> {
     let mut limits: Vec<(String, IoMax)> = Vec::new();
     for text in wanted {
         let example = "such as \"backup wbps=10485760 riops=max\"";
@@ -13,7 +13,7 @@ pub(super) fn parse(wanted: &[String], workload: &Workload) -> Result<Vec<(Strin
             bail!("--io-max {text:?}: expected a cgroup and its limits, {example}");
         };
         let cgroup = cgroup.trim_matches('/');
-        let paths = workload.processes.iter().filter_map(|process| process.cgroup.as_deref());
+        let paths = workload.processes.iter().filter_map(|process| process.standing.cgroup.as_deref());
         let below = |path: &str| {
             let path = path.trim_matches('/');
             path == cgroup || path.strip_prefix(cgroup).is_some_and(|rest| rest.starts_with('/'))

@@ -1,14 +1,12 @@
 //! `--io-prio-class "CGROUP CLASS"`: what cgroups that a job file names make of the priorities of their I/O.
 
 use anyhow::{Result, bail};
-use hoistway_blk::{CgroupPriority, Kernel, is_legacy};
-use hoistway_workload::Workload;
-
-/// The first kernel of the table that has the file, which came with 5.14.
-const SINCE: Kernel = Kernel::V6_3;
+use hoistway_blk::{CgroupPriority, Kernel, Layer, Priorities, Row};
+use hoistway_load::Load;
+use hoistway_sim::QueueSettings;
 
 /// Reads the settings; the last one of a group counts, as of several writes.
-pub(super) fn parse(wanted: &[String], workload: &Workload, kernel: Kernel) -> Result<Vec<(String, CgroupPriority)>> {
+pub(super) fn parse(wanted: &[String], workload: &Load, kernel: Kernel) -> Result<Vec<(String, CgroupPriority)>> {
     let mut classes: Vec<(String, CgroupPriority)> = Vec::new();
     for text in wanted {
         let option = format!("--io-prio-class {text:?}");
@@ -19,13 +17,13 @@ pub(super) fn parse(wanted: &[String], workload: &Workload, kernel: Kernel) -> R
         let Some(priority) = CgroupPriority::parse(class) else {
             bail!("{option}: unknown class \"{}\" (expected one of {})", class.trim(), known.join(", "));
         };
-        if kernel < SINCE {
-            bail!("{option}: Linux {kernel} has no io.prio.class (expected --kernel {SINCE} or later)");
+        if !kernel.is_from(5, 14) {
+            bail!("{option}: Linux {kernel} has no io.prio.class (expected --kernel 5.14 or later)");
         }
         let cgroup = cgroup.trim_matches('/');
         // Unlike limits, it does not act on what is below.
         let mut named: Vec<&str> =
-            workload.processes.iter().filter_map(|p| Some(p.cgroup.as_deref()?.trim_matches('/'))).collect();
+            workload.processes.iter().filter_map(|p| Some(p.standing.cgroup.as_deref()?.trim_matches('/'))).collect();
         named.sort_unstable();
         named.dedup();
         if !named.contains(&cgroup) {
@@ -39,11 +37,17 @@ pub(super) fn parse(wanted: &[String], workload: &Workload, kernel: Kernel) -> R
 }
 
 /// Which schedulers it does nothing for.
-pub(super) fn notice(classes: &[(String, CgroupPriority)], schedulers: &[String]) -> Option<String> {
+pub(super) fn notice(
+    classes: &[(String, CgroupPriority)],
+    schedulers: &[String],
+    queue: &QueueSettings,
+) -> Option<String> {
+    let has_none =
+        |row: &Row| row.layer == Layer::SingleQueue || (row.priorities)(&queue.kernel.generation()) == Priorities::No;
     let without: Vec<&str> = schedulers
         .iter()
         .map(String::as_str)
-        .filter(|name| is_legacy(name) || ["none", "kyber"].contains(name))
+        .filter(|name| queue.schedulers.find(name).is_some_and(has_none))
         .collect();
     (!classes.is_empty() && !without.is_empty()).then(|| {
         format!("--io-prio-class: no effect with {}, which know no priorities or no such file.", without.join(", "))

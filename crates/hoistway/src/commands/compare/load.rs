@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use hoistway_blk::Nanos;
-use hoistway_workload::{Environment, Workload};
+use hoistway_fio::{Environment, JobFile};
 
 use crate::input;
 use crate::scenarios::{self, Scenario};
@@ -44,7 +44,7 @@ pub(super) fn read_job(path: Option<&Path>) -> Result<Load> {
     Ok(Load { text: input::text(path, &expected)?, name, scenario: None })
 }
 
-pub(super) fn parse_job(text: &str, name: &str, cpus: u16, memory_bytes: u64) -> Result<Workload> {
+pub(super) fn parse_job(text: &str, name: &str, cpus: u16, memory_bytes: u64) -> Result<JobFile> {
     let environment = Environment {
         variable: &|name| std::env::var(name).ok(),
         include: &input::included,
@@ -53,22 +53,22 @@ pub(super) fn parse_job(text: &str, name: &str, cpus: u16, memory_bytes: u64) ->
         page_bytes: 4096,
         memory_mib: memory_bytes >> 20,
     };
-    Ok(Workload::parse(text, name, &environment)?)
+    Ok(JobFile::parse(text, name, &environment)?)
 }
 
 /// Replaces the ramp of every process.
-pub(super) fn override_ramp(workload: &mut Workload, ramp: Option<Nanos>) {
+pub(super) fn override_ramp(workload: &mut hoistway_load::Load, ramp: Option<Nanos>) {
     let Some(ramp) = ramp else { return };
-    workload.processes.iter_mut().for_each(|process| process.ramp = ramp);
+    workload.processes.iter_mut().for_each(|process| process.schedule.ramp = ramp);
 }
 
 /// Virtual time of a run, if every process is bounded by time.
-pub(super) fn expected_ns(workload: &Workload, runtime: Option<Nanos>) -> Option<u64> {
+pub(super) fn expected_ns(workload: &hoistway_load::Load, runtime: Option<Nanos>) -> Option<u64> {
     let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
     for process in &workload.processes {
-        let parts = [process.start_delay, process.ramp, runtime.or(process.runtime)?];
+        let parts = [process.schedule.start_delay, process.schedule.ramp, runtime.or(process.schedule.runtime)?];
         let length = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.0));
-        let phase = phases.entry(process.phase).or_default();
+        let phase = phases.entry(process.schedule.phase).or_default();
         *phase = length.max(*phase);
     }
     Some(phases.values().fold(0, |sum, phase| sum.saturating_add(*phase)))

@@ -94,7 +94,7 @@ fn simulate(
         }
         let disk_util = run.disks.iter().map(DiskSummary::as_fio).collect();
         let parameters = OutputParameters { bins: true, disk_util, ..OutputParameters::default() };
-        let mut json = fio::Output::from_processes(&plan.workload.global_options, &result.processes, &parameters);
+        let mut json = fio::Output::from_processes(&plan.workload.options, &result.processes, &parameters);
         json.set_timestamp_ms(now_ms());
         fio_options::complete(&mut json);
         if let Some(logs) = logs

@@ -1,10 +1,10 @@
 //! A comparison before it runs: everything that the options and the job file ask for, chosen and checked.
 
 use anyhow::Result;
-use hoistway_blk::QueueConfig;
+use hoistway_blk::{Layer, QueueConfig};
 use hoistway_device::Preset;
+use hoistway_fio::JobFile;
 use hoistway_sim::{Host, QueueSettings, RunSpec, Scenario};
-use hoistway_workload::Workload;
 
 use super::arguments::Arguments;
 use super::load::{self, Load};
@@ -14,13 +14,10 @@ use super::{
     writes,
 };
 
-/// Schedulers on a host with guests, if nobody says which: with those of the guests there would be dozens of pairs.
-const WITH_GUESTS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
-
 /// What is going to run.
 pub(super) struct Plan {
     pub(super) load: Load,
-    pub(super) workload: Workload,
+    pub(super) workload: hoistway_load::Load,
     pub(super) devices: Vec<Preset>,
     pub(super) guests: Option<guests::Chosen>,
     pub(super) host: Host,
@@ -42,7 +39,8 @@ impl Plan {
         let in_guests = !guest_schedulers.is_empty();
         let host = arguments.host.as_deref().unwrap_or(if in_guests { "vm" } else { Host::DEFAULT });
         let (host, cpus) = host::choose(host, arguments.cpus, arguments.memory)?;
-        let mut workload = load::parse_job(&load.text, &load.name, cpus, host.memory_bytes)?;
+        let JobFile { load: mut workload, notices: of_file } =
+            load::parse_job(&load.text, &load.name, cpus, host.memory_bytes)?;
         load::override_ramp(&mut workload, arguments.ramp);
         if arguments.fio_logs.is_some() {
             fio_logs::wanted(&mut workload);
@@ -53,14 +51,16 @@ impl Plan {
         } else {
             devices::choose(&workload, &arguments.device, fitting)?
         };
-        let kernel = arguments.kernel;
+        let kernel = arguments.kernel.kernel;
+        notices.extend(arguments.kernel.notice());
         let mut queue = QueueSettings::new(kernel, cpus);
         let devices = queues::choose(arguments, devices, &mut queue)?;
         let guests = guests::choose(arguments, guest_schedulers, &workload, &devices[0], kernel, cpus, &mut notices)?;
         let shapes = devices.iter().map(|preset| (preset.name.as_str(), preset.shape())).collect();
         let default = Default { shapes, queue: &queue, elevator: arguments.elevator.as_deref() };
         let wanted = match &arguments.schedulers[..] {
-            [] if in_guests => WITH_GUESTS.map(str::to_owned).to_vec(),
+            // With all of them, and those of the guests, there would be dozens of pairs.
+            [] if in_guests => queue.schedulers.of(Layer::MultiQueue).map(|row| row.name.to_owned()).collect(),
             [] => vec!["all".to_owned()],
             wanted => wanted.to_vec(),
         };
@@ -71,7 +71,7 @@ impl Plan {
         all.extend(
             guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
         );
-        let settings = tunables::parse(&arguments.set, &all)?;
+        let settings = tunables::parse(&arguments.set, &all, &queue.schedulers)?;
         queue.shared_tags = arguments.shared_tags;
         queues::check_shared_tags(&queue, &devices, &schedulers)?;
         queue_files::parse(&arguments.queue, arguments.nr_requests.as_deref(), &mut queue)?;
@@ -80,16 +80,18 @@ impl Plan {
         let config = queue.config(&devices[0].shape());
         notices.extend(queue_files::try_out(&queue, &config, &schedulers)?);
         notices.extend(tunables::try_out(&settings, &config)?);
-        queue.writes = writes::parse(&arguments.at)?;
+        queue.writes = writes::parse(&arguments.at, &queue.schedulers)?;
         writes::try_out(&queue.writes, &config, &schedulers)?;
-        notices.extend(schedulers::legacy_notice(&all, kernel));
-        notices.extend(effects::notices(&workload, of_processes, kernel));
-        notices.extend(io_prio_class::notice(&queue.io_prio_class, of_processes));
+        notices.extend(schedulers::legacy_notice(&all, &queue));
+        notices.extend(effects::notices(&workload, of_processes, &queue));
+        notices.extend(io_prio_class::notice(&queue.io_prio_class, of_processes, &queue));
         notices.extend(queues::polling_notice(&workload, &queue, &schedulers));
         notices.extend(together::notice(&workload, of_processes, kernel));
-        notices.extend(guests.as_ref().and_then(|chosen| guests::weights_notice(&chosen.guests, &schedulers)));
+        notices.extend(
+            guests.as_ref().and_then(|chosen| guests::weights_notice(&chosen.guests, &schedulers, &queue.schedulers)),
+        );
         notices.extend(fio_logs::unused_notice(&workload));
-        notices.extend(workload.notices.iter().cloned());
+        notices.extend(of_file);
         let seeds = repeats::seeds(arguments.seed, arguments.repeat);
         let guest_schedulers = guests.as_ref().map(|guests| guests.schedulers.as_slice());
         let specs = repeats::specs(&schedulers, guest_schedulers, &settings, &seeds);

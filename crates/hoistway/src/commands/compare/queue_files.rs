@@ -1,7 +1,7 @@
 //! `--queue KEY=VALUE`: files of `/sys/block/DEV/queue/` for every device of a comparison.
 
 use anyhow::{Context, Result, bail};
-use hoistway_blk::{AttributeError, Effects, Front, Instant, Local, QueueConfig, WRITABLE_ATTRIBUTES, kernel_of_front};
+use hoistway_blk::{AttributeError, Effects, Front, Instant, Local, QueueConfig, WRITABLE_ATTRIBUTES};
 use hoistway_sim::QueueSettings;
 
 /// Files whose place is another option.
@@ -48,7 +48,7 @@ pub(super) fn parse(wanted: &[String], nr_requests: Option<&str>, queue: &mut Qu
 pub(super) fn try_out(queue: &QueueSettings, config: &QueueConfig, schedulers: &[String]) -> Result<Vec<String>> {
     let mut notices = Vec::new();
     for scheduler in schedulers {
-        let config = QueueConfig { kernel: kernel_of_front(config.kernel, scheduler), ..config.clone() };
+        let config = QueueConfig { kernel: config.schedulers.kernel_under(config.kernel, scheduler), ..config.clone() };
         let now = config.kernel.generation().hz.now(Instant::ZERO);
         let mut front: Front<Local> = Front::new(&config, scheduler).with_context(|| {
             format!("--queue nr_requests with {scheduler} (fewer, or other --schedulers, are possible)")

@@ -1,10 +1,10 @@
 //! `--hw-queues`, `--read-queues`, `--poll-queues` and `--shared-tags`: the hardware queues and tags of the devices.
 
 use anyhow::{Result, anyhow, bail};
-use hoistway_blk::{TagLayout, is_legacy};
+use hoistway_blk::{Layer, TagLayout};
 use hoistway_device::{Preset, PresetFile};
+use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
-use hoistway_workload::Workload;
 
 use super::arguments::Arguments;
 
@@ -58,18 +58,19 @@ pub(super) fn check_shared_tags(queue: &QueueSettings, devices: &[Preset], sched
     if let Some(other) = others.iter().find(|other| layout(other) != layout(first)) {
         bail!("--shared-tags: {}, {} (expected devices that are alike in this)", told(first), told(other));
     }
-    if let Some(legacy) = schedulers.iter().find(|name| is_legacy(name)) {
+    if let Some(legacy) = schedulers.iter().find(|name| queue.schedulers.is_legacy(name)) {
+        let others: Vec<&str> = queue.schedulers.of(Layer::MultiQueue).map(|row| row.name).collect();
         bail!(
-            "--shared-tags: with {legacy} a device shares no tags (expected --schedulers with some of none, mq-deadline, \
-             kyber, bfq)"
+            "--shared-tags: with {legacy} a device shares no tags (expected --schedulers with some of {})",
+            others.join(", ")
         );
     }
     Ok(())
 }
 
 /// What must be said of polling.
-pub(super) fn polling_notice(workload: &Workload, queue: &QueueSettings, schedulers: &[String]) -> Option<String> {
-    if !workload.processes.iter().any(|process| process.polls) {
+pub(super) fn polling_notice(workload: &Load, queue: &QueueSettings, schedulers: &[String]) -> Option<String> {
+    if !workload.processes.iter().any(|process| process.issue.polls) {
         return None;
     }
     if queue.poll_queues == 0 {
@@ -79,7 +80,8 @@ pub(super) fn polling_notice(workload: &Workload, queue: &QueueSettings, schedul
                 .to_owned(),
         );
     }
-    let legacy: Vec<&str> = schedulers.iter().map(String::as_str).filter(|name| is_legacy(name)).collect();
+    let legacy: Vec<&str> =
+        schedulers.iter().map(String::as_str).filter(|name| queue.schedulers.is_legacy(name)).collect();
     (!legacy.is_empty()).then(|| {
         format!("hipri: with {} completions come by interrupt; the legacy queue cannot be polled.", legacy.join(", "))
     })

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use hoistway_blk::{ALL_SCHEDULERS, Kernel, default_legacy_scheduler, default_scheduler, is_legacy, kernel_of_front};
+use hoistway_blk::{default_legacy_scheduler, default_scheduler};
 use hoistway_device::Shape;
 use hoistway_sim::QueueSettings;
 
@@ -19,7 +19,7 @@ pub(super) struct Default<'a> {
 impl Default<'_> {
     /// The scheduler of a device. Up to 4.20, disks behind SCSI had a legacy queue, and all others a multi-queue one.
     fn of(&self, shape: &Shape) -> &'static str {
-        let legacy = shape.scsi.then(|| default_legacy_scheduler(self.queue.kernel, self.elevator)).flatten();
+        let legacy = shape.scsi.then(|| default_legacy_scheduler(&self.queue.config(shape), self.elevator)).flatten();
         legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(shape)))
     }
 
@@ -37,7 +37,7 @@ impl Default<'_> {
         }
         let kernel = self.queue.kernel;
         let ignored = match self.elevator {
-            Some(elevator) if !is_legacy(name) => {
+            Some(elevator) if !self.queue.schedulers.is_legacy(name) => {
                 format!(" elevator={elevator} never mattered to multi-queue devices.")
             }
             _ => String::new(),
@@ -56,6 +56,7 @@ pub(super) fn choose(
     if let (Some(elevator), false) = (default.elevator, wanted.iter().any(|name| name == "default")) {
         bail!("--elevator {elevator}: only the kernel's default depends on it (expected --schedulers default)");
     }
+    let known = &default.queue.schedulers;
     let mut chosen: Vec<String> = Vec::new();
     for name in wanted {
         if name == "default" {
@@ -65,14 +66,14 @@ pub(super) fn choose(
             continue;
         }
         if name == "all" {
-            chosen.extend(ALL_SCHEDULERS.map(str::to_owned));
-        } else if ALL_SCHEDULERS.contains(&name.as_str()) {
+            chosen.extend(known.names().into_iter().map(str::to_owned));
+        } else if known.find(name).is_some() {
             chosen.push(name.clone());
         } else {
             let name = if name.is_empty() { "\"\"" } else { name };
             bail!(
                 "{option} {name}: unknown scheduler (expected all, or some of default, {})",
-                ALL_SCHEDULERS.join(", ")
+                known.names().join(", ")
             );
         }
     }
@@ -93,9 +94,10 @@ pub(super) fn baseline(wanted: Option<&str>, labels: &[String]) -> Result<Option
 }
 
 /// What must be said of schedulers that run on a block layer which the kernel no longer has.
-pub(super) fn legacy_notice(schedulers: &[String], kernel: Kernel) -> Option<String> {
-    let legacy: Vec<&str> = schedulers.iter().map(String::as_str).filter(|name| is_legacy(name)).collect();
-    let runs_as = kernel_of_front(kernel, legacy.first()?);
+pub(super) fn legacy_notice(schedulers: &[String], queue: &QueueSettings) -> Option<String> {
+    let (known, kernel) = (&queue.schedulers, queue.kernel);
+    let legacy: Vec<&str> = schedulers.iter().map(String::as_str).filter(|name| known.is_legacy(name)).collect();
+    let runs_as = known.kernel_under(kernel, legacy.first()?);
     (runs_as != kernel).then(|| {
         format!(
             "{}: the legacy single queue, which Linux {kernel} no longer has; run as in 4.20, the last release with it.",

@@ -2,19 +2,17 @@
 //!
 //! Rules: `bfq.md` 20.6, as `blk::schedulers::bfq::stable_merge` has them.
 
-use hoistway_blk::{Kernel, Nanos};
-use hoistway_workload::{Process, Workload};
+use hoistway_blk::{BFQ, BfqVariant, Kernel, Nanos};
+use hoistway_load::{Load, Process};
 
-/// The first kernel of the table that merges queues for good.
-const SINCE: Kernel = Kernel::V6_3;
 /// A queue joins that of a process that began no longer ago than this.
 const JOINS: Nanos = Nanos::from_millis(180);
 /// A queue that begins later than this after the one that others may join takes its place.
 const REPLACES: Nanos = Nanos::from_millis(600);
 
 /// A notice if bfq is among the schedulers and gives different jobs one queue.
-pub(super) fn notice(workload: &Workload, schedulers: &[String], kernel: Kernel) -> Option<String> {
-    if kernel < SINCE || !schedulers.iter().any(|name| name == "bfq") {
+pub(super) fn notice(workload: &Load, schedulers: &[String], kernel: Kernel) -> Option<String> {
+    if !BfqVariant::of(kernel).stable_merging || !schedulers.iter().any(|name| name == BFQ.name) {
         return None;
     }
     let mut jobs = joined_jobs(workload);
@@ -32,9 +30,9 @@ pub(super) fn notice(workload: &Workload, schedulers: &[String], kernel: Kernel)
 }
 
 /// The jobs, number and name, of which a process shares a queue with one of another job.
-fn joined_jobs(workload: &Workload) -> Vec<(usize, &str)> {
+fn joined_jobs(workload: &Load) -> Vec<(usize, &str)> {
     let mut processes: Vec<&Process> = workload.processes.iter().collect();
-    processes.sort_by_key(|process| process.start_delay);
+    processes.sort_by_key(|process| process.schedule.start_delay);
     let mut heads: Vec<&Process> = Vec::new();
     let mut joined = Vec::new();
     for process in processes {
@@ -42,11 +40,11 @@ fn joined_jobs(workload: &Workload) -> Vec<(usize, &str)> {
             heads.push(process);
             continue;
         };
-        let later = Nanos(process.start_delay.0 - head.start_delay.0);
+        let later = Nanos(process.schedule.start_delay.0 - head.schedule.start_delay.0);
         if later > REPLACES {
             *head = process;
-        } else if later <= JOINS && head.job != process.job {
-            joined.extend([head, process].map(|one| (one.job, one.name.as_str())));
+        } else if later <= JOINS && head.schedule.job != process.schedule.job {
+            joined.extend([head, process].map(|one| (one.schedule.job, one.name.as_str())));
         }
     }
     joined
@@ -54,22 +52,22 @@ fn joined_jobs(workload: &Workload) -> Vec<(usize, &str)> {
 
 /// Whether two processes would share a queue if they began together.
 fn could_join(one: &Process, other: &Process) -> bool {
-    one.phase == other.phase
+    one.schedule.phase == other.schedule.phase
         && one.files.iter().any(|file| other.files.contains(file))
-        && one.cgroup == other.cgroup
-        && one.io_priority == other.io_priority
-        && one.nice == other.nice
+        && one.standing.cgroup == other.standing.cgroup
+        && one.standing.io_priority == other.standing.io_priority
+        && one.standing.nice == other.standing.nice
 }
 
 #[cfg(test)]
 mod tests {
-    use hoistway_workload::Environment;
+    use hoistway_fio::{Environment, JobFile};
 
     use super::*;
 
     fn told(first: &str, second: &str, kernel: Kernel) -> Option<String> {
         let text = format!("[global]\nfilename=/dev/sda\ndirect=1\n[a]\n{first}\n[b]\n{second}\n");
-        let workload = Workload::parse(&text, "a.fio", &Environment::empty()).unwrap();
+        let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
         notice(&workload, &["none".to_owned(), "bfq".to_owned()], kernel)
     }
 
@@ -85,7 +83,7 @@ mod tests {
         for second in ["startdelay=200ms", "startdelay=1", "cgroup=b", "prioclass=3", "nice=5", "stonewall"] {
             assert_eq!(told("", second, Kernel::DEFAULT), None, "{second}");
         }
-        let workload = Workload::parse("[a]\nfilename=/dev/sda\ndirect=1\nnumjobs=4\n", "a.fio", &Environment::empty());
-        assert_eq!(notice(&workload.unwrap(), &["bfq".to_owned()], Kernel::DEFAULT), None, "clones of one job");
+        let workload = JobFile::parse("[a]\nfilename=/dev/sda\ndirect=1\nnumjobs=4\n", "a.fio", &Environment::empty());
+        assert_eq!(notice(&workload.unwrap().load, &["bfq".to_owned()], Kernel::DEFAULT), None, "clones of one job");
     }
 }

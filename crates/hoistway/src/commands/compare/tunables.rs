@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use hoistway_blk::{ALL_SCHEDULERS, Effects, Front, Instant, Local, QueueConfig};
+use hoistway_blk::{Effects, Front, Instant, Local, QueueConfig, Registry};
 
 pub(super) type Settings = BTreeMap<String, Vec<(String, String)>>;
 
-pub(super) fn parse(wanted: &[String], schedulers: &[String]) -> Result<Settings> {
+pub(super) fn parse(wanted: &[String], schedulers: &[String], known: &Registry) -> Result<Settings> {
     let mut settings = Settings::new();
     for setting in wanted {
         let parsed = setting.split_once('=').and_then(|(name, value)| {
@@ -17,8 +17,8 @@ pub(super) fn parse(wanted: &[String], schedulers: &[String]) -> Result<Settings
         let Some((scheduler, tunable, value)) = parsed else {
             bail!("--set {setting}: expected SCHED.TUNABLE=VALUE, such as mq-deadline.fifo_batch=1");
         };
-        if !ALL_SCHEDULERS.contains(&scheduler) {
-            bail!("--set {setting}: unknown scheduler \"{scheduler}\" (expected one of {})", ALL_SCHEDULERS.join(", "));
+        if known.find(scheduler).is_none() {
+            bail!("--set {setting}: unknown scheduler \"{scheduler}\" (expected one of {})", known.names().join(", "));
         }
         if !schedulers.iter().any(|known| known == scheduler) {
             bail!("--set {setting}: {scheduler} is not among the schedulers that are compared");

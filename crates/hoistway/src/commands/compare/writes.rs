@@ -2,21 +2,21 @@
 
 use anyhow::{Context, Result, bail};
 use hoistway_blk::{
-    ALL_SCHEDULERS, Answer, AttributeError, CpuId, Cx, Driver, Effects, Front, Instant, Local, NoMeter, NoProbe, Now,
-    QueueConfig, Refusal, Rq, WRITABLE_ATTRIBUTES, kernel_of_front,
+    Answer, AttributeError, Caller, CpuId, Driver, Front, Instant, Local, NoMeter, NoProbe, Now, QueueConfig, Refusal,
+    Registry, Rq, WRITABLE_ATTRIBUTES,
 };
 use hoistway_sim::Write;
 
 use super::arguments::parse_time;
 
 /// Reads the writes, in the order of time.
-pub(super) fn parse(wanted: &[String]) -> Result<Vec<Write>> {
-    let mut writes = wanted.iter().map(|text| one(text)).collect::<Result<Vec<Write>>>()?;
+pub(super) fn parse(wanted: &[String], known: &Registry) -> Result<Vec<Write>> {
+    let mut writes = wanted.iter().map(|text| one(text, known)).collect::<Result<Vec<Write>>>()?;
     writes.sort_by_key(|write| write.at);
     Ok(writes)
 }
 
-fn one(text: &str) -> Result<Write> {
+fn one(text: &str, known: &Registry) -> Result<Write> {
     let parts = text.split_once(':').and_then(|(at, rest)| Some((at, rest.split_once('=')?)));
     let Some((at, (key, value))) = parts else {
         bail!("--at {text}: expected TIME:KEY=VALUE, such as 10s:scheduler=bfq or 10s:bfq.slice_idle=0");
@@ -24,8 +24,8 @@ fn one(text: &str) -> Result<Write> {
     let at = parse_time(at).map_err(anyhow::Error::msg).with_context(|| format!("--at {text}"))?;
     let value = value.to_owned();
     if let Some((scheduler, tunable)) = key.split_once('.') {
-        if !ALL_SCHEDULERS.contains(&scheduler) {
-            bail!("--at {text}: unknown scheduler \"{scheduler}\" (expected one of {})", ALL_SCHEDULERS.join(", "));
+        if known.find(scheduler).is_none() {
+            bail!("--at {text}: unknown scheduler \"{scheduler}\" (expected one of {})", known.names().join(", "));
         }
         return Ok(Write {
             at,
@@ -44,7 +44,7 @@ fn one(text: &str) -> Result<Write> {
 /// Tries the writes one after the other on a queue of each scheduler, so that a mistake is told at once.
 pub(super) fn try_out(writes: &[Write], config: &QueueConfig, schedulers: &[String]) -> Result<()> {
     for scheduler in schedulers {
-        let config = QueueConfig { kernel: kernel_of_front(config.kernel, scheduler), ..config.clone() };
+        let config = QueueConfig { kernel: config.schedulers.kernel_under(config.kernel, scheduler), ..config.clone() };
         let mut front: Front<Local> = Front::new(&config, scheduler)?;
         for write in writes {
             let (file, text) = (&write.file, &write.text);
@@ -72,15 +72,10 @@ pub(super) fn try_out(writes: &[Write], config: &QueueConfig, schedulers: &[Stri
 /// Writes to a queue that is not in use.
 fn try_one(front: &mut Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
-    let (driver, effects, probe) = (&mut Idle, &mut Effects::new(), &mut NoProbe);
+    let (mut caller, mut idle, mut probe) = (Caller::new(), Idle, NoProbe);
     // An empty queue changes at once.
-    front
-        .begin_change(
-            &mut Cx::<(Idle, NoProbe)> { now, cpu: CpuId(0), driver, effects, probe, meter: &NoMeter },
-            file,
-            text,
-        )
-        .map(|_| ())
+    let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut idle, &mut probe, &NoMeter);
+    front.begin_change(&mut cx, file, text).map(|_| ())
 }
 
 /// A device that nobody uses.

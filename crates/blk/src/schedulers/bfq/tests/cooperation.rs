@@ -5,7 +5,7 @@ use super::super::entity::QueueId;
 use super::super::{BfqConfig, BfqVariant, StateChange};
 use super::machine::{MS, Machine, config};
 use crate::bio::{Bio, Op};
-use crate::elevator::Scheduler;
+use crate::elevator::{News, Scheduler};
 use crate::ids::{CgroupId, IoContextId, RqId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::Kernel;
@@ -298,7 +298,7 @@ fn a_queue_whose_process_has_ended_takes_nobody_in() {
     let mut machine = Machine::new(config(false));
     machine.read(1, 8, 256);
     let old = machine.sync_queue(1);
-    machine.call(|bfq, cx| bfq.io_context_exited(cx, IoContextId(1)));
+    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
     machine.now = 20 * MS;
     machine.read(2, FAR, 256);
     assert_ne!(machine.sync_queue(2), old);

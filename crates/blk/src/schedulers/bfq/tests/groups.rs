@@ -3,7 +3,7 @@
 use super::super::{BfqConfig, BfqGroup, Expiration};
 use super::machine::{Job, MS, Machine, config};
 use crate::bio::{Bio, Op};
-use crate::elevator::Scheduler;
+use crate::elevator::{News, Scheduler};
 use crate::ids::{CgroupId, IoContextId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 
@@ -33,7 +33,7 @@ fn the_queue_of_a_process_moves_with_it_and_keeps_its_requests_service_and_learn
         machine.bfq.hierarchy.entities[entity].allocated
     };
     assert_eq!((allocated(&machine, old), allocated(&machine, new)), (6, 0));
-    machine.call(|bfq, cx| bfq.cgroup_changed(cx, IoContextId(1), CgroupId(2)));
+    machine.call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(1), cgroup: CgroupId(2) }));
     assert_eq!(machine.expirations(1).last().map(|end| end.1), Some("preempted"), "it was in service");
     assert_eq!(machine.sync_queue(1), q);
     let queue = &machine.bfq.queues[q];
@@ -53,7 +53,7 @@ fn service_that_may_be_recovered_is_kept_on_the_move() {
     let q = machine.sync_queue(1);
     machine.inside(|bfq| bfq.expire(q, false, Expiration::TooIdle));
     assert_eq!(machine.bfq.entity(q).service, 8);
-    machine.call(|bfq, cx| bfq.cgroup_changed(cx, IoContextId(1), CgroupId(2)));
+    machine.call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(1), cgroup: CgroupId(2) }));
     assert!(!machine.bfq.queues[q].busy && machine.bfq.queues[q].non_blocking_wait);
     assert_eq!(machine.bfq.entity(q).service, 8);
 }
@@ -82,7 +82,7 @@ fn a_shared_queue_stays_and_the_process_that_moved_gets_another() {
         bfq.execute_merge(context, two);
     });
     assert_eq!((machine.sync_queue(2), machine.bfq.queues[one].process_refs), (one, 2));
-    machine.call(|bfq, cx| bfq.cgroup_changed(cx, IoContextId(1), CgroupId(2)));
+    machine.call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(1), cgroup: CgroupId(2) }));
     assert_eq!(machine.bfq.queues[one].process_refs, 1);
     machine.read_in(2, 1, 16);
     assert_ne!(machine.sync_queue(1), one);
@@ -144,7 +144,7 @@ fn a_removed_groups_queues_go_to_the_root_and_what_comes_later_to_the_group_abov
     }
     let (q, shared) = (machine.sync_queue(1), machine.async_queue(1));
     machine.dispatch();
-    machine.call(|bfq, cx| bfq.cgroup_removed(cx, CgroupId(2)));
+    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(2))));
     let root = super::super::entity::GroupId::ROOT;
     assert_eq!((machine.bfq.queues[q].group, machine.bfq.queues[shared].group), (root, root));
     assert_eq!(machine.bfq.groups_pending, 1);
@@ -153,7 +153,7 @@ fn a_removed_groups_queues_go_to_the_root_and_what_comes_later_to_the_group_abov
     assert_eq!(machine.bfq.queues[machine.sync_queue(3)].group, heir);
     assert_eq!(machine.drain(), 8);
     for pid in 1..=3 {
-        machine.call(|bfq, cx| bfq.io_context_exited(cx, IoContextId(pid)));
+        machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(pid))));
     }
     assert_eq!(machine.bfq.queues[shared].process_refs, 0, "nobody keeps its async queues");
 }
@@ -163,8 +163,8 @@ fn a_cgroup_with_the_number_of_a_removed_one_begins_anew() {
     let mut machine = Machine::new(groups(&[300]));
     machine.read_in(1, 1, 0);
     let old = machine.bfq.groups.find(CgroupId(1)).unwrap();
-    machine.call(|bfq, cx| bfq.cgroup_removed(cx, CgroupId(1)));
-    machine.call(|bfq, cx| bfq.cgroup_added(cx, CgroupId(1), CgroupId::ROOT));
+    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(1))));
+    machine.call(|bfq, cx| bfq.told(cx, News::CgroupAdded { cgroup: CgroupId(1), parent: CgroupId::ROOT }));
     let new = machine.bfq.groups.find(CgroupId(1)).unwrap();
     assert!(new != old && new != super::super::entity::GroupId::ROOT);
     let entity = machine.bfq.groups[new].entity.unwrap();
@@ -181,7 +181,7 @@ fn a_process_that_moves_between_groups_again_and_again_loses_nothing() {
     for step in 0..200 {
         machine.run_until(step * 7 * MS);
         let cgroup = CgroupId((step % 3) as u32);
-        machine.call(|bfq, cx| bfq.cgroup_changed(cx, IoContextId(1), cgroup));
+        machine.call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(1), cgroup }));
         let pending = |group| machine.bfq.groups[super::super::entity::GroupId(group)].pending_queues;
         let counted = (0..3).filter(|&group| pending(group) > 0).count() as u32;
         assert_eq!(machine.bfq.groups_pending, counted);

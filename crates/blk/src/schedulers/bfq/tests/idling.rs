@@ -4,7 +4,7 @@ use super::super::config::RAISE_INTERACTIVE;
 use super::super::entity::QueueId;
 use super::super::{BfqConfig, BfqGroup, BfqVariant};
 use super::machine::{Job, MS, Machine, config};
-use crate::elevator::{Reason, Scheduler};
+use crate::elevator::{News, Reason, Scheduler};
 use crate::ids::{CgroupId, IoContextId};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::Kernel;
@@ -190,7 +190,7 @@ fn a_timer_that_was_overtaken_by_another_slot_does_nothing() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
     machine.serve();
-    machine.call(|bfq, cx| bfq.io_context_exited(cx, IoContextId(1)));
+    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
     assert_eq!((machine.timer_left(), machine.bfq.in_service), (None, None));
     machine.call(Scheduler::timer);
     assert!(machine.expirations(1).is_empty());

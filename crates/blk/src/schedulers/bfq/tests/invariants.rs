@@ -7,7 +7,7 @@ use super::super::vtime::delta;
 use super::super::{BfqConfig, BfqGroup, BfqVariant};
 use super::machine::{Machine, config};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::Scheduler;
+use crate::elevator::{News, Scheduler};
 use crate::ids::{CgroupId, IoContextId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::Kernel;
@@ -99,20 +99,23 @@ fn apply(machine: &mut Machine, step: Step) {
             }
             machine.now = end;
         }
-        Step::Exit(pid) => machine.call(|bfq, cx| bfq.io_context_exited(cx, IoContextId(pid))),
+        Step::Exit(pid) => machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(pid)))),
         Step::Move(pid, cgroup) => {
-            machine.call(|bfq, cx| bfq.cgroup_changed(cx, IoContextId(pid), CgroupId(cgroup)));
+            machine
+                .call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(pid), cgroup: CgroupId(cgroup) }));
         }
-        Step::Weigh(cgroup, weight) => machine.call(|bfq, cx| bfq.weight_changed(cx, CgroupId(cgroup), weight)),
+        Step::Weigh(cgroup, weight) => {
+            machine.call(|bfq, cx| bfq.told(cx, News::Weight { cgroup: CgroupId(cgroup), weight }))
+        }
         Step::Remove(cgroup) => {
             machine.call(|bfq, cx| {
-                bfq.cgroup_removed(cx, CgroupId(cgroup));
-                bfq.cgroup_added(cx, CgroupId(cgroup), CgroupId::ROOT);
+                bfq.told(cx, News::CgroupRemoved(CgroupId(cgroup)));
+                bfq.told(cx, News::CgroupAdded { cgroup: CgroupId(cgroup), parent: CgroupId::ROOT });
             });
         }
         Step::Write(file, value) => machine.call(|bfq, cx| {
-            let tunable = bfq.tunables()[file];
-            bfq.set_tunable(cx, file, i128::from(value).clamp(tunable.min, tunable.max));
+            let (tunable, _) = bfq.tunables()[file];
+            bfq.set_tunable(cx, tunable.name, &value.to_string()).expect("a number");
         }),
     }
 }
@@ -217,7 +220,7 @@ proptest! {
         machine.drain();
         check(&machine);
         prop_assert_eq!((machine.bfq.queued, machine.bfq.in_driver), (0, 0));
-        (1..6).for_each(|pid| machine.call(|bfq, cx| bfq.io_context_exited(cx, IoContextId(pid))));
+        (1..6).for_each(|pid| machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(pid)))));
         check(&machine);
     }
 }

@@ -3,7 +3,7 @@
 use super::super::{BfqConfig, BfqGroup};
 use super::machine::{Job, MS, Machine, config};
 use crate::bio::{Bio, Op};
-use crate::elevator::Scheduler;
+use crate::elevator::{News, Scheduler};
 use crate::ids::{CgroupId, IoContextId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 
@@ -13,7 +13,7 @@ fn the_end_of_a_process_ends_the_slot_of_its_queue_but_serves_its_requests() {
     machine.read(1, 0, 8);
     machine.read(1, 100, 8);
     machine.dispatch();
-    machine.call(|bfq, cx| bfq.io_context_exited(cx, IoContextId(1)));
+    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
     assert!(machine.bfq.in_service.is_none() && machine.bfq.has_work());
     assert_eq!(machine.dispatch().map(|(_, sector)| sector), Some(100));
 }
@@ -23,7 +23,7 @@ fn a_queue_is_freed_with_its_process_and_its_last_request() {
     let mut machine = Machine::new(config(true));
     machine.add(Job { depth: 1, think: 1 << 40, ..Job::sequential(1, 8) });
     machine.run_until(100 * MS);
-    machine.call(|bfq, cx| bfq.io_context_exited(cx, IoContextId(1)));
+    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
     machine.add(Job { depth: 1, start: 200 * MS, ..Job::sequential(2, 8) });
     machine.run_until(400 * MS);
     machine.read(3, 0, 8);
@@ -52,7 +52,7 @@ fn another_priority_is_another_weight_from_the_next_activation_on() {
     let heavy = machine.add(Job { ioprio: IoPriority::UNSET, ..Job::sequential(2, 256) });
     machine.run_until(1000 * MS);
     let best = IoPriority::new(PriorityClass::BestEffort, 0);
-    machine.call(|bfq, cx| bfq.priority_changed(cx, IoContextId(2), best));
+    machine.call(|bfq, cx| bfq.told(cx, News::Priority { io_context: IoContextId(2), ioprio: best }));
     let q = machine.sync_queue(2);
     assert_eq!(machine.bfq.entity(q).requested_weight, 40, "it has not asked for anything since");
     let before = machine.served.clone();
@@ -71,7 +71,7 @@ fn nothing_is_lost_when_a_group_is_removed() {
         machine.insert(Bio { io_context: IoContextId(1), cgroup: CgroupId(1), ..bio });
     }
     machine.dispatch();
-    machine.call(|bfq, cx| bfq.cgroup_removed(cx, CgroupId(1)));
+    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(1))));
     let served = (0..9).filter(|_| machine.dispatch().is_some()).count();
     assert_eq!((served, machine.bfq.has_work()), (9, false));
 }

@@ -13,6 +13,7 @@ use crate::merge::Edge;
 use crate::request::RequestPool;
 use crate::sharing::Local;
 use crate::time::{Hz, Instant};
+use crate::tunables::value_of;
 
 pub(super) const MS: u64 = 1_000_000;
 
@@ -65,7 +66,7 @@ impl Job {
 pub(super) fn config(rotational: bool) -> BfqConfig {
     let generation = Kernel::V6_18.generation();
     let variant = BfqVariant { first_elapsed_is_minus_one: false, ..BfqVariant::of(Kernel::V6_18) };
-    BfqConfig { hz: Hz(1000), variant, ..BfqConfig::new(generation, 256, rotational) }
+    BfqConfig { hz: Hz(1000), variant, ..BfqConfig::new(&generation, 256, rotational) }
 }
 
 /// A device with bfq before it.
@@ -136,13 +137,11 @@ impl Machine {
     }
 
     pub fn set(&mut self, name: &str, value: i128) {
-        let index = self.bfq.tunables().iter().position(|tunable| tunable.name == name).unwrap();
-        self.call(|bfq, cx| bfq.set_tunable(cx, index, value));
+        self.call(|bfq, cx| bfq.set_tunable(cx, name, &value.to_string())).unwrap();
     }
 
     pub fn get(&self, name: &str) -> i128 {
-        let index = self.bfq.tunables().iter().position(|tunable| tunable.name == name).unwrap();
-        self.bfq.tunable(index)
+        value_of(&self.bfq.tunables(), name).unwrap()
     }
 
     /// Adds a process; answers its number.

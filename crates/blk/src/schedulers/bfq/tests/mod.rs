@@ -26,5 +26,4 @@ mod slot_ends;
 mod slots;
 mod soft_rt;
 mod split;
-mod statistics;
 mod tunables;

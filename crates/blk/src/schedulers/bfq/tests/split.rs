@@ -4,6 +4,8 @@ use super::super::config::{LONG_AGO_TICK, RAISE_INTERACTIVE, RAISE_SOFT_RT};
 use super::super::entity::QueueId;
 use super::super::{BfqConfig, BfqVariant};
 use super::machine::{MS, Machine, config};
+use crate::elevator::{News, Scheduler};
+use crate::ids::IoContextId;
 use crate::ioprio::{IoPriority, PriorityClass};
 
 const FAR: u64 = 1 << 30;
@@ -196,6 +198,6 @@ fn another_class_or_a_gap_of_more_than_600_ms_makes_a_queue_the_one_to_compare_w
 fn a_process_that_leaves_its_queue_takes_it_out_of_the_comparison() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
-    machine.call(|bfq, cx| crate::elevator::Scheduler::io_context_exited(bfq, cx, crate::ids::IoContextId(1)));
+    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
     assert_eq!(machine.bfq.groups[super::super::entity::GroupId::ROOT].last_created, None);
 }

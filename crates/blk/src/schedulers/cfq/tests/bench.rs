@@ -7,13 +7,14 @@ use super::super::context::ContextId;
 use super::super::queue::{Queue, QueueId};
 use super::super::{Cfq, CfqConfig, CfqEvent, CfqMessage};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::{MayQueue, Place, PolicyCx, Requests, Scheduler, Wishes};
+use crate::elevator::{MayQueue, News, Place, PolicyCx, Requests, Scheduler, Wishes};
 use crate::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
 use crate::ioprio::{IoPriority, PriorityClass};
 use crate::kernel::Kernel;
 use crate::request::{RequestPool, Rq};
 use crate::sharing::Local;
 use crate::time::Instant;
+use crate::tunables::value_of;
 
 pub(super) const US: u64 = 1_000;
 pub(super) const MS: u64 = 1_000_000;
@@ -124,11 +125,11 @@ pub(super) struct Bench {
 impl Bench {
     /// A rotating device that accepts `depth` requests and takes 1 ms for each.
     pub(super) fn new(depth: usize) -> Bench {
-        Bench::with(CfqConfig::new(Kernel::V4_19.generation(), true), depth)
+        Bench::with(CfqConfig::new(&Kernel::V4_19.generation(), true), depth)
     }
 
     pub(super) fn flash(depth: usize) -> Bench {
-        Bench::with(CfqConfig::new(Kernel::V4_19.generation(), false), depth)
+        Bench::with(CfqConfig::new(&Kernel::V4_19.generation(), false), depth)
     }
 
     pub(super) fn with(config: CfqConfig, depth: usize) -> Bench {
@@ -160,14 +161,11 @@ impl Bench {
     }
 
     pub(super) fn set(&mut self, tunable: &str, text: &str) {
-        let index = self.policy.tunables().iter().position(|file| file.name == tunable).expect("a tunable");
-        let value = self.policy.tunables()[index].parse(self.policy.grammar(), text).expect("writes never fail");
-        self.call(|policy, cx| policy.set_tunable(cx, index, value));
+        self.call(|policy, cx| policy.set_tunable(cx, tunable, text)).expect("writes never fail");
     }
 
     pub(super) fn get(&self, tunable: &str) -> i128 {
-        let index = self.policy.tunables().iter().position(|file| file.name == tunable).expect("a tunable");
-        self.policy.tunable(index)
+        value_of(&self.policy.tunables(), tunable).expect("a tunable")
     }
 
     /// Calls the policy now, and does what it asks for, but for running the queue.
@@ -291,7 +289,7 @@ impl Bench {
     }
 
     pub(super) fn exit(&mut self, pid: u32) {
-        self.call(|policy, cx| policy.io_context_exited(cx, IoContextId(pid)));
+        self.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid))));
     }
 
     pub(super) fn run_if_wanted(&mut self) {

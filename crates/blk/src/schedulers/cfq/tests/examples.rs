@@ -3,7 +3,7 @@
 //! Rules: `cfq.md` 25, 14.1, 14.3, 14.5, 24.1. (W13 is in the tests of cooperation.)
 
 use super::*;
-use crate::elevator::Scheduler;
+use crate::elevator::{News, Scheduler};
 use crate::ids::CgroupId;
 use crate::ioprio::PriorityClass;
 
@@ -119,8 +119,8 @@ fn w7_real_time_takes_the_device_at_once_and_keeps_it() {
 
 fn two_groups(mut bench: Bench, job: Job) -> Bench {
     bench.call(|policy, cx| {
-        policy.weight_changed(cx, CgroupId(1), 1000);
-        policy.weight_changed(cx, CgroupId(2), 500);
+        policy.told(cx, News::Weight { cgroup: CgroupId(1), weight: 1000 });
+        policy.told(cx, News::Weight { cgroup: CgroupId(2), weight: 500 });
     });
     for pid in [1, 2] {
         bench.add(Job { pid, sector: u64::from(pid) << 24, cgroup: CgroupId(pid), ..job });

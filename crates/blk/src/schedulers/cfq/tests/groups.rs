@@ -4,8 +4,7 @@
 
 use super::super::CfqEvent;
 use super::*;
-use crate::cgroup_weight::{CgroupWeight, DeviceNumber, WeightInterface};
-use crate::elevator::{Reason, Scheduler};
+use crate::elevator::{News, Reason, Scheduler};
 use crate::ids::{CgroupId, HctxId};
 
 fn member(cgroup: u32, pid: u32) -> Job {
@@ -49,9 +48,9 @@ fn the_only_queue_of_a_group_that_thinks_long_is_not_waited_for_beyond_its_slice
 fn the_own_tasks_of_a_group_share_with_its_child_groups_by_leaf_weight() {
     let mut bench = Bench::new(1);
     bench.call(|policy, cx| {
-        policy.cgroup_added(cx, CgroupId(2), CgroupId(1));
-        policy.leaf_weight_changed(cx, CgroupId(1), 900);
-        policy.weight_changed(cx, CgroupId(2), 300);
+        policy.told(cx, News::CgroupAdded { cgroup: CgroupId(2), parent: CgroupId(1) });
+        policy.told(cx, News::LeafWeight { cgroup: CgroupId(1), weight: 900 });
+        policy.told(cx, News::Weight { cgroup: CgroupId(2), weight: 300 });
     });
     for (cgroup, pid) in [(1, 1), (2, 2)] {
         bench.add(Job { outstanding: 8, ..member(cgroup, pid) });
@@ -67,12 +66,12 @@ fn shares_multiply_down_a_tree_of_groups_with_tasks_of_their_own() {
     let mut bench = Bench::new(1);
     let (a, a1, b) = (1, 2, 3);
     bench.call(|policy, cx| {
-        policy.weight_changed(cx, CgroupId::ROOT, 1000);
-        policy.cgroup_added(cx, CgroupId(a1), CgroupId(a));
-        policy.weight_changed(cx, CgroupId(a), 600);
-        policy.leaf_weight_changed(cx, CgroupId(a), 300);
-        policy.weight_changed(cx, CgroupId(a1), 200);
-        policy.weight_changed(cx, CgroupId(b), 400);
+        policy.told(cx, News::Weight { cgroup: CgroupId::ROOT, weight: 1000 });
+        policy.told(cx, News::CgroupAdded { cgroup: CgroupId(a1), parent: CgroupId(a) });
+        policy.told(cx, News::Weight { cgroup: CgroupId(a), weight: 600 });
+        policy.told(cx, News::LeafWeight { cgroup: CgroupId(a), weight: 300 });
+        policy.told(cx, News::Weight { cgroup: CgroupId(a1), weight: 200 });
+        policy.told(cx, News::Weight { cgroup: CgroupId(b), weight: 400 });
     });
     for (cgroup, pid) in [(0, 1), (a, 2), (a1, 3), (b, 4)] {
         bench.add(Job { outstanding: 8, ..member(cgroup, pid) });
@@ -124,7 +123,7 @@ fn a_group_goes_on_with_the_rest_of_its_workload_slice() {
     bench.insert(member(1, 1));
     bench.give_out();
     bench.now = 10 * MS;
-    bench.call(|policy, cx| policy.io_context_exited(cx, crate::ids::IoContextId(9)));
+    bench.call(|policy, cx| policy.told(cx, News::IoContextExited(crate::ids::IoContextId(9))));
     bench.insert(member(1, 3));
     bench.call(|policy, cx| policy.expire_active(cx, super::super::turn::Residual::Dropped));
     let saved = bench.policy.groups[CgroupId(1)].saved.expect("a rest");
@@ -137,7 +136,7 @@ fn a_group_goes_on_with_the_rest_of_its_workload_slice() {
 #[test]
 fn a_low_weight_groups_real_time_queue_does_not_beat_another_group() {
     let mut bench = Bench::new(1);
-    bench.call(|policy, cx| policy.weight_changed(cx, CgroupId(2), 10));
+    bench.call(|policy, cx| policy.told(cx, News::Weight { cgroup: CgroupId(2), weight: 10 }));
     bench.insert(member(1, 1));
     bench.insert(member(2, 2).class(crate::ioprio::PriorityClass::RealTime, 0));
     assert_eq!(bench.pull().expect("a request").io_context.0, 1);
@@ -149,24 +148,8 @@ fn a_removed_group_gives_up_its_async_queues() {
     bench.insert(member(1, 1).asynchronous());
     let rq = bench.pull().expect("the write");
     bench.exit(1);
-    bench.call(|policy, cx| policy.cgroup_removed(cx, CgroupId(1)));
+    bench.call(|policy, cx| policy.told(cx, News::CgroupRemoved(CgroupId(1))));
     assert!(!bench.events_of(1).contains(&CfqEvent::Freed));
     bench.finish(rq);
     assert!(bench.events_of(1).contains(&CfqEvent::Freed));
-}
-
-#[test]
-fn what_is_written_to_weight_files_divides_the_time_of_their_device() {
-    let disk = DeviceNumber { major: 8, minor: 16 };
-    let mut bench = Bench::new(31);
-    let mut files = CgroupWeight::new(WeightInterface::CfqV1, CgroupId(1));
-    files.write("blkio.weight_device", "8:16 1000").unwrap();
-    files.write("blkio.weight_device", "8:0 10").unwrap();
-    bench.call(|policy, cx| files.tell(policy, cx, disk));
-    for group in [1, 2] {
-        bench.add(Job { outstanding: 16, ..member(group, group) });
-    }
-    bench.run_until(6_000 * MS);
-    let ratio = bench.count(1) as f64 / bench.count(2) as f64;
-    assert!((ratio / 2.0 - 1.0).abs() < 0.03, "1000 against the default of 500: {ratio}");
 }

@@ -6,7 +6,7 @@ use super::super::class::{Class, Priority};
 use super::super::{CfqEvent, Whereabouts};
 use super::*;
 use crate::bio::BioFlags;
-use crate::elevator::{MayQueue, Scheduler};
+use crate::elevator::{MayQueue, News, Scheduler};
 use crate::ids::{CgroupId, HctxId, IoContextId};
 use crate::ioprio::PriorityClass;
 use crate::merge::Edge;
@@ -26,12 +26,12 @@ fn tunables_are_clamped_and_milliseconds_and_microseconds_are_two_views_of_one_v
     bench.set("slice_sync", "garbage");
     assert_eq!(["quantum", "low_latency", "slice_sync", "slice_sync_us"].map(|name| bench.get(name)), [1, 1, 1, 1000]);
     let defaults = Bench::flash(1);
-    for file in defaults.policy.tunables() {
+    for (file, _) in defaults.policy.tunables() {
         let expected = if file.name.starts_with("slice_idle") { 0 } else { file.default };
         assert_eq!(defaults.get(file.name), expected, "{}", file.name);
     }
     let rotating = Bench::new(1);
-    for file in rotating.policy.tunables() {
+    for (file, _) in rotating.policy.tunables() {
         assert_eq!(rotating.get(file.name), file.default, "{}", file.name);
     }
 }
@@ -142,7 +142,7 @@ fn an_unset_priority_is_the_one_that_was_told() {
     bench.insert(unset);
     assert_eq!(bench.queue(1).priority, Priority { class: Class::BestEffort, level: 4 });
     let nice = crate::ioprio::IoPriority::from_nice(19);
-    bench.call(|policy, cx| policy.priority_changed(cx, IoContextId(1), nice));
+    bench.call(|policy, cx| policy.told(cx, News::Priority { io_context: IoContextId(1), ioprio: nice }));
     bench.insert(unset);
     assert_eq!(bench.queue(1).priority.level, 7);
 }

@@ -9,7 +9,7 @@ use super::super::group::TreeId;
 use super::super::queue::QueueId;
 use super::*;
 use crate::bio::BioFlags;
-use crate::elevator::Scheduler;
+use crate::elevator::{News, Scheduler};
 use crate::ids::{CgroupId, HctxId, RqId};
 use crate::ioprio::PriorityClass;
 
@@ -105,10 +105,12 @@ fn apply(bench: &mut Bench, step: Step) {
             }
         }
         Step::Write(file, value) => {
-            let tunable = bench.policy.tunables()[file];
+            let (tunable, _) = bench.policy.tunables()[file];
             bench.set(tunable.name, &value.to_string());
         }
-        Step::Weigh(cgroup, weight) => bench.call(|policy, cx| policy.weight_changed(cx, CgroupId(cgroup), weight)),
+        Step::Weigh(cgroup, weight) => {
+            bench.call(|policy, cx| policy.told(cx, News::Weight { cgroup: CgroupId(cgroup), weight }))
+        }
     }
 }
 
@@ -157,7 +159,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..300),
     ) {
         let mut bench = if rotational { Bench::new(1) } else { Bench::flash(1) };
-        bench.call(|policy, cx| policy.cgroup_added(cx, CgroupId(3), CgroupId(1)));
+        bench.call(|policy, cx| policy.told(cx, News::CgroupAdded { cgroup: CgroupId(3), parent: CgroupId(1) }));
         for step in steps {
             apply(&mut bench, step);
             check(&bench);

@@ -16,7 +16,6 @@ mod invariants;
 mod keys;
 mod preemption;
 mod slices;
-mod statistics;
 mod ticks;
 
 use bench::{Bench, Job, MS, US, one};

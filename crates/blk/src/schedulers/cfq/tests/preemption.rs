@@ -7,7 +7,7 @@ use super::super::class::{Class, Workload};
 use super::super::queue::Slice;
 use super::*;
 use crate::bio::BioFlags;
-use crate::elevator::Scheduler;
+use crate::elevator::{News, Scheduler};
 use crate::ids::CgroupId;
 use crate::ioprio::PriorityClass;
 
@@ -15,7 +15,7 @@ use crate::ioprio::PriorityClass;
 /// `prepare` sets the scene between the two.
 fn preempts(active: Job, newcomer: Job, prepare: impl FnOnce(&mut Bench)) -> bool {
     let mut bench = Bench::new(31);
-    bench.call(|policy, cx| policy.cgroup_added(cx, CgroupId(2), CgroupId(1)));
+    bench.call(|policy, cx| policy.told(cx, News::CgroupAdded { cgroup: CgroupId(2), parent: CgroupId(1) }));
     bench.insert(active);
     bench.give_out();
     prepare(&mut bench);

@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::time::Hz;
 
 fn bench(depth: usize) -> Bench {
-    Bench::with(CfqConfig::new(Kernel::V4_4.generation(), true), depth)
+    Bench::with(CfqConfig::new(&Kernel::V4_4.generation(), true), depth)
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn tunables_read_back_in_whole_ticks_and_there_are_none_in_microseconds() {
     let mut bench = bench(1);
     assert_eq!((bench.get("fifo_expire_sync"), bench.get("fifo_expire_async")), (124, 248));
     assert_eq!((bench.get("slice_sync"), bench.get("slice_async"), bench.get("slice_idle")), (100, 40, 8));
-    assert!(bench.policy.tunables().iter().all(|file| !file.name.ends_with("_us")));
+    assert!(bench.policy.tunables().iter().all(|(file, _)| !file.name.ends_with("_us")));
     bench.set("slice_idle", "5");
     assert_eq!(bench.get("slice_idle"), 8);
 }
@@ -25,14 +25,15 @@ fn tunables_read_back_in_whole_ticks_and_there_are_none_in_microseconds() {
 #[test]
 fn the_declared_defaults_are_those_that_the_files_show_at_every_tick_rate() {
     for hz in [100, 250, 300, 1000] {
-        let config = CfqConfig { hz: Hz(hz), ..CfqConfig::new(Kernel::V4_4.generation(), true) };
+        let config = CfqConfig { hz: Hz(hz), ..CfqConfig::new(&Kernel::V4_4.generation(), true) };
         let bench = Bench::with(config, 1);
-        for file in bench.policy.tunables() {
+        for (file, _) in bench.policy.tunables() {
             assert_eq!(bench.get(file.name), file.default, "{} at {hz} Hz", file.name);
         }
     }
     let bench = bench(1);
-    let declared = |name| bench.policy.tunables().iter().find(|file| file.name == name).map(|file| file.default);
+    let files = bench.policy.tunables();
+    let declared = |name| files.iter().find(|(file, _)| file.name == name).map(|(file, _)| file.default);
     assert_eq!((declared("fifo_expire_sync"), declared("fifo_expire_async")), (Some(124), Some(248)));
 }
 

@@ -9,6 +9,7 @@ use crate::elevator::Reason;
 use crate::meter::{Meter, Site};
 use crate::sharing::Lock;
 use crate::tags::Depth;
+use crate::tunables::value_of;
 
 #[test]
 fn each_operation_has_its_domain_and_sync_matters_only_in_the_first_generations() {
@@ -218,7 +219,7 @@ fn in_4_19_domains_are_staged_apart_under_the_first_controller() {
 #[test]
 fn async_requests_may_use_three_quarters_of_the_scheduler_tags_and_sync_ones_all() {
     let depth = |shallow, nr_requests| {
-        KyberConfig { shallow, nr_requests, ..config(KyberGeneration::Percentiles) }.async_depth(nr_requests)
+        KyberConfig { shallow, nr_requests, ..config(KyberGeneration::Percentiles) }.shallow_depth(nr_requests)
     };
     let by_word = [256, 128, 64, 32, 31].map(|tags| depth(ShallowRule::PerWord, tags));
     assert_eq!(by_word, [48, 24, 12, 6, 3]);
@@ -237,7 +238,7 @@ fn async_requests_may_use_three_quarters_of_the_scheduler_tags_and_sync_ones_all
 fn the_async_limit_follows_nr_requests_except_in_the_first_generation() {
     for (generation, after) in [(KyberGeneration::Percentiles, 96), (KyberGeneration::Windows, 192)] {
         let bench: Bench = Bench::new(generation, &[0]);
-        bench.kyber.depth_updated(128);
+        bench.kyber.depth_updated(128, None);
         assert_eq!(bench.kyber.min_shallow(), Some(after));
     }
     let tiny = KyberConfig { nr_requests: 1, ..config(KyberGeneration::Percentiles) };
@@ -313,8 +314,8 @@ fn a_fresh_kyber_has_the_default_depths_and_targets() {
     let first: Bench = Bench::new(KyberGeneration::Windows, &[0]);
     assert_eq!(Domain::ALL.map(|domain| first.kyber.depth(domain)), [256, 128, 0, 64]);
     for kyber in [&bench.kyber, &first.kyber] {
-        assert_eq!(kyber.tunable("read_lat_nsec"), Ok(2_000_000));
-        assert_eq!(kyber.tunable("write_lat_nsec"), Ok(10_000_000));
+        assert_eq!(value_of(&kyber.tunables(), "read_lat_nsec"), Ok(2_000_000));
+        assert_eq!(value_of(&kyber.tunables(), "write_lat_nsec"), Ok(10_000_000));
     }
 }
 
@@ -323,7 +324,10 @@ fn targets_are_written_as_64_bit_decimals() {
     use crate::tunables::StoreError;
     let bench: Bench = Bench::current();
     let set = |text| bench.kyber.set_tunable("read_lat_nsec", text);
-    assert_eq!((set("18446744073709551615\n"), bench.kyber.tunable("read_lat_nsec")), (Ok(()), Ok(u64::MAX.into())));
+    assert_eq!(
+        (set("18446744073709551615\n"), value_of(&bench.kyber.tunables(), "read_lat_nsec")),
+        (Ok(()), Ok(u64::MAX.into()))
+    );
     assert_eq!(set("0"), Ok(()));
     assert_eq!(set("18446744073709551616"), Err(StoreError::Range));
     for text in ["", " 1", "0x10", "-1", "1 "] {

@@ -24,7 +24,14 @@ use super::{Kyber, KyberConfig};
 const SLOTS: u32 = 512;
 
 fn config(generation: KyberGeneration) -> KyberConfig {
-    KyberConfig { generation, hz: Hz(250), shallow: ShallowRule::WholeMap, nr_requests: 256, queue_depth: 128 }
+    KyberConfig {
+        generation,
+        hz: Hz(250),
+        shallow: ShallowRule::WholeMap,
+        nr_requests: 256,
+        queue_depth: 128,
+        async_depth: None,
+    }
 }
 
 /// A kyber and requests for it.
@@ -42,7 +49,7 @@ impl<Sh: Sharing> Bench<Sh> {
             kyber: Kyber::new(config(generation), &CpuMap::of_one_type(&map), SLOTS),
             pool: RequestPool::new(SLOTS),
             next: 0,
-            rules: MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
+            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
         }
     }
 

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
+use crate::agenda::{Agenda, Due, Errand};
 use crate::bio::Status;
+use crate::caller::Caller;
 use crate::driver::{Answer, Driver};
-use crate::effects::{Effect, Effects};
-use crate::elevator::Elevator;
+use crate::effects::Effects;
 use crate::env::Cx;
 use crate::ids::Waiter;
 use crate::meter::NoMeter;
@@ -54,10 +55,7 @@ fn queue<Sh: Sharing>(kernel: Kernel, cpus: u16, hw_queues: u16) -> Queue<Sh> {
 }
 
 fn kyber_of<Sh: Sharing>(queue: &Queue<Sh>) -> &Kyber<Sh> {
-    match queue.elevator() {
-        Elevator::Kyber(kyber) => kyber,
-        _ => panic!("the queue was made with kyber"),
-    }
+    queue.elevator().as_kyber().expect("the scheduler is kyber")
 }
 
 /// One CPU of a queue and all that it does.
@@ -66,53 +64,41 @@ struct Cpu<'a, Sh: Sharing> {
     device: &'a Device,
     cpu: CpuId,
     now: Now,
-    effects: Effects,
+    caller: Caller,
+    agenda: Agenda,
     /// Bios that ended here, by owner.
     ended: Vec<u64>,
-    /// When the timer is to come.
-    timer: Option<Instant>,
 }
 
 impl<'a, Sh: Sharing> Cpu<'a, Sh> {
     fn new(queue: &'a Queue<Sh>, device: &'a Device, cpu: u32) -> Self {
-        let (effects, ended) = (Effects::new(), Vec::new());
-        Cpu { queue, device, cpu: CpuId(cpu), now: at_ms(1), effects, ended, timer: None }
+        let (caller, agenda) = (Caller::new(), Agenda::new(queue.hw_queues()));
+        Cpu { queue, device, cpu: CpuId(cpu), now: at_ms(1), caller, agenda, ended: Vec::new() }
     }
 
     fn call<R>(&mut self, body: impl FnOnce(&Queue<Sh>, &mut Cx<'_, (NullDriver<'_>, NoProbe)>) -> R) -> R {
         let mut driver = NullDriver(self.device);
-        let mut probe = NoProbe;
-        let (now, cpu) = (self.now, self.cpu);
-        let mut cx =
-            Cx { now, cpu, driver: &mut driver, effects: &mut self.effects, probe: &mut probe, meter: &NoMeter };
-        body(self.queue, &mut cx)
+        body(self.queue, &mut self.caller.cx(self.now, self.cpu, &mut driver, &mut NoProbe, &NoMeter))
     }
 
     fn submit(&mut self, submission: &mut Submission, plug: Option<&mut Plug>) -> Submitted {
         self.call(|queue, cx| queue.submit(cx, submission, plug))
     }
 
-    /// Carries effects out. A delayed run is forgotten: kyber must not depend on it.
+    /// Carries out what is due now. A delayed run is forgotten: kyber must not depend on it.
     fn settle(&mut self, mut wake: impl FnMut(Waiter)) {
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::EndBio { bio, status } => {
-                    assert_eq!(status, Status::Ok);
-                    self.ended.push(bio.owner);
-                }
-                Effect::Wake(waiter) => wake(waiter),
-                Effect::RunHctx { hctx, delay: Nanos::ZERO } => self.call(|queue, cx| queue.run_hctx(cx, hctx)),
-                Effect::RunAll { delay: Nanos::ZERO } => {
-                    let hctxs: Vec<HctxId> = self.queue.hctxs_of_run_all(self.cpu).collect();
-                    hctxs.into_iter().for_each(|hctx| self.call(|queue, cx| queue.run_hctx(cx, hctx)));
-                }
-                Effect::RunHctx { .. } | Effect::RunAll { .. } => {}
-                Effect::RunOther { .. } => unreachable!("nobody shares its tags"),
-                Effect::KickRequeue => self.call(|queue, cx| queue.kick_requeue(cx)),
-                Effect::SetTimer(at) => self.timer = Some(at),
-                Effect::CancelTimer => self.timer = None,
-                Effect::SetTimeout(_) | Effect::TimedOut { .. } | Effect::SetWindow(_) => {}
+        let (mut driver, mut probe) = (NullDriver(self.device), NoProbe);
+        let mut cx = self.caller.cx::<(NullDriver<'_>, NoProbe)>(self.now, self.cpu, &mut driver, &mut probe, &NoMeter);
+        self.agenda.carry_out(self.queue, &mut cx, |_, errand| match errand {
+            Errand::End { bio, status } => {
+                assert_eq!(status, Status::Ok);
+                self.ended.push(bio.owner);
             }
+            Errand::Wake(waiter) => wake(waiter),
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+        });
+        for hctx in (0..self.queue.hw_queues()).map(HctxId) {
+            self.agenda.take_back(Due::Run(hctx));
         }
     }
 
@@ -186,9 +172,9 @@ fn completions_set_the_timer_and_its_round_changes_depths() {
     }
     // 300 samples of each do only when the deadline, a second after the first round, has passed.
     for round in [at_ms(1104), at_ms(2104)] {
-        assert_eq!(cpu.timer.take(), Some(round.at));
-        queue.timer(round, &mut cpu.effects);
+        assert_eq!(cpu.agenda.take_back(Due::Timer), Some(round.at));
         cpu.now = round;
+        cpu.call(|queue, cx| queue.timer(cx));
         cpu.submit_one(Op::Discard, 1000);
         let rq = device.with(Vec::pop).unwrap();
         cpu.now = at_ms(2000);
@@ -200,7 +186,8 @@ fn completions_set_the_timer_and_its_round_changes_depths() {
     let kyber = kyber_of(&queue);
     assert_eq!(kyber.last_round().map(|round| round.io[0].map(|reading| reading.bucket)), Some(Some(5)));
     assert_eq!(kyber.depth(Domain::Write), 128);
-    queue.timer(at_ms(3208), &mut cpu.effects);
+    cpu.now = at_ms(3208);
+    cpu.call(|queue, cx| queue.timer(cx));
     assert_eq!(kyber.last_round().map(|round| round.total[1].map(|reading| reading.bucket)), Some(Some(1)));
 }
 
@@ -216,7 +203,8 @@ fn selecting_it_again_resets_depths_measurements_and_targets() {
         Cpu::new(&queue, &device, 0).call(|queue, cx| queue.unfreeze(cx));
     }
     let kyber = kyber_of(&queue);
-    assert_eq!((kyber.depth(Domain::Write), kyber.tunable("read_lat_nsec")), (128, Ok(2_000_000)));
+    let shown: Vec<i128> = kyber.tunables().into_iter().map(|(_, value)| value).collect();
+    assert_eq!((kyber.depth(Domain::Write), shown), (128, vec![2_000_000, 10_000_000]));
     assert_eq!(kyber.last_round(), Some(super::super::percentiles::ControllerRound::default()));
 }
 
@@ -273,9 +261,6 @@ fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u32) {
             std::thread::yield_now();
         }
         cpu.settle(|Waiter(waiter)| crowd.woken[waiter as usize].store(true, Ordering::SeqCst));
-        if cpu.timer.take_if(|at| *at <= cpu.now.at).is_some() {
-            queue.timer(cpu.now, &mut cpu.effects);
-        }
         for owner in cpu.ended.drain(..) {
             crowd.ended[owner as usize].fetch_add(1, Ordering::SeqCst);
             crowd.count.fetch_add(1, Ordering::SeqCst);

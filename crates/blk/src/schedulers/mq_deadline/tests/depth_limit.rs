@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::bio::BioFlags;
-use crate::elevator::ElevatorCx;
-use crate::elevator::Serialized;
+use crate::elevator::{ElevatorCx, News, Serialized};
 use crate::ids::CpuId;
 use crate::kernel::Kernel;
 use crate::meter::NoMeter;
 use crate::tags::{Depth, TagBitmap};
 use crate::time::Now;
+use crate::tunables::value_of;
 
 const SIZES: [u32; 4] = [32, 64, 128, 256];
 
@@ -20,7 +20,7 @@ struct Limited {
 
 impl Limited {
     fn new(kernel: Kernel, tags: u32) -> Self {
-        let config = MqDeadlineConfig::new(kernel.generation(), tags);
+        let config = MqDeadlineConfig::new(&kernel.generation(), tags);
         Limited { scheduler: Serialized::new(MqDeadline::new(config, tags), tags), kernel, tags }
     }
 
@@ -28,6 +28,12 @@ impl Limited {
         let text = async_depth.to_string();
         ElevatorCx::alone(Now::default(), |cx| self.scheduler.set_tunable(&NoMeter, cx, "async_depth", &text)).unwrap();
         self
+    }
+
+    fn resize(&self, nr_requests: u32) {
+        ElevatorCx::alone(Now::default(), |cx| {
+            self.scheduler.tell(&NoMeter, cx, News::Depths { nr_requests, async_depth: None })
+        });
     }
 
     fn limit(&self, op: Op, flags: BioFlags) -> Depth {
@@ -106,17 +112,19 @@ fn sync_reads_are_unlimited_and_everything_else_is_limited() {
 #[test]
 fn a_change_of_nr_requests_resets_the_limit() {
     let limited = Limited::new(Kernel::V6_18, 256).with_async_depth(10);
-    limited.scheduler.depth_updated(64);
-    assert_eq!(limited.scheduler.tunable("async_depth"), Ok(64));
+    limited.resize(64);
+    assert_eq!(value_of(&limited.scheduler.tunables(), "async_depth"), Ok(64));
     assert_eq!(limited.limit(Op::Write, BioFlags::NONE), Depth::Full);
     let limited = Limited::new(Kernel::V6_3, 256);
-    limited.scheduler.depth_updated(64);
-    assert_eq!(limited.scheduler.tunable("async_depth"), Ok(48), "3/4 of it, from 5.14 to 2024");
+    limited.resize(64);
+    assert_eq!(value_of(&limited.scheduler.tunables(), "async_depth"), Ok(48), "3/4 of it, from 5.14 to 2024");
 }
 
 #[test]
 fn the_bitmap_is_told_that_a_single_tag_may_be_all_that_is_left() {
-    let announced =
-        Kernel::ALL.map(|kernel| *Limited::new(kernel, 64).scheduler.needs()).map(|needs| needs.min_shallow);
-    assert_eq!(announced, [None, None, None, None, Some(1), Some(1), Some(1)]);
+    for kernel in Kernel::EXAMPLES {
+        let least = if kernel.is_from(7, 0) { 64 } else { 1 };
+        let limits = kernel.is_from(5, 14).then_some(least);
+        assert_eq!(Limited::new(kernel, 64).scheduler.needs().min_shallow, limits, "{kernel}");
+    }
 }

@@ -26,7 +26,7 @@ impl Merging {
             scheduler: Serialized::new(policy, CAPACITY),
             pool: RequestPool::new(CAPACITY),
             free: (0..CAPACITY).rev().collect(),
-            rules: MergeRules::new(Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
+            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
             now: Now::default(),
         }
     }
@@ -105,7 +105,7 @@ impl Merging {
     fn look<R>(&self, body: impl FnOnce(&MqDeadline) -> R) -> R {
         let mut answer = None;
         ElevatorCx::alone(self.now, |cx| {
-            self.scheduler.tell(&NoMeter, cx, |policy, _| answer = Some(body(policy)));
+            self.scheduler.with_policy(&NoMeter, cx, |policy, _| answer = Some(body(policy)));
         });
         answer.expect("the body was called")
     }

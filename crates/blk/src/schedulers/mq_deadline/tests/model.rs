@@ -215,7 +215,7 @@ fn bio_of(class: usize, read: bool, sector: u64) -> Bio {
 fn compare(generation: DeadlineGeneration, acts: &[Act]) -> Result<u32, TestCaseError> {
     let (mut bench, mut model) = (Bench::new(generation), Model::new(generation));
     let (mut decisions, mut in_flight) = (0, VecDeque::new());
-    for file in bench.policy.tunables() {
+    for (file, _) in bench.policy.tunables() {
         prop_assert!(
             [
                 "read_expire",
@@ -262,7 +262,7 @@ fn compare(generation: DeadlineGeneration, acts: &[Act]) -> Result<u32, TestCase
             }
             Act::Wait(ms) => bench.now += crate::time::Nanos::from_millis(u64::from(ms)),
             Act::Set(file, value) => {
-                if let Some(tunable) = bench.policy.tunables().get(file) {
+                if let Some((tunable, _)) = bench.policy.tunables().get(file) {
                     bench.write(tunable.name, value);
                     model.set(file, value);
                 }

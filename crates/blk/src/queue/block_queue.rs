@@ -1,0 +1,90 @@
+//! The queue as the caller's kit sees it.
+
+use super::{Queue, Submission, Submitted};
+use crate::bio::{Bio, Status};
+use crate::block_queue::BlockQueue;
+use crate::env::{Cx, Env};
+use crate::ids::{CpuId, HctxId, RqId, Waiter};
+use crate::plug::Plug;
+use crate::request::Rq;
+use crate::sharing::Sharing;
+
+impl<Sh: Sharing> BlockQueue for Queue<Sh> {
+    type Submission = Submission;
+
+    fn submission(&self, waiter: Waiter) -> Submission {
+        Submission::idle(waiter)
+    }
+
+    #[inline]
+    fn begin(submission: &mut Submission, bio: Bio) {
+        submission.begin(bio);
+    }
+
+    #[inline]
+    fn withdraw(submission: &mut Submission) -> Option<Bio> {
+        submission.withdraw()
+    }
+
+    #[inline]
+    fn submit<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Submitted {
+        self.submit(cx, submission, plug)
+    }
+
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Bio> {
+        self.cancel(cx, submission)
+    }
+
+    #[inline]
+    fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
+        self.flush_plug(cx, plug);
+    }
+
+    #[inline]
+    fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        self.complete(cx, rq, status);
+    }
+
+    fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+        self.requeue(cx, rq);
+    }
+
+    #[inline]
+    fn hw_queues(&self) -> u16 {
+        self.hw_queues()
+    }
+
+    #[inline]
+    fn worker_cpu(&self, hctx: HctxId) -> CpuId {
+        self.hctx(hctx).cpus().first().copied().unwrap_or_default()
+    }
+
+    fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
+        self.hctxs_of_run_all(cpu)
+    }
+
+    #[inline]
+    fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        self.run_hctx(cx, hctx);
+    }
+
+    fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.kick_requeue(cx);
+    }
+
+    fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.timer(cx);
+    }
+
+    fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.scan_timeouts(cx);
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        self.timed_out(cx, id);
+    }
+
+    fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.window_ended(cx);
+    }
+}

@@ -1,0 +1,260 @@
+//! What schedulers there are: a row for each, and whoever is asked about schedulers asks here.
+//!
+//! A [`Registry`] is a value that a queue is [handed](crate::QueueConfig::schedulers), so that other crates, and users,
+//! add theirs: an `impl Scheduler` in a file, and one [`Row`].
+
+use std::sync::Arc;
+
+use crate::elevator::{BoxedScheduler, Scheduler};
+use crate::kernel::{DeadlineGeneration, Generation, Kernel};
+use crate::limits::Limits;
+use crate::time::Now;
+
+use super::{ASYNC_PERCENT, BfqConfig, KyberConfig, MqDeadlineConfig};
+
+/// The block layer that a scheduler belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layer {
+    /// Multi-queue.
+    MultiQueue,
+    /// The single queue until 4.20.
+    SingleQueue,
+}
+
+/// Which part of an I/O priority a scheduler honours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Priorities {
+    /// None.
+    No,
+    /// The class and not the level.
+    Class,
+    /// Class and level.
+    ClassAndLevel,
+}
+
+/// The queue that a scheduler is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The kernel whose behaviour is wanted.
+    pub generation: &'a Generation,
+    /// What the device is said to be.
+    pub limits: &'a Limits,
+    /// Requests of each hardware queue; of each class, sync and async, on a legacy queue.
+    pub nr_requests: u32,
+    /// How many they are when nobody has said.
+    pub default_nr_requests: u32,
+    /// What `queue/async_depth` shows until it is attached.
+    pub async_depth: u32,
+    /// Driver tags of each hardware queue.
+    pub queue_depth: u32,
+    /// Request ids are below this.
+    pub capacity: u32,
+    /// When it is attached, on a legacy queue. A multi-queue one tells the time from the first call on.
+    pub now: Now,
+}
+
+/// An `async_depth` after its queue's number of requests has changed: the ratio is kept, rounded down each time.
+pub(crate) fn scaled(async_depth: u32, nr_requests: u32, before: u32) -> u32 {
+    let scaled = u64::from(async_depth) * u64::from(nr_requests) / u64::from(before.max(1));
+    u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
+}
+
+impl Surroundings<'_> {
+    /// `queue/async_depth` under a scheduler that sets it to so many percent as it is attached; a number of requests that
+    /// is wanted is written after that.
+    fn async_depth_of(&self, percent: u32) -> u32 {
+        scaled(self.default_nr_requests * percent / 100, self.nr_requests, self.default_nr_requests)
+    }
+}
+
+/// What a row makes: a policy for a queue to put behind its lock. Those that a queue has room for without a box are made
+/// by the queue.
+pub enum Policy {
+    /// No scheduler.
+    None,
+    /// mq-deadline.
+    MqDeadline(MqDeadlineConfig),
+    /// kyber.
+    Kyber(KyberConfig),
+    /// bfq.
+    Bfq(BfqConfig),
+    /// Any other.
+    Boxed(BoxedScheduler),
+}
+
+impl Policy {
+    /// Any policy.
+    #[must_use]
+    pub fn boxed(policy: impl Scheduler + Send + 'static) -> Self {
+        Policy::Boxed(Box::new(policy))
+    }
+}
+
+/// A scheduler, as everybody else knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its name in `queue/scheduler`, at most 15 characters.
+    pub name: &'static str,
+    /// Other names that a write to `queue/scheduler` may use for it.
+    pub aliases: &'static [&'static str],
+    /// Where it belongs.
+    pub layer: Layer,
+    /// The first kernel of the table that has it.
+    pub since: Kernel,
+    /// The last one, if it is gone.
+    pub until: Option<Kernel>,
+    /// What it honours of I/O priorities.
+    pub priorities: fn(&Generation) -> Priorities,
+    /// Whether it honours weights of cgroups.
+    pub weights: bool,
+    /// Makes it for a queue.
+    pub make: fn(&Surroundings<'_>) -> Policy,
+}
+
+impl Row {
+    /// A multi-queue scheduler that every kernel has and that knows of no priorities and weights.
+    #[must_use]
+    pub const fn new(name: &'static str, make: fn(&Surroundings<'_>) -> Policy) -> Self {
+        Row {
+            name,
+            aliases: &[],
+            layer: Layer::MultiQueue,
+            since: Kernel::V4_4,
+            until: None,
+            priorities: |_| Priorities::No,
+            weights: false,
+            make,
+        }
+    }
+
+    /// Whether a kernel has it.
+    #[must_use]
+    pub fn exists_in(&self, kernel: Kernel) -> bool {
+        kernel >= self.since.first_of_series() && self.until.is_none_or(|last| kernel <= last)
+    }
+
+    /// The kernel whose block layer it runs on when this one is asked for: the last that had it, if it is gone.
+    #[must_use]
+    pub fn kernel(&self, asked_for: Kernel) -> Kernel {
+        self.until.map_or(asked_for, |last| asked_for.min(last))
+    }
+}
+
+/// No scheduler.
+pub const NONE: Row = Row::new("none", |_| Policy::None);
+
+/// mq-deadline.
+pub const MQ_DEADLINE: Row = Row {
+    aliases: &["deadline"],
+    since: Kernel::series(4, 11),
+    priorities: |generation| match generation.deadline {
+        DeadlineGeneration::A => Priorities::No,
+        _ => Priorities::Class,
+    },
+    ..Row::new("mq-deadline", |queue| Policy::MqDeadline(MqDeadlineConfig::new(queue.generation, queue.nr_requests)))
+};
+
+/// kyber.
+pub const KYBER: Row = Row {
+    since: Kernel::V4_12,
+    ..Row::new("kyber", |queue| {
+        let config = KyberConfig::new(queue.generation, queue.nr_requests, queue.queue_depth);
+        let async_depth = config.async_depth.map(|_| queue.async_depth_of(ASYNC_PERCENT));
+        Policy::Kyber(KyberConfig { async_depth, ..config })
+    })
+};
+
+/// bfq.
+pub const BFQ: Row = Row {
+    since: Kernel::V4_12,
+    priorities: |_| Priorities::ClassAndLevel,
+    weights: true,
+    ..Row::new("bfq", |queue| {
+        let config = BfqConfig::new(queue.generation, queue.nr_requests, queue.limits.rotational);
+        // It reckons its limits before it sets its default, and again only when something is written.
+        let is_as_found = queue.nr_requests == queue.default_nr_requests;
+        let known = if is_as_found { queue.async_depth } else { queue.async_depth_of(ASYNC_PERCENT) };
+        let async_depth = config.async_depth.map(|_| known);
+        Policy::Bfq(BfqConfig { actuators: queue.limits.actuators.clone(), async_depth, ..config })
+    })
+};
+
+/// Schedulers, in the order in which they are listed. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    rows: Arc<[Row]>,
+}
+
+impl Registry {
+    /// The multi-queue schedulers of Linux.
+    #[must_use]
+    pub fn multi_queue() -> Self {
+        Registry { rows: Arc::new([NONE, MQ_DEADLINE, KYBER, BFQ]) }
+    }
+
+    /// With some more. One of the same name and layer is replaced.
+    #[must_use]
+    pub fn with(&self, more: &[Row]) -> Self {
+        let is_replaced = |row: &&Row| more.iter().any(|new| (new.name, new.layer) == (row.name, row.layer));
+        let kept = self.rows.iter().filter(|row| !is_replaced(row));
+        Registry { rows: kept.chain(more).copied().collect() }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Those of a block layer.
+    pub fn of(&self, layer: Layer) -> impl Iterator<Item = &Row> + Clone {
+        self.rows.iter().filter(move |row| row.layer == layer)
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
+    }
+
+    /// The names.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        self.rows.iter().map(|row| row.name).collect()
+    }
+
+    /// Whether this is a scheduler of the legacy block layer.
+    #[must_use]
+    pub fn is_legacy(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|row| row.layer == Layer::SingleQueue)
+    }
+
+    /// The kernel whose block layer a scheduler gets when this one is asked for; see [`Row::kernel`].
+    #[must_use]
+    pub fn kernel_under(&self, kernel: Kernel, scheduler: &str) -> Kernel {
+        self.find(scheduler).map_or(kernel, |row| row.kernel(kernel))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_ones_own_is_added_at_the_end_or_takes_the_place_of_one_of_its_name() {
+        let mine = Row::new("mine", |_| Policy::None);
+        let registry = Registry::multi_queue().with(&[mine]);
+        assert_eq!(registry.names(), ["none", "mq-deadline", "kyber", "bfq", "mine"]);
+        let registry = registry.with(&[Row { weights: true, ..mine }]);
+        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (5, Some(true)));
+        assert!(registry.find("yours").is_none());
+    }
+
+    #[test]
+    fn rows_say_which_kernels_have_a_scheduler_and_on_whose_block_layer_it_runs_on_others() {
+        assert_eq!((BFQ.exists_in(Kernel::V4_4), BFQ.exists_in(Kernel::V6_18)), (false, true));
+        let gone = Row { until: Some(Kernel::V4_19), ..NONE };
+        assert_eq!((gone.exists_in(Kernel::V4_19), gone.exists_in(Kernel::V5_10)), (true, false));
+        assert_eq!([Kernel::V4_4, Kernel::V6_3].map(|kernel| gone.kernel(kernel)), [Kernel::V4_4, Kernel::V4_19]);
+    }
+}

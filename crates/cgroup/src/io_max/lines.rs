@@ -1,0 +1,110 @@
+//! Where kept bios wait: in arrival order for each child that sent them up, and in turns between the children.
+
+use super::meter::Cost;
+use hoistway_blk::{Bio, Direction, IdList, Links};
+
+/// A bio that waits, with what it costs at the levels that it has not passed.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub bio: Bio,
+    pub cost: Cost,
+}
+
+/// Who sends bios into a line, by direction: the group itself or one of its children.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Source(u32);
+
+/// One line of a group: the sources whose bios wait, next one first, and the number of these bios.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Line {
+    sources: IdList,
+    len: u32,
+}
+
+/// The bios of all lines of all groups. Slots are used again, so nothing is allocated once it has been as full before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lines {
+    slots: Vec<Option<Kept>>,
+    free: Vec<u32>,
+    /// The order of the bios of a source, by slot.
+    slot_links: Links,
+    /// The bios of each source.
+    bios: Vec<IdList>,
+    /// The turns of the sources of a line, by source.
+    source_links: Links,
+}
+
+impl Source {
+    /// Sources of each group: itself and as a child of its parent, in two directions.
+    const PER_GROUP: usize = 4;
+
+    /// What is submitted in the group itself.
+    pub fn own(group: usize, direction: Direction) -> Source {
+        Source((group * Source::PER_GROUP + direction.index()) as u32)
+    }
+
+    /// What the group sends up to its parent.
+    pub fn child(group: usize, direction: Direction) -> Source {
+        Source((group * Source::PER_GROUP + 2 + direction.index()) as u32)
+    }
+}
+
+impl Line {
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Lines {
+    /// Makes room for the sources of the groups below `groups`.
+    pub fn grow(&mut self, groups: usize) {
+        self.bios.resize(groups * Source::PER_GROUP, IdList::default());
+        self.source_links.grow(groups * Source::PER_GROUP);
+    }
+
+    /// Bios that wait anywhere.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Adds a bio behind those of its source.
+    pub fn push(&mut self, line: &mut Line, Source(source): Source, kept: Kept) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slot_links.grow(self.slots.len());
+            // So that giving slots back never allocates.
+            self.free.reserve(self.slots.len());
+            (self.slots.len() - 1) as u32
+        });
+        self.slots[slot as usize] = Some(kept);
+        let bios = &mut self.bios[source as usize];
+        if bios.is_empty() {
+            line.sources.push_back(&mut self.source_links, source);
+        }
+        bios.push_back(&mut self.slot_links, slot);
+        line.len += 1;
+    }
+
+    /// What the next bio of a line costs.
+    pub fn first(&self, line: &Line) -> Option<Cost> {
+        let slot = self.bios[line.sources.first()? as usize].first()?;
+        self.slots[slot as usize].as_ref().map(|kept| kept.cost)
+    }
+
+    /// Takes the next bio; its source goes to the end of the line.
+    pub fn pop(&mut self, line: &mut Line) -> Option<Kept> {
+        let source = line.sources.first()?;
+        let bios = &mut self.bios[source as usize];
+        let slot = bios.first()?;
+        bios.remove(&mut self.slot_links, slot);
+        line.sources.remove(&mut self.source_links, source);
+        if !bios.is_empty() {
+            line.sources.push_back(&mut self.source_links, source);
+        }
+        line.len -= 1;
+        self.free.push(slot);
+        self.slots[slot as usize].take()
+    }
+}

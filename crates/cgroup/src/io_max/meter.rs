@@ -1,0 +1,169 @@
+//! What one group has sent in one direction, measured in slices.
+//!
+//! From the start of its slice a group may have sent `rate * elapsed`, with the time that has elapsed rounded up to
+//! whole slices. So it may send a slice's worth at once and then waits for the next slice, and an unused allowance is
+//! worth at most one slice: whole slices that are over are *trimmed*, and after one without any I/O a new slice begins.
+//! Rules: `cgroup-io.md` 8, `block-layer.md` 26.4.
+
+use super::limits::Rate;
+use hoistway_blk::{Bio, Instant, Nanos, Op, SECTOR_BYTES};
+
+/// Length of a measuring slice (`HZ / 10`).
+pub const THROTTLE_SLICE: Nanos = Nanos::from_millis(100);
+
+/// Length of a slice on non-rotational devices up to 6.9, if the kernel has the `low` limit compiled in.
+pub const THROTTLE_SLICE_WITH_LOW_LIMIT: Nanos = Nanos::from_millis(20);
+
+/// Bandwidth that a discard is charged, whatever its length.
+const DISCARD_BYTES: u64 = 512;
+
+/// A byte or an operation. Spending is counted in billionths so that a rate per second times nanoseconds is exact and
+/// trimming never loses a fraction, which would lower a small limit.
+const UNIT: i128 = 1_000_000_000;
+
+/// What a bio costs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    /// Bytes; 0 if they were charged before.
+    pub bytes: u64,
+    /// Operations: one, or one for each of its parts.
+    pub operations: u32,
+}
+
+/// The account of one group in one direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Meter {
+    /// When the slice began.
+    start: Instant,
+    /// Until when the slice counts if nothing waits.
+    end: Instant,
+    /// Bytes sent since `start`, in billionths. Less than 0 is a credit from before.
+    bytes: i128,
+    /// Operations sent since `start`, in billionths, likewise.
+    operations: i128,
+}
+
+impl Cost {
+    /// Bytes of a bio, and its operations.
+    pub fn of(bio: &Bio, operations: u32) -> Cost {
+        let bytes = match bio.op {
+            Op::Discard => DISCARD_BYTES,
+            _ => u64::from(bio.sectors) * SECTOR_BYTES,
+        };
+        Cost { bytes, operations }
+    }
+
+    /// The operation alone.
+    pub const OPERATION: Cost = Cost { bytes: 0, operations: 1 };
+}
+
+impl Meter {
+    /// When the slice began.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// Gets ready for a bio in front of which nothing waits: what was not used is gone.
+    pub fn resume(&mut self, now: Instant, slice: Nanos, rate: Rate) {
+        if now > self.end {
+            *self = Meter { start: now, end: now + slice, ..Meter::default() };
+        } else {
+            self.trim(now, slice, rate);
+        }
+    }
+
+    /// Gets ready for a bio that a group below has held back since `since`. The time that this meter was idle
+    /// meanwhile counts, or a long bio would serve its whole wait again at every level.
+    pub fn resume_with_credit(&mut self, now: Instant, slice: Nanos, rate: Rate, since: Instant) {
+        if now > self.end {
+            *self = Meter { start: since.max(self.end).min(now), end: now + slice, ..Meter::default() };
+        } else {
+            self.trim(now, slice, rate);
+        }
+    }
+
+    /// When a bio may go: `now`, or later.
+    pub fn earliest(&self, now: Instant, slice: Nanos, rate: Rate, cost: Cost) -> Instant {
+        let begun = Nanos((now.since(self.start).0 / slice.0 + 1).saturating_mul(slice.0));
+        let bytes = rate.bps.filter(|_| cost.bytes > 0).and_then(|bps| {
+            let short = (self.bytes + i128::from(cost.bytes) * UNIT).saturating_sub(worth(bps, begun));
+            (short > 0).then(|| self.start + begun + time_for(short, bps))
+        });
+        // One more operation is allowed from the beginning of the slice whose end would be late enough for it.
+        let operation = rate.iops.and_then(|iops| {
+            let needed = self.operations + i128::from(cost.operations) * UNIT;
+            (needed > worth(iops, begun)).then(|| {
+                let slices = time_for(needed, iops).0.div_ceil(slice.0);
+                self.start + Nanos((slices - 1).saturating_mul(slice.0))
+            })
+        });
+        now.max(bytes.unwrap_or(now)).max(operation.unwrap_or(now))
+    }
+
+    /// Charges a bio that goes now, whether it may or not.
+    pub fn charge(&mut self, now: Instant, slice: Nanos, rate: Rate, cost: Cost) {
+        self.spend(cost);
+        self.trim(now, slice, rate);
+        self.end = self.end.max(now + slice);
+        self.stay_open_for_debts(rate);
+    }
+
+    /// Charges a bio that overtakes a waiting one. Nothing is trimmed: what has been saved belongs to the waiting one.
+    pub fn owe(&mut self, cost: Cost) {
+        self.spend(cost);
+    }
+
+    fn spend(&mut self, cost: Cost) {
+        self.bytes += i128::from(cost.bytes) * UNIT;
+        self.operations += i128::from(cost.operations) * UNIT;
+    }
+
+    /// The limits change: a new slice begins, with what the group has sent too much, or what it has saved while
+    /// something waited, carried over.
+    pub fn carry_over(&mut self, now: Instant, slice: Nanos, old: Rate, new: Rate, is_waiting: bool) {
+        let elapsed = now.since(self.start);
+        let carry = |spent: i128, rate: Option<u64>| match rate {
+            Some(rate) if is_waiting => spent.saturating_sub(worth(rate, elapsed)),
+            Some(rate) if now <= self.end => spent.saturating_sub(worth(rate, elapsed)).max(0),
+            _ => 0,
+        };
+        let (bytes, operations) = (carry(self.bytes, old.bps), carry(self.operations, old.iops));
+        *self = Meter { start: now, end: now + slice, bytes, operations };
+        self.stay_open_for_debts(new);
+    }
+
+    /// Forgets the whole slices that are over, and what was sent in them.
+    fn trim(&mut self, now: Instant, slice: Nanos, rate: Rate) {
+        let over = Nanos(now.since(self.start).0 / slice.0 * slice.0);
+        if over == Nanos::ZERO {
+            return;
+        }
+        self.start += over;
+        let trimmed =
+            |spent: i128, rate: Option<u64>| rate.map_or(0, |rate| spent.saturating_sub(worth(rate, over)).max(0));
+        self.bytes = trimmed(self.bytes, rate.bps);
+        self.operations = trimmed(self.operations, rate.iops);
+    }
+
+    /// A slice does not end before what was sent in it would have been allowed.
+    fn stay_open_for_debts(&mut self, rate: Rate) {
+        for (spent, rate) in [(self.bytes, rate.bps), (self.operations, rate.iops)] {
+            if let Some(rate) = rate
+                && spent > worth(rate, self.end.since(self.start))
+            {
+                self.end = self.start + time_for(spent, rate);
+            }
+        }
+    }
+}
+
+/// What `rate` allows in a span of time, in billionths.
+fn worth(rate: u64, span: Nanos) -> i128 {
+    i128::from(rate).saturating_mul(i128::from(span.0))
+}
+
+/// The time in which `rate` allows so many billionths, rounded up.
+fn time_for(billionths: i128, rate: u64) -> Nanos {
+    let ns = (billionths.max(0) as u128).div_ceil(u128::from(rate));
+    Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+}

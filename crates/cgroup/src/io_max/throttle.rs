@@ -1,0 +1,344 @@
+//! The throttle: which bios pass, which are kept, and when they go.
+
+use super::limits::IoMax;
+use super::lines::{Kept, Line, Lines, Source};
+use super::meter::{Cost, Meter};
+use hoistway_blk::{Bio, BioFlags, CgroupId, Direction, Instant, Nanos};
+
+/// Most bios that one round moves.
+pub const THROTTLE_ROUND: usize = 32;
+
+/// Most bios that a group moves before the next group's turn: reads first (3/4 of 8), then writes.
+const TURN: [(Direction, usize); 2] = [(Direction::Read, 6), (Direction::Write, 2)];
+
+/// What a bio is charged for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Charge {
+    /// Its bytes and an operation: a bio as it was submitted.
+    Whole,
+    /// Its bytes, and an operation for each of the parts that the queue will cut it into: for callers whose parts do not
+    /// come by here one by one. It goes when all of them may.
+    Parts(u32),
+    /// An operation only: what was cut off a bio whose bytes were charged when it first came by.
+    Part,
+}
+
+/// The limits of all cgroups on one device, and the bios that wait because of them.
+///
+/// A limit holds for a group *and its descendants together*, so a bio must satisfy its own group and every one above.
+/// Directions are independent. It is not work-conserving: an idle device lifts no limit. A group may send a slice's
+/// worth at once: in any interval at most `rate * (interval + 2 slices)` and one bio leave it, or one slice less while
+/// bios wait for the only limit of their direction. (Groups above may hold them back and let them go together.) Source:
+/// `cgroup-io.md` 8.
+///
+/// Cost: a bio walks its ancestors; groups in which something waits are kept in order of their release times. Nothing
+/// is allocated per bio once there have been as many.
+///
+/// ```
+/// use hoistway_blk::{Bio, CgroupId, Charge, Instant, IoMax, Op, Sector, THROTTLE_SLICE, Throttle};
+///
+/// let mut throttle = Throttle::new(THROTTLE_SLICE);
+/// let limits = IoMax { riops: Some(10), ..IoMax::default() };
+/// throttle.set_limits(Instant::ZERO, CgroupId(1), limits);
+///
+/// let bio = Bio { cgroup: CgroupId(1), ..Bio::new(Op::Read, Sector(0), 8) };
+/// assert!(throttle.submit(Instant::ZERO, bio.clone(), Charge::Whole).is_some(), "the first of this slice");
+/// assert!(throttle.submit(Instant::ZERO, bio, Charge::Whole).is_none(), "kept");
+///
+/// let due = throttle.due().unwrap();
+/// let mut released = Vec::new();
+/// throttle.release(due, &mut released);
+/// assert_eq!((due, released.len()), (Instant::ZERO + THROTTLE_SLICE, 1));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Throttle {
+    /// Length of the slices.
+    slice: Nanos,
+    /// The root first.
+    groups: Vec<Group>,
+    /// Positions in `groups`, sorted by cgroup.
+    by_cgroup: Vec<(CgroupId, usize)>,
+    lines: Lines,
+    /// Groups in which something waits by the time at which it may go, next one *last*.
+    pending: Vec<(Instant, usize)>,
+}
+
+/// A cgroup on this device.
+#[derive(Clone, Debug)]
+struct Group {
+    /// `None` for the root.
+    parent: Option<usize>,
+    limits: IoMax,
+    /// By direction, as are the next two.
+    meters: [Meter; 2],
+    lines: [Line; 2],
+    /// Bios of this very group that were kept when they were submitted.
+    throttled: [u64; 2],
+}
+
+impl Group {
+    fn new(parent: Option<usize>) -> Self {
+        Group {
+            parent,
+            limits: IoMax::default(),
+            meters: Default::default(),
+            lines: Default::default(),
+            throttled: [0; 2],
+        }
+    }
+
+    /// Whether bios of a direction pass without being looked at.
+    #[inline]
+    fn is_open(&self, direction: Direction) -> bool {
+        self.lines[direction.index()].is_empty() && self.limits.rate(direction).is_unlimited()
+    }
+}
+
+impl Throttle {
+    /// No limits yet. `slice` is [`THROTTLE_SLICE`](super::THROTTLE_SLICE), or on non-rotational devices of
+    /// some kernels [`THROTTLE_SLICE_WITH_LOW_LIMIT`](super::THROTTLE_SLICE_WITH_LOW_LIMIT).
+    ///
+    /// # Panics
+    /// If `slice` is zero.
+    #[must_use]
+    pub fn new(slice: Nanos) -> Self {
+        assert!(slice > Nanos::ZERO, "a slice takes time");
+        let mut lines = Lines::default();
+        lines.grow(1);
+        Throttle {
+            slice,
+            groups: vec![Group::new(None)],
+            by_cgroup: vec![(CgroupId::ROOT, 0)],
+            lines,
+            pending: Vec::with_capacity(1),
+        }
+    }
+
+    /// Makes a cgroup known as a child of `parent`. One that is known keeps its parent, as cgroups do; one of which
+    /// nothing was said before its first bio or limit is a child of the root.
+    pub fn add_group(&mut self, cgroup: CgroupId, parent: CgroupId) {
+        if self.find(cgroup).is_err() {
+            let parent = self.group_of(parent);
+            self.create(cgroup, parent);
+        }
+    }
+
+    /// Gives a cgroup other limits from `now` on. What it has sent too much, or what its waiting bios have saved up,
+    /// is carried over. What may go because of it is [due](Throttle::due) at once.
+    ///
+    /// # Panics
+    /// For the root, which has no `io.max`.
+    pub fn set_limits(&mut self, now: Instant, cgroup: CgroupId, limits: IoMax) {
+        assert_ne!(cgroup, CgroupId::ROOT, "the root cgroup has no io.max");
+        let id = self.group_of(cgroup);
+        let group = &mut self.groups[id];
+        for direction in Direction::BOTH {
+            let is_waiting = !group.lines[direction.index()].is_empty();
+            let (old, new) = (group.limits.rate(direction), limits.rate(direction));
+            group.meters[direction.index()].carry_over(now, self.slice, old, new, is_waiting);
+        }
+        group.limits = limits;
+        self.reschedule(now, id);
+    }
+
+    /// The limits of a cgroup.
+    #[must_use]
+    pub fn limits(&self, cgroup: CgroupId) -> IoMax {
+        self.find(cgroup).map_or(IoMax::default(), |at| self.groups[self.by_cgroup[at].1].limits)
+    }
+
+    /// A bio on its way in: comes back if it may go on, otherwise it is kept until [`Throttle::release`].
+    ///
+    /// A bio of META or SWAP always goes on, since others may wait for it: what it uses beyond the limits is a debt that
+    /// the bios behind it pay.
+    #[must_use = "a bio that comes back has not been sent"]
+    pub fn submit(&mut self, now: Instant, bio: Bio, charge: Charge) -> Option<Bio> {
+        let direction = bio.op.direction();
+        let cost = match charge {
+            Charge::Whole => Cost::of(&bio, 1),
+            Charge::Parts(parts) => Cost::of(&bio, parts),
+            Charge::Part => Cost::OPERATION,
+        };
+        let must_pass = bio.flags.intersects(BioFlags::META.with(BioFlags::SWAP));
+        let origin = self.group_of(bio.cgroup);
+        let mut id = origin;
+        let mut source = Source::own(id, direction);
+        loop {
+            let group = &mut self.groups[id];
+            if !group.is_open(direction) {
+                let rate = group.limits.rate(direction);
+                let meter = &mut group.meters[direction.index()];
+                let is_first = group.lines[direction.index()].is_empty();
+                if is_first {
+                    meter.resume(now, self.slice, rate);
+                }
+                let may_pass = must_pass || (is_first && meter.earliest(now, self.slice, rate, cost) == now);
+                if !may_pass {
+                    self.groups[origin].throttled[direction.index()] += 1;
+                    self.keep(now, id, source, Kept { bio, cost }, direction);
+                    return None;
+                }
+                if is_first {
+                    meter.charge(now, self.slice, rate, cost);
+                } else {
+                    meter.owe(cost);
+                    self.reschedule(now, id);
+                }
+            }
+            source = Source::child(id, direction);
+            match self.groups[id].parent {
+                Some(parent) => id = parent,
+                None => return Some(bio),
+            }
+        }
+    }
+
+    /// When [`Throttle::release`] will have something to do; `None` if nothing waits. Never early: something can be
+    /// moved at that time, at least to the group above.
+    #[inline]
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        self.pending.last().map(|&(at, _)| at)
+    }
+
+    /// One round: appends the bios that may go on at `now` to `out`, in the order in which they go. Groups have turns by
+    /// earliest release time, of up to 6 reads and 2 writes; within a group its children have turns of one bio for each
+    /// direction. At most [`THROTTLE_ROUND`] bios move: while [`Throttle::due`] is not after `now`, there is another round.
+    pub fn release(&mut self, now: Instant, out: &mut Vec<Bio>) {
+        let mut left = THROTTLE_ROUND;
+        while left > 0
+            && let Some((_, id)) = self.pending.pop_if(|&mut (at, _)| at <= now)
+        {
+            left -= self.turn(now, id, left, out);
+            self.schedule(now, id);
+        }
+    }
+
+    /// Whether no bio waits.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Bios that wait now.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Bios of a cgroup, without its descendants, that were kept on their way in since it exists, because of its own
+    /// limits or of those above: reads and writes.
+    #[must_use]
+    pub fn throttled(&self, cgroup: CgroupId) -> [u64; 2] {
+        self.find(cgroup).map_or([0; 2], |at| self.groups[self.by_cgroup[at].1].throttled)
+    }
+
+    /// Moves up to `left` bios of a group that may go. How many did.
+    fn turn(&mut self, now: Instant, id: usize, left: usize, out: &mut Vec<Bio>) -> usize {
+        let mut moved = 0;
+        for (direction, most) in TURN {
+            for _ in 0..most.min(left - moved) {
+                let Some((kept, since)) = self.take(now, id, direction) else { break };
+                self.pass_up(now, id, direction, kept, since, out);
+                moved += 1;
+            }
+        }
+        moved
+    }
+
+    /// Takes the next bio of a group if it may go, and says since when the group has saved for it.
+    fn take(&mut self, now: Instant, id: usize, direction: Direction) -> Option<(Kept, Instant)> {
+        let Group { limits, meters, lines, .. } = &mut self.groups[id];
+        let (meter, line) = (&mut meters[direction.index()], &mut lines[direction.index()]);
+        let (rate, cost) = (limits.rate(direction), self.lines.first(line)?);
+        if meter.earliest(now, self.slice, rate, cost) > now {
+            return None;
+        }
+        let since = if rate.is_unlimited() { now } else { meter.start() };
+        meter.charge(now, self.slice, rate, cost);
+        Some((self.lines.pop(line)?, since))
+    }
+
+    /// A bio leaves a group. In the next one above that has limits it waits even if it could go at once, so that the
+    /// bios of other children which are due now have their turns.
+    fn pass_up(
+        &mut self,
+        now: Instant,
+        from: usize,
+        direction: Direction,
+        kept: Kept,
+        since: Instant,
+        out: &mut Vec<Bio>,
+    ) {
+        let mut source = Source::child(from, direction);
+        let mut next = self.groups[from].parent;
+        while let Some(id) = next {
+            let group = &mut self.groups[id];
+            if !group.is_open(direction) {
+                if group.lines[direction.index()].is_empty() {
+                    let rate = group.limits.rate(direction);
+                    group.meters[direction.index()].resume_with_credit(now, self.slice, rate, since);
+                }
+                return self.keep(now, id, source, kept, direction);
+            }
+            source = Source::child(id, direction);
+            next = group.parent;
+        }
+        out.push(kept.bio);
+    }
+
+    /// Adds a bio to a line of a group.
+    fn keep(&mut self, now: Instant, id: usize, source: Source, kept: Kept, direction: Direction) {
+        let line = &mut self.groups[id].lines[direction.index()];
+        let was_empty = line.is_empty();
+        self.lines.push(line, source, kept);
+        if was_empty {
+            self.reschedule(now, id);
+        }
+    }
+
+    /// Puts a group where it belongs among the pending ones after something changed.
+    fn reschedule(&mut self, now: Instant, id: usize) {
+        if let Some(at) = self.pending.iter().position(|&(_, pending)| pending == id) {
+            self.pending.remove(at);
+        }
+        self.schedule(now, id);
+    }
+
+    /// Makes a group pending if something waits in it. It is not pending yet, and comes behind those of its time.
+    fn schedule(&mut self, now: Instant, id: usize) {
+        let group = &self.groups[id];
+        let heads = Direction::BOTH.into_iter().filter_map(|direction| {
+            let cost = self.lines.first(&group.lines[direction.index()])?;
+            Some(group.meters[direction.index()].earliest(now, self.slice, group.limits.rate(direction), cost))
+        });
+        if let Some(release) = heads.min() {
+            let at = self.pending.partition_point(|&(at, _)| at > release);
+            self.pending.insert(at, (release, id));
+        }
+    }
+
+    /// The group of a cgroup. One that was never heard of becomes a child of the root.
+    fn group_of(&mut self, cgroup: CgroupId) -> usize {
+        match self.find(cgroup) {
+            Ok(at) => self.by_cgroup[at].1,
+            Err(_) => self.create(cgroup, 0),
+        }
+    }
+
+    fn find(&self, cgroup: CgroupId) -> Result<usize, usize> {
+        self.by_cgroup.binary_search_by_key(&cgroup, |&(cgroup, _)| cgroup)
+    }
+
+    fn create(&mut self, cgroup: CgroupId, parent: usize) -> usize {
+        let id = self.groups.len();
+        self.groups.push(Group::new(Some(parent)));
+        self.lines.grow(id + 1);
+        // Room for every group, so that a bio never makes this grow.
+        self.pending.reserve(id + 1 - self.pending.len());
+        let (Ok(at) | Err(at)) = self.find(cgroup);
+        self.by_cgroup.insert(at, (cgroup, id));
+        id
+    }
+}

@@ -1,0 +1,190 @@
+//! Which files a process uses, and where they lie.
+//!
+//! A file with a name (`filename`) is a device. Files without one lie one after the other on a device that is called
+//! as their directory.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use hoistway_load::{Amount, OwnFile, Pattern, PlacedFile, Purpose, Stream};
+
+use crate::JobFileError;
+use crate::job::Job;
+
+/// The distinct files, and the space that files without a name take.
+#[derive(Default)]
+pub(super) struct Files {
+    names: Vec<String>,
+    by_name: HashMap<String, u32>,
+    /// For each file: where the next file of a job without `filename` goes on it.
+    free_bytes: Vec<u64>,
+    /// Files whose names are made by `filename_format`, by device and name.
+    made: HashMap<(u32, String), OwnFile>,
+    own: u64,
+}
+
+/// The files of a process.
+#[derive(Clone)]
+pub(super) struct FilesOf {
+    /// The devices, each once.
+    pub(super) devices: Arc<[u32]>,
+    pub(super) placed: Arc<[PlacedFile]>,
+}
+
+/// More devices than this in one process are refused.
+const DEVICES_MAX: usize = hoistway_load::limits::DEVICES;
+/// More files of their own than this in all processes are refused.
+const OWN_FILES_MAX: u64 = 1 << 20;
+
+impl Files {
+    /// The files of a job that names them: the same for all its clones.
+    pub(super) fn named(&mut self, job: &Job<'_>) -> Result<FilesOf, JobFileError> {
+        let settings = &job.settings.files;
+        let directory = settings.directories.first();
+        let mut indices: Vec<u32> = Vec::with_capacity(settings.names.len());
+        for name in &settings.names {
+            indices.push(match directory {
+                Some(directory) => self.index(&format!("{directory}/{name}")),
+                None => self.index(name),
+            });
+        }
+        let (devices, places) = distinct(&indices).ok_or_else(|| {
+            job.error("filename", &format!("more than {DEVICES_MAX} devices")).hinting("use several jobs")
+        })?;
+        let placed = places.into_iter().map(|device| PlacedFile { device, own: None }).collect();
+        Ok(FilesOf { devices, placed })
+    }
+
+    /// The devices of a replay, and which of them each of its files is.
+    pub(super) fn of_replay(&mut self, job: &Job<'_>, names: &[String]) -> Result<(Arc<[u32]>, Vec<u8>), JobFileError> {
+        let indices: Vec<u32> = match &job.settings.replay.redirect {
+            Some(device) => vec![self.index(device); names.len()],
+            None => names.iter().map(|name| self.index(name)).collect(),
+        };
+        distinct(&indices).ok_or_else(|| job.error("read_iolog", "the log has too many files"))
+    }
+
+    /// The files of a clone that has its own.
+    pub(super) fn own(
+        &mut self,
+        job: &Job<'_>,
+        pattern: &Pattern,
+        clone: u32,
+        process: u32,
+    ) -> Result<FilesOf, JobFileError> {
+        let settings = &job.settings.files;
+        let directories = &settings.directories;
+        let directory = directories.get(clone as usize % directories.len().max(1)).map_or(".", String::as_str);
+        let device = self.index(directory);
+        let mut sizes = Stream::new(0, u64::from(process), Purpose::FileSize);
+        let count = settings.count();
+        let mut placed = Vec::with_capacity(count as usize);
+        for number in 0..count {
+            let bytes = own_bytes(job, pattern, clone, &mut sizes)?;
+            let own = match &settings.format {
+                Some(format) => {
+                    let name = made_name(format, &job.section.name, clone, number);
+                    self.made(job, device, name, bytes)?
+                }
+                None => self.place(job, device, bytes)?,
+            };
+            placed.push(PlacedFile { device: 0, own: Some(own) });
+        }
+        Ok(FilesOf { devices: Arc::new([device]), placed: placed.into() })
+    }
+
+    /// The file of that name, which an earlier process may have had.
+    fn made(&mut self, job: &Job<'_>, device: u32, name: String, bytes: u64) -> Result<OwnFile, JobFileError> {
+        if let Some(&known) = self.made.get(&(device, name.clone())) {
+            if known.bytes < bytes {
+                let message = format!("{name:?} has {} bytes in an earlier process, and {bytes} here", known.bytes);
+                return Err(job
+                    .error("filename_format", &message)
+                    .hinting("give the processes that share files the same size"));
+            }
+            return Ok(OwnFile { bytes, ..known });
+        }
+        let own = self.place(job, device, bytes)?;
+        if let Entry::Vacant(entry) = self.made.entry((device, name)) {
+            entry.insert(own);
+        }
+        Ok(own)
+    }
+
+    /// Takes space for a file.
+    fn place(&mut self, job: &Job<'_>, device: u32, bytes: u64) -> Result<OwnFile, JobFileError> {
+        let start_bytes = self.free_bytes[device as usize];
+        let end = start_bytes.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ALIGN_BYTES));
+        let Some(end) = end.filter(|_| self.own < OWN_FILES_MAX) else {
+            return Err(job.error("size", "the files of the jobs are too large, or too many"));
+        };
+        self.free_bytes[device as usize] = end;
+        self.own += 1;
+        Ok(OwnFile { start_bytes, bytes })
+    }
+
+    fn index(&mut self, name: &str) -> u32 {
+        if let Some(&index) = self.by_name.get(name) {
+            return index;
+        }
+        let index = self.names.len() as u32;
+        self.by_name.insert(name.to_owned(), index);
+        self.names.push(name.to_owned());
+        self.free_bytes.push(0);
+        index
+    }
+
+    /// How many files without a name there are.
+    pub(super) fn own_files(&self) -> u64 {
+        self.own
+    }
+
+    pub(super) fn into_names(self) -> Vec<String> {
+        self.names
+    }
+}
+
+/// Each index once, and for each of `indices` where among them it is; `None` if there are too many.
+fn distinct(indices: &[u32]) -> Option<(Arc<[u32]>, Vec<u8>)> {
+    let mut devices: Vec<u32> = Vec::with_capacity(1);
+    let mut places = Vec::with_capacity(indices.len());
+    for &index in indices {
+        let place = devices.iter().position(|&known| known == index).unwrap_or(devices.len());
+        if place == devices.len() {
+            devices.push(index);
+        }
+        if devices.len() > DEVICES_MAX {
+            return None;
+        }
+        places.push(place as u8);
+    }
+    Some((devices.into(), places))
+}
+
+/// The bytes of a file of a clone's own.
+fn own_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -> Result<u64, JobFileError> {
+    let volume = &pattern.volume;
+    if let Some((least, most)) = volume.file_bytes {
+        return Ok((least + sizes.below(most - least + 1)) & !511);
+    }
+    let size = volume.size.map(|size| size.part_of(job.settings.files.count()));
+    let bytes = match (size, volume.offset, volume.offset_increment) {
+        (Some(Amount::Bytes(size)), Amount::Bytes(offset), Amount::Bytes(increment)) => {
+            increment.checked_mul(u64::from(clone)).and_then(|i| i.checked_add(offset)?.checked_add(size))
+        }
+        _ => {
+            let error = job.error("size", "the job has no filename, so its size must be given in bytes");
+            return Err(error.hinting("set filename to the device, or size to the bytes of each process"));
+        }
+    };
+    bytes.ok_or_else(|| job.error("size", "the files of the jobs are too large"))
+}
+
+/// The name that `filename_format` makes.
+fn made_name(format: &str, job: &str, clone: u32, number: u64) -> String {
+    format.replace("$jobname", job).replace("$jobnum", &clone.to_string()).replace("$filenum", &number.to_string())
+}
+
+/// Files start at multiples of this, as a file system places them.
+const ALIGN_BYTES: u64 = 4096;

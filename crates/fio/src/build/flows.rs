@@ -1,0 +1,37 @@
+//! Which jobs are balanced against each other by `flow`.
+
+use std::collections::HashMap;
+
+use hoistway_load::{Flow, Process, Schedule};
+
+use crate::JobFileError;
+use crate::job::Job;
+
+/// The balances so far, by `flow_id`.
+#[derive(Default)]
+pub(super) struct Flows {
+    by_id: HashMap<u32, Members>,
+}
+
+struct Members {
+    phase: u32,
+    /// As they count for `wait_for`: all have the same.
+    wait_for: Option<usize>,
+}
+
+impl Flows {
+    /// A job joins its balance, if it has one. Its weight counts before it starts, as in fio (tried with 3.33): others
+    /// would wait for a job that waits for them.
+    pub(super) fn join(&mut self, job: &Job<'_>, process: &Process) -> Result<(), JobFileError> {
+        let Some(Flow { id, .. }) = process.pace.flow else { return Ok(()) };
+        let Schedule { phase, wait_for, .. } = process.schedule;
+        let members = self.by_id.entry(id).or_insert(Members { phase, wait_for });
+        if (members.phase, members.wait_for) == (phase, wait_for) {
+            return Ok(());
+        }
+        let message = format!(
+            "the job starts later than others with flow_id={id}, which would stand still until then, as in fio"
+        );
+        Err(job.error("flow", &message).hinting("give jobs that do not run together different flow_ids"))
+    }
+}

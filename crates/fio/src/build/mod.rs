@@ -1,0 +1,230 @@
+//! From sections of options to processes.
+
+mod files;
+mod flows;
+mod groups;
+mod notices;
+mod replays;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use hoistway_load::{Load, PlacedFile, Process};
+
+use crate::error::quoted;
+use crate::job::Job;
+use crate::jobfile::{Document, Section};
+use crate::options::{Action, OptionIndex, Topic};
+use crate::subjects::{PROCESSES_MAX, SUBJECTS, Settings, groups as times, priority};
+use crate::{Environment, JobFile, JobFileError, values};
+
+use files::{Files, FilesOf};
+use flows::Flows;
+use groups::Groups;
+pub(crate) use notices::Notices;
+use replays::Replays;
+
+/// Reads the options of `document` and makes the processes of its jobs.
+pub(crate) fn job_file(
+    document: &Document,
+    index: &OptionIndex,
+    environment: &Environment<'_>,
+) -> Result<JobFile, JobFileError> {
+    let mut builder = Builder {
+        document,
+        environment,
+        index,
+        globals: Settings::default(),
+        load: Load::new(),
+        files: Files::default(),
+        replays: Replays::default(),
+        notices: RefCell::default(),
+        groups: Groups::default(),
+        flows: Flows::default(),
+    };
+    for section in &document.sections {
+        builder.section(section)?;
+    }
+    if builder.load.processes.is_empty() {
+        let hint = if document.sections.is_empty() { "a job starts with a line [name]" } else { "add a job section" };
+        return Err(JobFileError::new(&document.files[0], "no jobs are defined").hinting(hint));
+    }
+    builder.exit_all();
+    builder.load.files = builder.files.into_names();
+    Ok(JobFile { load: builder.load, notices: builder.notices.into_inner().into_sentences() })
+}
+
+struct Builder<'d> {
+    document: &'d Document,
+    environment: &'d Environment<'d>,
+    index: &'d OptionIndex,
+    globals: Settings,
+    load: Load,
+    files: Files,
+    replays: Replays,
+    notices: RefCell<Notices>,
+    groups: Groups,
+    flows: Flows,
+}
+
+impl Builder<'_> {
+    fn section(&mut self, section: &Section) -> Result<(), JobFileError> {
+        let mut settings = self.globals.clone();
+        let mut options = Vec::new();
+        self.apply(section, &mut settings, &mut options)?;
+        if section.is_global() {
+            self.globals = settings;
+            // As in fio, a name in [global] names no job.
+            self.globals.groups.name = None;
+            for option in options {
+                replace_or_push(&mut self.load.options, option);
+            }
+            return Ok(());
+        }
+        self.job(section, &settings, options.into())
+    }
+
+    /// Applies the options of `section`, and collects them for the results.
+    fn apply(
+        &mut self,
+        section: &Section,
+        settings: &mut Settings,
+        options: &mut Vec<(String, String)>,
+    ) -> Result<(), JobFileError> {
+        let entries = section.entries.clone();
+        let notices = self.notices.get_mut();
+        let is_base = |i: &usize| matches!(&*self.document.entries[*i].name, "kb_base" | "ioengine");
+        // As in fio, kb_base holds for the whole section, wherever it stands. An engine that is not supported is the reason
+        // why its options are unknown.
+        let order: Vec<usize> = entries.clone().filter(is_base).chain(entries.filter(|i| !is_base(i))).collect();
+        for i in order {
+            let entry = &self.document.entries[i];
+            let error =
+                |message: &str| self.document.error_at(entry.place, Some(section), message).on_option(&entry.name);
+            let Some((id, spec)) = self.index.find(&entry.name) else {
+                let error = error("this option does not exist");
+                return Err(match self.index.nearest(&entry.name) {
+                    Some(known) => error.hinting(format!("did you mean {known:?}?")),
+                    None => error.hinting("check its name; options of engines that are not supported are unknown, too"),
+                });
+            };
+            let value = entry.value.as_deref();
+            match spec.action {
+                Action::Honour(setter) => {
+                    if let Err(refusal) = setter.apply(settings, value) {
+                        let error = error(&refusal.message);
+                        return Err(match refusal.hint {
+                            Some(hint) => error.hinting(hint),
+                            None => error,
+                        });
+                    }
+                    if settings.given.len() <= id {
+                        settings.given.resize(id + 1, 0);
+                    }
+                    settings.given[id] = i as u32 + 1;
+                    let base = settings.files.kb_base;
+                    let reversed = !setter.is_free_text() && value.is_some_and(|v| values::has_reversed_unit(v, base));
+                    if reversed {
+                        notices.add(format!(
+                            "{}={}: as in fio, kib is 1000 bytes and k is 1024, unless kb_base=1000 is set.",
+                            spec.name,
+                            value.unwrap_or_default()
+                        ));
+                    }
+                }
+                // Switched off it asks for what is done.
+                Action::Ignore(Topic::Told(_)) if matches!(value, Some("0" | "none")) => {}
+                Action::Ignore(Topic::Told(sentence)) => notices.told(spec.name, sentence),
+                Action::Ignore(Topic::Other) => notices.ignored(spec.name),
+                Action::Ignore(Topic::Scheduler) => notices.scheduler(value.unwrap_or_default()),
+                Action::Refuse { accepted, hint } => {
+                    let harmless = accepted.contains(&value.unwrap_or("1"));
+                    if !harmless {
+                        let message = match value {
+                            Some(value) => format!("{} is not supported: it would change the results", quoted(value)),
+                            None => "not supported: it would change the results".to_owned(),
+                        };
+                        return Err(error(&message).hinting(hint));
+                    }
+                }
+            }
+            if let Some(value) = value {
+                replace_or_push(options, (spec.name.to_owned(), value.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn job(
+        &mut self,
+        section: &Section,
+        settings: &Settings,
+        options: Arc<[(String, String)]>,
+    ) -> Result<(), JobFileError> {
+        let job = Job { document: self.document, index: self.index, section, settings, notices: &self.notices };
+        let mut process = Process { options, ..settings.process.clone() };
+        for subject in &SUBJECTS {
+            (subject.land)(&job, &mut process)?;
+        }
+        process.plan.origin = Some(job.origin());
+        // Of all clones files alone are different: as many as they have, wherever those will lie.
+        process.files = [0].into();
+        process.plan.files = vec![PlacedFile::default(); settings.files.count() as usize].into();
+        process.check().map_err(|error| job.refused(error))?;
+        let clones = settings.groups.numjobs.unwrap_or(1);
+        if self.load.processes.len() + clones as usize > PROCESSES_MAX {
+            let message = format!("the jobs make more than {PROCESSES_MAX} processes");
+            return Err(job.error("numjobs", &message).hinting("use fewer jobs or clones"));
+        }
+        self.groups.next(&settings.groups, &mut process.schedule);
+        process.schedule.wait_for = self.groups.waited_for(&job)?;
+        self.flows.join(&job, &process)?;
+        let is_named = !settings.files.names.is_empty() && !job.is_replay();
+        let named = if is_named { Some(self.files.named(&job)?) } else { None };
+        for clone in 0..clones {
+            let number = self.load.processes.len() as u32;
+            let file_number = clone_number(clone, clones);
+            let mut process = process.clone();
+            times::land_clone(&job, clone, number, &mut process);
+            priority::land_clone(&job, number, &mut process);
+            let files = match (&named, self.replays.of(&job, self.environment, file_number)?) {
+                (Some(named), _) => named.clone(),
+                (None, Some(log)) => {
+                    let (devices, places) = self.files.of_replay(&job, log.files())?;
+                    process.plan.replay = Some(Arc::new(log.on_devices(places, &settings.replay)));
+                    FilesOf { devices, placed: Arc::new([]) }
+                }
+                (None, None) => self.files.own(&job, &process.plan.pattern, file_number, number)?,
+            };
+            (process.files, process.plan.files) = (files.devices, files.placed);
+            process.plan.increments = file_number;
+            self.load.processes.push(process);
+        }
+        self.notices.borrow_mut().own_files = self.files.own_files();
+        Ok(())
+    }
+}
+
+impl Builder<'_> {
+    /// As in fio, `exitall` of one job holds for all.
+    fn exit_all(&mut self) {
+        if self.groups.exit_all {
+            for process in &mut self.load.processes {
+                process.schedule.ends = Some(self.groups.ends[process.schedule.job]);
+            }
+        }
+    }
+}
+
+fn replace_or_push(options: &mut Vec<(String, String)>, option: (String, String)) {
+    match options.iter_mut().find(|old| old.0 == option.0) {
+        Some(old) => old.1 = option.1,
+        None => options.push(option),
+    }
+}
+
+/// What fio multiplies `offset_increment` by, and what it numbers files with: the clones after the first count down (tried with
+/// fio 3.33).
+fn clone_number(clone: u32, clones: u32) -> u32 {
+    if clone == 0 { 0 } else { clones - clone }
+}

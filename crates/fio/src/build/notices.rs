@@ -1,0 +1,63 @@
+//! What the user should know.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::printable;
+
+/// What the user should know, each thing once.
+#[derive(Default)]
+pub(crate) struct Notices {
+    ignored: BTreeSet<&'static str>,
+    schedulers: BTreeSet<String>,
+    /// Files of jobs without `filename`.
+    pub(super) own_files: u64,
+    /// What is simulated instead of what options ask for, and which options.
+    told: BTreeMap<&'static str, BTreeSet<&'static str>>,
+    sentences: Vec<String>,
+}
+
+impl Notices {
+    pub(super) fn ignored(&mut self, name: &'static str) {
+        self.ignored.insert(name);
+    }
+
+    pub(super) fn told(&mut self, name: &'static str, sentence: &'static str) {
+        self.told.entry(sentence).or_default().insert(name);
+    }
+
+    pub(super) fn scheduler(&mut self, name: &str) {
+        self.schedulers.insert(printable(name).into_owned());
+    }
+
+    pub(crate) fn add(&mut self, sentence: String) {
+        const SENTENCES_MAX: usize = 50;
+        if self.sentences.len() < SENTENCES_MAX && !self.sentences.contains(&sentence) {
+            self.sentences.push(sentence);
+        }
+    }
+
+    pub(super) fn into_sentences(mut self) -> Vec<String> {
+        if self.own_files > 0 {
+            self.sentences.push(format!(
+                "Jobs without filename: the {} files of their processes lie one after the other on the device.",
+                self.own_files
+            ));
+        }
+        if !self.schedulers.is_empty() {
+            let names: Vec<_> = self.schedulers.iter().map(String::as_str).collect();
+            self.sentences.push(format!(
+                "The job file asks for ioscheduler={}; which one runs is decided here.",
+                names.join(", ")
+            ));
+        }
+        for (sentence, names) in self.told {
+            let names: Vec<_> = names.into_iter().collect();
+            self.sentences.push(format!("Not simulated: {}; {sentence}.", names.join(", ")));
+        }
+        if !self.ignored.is_empty() {
+            let names: Vec<_> = self.ignored.iter().copied().collect();
+            self.sentences.push(format!("Ignored, without effect on a simulation: {}.", names.join(", ")));
+        }
+        self.sentences
+    }
+}

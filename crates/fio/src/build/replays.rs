@@ -1,0 +1,68 @@
+//! The logs that jobs replay.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use hoistway_load::{RecordError, Replay};
+
+use crate::error::quoted;
+use crate::iolog::{self, Found, LogSource};
+use crate::job::Job;
+use crate::subjects::ReplaySettings;
+use crate::{Environment, JobFileError};
+
+/// What was found in logs, each read once for the same settings.
+#[derive(Default)]
+pub(super) struct Replays {
+    found: HashMap<(String, ReplaySettings), Known>,
+}
+
+#[derive(Clone)]
+pub(super) struct Known {
+    source: Arc<dyn LogSource>,
+    found: Arc<Found>,
+}
+
+impl Replays {
+    /// The log that a clone replays.
+    pub(super) fn of(
+        &mut self,
+        job: &Job<'_>,
+        environment: &Environment<'_>,
+        clone: u32,
+    ) -> Result<Option<Known>, JobFileError> {
+        let settings = &job.settings.replay;
+        let Some(name) = settings.logs.get(clone as usize % settings.logs.len().max(1)) else { return Ok(None) };
+        let key = (name.clone(), settings.clone());
+        if let Some(known) = self.found.get(&key) {
+            return Ok(Some(known.clone()));
+        }
+        let source = (environment.log)(Path::new(name)).map_err(|error| {
+            let message = format!("cannot read the log {}: {error}", quoted(name));
+            job.error("read_iolog", &message).hinting("expected an I/O log of fio, version 2 or 3")
+        })?;
+        let found = iolog::find(&*source, settings).map_err(|RecordError { line, message, hint }| {
+            JobFileError::new(&name.as_str().into(), message).at_line(line).hinting(hint)
+        })?;
+        if found.summary.ios == 0 {
+            return Err(job.error("read_iolog", &format!("there is no I/O in the log {}", quoted(name))));
+        }
+        let known = Known { source, found: Arc::new(found) };
+        self.found.insert(key, known.clone());
+        Ok(Some(known))
+    }
+}
+
+impl Known {
+    /// The files of the log.
+    pub(super) fn files(&self) -> &[String] {
+        &self.found.files
+    }
+
+    /// The replay, with the files on these of the process's devices.
+    pub(super) fn on_devices(&self, devices: Vec<u8>, settings: &ReplaySettings) -> Replay {
+        let summary = self.found.summary.clone().on_devices(&devices);
+        Replay { records: Arc::new(iolog::Log::new(&self.source, settings, devices)), summary }
+    }
+}

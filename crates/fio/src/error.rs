@@ -1,0 +1,116 @@
+//! The one error type of this crate.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// What is wrong with a job file: where, what was found, and what was expected or what to do.
+///
+/// Displays as `jobs.fio:12: [writers] iodepth: "x" is not a number (expected a whole number of at least 1)`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobFileError {
+    /// The file, or the include file, at fault.
+    pub file: Arc<str>,
+    /// The line in that file, from 1; `None` if the file as a whole is at fault.
+    pub line: Option<u32>,
+    /// The section that the line belongs to, without brackets.
+    pub section: Option<Arc<str>>,
+    /// The option at fault, as it was written.
+    pub option: Option<Box<str>>,
+    /// What is wrong.
+    pub message: Box<str>,
+    /// What was expected, or what to do about it.
+    pub hint: Option<Box<str>>,
+}
+
+impl JobFileError {
+    pub(crate) fn new(file: &Arc<str>, message: impl Into<Box<str>>) -> JobFileError {
+        JobFileError {
+            file: Arc::clone(file),
+            line: None,
+            section: None,
+            option: None,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn at_line(mut self, line: u32) -> JobFileError {
+        self.line = Some(line);
+        self
+    }
+
+    pub(crate) fn in_section(mut self, section: Option<&Arc<str>>) -> JobFileError {
+        self.section = section.cloned();
+        self
+    }
+
+    pub(crate) fn on_option(mut self, option: &str) -> JobFileError {
+        self.option = Some(option.into());
+        self
+    }
+
+    pub(crate) fn hinting(mut self, hint: impl Into<Box<str>>) -> JobFileError {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl JobFileError {
+    /// Where it is: what a message begins with.
+    pub(crate) fn place(&self) -> String {
+        let mut place = self.file.to_string();
+        if let Some(line) = self.line {
+            place += &format!(":{line}");
+        }
+        if let Some(section) = &self.section {
+            place += &format!(": [{}]", printable(section));
+        }
+        if let Some(option) = &self.option {
+            let after = if self.section.is_some() { " " } else { ": " };
+            place += &format!("{after}{}", printable(option));
+        }
+        place
+    }
+}
+
+impl fmt::Display for JobFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let after = if self.section.is_some() && self.option.is_none() { " " } else { ": " };
+        write!(f, "{}{after}{}", self.place(), self.message)?;
+        if let Some(hint) = &self.hint {
+            write!(f, " ({hint})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for JobFileError {}
+
+/// A name from a job file as it may stand in a message: quoted only if it is long or not plain text.
+pub(crate) fn printable(name: &str) -> Cow<'_, str> {
+    let plain = |c: char| c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric();
+    if name.len() <= 60 && name.chars().all(plain) { Cow::Borrowed(name) } else { Cow::Owned(quoted(name)) }
+}
+
+/// Text from a job file as it may stand in a message: quoted, control characters escaped, and not too long.
+pub(crate) fn quoted(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let mut chars = text.chars();
+    let head: String = chars.by_ref().take(SHOWN).collect();
+    let more = if chars.next().is_some() { "..." } else { "" };
+    format!("{head:?}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        let file: Arc<str> = "jobs.fio".into();
+        let section: Arc<str> = "a\u{1b}[2J".into();
+        let error = JobFileError::new(&file, "wrong").at_line(3).in_section(Some(&section)).on_option("b\rs");
+        assert_eq!(error.to_string(), r#"jobs.fio:3: ["a\u{1b}[2J"] "b\rs": wrong"#);
+    }
+}

@@ -1,0 +1,311 @@
+//! fio's I/O logs, versions 2 and 3. They are read line by line, anew in each run: a log may be larger than memory.
+
+use std::fmt;
+use std::io::{self, BufRead, Cursor};
+use std::sync::Arc;
+
+use hoistway_blk::{IoPriority, Nanos, Op};
+use hoistway_load::{Io, Pause, Record, RecordError, Records, Summary};
+
+use crate::error::quoted;
+use crate::subjects::ReplaySettings;
+
+/// A log that can be read as often as it is needed, from its beginning.
+pub trait LogSource: fmt::Debug + Send + Sync {
+    /// Begins to read it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn open(&self) -> io::Result<Box<dyn BufRead + Send>>;
+}
+
+impl LogSource for Arc<[u8]> {
+    fn open(&self) -> io::Result<Box<dyn BufRead + Send>> {
+        Ok(Box::new(Cursor::new(Arc::clone(self))))
+    }
+}
+
+/// A log in memory.
+pub fn log_in_memory(bytes: impl Into<Arc<[u8]>>) -> Arc<dyn LogSource> {
+    Arc::new(bytes.into())
+}
+
+/// What is found in a log when it is first read.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Its files, which [`Io::file`] counts.
+    pub(crate) files: Vec<String>,
+    pub(crate) summary: Summary,
+}
+
+/// Reads all of a log.
+pub(crate) fn find(source: &dyn LogSource, settings: &ReplaySettings) -> Result<Found, RecordError> {
+    let mut reader = Reader::open(source, settings, None)?;
+    let mut summary = Summary::default();
+    while let Some(record) = reader.next_record()? {
+        summary.add(&record);
+    }
+    Ok(Found { files: reader.files, summary })
+}
+
+/// A log as a process replays it.
+#[derive(Debug)]
+pub(crate) struct Log {
+    source: Arc<dyn LogSource>,
+    settings: ReplaySettings,
+    /// Which of the process's devices each of the log's files is.
+    devices: Arc<[u8]>,
+}
+
+impl Log {
+    pub(crate) fn new(source: &Arc<dyn LogSource>, settings: &ReplaySettings, devices: Vec<u8>) -> Log {
+        Log { source: Arc::clone(source), settings: settings.clone(), devices: devices.into() }
+    }
+}
+
+impl Records for Log {
+    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
+        let mut reader = Reader::open(&*self.source, &self.settings, Some(Arc::clone(&self.devices)))?;
+        Ok(Box::new(std::iter::from_fn(move || reader.next_record().transpose())))
+    }
+}
+
+/// As many as an [`Io`] can tell apart.
+const FILES_MAX: usize = 255;
+/// The first bytes of a record of blktrace: its magic number in either byte order.
+const BLKTRACE: [[u8; 3]; 2] = [[0x74, 0x61, 0x65], [0x65, 0x61, 0x74]];
+const ACTIONS: &str = "expected read, write, trim, sync, datasync, wait, add, open or close";
+
+/// Bytes of a line: many times what a path may have.
+const LINE_BYTES_MAX: u64 = 1 << 16;
+
+type Wrong = (String, &'static str);
+
+struct Reader {
+    input: Box<dyn BufRead + Send>,
+    settings: ReplaySettings,
+    /// None for the log's own numbers of its files.
+    devices: Option<Arc<[u8]>>,
+    text: Vec<u8>,
+    /// Lines read so far.
+    lines: u32,
+    version: u32,
+    files: Vec<String>,
+    /// Time of the first line.
+    first_us: Option<u64>,
+    /// Time of the last I/O, or of the first line.
+    last_us: u64,
+    /// A `wait` of version 2 that no I/O has kept yet.
+    wait: Option<Nanos>,
+    /// The time of what was left out since the last I/O.
+    skipped: Nanos,
+}
+
+impl Reader {
+    /// Begins with a log: reads its head.
+    fn open(
+        source: &dyn LogSource,
+        settings: &ReplaySettings,
+        devices: Option<Arc<[u8]>>,
+    ) -> Result<Reader, RecordError> {
+        let input = source.open().map_err(|error| unreadable(1, &error))?;
+        let mut reader = Reader {
+            input,
+            settings: settings.clone(),
+            devices,
+            text: Vec::new(),
+            lines: 0,
+            version: 0,
+            files: Vec::new(),
+            first_us: None,
+            last_us: 0,
+            wait: None,
+            skipped: Nanos::ZERO,
+        };
+        let has_head = reader.read_line()?;
+        let bytes = &reader.text;
+        let error = |message: &str, hint| Err(RecordError { line: 1, message: message.to_owned(), hint });
+        if bytes.get(1..4) == Some(&BLKTRACE[0]) || bytes.get(..3) == Some(&BLKTRACE[1]) {
+            let hint = "replay it with fio, with write_iolog, and give the log that this writes";
+            return error("blktrace recordings are not supported", hint);
+        }
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return error("this is not text", "an I/O log of fio, version 2 or 3, is expected");
+        };
+        reader.version = match text.trim() {
+            "fio version 2 iolog" => 2,
+            "fio version 3 iolog" => 3,
+            // What is no log may be anything, so it is not repeated.
+            head => {
+                let message = if !has_head {
+                    "the log is empty".to_owned()
+                } else if head.starts_with("fio version") {
+                    format!("{} is not the head of an I/O log", quoted(head))
+                } else {
+                    "this is not the head of an I/O log".to_owned()
+                };
+                return error(&message, "expected \"fio version 2 iolog\" or \"fio version 3 iolog\"");
+            }
+        };
+        Ok(reader)
+    }
+
+    /// Reads the next line; false if there is none.
+    fn read_line(&mut self) -> Result<bool, RecordError> {
+        self.text.clear();
+        let mut input = io::Read::take(&mut self.input, LINE_BYTES_MAX);
+        let read = input.read_until(b'\n', &mut self.text).map_err(|error| unreadable(self.lines + 1, &error))?;
+        self.lines = self.lines.saturating_add(1);
+        if read as u64 == LINE_BYTES_MAX && self.text.last() != Some(&b'\n') {
+            let (message, hint) = ("the line is too long".to_owned(), "an I/O log of fio, version 2 or 3, is expected");
+            return Err(RecordError { line: self.lines, message, hint });
+        }
+        Ok(read > 0)
+    }
+
+    /// The next I/O; `None` at the end of the log.
+    fn next_record(&mut self) -> Result<Option<Record>, RecordError> {
+        while self.read_line()? {
+            let text = std::mem::take(&mut self.text);
+            let record = self.line_of(&text);
+            self.text = text;
+            match record {
+                Ok(None) => {}
+                Ok(Some(record)) => {
+                    if let Some(record) = self.adapted(record) {
+                        return Ok(Some(record));
+                    }
+                }
+                Err((message, hint)) => return Err(RecordError { line: self.lines, message, hint }),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The I/O with the options applied; none if it is left out, which keeps its time.
+    fn adapted(&mut self, Record { io, pause }: Record) -> Option<Record> {
+        let pause = match self.settings.pause(pause) {
+            Pause::After(gap) => Pause::After(Nanos(self.skipped.0.saturating_add(gap.0))),
+            until => until,
+        };
+        if self.settings.skips(io.op) {
+            self.skipped = if let Pause::After(gap) = pause { gap } else { self.skipped };
+            return None;
+        }
+        self.skipped = Nanos::ZERO;
+        let file = match &self.devices {
+            Some(devices) => devices.get(usize::from(io.file)).copied().unwrap_or(0),
+            None => io.file,
+        };
+        Some(Record { io: Io { offset_bytes: self.settings.offset(io.offset_bytes), file, ..io }, pause })
+    }
+
+    fn line_of(&mut self, bytes: &[u8]) -> Result<Option<Record>, Wrong> {
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return Err(("this is not text".to_owned(), "an I/O log of fio, version 2 or 3, is expected"));
+        };
+        // More fields than any line has are none too few to tell.
+        const FIELDS_MAX: usize = 6;
+        let mut fields = [""; FIELDS_MAX];
+        let mut count = 0;
+        for (field, word) in fields.iter_mut().zip(text.split_whitespace()) {
+            *field = word;
+            count += 1;
+        }
+        match &fields[..count] {
+            [] => Ok(None),
+            fields if self.version == 2 => self.line(None, fields),
+            fields => self.timed_line(fields),
+        }
+    }
+
+    /// A line of version 3.
+    fn timed_line(&mut self, fields: &[&str]) -> Result<Option<Record>, Wrong> {
+        // The log of a second job may be appended to that of a first.
+        if fields == ["fio", "version", "3", "iolog"] {
+            return Err((
+                "a second log begins here".to_owned(),
+                "fio appends to a log that is there: give it one run only",
+            ));
+        }
+        let time = number(fields[0], "a time in microseconds")?;
+        self.line(Some(time), &fields[1..])
+    }
+
+    /// A line without its time.
+    fn line(&mut self, time_us: Option<u64>, fields: &[&str]) -> Result<Option<Record>, Wrong> {
+        if let (None, Some(time)) = (self.first_us, time_us) {
+            (self.first_us, self.last_us) = (Some(time), time);
+        }
+        let (file, action, offset, length) = match *fields {
+            [file, "add" | "open" | "close"] => return self.file(file).map(|_| None),
+            [_, "wait", ms, _] if time_us.is_none() => {
+                let ms = number(ms, "a time in milliseconds")?;
+                self.wait = Some(Nanos(ms.saturating_mul(1_000_000)));
+                return Ok(None);
+            }
+            [_, "wait", ..] if time_us.is_some() => {
+                return Err(("there is no wait in version 3".to_owned(), "each line has its time"));
+            }
+            [file, action, offset, length] => (file, action, offset, length),
+            _ => {
+                return Err((
+                    format!("{} is not a line of an I/O log", quoted(&fields.join(" "))),
+                    "expected FILE ACTION, or FILE ACTION OFFSET LENGTH, after the time in version 3",
+                ));
+            }
+        };
+        let op = match action {
+            "read" => Op::Read,
+            "write" => Op::Write,
+            "trim" => Op::Discard,
+            "sync" | "datasync" => Op::Flush,
+            _ => return Err((format!("{} is no action", quoted(action)), ACTIONS)),
+        };
+        let (mut offset_bytes, mut bytes) =
+            (number(offset, "an offset in bytes")?, number(length, "a length in bytes")?);
+        if op == Op::Flush {
+            (offset_bytes, bytes) = (0, 0);
+        } else if bytes == 0 || bytes % 512 != 0 || bytes > 1 << 30 || offset_bytes > 1 << 60 {
+            let message = format!("an I/O of {bytes} bytes at {offset_bytes} is not possible");
+            return Err((message, "direct I/O needs whole sectors of 512, at most 1 GiB at once"));
+        }
+        let pause = match (self.wait.take(), time_us) {
+            (Some(until), _) => Pause::Until(until),
+            (None, Some(time)) => {
+                let gap = time.saturating_sub(self.last_us);
+                self.last_us = time;
+                Pause::After(Nanos(gap.saturating_mul(1000)))
+            }
+            (None, None) => Pause::After(Nanos::ZERO),
+        };
+        let file = self.file(file)?;
+        let io = Io { op, file, priority: IoPriority::UNSET, bytes: bytes as u32, offset_bytes };
+        Ok(Some(Record { io, pause }))
+    }
+
+    fn file(&mut self, name: &str) -> Result<u8, Wrong> {
+        let files = &mut self.files;
+        // A log goes on with the same few files: no need for a map.
+        if let Some(at) = files.iter().position(|known| known == name) {
+            return Ok(at as u8);
+        }
+        if files.len() == FILES_MAX {
+            return Err((format!("more than {FILES_MAX} files"), "set replay_redirect to replay on one device"));
+        }
+        files.push(name.to_owned());
+        Ok((files.len() - 1) as u8)
+    }
+}
+
+fn number(text: &str, expected: &'static str) -> Result<u64, Wrong> {
+    text.parse().map_err(|_| (format!("{} is not a number", quoted(text)), expected))
+}
+
+fn unreadable(line: u32, error: &io::Error) -> RecordError {
+    RecordError {
+        line,
+        message: format!("cannot be read: {error}"),
+        hint: "an I/O log of fio, version 2 or 3, is expected",
+    }
+}

@@ -1,0 +1,51 @@
+//! What a job file may ask of its surroundings.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::LogSource;
+
+/// What a job file may refer to: environment variables, included files and properties of the host. This crate
+/// reads none of them itself.
+#[derive(Clone, Copy)]
+pub struct Environment<'a> {
+    /// The value of `${NAME}`, or `None` if it is not set.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of the file named by `include`. fio looks for it relative to the working directory.
+    pub include: &'a dyn Fn(&Path) -> io::Result<String>,
+    /// The log that `read_iolog` names.
+    pub log: &'a dyn Fn(&Path) -> io::Result<Arc<dyn LogSource>>,
+    /// The value of `$ncpus`.
+    pub cpus: u32,
+    /// The value of `$pagesize`, in bytes.
+    pub page_bytes: u64,
+    /// The value of `$mb_memory`, in MiB.
+    pub memory_mib: u64,
+}
+
+impl Environment<'static> {
+    /// An environment without variables and files: one CPU, 4 KiB pages, 1 GiB of memory.
+    #[must_use]
+    pub fn empty() -> Environment<'static> {
+        Environment {
+            variable: &|_| None,
+            include: &|_| Err(io::Error::new(io::ErrorKind::NotFound, "there are no files to include here")),
+            log: &|_| Err(io::Error::new(io::ErrorKind::NotFound, "there are no logs to read here")),
+            cpus: 1,
+            page_bytes: 4096,
+            memory_mib: 1024,
+        }
+    }
+}
+
+impl fmt::Debug for Environment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment")
+            .field("cpus", &self.cpus)
+            .field("page_bytes", &self.page_bytes)
+            .field("memory_mib", &self.memory_mib)
+            .finish_non_exhaustive()
+    }
+}

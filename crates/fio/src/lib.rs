@@ -1,0 +1,59 @@
+//! fio job files, and the loads that they ask for.
+//!
+//! A job file passes through three stages. [`JobFile::parse`] reads its text: the grammar (sections,
+//! comments, includes, variables), then the options, each of which is looked up in one table ([`options()`])
+//! and either honoured, ignored with a notice because it cannot change a simulation, or refused. The result
+//! is a [`Load`]: data that knows nothing of fio.
+//!
+//! Nothing here reads a clock, a file or the environment: what a job file refers to comes from an [`Environment`].
+
+mod build;
+mod error;
+mod iolog;
+mod job;
+mod jobfile;
+mod options;
+mod subjects;
+mod values;
+
+use hoistway_load::Load;
+
+pub use error::JobFileError;
+pub use iolog::{LogSource, log_in_memory};
+pub use jobfile::Environment;
+pub use options::{OptionSpec, Treatment, options};
+
+/// What a job file asks for.
+#[derive(Clone, Debug)]
+pub struct JobFile {
+    /// What is to be done: processes in the order of the file. Its options are those of all `[global]` sections, and those of a
+    /// process the job section's own, by fio's own names, as fio's JSON output repeats them: without those that have no
+    /// value. A repeated option appears once, with its last value.
+    pub load: Load,
+    /// What the user should know: options that were ignored, options without effect. One sentence each.
+    pub notices: Vec<String>,
+}
+
+impl JobFile {
+    /// Reads the fio job file `text`, called `file_name` in messages.
+    ///
+    /// # Errors
+    /// The first thing in the file that fio would refuse, that fio would silently misread, or that would
+    /// change the results and is not modelled.
+    ///
+    /// ```
+    /// use hoistway_fio::{Environment, JobFile};
+    ///
+    /// let text = "[writers]\nfilename=/dev/sda\ndirect=1\nrw=randwrite\nioengine=libaio\niodepth=4\nnumjobs=2\n";
+    /// let load = JobFile::parse(text, "jobs.fio", &Environment::empty())?.load;
+    /// assert_eq!(load.processes.len(), 2);
+    ///
+    /// let mut ios = load.processes[0].generator(0, 1, |_device| 1 << 30)?;
+    /// assert_eq!(ios.next().map(|io| io.bytes), Some(4096));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn parse(text: &str, file_name: &str, environment: &Environment<'_>) -> Result<JobFile, JobFileError> {
+        let document = jobfile::read(text, file_name, environment)?;
+        build::job_file(&document, &options::OptionIndex::new(), environment)
+    }
+}

@@ -1,0 +1,68 @@
+//! Finding an option by its name.
+
+use std::collections::HashMap;
+
+use super::suggest::distance;
+use super::{OptionSpec, options};
+
+/// The table of options by name and alias.
+pub(crate) struct OptionIndex {
+    /// Position in the table, and the option.
+    by_name: HashMap<&'static str, (usize, &'static OptionSpec)>,
+}
+
+impl OptionIndex {
+    pub(crate) fn new() -> OptionIndex {
+        let mut by_name = HashMap::new();
+        for (id, spec) in options().enumerate() {
+            for name in spec.aliases.iter().chain([&spec.name]) {
+                by_name.insert(*name, (id, spec));
+            }
+        }
+        OptionIndex { by_name }
+    }
+
+    /// The option called `name`, and its position in the table.
+    pub(crate) fn find(&self, name: &str) -> Option<(usize, &'static OptionSpec)> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The known name that is most like `name`, if one is like it at all.
+    pub(crate) fn nearest(&self, name: &str) -> Option<&'static str> {
+        if name.is_empty() || name.len() > 64 {
+            return None;
+        }
+        let lower = name.to_ascii_lowercase();
+        let scored = self.by_name.keys().map(|known| (distance(&lower, known), *known));
+        // By name on a tie, so that the answer does not depend on the order of a hash map.
+        let (edits, known) = scored.min()?;
+        (edits <= (name.chars().count() / 3).max(1)).then_some(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_or_alias_is_used_twice_and_every_option_is_explained() {
+        let names: Vec<_> = options().flat_map(|spec| spec.aliases.iter().chain([&spec.name])).collect();
+        assert_eq!(OptionIndex::new().by_name.len(), names.len());
+        assert!(options().all(|spec| !spec.doc.is_empty() && !spec.values().is_empty()));
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_finds_the_option_that_was_meant() {
+        let index = OptionIndex::new();
+        for (slip, meant) in [
+            ("iodpeth", Some("iodepth")),
+            ("SIZE", Some("size")),
+            ("blocksze", Some("blocksize")),
+            ("run_time", Some("runtime")),
+            ("completelydifferent", None),
+            ("", None),
+        ] {
+            assert_eq!(index.nearest(slip), meant, "{slip}");
+        }
+    }
+}

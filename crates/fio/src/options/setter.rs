@@ -1,0 +1,112 @@
+//! How the text of an option becomes a setting.
+
+use std::fmt;
+
+use hoistway_blk::Nanos;
+use hoistway_load::Amount;
+
+use crate::error::quoted;
+use crate::subjects::Settings;
+use crate::values::{self, Refusal, TimeUnit};
+
+/// The largest number that fits 32 bits.
+pub(crate) const U32_MAX: i64 = u32::MAX as i64;
+
+/// The kind of an option's values, and where its value goes.
+#[derive(Clone, Copy)]
+pub(crate) enum Setter {
+    /// On without a value; `=0` switches it off.
+    Flag(fn(&mut Settings, bool)),
+    /// 0 or 1.
+    Bool(fn(&mut Settings, bool)),
+    /// A whole number.
+    Int { min: i64, max: i64, set: fn(&mut Settings, i64) },
+    /// Whole numbers for reads, writes and trims.
+    IntList { min: i64, max: i64, set: fn(&mut Settings, [Option<i64>; 3]) },
+    /// Bytes for reads, writes and trims.
+    BytesList { set: fn(&mut Settings, [Option<u64>; 3]) },
+    /// Bytes or a percentage of the file.
+    Amount(fn(&mut Settings, Amount)),
+    /// A time; without unit it is in `unit`.
+    Time { unit: TimeUnit, set: fn(&mut Settings, Nanos) },
+    /// One of several words. The setter is told its index.
+    Choice { of: &'static [&'static str], set: fn(&mut Settings, usize) },
+    /// Any text.
+    Text { form: &'static str, set: fn(&mut Settings, &str) -> Result<(), Refusal> },
+    /// Text of the given form.
+    Form { form: &'static str, set: fn(&mut Settings, &str) -> Result<(), Refusal> },
+}
+
+impl Setter {
+    /// Puts `value` where it belongs; `None` is an option without `=`.
+    pub(crate) fn apply(self, settings: &mut Settings, value: Option<&str>) -> Result<(), Refusal> {
+        if let Setter::Flag(set) = self {
+            set(settings, value.map_or(Ok(1), |v| values::whole(v, 0, i64::from(u32::MAX)))? != 0);
+            return Ok(());
+        }
+        let Some(value) = value else {
+            return Err(Refusal::new("needs a value").hinting(format!("expected {}", self.values())));
+        };
+        if value.is_empty() {
+            return Err(Refusal::new("the value is empty").hinting(format!("expected {}", self.values())));
+        }
+        let base = settings.files.kb_base;
+        match self {
+            Setter::Flag(_) => {}
+            Setter::Bool(set) => {
+                let on = values::whole(value, 0, 1).map_err(|e| e.hinting("expected 0 or 1"))?;
+                set(settings, on == 1);
+            }
+            Setter::Int { min, max, set } => set(settings, values::whole(value, min, max)?),
+            Setter::IntList { min, max, set } => {
+                set(settings, values::per_direction(value, |v| values::whole(v, min, max))?);
+            }
+            Setter::BytesList { set } => set(settings, values::per_direction(value, |v| values::bytes(v, base))?),
+            Setter::Amount(set) => set(settings, values::amount(value, base)?),
+            Setter::Time { unit, set } => set(settings, values::time(value, unit)?),
+            Setter::Choice { of, set } => match of.iter().position(|word| *word == value) {
+                Some(index) => set(settings, index),
+                None => {
+                    let refusal = Refusal::new(format!("{} is not one of its values", quoted(value)));
+                    return Err(refusal.hinting(format!("expected {}", self.values())));
+                }
+            },
+            Setter::Text { set, .. } | Setter::Form { set, .. } => set(settings, value)?,
+        }
+        Ok(())
+    }
+
+    /// Whether any text will do, so that nothing in it has a meaning.
+    pub(crate) fn is_free_text(self) -> bool {
+        matches!(self, Setter::Text { .. })
+    }
+
+    /// The values that it takes, for people.
+    pub(crate) fn values(self) -> String {
+        match self {
+            Setter::Flag(_) => "nothing, or 0 or 1".to_owned(),
+            Setter::Bool(_) => "0 or 1".to_owned(),
+            Setter::Int { min, max: i64::MAX, .. } => format!("a whole number of at least {min}"),
+            Setter::Int { min, max, .. } => format!("{min} to {max}"),
+            Setter::IntList { min, max: i64::MAX, .. } => format!("read,write,trim: whole numbers of at least {min}"),
+            Setter::IntList { min, max, .. } => format!("read,write,trim: {min} to {max}"),
+            Setter::BytesList { .. } => "read,write,trim: bytes such as 4k".to_owned(),
+            Setter::Amount(_) => "bytes such as 10g, or a percentage such as 50%".to_owned(),
+            Setter::Time { unit: TimeUnit::Seconds, .. } => "a time in s, or with a unit d, h, m, s, ms, us".to_owned(),
+            Setter::Time { unit: TimeUnit::Microseconds, .. } => {
+                "a time in us, or with a unit d, h, m, s, ms, us".to_owned()
+            }
+            Setter::Time { unit: TimeUnit::Milliseconds, .. } => {
+                "a time in ms, or with a unit d, h, m, s, ms, us".to_owned()
+            }
+            Setter::Choice { of, .. } => of.join(" | "),
+            Setter::Text { form, .. } | Setter::Form { form, .. } => form.to_owned(),
+        }
+    }
+}
+
+impl fmt::Debug for Setter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.values())
+    }
+}

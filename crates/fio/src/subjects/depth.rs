@@ -1,0 +1,143 @@
+//! Queue depth, batches and durability.
+
+use hoistway_load::{Process, WriteSync};
+
+use super::Subject;
+use super::files::name_of;
+use crate::JobFileError;
+use crate::job::Job;
+use crate::options::{OptionSpec, Setter, U32_MAX};
+
+const DEPTH_MAX: i64 = hoistway_load::limits::DEPTH as i64;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Depth {
+    offload: bool,
+    fsync_on_close: bool,
+}
+
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[("issue.depth", |_| "iodepth")] };
+
+const ROWS: &[OptionSpec] = &[
+    OptionSpec::new(
+        "hipri",
+        "0",
+        Setter::Flag(|s, on| s.process.issue.polls = on),
+        "Poll for completions; needs a device with hardware queues for that",
+    ),
+    OptionSpec::new(
+        "iodepth",
+        "1",
+        Setter::Int { min: 1, max: DEPTH_MAX, set: |s, v| s.process.issue.depth = v as u32 },
+        "I/Os that an asynchronous engine keeps in flight",
+    ),
+    OptionSpec::new(
+        "iodepth_batch",
+        "1",
+        Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.batch = v as u32 },
+        "I/Os submitted at once (one system call, one plug); 0 stands for iodepth",
+    )
+    .alias(&["iodepth_batch_submit"]),
+    OptionSpec::new(
+        "iodepth_batch_complete_min",
+        "1",
+        Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.complete_min = v as u32 },
+        "Completions to wait for when the queue is full; 0 polls without waiting",
+    )
+    .alias(&["iodepth_batch_complete"]),
+    OptionSpec::new(
+        "iodepth_batch_complete_max",
+        "",
+        Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.complete_max = v as u32 },
+        "Most completions taken at once; at least the minimum",
+    ),
+    OptionSpec::new(
+        "iodepth_low",
+        "iodepth",
+        Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.depth_low = (v > 0).then_some(v as u32) },
+        "Once full, let the queue drain to this depth before filling it again",
+    ),
+    OptionSpec::new(
+        "io_submit_mode",
+        "inline",
+        Setter::Choice { of: &["inline", "offload"], set: |s, i| s.depth.offload = i == 1 },
+        "offload: submit from a pool of threads, so that a synchronous engine has a depth, too",
+    ),
+    OptionSpec::new(
+        "serialize_overlap",
+        "0",
+        Setter::Bool(|s, on| s.process.issue.serialize_overlap = on),
+        "Issue no I/O that overlaps one of the same process in flight",
+    ),
+    OptionSpec::new(
+        "fsync",
+        "0",
+        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[0] = v as u32 },
+        "Flush after each so many writes; 0 never",
+    ),
+    OptionSpec::new(
+        "fdatasync",
+        "0",
+        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[1] = v as u32 },
+        "As fsync; on a block device there is no difference",
+    ),
+    OptionSpec::new(
+        "end_fsync",
+        "0",
+        Setter::Bool(|s, on| s.process.caching.end_fsync = on),
+        "Flush when a job that writes has done its work; it belongs to its run time",
+    ),
+    OptionSpec::new(
+        "fsync_on_close",
+        "0",
+        Setter::Bool(|s, on| s.depth.fsync_on_close = on),
+        "As end_fsync: files are closed at the end",
+    ),
+    OptionSpec::new(
+        "sync",
+        "none",
+        Setter::Choice {
+            of: &["none", "0", "sync", "1", "dsync"],
+            set: |s, i| {
+                s.process.caching.write_sync = match i {
+                    0 | 1 => WriteSync::None,
+                    2 | 3 => WriteSync::Sync,
+                    _ => WriteSync::Dsync,
+                }
+            },
+        },
+        "Make each write durable before it completes (O_SYNC, O_DSYNC)",
+    ),
+];
+
+/// As fio corrects them itself.
+fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+    let s = &job.settings.depth;
+    process.caching.end_fsync |= s.fsync_on_close;
+    let direct = process.caching.direct;
+    let issue = &mut process.issue;
+    let (name, wanted) = (name_of(issue.engine), issue.depth);
+    let is_deep = issue.engine.is_asynchronous() || s.offload;
+    let depth = if is_deep && direct { wanted } else { 1 };
+    issue.depth = depth;
+    issue.depth_low = issue.depth_low.map(|low| low.min(depth));
+    issue.batch = if issue.batch == 0 { depth } else { issue.batch.min(depth) };
+    issue.complete_min = issue.complete_min.min(depth);
+    issue.complete_max = issue.complete_max.max(issue.complete_min).max(1).min(depth);
+    if s.offload {
+        job.tell(
+            "io_submit_mode=offload: iodepth holds for any engine, but the threads of the pool are not simulated: \
+             the process submits its I/Os itself.",
+        );
+    }
+    if !is_deep && wanted > 1 {
+        job.tell(&format!("ioengine={name} is synchronous: iodepth={wanted} becomes 1."));
+    }
+    if !direct && issue.engine.is_asynchronous() && wanted > 1 {
+        let like = if name == "libaio" { "as in Linux" } else { "here, unlike in Linux" };
+        job.tell(&format!(
+            "ioengine={name} without direct=1 has one I/O in flight {like}: iodepth={wanted} becomes 1."
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,328 @@
+//! What is read and written, and through which interface.
+
+use hoistway_load::{Engine, FileService, Process};
+
+use super::distribution::popularity;
+use super::{Settings, Subject};
+use crate::JobFileError;
+use crate::error::quoted;
+use crate::job::Job;
+use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::values::{self, KbBase, Refusal, whole};
+
+/// More files than this in one process are refused.
+const FILES_OF_A_PROCESS_MAX: i64 = hoistway_load::limits::FILES as i64;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Files {
+    /// None for files of the process's own.
+    pub(crate) names: Vec<String>,
+    /// How many lines gave them.
+    lines: u32,
+    pub(crate) directories: Vec<String>,
+    pub(crate) format: Option<String>,
+    /// None for one.
+    nrfiles: Option<u64>,
+    pub(crate) kb_base: KbBase,
+}
+
+impl Files {
+    /// How many there are. As in fio, names are more than nrfiles.
+    pub(crate) fn count(&self) -> u64 {
+        if self.names.is_empty() { self.nrfiles.unwrap_or(1) } else { self.names.len() as u64 }
+    }
+}
+
+pub(super) const SUBJECT: Subject = Subject {
+    rows: ROWS,
+    land,
+    fields: &[
+        ("plan.pattern.volume.file_bytes", |_| "filesize"),
+        ("plan.pattern.service", |_| "file_service_type"),
+        ("plan.files", |_| "filename"),
+    ],
+};
+
+const ROWS: &[OptionSpec] = &[
+    OptionSpec::new(
+        "filename",
+        "",
+        Setter::Text { form: "files or devices with colons between them; \\: stands for a colon", set: filename },
+        "The files or devices that all clones of the job share; without it each clone has files of its own",
+    ),
+    OptionSpec::new(
+        "directory",
+        "",
+        Setter::Text { form: "directories with colons between them", set: directory },
+        "Directory of the job's files; of several, each clone uses the next for files of its own",
+    ),
+    OptionSpec::new(
+        "filename_format",
+        "",
+        Setter::Text { form: "a name with $jobname, $jobnum and $filenum", set: filename_format },
+        "How files without filename are called: processes whose files have the same name share them",
+    ),
+    OptionSpec::new(
+        "nrfiles",
+        "1",
+        Setter::Int { min: 1, max: FILES_OF_A_PROCESS_MAX, set: |s, v| s.files.nrfiles = Some(v.unsigned_abs()) },
+        "Number of files of each clone; with filename it is the number of names",
+    )
+    .alias(&["nr_files"]),
+    OptionSpec::new(
+        "openfiles",
+        "",
+        Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.pattern().open_files = v.unsigned_abs() },
+        "Files open at a time: the next one is opened when one is done; 0 stands for all",
+    ),
+    OptionSpec::new(
+        "file_service_type",
+        "roundrobin",
+        Setter::Form {
+            form: "roundrobin | sequential | random, with :N for N I/Os from one file, or zipf[:THETA] | pareto[:H] | \
+                   normal[:DEVIATION] | gauss[:DEVIATION]",
+            set: service_type,
+        },
+        "Which of several files is next",
+    ),
+    OptionSpec::new(
+        "filesize",
+        "",
+        Setter::Form { form: "bytes such as 1g, or a range such as 4k-64k", set: filesize },
+        "Size of each file; size is then only how much is done",
+    ),
+    OptionSpec::new(
+        "ioengine",
+        "psync",
+        Setter::Form { form: "libaio | io_uring | posixaio | psync | sync | vsync | pvsync | pvsync2", set: engine },
+        "How I/O is issued; the synchronous engines have a depth of 1",
+    ),
+    OptionSpec::new(
+        "direct",
+        "0",
+        Setter::Bool(|s, on| s.process.caching.direct = on),
+        "Bypass the page cache (O_DIRECT)",
+    ),
+    OptionSpec::new(
+        "invalidate",
+        "1",
+        Setter::Bool(|s, on| s.process.caching.invalidate = on),
+        "Drop what the page cache has of the files before the first I/O, unless direct is set",
+    ),
+    OptionSpec::new("buffered", "1", Setter::Bool(|s, on| s.process.caching.direct = !on), "The opposite of direct"),
+    OptionSpec::new(
+        "kb_base",
+        "1024",
+        Setter::Choice {
+            of: &["1024", "1000"],
+            set: |s, i| s.files.kb_base = if i == 0 { KbBase::Binary } else { KbBase::Decimal },
+        },
+        "What a k is; with 1024, kib is 1000",
+    ),
+];
+
+fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+    let s = &job.settings.files;
+    let sizes = process.plan.pattern.volume.file_bytes;
+    if !s.names.is_empty() && sizes.is_some_and(|(least, most)| least != most) {
+        let error = job.error("filesize", "a range of sizes, but the files have names");
+        return Err(error.hinting("give one size, or leave filename out"));
+    }
+    if !process.caching.direct {
+        job.tell_all(
+            "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch: see \
+             docs/page-cache.md.",
+        );
+    }
+    let count = s.count();
+    if s.lines > 1 {
+        job.tell_unless_replay(&format!(
+            "filename is given more than once: as in fio, the job uses all {count} names."
+        ));
+    }
+    if s.nrfiles > Some(1) && !s.names.is_empty() {
+        job.tell_unless_replay(&format!("nrfiles has no effect with filename, as in fio: there are {count} files."));
+    }
+    if count == 1 {
+        job.tell_idle(&["file_service_type"], "on a job with one file");
+    }
+    Ok(())
+}
+
+/// Splits at colons; `\:` is one that belongs to a name.
+pub(super) fn names(text: &str, what: &str) -> Result<Vec<String>, Refusal> {
+    let mut names = vec![String::new()];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.next_if_eq(&':').is_some() => push(&mut names, ':'),
+            ':' => names.push(String::new()),
+            c => push(&mut names, c),
+        }
+    }
+    if names.iter().any(String::is_empty) {
+        return Err(Refusal::new(format!("the name of a {what} is empty"))
+            .hinting("names stand between colons; write \\: for a colon in a name"));
+    }
+    if names.len() > FILES_OF_A_PROCESS_MAX as usize {
+        return Err(Refusal::new(format!("more than {FILES_OF_A_PROCESS_MAX} names")));
+    }
+    Ok(names)
+}
+
+fn push(names: &mut [String], c: char) {
+    if let Some(name) = names.last_mut() {
+        name.push(c);
+    }
+}
+
+fn filename(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    // As in fio, a second line adds to the first, even to that of a [global] section.
+    s.files.names.extend(names(text, "file")?);
+    s.files.lines += 1;
+    if s.files.names.len() > FILES_OF_A_PROCESS_MAX as usize {
+        return Err(Refusal::new(format!("more than {FILES_OF_A_PROCESS_MAX} names")));
+    }
+    Ok(())
+}
+
+fn directory(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    s.files.directories = names(text, "directory")?;
+    Ok(())
+}
+
+fn filename_format(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    s.files.format = Some(text.to_owned());
+    Ok(())
+}
+
+fn service_type(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    s.pattern().service = file_service(text)?;
+    Ok(())
+}
+
+fn filesize(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let (least, most) = if text.contains('-') {
+        values::range_bytes(text, s.files.kb_base)?
+    } else {
+        let bytes = values::bytes(text, s.files.kb_base)?;
+        (bytes, bytes)
+    };
+    s.volume().file_bytes = (most > 0).then_some((least, most));
+    Ok(())
+}
+
+fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    match ENGINES.iter().find(|(_, name)| *name == text) {
+        Some((engine, _)) => {
+            s.process.issue.engine = *engine;
+            Ok(())
+        }
+        None => {
+            let names = ENGINES.map(|(_, name)| name).join(", ");
+            let reason = WITHOUT_SCHEDULER.iter().find(|(engines, _)| engines.contains(&text));
+            let reason = reason.map_or(String::new(), |(_, reason)| format!(": {reason}"));
+            let hint = match text {
+                "mmap" | "splice" => "use psync without direct=1, which goes through the page cache, too".to_owned(),
+                "windowsaio" | "solarisaio" => "use libaio, which keeps as many I/Os in flight".to_owned(),
+                _ => format!("use one of {names}"),
+            };
+            Err(Refusal::new(format!("the engine {} is not supported{reason}", quoted(text))).hinting(hint))
+        }
+    }
+}
+
+/// Engines of fio whose I/O no I/O scheduler sees in this form, and why.
+const WITHOUT_SCHEDULER: &[(&[&str], &str)] = &[
+    (&["null", "cpuio"], "it does no I/O"),
+    (&["mmap", "splice"], "it works on the pages of the page cache"),
+    (&["sg", "io_uring_cmd", "libzbc", "xnvme", "libblkio"], "its commands pass by the I/O scheduler"),
+    (&["dev-dax", "libpmem", "pmemblk", "mtd"], "its memory has no block layer"),
+    (
+        &[
+            "net",
+            "netsplice",
+            "rdma",
+            "librpma_apm_client",
+            "librpma_apm_server",
+            "librpma_gpspm_client",
+            "librpma_gpspm_server",
+        ],
+        "it goes over a network",
+    ),
+    (
+        &[
+            "rbd",
+            "rados",
+            "http",
+            "nbd",
+            "nfs",
+            "libhdfs",
+            "libiscsi",
+            "gfapi",
+            "gfapi_async",
+            "dfs",
+            "ime_psync",
+            "ime_psyncv",
+            "ime_aio",
+        ],
+        "the server does the I/O",
+    ),
+    (
+        &[
+            "ftruncate",
+            "falloc",
+            "filecreate",
+            "filestat",
+            "filedelete",
+            "dircreate",
+            "dirstat",
+            "dirdelete",
+            "e4defrag",
+        ],
+        "it works on a file system",
+    ),
+    (&["windowsaio", "solarisaio"], "it is another operating system's"),
+    (&["exec", "external", "cpp_null", "libcufile"], "it runs other software"),
+];
+
+fn file_service(text: &str) -> Result<FileService, Refusal> {
+    let (word, after) = match text.split_once(':') {
+        Some((word, after)) => (word, Some(after)),
+        None => (text, None),
+    };
+    let ios = || after.map_or(Ok(1), |n| whole(n, 1, U32_MAX)).map(|n| n as u32);
+    Ok(match word {
+        "roundrobin" => FileService::RoundRobin { ios: ios()? },
+        "sequential" => {
+            // A file is done before the next one all the same.
+            ios()?;
+            FileService::Sequential
+        }
+        "random" => FileService::Random { ios: ios()? },
+        _ => match popularity(word, after)? {
+            Some(popularity) => FileService::Skewed(popularity),
+            None => {
+                return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))
+                    .hinting("expected roundrobin, sequential, random, zipf, pareto, normal or gauss"));
+            }
+        },
+    })
+}
+
+/// fio's names of the engines.
+const ENGINES: [(Engine, &str); 8] = [
+    (Engine::Libaio, "libaio"),
+    (Engine::IoUring, "io_uring"),
+    (Engine::Posixaio, "posixaio"),
+    (Engine::Psync, "psync"),
+    (Engine::Sync, "sync"),
+    (Engine::Vsync, "vsync"),
+    (Engine::Pvsync, "pvsync"),
+    (Engine::Pvsync2, "pvsync2"),
+];
+
+/// fio's name of an engine.
+pub(super) fn name_of(engine: Engine) -> &'static str {
+    ENGINES.iter().find(|(known, _)| *known == engine).map_or("", |(_, name)| name)
+}

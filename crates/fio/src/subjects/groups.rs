@@ -1,0 +1,153 @@
+//! Jobs, their clones, groups, phases and times.
+
+use hoistway_blk::Nanos;
+use hoistway_load::{Ends, Process, Purpose, Stream};
+
+use super::{Settings, Subject};
+use crate::JobFileError;
+use crate::job::Job;
+use crate::options::{OptionSpec, Setter};
+use crate::values::{Refusal, TimeUnit, delay_range};
+
+/// More processes than this are refused.
+pub(crate) const PROCESSES_MAX: usize = hoistway_load::limits::PROCESSES;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Groups {
+    pub(crate) name: Option<String>,
+    /// None for one.
+    pub(crate) numjobs: Option<u32>,
+    pub(crate) stonewall: bool,
+    pub(crate) wait_for: Option<String>,
+    pub(crate) exit_all: bool,
+    pub(crate) ends: Option<Ends>,
+    pub(crate) new_group: bool,
+    /// The least and the most.
+    start_delay: (Nanos, Nanos),
+}
+
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[] };
+
+const ROWS: &[OptionSpec] = &[
+    OptionSpec::new(
+        "name",
+        "",
+        Setter::Text {
+            form: "text",
+            set: |s, v| {
+                s.groups.name = Some(v.to_owned());
+                Ok(())
+            },
+        },
+        "Name of the job instead of its section's; only the first clone gets it",
+    ),
+    OptionSpec::new(
+        "description",
+        "",
+        // Results repeat all options.
+        Setter::Text { form: "text", set: |_, _| Ok(()) },
+        "A remark that is repeated in the results",
+    ),
+    OptionSpec::new(
+        "numjobs",
+        "1",
+        Setter::Int { min: 1, max: PROCESSES_MAX as i64, set: |s, v| s.groups.numjobs = Some(v as u32) },
+        "How many processes run this job, each with its own random numbers",
+    ),
+    OptionSpec::new(
+        "stonewall",
+        "0",
+        Setter::Flag(|s, on| s.groups.stonewall = on),
+        "Wait until all earlier jobs have ended; also starts a new reporting group",
+    )
+    .alias(&["wait_for_previous"]),
+    OptionSpec::new(
+        "wait_for",
+        "",
+        Setter::Text {
+            form: "the name of an earlier job",
+            set: |s, v| {
+                s.groups.wait_for = Some(v.to_owned());
+                Ok(())
+            },
+        },
+        "Begin when all clones of the named job have ended",
+    ),
+    OptionSpec::new(
+        "exitall",
+        "0",
+        Setter::Flag(|s, on| s.groups.exit_all = on),
+        "The first process that ends ends others: those that its exit_what says",
+    ),
+    OptionSpec::new(
+        "exit_what",
+        "group",
+        Setter::Choice {
+            of: &["group", "stonewall", "all"],
+            set: |s, i| s.groups.ends = Some([Ends::Group, Ends::Phase, Ends::All][i]),
+        },
+        "What exitall ends: the reporting group, all up to the next stonewall, or everything",
+    ),
+    OptionSpec::new("new_group", "0", Setter::Flag(|s, on| s.groups.new_group = on), "Start a new reporting group"),
+    OptionSpec::new(
+        "group_reporting",
+        "0",
+        Setter::Flag(|s, on| s.process.schedule.group_reporting = on),
+        "Report the jobs of a group as one",
+    ),
+    OptionSpec::new(
+        "startdelay",
+        "0",
+        Setter::Form { form: "a time in s, or a range low-high of them", set: start_delay },
+        "Start that much later; of a range, each clone gets a value of its own",
+    ),
+    OptionSpec::new(
+        "runtime",
+        "",
+        Setter::Time {
+            unit: TimeUnit::Seconds,
+            set: |s, v| s.process.schedule.runtime = (v > Nanos::ZERO).then_some(v),
+        },
+        "End the job after this time, even if it has not done its size",
+    )
+    .alias(&["timeout"]),
+    OptionSpec::new(
+        "time_based",
+        "0",
+        Setter::Flag(|s, on| s.volume().time_based = on),
+        "Go on until runtime is over, however often the size is done",
+    ),
+    OptionSpec::new(
+        "ramp_time",
+        "0",
+        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.process.schedule.ramp = v },
+        "Run this long before measuring; it is added to runtime",
+    ),
+];
+
+fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+    let has_runtime = process.schedule.runtime.is_some();
+    let volume = &mut process.plan.pattern_mut().volume;
+    if volume.time_based && !has_runtime {
+        volume.time_based = false;
+        job.tell("time_based has no effect without runtime: the job runs once.");
+    }
+    Ok(())
+}
+
+/// What is a clone's own: its name, and of a range of delays a draw that is the same in every run. `number` is its place among
+/// all processes.
+pub(crate) fn land_clone(job: &Job<'_>, clone: u32, number: u32, process: &mut Process) {
+    let s = &job.settings.groups;
+    let renamed = s.name.as_deref().filter(|_| clone == 0);
+    process.name = renamed.unwrap_or(&job.section.name).to_owned();
+    process.schedule.clone = clone;
+    let (low, high) = s.start_delay;
+    let mut stream = Stream::new(0, u64::from(number), Purpose::StartDelay);
+    process.schedule.start_delay = low + Nanos(stream.below(high.0 - low.0 + 1));
+}
+
+fn start_delay(s: &mut Settings, v: &str) -> Result<(), Refusal> {
+    s.groups.start_delay = delay_range(v)?;
+    Ok(())
+}

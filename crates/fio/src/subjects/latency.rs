@@ -1,0 +1,81 @@
+//! Latencies that decide how deep a job goes, and when it fails.
+
+use hoistway_blk::Nanos;
+use hoistway_load::Process;
+
+use super::{Settings, Subject};
+use crate::JobFileError;
+use crate::job::Job;
+use crate::options::{OptionSpec, Setter};
+use crate::values::{Refusal, TimeUnit, decimal, per_direction, time};
+
+pub(super) const SUBJECT: Subject = Subject {
+    rows: ROWS,
+    land,
+    fields: &[("latency.target", |_| "latency_target"), ("latency.max", |_| "max_latency")],
+};
+
+const ROWS: &[OptionSpec] = &[
+    OptionSpec::new(
+        "latency_target",
+        "0",
+        Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.latency.target = v },
+        "Search the largest depth, up to iodepth, at which enough I/Os take no longer than this",
+    ),
+    OptionSpec::new(
+        "latency_window",
+        "0",
+        Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.latency.window = v },
+        "How long each depth of that search is tried",
+    ),
+    OptionSpec::new(
+        "latency_percentile",
+        "100",
+        Setter::Form { form: "a percentage from 0 to 100", set: percentile },
+        "How many percent of the I/Os must be within latency_target; with 100 the job fails at the first that is not",
+    ),
+    OptionSpec::new(
+        "latency_run",
+        "0",
+        Setter::Bool(|s, on| s.latency.goes_on = on),
+        "Go on when the depth is found, and follow it",
+    ),
+    OptionSpec::new(
+        "max_latency",
+        "0",
+        Setter::Form { form: "read,write,trim: times in us, or with a unit d, h, m, s, ms, us", set: max_latency },
+        "The job fails (ETIMEDOUT) at the first I/O that takes longer; 0 for never",
+    ),
+];
+
+fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+    let search = job.settings.latency;
+    if search.target == Nanos::ZERO {
+        job.tell_idle(&["latency_window", "latency_percentile", "latency_run"], "without latency_target");
+        return Ok(());
+    }
+    process.latency.target = Some(search);
+    if search.percentile >= 100.0 {
+        // Tried with fio 3.33: a target for all I/Os is a limit, too.
+        process.latency.max = [search.target; 3];
+        job.tell_unless_replay(
+            "latency_target with latency_percentile=100: as in fio 3.33, the job fails at the first I/O above it.",
+        );
+    }
+    Ok(())
+}
+
+fn percentile(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let percent = decimal(text)?;
+    if !(0.0..=100.0).contains(&percent) {
+        return Err(Refusal::new("out of range").hinting("expected a percentage from 0 to 100"));
+    }
+    s.latency.percentile = percent;
+    Ok(())
+}
+
+fn max_latency(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let limits = per_direction(text, |text| time(text, TimeUnit::Microseconds))?;
+    s.process.latency.max = limits.map(|limit| limit.unwrap_or(Nanos::ZERO));
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! Think times, rates and balance.
+
+use hoistway_blk::Nanos;
+use hoistway_load::{Flow, Process, Rate, RateLimits, RateProcess, Think, ThinkBlocks};
+
+use super::{Settings, Subject};
+use crate::JobFileError;
+use crate::job::Job;
+use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::values::{Refusal, TimeUnit, bytes, per_direction, whole};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pace {
+    think: Think,
+    rate_bytes: [u64; 3],
+    rate_ios: [u64; 3],
+    rate_process: RateProcess,
+    flow: Flow,
+}
+
+pub(super) const SUBJECT: Subject =
+    Subject { rows: ROWS, land, fields: &[("pace.flow", |_| "flow"), ("pace.think", |_| "thinktime")] };
+
+const ROWS: &[OptionSpec] = &[
+    OptionSpec::new(
+        "thinktime",
+        "0",
+        Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.pace.think.sleep = v },
+        "Pause after each thinktime_blocks I/Os",
+    ),
+    OptionSpec::new(
+        "thinktime_spin",
+        "0",
+        Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.pace.think.spin = v },
+        "The part of thinktime that keeps the CPU busy",
+    ),
+    OptionSpec::new(
+        "thinktime_blocks",
+        "1",
+        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.pace.think.blocks = v as u32 },
+        "I/Os between two pauses",
+    ),
+    OptionSpec::new(
+        "thinktime_blocks_type",
+        "complete",
+        Setter::Choice {
+            of: &["complete", "issue"],
+            set: |s, i| s.pace.think.counting = [ThinkBlocks::Completed, ThinkBlocks::Issued][i & 1],
+        },
+        "Whether completed or issued I/Os are counted for thinktime_blocks",
+    ),
+    OptionSpec::new(
+        "thinktime_iotime",
+        "0",
+        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.pace.think.io_time = v },
+        "Time of I/O between two pauses; then thinktime_blocks counts only if it is given",
+    ),
+    OptionSpec::new(
+        "rate_ignore_thinktime",
+        "0",
+        Setter::Bool(|s, on| s.pace.think.is_lost_to_rate = on),
+        "Let a rate go on after a pause as if it had not been, instead of making up for it",
+    ),
+    OptionSpec::new(
+        "rate",
+        "",
+        Setter::Form { form: "read,write,trim: bytes per second such as 10m", set: rate },
+        "Most bytes per second, for each clone",
+    ),
+    OptionSpec::new(
+        "rate_iops",
+        "",
+        Setter::Form { form: "read,write,trim: I/Os per second", set: rate_iops },
+        "Most I/Os per second, for each clone",
+    ),
+    OptionSpec::new(
+        "rate_process",
+        "linear",
+        Setter::Choice {
+            of: &["linear", "poisson"],
+            set: |s, i| s.pace.rate_process = [RateProcess::Linear, RateProcess::Poisson][i & 1],
+        },
+        "Whether the gaps of a rate are even or exponentially distributed",
+    ),
+    OptionSpec::new(
+        "flow",
+        "0",
+        Setter::Int { min: 0, max: 1000, set: |s, v| s.pace.flow.weight = v as u32 },
+        "Weight of the job among those of its flow_id: their I/Os are in these proportions; 0 for no part in it",
+    ),
+    OptionSpec::new(
+        "flow_id",
+        "0",
+        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pace.flow.id = v as u32 },
+        "Which jobs are balanced against each other",
+    ),
+    OptionSpec::new(
+        "flow_sleep",
+        "0",
+        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pace.flow.sleep = Nanos::from_micros(v.unsigned_abs()) },
+        "How long, in us, a job that is ahead of its share sleeps; with 0 it goes on as soon as it may",
+    ),
+];
+
+fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+    let Pace { mut think, rate_bytes, rate_ios, rate_process, flow } = job.settings.pace;
+    let limits = match (rate_bytes, rate_ios) {
+        ([0, 0, 0], [0, 0, 0]) => None,
+        (bytes, [0, 0, 0]) => Some(RateLimits::Bytes(bytes)),
+        ([0, 0, 0], ios) => Some(RateLimits::Ios(ios)),
+        _ => {
+            return Err(job.error("rate_iops", "rate and rate_iops exclude each other").hinting("use one of them"));
+        }
+    };
+    process.pace.rate = limits.map(|limits| Rate { limits, process: rate_process });
+    if limits.is_none() && rate_process == RateProcess::Poisson {
+        job.tell_idle(&["rate_process"], "without rate or rate_iops");
+    }
+    // Until now what is slept is all of the pause.
+    let Some(sleep_ns) = think.sleep.0.checked_sub(think.spin.0) else {
+        return Err(job.error("thinktime_spin", "the spin is longer than thinktime"));
+    };
+    if think.sleep > Nanos::ZERO {
+        // As in fio, a pause by time is one by I/Os only if that is asked for, too.
+        if think.io_time > Nanos::ZERO && !job.is_given("thinktime_blocks") {
+            think.blocks = 0;
+        }
+        think.sleep = Nanos(sleep_ns);
+        process.pace.think = Some(think);
+    } else {
+        let idle = [
+            "thinktime_spin",
+            "thinktime_blocks",
+            "thinktime_blocks_type",
+            "thinktime_iotime",
+            "rate_ignore_thinktime",
+        ];
+        job.tell_idle(&idle, "without thinktime");
+    }
+    if flow.weight > 0 {
+        process.pace.flow = Some(flow);
+    } else {
+        job.tell_idle(&["flow_id", "flow_sleep"], "without flow");
+    }
+    Ok(())
+}
+
+fn rate(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let base = s.files.kb_base;
+    s.pace.rate_bytes = limits(text, |v| bytes(v, base))?;
+    Ok(())
+}
+
+fn rate_iops(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    s.pace.rate_ios = limits(text, |v| whole(v, 0, 1_000_000_000).map(|v| v as u64))?;
+    Ok(())
+}
+
+/// A list of limits in which a missing first value means no limit.
+fn limits(text: &str, parse: impl Fn(&str) -> Result<u64, Refusal>) -> Result<[u64; 3], Refusal> {
+    Ok(per_direction(text, parse)?.map(|limit| limit.unwrap_or(0)))
+}

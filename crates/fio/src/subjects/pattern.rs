@@ -1,0 +1,306 @@
+//! Directions, block sizes and offsets.
+
+use hoistway_load::{Direction, Offsets, Process, Random, RandomGenerator, Sequencer, Share as Sized, Sizes};
+
+use super::distribution;
+use super::{Settings, Subject};
+use crate::JobFileError;
+use crate::error::quoted;
+use crate::job::Job;
+use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::values::{self, Refusal, merge, per_direction};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pattern {
+    /// What `random` says holds.
+    is_random: bool,
+    random: Random,
+    /// `rw=...:N`
+    has_modifier: bool,
+    /// Bytes to skip after each sequential I/O, backwards if negative.
+    skip: i64,
+    bs: [Option<u64>; 3],
+    bs_range: [Option<(u64, u64)>; 3],
+    bs_split: [Vec<Share>; 3],
+    bs_unaligned: bool,
+    seed: Option<i64>,
+}
+
+/// One entry of `bssplit`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Share {
+    bytes: u64,
+    /// `None` takes an even part of what the others leave.
+    percent: Option<u8>,
+}
+
+pub(super) const SUBJECT: Subject = Subject {
+    rows: ROWS,
+    land,
+    fields: &[
+        ("plan.pattern.sizes", strongest_size),
+        ("plan.pattern.offsets", |_| "rw"),
+        ("plan.pattern.offsets.align_bytes", |_| "ba"),
+        ("plan.pattern.offsets.distribution", |_| "random_distribution"),
+    ],
+};
+
+const ROWS: &[OptionSpec] = &[
+    OptionSpec::new(
+        "rw",
+        "read",
+        Setter::Form {
+            form: "read | write | trim | randread | randwrite | randtrim | rw | randrw | trimwrite | randtrimwrite, \
+                   with :N for random in runs of N, or :BYTES for sequential with holes",
+            set: rw,
+        },
+        "Direction and order of the I/O",
+    )
+    .alias(&["readwrite"]),
+    OptionSpec::new(
+        "rw_sequencer",
+        "sequential",
+        Setter::Choice {
+            of: &["sequential", "identical"],
+            set: |s, i| s.pattern.random.sequencer = [Sequencer::Sequential, Sequencer::Identical][i & 1],
+        },
+        "What follows a random offset with rw=rand...:N",
+    ),
+    OptionSpec::new(
+        "rwmixread",
+        "50",
+        Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = v as u8 },
+        "Percentage of reads in a mix; the later of rwmixread and rwmixwrite counts",
+    ),
+    OptionSpec::new(
+        "rwmixwrite",
+        "50",
+        Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = 100 - v as u8 },
+        "Percentage of writes in a mix",
+    ),
+    OptionSpec::new(
+        "bs",
+        "4k",
+        Setter::BytesList { set: |s, v| merge(&mut s.pattern.bs, v.map(|v| v.map(Some))) },
+        "Size of the I/Os",
+    )
+    .alias(&["blocksize"]),
+    OptionSpec::new(
+        "bsrange",
+        "",
+        Setter::Form { form: "read,write,trim: low-high", set: bs_range },
+        "Sizes drawn evenly from the multiples of the lowest; stronger than bs",
+    )
+    .alias(&["blocksize_range"]),
+    OptionSpec::new(
+        "bssplit",
+        "",
+        Setter::Form { form: "read,write,trim: size/percent:size/percent:...", set: bs_split },
+        "Sizes drawn with the given shares; stronger than bs and bsrange",
+    ),
+    OptionSpec::new(
+        "bs_unaligned",
+        "0",
+        Setter::Flag(|s, on| s.pattern.bs_unaligned = on),
+        "Draw any size of bsrange, in whole sectors, not only multiples of the lowest",
+    )
+    .alias(&["blocksize_unaligned"]),
+    OptionSpec::new(
+        "ba",
+        "",
+        Setter::BytesList { set: |s, v| merge(&mut s.pattern.random.align_bytes, v.map(|v| v.map(Some))) },
+        "Alignment of random offsets instead of the lowest block size; switches the random map off",
+    )
+    .alias(&["blockalign"]),
+    OptionSpec::new(
+        "percentage_random",
+        "100",
+        Setter::IntList {
+            min: 0,
+            max: 100,
+            set: |s, v| merge(&mut s.pattern.random.percent, v.map(|v| v.map(|v| v as u8))),
+        },
+        "Percentage of random I/Os in a random job; the others continue the last",
+    ),
+    OptionSpec::new(
+        "norandommap",
+        "0",
+        Setter::Flag(|s, on| s.pattern.random.map = !on),
+        "Draw each random offset anew instead of visiting each block once in a pass",
+    ),
+    OptionSpec::new(
+        "random_generator",
+        "tausworthe",
+        Setter::Choice {
+            of: &["tausworthe", "lfsr", "tausworthe64"],
+            set: |s, i| {
+                s.pattern.random.generator = if i == 1 { RandomGenerator::Lfsr } else { RandomGenerator::Tausworthe };
+            },
+        },
+        "Where random offsets come from; fio's numbers are not repeated, their distribution is",
+    ),
+    OptionSpec::new(
+        "random_distribution",
+        "random",
+        Setter::Form {
+            form: distribution::FORM,
+            set: |s, v| distribution::parse(v, s.files.kb_base).map(|d| s.pattern.random.distribution = d),
+        },
+        "How random offsets are distributed over the region",
+    ),
+    OptionSpec::new(
+        "randseed",
+        "",
+        Setter::Int { min: i64::MIN, max: i64::MAX, set: |s, v| s.pattern.seed = Some(v) },
+        "Seed of the job's random numbers; as in fio it counts only with randrepeat=0",
+    ),
+    OptionSpec::new(
+        "randrepeat",
+        "1",
+        Setter::Bool(|s, on| s.pattern.random.repeats = on),
+        "Repeat the same order in each pass; 0 gives each pass another",
+    ),
+    OptionSpec::new(
+        "allrandrepeat",
+        "0",
+        Setter::Bool(|s, on| s.pattern.random.repeats = on),
+        "As randrepeat, which covers all random numbers here",
+    ),
+];
+
+fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+    let s = &job.settings.pattern;
+    let pattern = process.plan.pattern_mut();
+    pattern.sizes = [sizes(s, 0), sizes(s, 1), sizes(s, 2)];
+    pattern.seed = s.seed.filter(|_| !s.random.repeats);
+    pattern.offsets =
+        if s.is_random { Offsets::Random(s.random.clone()) } else { Offsets::Sequential { skip_bytes: s.skip } };
+    if s.random.repeats {
+        job.tell_idle(&["randseed"], "without randrepeat=0, as in fio");
+    }
+    let lanes = pattern.direction.lanes();
+    let ranged = lanes.iter().any(|&lane| s.bs_range[lane].is_some());
+    match strongest_size(job.settings) {
+        "bssplit" if job.is_given("bs") || ranged => {
+            job.tell_unless_replay("bssplit is stronger than bs and bsrange, as in fio.");
+        }
+        "bsrange" if job.is_given("bs") => job.tell_unless_replay("bsrange is stronger than bs, as in fio."),
+        _ => {}
+    }
+    let varied = lanes.iter().any(|&lane| !matches!(pattern.sizes[lane], Sizes::Fixed(_)));
+    if s.is_random && s.random.has_map() && varied && s.random.generator != RandomGenerator::Lfsr {
+        job.tell_unless_replay(
+            "with several block sizes the random map covers the starts of blocks: blocks may overlap, \
+             where fio would cut them.",
+        );
+    }
+    if !s.is_random && ["percentage_random", "random_distribution", "norandommap"].iter().any(|o| job.is_given(o)) {
+        job.tell_unless_replay("options for random offsets have no effect on a sequential job.");
+    }
+    if !s.has_modifier {
+        job.tell_idle(&["rw_sequencer"], "without rw=...:N");
+    }
+    Ok(())
+}
+
+/// The block sizes of a direction: those of bssplit, or else of bsrange, or else bs, as in fio. What is too large is left to be
+/// refused.
+fn sizes(s: &Pattern, lane: usize) -> Sizes {
+    let short = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let shares = &s.bs_split[lane];
+    if shares.is_empty() {
+        return match s.bs_range[lane] {
+            Some((min, max)) if min < max => {
+                Sizes::Range { min: short(min), max: short(max), step: if s.bs_unaligned { 512 } else { short(min) } }
+            }
+            range => Sizes::Fixed(short(range.map_or(s.bs[lane].unwrap_or(4096), |(min, _)| min))),
+        };
+    }
+    let given: u32 = shares.iter().filter_map(|share| share.percent).map(u32::from).sum();
+    let open = shares.iter().filter(|share| share.percent.is_none()).count() as f64;
+    let rest = f64::from(100_u32.saturating_sub(given)) / open;
+    let shares =
+        shares.iter().map(|share| Sized { bytes: short(share.bytes), percent: share.percent.map_or(rest, f64::from) });
+    let shares: Vec<Sized> = shares.filter(|share| share.percent > 0.0).collect();
+    match shares[..] {
+        [Sized { bytes, percent: 100.0 }] => Sizes::Fixed(bytes),
+        _ => Sizes::Split(shares.into()),
+    }
+}
+
+/// The option that the sizes come from.
+fn strongest_size(s: &Settings) -> &'static str {
+    let (split, range) = (&s.pattern.bs_split, &s.pattern.bs_range);
+    let lanes = s.process.plan.pattern.direction.lanes();
+    if lanes.iter().any(|&lane| !split[lane].is_empty()) {
+        "bssplit"
+    } else if lanes.iter().any(|&lane| range[lane].is_some()) {
+        "bsrange"
+    } else {
+        "bs"
+    }
+}
+
+fn bs_range(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let base = s.files.kb_base;
+    let given = per_direction(text, |v| values::range_bytes(v, base))?;
+    merge(&mut s.pattern.bs_range, given.map(|range| range.map(Some)));
+    Ok(())
+}
+
+fn bs_split(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let base = s.files.kb_base;
+    let given = per_direction(text, |v| v.split(':').map(|entry| share(entry, base)).collect::<Result<Vec<_>, _>>())?;
+    merge(&mut s.pattern.bs_split, given);
+    Ok(())
+}
+
+fn share(entry: &str, base: values::KbBase) -> Result<Share, Refusal> {
+    let (size, percent) = match entry.split_once('/') {
+        Some((size, percent)) => (size, percent.trim()),
+        None => (entry, ""),
+    };
+    let percent = if percent.is_empty() { None } else { Some(values::whole(percent, 0, 100)? as u8) };
+    Ok(Share { bytes: values::bytes(size.trim(), base)?, percent })
+}
+
+fn rw(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let (word, modifier) = match text.split_once(':') {
+        Some((word, modifier)) => (word, Some(modifier)),
+        None => (text, None),
+    };
+    let (random, direction) = match word.strip_suffix(',').unwrap_or(word) {
+        "read" => (false, Direction::Read),
+        "write" => (false, Direction::Write),
+        "trim" => (false, Direction::Trim),
+        "rw" | "readwrite" => (false, Direction::Mixed),
+        "trimwrite" => (false, Direction::TrimWrite),
+        "randread" => (true, Direction::Read),
+        "randwrite" => (true, Direction::Write),
+        "randtrim" => (true, Direction::Trim),
+        "randrw" => (true, Direction::Mixed),
+        "randtrimwrite" => (true, Direction::TrimWrite),
+        _ => {
+            return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))
+                .hinting("expected read, write, trim, rw, trimwrite, or one of them after rand"));
+        }
+    };
+    s.pattern().direction = direction;
+    s.pattern.is_random = random;
+    (s.pattern.random.every, s.pattern.skip) = match modifier {
+        None => (1, 0),
+        Some(n) if random => (values::whole(n, 1, U32_MAX)? as u32, 0),
+        Some(skip) => (1, skip_bytes(skip, s.files.kb_base)?),
+    };
+    s.pattern.has_modifier = modifier.is_some();
+    Ok(())
+}
+
+fn skip_bytes(text: &str, base: values::KbBase) -> Result<i64, Refusal> {
+    let magnitude = text.strip_prefix('-').unwrap_or(text);
+    let bytes = values::bytes(magnitude, base)?;
+    if bytes > hoistway_load::limits::REGION_BYTES {
+        return Err(Refusal::new(format!("{} is larger than any device", quoted(text))));
+    }
+    Ok(if magnitude == text { 1 } else { -1 } * bytes as i64)
+}

@@ -1,0 +1,189 @@
+//! Replays of recorded I/O.
+
+use hoistway_blk::{Nanos, Op};
+use hoistway_load::{Pause, Process};
+
+use super::files::names;
+use super::{Settings, Subject};
+use crate::JobFileError;
+use crate::error::quoted;
+use crate::job::Job;
+use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::values::{Refusal, bytes};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct ReplaySettings {
+    /// None for no replay. Each clone takes the next one.
+    pub(crate) logs: Vec<String>,
+    no_stall: bool,
+    /// Speed, percent.
+    time_scale: u32,
+    pub(crate) redirect: Option<String>,
+    scale: u64,
+    /// A power of two, or 0.
+    align: u64,
+    /// Reads, writes, trims, syncs.
+    skipped: [bool; 4],
+}
+
+impl Default for ReplaySettings {
+    fn default() -> Self {
+        ReplaySettings {
+            logs: Vec::new(),
+            no_stall: false,
+            time_scale: 100,
+            redirect: None,
+            scale: 1,
+            align: 0,
+            skipped: [false; 4],
+        }
+    }
+}
+
+impl ReplaySettings {
+    /// A pause of the log as it is to be kept.
+    pub(crate) fn pause(&self, pause: Pause) -> Pause {
+        match pause {
+            _ if self.no_stall => Pause::After(Nanos::ZERO),
+            Pause::After(gap) => {
+                let ns = u128::from(gap.0) * 100 / u128::from(self.time_scale.max(1));
+                Pause::After(Nanos(u64::try_from(ns).unwrap_or(u64::MAX)))
+            }
+            until => until,
+        }
+    }
+
+    /// An offset of the log as it is to be used.
+    pub(crate) fn offset(&self, bytes: u64) -> u64 {
+        let scaled = bytes / self.scale.max(1);
+        if self.align > 1 { scaled & !(self.align - 1) } else { scaled }
+    }
+
+    /// Whether such an I/O is left out.
+    pub(crate) fn skips(&self, op: Op) -> bool {
+        self.skipped[match op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Discard => 2,
+            _ => 3,
+        }]
+    }
+}
+
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[("plan.replay", |_| "read_iolog")] };
+
+const ROWS: &[OptionSpec] = &[
+    OptionSpec::new(
+        "read_iolog",
+        "",
+        Setter::Text { form: "I/O logs of fio (version 2 or 3) with colons between them", set: read_iolog },
+        "Replay the I/Os of a log instead of making them up; of several logs, each clone takes the next",
+    ),
+    OptionSpec::new(
+        "replay_no_stall",
+        "0",
+        Setter::Bool(|s, on| s.replay.no_stall = on),
+        "Replay without the pauses of the log",
+    ),
+    OptionSpec::new(
+        "replay_time_scale",
+        "100",
+        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.replay.time_scale = v as u32 },
+        "Speed of a replay in percent: 50 makes the pauses twice as long",
+    ),
+    OptionSpec::new(
+        "replay_redirect",
+        "",
+        Setter::Text {
+            form: "a file or device",
+            set: |s, v| {
+                s.replay.redirect = Some(v.to_owned());
+                Ok(())
+            },
+        },
+        "Replay everything on this one instead of on the files of the log",
+    ),
+    OptionSpec::new(
+        "replay_scale",
+        "1",
+        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.replay.scale = v as u64 },
+        "Divide the offsets of a replay by this",
+    ),
+    OptionSpec::new(
+        "replay_align",
+        "0",
+        Setter::Form { form: "a power of two in bytes, such as 4k", set: align },
+        "Round the offsets of a replay down to multiples of this",
+    ),
+    OptionSpec::new(
+        "replay_skip",
+        "",
+        Setter::Form { form: "read, write, trim and sync with commas between them", set: skip },
+        "Leave these out of a replay",
+    ),
+];
+
+/// Tells what a replay makes of the other options of its job, with fio as here (tried with fio 3.33).
+fn land(job: &Job<'_>, _: &mut Process) -> Result<(), JobFileError> {
+    const NOT_READ: [&str; 20] = [
+        "rw",
+        "bs",
+        "bsrange",
+        "bssplit",
+        "size",
+        "io_size",
+        "filesize",
+        "offset",
+        "zonesize",
+        "number_ios",
+        "loops",
+        "time_based",
+        "filename",
+        "nrfiles",
+        "directory",
+        "rate",
+        "rate_iops",
+        "fsync",
+        "fdatasync",
+        "randseed",
+    ];
+    if !job.is_replay() {
+        return Ok(());
+    }
+    let given: Vec<_> = NOT_READ.into_iter().filter(|option| job.is_given(option)).collect();
+    if !given.is_empty() {
+        let given = given.join(", ");
+        job.tell(&format!("a replay takes its I/Os from the log, as in fio: without effect are {given}."));
+    }
+    if job.settings.replay.skipped.contains(&true) {
+        job.tell("replay_skip is done as the manual says; fio 3.33 does it only for blktrace recordings.");
+    }
+    Ok(())
+}
+
+fn read_iolog(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    s.replay.logs = names(text, "log")?;
+    Ok(())
+}
+
+fn align(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let align = bytes(text, s.files.kb_base)?;
+    if align != 0 && !align.is_power_of_two() {
+        return Err(Refusal::new(format!("{} is not a power of two", quoted(text))).hinting("such as 512 or 4k"));
+    }
+    s.replay.align = align;
+    Ok(())
+}
+
+fn skip(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    let mut skipped = [false; 4];
+    for word in text.split(',').map(str::trim) {
+        let Some(kind) = ["read", "write", "trim", "sync"].iter().position(|kind| *kind == word) else {
+            return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))
+                .hinting("expected read, write, trim or sync"));
+        };
+        skipped[kind] = true;
+    }
+    s.replay.skipped = skipped;
+    Ok(())
+}

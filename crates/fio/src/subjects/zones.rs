@@ -1,0 +1,122 @@
+//! Zones of the region that are used one after the other.
+
+use hoistway_load::{Distribution, Offsets, Process, Strided};
+
+use super::{Settings, Subject};
+use crate::JobFileError;
+use crate::error::quoted;
+use crate::job::Job;
+use crate::options::{OptionSpec, Setter};
+use crate::values::{KbBase, Refusal, bytes};
+
+const BYTES: &str = "bytes such as 256m";
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Zones {
+    /// None if it is not given.
+    mode: Option<Mode>,
+    zone_bytes: u64,
+    /// 0 for `zone_bytes`.
+    range_bytes: u64,
+    skip_bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    None,
+    Strided,
+}
+
+pub(super) const SUBJECT: Subject = Subject {
+    rows: ROWS,
+    land,
+    fields: &[
+        ("plan.pattern.zones.zone_bytes", |_| "zonesize"),
+        ("plan.pattern.zones.range_bytes", |s| if s.zones.range_bytes == 0 { "zonesize" } else { "zonerange" }),
+        ("plan.pattern.zones.skip_bytes", |_| "zoneskip"),
+    ],
+};
+
+const ROWS: &[OptionSpec] = &[
+    OptionSpec::new(
+        "zonemode",
+        "none",
+        Setter::Form { form: "none | strided", set: zone_mode },
+        "Use one zone of the region after the other (strided)",
+    ),
+    OptionSpec::new(
+        "zonesize",
+        "0",
+        Setter::Form { form: BYTES, set: |s, text| set(&mut s.zones.zone_bytes, text, s.files.kb_base) },
+        "Bytes to move in a zone before the next one begins",
+    ),
+    OptionSpec::new(
+        "zonerange",
+        "zonesize",
+        Setter::Form { form: BYTES, set: |s, text| set(&mut s.zones.range_bytes, text, s.files.kb_base) },
+        "Length of a zone; what zonesize leaves of it is not touched, what it has more goes over it again",
+    ),
+    OptionSpec::new(
+        "zoneskip",
+        "0",
+        Setter::Form { form: BYTES, set: |s, text| set(&mut s.zones.skip_bytes, text, s.files.kb_base) },
+        "Bytes between the end of a zone and the start of the next",
+    ),
+];
+
+fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+    let s = &job.settings.zones;
+    match (s.mode, s.zone_bytes) {
+        (Some(Mode::Strided), 0) => {
+            let error = job.error("zonemode", "strided needs zonesize");
+            return Err(error.hinting("say how many bytes to move in a zone: zonesize=256m"));
+        }
+        (Some(Mode::None), 1..) => {
+            let error = job.error("zonesize", "zonemode=none and zonesize exclude each other, as in fio");
+            return Err(error.hinting("use zonemode=strided, or leave zonesize out"));
+        }
+        (_, 0) => {
+            job.tell_idle(&["zonerange", "zoneskip"], "without zonemode=strided and zonesize");
+            return Ok(());
+        }
+        _ => {}
+    }
+    if s.mode.is_none() {
+        job.tell_unless_replay("zonesize without zonemode means zonemode=strided, as in older versions of fio.");
+    }
+    let pattern = process.plan.pattern_mut();
+    // Tried with fio 3.33.
+    let are_idle = matches!(&pattern.offsets, Offsets::Random(random) if random.distribution != Distribution::Uniform);
+    if are_idle {
+        job.tell_unless_replay("zones have no effect with random_distribution, as in fio.");
+        return Ok(());
+    }
+    let range_bytes = if s.range_bytes == 0 { s.zone_bytes } else { s.range_bytes };
+    pattern.zones = Some(Strided { zone_bytes: s.zone_bytes, range_bytes, skip_bytes: s.skip_bytes });
+    Ok(())
+}
+
+fn set(to: &mut u64, text: &str, base: KbBase) -> Result<(), Refusal> {
+    if text.ends_with('%') {
+        // fio 3.33 takes them and puts the zones between two sectors.
+        return Err(Refusal::new("percentages are not supported").hinting(format!("expected {BYTES}")));
+    }
+    *to = bytes(text, base)?;
+    Ok(())
+}
+
+fn zone_mode(s: &mut Settings, text: &str) -> Result<(), Refusal> {
+    s.zones.mode = Some(match text {
+        "none" => Mode::None,
+        "strided" => Mode::Strided,
+        "zbd" => {
+            return Err(Refusal::new("\"zbd\" is not supported: it needs a zoned device, and none is modelled")
+                .hinting("use strided, or none"));
+        }
+        _ => {
+            let refusal = Refusal::new(format!("{} is not one of its values", quoted(text)));
+            return Err(refusal.hinting("expected none or strided"));
+        }
+    });
+    Ok(())
+}

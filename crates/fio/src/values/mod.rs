@@ -1,0 +1,32 @@
+//! The values of options: sizes, times, percentages, ranges and lists.
+//!
+//! fio reads as much of a value as it understands and drops the rest without a word: `4x` is 4 bytes, `1.5m`
+//! is 1, `1h30m` is one hour. Here every character of a value must mean something.
+
+mod bytes;
+mod list;
+mod number;
+mod time;
+
+pub(crate) use bytes::{KbBase, amount, bytes, has_reversed_unit, range_bytes};
+pub(crate) use list::{merge, per_direction};
+pub(crate) use number::{decimal, whole};
+pub(crate) use time::{TimeUnit, delay_range, time};
+
+/// Why a value was refused; becomes a [`JobFileError`](crate::JobFileError) where the place is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(message: impl Into<String>) -> Refusal {
+        Refusal { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hinting(mut self, hint: impl Into<String>) -> Refusal {
+        self.hint = Some(hint.into());
+        self
+    }
+}

@@ -1,0 +1,204 @@
+//! Several files: which one is next, and when all are done (tried with fio 3.33).
+//!
+//! A file that is done is left out until all are done; then they all begin again, if the job goes on. A file is known
+//! to be done only when its turn comes, as in fio, so that it may still get a flush.
+
+use super::Cursor;
+use super::ranks::Ranks;
+use super::stream::{Purpose, Stream};
+use crate::{FileService, Pattern, Popularity};
+
+/// The files of a process.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// All but the current one.
+    others: Vec<Cursor>,
+    /// For each file where in `others` it is; of the current one it means nothing.
+    places: Vec<u32>,
+    states: Vec<State>,
+    current: usize,
+    rule: Rule,
+    /// I/Os left before another file is picked.
+    left: u32,
+    open: usize,
+    open_max: usize,
+    done: usize,
+    passes_left: u64,
+    stream: Stream,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Closed,
+    Open,
+    Done,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    RoundRobin {
+        ios: u32,
+    },
+    Sequential,
+    Random {
+        ios: u32,
+    },
+    /// Ranks among [`SLOTS`] for each file, counted from `first`.
+    Skewed {
+        ranks: Ranks,
+        first: u64,
+    },
+}
+
+/// As many ranks fall on each file: with these fio's shares come out.
+const SLOTS: u64 = 1024;
+
+/// Whether each file starts over by itself, rather than when all are done.
+pub(super) fn goes_round(job: &Pattern) -> bool {
+    (job.volume.time_based && job.random_offsets().is_some()) || job.service.never_ends()
+}
+
+impl Files {
+    /// Of a process that is in the first file and has these others.
+    pub(super) fn new(job: &Pattern, others: Vec<Cursor>, seed: u64, process: u64) -> Files {
+        let count = others.len() + 1;
+        let mut stream = Stream::new(seed, process, Purpose::File);
+        let rule = match job.service {
+            FileService::RoundRobin { ios } => Rule::RoundRobin { ios },
+            FileService::Sequential => Rule::Sequential,
+            FileService::Random { ios } => Rule::Random { ios },
+            FileService::Skewed(popularity) => Rule::Skewed {
+                ranks: Ranks::new(popularity, count as u64 * SLOTS),
+                // The middle of a bell is the file in the middle.
+                first: match popularity {
+                    Popularity::Normal { .. } => 0,
+                    Popularity::Zipf { .. } | Popularity::Pareto { .. } => stream.below(count as u64),
+                },
+            },
+        };
+        let open_max = if job.open_files == 0 { count } else { job.open_files.min(count as u64) as usize };
+        Files {
+            places: (0..count as u32).map(|file| file.saturating_sub(1)).collect(),
+            states: vec![State::Closed; count],
+            current: 0,
+            rule,
+            left: 0,
+            open: 0,
+            open_max: if job.service.never_ends() { count } else { open_max },
+            done: 0,
+            passes_left: if job.volume.time_based || job.volume.io_size.is_some() {
+                u64::MAX
+            } else {
+                job.volume.loops
+            },
+            others,
+            stream,
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Goes to the file of the next I/O.
+    pub(super) fn pick(&mut self, cursor: &mut Cursor) {
+        let is_open = self.states[self.current] == State::Open;
+        if self.left > 0 && is_open {
+            self.left -= 1;
+            return;
+        }
+        let next = match &self.rule {
+            Rule::Sequential if is_open => self.current,
+            Rule::RoundRobin { .. } | Rule::Sequential => {
+                // Nothing was open yet: the first file is the first.
+                let is_fresh = self.open == 0 && self.done == 0 && self.states[self.current] == State::Closed;
+                self.usable_from(self.current + usize::from(!is_fresh))
+            }
+            Rule::Random { .. } => {
+                let from = self.stream.below(self.states.len() as u64) as usize;
+                self.usable_at_random(from)
+            }
+            Rule::Skewed { ranks, first } => {
+                let rank = ranks.draw(&mut self.stream) / SLOTS;
+                ((rank + first) % self.states.len() as u64) as usize
+            }
+        };
+        self.left = match self.rule {
+            Rule::RoundRobin { ios } | Rule::Random { ios } => ios - 1,
+            _ => 0,
+        };
+        self.go_to(next, cursor);
+    }
+
+    /// The current file turned out to be done: goes to another. False if the job is done.
+    pub(super) fn pick_after_the_end(&mut self, cursor: &mut Cursor) -> bool {
+        if self.states[self.current] == State::Open {
+            self.states[self.current] = State::Done;
+            self.open -= 1;
+            self.done += 1;
+        }
+        self.left = 0;
+        if self.done == self.states.len() {
+            self.passes_left = self.passes_left.saturating_sub(1);
+            if self.passes_left == 0 {
+                return false;
+            }
+            self.done = 0;
+            self.states.fill(State::Closed);
+            self.others.iter_mut().for_each(Cursor::restart);
+            cursor.restart();
+            // The turn goes on from the file that was last.
+            let next = match self.rule {
+                Rule::Random { .. } => self.stream.below(self.states.len() as u64) as usize,
+                _ => (self.current + 1) % self.states.len(),
+            };
+            if let Rule::RoundRobin { ios } | Rule::Random { ios } = self.rule {
+                self.left = ios - 1;
+            }
+            self.go_to(next, cursor);
+            return true;
+        }
+        self.pick(cursor);
+        true
+    }
+
+    fn go_to(&mut self, next: usize, cursor: &mut Cursor) {
+        if self.states[next] == State::Closed {
+            self.states[next] = State::Open;
+            self.open += 1;
+        }
+        if next != self.current {
+            let place = self.places[next];
+            std::mem::swap(cursor, &mut self.others[place as usize]);
+            self.places[self.current] = place;
+            self.current = next;
+        }
+    }
+
+    fn is_usable(&self, file: usize) -> bool {
+        match self.states[file] {
+            State::Closed => self.open < self.open_max,
+            State::Open => true,
+            State::Done => false,
+        }
+    }
+
+    /// The first file from there on, round and round, that may be used: there is one as long as not all are done.
+    fn usable_from(&self, from: usize) -> usize {
+        let count = self.states.len();
+        (from..from + count).map(|file| file % count).find(|&file| self.is_usable(file)).unwrap_or(self.current)
+    }
+
+    /// `drawn`, or another draw if that one may not be used.
+    fn usable_at_random(&mut self, drawn: usize) -> usize {
+        const DRAWS: u32 = 32;
+        let mut file = drawn;
+        for _ in 0..DRAWS {
+            if self.is_usable(file) {
+                return file;
+            }
+            file = self.stream.below(self.states.len() as u64) as usize;
+        }
+        self.usable_from(file)
+    }
+}

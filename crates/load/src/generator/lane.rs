@@ -1,0 +1,234 @@
+//! Where the next I/O of a direction goes.
+
+use super::order::Order;
+use super::sizes::Draw;
+use super::stream::{Purpose, Stream};
+use super::strided::Zones;
+use crate::{Distribution, Pattern, Sequencer};
+
+/// One direction. As in fio, each goes on from where it was itself: a sequential mix reads the region and
+/// writes the region, side by side.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    sizes: Draw,
+    size_stream: Stream,
+    /// The smallest block.
+    bytes_min: u64,
+    /// Alignment of random offsets.
+    align: u64,
+    /// Which of the track's orders it uses.
+    order: usize,
+    percent_random: u8,
+    /// The last I/O, relative to the region; both 0 before the first.
+    last_start: u64,
+    last_end: u64,
+    /// The visit of a zone in which that was.
+    visit: u32,
+}
+
+impl Lane {
+    /// Begins a new pass.
+    pub(super) fn restart(&mut self) {
+        (self.last_start, self.last_end) = (0, 0);
+    }
+}
+
+/// The random offsets of a direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Grid {
+    /// Bytes from one to the next.
+    pub(super) align: u64,
+    /// How many there are, at least one.
+    pub(super) blocks: u64,
+}
+
+/// The random offsets of direction `lane` in a region: those from which its smallest block fits.
+pub(super) fn grid(job: &Pattern, lane: usize, region_bytes: u64) -> Grid {
+    let (align, smallest) = (job.align_bytes(lane), u64::from(job.sizes[lane].min()));
+    Grid { align, blocks: region_bytes.saturating_sub(smallest) / align + 1 }
+}
+
+/// Whether all directions share one random order, so that each block is either read or written once: those with blocks
+/// of the same size and alignment do, unless each has zones of its own.
+pub(super) fn share_order(job: &Pattern, region_bytes: u64) -> bool {
+    let lanes = job.direction.lanes();
+    let is_alike = |lane: usize| grid(job, lane, region_bytes) == grid(job, lanes[0], region_bytes);
+    let is_zoned_alike = |lane: usize| match job.random_offsets().map(|random| &random.distribution) {
+        Some(Distribution::Zoned(zones)) => zones[lane] == zones[lanes[0]],
+        _ => true,
+    };
+    lanes.iter().all(|&lane| is_alike(lane) && is_zoned_alike(lane))
+}
+
+impl Lane {
+    pub(super) fn new(job: &Pattern, lane: usize, region_bytes: u64, seed: u64, process: u64) -> Lane {
+        let lanes = job.direction.lanes();
+        let shared = share_order(job, region_bytes);
+        Lane {
+            sizes: Draw::new(&job.sizes[lane]),
+            size_stream: Stream::numbered(seed, process, Purpose::Size as u64 + lane as u64),
+            bytes_min: u64::from(job.sizes[lane].min()),
+            align: job.align_bytes(lane),
+            order: if shared { 0 } else { lanes.iter().position(|&l| l == lane).unwrap_or(0) },
+            percent_random: job.random_offsets().map_or(0, |random| random.percent[lane]),
+            last_start: 0,
+            last_end: 0,
+            visit: 0,
+        }
+    }
+}
+
+/// What the directions share.
+#[derive(Clone, Debug)]
+pub(super) struct Track {
+    pub(super) random: bool,
+    pub(super) orders: Vec<Order>,
+    pub(super) start_bytes: u64,
+    pub(super) region_bytes: u64,
+    pub(super) zones: Option<Box<Zones>>,
+    /// Bytes between sequential I/Os, backwards if negative.
+    pub(super) skip: i64,
+    /// Whether the region starts over when it is done.
+    pub(super) wraps: bool,
+    /// I/Os from one random offset to the next.
+    pub(super) every: u32,
+    /// How many of them are left.
+    pub(super) run_left: u32,
+    pub(super) sequencer: Sequencer,
+    pub(super) order_stream: Stream,
+}
+
+impl Track {
+    /// Begins a new pass.
+    pub(super) fn restart(&mut self) {
+        self.run_left = 0;
+        self.orders.iter_mut().for_each(Order::restart);
+        self.zones.as_mut().into_iter().for_each(|zones| zones.restart());
+    }
+
+    /// Offset on the device and length of the next I/O; `None` if the region is done.
+    #[inline]
+    pub(super) fn next(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
+        if self.zones.is_some() {
+            return self.next_in_zone(lane);
+        }
+        let start = if self.random { self.random_start(lane)? } else { self.sequential_start(lane)? };
+        let mut bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
+        if self.random {
+            bytes = self.orders[lane.order].cut(start, bytes);
+        }
+        lane.last_start = start;
+        lane.last_end = start + u64::from(bytes);
+        Some((self.start_bytes + start, bytes))
+    }
+
+    /// The same of a job with zones.
+    #[inline(never)]
+    fn next_in_zone(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
+        let zones = self.zones.as_mut()?;
+        let room = self.region_bytes - lane.bytes_min;
+        // Tried with fio 3.33: a sequential job enters a zone in which no block fits any more, and ends there.
+        if zones.go_on(if self.random { room } else { self.region_bytes - 1 }) {
+            self.run_left = 0;
+            self.orders.iter_mut().for_each(Order::restart);
+        }
+        // The blocks of another direction may be smaller.
+        if self.random && zones.start() > room {
+            zones.restart();
+        }
+        if lane.visit != zones.visit() {
+            lane.visit = zones.visit();
+            (lane.last_start, lane.last_end) = (zones.start(), zones.start());
+        }
+        let start = if self.random { self.random_in_zone(lane, room)? } else { self.sequential_in_zone(lane)? };
+        let bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
+        (lane.last_start, lane.last_end) = (start, start + u64::from(bytes));
+        self.zones.as_mut()?.moved(bytes);
+        Some((self.start_bytes + start, bytes))
+    }
+
+    fn random_in_zone(&mut self, lane: &Lane, room: u64) -> Option<u64> {
+        if (self.every > 1 || lane.percent_random < 100)
+            && let Some(start) = self.run_start(lane)
+        {
+            return Some(start);
+        }
+        let order = &mut self.orders[lane.order];
+        let block = match order.next() {
+            Some(block) => block,
+            None => {
+                order.restart();
+                order.next()?
+            }
+        };
+        Some(self.zones.as_ref()?.block(block, lane.align, room))
+    }
+
+    fn sequential_in_zone(&mut self, lane: &mut Lane) -> Option<u64> {
+        let zones = self.zones.as_mut()?;
+        let start = zones.following(lane.last_end, self.skip);
+        if start + lane.bytes_min <= self.region_bytes {
+            return Some(start);
+        }
+        if !self.wraps {
+            return None;
+        }
+        zones.restart();
+        lane.visit = zones.visit();
+        Some(0)
+    }
+
+    #[inline]
+    fn random_start(&mut self, lane: &Lane) -> Option<u64> {
+        if (self.every > 1 || lane.percent_random < 100)
+            && let Some(start) = self.run_start(lane)
+        {
+            return Some(start);
+        }
+        let order = &mut self.orders[lane.order];
+        match order.next() {
+            Some(block) => Some(block * lane.align),
+            None if self.wraps => {
+                order.restart();
+                order.next().map(|block| block * lane.align)
+            }
+            None => None,
+        }
+    }
+
+    /// The start of an I/O that follows the last one in a random job, if it does.
+    fn run_start(&mut self, lane: &Lane) -> Option<u64> {
+        if self.run_left > 0 {
+            self.run_left -= 1;
+            if self.sequencer == Sequencer::Identical {
+                return Some(lane.last_start);
+            }
+        } else {
+            self.run_left = self.every - 1;
+            if self.order_stream.percent(lane.percent_random) {
+                return None;
+            }
+        }
+        // What does not fit is drawn at random after all.
+        let start = self.zones.as_ref().map_or(lane.last_end, |zones| zones.following(lane.last_end, 0));
+        (start + lane.bytes_min <= self.region_bytes).then_some(start)
+    }
+
+    #[inline]
+    fn sequential_start(&mut self, lane: &Lane) -> Option<u64> {
+        let mut start = lane.last_end;
+        if self.skip != 0 && start > 0 {
+            start = match start.checked_add_signed(self.skip) {
+                Some(start) => start,
+                // Backwards jobs go on from the end, as in fio even when they do not wrap otherwise.
+                None => self.region_bytes.saturating_add_signed(self.skip),
+            };
+        }
+        if start + lane.bytes_min <= self.region_bytes {
+            return Some(start);
+        }
+        // Tried with fio 3.33: a job that skips to exactly the end starts over, one that skips beyond it ends.
+        let is_exact = self.skip > 0 && start == self.region_bytes;
+        (self.wraps || self.skip < 0 || is_exact).then_some(0)
+    }
+}

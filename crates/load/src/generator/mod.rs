@@ -1,0 +1,437 @@
+//! The I/Os of a process, one after the other.
+//!
+//! fio's own numbers are not reproduced, only their distribution: which blocks are visited and how often, the
+//! shares of directions and sizes, and the rules by which a job runs on, wraps around and ends (tried with fio
+//! 3.33). Everything random comes from one seed, with a stream for each process and purpose; nothing is
+//! allocated for an I/O, but by [`unvisited`], which remembers where it was.
+
+mod files;
+mod lane;
+mod lfsr;
+mod order;
+mod permutation;
+mod priorities;
+mod ranks;
+mod recorded;
+mod sizes;
+mod skew;
+mod stream;
+mod strided;
+mod unvisited;
+mod verify;
+mod zones;
+
+use hoistway_blk::{IoPriority, Op};
+
+use crate::plan::Region;
+use crate::{Amount, Direction, Offsets, Pattern, Pause, RandomGenerator, Replay, Sequencer};
+
+use files::Files;
+use lane::{Lane, Track};
+use order::Order;
+use priorities::Priorities;
+use recorded::Recorded;
+use stream::splitmix;
+pub use stream::{Purpose, Stream};
+use strided::Zones;
+use verify::Verify;
+
+/// One I/O of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Io {
+    /// [`Op::Read`], [`Op::Write`], [`Op::Discard`] (a trim), or [`Op::Flush`]: an fsync, for which the process
+    /// waits until the I/Os before it are done. To the block layer it goes as an empty write with PREFLUSH.
+    pub op: Op,
+    /// The device: index into [`Process::files`](crate::Process::files).
+    pub file: u8,
+    /// The priority that this I/O has of its own; [`IoPriority::UNSET`] if it has none.
+    pub priority: IoPriority,
+    /// Length; 0 for a flush.
+    pub bytes: u32,
+    /// First byte on the device; 0 for a flush.
+    pub offset_bytes: u64,
+}
+
+/// Yields the I/Os of one process in the order in which it issues them.
+#[derive(Debug)]
+pub struct Generator {
+    /// Where it is in its file.
+    cursor: Cursor,
+    direction: Direction,
+    /// A draw of 32 bits below this is a read.
+    read_below: u64,
+    direction_stream: Stream,
+    issued_bytes: u64,
+    issued_ios: u64,
+    bytes_max: u64,
+    ios_max: u64,
+    /// Passes end, rather than wrap around.
+    ended: bool,
+    writes: u64,
+    sync_every: [u32; 2],
+    sync_due: bool,
+    last_was_sync: bool,
+    /// What most jobs do without.
+    extra: Option<Box<Extra>>,
+}
+
+/// Several files, priorities of single I/Os, a recording, reads that check what was written.
+#[derive(Debug, Default)]
+struct Extra {
+    files: Option<Files>,
+    priorities: Option<Priorities>,
+    recorded: Option<Recorded>,
+    verify: Option<Verify>,
+}
+
+/// Where a process is in one of its files.
+#[derive(Debug)]
+struct Cursor {
+    /// Reads, writes, trims.
+    lanes: [Lane; 3],
+    track: Track,
+    /// The range that was trimmed and must now be written.
+    trimmed: Option<Io>,
+    /// Which of the process's devices it is on.
+    device: u8,
+}
+
+impl Cursor {
+    #[inline]
+    fn io(&self, op: Op, (offset_bytes, bytes): (u64, u32)) -> Io {
+        Io { op, file: self.device, priority: IoPriority::UNSET, bytes, offset_bytes }
+    }
+
+    /// Begins a new pass.
+    fn restart(&mut self) {
+        self.lanes.iter_mut().for_each(Lane::restart);
+        self.track.restart();
+        self.trimmed = None;
+    }
+}
+
+/// The lane of an operation: reads 0, writes 1, trims 2; none for a flush.
+#[inline]
+pub(crate) fn lane_of(op: Op) -> Option<usize> {
+    // A table, because the direction of a mix is a coin toss that no branch can foresee.
+    const LANES: [u8; 10] = [0, 1, 3, 2, 3, 3, 3, 3, 3, 1];
+    let lane = usize::from(LANES[op as usize]);
+    (lane < 3).then_some(lane)
+}
+
+impl Generator {
+    /// Of a process with these regions, one for each of its files: at least one.
+    pub(crate) fn new(job: &Pattern, regions: &[Region], process: u32, seed: u64) -> Generator {
+        let mut generator = Generator::of_regions(job, regions, process, seed);
+        if let Some(backlog) = job.verify_backlog {
+            let follower = Generator::of_regions(job, regions, process, seed);
+            let verify = Verify::new(follower, backlog, job.volume.loops);
+            generator.extra.get_or_insert_default().verify = Some(verify);
+        }
+        generator
+    }
+
+    /// Of a process that replays a recording.
+    pub(crate) fn of_replay(
+        replay: &Replay,
+        job: &Pattern,
+        process: u32,
+        seed: u64,
+        device_bytes: &dyn Fn(usize) -> u64,
+    ) -> Generator {
+        // A replay has no region.
+        let nowhere = Region { start: 0, bytes: 0, device: 0 };
+        let mut generator = Generator::of_regions(job, &[nowhere], process, seed);
+        generator.extra.get_or_insert_default().recorded = Some(Recorded::new(replay, device_bytes));
+        generator
+    }
+
+    fn of_regions(job: &Pattern, regions: &[Region], process: u32, seed: u64) -> Generator {
+        let seed = job.seed.map_or(seed, |own| splitmix(seed) ^ splitmix(own as u64));
+        let process = u64::from(process);
+        let (bytes_max, ios_max) = limits(job, regions);
+        let is_one = regions.len() == 1;
+        let mut cursors = regions.iter().enumerate().map(|(number, region)| {
+            // The first file has the random numbers that the only one would have.
+            let seed = if number == 0 { seed } else { splitmix(seed ^ (number as u64) << 20) };
+            cursor(job, *region, seed, process, is_one)
+        });
+        let first = cursors.next().expect("a process has a file");
+        let files = (!is_one).then(|| Files::new(job, cursors.collect(), seed, process));
+        let is_ranked = !job.priorities.is_empty();
+        let priorities =
+            is_ranked.then(|| Priorities::new(&job.priorities, Stream::new(seed, process, Purpose::Priority)));
+        let is_plain = files.is_none() && priorities.is_none();
+        Generator {
+            cursor: first,
+            direction: job.direction,
+            read_below: (u64::from(job.read_percent) << 32) / 100,
+            direction_stream: Stream::new(seed, process, Purpose::Direction),
+            issued_bytes: 0,
+            issued_ios: 0,
+            bytes_max,
+            ios_max,
+            ended: false,
+            writes: 0,
+            sync_every: job.sync_every,
+            sync_due: false,
+            last_was_sync: false,
+            extra: (!is_plain).then(|| Box::new(Extra { files, priorities, ..Extra::default() })),
+        }
+    }
+
+    fn recorded(&self) -> Option<&Recorded> {
+        self.extra.as_ref()?.recorded.as_ref()
+    }
+
+    /// In a replay, the pause before the last I/O: what [`Pacer::due`](crate::Pacer::due) goes by.
+    #[must_use]
+    pub fn pause(&self) -> Option<Pause> {
+        self.recorded()?.pause
+    }
+
+    /// Whether it ended because its recording could not be read again as it was read when the load was made.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.recorded().is_some_and(|recorded| recorded.has_failed)
+    }
+
+    /// The next I/O, or `None` when the job has done its work. A job that is `time_based` goes on for ever.
+    #[expect(clippy::should_implement_trait, reason = "`Iterator` is implemented and calls this")]
+    #[inline]
+    pub fn next(&mut self) -> Option<Io> {
+        if self.extra.is_some() {
+            return self.next_of_several();
+        }
+        let op = self.next_op()?;
+        self.issue(op)
+    }
+
+    /// The next I/O of a job with several files, priorities of single I/Os, a recording, or reads that check.
+    #[inline(never)]
+    fn next_of_several(&mut self) -> Option<Io> {
+        let extra = self.extra.as_mut()?;
+        if let Some(recorded) = &mut extra.recorded {
+            let mut io = recorded.next()?;
+            extra.priorities.as_mut().into_iter().for_each(|priorities| priorities.draw(&mut io));
+            return Some(io);
+        }
+        if extra.verify.is_none() {
+            return self.next_of_files();
+        }
+        if let Some(io) = self.next_check() {
+            return Some(io);
+        }
+        match self.next_of_files() {
+            Some(io) => {
+                let verify = self.extra.as_mut().and_then(|extra| extra.verify.as_mut());
+                verify.into_iter().for_each(|verify| verify.issued(io.op));
+                Some(io)
+            }
+            // The end of the job may show only now.
+            None => self.next_check(),
+        }
+    }
+
+    /// The next read that checks what was written, if it is time for one.
+    fn next_check(&mut self) -> Option<Io> {
+        let (bytes, ios, is_over) = (self.issued_bytes, self.issued_ios, self.is_over());
+        self.extra.as_mut()?.verify.as_mut()?.next(bytes, ios, is_over)
+    }
+
+    fn next_of_files(&mut self) -> Option<Io> {
+        if self.is_over() {
+            return None;
+        }
+        if let Some(files) = self.extra.as_mut().and_then(|extra| extra.files.as_mut()) {
+            files.pick(&mut self.cursor);
+        }
+        // As in fio, the file is drawn first: a flush goes to the file whose turn it is.
+        let op = self.next_op()?;
+        let mut io = self.issue(op)?;
+        if let Some(priorities) = self.extra.as_mut().and_then(|extra| extra.priorities.as_mut()) {
+            priorities.draw(&mut io);
+        }
+        Some(io)
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.issued_bytes >= self.bytes_max || self.issued_ios >= self.ios_max || self.ended
+    }
+
+    /// The kind of the next I/O, drawn at random in a mix; `None` at the end of the job.
+    #[inline(always)]
+    fn next_op(&mut self) -> Option<Op> {
+        if self.is_over() {
+            return None;
+        }
+        if self.sync_due && !self.last_was_sync {
+            return Some(Op::Flush);
+        }
+        Some(match self.direction {
+            Direction::Read => Op::Read,
+            Direction::Write => Op::Write,
+            Direction::Trim => Op::Discard,
+            Direction::Mixed => {
+                let is_write = self.direction_stream.bits() >> 32 >= self.read_below;
+                [Op::Read, Op::Write][usize::from(is_write)]
+            }
+            Direction::TrimWrite if self.cursor.trimmed.is_some() => Op::Write,
+            Direction::TrimWrite => Op::Discard,
+        })
+    }
+
+    /// The next I/O, of the kind that [`Generator::next_op`] drew. `None` if the job ends instead, because what is
+    /// left of its region is too small.
+    #[inline(always)]
+    fn issue(&mut self, op: Op) -> Option<Io> {
+        let Some(lane) = lane_of(op) else {
+            self.last_was_sync = true;
+            let priority = IoPriority::UNSET;
+            return Some(Io { op: Op::Flush, file: self.cursor.device, priority, bytes: 0, offset_bytes: 0 });
+        };
+        match self.cursor.trimmed.take() {
+            Some(trimmed) => Some(self.count(Io { op, ..trimmed })),
+            None => match self.cursor.track.next(&mut self.cursor.lanes[lane]) {
+                Some(place) => Some(self.count(self.cursor.io(op, place))),
+                None => self.issue_on_another(op),
+            },
+        }
+    }
+
+    /// Counts an I/O.
+    #[inline(always)]
+    fn count(&mut self, io: Io) -> Io {
+        self.issued_ios += 1;
+        self.last_was_sync = false;
+        if self.direction == Direction::TrimWrite && io.op == Op::Discard {
+            // As in fio, only the writes count towards the size.
+            self.cursor.trimmed = Some(io);
+        } else {
+            self.issued_bytes += u64::from(io.bytes);
+        }
+        if self.sync_every != [0, 0] && io.op == Op::Write {
+            self.writes += 1;
+            // It stays due until the next write: in a mix fio flushes again after each read in between.
+            self.sync_due = self.sync_every.iter().any(|&n| n > 0 && self.writes.is_multiple_of(u64::from(n)));
+        }
+        io
+    }
+
+    /// The file is done: goes on with another, if there is one.
+    #[cold]
+    fn issue_on_another(&mut self, op: Op) -> Option<Io> {
+        // Each file is tried twice: before its end and after a new beginning.
+        let tries = self.extra.as_ref().and_then(|extra| extra.files.as_ref()).map_or(0, |files| 2 * files.count() + 1);
+        for _ in 0..tries {
+            let files = self.extra.as_mut().and_then(|extra| extra.files.as_mut());
+            if !files.is_some_and(|files| files.pick_after_the_end(&mut self.cursor)) {
+                break;
+            }
+            if let Some(trimmed) = self.cursor.trimmed.take() {
+                return Some(self.count(Io { op: Op::Write, ..trimmed }));
+            }
+            // Each file has its own turns of trims and writes.
+            let op = if self.direction == Direction::TrimWrite { Op::Discard } else { op };
+            let lane = lane_of(op)?;
+            if let Some(place) = self.cursor.track.next(&mut self.cursor.lanes[lane]) {
+                return Some(self.count(self.cursor.io(op, place)));
+            }
+        }
+        self.ended = true;
+        None
+    }
+}
+
+impl Iterator for Generator {
+    type Item = Io;
+
+    #[inline]
+    fn next(&mut self) -> Option<Io> {
+        Generator::next(self)
+    }
+}
+
+/// The beginning of a file.
+fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool) -> Cursor {
+    let (skip, every, sequencer) = match &job.offsets {
+        Offsets::Sequential { skip_bytes } => (*skip_bytes, 1, Sequencer::Sequential),
+        Offsets::Random(random) => (0, random.every, random.sequencer),
+    };
+    let order_bytes = job.zones.map_or(region.bytes, |zones| zones.range_bytes.min(region.bytes));
+    Cursor {
+        lanes: [0, 1, 2].map(|i| Lane::new(job, i, order_bytes, seed, process)),
+        track: Track {
+            random: job.random_offsets().is_some(),
+            orders: orders(job, order_bytes, seed, process, is_only),
+            start_bytes: region.start,
+            region_bytes: region.bytes,
+            zones: job.zones.map(|zones| Box::new(Zones::new(zones, job.direction == Direction::TrimWrite))),
+            skip,
+            wraps: if is_only {
+                job.volume.time_based || job.volume.loops > 1 || job.volume.io_size.is_some()
+            } else {
+                files::goes_round(job)
+            },
+            every,
+            run_left: 0,
+            sequencer,
+            order_stream: Stream::new(seed, process, Purpose::Order),
+        },
+        trimmed: None,
+        device: region.device,
+    }
+}
+
+/// How many bytes and I/Os end the job.
+fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
+    let volume = &job.volume;
+    if volume.time_based {
+        return (u64::MAX, u64::MAX);
+    }
+    let all = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes));
+    let block = job.fixed_size().map_or(1, u64::from);
+    // A remainder smaller than a block is not touched.
+    let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes / block * block));
+    let pass_bytes = match (volume.io_size, volume.file_bytes, volume.size) {
+        (Some(Amount::Bytes(bytes)), ..) => bytes,
+        (Some(percent), ..) => percent.of(all()),
+        // With a size of the files, size is how much is done.
+        (None, Some(_), Some(Amount::Bytes(bytes))) => bytes.min(whole_blocks()),
+        (None, ..) => whole_blocks(),
+    };
+    let ios = if volume.number_ios == 0 { u64::MAX } else { volume.number_ios.saturating_mul(volume.loops) };
+    (pass_bytes.saturating_mul(volume.loops), ios)
+}
+
+/// Whether I/Os are cut short where they meet blocks that were visited: with a random map, and blocks of several sizes that
+/// all directions share.
+fn cuts_short(job: &Pattern, region_bytes: u64) -> bool {
+    let Some(random) = job.random_offsets() else { return false };
+    let lanes = job.direction.lanes();
+    // Some of the I/Os of these go to visited blocks.
+    let is_drawn = job.zones.is_none() && random.every == 1 && lanes.iter().all(|&lane| random.percent[lane] == 100);
+    random.has_map()
+        && random.generator == RandomGenerator::Tausworthe
+        && is_drawn
+        && job.fixed_size().is_none()
+        && lane::share_order(job, region_bytes)
+}
+
+/// The random orders of the lanes: one for all of them, or one for each.
+fn orders(job: &Pattern, region_bytes: u64, seed: u64, process: u64, is_only: bool) -> Vec<Order> {
+    let Some(random) = job.random_offsets() else { return Vec::new() };
+    // Tried with fio 3.33: with several files or zones no pass repeats another.
+    let same_passes = random.repeats && !job.volume.time_based && is_only && job.zones.is_none();
+    let order = |lane, seed| Order::new(random, same_passes, lane, lane::grid(job, lane, region_bytes), seed, process);
+    let lanes = job.direction.lanes();
+    if cuts_short(job, region_bytes) {
+        let grid = lane::grid(job, lanes[0], region_bytes);
+        return vec![Order::unvisited(grid, seed, process)];
+    }
+    if lane::share_order(job, region_bytes) {
+        return vec![order(lanes[0], seed)];
+    }
+    lanes.iter().map(|&lane| order(lane, splitmix(seed ^ lane as u64))).collect()
+}

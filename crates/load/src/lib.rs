@@ -1,0 +1,74 @@
+//! What processes do: which I/Os they issue, how many at a time, when and how fast, and when they end.
+//!
+//! A [`Load`] is data: [`Process`]es and the files that they use. Everything has a default, so a program says only what is
+//! its own; [`Load::check`] says which field is wrong, and whoever runs a load asks it. When the sizes of the devices are
+//! known, a process becomes a [`Generator`], which yields its I/Os one after the other.
+//!
+//! ```
+//! use hoistway_blk::Nanos;
+//! use hoistway_load::{Issue, Load, Pattern, Process};
+//!
+//! let mut load = Load::new();
+//! let disk = load.file("/dev/sda");
+//! let mut readers = Process::new("readers", disk, Pattern::read(4096).random());
+//! readers.issue = Issue::asynchronous(16);
+//! readers.schedule.runtime = Some(Nanos::from_secs(5));
+//! load.add_clones(readers, 4);
+//! load.add(Process::new("log", disk, Pattern::write(64 << 10)));
+//! load.check()?;
+//!
+//! let (seed, device_bytes) = (1, 1 << 30);
+//! let mut ios = load.processes[4].generator(4, seed, |_device| device_bytes)?;
+//! assert_eq!(ios.next().map(|io| (io.offset_bytes, io.bytes)), Some((0, 64 << 10)));
+//! # Ok::<(), hoistway_load::LoadError>(())
+//! ```
+//!
+//! I/Os that were recorded come from an iterator: see [`Replay`].
+//!
+//! Nothing here reads a clock, a file or the environment: the pace of a process is decided by whoever owns the clock, with
+//! the help of a [`Pacer`]. Types can be written and read with serde, but for replays.
+
+mod check;
+mod error;
+mod generator;
+mod load;
+mod pace;
+mod pattern;
+mod plan;
+mod process;
+mod replay;
+
+pub use error::{LoadError, Origin};
+pub use generator::{Generator, Io, Purpose, Stream};
+pub use load::Load;
+pub use pace::{Flow, Pace, Pacer, Rate, RateLimits, RateProcess, Think, ThinkBlocks};
+pub use pattern::{
+    Amount, Direction, Distribution, Extent, FileService, Offsets, Pattern, Popularity, PriorityRule, Random,
+    RandomGenerator, Sequencer, Share, Sizes, Strided, Volume, Zone,
+};
+pub use plan::{IoPlan, OwnFile, PlacedFile};
+pub use process::{
+    Caching, Ends, Engine, Issue, Latency, LatencyTarget, LogSettings, Process, Schedule, Standing, Steadiness,
+    SteadyFigure, SteadyState, WriteSync,
+};
+pub use replay::{Pause, Record, RecordError, Records, Replay, Summary};
+
+/// The limits that a load has to keep.
+pub mod limits {
+    /// Larger than any device: below it, sums of sizes cannot overflow.
+    pub const REGION_BYTES: u64 = 1 << 60;
+    /// The largest block.
+    pub const BLOCK_BYTES: u64 = 1 << 30;
+    /// Processes of a load.
+    pub const PROCESSES: usize = 10_000;
+    /// Deeper than any queue: more is a slip of the pen, and memory for nothing.
+    pub const DEPTH: u32 = 1 << 20;
+    /// Devices of a process.
+    pub const DEVICES: usize = 255;
+    /// Files of a process.
+    pub const FILES: usize = 1 << 16;
+    /// Sizes of a direction, and rules about priorities; as in fio.
+    pub const SHARES: usize = 64;
+    /// Zones of a distribution; as in fio.
+    pub const ZONES: usize = 256;
+}

@@ -1,0 +1,183 @@
+//! I/Os that were recorded, to be issued again.
+//!
+//! They are not held in memory: each run opens its [`Records`] anew and takes one after the other. What has to be known of them
+//! before is their [`Summary`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use hoistway_blk::{Nanos, Op};
+
+use crate::{Io, LoadError};
+
+/// When an I/O of a recording is issued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pause {
+    /// So long after the I/O before.
+    After(Nanos),
+    /// So long after the start.
+    Until(Nanos),
+}
+
+/// One I/O of a recording. Its priority does not count: that is up to who replays it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// What was done.
+    pub io: Io,
+    /// And when.
+    pub pause: Pause,
+}
+
+/// Why the records of a recording could not be read to their end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordError {
+    /// The line at fault, from 1.
+    pub line: u32,
+    /// What is wrong.
+    pub message: String,
+    /// What was expected, or what to do about it.
+    pub hint: &'static str,
+}
+
+/// What yields records, as often as it is asked to, from the first on.
+pub trait Records: fmt::Debug + Send + Sync {
+    /// Begins with the first.
+    ///
+    /// # Errors
+    /// If there is nothing to read.
+    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError>;
+}
+
+/// Records in memory.
+impl Records for Arc<[Record]> {
+    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
+        let records = Arc::clone(self);
+        Ok(Box::new((0..).map_while(move |at: usize| records.get(at).copied().map(Ok))))
+    }
+}
+
+/// A recording that a process replays.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use hoistway_blk::{IoPriority, Nanos, Op};
+/// use hoistway_load::{Io, IoPlan, Load, Pause, Pattern, Process, Record, Replay};
+///
+/// let read = |offset_bytes| Io { op: Op::Read, file: 0, priority: IoPriority::UNSET, bytes: 4096, offset_bytes };
+/// let records = [0, 8192].map(|offset| Record { io: read(offset), pause: Pause::After(Nanos::from_millis(10)) });
+/// let records: Arc<[Record]> = Arc::new(records);
+///
+/// let mut load = Load::new();
+/// let disk = load.file("/dev/sda");
+/// let mut process = Process::new("replay", disk, Pattern::default());
+/// process.plan.replay = Some(Replay::new(Arc::new(records))?.into());
+/// load.add(process);
+/// assert_eq!(load.processes[0].generator(0, 1, |_| 1 << 20).map(Iterator::count), Ok(2));
+/// # Ok::<(), hoistway_load::RecordError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// Where its I/Os come from.
+    pub records: Arc<dyn Records>,
+    /// What they are like.
+    pub summary: Summary,
+}
+
+impl Replay {
+    /// Goes over all records once.
+    ///
+    /// # Errors
+    /// As for [`Records::open`] and its iterator.
+    pub fn new(records: Arc<dyn Records>) -> Result<Replay, RecordError> {
+        let mut summary = Summary::default();
+        for record in records.open()? {
+            summary.add(&record?);
+        }
+        Ok(Replay { records, summary })
+    }
+}
+
+/// What the records of a recording are like.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// How many there are.
+    pub ios: u64,
+    /// For each device, by [`Io::file`], the byte behind the last one that is touched.
+    pub ends: Vec<u64>,
+    /// The smallest and the largest read, write or trim, in bytes.
+    pub sizes: Option<(u32, u32)>,
+    /// Whether there are pauses.
+    pub has_pauses: bool,
+    /// Whether something is written or trimmed.
+    pub modifies: bool,
+    /// Whether there are flushes.
+    pub flushes: bool,
+    /// I/Os that begin where the one before has ended.
+    follows: u64,
+    last_end: Option<u64>,
+    /// An offset that is no multiple of a sector, if there is one.
+    crooked: Option<u64>,
+}
+
+impl Summary {
+    /// One record more.
+    pub fn add(&mut self, Record { io, pause }: &Record) {
+        let end = io.offset_bytes.saturating_add(u64::from(io.bytes));
+        let file = usize::from(io.file);
+        if self.ends.len() <= file {
+            self.ends.resize(file + 1, 0);
+        }
+        self.ends[file] = self.ends[file].max(end);
+        if io.op != Op::Flush {
+            let (least, most) = self.sizes.unwrap_or((io.bytes, io.bytes));
+            self.sizes = Some((least.min(io.bytes), most.max(io.bytes)));
+        }
+        self.ios += 1;
+        self.has_pauses |= *pause != Pause::After(Nanos::ZERO);
+        self.modifies |= matches!(io.op, Op::Write | Op::Discard);
+        self.flushes |= io.op == Op::Flush;
+        self.follows += u64::from(self.last_end == Some(io.offset_bytes));
+        self.last_end = Some(end);
+        if !io.offset_bytes.is_multiple_of(512) {
+            self.crooked.get_or_insert(io.offset_bytes);
+        }
+    }
+
+    /// The same with other devices: for each, by its number here, which one it is.
+    #[must_use]
+    pub fn on_devices(mut self, devices: &[u8]) -> Summary {
+        let mut ends = vec![0; devices.iter().map(|&device| usize::from(device) + 1).max().unwrap_or(0)];
+        for (end, &device) in self.ends.iter().zip(devices) {
+            let on = &mut ends[usize::from(device)];
+            *on = (*on).max(*end);
+        }
+        self.ends = ends;
+        self
+    }
+
+    /// Whether most I/Os begin elsewhere than where the one before has ended.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        2 * self.follows < self.ios
+    }
+
+    /// Whether every I/O lies on its device, in whole sectors.
+    pub(crate) fn check(&self, device_bytes: &dyn Fn(usize) -> u64) -> Result<(), LoadError> {
+        let complain = |message: String, hint| Err(LoadError::new("plan.replay", message, hint));
+        for (device, &end) in self.ends.iter().enumerate().filter(|(_, end)| **end > 0) {
+            let bytes = device_bytes(device);
+            if end > bytes {
+                let message = format!("the log goes to byte {end}, but the device has {bytes}");
+                return complain(message, "use a larger device, or scale the offsets down (replay_scale)");
+            }
+        }
+        match self.crooked {
+            Some(offset) => complain(
+                format!("the offset {offset} is not a multiple of a sector of 512"),
+                "direct I/O needs whole sectors: align the offsets (replay_align=512)",
+            ),
+            None => Ok(()),
+        }
+    }
+}
