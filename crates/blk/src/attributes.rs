@@ -24,7 +24,7 @@ pub enum AttributeError {
     Range,
     /// It can only be changed while the queue is [frozen and empty](crate::Queue::is_drained) (EBUSY; the kernel waits).
     Busy,
-    /// A new scheduler could not be made: the queue has none now.
+    /// A new scheduler could not be made.
     Failed(String),
 }
 
@@ -58,7 +58,7 @@ impl From<ChangeError> for AttributeError {
         match error {
             ChangeError::Busy => AttributeError::Busy,
             ChangeError::Invalid => AttributeError::Invalid,
-            ChangeError::Failed(why) => AttributeError::Failed(why.0),
+            ChangeError::Failed(why) => AttributeError::Failed(why.to_string()),
         }
     }
 }

@@ -38,12 +38,12 @@ impl Change {
 
 impl<Sh: Sharing> Front<Sh> {
     /// Writes `text` to a file of `queue/`. What can only be changed while the queue is empty is answered with a
-    /// [`Change`] that must be seen to its end, one at a time.
+    /// [`Change`] that must be seen to its end. Other threads may submit, complete and write meanwhile.
     ///
     /// # Errors
     /// If the kernel would refuse the text; then nothing changes.
     pub fn begin_change<E: Env>(
-        &mut self,
+        &self,
         cx: &mut Cx<'_, E>,
         file: &str,
         text: &str,
@@ -77,7 +77,7 @@ impl<Sh: Sharing> Front<Sh> {
     ///
     /// # Errors
     /// If what was asked for could not be made. The change is over then, too.
-    pub fn poll_change<E: Env>(&mut self, cx: &mut Cx<'_, E>, change: &Change) -> Result<Step, AttributeError> {
+    pub fn poll_change<E: Env>(&self, cx: &mut Cx<'_, E>, change: &Change) -> Result<Step, AttributeError> {
         match self {
             Front::Mq(queue) => {
                 if !queue.is_drained() {

@@ -4,6 +4,8 @@
 //! can be asked from elsewhere. The worker that issues a request writes, whoever looks for what has been there for too long,
 //! or for the oldest read, only reads, and only the worker that issued a request deals with its timeout.
 
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
 use crate::bio::Op;
 use crate::ids::{CpuId, RqId};
 use crate::request::Request;
@@ -23,8 +25,8 @@ pub(crate) struct Flights<Sh: Sharing> {
 }
 
 struct Flight<Sh: Sharing> {
-    /// When the driver was given it, ns. Written last and read first: who sees it sees the rest, too, or what was written
-    /// even later.
+    /// When the driver was given it, ns. Written last (`Release`) and read first (`Acquire`): who sees it sees the rest, too,
+    /// or what was written even later. Who begins and ends one flight after the other hand the request over.
     issued_ns: Sh::Word,
     /// When the driver has had it for too long, ns.
     deadline_ns: Sh::Word,
@@ -38,11 +40,11 @@ impl<Sh: Sharing> Flight<Sh> {
     }
 
     fn issuer(&self) -> CpuId {
-        CpuId((self.issuer.load() & (READ - 1)) as u32)
+        CpuId((self.issuer.load(Relaxed) & (READ - 1)) as u32)
     }
 
     fn is_up(&self) -> bool {
-        self.issued_ns.load() != NEVER
+        self.issued_ns.load(Acquire) != NEVER
     }
 }
 
@@ -76,22 +78,22 @@ impl<Sh: Sharing> Flights<Sh> {
     #[inline]
     pub(crate) fn begin(&self, cpu: CpuId, rq: &Request, deadline: Instant) {
         let flight = self.of(rq.id());
-        flight.issuer.store(u64::from(cpu.0) | if rq.op == Op::Read { READ } else { 0 });
-        flight.deadline_ns.store(deadline.0);
-        flight.issued_ns.store(rq.issued.0);
+        flight.issuer.store(u64::from(cpu.0) | if rq.op == Op::Read { READ } else { 0 }, Relaxed);
+        flight.deadline_ns.store(deadline.0, Relaxed);
+        flight.issued_ns.store(rq.issued.0, Release);
     }
 
     /// The driver has given a request back.
     #[inline]
     pub(crate) fn end(&self, id: RqId) {
-        self.of(id).issued_ns.store(NEVER);
+        self.of(id).issued_ns.store(NEVER, Relaxed);
     }
 
     /// Looks at all of them. Who has been away for too long is told; `again` would be the next deadline of those.
     pub(crate) fn look(&self, now: Instant, again: Instant, mut tell: impl FnMut(CpuId, RqId)) -> Seen {
         let mut seen = Seen { any: false, next: Instant::NEVER };
         for (index, flight) in self.flights.iter().enumerate().filter(|(_, flight)| flight.is_up()) {
-            let deadline = Instant(flight.deadline_ns.load());
+            let deadline = Instant(flight.deadline_ns.load(Relaxed));
             if deadline <= now {
                 tell(flight.issuer(), RqId((index as u32).wrapping_sub(self.commands)));
             }
@@ -104,19 +106,20 @@ impl<Sh: Sharing> Flights<Sh> {
     /// The deadline of a request that this CPU has issued, if that is over.
     pub(crate) fn overdue(&self, now: Instant, cpu: CpuId, id: RqId) -> Option<Instant> {
         let flight = self.of(id);
-        let deadline = Instant(flight.deadline_ns.load());
-        (flight.is_up() && flight.issuer() == cpu && deadline <= now).then_some(deadline)
+        let is_up = flight.is_up();
+        let deadline = Instant(flight.deadline_ns.load(Relaxed));
+        (is_up && flight.issuer() == cpu && deadline <= now).then_some(deadline)
     }
 
     /// Gives it another deadline, unless it has ended meanwhile, and perhaps begun again.
     pub(crate) fn put_off(&self, id: RqId, deadline: Instant, next: Instant) {
-        self.of(id).deadline_ns.compare_exchange(deadline.0, next.0);
+        self.of(id).deadline_ns.compare_exchange(deadline.0, next.0, Relaxed);
     }
 
     /// When the driver was given the oldest of the reads that are at the device.
     pub(crate) fn oldest_read(&self) -> Option<Instant> {
-        let reads = self.flights.iter().filter(|flight| flight.issuer.load() & READ != 0);
-        let oldest = reads.map(|flight| flight.issued_ns.load()).min()?;
+        let reads = self.flights.iter().filter(|flight| flight.issuer.load(Relaxed) & READ != 0);
+        let oldest = reads.map(|flight| flight.issued_ns.load(Relaxed)).min()?;
         (oldest != NEVER).then_some(Instant(oldest))
     }
 }

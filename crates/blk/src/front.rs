@@ -7,7 +7,7 @@ use crate::attributes::AttributeError;
 use crate::bio::{Bio, Status};
 use crate::block_queue::BlockQueue;
 use crate::effects::Effects;
-use crate::elevator::News;
+use crate::elevator::{Elevator, News};
 use crate::env::{Cx, Env};
 use crate::ids::{CpuId, HctxId, RqId, Waiter};
 use crate::kernel::Generation;
@@ -17,7 +17,6 @@ use crate::queue::{CompletionPlace, ConfigError, Queue, QueueConfig, SCHEDULERS,
 use crate::request::Rq;
 use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry};
 use crate::sharing::Sharing;
-use crate::split;
 use crate::tags::TagSet;
 use crate::time::{Instant, Now};
 use crate::tunables::{StoreError, Tunable};
@@ -57,8 +56,7 @@ impl<Sh: Sharing> Front<Sh> {
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
         let Some(row) = config.schedulers.find(scheduler) else {
-            let known = config.schedulers.names().join(", ");
-            return Err(ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {known})")));
+            return Err(ConfigError::unknown(scheduler, config.schedulers.rows().iter()));
         };
         Ok(match row.layer {
             Layer::MultiQueue => Front::Mq(Box::new(Queue::new(config, scheduler)?)),
@@ -72,7 +70,8 @@ impl<Sh: Sharing> Front<Sh> {
     /// As well if the queue does not fit the tags, or the scheduler is of the legacy front, which shares none.
     pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
         if config.schedulers.is_legacy(scheduler) {
-            return Err(ConfigError(format!("{scheduler}: the legacy queue of a device shares no tags with others")));
+            let why = format!("{scheduler} is of the legacy queue, which shares no tags with others");
+            return Err(ConfigError::new("scheduler", why));
         }
         Ok(Front::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
     }
@@ -96,7 +95,7 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
         match self {
-            Front::Mq(queue) => queue.elevator().name(),
+            Front::Mq(queue) => queue.scheduler(),
             Front::Legacy(queue) => queue.scheduler(),
         }
     }
@@ -132,8 +131,8 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
         match self {
-            Front::Mq(queue) => split::parts(bio, queue.limits()),
-            Front::Legacy(queue) => split::parts(bio, queue.limits()),
+            Front::Mq(queue) => queue.parts_of(bio),
+            Front::Legacy(queue) => queue.parts_of(bio),
         }
     }
 
@@ -156,7 +155,7 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn tunables(&self) -> Vec<&'static Tunable> {
         match self {
-            Front::Mq(queue) => queue.elevator().tunables(),
+            Front::Mq(queue) => queue.elevator(Elevator::tunables),
             Front::Legacy(queue) => queue.tunables(),
         }
     }
@@ -167,7 +166,7 @@ impl<Sh: Sharing> Front<Sh> {
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
         match self {
-            Front::Mq(queue) => queue.elevator().tunable(name),
+            Front::Mq(queue) => queue.elevator(|elevator| elevator.tunable(name)),
             Front::Legacy(queue) => queue.tunable(name),
         }
     }
@@ -187,13 +186,7 @@ impl<Sh: Sharing> Front<Sh> {
     ///
     /// # Errors
     /// If the kernel would refuse the text, or what it changes is in use.
-    pub fn set_attribute(
-        &mut self,
-        now: Now,
-        file: &str,
-        text: &str,
-        effects: &mut Effects,
-    ) -> Result<(), AttributeError> {
+    pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
         match self {
             Front::Mq(queue) => queue.set_attribute(now, file, text, effects),
             Front::Legacy(queue) => queue.set_attribute(now, file, text, effects),
@@ -388,6 +381,9 @@ mod tests {
             );
         }
         let Err(error) = Front::<Local>::new(&config, "anticipatory") else { panic!("there is no such front") };
-        assert!(error.to_string().contains("\"anticipatory\" (expected one of none, "), "{error}");
+        assert!(
+            error.to_string().starts_with("scheduler: \"anticipatory\" is unknown (expected one of none, "),
+            "{error}"
+        );
     }
 }

@@ -1,14 +1,24 @@
 //! Hardware queues (*hctx*) and the software queues (*ctx*) that feed them: who is next when there is no
 //! scheduler, what the driver refused, and how busy it is (`block-layer.md` 10, 14, 15; `none.md`).
+//!
+//! **No left-over is forgotten.** Whoever finds no driver tag sets the restart mark and tries once more, as a sleeper does
+//! (`tags`): whoever frees a tag looks for the mark afterwards. What then is left over goes into the dispatch list, and
+//! after that its owner looks whether the mark still stands: if not, somebody has taken it and is running the queue,
+//! perhaps before there was anything in the list. In each of the two pairs at least one must see the other: `SeqCst`.
+//!
+//! All else is `Relaxed`. A bit of `pending` is written under the lock of its software queue: whoever has queued something
+//! sees it, or what a later holder of that lock has made of it, and runs the queue or asks for a run. The others are
+//! hints, averages, and requests of the driver, who says to whom they apply.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::bio::Bio;
 use crate::ids::{CpuId, HctxId};
 use crate::merge::{Edge, Merge, MergeRules};
 use crate::meter::{Meter, Site};
 use crate::request::Rq;
-use crate::sharing::{Lock, Sharing, Word};
+use crate::sharing::{Lock, Padded, Sharing, Word};
 
 /// How many requests of a software queue a bio is compared with, newest first.
 const MERGE_WINDOW: usize = 8;
@@ -48,7 +58,7 @@ pub struct HardwareQueue<Sh: Sharing> {
     id: HctxId,
     /// Its CPUs in ascending order; a software queue's index here is its number in `pending`.
     cpus: Vec<CpuId>,
-    queues: Vec<SoftwareQueue<Sh>>,
+    queues: Vec<Padded<SoftwareQueue<Sh>>>,
     /// A bit for each software queue that may hold requests.
     pending: Vec<Sh::Word>,
     /// What the driver refused and what by-passes the scheduler. It always goes first.
@@ -69,7 +79,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         let words = cpus.len().div_ceil(64).max(1);
         HardwareQueue {
             id,
-            queues: cpus.iter().map(|_| SoftwareQueue::default()).collect(),
+            queues: cpus.iter().map(|_| Padded::default()).collect(),
             cpus,
             pending: (0..words).map(|_| Sh::Word::new(0)).collect(),
             dispatch: Sh::Lock::new(VecDeque::new()),
@@ -122,19 +132,19 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
             } else {
                 list.push_back(rq);
             }
-            self.pending[index / 64].fetch_or(1 << (index % 64));
+            self.pending[index / 64].fetch_or(1 << (index % 64), Relaxed);
         });
     }
 
     fn is_pending(&self, index: usize) -> bool {
-        self.pending[index / 64].load() & (1 << (index % 64)) != 0
+        self.pending[index / 64].load(Relaxed) & (1 << (index % 64)) != 0
     }
 
     /// Whether a software queue may hold something.
     #[inline]
     #[must_use]
     pub fn has_queued(&self) -> bool {
-        self.pending.iter().any(|word| word.load() != 0)
+        self.pending.iter().any(|word| word.load(Relaxed) != 0)
     }
 
     /// Moves everything that is queued to `out`: software queues in ascending order, each in the order of arrival.
@@ -142,7 +152,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         for (index, queue) in self.queues.iter().enumerate() {
             if self.is_pending(index) {
                 queue.list.with(meter, Site::SoftwareQueue, |list| {
-                    self.pending[index / 64].fetch_and(!(1 << (index % 64)));
+                    self.pending[index / 64].fetch_and(!(1 << (index % 64)), Relaxed);
                     out.extend(list.drain(..));
                 });
             }
@@ -152,7 +162,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     /// Takes one request from the first software queue that has any, beginning where the last call stopped.
     pub fn take_next(&self, meter: &impl Meter) -> Option<Rq> {
         let count = self.queues.len();
-        let from = self.dispatch_from.load() as usize;
+        let from = self.dispatch_from.load(Relaxed) as usize;
         for offset in 0..count {
             let index = (from + offset) % count;
             if !self.is_pending(index) {
@@ -161,12 +171,12 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
             let rq = self.queues[index].list.with(meter, Site::SoftwareQueue, |list| {
                 let rq = list.pop_front();
                 if list.is_empty() {
-                    self.pending[index / 64].fetch_and(!(1 << (index % 64)));
+                    self.pending[index / 64].fetch_and(!(1 << (index % 64)), Relaxed);
                 }
                 rq
             });
             if rq.is_some() {
-                self.dispatch_from.store(((index + 1) % count) as u64);
+                self.dispatch_from.store(((index + 1) % count) as u64, Relaxed);
                 return rq;
             }
         }
@@ -179,7 +189,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     #[inline]
     #[must_use]
     pub fn has_leftovers(&self) -> bool {
-        self.dispatch_len.load() != 0
+        self.dispatch_len.load(SeqCst) != 0
     }
 
     /// Moves the dispatch list to the end of `out`.
@@ -187,7 +197,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         if self.has_leftovers() {
             self.dispatch.with(meter, Site::DispatchList, |list| {
                 out.extend(list.drain(..));
-                self.dispatch_len.store(0);
+                self.dispatch_len.store(0, Relaxed);
             });
         }
     }
@@ -202,7 +212,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
             } else {
                 list.extend(requests.drain(..));
             }
-            self.dispatch_len.store(list.len() as u64);
+            self.dispatch_len.store(list.len() as u64, SeqCst);
         });
     }
 
@@ -210,7 +220,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     pub fn put_first(&self, meter: &impl Meter, rq: Rq) {
         self.dispatch.with(meter, Site::DispatchList, |list| {
             list.push_front(rq);
-            self.dispatch_len.store(list.len() as u64);
+            self.dispatch_len.store(list.len() as u64, SeqCst);
         });
     }
 
@@ -218,7 +228,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     pub fn put_leftover(&self, meter: &impl Meter, rq: Rq) {
         self.dispatch.with(meter, Site::DispatchList, |list| {
             list.push_back(rq);
-            self.dispatch_len.store(list.len() as u64);
+            self.dispatch_len.store(list.len() as u64, SeqCst);
         });
     }
 
@@ -228,47 +238,47 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     #[inline]
     #[must_use]
     pub fn busy(&self) -> u32 {
-        self.busy.load() as u32
+        self.busy.load(Relaxed) as u32
     }
 
     /// Counts one list that was sent, or one direct issue.
     #[inline]
     pub fn update_busy(&self, was_busy: bool) {
-        let average = self.busy.load();
+        let average = self.busy.load(Relaxed);
         if average != 0 || was_busy {
-            self.busy.store((7 * average + if was_busy { 16 } else { 0 }) / 8);
+            self.busy.store((7 * average + if was_busy { 16 } else { 0 }) / 8, Relaxed);
         }
     }
 
     /// Asks for a run at the next completion.
     #[inline]
     pub fn mark_restart(&self) {
-        self.restart.store(1);
+        self.restart.store(1, SeqCst);
     }
 
     /// Whether a restart is asked for.
     #[inline]
     #[must_use]
     pub fn wants_restart(&self) -> bool {
-        self.restart.load() != 0
+        self.restart.load(SeqCst) != 0
     }
 
     /// Takes the restart mark away; answers whether it was set.
     #[inline]
     pub fn take_restart(&self) -> bool {
-        self.restart.load() != 0 && self.restart.swap(0) != 0
+        self.restart.load(SeqCst) != 0 && self.restart.swap(0, SeqCst) != 0
     }
 
     /// Whether the driver asked not to be called.
     #[inline]
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load() != 0
+        self.stopped.load(Relaxed) != 0
     }
 
     /// The driver asks not to be called, or to be called again.
     pub fn set_stopped(&self, stopped: bool) {
-        self.stopped.store(u64::from(stopped));
+        self.stopped.store(u64::from(stopped), Relaxed);
     }
 }
 
@@ -337,10 +347,10 @@ mod tests {
     fn none_example_3_one_by_one_goes_round_and_its_position_persists() {
         let mut bench = Bench::new();
         bench.arrivals();
-        bench.hctx.dispatch_from.store(1);
+        bench.hctx.dispatch_from.store(1, Relaxed);
         let out: VecDeque<Rq> = std::iter::from_fn(|| bench.hctx.take_next(&NoMeter)).collect();
         assert_eq!(names(&out), "CABED");
-        assert_eq!(bench.hctx.dispatch_from.load(), 1);
+        assert_eq!(bench.hctx.dispatch_from.load(Relaxed), 1);
     }
 
     #[test]

@@ -1,8 +1,17 @@
 //! The Linux block layer, multi-queue and legacy, and its I/O schedulers as a pure state machine.
 //!
-//! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect).
+//! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect), which an
+//! [`Agenda`] takes and carries out in time.
 //! The same code runs in virtual time over device models and in real time over disks; the difference is the type
 //! parameter [`Sharing`].
+//!
+//! # Embedding it
+//! Whoever owns threads, a clock and a device needs four things: a [`Queue`] (a [`BlockQueue`]), a [`Driver`] for each thread,
+//! an [`Agenda`] of what is due, and a [`Submitter`] for whoever submits. A [`Caller`] is what a thread keeps between its
+//! calls. This is a whole program:
+//! ```
+#![doc = include_str!("../examples/embed.rs")]
+//! ```
 //!
 //! # The way of a request
 //! A [`Bio`] goes in through [`Queue::submit`]. It is split if it is longer than the [`Limits`] allow, merged into a
@@ -112,7 +121,7 @@ pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
     Noop,
 };
-pub use sharing::{Local, Lock, MeteredCell, Sharing, Threads, Word};
+pub use sharing::{CpuLocks, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use submitter::{Parts, Submitter};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};

@@ -65,20 +65,26 @@ impl Limits {
         }
     }
 
-    /// What contradicts itself in these limits, so that no queue can be made with them.
-    pub(crate) fn contradiction(&self) -> Option<String> {
+    /// What contradicts itself in these limits, so that no queue can be made with them: the field, and why.
+    pub(crate) fn contradiction(&self) -> Option<(&'static str, String)> {
         let block = self.logical_block.max(1);
         let is_multiple = |sectors: u32| sectors.is_multiple_of(block);
         if self.max_sectors < block {
-            Some(format!("max_sectors {} is less than a logical block of {block} sectors", self.max_sectors))
+            Some((
+                "limits.max_sectors",
+                format!("{} is less than a logical block of {block} sectors", self.max_sectors),
+            ))
         } else if self.max_segments == 0 {
-            Some("max_segments is 0: no request could have data".into())
+            Some(("limits.max_segments", "with 0 no request could have data".into()))
         } else if !is_multiple(self.physical_block) {
-            Some(format!("a physical block of {} sectors is not made of logical ones of {block}", self.physical_block))
+            Some((
+                "limits.physical_block",
+                format!("{} sectors are not made of logical blocks of {block}", self.physical_block),
+            ))
         } else if !is_multiple(self.chunk_sectors) {
-            Some(format!("chunks of {} sectors are not made of logical blocks of {block}", self.chunk_sectors))
+            Some(("limits.chunk_sectors", format!("{} are not made of logical blocks of {block}", self.chunk_sectors)))
         } else if !self.actuators.is_sorted_by(|one, next| one < next) {
-            Some("the first sectors of actuators must ascend".into())
+            Some(("limits.actuators", "their first sectors must ascend".into()))
         } else {
             None
         }

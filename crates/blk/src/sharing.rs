@@ -2,7 +2,13 @@
 //! same; what differs is what a lock and a shared word are made of, and that is a type parameter.
 //!
 //! With [`Local`] a queue is not `Sync`, its locks are checked borrows and its words plain cells. With
-//! [`Threads`] they are mutexes and atomics. A test may bring a third kind (the model checker's).
+//! [`Threads`] they are mutexes and atomics. A test may bring a third kind (the model checkers').
+
+mod padded;
+mod read_mostly;
+
+pub use padded::Padded;
+pub use read_mostly::{CpuLocks, ReadMostly};
 
 use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
@@ -14,6 +20,8 @@ use crate::meter::{Held, Meter, NoMeter, Site};
 pub trait Sharing: Sized + 'static {
     /// A lock around a value.
     type Lock<T>: Lock<T>;
+    /// A value that every call reads and that is rarely changed.
+    type ReadMostly<T>: ReadMostly<T>;
     /// A word that several CPUs read and change.
     type Word: Word;
     /// Whether it pays to put work off that would need a lock.
@@ -36,27 +44,32 @@ pub trait Lock<T> {
     }
 }
 
-/// A shared 64-bit word. All operations are sequentially consistent: the protocols that use them (hints,
-/// restart marks, waiter counts) need store-load ordering.
+/// A shared 64-bit word, with the orderings of [`AtomicU64`].
+///
+/// Each is as weak as its protocol allows, and the protocol says why where its words are declared:
+/// - `Relaxed`: hints, counts, and what a lock or the handing over of a request has put in order already;
+/// - `Acquire` and `Release`: whoever takes a tag sees what was done before it was given back;
+/// - `SeqCst`: two threads each write a word and then look at the other's, and one of them must see the other (a freed tag
+///   and a sleeper, a freed tag and a restart mark, a restart and left-overs). All four accesses have to be.
 pub trait Word {
     /// A word with this value.
     fn new(value: u64) -> Self;
     /// Its value.
-    fn load(&self) -> u64;
+    fn load(&self, order: Ordering) -> u64;
     /// Overwrites it.
-    fn store(&self, value: u64);
+    fn store(&self, value: u64, order: Ordering);
     /// Sets bits; answers the value before.
-    fn fetch_or(&self, bits: u64) -> u64;
+    fn fetch_or(&self, bits: u64, order: Ordering) -> u64;
     /// Keeps only the bits of `mask`; answers the value before.
-    fn fetch_and(&self, mask: u64) -> u64;
+    fn fetch_and(&self, mask: u64, order: Ordering) -> u64;
     /// Adds, wrapping; answers the value before.
-    fn fetch_add(&self, n: u64) -> u64;
+    fn fetch_add(&self, n: u64, order: Ordering) -> u64;
     /// Subtracts, wrapping; answers the value before.
-    fn fetch_sub(&self, n: u64) -> u64;
+    fn fetch_sub(&self, n: u64, order: Ordering) -> u64;
     /// Overwrites it; answers the value before.
-    fn swap(&self, value: u64) -> u64;
-    /// Overwrites it if it still has its `current` value; answers whether it had.
-    fn compare_exchange(&self, current: u64, value: u64) -> bool;
+    fn swap(&self, value: u64, order: Ordering) -> u64;
+    /// Overwrites it if it still has its `current` value; answers whether it had. If it had not, that is `Relaxed`.
+    fn compare_exchange(&self, current: u64, value: u64, order: Ordering) -> bool;
 }
 
 /// One thread drives the queue: virtual time.
@@ -69,12 +82,14 @@ pub struct Threads;
 
 impl Sharing for Local {
     type Lock<T> = MeteredCell<T>;
+    type ReadMostly<T> = RefCell<T>;
     type Word = Cell<u64>;
     const CONTENDS: bool = false;
 }
 
 impl Sharing for Threads {
     type Lock<T> = Mutex<T>;
+    type ReadMostly<T> = CpuLocks<T>;
     type Word = AtomicU64;
 }
 
@@ -132,35 +147,35 @@ impl Word for Cell<u64> {
         Cell::new(value)
     }
     #[inline]
-    fn load(&self) -> u64 {
+    fn load(&self, _: Ordering) -> u64 {
         self.get()
     }
     #[inline]
-    fn store(&self, value: u64) {
+    fn store(&self, value: u64, _: Ordering) {
         self.set(value);
     }
     #[inline]
-    fn fetch_or(&self, bits: u64) -> u64 {
+    fn fetch_or(&self, bits: u64, _: Ordering) -> u64 {
         self.replace(self.get() | bits)
     }
     #[inline]
-    fn fetch_and(&self, mask: u64) -> u64 {
+    fn fetch_and(&self, mask: u64, _: Ordering) -> u64 {
         self.replace(self.get() & mask)
     }
     #[inline]
-    fn fetch_add(&self, n: u64) -> u64 {
+    fn fetch_add(&self, n: u64, _: Ordering) -> u64 {
         self.replace(self.get().wrapping_add(n))
     }
     #[inline]
-    fn fetch_sub(&self, n: u64) -> u64 {
+    fn fetch_sub(&self, n: u64, _: Ordering) -> u64 {
         self.replace(self.get().wrapping_sub(n))
     }
     #[inline]
-    fn swap(&self, value: u64) -> u64 {
+    fn swap(&self, value: u64, _: Ordering) -> u64 {
         self.replace(value)
     }
     #[inline]
-    fn compare_exchange(&self, current: u64, value: u64) -> bool {
+    fn compare_exchange(&self, current: u64, value: u64, _: Ordering) -> bool {
         let is_current = self.get() == current;
         if is_current {
             self.set(value);
@@ -174,35 +189,35 @@ impl Word for AtomicU64 {
         AtomicU64::new(value)
     }
     #[inline]
-    fn load(&self) -> u64 {
-        self.load(Ordering::SeqCst)
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
     }
     #[inline]
-    fn store(&self, value: u64) {
-        self.store(value, Ordering::SeqCst);
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
     }
     #[inline]
-    fn fetch_or(&self, bits: u64) -> u64 {
-        self.fetch_or(bits, Ordering::SeqCst)
+    fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
+        self.fetch_or(bits, order)
     }
     #[inline]
-    fn fetch_and(&self, mask: u64) -> u64 {
-        self.fetch_and(mask, Ordering::SeqCst)
+    fn fetch_and(&self, mask: u64, order: Ordering) -> u64 {
+        self.fetch_and(mask, order)
     }
     #[inline]
-    fn fetch_add(&self, n: u64) -> u64 {
-        self.fetch_add(n, Ordering::SeqCst)
+    fn fetch_add(&self, n: u64, order: Ordering) -> u64 {
+        self.fetch_add(n, order)
     }
     #[inline]
-    fn fetch_sub(&self, n: u64) -> u64 {
-        self.fetch_sub(n, Ordering::SeqCst)
+    fn fetch_sub(&self, n: u64, order: Ordering) -> u64 {
+        self.fetch_sub(n, order)
     }
     #[inline]
-    fn swap(&self, value: u64) -> u64 {
-        self.swap(value, Ordering::SeqCst)
+    fn swap(&self, value: u64, order: Ordering) -> u64 {
+        self.swap(value, order)
     }
     #[inline]
-    fn compare_exchange(&self, current: u64, value: u64) -> bool {
-        self.compare_exchange(current, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    fn compare_exchange(&self, current: u64, value: u64, order: Ordering) -> bool {
+        self.compare_exchange(current, value, order, Ordering::Relaxed).is_ok()
     }
 }

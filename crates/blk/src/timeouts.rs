@@ -3,6 +3,8 @@
 //! One timer serves all workers. Whoever it reaches looks at [all flights](Flights), and has the worker that issued an
 //! overdue request told, which asks its own driver. By then the request may have ended.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::driver::{Driver, Expired};
 use crate::effects::{Effect, Effects};
 use crate::flights::Flights;
@@ -34,12 +36,12 @@ impl<Sh: Sharing> Timeouts<Sh> {
     }
 
     pub(crate) fn timeout(&self) -> Nanos {
-        Nanos(self.timeout_ns.load())
+        Nanos(self.timeout_ns.load(Relaxed))
     }
 
     /// For requests that are started from now on.
     pub(crate) fn set_timeout(&self, timeout: Nanos) {
-        self.timeout_ns.store(timeout.0);
+        self.timeout_ns.store(timeout.0, Relaxed);
     }
 
     /// A request is about to be handed to the driver of this CPU.
@@ -54,7 +56,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
         rq.issued = now;
         let deadline = now + self.timeout();
         flights.begin(cpu, rq, deadline);
-        if deadline.0 + GAIN_MIN.0 < self.due_ns.load() {
+        if deadline.0 + GAIN_MIN.0 < self.due_ns.load(Relaxed) {
             self.set_timer(now, deadline, effects);
         }
     }
@@ -64,9 +66,9 @@ impl<Sh: Sharing> Timeouts<Sh> {
     fn set_timer(&self, now: Instant, deadline: Instant, effects: &mut Effects) {
         let rounded = Instant(deadline.0.div_ceil(ROUND) * ROUND);
         let due = rounded.min(now + AHEAD_MAX);
-        let set = Instant(self.due_ns.load());
+        let set = Instant(self.due_ns.load(Relaxed));
         if set == Instant::NEVER || due + GAIN_MIN <= set {
-            self.due_ns.store(due.0);
+            self.due_ns.store(due.0, Relaxed);
             effects.push(Effect::SetTimeout(due));
         }
     }
@@ -74,7 +76,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
     /// The timer has come: whoever issued what is overdue is told. Answers whether anything is in flight; only then the
     /// timer is set again.
     pub(crate) fn scan(&self, now: Instant, flights: &Flights<impl Sharing>, effects: &mut Effects) -> bool {
-        self.due_ns.store(Instant::NEVER.0);
+        self.due_ns.store(Instant::NEVER.0, Relaxed);
         let seen = flights.look(now, now + self.timeout(), |cpu, id| effects.push(Effect::TimedOut { cpu, id }));
         if seen.any {
             self.set_timer(now, seen.next.min(now + AHEAD_MAX), effects);

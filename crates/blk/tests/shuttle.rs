@@ -11,86 +11,15 @@ use std::sync::Arc;
 
 use hoistway_blk::{
     Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId,
-    Hz, Instant, IoPriority, Kernel, Limits, Lock, MergeRules, Meter, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter,
-    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule,
-    Sharing, Site, Sleeper, Status, Submitted, Submitter, Tags, Waiter, Word,
+    Hz, Instant, IoPriority, Kernel, Limits, MergeRules, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter, NoProbe, Now,
+    Op, Place, PriorityClass, Queue, QueueConfig, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule, Sleeper,
+    Status, Submitted, Submitter, Tags, Waiter,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
-use shuttle::sync::{Condvar, Mutex};
-use shuttle::thread;
 
-/// Sharing whose every access is a point at which another thread may go on.
-struct Checked;
-
-struct CheckedLock<T>(Mutex<T>);
-struct CheckedWord(AtomicU64);
-
-impl Sharing for Checked {
-    type Lock<T> = CheckedLock<T>;
-    type Word = CheckedWord;
-}
-
-impl<T> Lock<T> for CheckedLock<T> {
-    fn new(value: T) -> Self {
-        CheckedLock(Mutex::new(value))
-    }
-    fn with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> R {
-        body(&mut self.0.lock().unwrap())
-    }
-    fn try_with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.0.try_lock().ok().map(|mut value| body(&mut value))
-    }
-}
-
-impl Word for CheckedWord {
-    fn new(value: u64) -> Self {
-        CheckedWord(AtomicU64::new(value))
-    }
-    fn load(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-    fn store(&self, value: u64) {
-        self.0.store(value, Ordering::SeqCst);
-    }
-    fn fetch_or(&self, bits: u64) -> u64 {
-        self.0.fetch_or(bits, Ordering::SeqCst)
-    }
-    fn fetch_and(&self, mask: u64) -> u64 {
-        self.0.fetch_and(mask, Ordering::SeqCst)
-    }
-    fn fetch_add(&self, n: u64) -> u64 {
-        self.0.fetch_add(n, Ordering::SeqCst)
-    }
-    fn fetch_sub(&self, n: u64) -> u64 {
-        self.0.fetch_sub(n, Ordering::SeqCst)
-    }
-    fn swap(&self, value: u64) -> u64 {
-        self.0.swap(value, Ordering::SeqCst)
-    }
-    fn compare_exchange(&self, current: u64, value: u64) -> bool {
-        self.0.compare_exchange(current, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-}
-
-/// Checks a model under random schedules and under those that find bugs of small depth.
-fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
-    shuttle::check_random(model.clone(), 2000);
-    shuttle::check_pct(model, 2000, 3);
-}
-
-/// Runs `body` on so many threads and waits for them.
-fn on_threads<T: Send + Sync + 'static>(
-    shared: &Arc<T>,
-    threads: u32,
-    body: impl Fn(&T, u32) + Send + Sync + Clone + 'static,
-) {
-    let spawn = |number| {
-        let (shared, body) = (Arc::clone(shared), body.clone());
-        thread::spawn(move || body(&shared, number))
-    };
-    let threads: Vec<_> = (0..threads).map(spawn).collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
-}
+#[path = "support/checked.rs"]
+mod checked;
+use checked::{Beds, Checked, check, on_threads};
 
 // --- a policy behind its lock ---
 
@@ -174,29 +103,6 @@ fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given
 }
 
 // --- waiting for a tag ---
-
-/// For each thread: it was woken.
-struct Beds(Vec<(Mutex<bool>, Condvar)>);
-
-impl Beds {
-    fn new(threads: u32) -> Self {
-        Beds((0..threads).map(|_| (Mutex::new(false), Condvar::new())).collect())
-    }
-
-    fn wake(&self, Waiter(number): Waiter) {
-        let (woken, condvar) = &self.0[number as usize];
-        *woken.lock().unwrap() = true;
-        condvar.notify_one();
-    }
-
-    fn sleep(&self, number: u32) {
-        let (woken, condvar) = &self.0[number as usize];
-        let mut woken = woken.lock().unwrap();
-        while !std::mem::take(&mut *woken) {
-            woken = condvar.wait(woken).unwrap();
-        }
-    }
-}
 
 struct Contended {
     tags: Tags<Checked>,

@@ -132,7 +132,7 @@ impl Replay {
             ..QueueConfig::new(kernel)
         };
         let queue = Queue::new(&config, "none");
-        let mut queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
+        let queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
         if kernel.generation().wbt {
             // What was throttled had waited before it was recorded.
             let off = queue.set_attribute(Now::default(), "wbt_lat_usec", "0", &mut Effects::new());

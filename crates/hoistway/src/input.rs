@@ -1,58 +1,51 @@
-//! Text that users hand in: in files, or on standard input.
+//! What users hand in: files, standard input and the environment.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
 use hoistway_fio::{LogSource, log_in_memory};
+use hoistway_lab::{Field, Surroundings};
 
-/// Largest text that is read. What is meant to be endless (`/dev/zero`) ends here.
+/// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The text of the file at `path`, or of standard input if it is `-`. `expected` names, for errors, what it should be.
-pub(crate) fn text(path: &Path, expected: &str) -> Result<String> {
-    let name = path.display();
-    let bytes = if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
-    let bytes = bytes.with_context(|| format!("{name}: cannot be read (expected {expected})"))?;
-    if bytes.len() as u64 > BYTES_MAX {
-        bail!("{name}: longer than 64 MiB (expected {expected})");
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-        anyhow!("{name}:{line}: not text (expected {expected})")
-    })
-}
+/// The surroundings of whoever types a command.
+pub(crate) struct CommandLine;
 
-/// The text of the TOML file that a name on the command line means; `None` if it is the name of something built in.
-pub(crate) fn toml_named(name: &str, expected: &str) -> Result<Option<String>> {
-    let path = Path::new(name);
-    let is_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
-    is_file.then(|| text(path, expected)).transpose()
-}
+impl Surroundings for CommandLine {
+    /// The content of a file, or of standard input if it is `-`.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let bytes =
+            if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
+        let bytes = bytes?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(io::Error::other("longer than 64 MiB"));
+        }
+        Ok(bytes)
+    }
 
-/// The text of a file that a job file includes. The parser says where, and of which file.
-pub(crate) fn included(path: &Path) -> io::Result<String> {
-    let bytes = File::open(path).and_then(limited)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other("longer than 64 MiB (expected options of a fio job file)"));
+    /// What is no file (a pipe) can be read only once, so it is held in memory.
+    fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
+        let file = File::open(path)?;
+        if file.metadata()?.is_file() {
+            return Ok(Arc::new(LogFile(path.to_owned())));
+        }
+        let bytes = limited(file)?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(io::Error::other("no file, and longer than 64 MiB"));
+        }
+        Ok(log_in_memory(bytes))
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::other("not text (expected options of a fio job file)"))
-}
 
-/// A log that a job file replays. What is no file (a pipe) can be read only once, so it is held in memory.
-pub(crate) fn log(path: &Path) -> io::Result<Arc<dyn LogSource>> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_file() {
-        return Ok(Arc::new(LogFile(path.to_owned())));
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
     }
-    let bytes = limited(file)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other("no file, and longer than 64 MiB"));
+
+    fn name(&self, field: Field) -> String {
+        option(field).to_owned()
     }
-    Ok(log_in_memory(bytes))
 }
 
 #[derive(Debug)]
@@ -69,4 +62,35 @@ fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The option that a field of a comparison comes from.
+fn option(field: Field) -> &'static str {
+    match field {
+        Field::Load => "JOB",
+        Field::Devices => "--device",
+        Field::Kernels => "--kernel",
+        Field::Hosts => "--host",
+        Field::Cpus => "--cpus",
+        Field::MemoryBytes => "--memory",
+        Field::Schedulers => "--schedulers",
+        Field::Elevator => "--elevator",
+        Field::GuestSchedulers => "--guest-schedulers",
+        Field::VirtualDisk => "--virtual-disk",
+        Field::GuestWeights => "--guest-weight",
+        Field::Tunables => "--set",
+        Field::QueueFiles => "--queue",
+        Field::HwQueues => "--hw-queues",
+        Field::ReadQueues => "--read-queues",
+        Field::PollQueues => "--poll-queues",
+        Field::SharedTags => "--shared-tags",
+        Field::Writes => "--at",
+        Field::IoMax => "--io-max",
+        Field::IoPrioClass => "--io-prio-class",
+        Field::RuntimeNs => "--runtime",
+        Field::RampNs => "--ramp",
+        Field::Repeats => "--repeat",
+        Field::Baseline => "--baseline",
+        Field::Logs => "--fio-logs",
+    }
 }

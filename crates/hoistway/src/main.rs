@@ -1,13 +1,9 @@
 //! The command line: parse, call a library, render.
 
-mod asked_kernel;
 mod commands;
-mod facts;
 mod input;
 mod output;
 mod progress;
-mod scenarios;
-mod texts;
 mod trace_file;
 
 use std::io::Write as _;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hoistway_sim::Control;
+use hoistway_lab::Controls;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// What is over sooner needs no progress.
@@ -21,9 +21,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins to show progress on standard error, if that is a terminal. `expected_ns` is the virtual time of a run,
-    /// if it is known.
-    pub(crate) fn show(controls: &Arc<Vec<Control>>, expected_ns: Option<u64>) -> Progress {
+    /// Begins to show progress on standard error, if that is a terminal. `expected_ns` is the virtual time of all
+    /// runs together, if it is known.
+    pub(crate) fn show(controls: &Arc<Controls>, expected_ns: Option<u64>) -> Progress {
         let stop = Arc::new(AtomicBool::new(false));
         if !std::io::stderr().is_terminal() {
             return Progress { stop, thread: None };
@@ -38,12 +38,13 @@ impl Progress {
                 thread::park_timeout(PATIENCE.saturating_sub(begin.elapsed()));
             }
             let bar = match expected_ns {
-                Some(ns) => ProgressBar::new(ns / 1_000_000 * controls.len() as u64)
-                    .with_style(style("{bar:40} {percent:>3} %  {msg}  {eta} left")),
+                Some(ns) => {
+                    ProgressBar::new(ns / 1_000_000).with_style(style("{bar:40} {percent:>3} %  {msg}  {eta} left"))
+                }
                 None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}")),
             };
             while !stopped.load(Ordering::Relaxed) {
-                let reached: u64 = controls.iter().map(|run| run.reached_ns.load(Ordering::Relaxed) / 1_000_000).sum();
+                let reached = controls.reached_ns() / 1_000_000;
                 bar.set_position(reached);
                 bar.set_message(format!("{:.1} s of virtual time", reached as f64 / 1e3));
                 thread::park_timeout(INTERVAL);

@@ -64,10 +64,11 @@ fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobComparison)
         Front::Mq => "mq",
         Front::Legacy => "legacy",
     };
+    let (device, kernel) = document.place_of(variant.first());
     vec![
         document.job_file.clone(),
-        crate::table::device_name(&document.device),
-        document.kernel.clone(),
+        crate::table::device_name(device),
+        kernel.to_owned(),
         variant.scheduler().to_owned(),
         block_layer.to_owned(),
         variant.setting(),

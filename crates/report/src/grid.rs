@@ -91,7 +91,7 @@ impl Grid {
 
 /// The name of the scheduler that others are compared with.
 pub(crate) fn baseline<'a>(comparison: &Comparison<'a>) -> &'a str {
-    comparison.variants.get(comparison.baseline).map_or("", |variant| variant.scheduler())
+    comparison.variants.get(comparison.baseline).map_or("", |variant| variant.name())
 }
 
 fn lines(

@@ -15,7 +15,7 @@ mod wrap;
 use hoistway_results::ResultsDocument;
 
 pub use self::csv::csv;
-pub use conclusion::{Focus, conclusion};
+pub use conclusion::{conclusion, figure_in_words};
 pub use markdown::markdown;
 pub use table::{Style, table};
 pub use wrap::{hanging, wrapped};

@@ -66,13 +66,19 @@ pub(crate) fn title(job: &JobComparison) -> String {
 /// What the figures hold for.
 pub(crate) fn set_up(document: &ResultsDocument) -> String {
     let plural = |count, name| if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") };
+    let place = |device: &Value, kernel: &str, cpus, hw_queues| {
+        let (cpus, hw_queues) = (plural(cpus, "CPU"), plural(hw_queues, "hardware queue"));
+        format!("{}, Linux {kernel}, {cpus}, {hw_queues}", device_name(device))
+    };
+    let mut places: Vec<String> =
+        document.setups.iter().map(|at| place(&at.device, &at.kernel, at.cpus, at.hw_queues)).collect();
+    if places.is_empty() {
+        places.push(place(&document.device, &document.kernel, document.cpus, document.hw_queues));
+    }
     format!(
-        "{} on {}, Linux {}, {}, {}, seed {}, {} simulated",
+        "{} on {}, seed {}, {} simulated",
         document.job_file,
-        device_name(&document.device),
-        document.kernel,
-        plural(document.cpus, "CPU"),
-        plural(document.hw_queues, "hardware queue"),
+        places.join("; "),
         document.seed,
         simulated_time(document),
     )

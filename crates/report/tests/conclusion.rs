@@ -2,9 +2,9 @@
 
 mod support;
 
-use hoistway_report::{Focus, conclusion};
+use hoistway_report::{conclusion, figure_in_words};
 use hoistway_results::document::Run;
-use hoistway_results::{Comparison, Direction, Figure, ResultsDocument, Settling};
+use hoistway_results::{Comparison, Direction, Figure, FigureName, ResultsDocument, Settling};
 use proptest::prelude::*;
 
 use support::{direction, document, run};
@@ -21,7 +21,7 @@ fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
 }
 
 fn sentences(document: &ResultsDocument) -> [String; 2] {
-    conclusion(document, None, &[]).try_into().unwrap()
+    conclusion(document).try_into().unwrap()
 }
 
 #[test]
@@ -88,12 +88,20 @@ fn the_price_is_what_the_winner_loses_elsewhere() {
 
 #[test]
 fn the_author_of_a_load_may_say_what_it_is_about() {
-    let document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
-    let focus = Focus { job: "a".to_owned(), direction: Direction::Read, figure: Figure::Iops };
-    let [meaning, doubt]: [String; 2] =
-        conclusion(&document, Some(&focus), &["the device is unlike yours".to_owned()]).try_into().unwrap();
+    let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
+    let focus: FigureName = "a:read:iops".parse().unwrap();
+    assert_eq!(figure_in_words(&focus), "read IOPS of a");
+    (document.focus, document.doubts) = (Some(focus), vec!["the device is unlike yours".to_owned()]);
+    let [meaning, doubt] = sentences(&document);
     assert!(meaning.contains("kyber gives the highest read IOPS of a"), "{meaning}");
     assert_eq!(doubt, "What makes this uncertain: the device is unlike yours.");
+}
+
+#[test]
+fn a_figure_that_the_results_do_not_have_is_replaced_by_one_that_they_have() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
+    document.focus = Some("a:write:iops".parse().unwrap());
+    assert!(sentences(&document)[0].contains("p99 read latency of a"));
 }
 
 #[test]
@@ -112,8 +120,8 @@ fn runs_that_had_not_settled_are_named() {
 
 #[test]
 fn nothing_is_concluded_from_nothing() {
-    assert!(conclusion(&document(Vec::new()), None, &[]).is_empty());
-    assert!(conclusion(&repeated(&[("none", &[1000.0])]), None, &[]).is_empty());
+    assert!(conclusion(&document(Vec::new())).is_empty());
+    assert!(conclusion(&repeated(&[("none", &[1000.0])])).is_empty());
 }
 
 proptest! {

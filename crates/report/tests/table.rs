@@ -2,10 +2,10 @@
 
 mod support;
 
-use hoistway_report::{Style, conclusion, json, markdown, table};
-use hoistway_results::document::{FailedProcesses, Front};
+use hoistway_report::{Style, conclusion, csv, json, markdown, table};
+use hoistway_results::document::{FailedProcesses, Front, Run, RunVariant, SetupSummary};
 use hoistway_results::{Direction, ResultsDocument};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use support::{direction, document, run};
 
@@ -33,6 +33,42 @@ fn assert_text(found: &str, expected: &str) {
 #[test]
 fn a_table_for_each_job() {
     assert_text(&table(&two_jobs(), &PLAIN), include_str!("golden/two-jobs.txt"));
+}
+
+#[test]
+fn several_places_are_told_and_their_rows_are_apart() {
+    let reads = |iops| vec![("a", 1, vec![direction(Direction::Read, iops, 1e9 / iops)])];
+    let place = |kernel: &str, setup, iops| Run {
+        variant: RunVariant::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))])),
+        setup,
+        ..run("none", reads(iops))
+    };
+    let mut document = document(vec![place("4.19", 0, 1000.0), place("6.18", 1, 2000.0)]);
+    let at = |kernel: &str| SetupSummary {
+        device: json!({"name": "nvme-datacenter"}),
+        kernel: kernel.to_owned(),
+        cpus: 8,
+        hw_queues: 1,
+        nr_requests: 256,
+        host: json!("ideal"),
+    };
+    document.setups = vec![at("4.19"), at("6.18")];
+    let text = table(&document, &PLAIN);
+    assert!(
+        text.contains("nvme-datacenter, Linux 4.19, 8 CPUs, 1 hardware queue; nvme-datacenter, Linux 6.18, 8"),
+        "{text}"
+    );
+    assert!(text.contains("none kernel=4.19 ") && text.contains("none kernel=6.18 "), "{text}");
+    assert!(text.contains("vs none kernel=4.19"), "{text}");
+    let csv = csv(&document);
+    assert!(
+        csv.lines().nth(1).is_some_and(|line| line.starts_with("mixed.fio,nvme-datacenter,4.19,none,mq,")),
+        "{csv}"
+    );
+    assert!(
+        csv.lines().nth(2).is_some_and(|line| line.starts_with("mixed.fio,nvme-datacenter,6.18,none,mq,")),
+        "{csv}"
+    );
 }
 
 #[test]
@@ -135,7 +171,7 @@ fn processes_that_failed_are_named_under_the_table_and_make_the_conclusion_uncer
         assert!(table.contains(&format!("{remark} IOPS and bandwidth: ")), "{table}");
         Some(remark)
     };
-    let doubts = |document: &ResultsDocument| conclusion(document, None, &[])[1].clone();
+    let doubts = |document: &ResultsDocument| conclusion(document)[1].clone();
     assert_eq!(say(&document), None);
     assert!(!doubts(&document).contains("failed"));
 

@@ -17,7 +17,7 @@ pub mod series;
 pub mod settling;
 pub mod stats;
 
-pub use comparison::{Comparison, Figure};
+pub use comparison::{Comparison, Figure, FigureName};
 pub use document::ResultsDocument;
 pub use histogram::LatencyHistogram;
 pub use io_log::IoLog;

@@ -1,8 +1,10 @@
 //! The result document, written and read again.
 
-use hoistway_results::document::{FailedProcesses, Front, JobSummary, ReadError, Run};
+use hoistway_results::document::{
+    FailedProcesses, Front, JobSummary, REVISION, ReadError, Run, RunVariant, SetupSummary,
+};
 use hoistway_results::fio::{Output, OutputParameters};
-use hoistway_results::{Direction, ProcessResult, ResultsDocument};
+use hoistway_results::{Comparison, Direction, ProcessResult, ResultsDocument};
 use serde_json::{Map, Value, json};
 
 fn processes() -> Vec<ProcessResult> {
@@ -22,6 +24,7 @@ fn document() -> ResultsDocument {
     let processes = processes();
     ResultsDocument {
         format: Default::default(),
+        revision: REVISION,
         version: "0.1.0".to_owned(),
         command: "hoistway compare job.fio".to_owned(),
         job_file: "job.fio".to_owned(),
@@ -34,17 +37,23 @@ fn document() -> ResultsDocument {
         nr_requests: 256,
         host: json!("ideal"),
         seed: u64::MAX,
+        seeds: vec![7],
+        setups: Vec::new(),
         wall_seconds: 1.5,
         simulated_ios: 2010,
         partial: false,
         notices: vec!["A notice.".to_owned()],
         baseline: Some("none".to_owned()),
+        focus: "a:read:p99".parse().ok(),
+        doubts: vec!["nobody measured".to_owned()],
         conclusion: vec!["It is so.".to_owned()],
         statistics: None,
         runs: vec![Run {
             scheduler: "none".to_owned(),
             front: Front::Mq,
             tunables: Map::from_iter([("nr_requests".to_owned(), Value::from(64))]),
+            variant: RunVariant::new("none", Map::new()),
+            setup: 0,
             repeat: 0,
             seed: 7,
             simulated_seconds: 2.0,
@@ -78,16 +87,56 @@ fn keys_come_in_the_documented_order() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     assert_eq!(
         keys(&value),
-        "format version command job_file job_text device guests kernel cpus hw_queues nr_requests host seed wall_seconds \
-         simulated_ios partial notices baseline conclusion statistics runs"
+        "format revision version command job_file job_text device guests kernel cpus hw_queues nr_requests host seed seeds \
+         wall_seconds simulated_ios partial notices baseline focus doubts conclusion statistics runs"
     );
     assert_eq!(
         keys(&value["runs"][0]),
-        "scheduler front tunables repeat seed simulated_seconds simulated_ios wall_seconds cpu_us_per_io jobs fio"
+        "scheduler front tunables variant repeat seed simulated_seconds simulated_ios wall_seconds cpu_us_per_io jobs fio"
     );
     assert_eq!(value["format"], "hoistway-results/1");
     assert_eq!(value["runs"][0]["front"], "mq");
     assert_eq!(value["runs"][0]["jobs"][0]["directions"][0]["direction"], "read");
+}
+
+#[test]
+fn documents_of_versions_that_knew_one_setup_can_be_read() {
+    let mut old = serde_json::to_value(document()).unwrap();
+    for key in ["revision", "seeds", "focus", "doubts"] {
+        old.as_object_mut().unwrap().remove(key);
+    }
+    old["runs"][0].as_object_mut().unwrap().remove("variant");
+    let read = ResultsDocument::from_json(&old.to_string()).unwrap();
+    assert_eq!((read.revision, read.runs[0].setup), (0, 0));
+    assert_eq!(read.place_of(&read.runs[0]), (&read.device, "6.18"));
+    assert_eq!(Comparison::of(&read).variants[0].label, "none");
+}
+
+#[test]
+fn one_scheduler_on_several_kernels_is_several_variants() {
+    let mut document = document();
+    let here = |kernel: &str| SetupSummary {
+        device: json!({"name": "nvme"}),
+        kernel: kernel.to_owned(),
+        cpus: 4,
+        hw_queues: 4,
+        nr_requests: 256,
+        host: json!("ideal"),
+    };
+    document.setups = vec![here("4.19"), here("6.18")];
+    let run = |setup, kernel: &str| Run {
+        setup,
+        variant: RunVariant::new("none", Map::from_iter([("kernel".to_owned(), Value::from(kernel))])),
+        ..document.runs[0].clone()
+    };
+    document.runs = vec![run(0, "4.19"), run(1, "6.18")];
+    document.baseline = Some("none kernel=6.18".to_owned());
+    let again = ResultsDocument::from_json(&serde_json::to_string(&document).unwrap()).unwrap();
+    assert_eq!(again, document);
+    let comparison = Comparison::of(&again);
+    let labels: Vec<_> = comparison.variants.iter().map(|variant| variant.label.as_str()).collect();
+    assert_eq!((labels, comparison.baseline), (vec!["none kernel=4.19", "none kernel=6.18"], 1));
+    assert_eq!(again.place_of(&again.runs[1]).1, "6.18");
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Administration {
     }
 
     /// Does what can be done now. Answers whether the scheduler has changed, and what is left.
-    pub(crate) fn go_on<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &mut Front<Local>) -> (bool, Left) {
+    pub(crate) fn go_on<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &Front<Local>) -> (bool, Left) {
         let before = front.scheduler();
         loop {
             if let Some(change) = self.change.take() {

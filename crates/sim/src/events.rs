@@ -29,34 +29,31 @@ pub(crate) enum Kind {
     Cpu,
     /// A task's own alarm: task and setting.
     Task,
-    /// Bios of a disk that a limit kept may go.
-    Release,
+    /// The moment of somebody who submits beside processes has come: who, and which.
+    Actor,
     /// Somebody writes to files of all queues: which write.
     Write,
     /// Somebody looks whether what was written to a disk's queue can be done.
     Administer,
-    /// The flusher of a disk comes, or looks for old pages: disk and which.
-    WriteBack,
     /// A sample of results that are watched for being steady: which.
     Steady,
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 10] = [
     Kind::Complete,
     Kind::Alarm,
     Kind::Run,
     Kind::Due,
     Kind::Cpu,
     Kind::Task,
-    Kind::Release,
+    Kind::Actor,
     Kind::Write,
     Kind::Administer,
-    Kind::WriteBack,
     Kind::Steady,
 ];
 
 impl Event {
-    /// An event of this kind. The place is a disk, a task, a CPU or a write.
+    /// An event of this kind. The place is a disk, a task, a CPU, a write or an actor.
     #[inline]
     pub(crate) fn of(kind: Kind, place: u32) -> Event {
         Event { kind_and_place: (kind as u64) << 32 | u64::from(place), rest: 0 }

@@ -1,7 +1,7 @@
 //! Virtual time: tasks on modelled CPUs put load on the block layer over device models, in one event loop.
 //!
 //! * [`run`] simulates one load under one scheduler; same seed, same bits.
-//! * Independent runs go side by side over all cores; one run is single-threaded.
+//! * One run is single-threaded; independent runs can go side by side.
 //!
 //! The way of time: `events` (the queue) and `clock`, `host` (a `profile`) and `cpu` (what reacting costs), `task` (what a process
 //! does) with `thinking` (its pauses), `flow` (its balance with others), `latency_search` and `steady_state` (what it looks for),
@@ -13,7 +13,6 @@
 mod administration;
 mod cgroups;
 mod clock;
-mod comparison;
 mod cpu;
 mod disk;
 mod driver;
@@ -38,11 +37,11 @@ mod virtual_disk;
 mod workers;
 
 pub use administration::Write;
-pub use comparison::{compare, watched};
 pub use disk::QueueSettings;
 pub use guests::{GuestSpec, Guests};
 pub use host::Host;
 pub use profile::ProfileError;
 pub use scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 pub use simulation::{run, run_probed};
+pub use statistics::Statistics;
 pub use virtual_disk::VirtualDisk;

@@ -1,16 +1,15 @@
 //! The event loop: tasks, queues and devices in virtual time.
 
-mod buffered;
+mod actors;
+mod completions;
 mod effects;
 mod phases;
 mod setup;
-mod virtual_disks;
 
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    BioFlags, BlockQueue, Caller, CompletionPlace, CpuId, Cx, Due, Front, Instant, Local, Nanos, News, NoMeter,
-    NoProbe, PlugUse, Probe, Rq, Submitted, Waiter,
+    Caller, CpuId, Cx, Due, Front, Instant, Local, Nanos, News, NoMeter, NoProbe, PlugUse, Probe, Submitted, Waiter,
 };
 use hoistway_load::Load;
 
@@ -22,11 +21,12 @@ use crate::disk::Disk;
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
 use crate::flow::Flows;
-use crate::identity::{is_of_task, task_of};
+use crate::identity::Sleeper;
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::steady_state::SteadyStates;
 use crate::task::{Next, Task};
+use actors::Route;
 
 /// Events between two looks at [`Control`].
 const CHECK_EVERY: u32 = 1 << 14;
@@ -51,13 +51,6 @@ pub fn run_probed<P: Probe>(
 ) -> Result<(RunResult, P), RunError> {
     Ok(Simulation::new(scenario, spec, probe)?.run(control))
 }
-
-/// In the place of a completion's setting: its interrupt has waited for others on the CPU that it came to.
-const ITS_TURN: u32 = 1;
-/// The same, and it passes its work on to another CPU, which may be busy, too.
-const ITS_TURN_TO_PASS_ON: u32 = 2;
-/// It was passed on, and has waited for others there.
-const PASSED_ON: u32 = 3;
 
 struct Simulation<'a, P> {
     workload: &'a Load,
@@ -91,7 +84,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         for (index, write) in self.writes.iter().enumerate() {
             self.events.push(Instant::ZERO + write.at, Event::of(Kind::Write, index as u32));
         }
-        self.set_flushers();
+        self.start_actors();
         self.start_phase();
         'time: while self.running > 0 {
             let Some((at, event)) = self.events.pop() else { break };
@@ -111,7 +104,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
         let refused = self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect();
-        // Each queue goes before those who still hold something of it: tasks, and the disks that lie on it.
+        // The disks go before all who still wait for something of them, and that which others lie on before those.
         while self.disks.pop().is_some() {}
         let result = RunResult {
             processes: self.tasks.into_iter().map(|task| task.into_result(now, &self.steady)).collect(),
@@ -137,7 +130,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.probe.enter(disk, None);
         let on = &mut self.disks[disk as usize];
         let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &NoMeter);
-        let (switched, left) = on.administration.go_on(&mut cx, &mut on.front);
+        let (switched, left) = on.administration.go_on(&mut cx, &on.front);
         if switched {
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
             let cgroups = of_host.unwrap_or(&self.cgroups);
@@ -168,10 +161,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         device.wake(self.now, what, &mut driver.schedule);
                         self.settle(place, CpuId(0));
                     }
-                    Backing::Thread(_) => self.run_io_thread(place),
+                    Backing::Thread(_) => self.act(Sleeper::IoThread(place), setting),
                 }
             }
-            Kind::Release => self.release(place),
+            Kind::Actor => self.act(Sleeper::of(Waiter(place)), setting),
             Kind::Write => {
                 for disk in self.administered() {
                     self.disks[disk].administration.ask(self.writes[place as usize].clone());
@@ -182,7 +175,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             Kind::Administer => self.administer(place),
             Kind::Steady => self.watch(place),
-            Kind::WriteBack => self.write_back(place, setting),
         }
     }
 
@@ -250,62 +242,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
         body(front, &mut self.caller.cx(now, cpu, driver, &mut self.probe, &NoMeter))
     }
 
-    /// A device has completed a command. `setting` says for what its interrupt has waited, if it has.
-    #[inline]
-    fn complete(&mut self, disk: u32, tag: u32, setting: u32) {
-        let may_wait = !matches!(setting, ITS_TURN | PASSED_ON);
-        if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
-            return;
-        }
-        let Disk { front, driver, is_used_by_tasks, .. } = &mut self.disks[disk as usize];
-        let Some((rq, status)) = driver.finish(tag) else { return };
-        let restart = driver.take_restart();
-        let (interrupted, place) = interrupt_of(&rq, front, &self.cpus);
-        let cpu = if setting == PASSED_ON || !*is_used_by_tasks {
-            place.cpu(interrupted)
-        } else {
-            self.cpus.complete(self.now, interrupted, place)
-        };
-        if setting == PASSED_ON {
-            self.cpus.complete_passed_on(self.now, cpu);
-        }
-        if cpu != interrupted
-            && let Some(bio) = rq.bios.first().filter(|bio| is_of_task(bio))
-        {
-            self.tasks[task_of(bio) as usize].charge(self.now, self.cpus.redirection());
-        }
-        self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
-        self.settle(disk, cpu);
-        if restart {
-            self.run_all(disk, cpu);
-        }
-        if self.disks[disk as usize].administration.waits() {
-            self.administer(disk);
-        }
-    }
-
-    /// Whether the interrupt of a completion has to wait for others, on its CPU or on that which it passes its work on to: then it
-    /// comes later.
-    #[inline(never)]
-    fn interrupt_waits(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
-        let Disk { front, driver, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else { return false };
-        let Some(rq) = driver.in_flight(tag).filter(|rq| !rq.flags.contains(BioFlags::POLLED)) else { return false };
-        let (interrupted, place) = interrupt_of(rq, front, &self.cpus);
-        let had_its_turn = setting == ITS_TURN_TO_PASS_ON;
-        let waits_here = if had_its_turn { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
-        let (turn, setting) = match (waits_here, place) {
-            (Some(turn), CompletionPlace::Redirected(_)) => (turn, ITS_TURN_TO_PASS_ON),
-            (Some(turn), _) => (turn, ITS_TURN),
-            (None, CompletionPlace::Redirected(to)) => {
-                let Some(turn) = self.cpus.passes_on_to_busy(self.now, interrupted, to) else { return false };
-                (turn, PASSED_ON)
-            }
-            (None, _) => return false,
-        };
-        self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(setting));
-        true
-    }
-
     /// The moment of something on the agenda of a disk has come.
     fn due(&mut self, disk: u32, due: Due, setting: u32) {
         let on = &mut self.disks[disk as usize];
@@ -327,25 +263,23 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             let next = task.next(self.now, &mut self.flows);
             // A task of several disks may have turned to another one.
-            let (disk, cpu, now) = (task.disk, task.cpu, self.clock.now);
+            let (disk, cpu, now) = (task.lane.disk, task.cpu, self.clock.now);
             match next {
                 Next::Submit => {
                     submissions += 1;
-                    if task.is_buffered {
-                        self.call_page_cache(disk, number);
-                        return submissions;
-                    }
-                    if self.disks[disk as usize].throttling.is_some() && self.is_throttled(disk, number) {
-                        continue;
+                    match self.route(disk, number) {
+                        Route::Direct => {}
+                        Route::Kept => continue,
+                        Route::Cached => return submissions,
                     }
                     let task = &mut self.tasks[number as usize];
                     let Disk { front, driver, plug_use, .. } = &mut self.disks[disk as usize];
                     if opens_plug(*plug_use, task.call_size()) {
-                        task.submitter.plug();
+                        task.lane.submitter.plug();
                     }
                     self.probe.enter(disk, Some(Waiter(number)));
                     let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
-                    let submitted = task.submitter.go_on(front, &mut cx);
+                    let submitted = task.lane.submitter.go_on(front, &mut cx);
                     self.settle(disk, cpu);
                     if submitted == Submitted::Parked {
                         self.flush_other_plugs(number);
@@ -353,11 +287,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                 }
                 Next::EndCall => {
-                    if task.submitter.is_plugged() {
+                    if task.lane.submitter.is_plugged() {
                         let Disk { front, driver, .. } = &mut self.disks[disk as usize];
                         self.probe.enter(disk, Some(Waiter(number)));
                         let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
-                        task.submitter.unplug(front, &mut cx);
+                        task.lane.submitter.unplug(front, &mut cx);
                         self.settle(disk, cpu);
                     }
                     self.tasks[number as usize].call_ended(self.now);
@@ -394,58 +328,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
     #[cold]
     fn flush_other_plugs(&mut self, number: u32) {
         let cpu = self.tasks[number as usize].cpu;
-        while let Some((disk, submitter)) = self.tasks[number as usize].other_plugged() {
+        while let Some(lane) = self.tasks[number as usize].other_plugged() {
+            let disk = lane.disk;
             let Disk { front, driver, .. } = &mut self.disks[disk as usize];
             self.probe.enter(disk, Some(Waiter(number)));
             let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &NoMeter);
-            submitter.unplug(front, &mut cx);
+            lane.submitter.unplug(front, &mut cx);
             self.settle(disk, cpu);
         }
     }
-
-    // --- limits of cgroups ---
-
-    /// Whether the bio that a task is about to submit is kept by a limit.
-    fn is_throttled(&mut self, disk: u32, task: u32) -> bool {
-        let Disk { front, throttling: Some(throttling), .. } = &mut self.disks[disk as usize] else { return false };
-        let is_kept = throttling.keeps(self.now, front, &mut self.tasks[task as usize].submitter);
-        if is_kept {
-            self.set_release(disk);
-        }
-        is_kept
-    }
-
-    fn set_release(&mut self, disk: u32) {
-        let due = self.disks[disk as usize].throttling.as_mut().and_then(|throttling| throttling.next_setting());
-        if let Some(due) = due {
-            self.events.push(due.max(self.now), Event::of(Kind::Release, disk));
-        }
-    }
-
-    /// The worker of a device's limits sends what may go.
-    fn release(&mut self, disk: u32) {
-        let (now, cpu) = (self.clock.now, CpuId(0));
-        self.probe.enter(disk, None);
-        let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
-        let Some(throttling) = throttling else { return };
-        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
-        let has_sent_all = throttling.send(&mut cx, front);
-        self.settle(disk, cpu);
-        if has_sent_all {
-            self.set_release(disk);
-        }
-    }
-}
-
-/// The CPU that the completion of a request interrupts, and where its work is done. Each hardware queue has one interrupt.
-#[inline]
-fn interrupt_of(rq: &Rq, front: &Front<Local>, cpus: &Cpus) -> (CpuId, CompletionPlace) {
-    if rq.flags.contains(BioFlags::POLLED) {
-        // Whoever submitted it finds it, and nobody is interrupted.
-        return (rq.ctx, CompletionPlace::Interrupt);
-    }
-    let interrupted = front.worker_cpu(rq.hctx);
-    (interrupted, front.completion_place(rq, interrupted, |one, other| cpus.share_cache(one, other)))
 }
 
 /// Wakes a task that sleeps, for a completion, for a tag or for a time. If it is on its way already, it takes what has

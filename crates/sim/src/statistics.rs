@@ -9,8 +9,9 @@ use hoistway_results::document::{CgroupIoSummary, DiskSummary};
 use crate::cgroups::Cgroups;
 use crate::scenario::{RunSpec, Scenario};
 
-/// The statistics of all devices of a run.
-pub(crate) struct Statistics {
+/// The statistics of all devices of a run: a probe that keeps them.
+#[derive(Debug)]
+pub struct Statistics {
     disks: Vec<(DiskStats, CgroupStats)>,
     hz: Hz,
     /// The device that events are about.
@@ -18,7 +19,9 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    pub(crate) fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
+    /// Statistics of a run before it begins.
+    #[must_use]
+    pub fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
         let queue = &scenario.queue;
         let kernel_under = |scheduler: &str| queue.schedulers.kernel_under(queue.kernel, scheduler);
         let disk = |scheduler: &str| (DiskStats::new(kernel_under(scheduler)), CgroupStats::default());
@@ -29,7 +32,8 @@ impl Statistics {
     }
 
     /// What they show at the end of a run.
-    pub(crate) fn summaries(self, scenario: &Scenario<'_>, simulated: Nanos) -> Vec<DiskSummary> {
+    #[must_use]
+    pub fn summaries(self, scenario: &Scenario<'_>, simulated: Nanos) -> Vec<DiskSummary> {
         let now = self.hz.now(Instant(simulated.0));
         let files = scenario.workload.files.len();
         let of_load = Cgroups::of(scenario.workload);

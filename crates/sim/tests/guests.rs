@@ -8,8 +8,8 @@ use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::{Direction, ProcessResult};
 use hoistway_sim::{
-    Control, GuestSpec, Guests, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, VirtualDisk, Write, run,
-    run_probed, watched,
+    Control, GuestSpec, Guests, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, Statistics, VirtualDisk,
+    Write, run, run_probed,
 };
 
 const SSD: &str = "intel-s3520-1600gb";
@@ -274,13 +274,16 @@ fn writes_to_queue_files_during_a_run_are_of_the_hosts_device() {
 fn results_name_both_schedulers_and_all_disks() {
     let job = "[a]\nfilename=/dev/vda\ndirect=1\nrw=randread\nsize=1m\n[b]\nfilename=/dev/vdb\ndirect=1\nrw=randread\nsize=1m\n";
     let setup = Setup { weights: &[("/dev/vdb", 200)], ..Setup::new(job, SSD, "none", "bfq") };
-    let (run, ..) = setup
-        .with(|scenario| watched(scenario, &setup.spec, &Control::default(), hoistway_blk::NoProbe))
-        .unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(run.scheduler, "none-over-bfq");
-    let disks: Vec<_> = run.disks.iter().map(|disk| (disk.file.as_str(), disk.read_ios)).collect();
+    assert_eq!(setup.spec.label(), "none-over-bfq");
+    let (result, statistics) = setup.with(|scenario| {
+        let (result, statistics) = setup.run_watched(Statistics::new(scenario, &setup.spec));
+        let simulated = result.simulated;
+        (result, statistics.summaries(scenario, simulated))
+    });
+    assert!(!result.partial);
+    let disks: Vec<_> = statistics.iter().map(|disk| (disk.file.as_str(), disk.read_ios)).collect();
     assert_eq!(disks, [("/dev/vda", 256), ("/dev/vdb", 256), (SSD, 512)]);
-    let cgroups: Vec<_> = run.disks[2].cgroups.iter().map(|group| group.cgroup.as_str()).collect();
+    let cgroups: Vec<_> = statistics[2].cgroups.iter().map(|group| group.cgroup.as_str()).collect();
     assert_eq!(cgroups, ["/dev/vda", "/dev/vdb"]);
 }
 

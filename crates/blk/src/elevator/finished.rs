@@ -1,6 +1,8 @@
 //! Completions that wait for the next lock hold: a set of request ids that completing CPUs fill without a lock and
 //! the holder of the policy's lock empties.
 
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
 use crate::ids::RqId;
 use crate::sharing::{Sharing, Word};
 
@@ -19,26 +21,27 @@ impl<Sh: Sharing> FinishedSet<Sh> {
         FinishedSet { summary: zeroes(words.div_ceil(64)), words: zeroes(words) }
     }
 
-    /// Adds an id. The summary bit follows the bit itself, so whoever sees it finds the id.
+    /// Adds an id. The summary bit follows the bit itself and is `Release`, so whoever sees it finds the id. Whoever is
+    /// given the same slot anew sees it, because the id is added before its tag is free.
     #[inline]
     pub fn add(&self, id: RqId) {
         let word = id.index() / 64;
-        self.words[word].fetch_or(1 << (id.index() % 64));
-        self.summary[word / 64].fetch_or(1 << (word % 64));
+        self.words[word].fetch_or(1 << (id.index() % 64), Relaxed);
+        self.summary[word / 64].fetch_or(1 << (word % 64), Release);
     }
 
     /// Empties the set into `each`.
     #[inline]
     pub fn drain(&self, mut each: impl FnMut(RqId)) {
         for (group, summary) in self.summary.iter().enumerate() {
-            if summary.load() == 0 {
+            if summary.load(Relaxed) == 0 {
                 continue;
             }
-            let mut marked = summary.swap(0);
+            let mut marked = summary.swap(0, Acquire);
             while marked != 0 {
                 let word = group * 64 + marked.trailing_zeros() as usize;
                 marked &= marked - 1;
-                let mut ids = self.words[word].swap(0);
+                let mut ids = self.words[word].swap(0, Relaxed);
                 while ids != 0 {
                     each(RqId((word * 64) as u32 + ids.trailing_zeros()));
                     ids &= ids - 1;

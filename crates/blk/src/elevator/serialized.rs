@@ -4,6 +4,8 @@
 //! allocate?), and how completions get in. Every public call takes the policy's lock at most once and no other lock
 //! meanwhile, so that it is one *step* of the way.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::bio::{Bio, BioFlags, Op, is_sync};
 use crate::ids::{HctxId, RqId, Sector};
 use crate::merge::{Edge, MergeRules};
@@ -23,9 +25,11 @@ use super::scheduler::{Completions, ElevatorCx, Needs, News, Place, PolicyCx, Sc
 pub struct Serialized<S, Sh: Sharing> {
     needs: Needs,
     custody: Sh::Lock<Custody<S>>,
-    /// Whether dispatching is worth the lock.
+    /// Whether dispatching is worth the lock. `Relaxed`: it is written under the lock, so whoever has inserted something
+    /// sees that there is work, or what a later holder of the lock has made of it. Others may overlook work for a while:
+    /// whoever brings it dispatches afterwards, or asks for a run.
     has_work: Sh::Word,
-    /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none.
+    /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none. Three hints, each for itself.
     depths: [Sh::Word; 3],
     finished: FinishedSet<Sh>,
 }
@@ -77,7 +81,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
                 self.finished.drain(|id| custody.call(cx, |policy, cx| policy.finish(cx, id)));
             }
             let answer = body(custody, cx);
-            self.has_work.store(u64::from(custody.policy().has_work()));
+            self.has_work.store(u64::from(custody.policy().has_work()), Relaxed);
             answer
         })
     }
@@ -90,7 +94,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             let bio = Bio { flags, ..Bio::new(op, Sector(0), 0) };
             let limit =
                 ElevatorCx::alone(Now::default(), |cx| custody.call(cx, |policy, cx| policy.limit_depth(cx, &bio)));
-            word.store(limit.map_or(NO_LIMIT, u64::from));
+            word.store(limit.map_or(NO_LIMIT, u64::from), Relaxed);
         }
     }
 
@@ -139,7 +143,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.has_work.load() != 0
+        self.has_work.load(Relaxed) != 0
     }
 
     /// How many scheduler tags an allocation may use.
@@ -150,7 +154,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
                 custody.call(cx, |policy, cx| policy.limit_depth(cx, bio))
             })
         } else {
-            match self.depths[depth_kind(bio)].load() {
+            match self.depths[depth_kind(bio)].load(Relaxed) {
                 NO_LIMIT => None,
                 depth => Some(depth as u32),
             }

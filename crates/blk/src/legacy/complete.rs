@@ -1,14 +1,16 @@
 //! The end of a request, and what it sets going (`legacy-queue.md` 9).
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::bio::Status;
 use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::CpuId;
 use crate::meter::Site;
 use crate::probe::{Event, Probe};
-use crate::queue::CompletionPlace;
+use crate::queue::{Affinity, CompletionPlace};
 use crate::request::{Marks, Rq};
-use crate::sharing::{Lock, Sharing};
+use crate::sharing::{Lock, Sharing, Word};
 
 use super::request_list::IoClass;
 use super::{LegacyQueue, Locked, take_wishes};
@@ -16,7 +18,8 @@ use super::{LegacyQueue, Locked, take_wishes};
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Where the completion of a request runs whose interrupt came on `cpu`: always in a softirq (`legacy-queue.md` 9).
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
-        if self.affinity.redirects(rq.ctx, cpu, share_cache) {
+        let affinity = Affinity::numbered(self.affinity.load(Relaxed)).unwrap_or_default();
+        if affinity.redirects(rq.ctx, cpu, share_cache) {
             CompletionPlace::Redirected(rq.ctx)
         } else {
             CompletionPlace::Softirq

@@ -14,8 +14,6 @@ pub(super) enum Insertion {
     Sort,
     /// An ordinary request that comes from a plug: it may be absorbed by one that is there.
     SortMerge,
-    /// One that the driver gave back: before all others.
-    Requeue,
     /// One with a flush or forced unit access.
     Flush,
 }
@@ -36,10 +34,7 @@ impl Locked {
         mut rq: Rq,
         insertion: Insertion,
     ) -> MustRun {
-        cx.probe.event(cx.now, cx.cpu, Event::Insert(&rq));
-        if rq.marks.contains(Marks::SOFT_BARRIER) {
-            self.dispatch.set_boundary(&rq);
-        }
+        self.comes(cx, &rq);
         let is_managed = rq.marks.contains(Marks::USES_ELEVATOR);
         match insertion {
             Insertion::Sort | Insertion::SortMerge if is_managed => {
@@ -53,16 +48,26 @@ impl Locked {
                 self.dispatch.push_back(rq);
                 return MustRun::Now;
             }
-            Insertion::Requeue => {
-                rq.marks.set(Marks::SOFT_BARRIER);
-                self.dispatch.push_front(rq);
-            }
             Insertion::Flush => {
                 rq.marks.set(Marks::SOFT_BARRIER);
                 self.begin_sequence(cx, rq);
             }
         }
         MustRun::No
+    }
+
+    /// Inserts a request that the driver gave back: before all others.
+    pub(super) fn insert_again<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+        self.comes(cx, &rq);
+        rq.marks.set(Marks::SOFT_BARRIER);
+        self.dispatch.push_front(rq);
+    }
+
+    fn comes<E: Env>(&mut self, cx: &mut Cx<'_, E>, rq: &Rq) {
+        cx.probe.event(cx.now, cx.cpu, Event::Insert(rq));
+        if rq.marks.contains(Marks::SOFT_BARRIER) {
+            self.dispatch.set_boundary(rq);
+        }
     }
 
     fn insert_into_elevator<E: Env>(

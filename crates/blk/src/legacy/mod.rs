@@ -36,12 +36,13 @@ pub use request_list::IoClass;
 pub use submit::LegacySubmission;
 pub use switch::SWITCH_POLL;
 
+use crate::bio::Bio;
 use crate::effects::{Effect, Effects};
 use crate::elevator::{ElevatorCx, News, Wishes};
 use crate::env::{Cx, Env};
 use crate::flights::Flights;
 use crate::flush_queue::FlushQueue;
-use crate::ids::{CgroupId, HctxId, RqId};
+use crate::ids::{CgroupId, CpuId, HctxId, RqId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::lost::Home;
@@ -50,7 +51,8 @@ use crate::meter::Site;
 use crate::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
 use crate::request::Rq;
 use crate::schedulers::{Layer, Registry};
-use crate::sharing::{Local, Lock, Sharing};
+use crate::sharing::{Local, Lock, ReadMostly, Sharing, Word};
+use crate::split;
 use crate::time::{Nanos, Now};
 use crate::timeouts::Timeouts;
 use crate::tunables::{StoreError, Tunable, value_of};
@@ -68,6 +70,8 @@ const HCTX: HctxId = HctxId(0);
 pub struct LegacyConfig {
     /// The kernel whose behaviour is wanted. Releases after 4.20 have no such queue: they get that of 4.20.
     pub kernel: Kernel,
+    /// CPUs, at least 1.
+    pub cpus: u16,
     /// Commands that the device takes at once, at least 1.
     pub queue_depth: u32,
     /// Requests of each class, sync and async; fewer than 4 become 4.
@@ -86,12 +90,13 @@ pub struct LegacyConfig {
 const NR_REQUESTS: u32 = 128;
 
 impl LegacyConfig {
-    /// For the device of a multi-queue configuration, whose CPUs and hardware queues do not matter here.
+    /// For the device of a multi-queue configuration, whose hardware queues do not matter here.
     #[must_use]
     pub fn new(config: &QueueConfig) -> Self {
         let nr_requests = config.nr_requests.unwrap_or(NR_REQUESTS);
         LegacyConfig {
             kernel: config.kernel,
+            cpus: config.cpus,
             queue_depth: config.queue_depth,
             nr_requests,
             tagging: Tagging::default(),
@@ -114,13 +119,10 @@ impl LegacyConfig {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
-            return Err(ConfigError(format!("queue depth {}: expected 1 to {QUEUE_DEPTH_MAX}", self.queue_depth)));
-        }
-        if self.nr_requests > NR_REQUESTS_MAX {
-            return Err(ConfigError(format!("nr_requests is at most {NR_REQUESTS_MAX}")));
-        }
-        Ok(())
+        ConfigError::out_of("cpus", 1..=u32::from(u16::MAX), self.cpus.into())?;
+        ConfigError::out_of("queue_depth", 1..=QUEUE_DEPTH_MAX, self.queue_depth)?;
+        ConfigError::out_of("nr_requests", 0..=NR_REQUESTS_MAX, self.nr_requests)?;
+        self.limits.contradiction().map_or(Ok(()), |(field, why)| Err(ConfigError::new(field, why)))
     }
 }
 
@@ -133,13 +135,15 @@ pub fn legacy_kernel(kernel: Kernel) -> Kernel {
 /// The legacy queue of one device.
 pub struct LegacyQueue<Sh: Sharing> {
     generation: Generation,
-    rules: MergeRules,
+    /// Limits and rules of merging, as they are written to `queue/`. Read once in each call, before the lock.
+    rules: Sh::ReadMostly<MergeRules>,
     /// How it was made; its limits are those of the device.
     config: LegacyConfig,
     timeouts: Timeouts<Sh>,
-    affinity: Affinity,
-    /// Somebody has switched write-back throttling off, which is not there before that.
-    has_wbt_file: bool,
+    /// An [`Affinity`].
+    affinity: Sh::Word,
+    /// 1 after somebody has switched write-back throttling off, which is not there before that.
+    has_wbt_file: Sh::Word,
     locked: Sh::Lock<Locked>,
 }
 
@@ -175,8 +179,8 @@ struct Locked {
     flights: Flights<Local>,
     /// The driver has stopped the queue.
     is_stopped: bool,
-    /// The elevator is about to be changed: new requests go past it.
-    is_bypassed: bool,
+    /// How often the elevator is about to be changed: new requests go past it then.
+    bypasses: u32,
     /// A buffer for drains.
     drained: Vec<RqId>,
 }
@@ -188,29 +192,31 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &LegacyConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
-        let elevator = LegacyElevator::named(scheduler, config, Now::default()).ok_or_else(|| {
-            let known: Vec<&str> = config.schedulers.of(Layer::SingleQueue).map(|row| row.name).collect();
-            ConfigError(format!("unknown legacy scheduler \"{scheduler}\" (expected one of {})", known.join(", ")))
-        })?;
+        let elevator = LegacyElevator::named(scheduler, config, Now::default())
+            .ok_or_else(|| ConfigError::unknown(scheduler, config.schedulers.of(Layer::SingleQueue)))?;
         LegacyQueue::with_elevator(config, elevator)
     }
 
-    /// Makes a queue with an elevator that was made for [`LegacyConfig::capacity`] requests.
+    /// Makes a queue with an elevator, which makes room for [`LegacyConfig::capacity`] requests if it was made for fewer.
     ///
     /// # Errors
     /// If the configuration contradicts itself.
-    pub fn with_elevator(config: &LegacyConfig, elevator: LegacyElevator) -> Result<Self, ConfigError> {
+    pub fn with_elevator(config: &LegacyConfig, mut elevator: LegacyElevator) -> Result<Self, ConfigError> {
         config.check()?;
         let generation = config.generation();
         let capacity = config.capacity();
+        elevator.grow(capacity);
         let home = Home::default();
         Ok(LegacyQueue {
             generation,
-            rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
+            rules: Sh::ReadMostly::new(
+                MergeRules::new(&generation, config.limits.clone(), config.nomerges),
+                config.cpus,
+            ),
             config: config.clone(),
             timeouts: Timeouts::new(),
-            affinity: Affinity::default(),
-            has_wbt_file: false,
+            affinity: Sh::Word::new(Affinity::default() as u64),
+            has_wbt_file: Sh::Word::new(0),
             locked: Sh::Lock::new(Locked {
                 elevator,
                 thresholds: Thresholds::new(config.nr_requests),
@@ -232,7 +238,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 in_flight: [0; 2],
                 flights: Flights::new(capacity, 1),
                 is_stopped: false,
-                is_bypassed: false,
+                bypasses: 0,
                 drained: Vec::new(),
                 home,
             }),
@@ -245,10 +251,10 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         &self.generation
     }
 
-    /// What a request may span now.
+    /// Into how many parts a bio will be cut on its way in.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.rules.limits
+    pub fn parts_of(&self, bio: &Bio) -> u32 {
+        self.rules.read(CpuId(0), |rules| split::parts(bio, &rules.limits))
     }
 
     /// The name of its scheduler.
@@ -269,9 +275,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// If it is more than any queue can have.
     pub fn set_nr_requests(&self, nr_requests: u32, effects: &mut Effects) -> Result<(), ConfigError> {
         let thresholds = Thresholds::new(nr_requests);
-        if nr_requests > NR_REQUESTS_MAX {
-            return Err(ConfigError(format!("nr_requests is at most {NR_REQUESTS_MAX}")));
-        }
+        ConfigError::out_of("nr_requests", 0..=NR_REQUESTS_MAX, nr_requests)?;
         self.locked.aside(|queue| {
             queue.thresholds = thresholds;
             for list in queue.lists.iter_mut() {

@@ -29,7 +29,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                     cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                     rq.marks.clear(Marks::HAS_BUDGET);
                     return self.locked.with(cx.meter, Site::Legacy, |queue| {
-                        queue.take_back(cx, &self.rules, rq);
+                        queue.take_back(cx, rq);
                         queue.retry_if_idle(cx);
                     });
                 }
@@ -67,7 +67,7 @@ impl Locked {
     /// The driver looks at the head of the dispatch queue; only an empty one is filled by the elevator. The first look
     /// counts as the start of a request, even if the device then has no room for it.
     fn peek<E: Env>(&mut self, cx: &mut Cx<'_, E>) -> bool {
-        if self.dispatch.is_empty() && !self.is_bypassed && !self.is_held_by_flush() {
+        if self.dispatch.is_empty() && self.bypasses == 0 && !self.is_held_by_flush() {
             let (rq, reason) = self.elevator.dispatch(&mut cx.elevator());
             cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: HCTX, rq: rq.as_deref(), reason });
             match rq {

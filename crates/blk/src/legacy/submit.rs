@@ -6,13 +6,13 @@ use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::Waiter;
 use crate::lost::Guard;
-use crate::merge::{self, NoMerges};
+use crate::merge::{self, MergeRules, NoMerges};
 use crate::meter::Site;
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
 use crate::queue::Submitted;
 use crate::request::{Marks, Rq};
-use crate::sharing::{Lock, Sharing};
+use crate::sharing::{Lock, ReadMostly, Sharing};
 use crate::split;
 
 use super::insert::Insertion;
@@ -98,23 +98,33 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         &self,
         cx: &mut Cx<'_, E>,
         submission: &mut LegacySubmission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
+        self.rules.read(cx.cpu, |rules| self.submit_by(rules, cx, submission, plug))
+    }
+
+    fn submit_by<E: Env>(
+        &self,
+        rules: &MergeRules,
+        cx: &mut Cx<'_, E>,
+        submission: &mut LegacySubmission,
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
         loop {
             submission.stage = match submission.stage {
                 Stage::Enter => {
                     let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
-                    match check(&self.rules.limits, true, bio) {
+                    match check(&rules.limits, true, bio) {
                         Checked::Goes => {
                             cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
-                            self.split(cx, submission)
+                            split_off(rules, cx, submission)
                         }
                         Checked::Ends(status) => end_bio(cx, submission, status),
                     }
                 }
-                Stage::Split => self.split(cx, submission),
+                Stage::Split => split_off(rules, cx, submission),
                 Stage::Merge => {
-                    if self.merge(cx, submission, plug.as_deref_mut()) {
+                    if self.merge(rules, cx, submission, plug.as_deref_mut()) {
                         Stage::Next
                     } else {
                         Stage::Allocate
@@ -124,14 +134,14 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                     match self.locked.with(cx.meter, Site::Legacy, |queue| queue.allocate(cx, submission)) {
                         Allocated::Given(rq) => {
                             cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
-                            self.place(cx, rq, plug.as_deref_mut());
+                            self.place(rules, cx, rq, plug.as_deref_mut());
                             Stage::Next
                         }
                         Allocated::Refused => end_bio(cx, submission, Status::Again),
                         Allocated::InLine => {
                             // A task that sleeps must not keep others waiting for what it has plugged.
                             if let Some(plug) = plug {
-                                self.unplug(cx, plug, false);
+                                self.unplug(cx, rules, plug, false);
                             }
                             submission.stage = Stage::Woken;
                             return Submitted::Parked;
@@ -163,30 +173,19 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         split::rejoin(submission.bio.take(), submission.remainder.take())
     }
 
-    fn split<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Stage {
-        let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
-        let limits = &self.rules.limits;
-        if let Some(at) = split::split_point(bio, limits) {
-            if bio.flags.contains(BioFlags::NOWAIT) {
-                return end_bio(cx, submission, Status::Again);
-            }
-            let front = split::split(bio, at);
-            cx.probe.event(cx.now, cx.cpu, Event::Split(&front));
-            submission.remainder = submission.bio.replace(front);
-        }
-        match &submission.bio {
-            Some(bio) if self.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
-            _ => Stage::Allocate,
-        }
-    }
-
     /// Tries to merge the bio into a request of the plug or of the elevator. Answers whether that worked.
-    fn merge<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission, plug: Option<&mut Plug>) -> bool {
+    fn merge<E: Env>(
+        &self,
+        rules: &MergeRules,
+        cx: &mut Cx<'_, E>,
+        submission: &mut LegacySubmission,
+        plug: Option<&mut Plug>,
+    ) -> bool {
         let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let bio = &mut submission.bio;
         let merged = plug
-            .and_then(|plug| plug.merge(&self.generation, &self.rules, bio))
-            .or_else(|| self.locked.with(cx.meter, Site::Legacy, |queue| queue.merge(cx, &self.rules, bio)));
+            .and_then(|plug| plug.merge(&self.generation, rules, bio))
+            .or_else(|| self.locked.with(cx.meter, Site::Legacy, |queue| queue.merge(cx, rules, bio)));
         if let (Some(edge), Some(bio)) = (merged, &whole) {
             cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
         }
@@ -194,19 +193,37 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Hands a new request on: to the plug, or to the elevator and then the driver.
-    fn place<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, plug: Option<&mut Plug>) {
+    fn place<E: Env>(&self, rules: &MergeRules, cx: &mut Cx<'_, E>, rq: Rq, plug: Option<&mut Plug>) {
         let Some(plug) = plug else {
             let insertion = if is_flush_type(rq.op, rq.flags) { Insertion::Flush } else { Insertion::Sort };
-            self.locked.with(cx.meter, Site::Legacy, |queue| queue.insert(cx, &self.rules, rq, insertion));
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.insert(cx, rules, rq, insertion));
             return self.run(cx);
         };
-        if plug.is_full(&self.generation, self.rules.nomerges != NoMerges::Nothing) {
-            self.unplug(cx, plug, true);
+        if plug.is_full(&self.generation, rules.nomerges != NoMerges::Nothing) {
+            self.unplug(cx, rules, plug, true);
         }
         if plug.is_empty() {
             cx.probe.event(cx.now, cx.cpu, Event::Plug);
         }
         plug.list.push_back(rq);
+    }
+}
+
+/// Cuts off what is too long for one request.
+fn split_off<E: Env>(rules: &MergeRules, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Stage {
+    let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
+    let limits = &rules.limits;
+    if let Some(at) = split::split_point(bio, limits) {
+        if bio.flags.contains(BioFlags::NOWAIT) {
+            return end_bio(cx, submission, Status::Again);
+        }
+        let front = split::split(bio, at);
+        cx.probe.event(cx.now, cx.cpu, Event::Split(&front));
+        submission.remainder = submission.bio.replace(front);
+    }
+    match &submission.bio {
+        Some(bio) if rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
+        _ => Stage::Allocate,
     }
 }
 
@@ -245,7 +262,7 @@ impl Locked {
         rq.found(bio, cx.now.at);
         rq.ctx = cx.cpu;
         rq.hctx = HCTX;
-        if !self.is_bypassed && !is_flush_type(rq.op, rq.flags) {
+        if self.bypasses == 0 && !is_flush_type(rq.op, rq.flags) {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.managed += 1;
             self.elevator.prepare(&mut cx.elevator(), &rq);
@@ -272,13 +289,8 @@ impl Locked {
     }
 
     /// Tries to merge a bio into a request of the elevator.
-    fn merge<E: Env>(
-        &mut self,
-        cx: &mut Cx<'_, E>,
-        rules: &merge::MergeRules,
-        bio: &mut Option<Bio>,
-    ) -> Option<merge::Edge> {
-        if self.is_bypassed {
+    fn merge<E: Env>(&mut self, cx: &mut Cx<'_, E>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<merge::Edge> {
+        if self.bypasses > 0 {
             return None;
         }
         let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);

@@ -9,10 +9,11 @@
 //! ```
 
 use crate::env::{Cx, Env};
+use crate::ids::CpuId;
 use crate::meter::Site;
 use crate::queue::Step;
 use crate::schedulers::{Layer, Row};
-use crate::sharing::{Lock, Sharing};
+use crate::sharing::{Lock, ReadMostly, Sharing};
 use crate::time::{Nanos, Now};
 
 use super::elevator::LegacyElevator;
@@ -41,14 +42,14 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// The scheduler that a text written to `queue/scheduler` asks for, with default tunables, for this queue as it is now.
     #[must_use]
     pub fn elevator_for(&self, now: Now, text: &str) -> Option<LegacyElevator> {
-        let limits = self.rules.limits.clone();
+        let limits = self.rules.read(CpuId(0), |rules| rules.limits.clone());
         LegacyElevator::named(text.trim(), &LegacyConfig { limits, ..self.config.clone() }, now)
     }
 
-    /// Begins a change of scheduler: from now on nothing new comes under the present one's management. Answers whether
-    /// it still has requests that must end.
+    /// Begins a change of scheduler: from now on nothing new comes under the present one's management, until each change
+    /// that has begun has [ended](Self::end_switch). Answers whether it still has requests that must end.
     pub fn begin_switch<E: Env>(&self, cx: &mut Cx<'_, E>) -> Step {
-        self.locked.with(cx.meter, Site::Legacy, |queue| queue.is_bypassed = true);
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.bypasses += 1);
         self.poll_switch(cx)
     }
 
@@ -71,7 +72,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 // What the old one's timer was for is over.
                 cx.effects.push(crate::effects::Effect::CancelTimer);
             }
-            queue.is_bypassed = false;
+            queue.bypasses -= 1;
         });
         self.run(cx);
     }

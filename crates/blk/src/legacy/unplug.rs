@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use crate::bio::is_flush_type;
 use crate::env::{Cx, Env};
+use crate::merge::MergeRules;
 use crate::meter::Site;
 use crate::plug::Plug;
 use crate::probe::{Event, Probe};
 use crate::request::Rq;
-use crate::sharing::{Lock, Sharing};
+use crate::sharing::{Lock, ReadMostly, Sharing};
 use crate::time::Nanos;
 
 use super::insert::{Insertion, MustRun};
@@ -18,12 +19,12 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Flushes a plug at the end of its section.
     #[inline]
     pub fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
-        self.unplug(cx, plug, true);
+        self.rules.read(cx.cpu, |rules| self.unplug(cx, rules, plug, true));
     }
 
     /// Flushes a plug: because the task asks for it, and then the queue runs here; or because the task is about to
     /// sleep, and then it runs on a worker.
-    pub(super) fn unplug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug, explicit: bool) {
+    pub(super) fn unplug<E: Env>(&self, cx: &mut Cx<'_, E>, rules: &MergeRules, plug: &mut Plug, explicit: bool) {
         plug.forget_clock();
         if plug.is_empty() {
             return;
@@ -32,7 +33,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         std::mem::swap(&mut *list, &mut plug.list);
         let count = list.len();
         list.make_contiguous().sort_by_key(|rq| rq.sector);
-        while self.insert_some(cx, &mut list) == MustRun::Now {
+        while self.insert_some(cx, rules, &mut list) == MustRun::Now {
             // An elevator that wants to run at once does so before it sees the rest.
             self.run(cx);
         }
@@ -46,11 +47,11 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Inserts requests from the front of `list` under one lock hold, until the queue must run or all are in.
-    fn insert_some<E: Env>(&self, cx: &mut Cx<'_, E>, list: &mut VecDeque<Rq>) -> MustRun {
+    fn insert_some<E: Env>(&self, cx: &mut Cx<'_, E>, rules: &MergeRules, list: &mut VecDeque<Rq>) -> MustRun {
         self.locked.with(cx.meter, Site::Legacy, |queue| {
             while let Some(rq) = list.pop_front() {
                 let insertion = if is_flush_type(rq.op, rq.flags) { Insertion::Flush } else { Insertion::SortMerge };
-                if queue.insert(cx, &self.rules, rq, insertion) == MustRun::Now {
+                if queue.insert(cx, rules, rq, insertion) == MustRun::Now {
                     return MustRun::Now;
                 }
             }

@@ -1,9 +1,11 @@
 //! Where a completion runs (`block-layer.md` 18, `queue/rq_affinity`).
 
-use super::Queue;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Device, Queue};
 use crate::ids::CpuId;
 use crate::request::Rq;
-use crate::sharing::Sharing;
+use crate::sharing::{Sharing, Word};
 
 /// `queue/rq_affinity`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,10 +41,14 @@ impl CompletionPlace {
 
 impl Affinity {
     /// What a number means that is written to the file; most mean nothing.
-    pub(crate) fn numbered(number: u32) -> Option<Affinity> {
-        [Affinity::Interrupted, Affinity::SameCache, Affinity::Submitter]
-            .into_iter()
-            .find(|&rule| rule as u32 == number)
+    #[inline]
+    pub(crate) fn numbered(number: u64) -> Option<Affinity> {
+        match number {
+            0 => Some(Affinity::Interrupted),
+            1 => Some(Affinity::SameCache),
+            2 => Some(Affinity::Submitter),
+            _ => None,
+        }
     }
 
     /// Whether a completion that came on `cpu` goes to the CPU of its submitter.
@@ -56,16 +62,31 @@ impl Affinity {
     }
 }
 
+impl<Sh: Sharing> Device<Sh> {
+    #[inline]
+    pub(super) fn affinity(&self) -> Affinity {
+        Affinity::numbered(self.affinity.load(Relaxed)).unwrap_or_default()
+    }
+
+    /// Writes the file. Numbers that mean nothing change nothing.
+    pub(super) fn set_affinity(&self, number: u32) {
+        if Affinity::numbered(number.into()).is_some() {
+            self.affinity.store(number.into(), Relaxed);
+        }
+    }
+}
+
 impl<Sh: Sharing> Queue<Sh> {
     /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
     #[inline]
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
-        if rq.ctx == cpu && self.hctxs[rq.hctx.index()].cpus().len() == 1 {
+        let device = &self.device;
+        if rq.ctx == cpu && device.hctxs[rq.hctx.index()].cpus().len() == 1 {
             return CompletionPlace::Interrupt;
         }
-        if self.affinity.redirects(rq.ctx, cpu, share_cache) {
+        if device.affinity().redirects(rq.ctx, cpu, share_cache) {
             CompletionPlace::Redirected(rq.ctx)
-        } else if self.hctxs.len() == 1 {
+        } else if device.hctxs.len() == 1 {
             // Keeps the time with interrupts off short.
             CompletionPlace::Softirq
         } else {

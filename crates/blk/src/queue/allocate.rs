@@ -1,6 +1,6 @@
 //! A request for a bio: a tag, or a place among those who wait for one (`block-layer.md` 7).
 
-use super::Queue;
+use super::regime::Current;
 use super::submission::Submission;
 use crate::bio::is_flush_type;
 use crate::env::{Cx, Env};
@@ -12,25 +12,25 @@ use crate::sharing::Sharing;
 use crate::tags::{Depth, Sleeper, Tags};
 use crate::time::Now;
 
-impl<Sh: Sharing> Queue<Sh> {
+impl<Sh: Sharing> Current<'_, Sh> {
     /// The tags that allocation takes from.
     pub(super) fn allocation_tags(&self, hctx: HctxId) -> &Tags<Sh> {
-        self.scheduler_tags_of(hctx).unwrap_or_else(|| self.driver_tags.of(hctx))
+        self.regime.scheduler_tags_of(hctx).unwrap_or_else(|| self.driver_tags.of(hctx))
     }
 
     /// Takes a tag that a request can be made with.
     #[inline]
-    fn take_allocation_tag(&self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
-        match self.scheduler_tags_of(hctx) {
+    fn take_allocation_tag(self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
+        match self.regime.scheduler_tags_of(hctx) {
             Some(tags) => tags.try_take(cpu, depth),
-            None => self.driver_tags.try_allocate(cpu, hctx),
+            None => self.driver_tags.try_allocate(cpu, hctx, self.regime.driver_depth),
         }
     }
 
     /// Takes a tag for the bio and makes a request of it; leaves the bio where it is, and answers no, if there is none.
     #[inline]
     pub(super) fn allocate<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
@@ -38,12 +38,12 @@ impl<Sh: Sharing> Queue<Sh> {
         let Some(bio) = submission.bio.as_ref() else { return false };
         let hctx = self.hctx_for(cx.cpu, bio);
         let is_flush = is_flush_type(bio.op, bio.flags);
-        let by_passes = self.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
+        let by_passes = self.regime.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
         let uses_elevator = !by_passes;
         let depth = match submission.depth.take() {
             Some(kept) => kept,
             None if uses_elevator => {
-                let depth = self.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
+                let depth = self.regime.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
                 cx.take_wishes();
                 depth
             }
@@ -55,16 +55,16 @@ impl<Sh: Sharing> Queue<Sh> {
         };
         let Some(bio) = submission.bio.take() else { return false };
         let now = self.time_under(plug, cx.now);
-        let mut rq = self.pool.take(self.slot(hctx, tag));
+        let mut rq = self.regime.pool.take(self.regime.slot(hctx, tag));
         rq.found(bio, now.at);
         rq.ctx = cx.cpu;
         rq.hctx = hctx;
         // Written as a whole: a processor that reads back what it has just written in parts has to wait.
         rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
         if uses_elevator {
-            self.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
+            self.regime.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
             cx.take_wishes();
-        } else if self.elevator.is_none() {
+        } else if self.regime.elevator.is_none() {
             rq.driver_tag = Some(tag);
         }
         cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
@@ -72,18 +72,13 @@ impl<Sh: Sharing> Queue<Sh> {
         true
     }
 
-    fn time_under(&self, plug: Option<&mut Plug>, now: Now) -> Now {
+    fn time_under(self, plug: Option<&mut Plug>, now: Now) -> Now {
         plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
     /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than the `wanted`
     /// ones goes to the next sleeper.
-    pub(super) fn leave_line<E: Env>(
-        &self,
-        cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
-        wanted: Option<&Tags<Sh>>,
-    ) {
+    pub(super) fn leave_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, wanted: Option<&Tags<Sh>>) {
         let Some((hctx, line)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
         let woken = !tags.leave_line(cx.meter, line, Sleeper::Submitter(submission.waiter));
@@ -93,7 +88,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// The hardware queue that the bio under way takes.
-    pub(super) fn hctx_of_submission(&self, cpu: CpuId, submission: &Submission) -> HctxId {
+    pub(super) fn hctx_of_submission(self, cpu: CpuId, submission: &Submission) -> HctxId {
         submission.bio.as_ref().map_or_else(|| self.hctx_of(cpu), |bio| self.hctx_for(cpu, bio))
     }
 }

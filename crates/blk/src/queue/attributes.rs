@@ -1,13 +1,15 @@
 //! The files of a multi-queue device's `queue/`: those of the common part (`attributes.rs`), scheduler, number of
 //! requests, and the scheduler's own.
 
-use super::{Affinity, Queue};
+use super::Queue;
+use super::regime::Current;
 use crate::attributes::{self, AttributeError, number, timeout};
 use crate::effects::Effects;
 use crate::elevator::News;
+use crate::ids::CpuId;
 use crate::kernel::SysfsGeneration;
 use crate::schedulers::{Layer, NONE};
-use crate::sharing::Sharing;
+use crate::sharing::{ReadMostly, Sharing};
 use crate::time::Now;
 
 impl<Sh: Sharing> Queue<Sh> {
@@ -16,25 +18,60 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such file.
     pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
-        let text = match file {
+        self.during(CpuId(0), |queue| queue.attribute(file)).map(|text| text + "\n")
+    }
+
+    /// Writes `text` to a file. Scheduler and number of requests can only be changed while the queue is
+    /// [frozen and empty](Self::is_drained), other files at any time.
+    ///
+    /// # Errors
+    /// If the kernel would refuse the text; then nothing has changed.
+    pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
+        let device = &self.device;
+        match file {
+            "scheduler" => self.switch_scheduler(text, effects)?,
+            "nr_requests" => self.set_nr_requests(number(text)?)?,
+            "async_depth" => self.set_async_depth(text)?,
+            "rq_affinity" => device.set_affinity(number(text)?),
+            "io_timeout" => device.timeouts.set_timeout(timeout(text)?),
+            "wbt_lat_usec" => self.during(CpuId(0), |queue| queue.set_wbt_lat_usec(text, effects))?,
+            file => match file.strip_prefix("iosched/") {
+                Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
+                None => {
+                    let rotational = self.regime.change(|regime| {
+                        attributes::store(&mut regime.rules, &device.config.limits, &device.generation, file, text)?;
+                        Ok::<_, AttributeError>(regime.rules.limits.rotational)
+                    })?;
+                    self.tell(now, effects, News::Rotational(rotational));
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+impl<Sh: Sharing> Current<'_, Sh> {
+    /// The content of a file, its newline missing.
+    fn attribute(self, file: &str) -> Result<String, AttributeError> {
+        let regime = self.regime;
+        Ok(match file {
             "scheduler" => self.scheduler_list(),
-            "nr_requests" => self.nr_requests().to_string(),
-            "async_depth" if self.generation.queue_async_depth => self.async_depth().to_string(),
-            "rq_affinity" => (self.affinity as u8).to_string(),
-            "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
+            "nr_requests" => regime.nr_requests.to_string(),
+            "async_depth" if self.generation.queue_async_depth => regime.async_depth.to_string(),
+            "rq_affinity" => (self.affinity() as u8).to_string(),
+            "io_timeout" => (self.timeouts.timeout().0 / 1_000_000).to_string(),
             "wbt_lat_usec" => self.wbt_lat_usec()?,
             "io_poll" => u8::from(self.config.poll_queues > 0).to_string(),
             file => match file.strip_prefix("iosched/") {
-                Some(tunable) => self.elevator.tunable(tunable)?.to_string(),
-                None => attributes::show(&self.rules, &self.config.limits, file).ok_or(AttributeError::Unknown)?,
+                Some(tunable) => regime.elevator.tunable(tunable)?.to_string(),
+                None => attributes::show(&regime.rules, &self.config.limits, file).ok_or(AttributeError::Unknown)?,
             },
-        };
-        Ok(text + "\n")
+        })
     }
 
     /// The schedulers, the present one in brackets.
-    fn scheduler_list(&self) -> String {
-        let present = self.elevator.name();
+    fn scheduler_list(self) -> String {
+        let present = self.regime.elevator.name();
         let show = |name: &str| if name == present { format!("[{name}]") } else { name.to_string() };
         let types = self.config.schedulers.of(Layer::MultiQueue).filter(|row| row.name != NONE.name);
         let types: String = types.map(|row| show(row.name) + " ").collect();
@@ -43,36 +80,5 @@ impl<Sh: Sharing> Queue<Sh> {
         } else {
             format!("{} {types}", show(NONE.name))
         }
-    }
-
-    /// Writes `text` to a file. Scheduler and number of requests can only be changed while the queue is
-    /// [frozen and empty](Self::is_drained), other files at any time.
-    ///
-    /// # Errors
-    /// If the kernel would refuse the text; then nothing has changed.
-    pub fn set_attribute(
-        &mut self,
-        now: Now,
-        file: &str,
-        text: &str,
-        effects: &mut Effects,
-    ) -> Result<(), AttributeError> {
-        match file {
-            "scheduler" => self.switch_scheduler(text, effects)?,
-            "nr_requests" => self.set_nr_requests(number(text)?)?,
-            "async_depth" => self.set_async_depth(text)?,
-            "rq_affinity" => self.affinity = Affinity::numbered(number(text)?).unwrap_or(self.affinity),
-            "io_timeout" => self.timeouts.set_timeout(timeout(text)?),
-            "wbt_lat_usec" => self.set_wbt_lat_usec(text, effects)?,
-            file => match file.strip_prefix("iosched/") {
-                Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
-                None => {
-                    attributes::store(&mut self.rules, &self.config.limits, &self.generation, file, text)?;
-                    let rotational = self.rules.limits.rotational;
-                    self.tell(now, effects, News::Rotational(rotational));
-                }
-            },
-        }
-        Ok(())
     }
 }

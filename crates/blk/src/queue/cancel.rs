@@ -1,6 +1,7 @@
 //! A submission that is taken back: its client has departed, or wants the bio for something else.
 
 use super::Queue;
+use super::regime::Current;
 use super::submission::{Stage, Submission};
 use crate::bio::Bio;
 use crate::env::{Cx, Env};
@@ -16,6 +17,12 @@ impl<Sh: Sharing> Queue<Sh> {
     /// still be on its way to the waiter, and means nothing any more. It may have been the last that a freeze waits
     /// for: whoever freezes looks after this, too.
     pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Bio> {
+        self.during(cx.cpu, |queue| queue.cancel(cx, submission))
+    }
+}
+
+impl<Sh: Sharing> Current<'_, Sh> {
+    fn cancel<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Bio> {
         debug_assert!(submission.rq.is_none(), "it rests where it waits, and there it has no tag and no request yet");
         match submission.stage {
             Stage::ShutOut => self.gate.forget(cx.meter, submission.waiter),
@@ -30,7 +37,7 @@ impl<Sh: Sharing> Queue<Sh> {
         submission.guard.disarm();
         // Last, when it owes nothing any more: a frozen queue may have emptied with that.
         if std::mem::take(&mut submission.is_inside) {
-            self.gate.leave(cx.cpu);
+            self.gate.leave();
         }
         split::rejoin(submission.bio.take(), submission.remainder.take())
     }

@@ -2,6 +2,7 @@
 //! (`block-layer.md` 6.1, 14.4, 18).
 
 use super::Queue;
+use super::regime::Current;
 use crate::bio::Status;
 use crate::effects::Effect;
 use crate::env::{Cx, Env};
@@ -16,13 +17,21 @@ impl<Sh: Sharing> Queue<Sh> {
     /// A request has ended. Its bios end *before* its tags are free.
     #[inline]
     pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
-        self.flights.end(rq.id());
+        self.during(cx.cpu, |queue| queue.complete(cx, rq, status));
+    }
+}
+
+impl<Sh: Sharing> Current<'_, Sh> {
+    /// A request has ended, and perhaps only a step of it.
+    #[inline]
+    pub(super) fn complete<E: Env>(self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        self.regime.flights.end(rq.id());
         cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
         if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
             return self.step_done(cx, rq, status);
         }
         if rq.marks.contains(Marks::USES_ELEVATOR) {
-            self.elevator.completed(&mut cx.elevator(), &rq);
+            self.regime.elevator.completed(&mut cx.elevator(), &rq);
             cx.take_wishes();
         }
         self.end(cx, rq, status);
@@ -30,7 +39,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Ends the bios of a request, and then the request.
     #[inline]
-    pub(super) fn end<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
+    pub(super) fn end<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
         cx.effects.end(&mut rq.bios, status);
         self.watch_end(cx, &mut rq);
@@ -40,7 +49,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Carries out what a call of the elevator left behind: the policy's wishes, and requests that others have
     /// absorbed.
     #[inline]
-    pub(super) fn after_call<E: Env>(&self, cx: &mut Cx<'_, E>) {
+    pub(super) fn after_call<E: Env>(self, cx: &mut Cx<'_, E>) {
         cx.take_wishes();
         if !cx.scratch.freed.is_empty() {
             self.free_absorbed(cx);
@@ -48,7 +57,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     #[cold]
-    fn free_absorbed<E: Env>(&self, cx: &mut Cx<'_, E>) {
+    fn free_absorbed<E: Env>(self, cx: &mut Cx<'_, E>) {
         let mut freed = std::mem::take(&mut cx.scratch.freed);
         for mut rq in freed.drain(..) {
             cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
@@ -60,27 +69,27 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Tells the scheduler that a request that it has seen is released.
     #[inline]
-    pub(super) fn finish<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    pub(super) fn finish<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::INSERTED) {
             rq.marks.clear(Marks::INSERTED);
-            self.elevator.finish(cx.meter, &mut cx.elevator(), rq.id());
+            self.regime.elevator.finish(cx.meter, &mut cx.elevator(), rq.id());
             cx.take_wishes();
         }
     }
 
     /// Tells the scheduler, frees the slot and its tags, and restarts the hardware queue if it asked for that.
     #[inline]
-    fn release<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+    fn release<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         self.finish(cx, &mut rq);
         let (hctx, submitter) = (rq.hctx, rq.ctx);
         let driver_tag = rq.driver_tag.take();
-        let slot_tag = self.tag_of_slot(&rq);
+        let slot_tag = self.regime.tag_of_slot(&rq);
         // The slot is back before the tag that names it can be given out again.
-        self.pool.put(rq);
+        self.regime.pool.put(rq);
         if let Some(tag) = driver_tag {
             self.free_driver_tag(cx, hctx, submitter, tag);
         }
-        if let Some(tags) = self.scheduler_tags_of(hctx) {
+        if let Some(tags) = self.regime.scheduler_tags_of(hctx) {
             let effects = &mut *cx.effects;
             tags.free(cx.meter, slot_tag, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
         }
@@ -89,7 +98,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Runs a hardware queue that asked for that at the next completion.
     #[inline]
-    pub(super) fn restart<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+    pub(super) fn restart<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         if self.hctxs[hctx.index()].take_restart() {
             self.run_async(cx, hctx);
         }
@@ -97,20 +106,20 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Frees a driver tag of a request from this submitter's CPU, wherever that is done, and wakes whoever's turn has come.
     #[inline]
-    pub(super) fn free_driver_tag<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, submitter: CpuId, tag: u32) {
+    pub(super) fn free_driver_tag<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, submitter: CpuId, tag: u32) {
         let effects = &mut *cx.effects;
         self.driver_tags.free(cx.meter, tag, hctx, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
     }
 
     /// Wakes somebody else: a wake-up reached a sleeper that has no use for these tags.
-    pub(super) fn pass_wake_up_on<E: Env>(&self, cx: &mut Cx<'_, E>, tags: &Tags<Sh>) {
+    pub(super) fn pass_wake_up_on<E: Env>(self, cx: &mut Cx<'_, E>, tags: &Tags<Sh>) {
         tags.pass_on(cx.meter, |sleeper| cx.effects.push(self.wake_up(sleeper)));
     }
 
-    fn wake_up(&self, sleeper: Sleeper) -> Effect {
+    fn wake_up(self, sleeper: Sleeper) -> Effect {
         match sleeper {
             Sleeper::Submitter(waiter) => Effect::Wake(waiter),
-            Sleeper::HctxOf(queue, hctx) if queue != self.tag_user() => Effect::RunOther { queue, hctx },
+            Sleeper::HctxOf(queue, hctx) if queue != self.driver_tags.id() => Effect::RunOther { queue, hctx },
             Sleeper::Hctx(hctx) | Sleeper::HctxOf(_, hctx) => Effect::RunHctx { hctx, delay: Nanos::ZERO },
         }
     }

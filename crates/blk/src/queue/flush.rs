@@ -1,6 +1,6 @@
 //! Writes that must be durable, on their way through the sequencer of their hardware queue (`block-layer.md` 24).
 
-use super::Queue;
+use super::regime::Current;
 use crate::bio::Status;
 use crate::effects::Effect;
 use crate::env::{Cx, Env};
@@ -10,10 +10,10 @@ use crate::meter::{Meter, Site};
 use crate::request::{Marks, Rq};
 use crate::sharing::{Lock, Sharing};
 
-impl<Sh: Sharing> Queue<Sh> {
+impl<Sh: Sharing> Current<'_, Sh> {
     /// Takes a flush-type request that has just been allocated. It comes back if its data goes the ordinary way now.
-    pub(super) fn begin_sequence<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq) -> Option<Rq> {
-        let limits = &self.rules.limits;
+    pub(super) fn begin_sequence<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) -> Option<Rq> {
+        let limits = &self.regime.rules.limits;
         let steps = FlushSteps::of(rq.flags, rq.sectors, limits.write_cache, limits.fua);
         flush_queue::begin(&mut rq, steps, limits.fua);
         let by_pass = self.generation.flushes_bypass_scheduler;
@@ -32,7 +32,7 @@ impl<Sh: Sharing> Queue<Sh> {
         }
         rq.marks.set(Marks::IN_SEQUENCE);
         if steps.begins_with_data() && !by_pass {
-            self.flush_queues[hctx.index()].with(
+            self.regime.flush_queues[hctx.index()].with(
                 cx.meter,
                 Site::FlushQueue,
                 crate::flush_queue::FlushQueue::data_begins,
@@ -40,7 +40,7 @@ impl<Sh: Sharing> Queue<Sh> {
             return Some(rq);
         }
         let now = cx.now.at;
-        let next = self.flush_queues[hctx.index()]
+        let next = self.regime.flush_queues[hctx.index()]
             .with(cx.meter, Site::FlushQueue, |queue| queue.advance(now, rq, Status::Ok));
         self.go_on(cx, next);
         self.kick(cx, hctx);
@@ -49,9 +49,9 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// A step of a sequence has been done by the driver: a flush command, or the data of a request.
     #[cold]
-    pub(super) fn step_done<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
+    pub(super) fn step_done<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         let (hctx, now) = (rq.hctx, cx.now.at);
-        let queue = &self.flush_queues[hctx.index()];
+        let queue = &self.regime.flush_queues[hctx.index()];
         // With a scheduler each step has a driver tag of its own; without one the first waiter's serves for all.
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::FLUSH_COMMAND) {
@@ -64,7 +64,7 @@ impl<Sh: Sharing> Queue<Sh> {
         } else {
             // For the scheduler the request ends with its data.
             if rq.marks.contains(Marks::INSERTED) {
-                self.elevator.completed(&mut cx.elevator(), &rq);
+                self.regime.elevator.completed(&mut cx.elevator(), &rq);
                 cx.take_wishes();
                 self.finish(cx, &mut rq);
             }
@@ -75,7 +75,7 @@ impl<Sh: Sharing> Queue<Sh> {
         self.restart(cx, hctx);
     }
 
-    fn go_on<E: Env>(&self, cx: &mut Cx<'_, E>, next: Option<Next>) {
+    fn go_on<E: Env>(self, cx: &mut Cx<'_, E>, next: Option<Next>) {
         match next {
             Some(Next::Data(rq)) => {
                 self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));
@@ -87,10 +87,10 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Issues the flush command if its time has come.
-    fn kick<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
-        let defer = self.generation.flush_always_defers || self.elevator.is_none();
-        if let Some(command) =
-            self.flush_queues[hctx.index()].with(cx.meter, Site::FlushQueue, |queue| queue.kick(cx.now.at, defer))
+    fn kick<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        let defer = self.generation.flush_always_defers || self.regime.elevator.is_none();
+        if let Some(command) = self.regime.flush_queues[hctx.index()]
+            .with(cx.meter, Site::FlushQueue, |queue| queue.kick(cx.now.at, defer))
         {
             self.flush_commands.with(cx.meter, Site::FlushQueue, |list| list.push(command));
             cx.effects.push(Effect::KickRequeue);
@@ -98,7 +98,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Puts flush commands to the heads of the dispatch lists.
-    pub(super) fn put_flush_commands(&self, meter: &impl Meter) {
+    pub(super) fn put_flush_commands(self, meter: &impl Meter) {
         while let Some(command) = self.flush_commands.with(meter, Site::FlushQueue, Vec::pop) {
             self.hctxs[command.hctx.index()].put_first(meter, command);
         }

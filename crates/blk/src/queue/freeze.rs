@@ -1,16 +1,21 @@
 //! Freezing: nobody enters, and everything that is inside goes on until it has ended (`block-layer.md` 20).
 //!
-//! Each submission is counted from the moment it enters to the moment its requests carry on alone; requests are counted
-//! by their slots. The counts of the CPUs are words of their own, so that entering shares nothing; a submission may
-//! leave on another CPU than it entered on, and only the sum means something.
+//! What is inside: submissions, until their requests carry on alone, and requests, which are counted by their slots. A
+//! submission that is under way is in a call, and a call holds the regime, so it needs no count: only those that are parked
+//! inside have one. Whoever changes the regime is alone with the queue, finds every submission either parked or not yet
+//! let in, and sees what it is about to change empty. For the same reason all words of the gate are `Relaxed`: a submission
+//! that overlooks a freeze is in a call that began before the change, which waits for it.
 
-use super::Queue;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::regime::{Current, Regime};
+use super::{Device, Queue};
 use crate::effects::Effect;
 use crate::env::{Cx, Env};
 use crate::ids::{CpuId, Waiter};
 use crate::lost::Home;
 use crate::meter::{Meter, Site};
-use crate::sharing::{Lock, Sharing, Word};
+use crate::sharing::{Lock, ReadMostly, Sharing, Word};
 use crate::time::Nanos;
 
 /// The gate in front of a queue.
@@ -19,72 +24,80 @@ pub(super) struct Gate<Sh: Sharing> {
     pub(super) home: Home,
     /// How many times the queue is frozen.
     frozen: Sh::Word,
-    /// Submissions that have entered on each CPU, less those that have left there.
-    inside: Vec<Sh::Word>,
+    /// Submissions that are parked inside.
+    parked: Sh::Word,
     /// Who waits for it to open.
     shut_out: Sh::Lock<Vec<Waiter>>,
 }
 
 impl<Sh: Sharing> Gate<Sh> {
-    pub(super) fn new(cpus: u16) -> Self {
+    pub(super) fn new() -> Self {
         Gate {
             home: Home::default(),
             frozen: Sh::Word::new(0),
-            inside: (0..cpus).map(|_| Sh::Word::new(0)).collect(),
+            parked: Sh::Word::new(0),
             shut_out: Sh::Lock::new(Vec::new()),
         }
     }
 
-    /// Lets a submission in, or not.
+    /// Whether a submission may enter. It is inside for the rest of the call.
     #[inline]
-    pub(super) fn enter(&self, cpu: CpuId) -> bool {
-        // Counted first: whoever freezes either sees the count or is seen.
-        let inside = &self.inside[cpu.index()];
-        inside.fetch_add(1);
-        let open = self.frozen.load() == 0;
-        if !open {
-            inside.fetch_sub(1);
-        }
-        open
+    pub(super) fn is_open(&self) -> bool {
+        self.frozen.load(Relaxed) == 0
     }
 
-    /// A submission has left.
-    #[inline]
-    pub(super) fn leave(&self, cpu: CpuId) {
-        self.inside[cpu.index()].fetch_sub(1);
+    /// A submission parks inside, and stays beyond the call.
+    pub(super) fn stay(&self) {
+        self.parked.fetch_add(1, Relaxed);
+    }
+
+    /// A submission that had parked has left.
+    pub(super) fn leave(&self) {
+        self.parked.fetch_sub(1, Relaxed);
     }
 
     /// Lines up a submission that was not let in. Answers whether it must wait; else the gate has opened meanwhile.
     pub(super) fn wait(&self, meter: &impl Meter, waiter: Waiter) -> bool {
-        self.shut_out.with(meter, Site::Gate, |waiters| waiters.push(waiter));
-        if self.frozen.load() > 0 {
-            return true;
-        }
-        self.forget(meter, waiter);
-        false
+        self.shut_out.with(meter, Site::Gate, |waiters| {
+            // Whoever opens the gate takes this lock afterwards, and finds the waiter if this finds it closed.
+            let must_wait = !self.is_open();
+            if must_wait {
+                waiters.push(waiter);
+            }
+            must_wait
+        })
     }
 
-    /// Somebody in line no longer waits, or has been let in already.
+    /// Somebody in line no longer waits.
     pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
         self.shut_out.with(meter, Site::Gate, |waiters| waiters.retain(|&other| other != waiter));
     }
+}
 
-    fn is_empty(&self) -> bool {
-        self.inside.iter().fold(0, |sum: u64, inside| sum.wrapping_add(inside.load())) == 0
+impl<Sh: Sharing> Device<Sh> {
+    /// Whether nobody is inside: exact for whoever is alone with the regime.
+    pub(super) fn is_empty(&self, regime: &Regime<Sh>) -> bool {
+        self.gate.parked.load(Relaxed) == 0 && regime.pool.in_use() == 0
+    }
+
+    /// Whether the queue is frozen and has emptied; as exact.
+    pub(super) fn is_drained(&self, regime: &Regime<Sh>) -> bool {
+        !self.gate.is_open() && self.is_empty(regime)
     }
 }
 
 impl<Sh: Sharing> Queue<Sh> {
     /// Closes the queue for newcomers, who wait, and has it run, so that it empties. Freezing nests.
     pub fn freeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.gate.frozen.fetch_add(1);
+        self.device.gate.frozen.fetch_add(1, Relaxed);
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 
     /// Undoes one [`freeze`](Self::freeze); the last one lets those in who wait.
     pub fn unfreeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        if self.gate.frozen.fetch_sub(1) == 1 {
-            for waiter in self.gate.shut_out.with(cx.meter, Site::Gate, std::mem::take) {
+        let gate = &self.device.gate;
+        if gate.frozen.fetch_sub(1, Relaxed) == 1 {
+            for waiter in gate.shut_out.with(cx.meter, Site::Gate, std::mem::take) {
                 cx.effects.push(Effect::Wake(waiter));
             }
         }
@@ -93,13 +106,15 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Whether newcomers have to wait.
     #[must_use]
     pub fn is_frozen(&self) -> bool {
-        self.gate.frozen.load() > 0
+        !self.device.gate.is_open()
     }
 
     /// Whether a frozen queue has emptied: no submission is under way and no request exists, plugged ones included.
     /// Whoever freezes looks after each completion, and after each submission that is [cancelled](Self::cancel).
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.is_frozen() && self.gate.is_empty() && self.requests_in_use() == 0
+        // Calls that are under way are waited for only if there is hope.
+        self.during(CpuId(0), |queue: Current<'_, Sh>| queue.is_drained(queue.regime))
+            && self.regime.change(|regime| self.device.is_drained(regime))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::Queue;
+use super::regime::Current;
 use crate::driver::{Answer, Driver};
 use crate::effects::Effect;
 use crate::elevator::Place;
@@ -14,12 +14,12 @@ use crate::request::{Marks, Rq};
 use crate::sharing::Sharing;
 use crate::time::Nanos;
 
-impl<Sh: Sharing> Queue<Sh> {
+impl<Sh: Sharing> Current<'_, Sh> {
     /// Inserts a request at the tail.
     #[inline]
-    pub(super) fn insert_one<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+    pub(super) fn insert_one<E: Env>(self, cx: &mut Cx<'_, E>, rq: Rq) {
         cx.probe.event(cx.now, cx.cpu, Event::Insert(&rq));
-        if self.elevator.is_none() {
+        if self.regime.elevator.is_none() {
             self.hctxs[rq.hctx.index()].insert(cx.meter, rq, false);
         } else {
             self.insert_into_elevator(cx, std::iter::once(rq), Place::Sorted);
@@ -27,11 +27,11 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Inserts requests of one software queue at the tail, in order.
-    pub(super) fn insert_list<E: Env>(&self, cx: &mut Cx<'_, E>, list: &mut VecDeque<Rq>) {
+    pub(super) fn insert_list<E: Env>(self, cx: &mut Cx<'_, E>, list: &mut VecDeque<Rq>) {
         for rq in list.iter() {
             cx.probe.event(cx.now, cx.cpu, Event::Insert(rq));
         }
-        if self.elevator.is_none() {
+        if self.regime.elevator.is_none() {
             for rq in list.drain(..) {
                 self.hctxs[rq.hctx.index()].insert(cx.meter, rq, false);
             }
@@ -42,26 +42,21 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Hands requests to the scheduler under one lock hold.
     #[inline]
-    pub(super) fn insert_into_elevator<E: Env>(
-        &self,
-        cx: &mut Cx<'_, E>,
-        list: impl Iterator<Item = Rq>,
-        place: Place,
-    ) {
-        self.elevator.insert(cx.meter, &mut cx.elevator(), &self.rules, list, place);
+    pub(super) fn insert_into_elevator<E: Env>(self, cx: &mut Cx<'_, E>, list: impl Iterator<Item = Rq>, place: Place) {
+        self.regime.elevator.insert(cx.meter, &mut cx.elevator(), &self.regime.rules, list, place);
         self.after_call(cx);
     }
 
     /// Hands a request without a scheduler straight to the driver. Answers whether its hardware queue must be run,
     /// because that did not work out and the request is queued.
     #[inline]
-    pub(super) fn issue_directly<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq) -> bool {
+    pub(super) fn issue_directly<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) -> bool {
         let hctx = &self.hctxs[rq.hctx.index()];
         if hctx.is_stopped() || self.is_quiesced() || !self.take_budget(cx, &mut rq) {
             self.insert_one(cx, rq);
             return true;
         }
-        self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.flights, cx.effects);
+        self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.regime.flights, cx.effects);
         self.watch_issue(cx.meter, cx.now.at, &rq);
         rq.marks.clear(Marks::HAS_BUDGET);
         cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
@@ -71,7 +66,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 false
             }
             Answer::Refused(mut rq, _) => {
-                self.flights.end(rq.id());
+                self.regime.flights.end(rq.id());
                 cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                 self.update_busy(hctx, true);
                 self.set_budget(&mut rq);
@@ -89,7 +84,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Has a hardware queue run on a worker.
     #[inline]
-    pub(super) fn run_async<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+    pub(super) fn run_async<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         cx.effects.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });
     }
 }

@@ -4,7 +4,8 @@
 //! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
 //! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
 //! durable, `timeout`, who looks for completions that do not come, `freeze`, the gate
-//! in front, `wbt`, who has to wait behind it, and `reconfigure`, what can be changed behind it; `attributes`, its files in sysfs.
+//! in front, `wbt`, who has to wait behind it, `regime` and `reconfigure`, what can be changed behind it; `attributes`, its
+//! files in sysfs.
 //!
 //! Nothing blocks: what must wait is parked, which makes a state machine of `Submission`, and comes back through an
 //! [`Effect`](crate::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
@@ -19,6 +20,7 @@ mod flush;
 mod freeze;
 mod insert;
 mod reconfigure;
+mod regime;
 mod requeue;
 mod run;
 mod send;
@@ -38,6 +40,7 @@ pub use submit::Submitted;
 pub use unplug::PlugFlush;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::bio::Bio;
 use crate::cpu_map::{CpuMap, QueueType};
@@ -45,23 +48,23 @@ use crate::default_scheduler::default_scheduler;
 use crate::effects::Effects;
 use crate::elevator::{Elevator, News};
 use crate::env::{Cx, Env};
-use crate::flights::Flights;
-use crate::flush_queue::FlushQueue;
 use crate::hardware_queue::HardwareQueue;
-use crate::ids::{CpuId, HctxId, QueueId, RqId};
+use crate::ids::{CpuId, HctxId, QueueId};
 use crate::kernel::{Generation, Kernel};
 use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::meter::NoMeter;
-use crate::request::{RequestPool, Rq};
-use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Surroundings, scaled};
-use crate::sharing::{Lock, Sharing, Word};
-use crate::tags::{TagLayout, TagSet, TagUser, Tags};
+use crate::request::Rq;
+use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Row, Surroundings, scaled};
+use crate::sharing::{Lock, Padded, ReadMostly, Sharing, Word};
+use crate::split;
+use crate::tags::{TagLayout, TagSet, TagUser};
 use crate::time::Now;
 use crate::timeouts::Timeouts;
 use crate::tunables::StoreError;
 use crate::wbt::Throttle;
 use freeze::Gate;
+use regime::Regime;
 use wbt::Wbt;
 
 /// More to do, or not.
@@ -117,48 +120,68 @@ pub const SCHEDULERS: [&str; 4] = [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.
 
 /// Why a queue cannot be made as asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ConfigError(pub String);
+pub struct ConfigError {
+    /// The field that is at fault.
+    pub field: &'static str,
+    /// What is wrong with it, and what would be right.
+    pub why: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(field: &'static str, why: impl Into<String>) -> Self {
+        ConfigError { field, why: why.into() }
+    }
+
+    /// A field whose value is out of range.
+    pub(crate) fn out_of(field: &'static str, range: std::ops::RangeInclusive<u32>, value: u32) -> Result<(), Self> {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        Err(ConfigError::new(field, format!("{value} is not in {} to {}", range.start(), range.end())))
+    }
+
+    /// There is no scheduler of this name.
+    pub(crate) fn unknown<'a>(scheduler: &str, known: impl Iterator<Item = &'a Row>) -> Self {
+        let known: Vec<&str> = known.map(|row| row.name).collect();
+        ConfigError::new("scheduler", format!("\"{scheduler}\" is unknown (expected one of {})", known.join(", ")))
+    }
+}
 
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{}: {}", self.field, self.why)
     }
 }
 
 impl std::error::Error for ConfigError {}
 
-/// The queue of one device.
+/// The queue of one device: what stays for life, and the regime, which can be changed while others use the queue.
 pub struct Queue<Sh: Sharing> {
-    /// The home of all requests: it goes first when the queue is torn down.
-    pool: RequestPool<Sh>,
-    /// How it was made; its limits are those of the device.
+    /// It goes first when the queue is torn down, being the home of all requests.
+    regime: Sh::ReadMostly<Regime<Sh>>,
+    device: Device<Sh>,
+}
+
+/// What stays for life.
+struct Device<Sh: Sharing> {
+    /// How the queue was made; its limits are those of the hardware.
     config: QueueConfig,
-    gate: Gate<Sh>,
     generation: Generation,
-    rules: MergeRules,
-    elevator: Elevator<Sh>,
-    /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
-    nr_requests: u32,
-    /// What `queue/async_depth` shows: the scheduler tags that all but sync reads may use.
-    async_depth: Sh::Word,
-    /// From the slots of one hardware queue to those of the next; 0 if all have one tag space.
-    slots_per_hctx: u32,
+    gate: Gate<Sh>,
     driver_tags: TagUser<Sh>,
-    /// Empty without a scheduler, a single map for all hardware queues, or one for each.
-    scheduler_tags: Vec<Tags<Sh>>,
-    hctxs: Vec<HardwareQueue<Sh>>,
+    hctxs: Vec<Padded<HardwareQueue<Sh>>>,
     cpu_map: CpuMap,
     /// Whether polled I/O is let in.
     takes_polled: bool,
     requeued: Sh::Lock<Vec<Rq>>,
-    /// For each hardware queue.
-    flush_queues: Vec<Sh::Lock<FlushQueue>>,
     /// Flush commands on their way to the dispatch lists.
     flush_commands: Sh::Lock<Vec<Rq>>,
+    /// Whether nothing is dispatched. `Relaxed`, as are the files below: from when on it holds for other threads is theirs
+    /// to agree on.
     quiesced: Sh::Word,
-    affinity: Affinity,
+    /// An [`Affinity`].
+    affinity: Sh::Word,
     timeouts: Timeouts<Sh>,
-    flights: Flights<Sh>,
     wbt: Wbt<Sh>,
 }
 
@@ -183,27 +206,18 @@ impl QueueConfig {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        let fail = |text: String| Err(ConfigError(text));
-        if self.cpus == 0 {
-            return fail("a queue needs at least 1 CPU".into());
+        let hw_queues = u32::from(HW_QUEUES_MAX);
+        ConfigError::out_of("cpus", 1..=u32::from(u16::MAX), self.cpus.into())?;
+        ConfigError::out_of("hw_queues", 1..=hw_queues, self.hw_queues.into())?;
+        for (field, count) in [("read_queues", self.read_queues), ("poll_queues", self.poll_queues)] {
+            ConfigError::out_of(field, 0..=hw_queues, count.into())?;
+            if count > 0 && !self.kernel.generation().queue_types {
+                return Err(ConfigError::new(field, format!("Linux {} has no such hardware queues", self.kernel)));
+            }
         }
-        if !(1..=HW_QUEUES_MAX).contains(&self.hw_queues) {
-            return fail(format!("{} hardware queues: expected 1 to {HW_QUEUES_MAX}", self.hw_queues));
-        }
-        let queues = [self.read_queues, self.poll_queues];
-        if let Some(count) = queues.into_iter().find(|&count| count > HW_QUEUES_MAX) {
-            return fail(format!("{count} hardware queues of a type: expected 0 to {HW_QUEUES_MAX}"));
-        }
-        if queues != [0, 0] && !self.kernel.generation().queue_types {
-            return fail(format!("Linux {} has no hardware queues for reads or polling", self.kernel));
-        }
-        if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
-            return fail(format!("queue depth {}: expected 1 to {QUEUE_DEPTH_MAX}", self.queue_depth));
-        }
-        if self.nr_requests.is_some_and(|nr| nr > NR_REQUESTS_MAX) {
-            return fail(format!("nr_requests is at most {NR_REQUESTS_MAX}"));
-        }
-        self.limits.contradiction().map_or(Ok(()), fail)
+        ConfigError::out_of("queue_depth", 1..=QUEUE_DEPTH_MAX, self.queue_depth)?;
+        ConfigError::out_of("nr_requests", 0..=NR_REQUESTS_MAX, self.nr_requests.unwrap_or(0))?;
+        self.limits.contradiction().map_or(Ok(()), |(field, why)| Err(ConfigError::new(field, why)))
     }
 
     /// `queue/async_depth` with a scheduler that sets it to so many percent of its tags, or without one. It is set as the
@@ -259,13 +273,13 @@ impl QueueConfig {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of the configuration's.
+    /// Makes a queue with the scheduler of this name, one of [`SCHEDULERS`].
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
     pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
         config.check()?;
-        let elevator = Queue::make_elevator(config, scheduler, config.async_depth_at_start())?;
+        let elevator = make_elevator(config, scheduler, config.async_depth_at_start())?;
         Queue::with_elevator(config, elevator)
     }
 
@@ -277,179 +291,144 @@ impl<Sh: Sharing> Queue<Sh> {
     pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
         config.check()?;
         let asked = config.tag_layout();
-        let has = (tags.hctxs(), tags.depth(), tags.is_host_wide());
-        if has != (asked.hctxs, asked.depth, asked.host_wide && asked.hctxs > 1) {
-            return Err(ConfigError(format!(
-                "a queue with {} hardware queues of {} tags does not fit a tag set for {} of {}",
-                asked.hctxs, asked.depth, has.0, has.1
-            )));
+        let (hctxs, depth, host_wide) = (tags.hctxs(), tags.depth(), tags.is_host_wide());
+        if asked.hctxs != hctxs {
+            let why = format!("{} do not fit a tag set for {hctxs}", asked.hctxs);
+            return Err(ConfigError::new("hw_queues", why));
         }
-        let elevator = Queue::make_elevator(config, scheduler, config.async_depth_at_start())?;
+        if asked.depth != depth {
+            return Err(ConfigError::new("queue_depth", format!("{} does not fit a tag set of {depth}", asked.depth)));
+        }
+        if (asked.host_wide && asked.hctxs > 1) != host_wide {
+            let why = format!("{} does not fit a tag set with {host_wide}", asked.host_wide);
+            return Err(ConfigError::new("host_wide_tags", why));
+        }
+        let elevator = make_elevator(config, scheduler, config.async_depth_at_start())?;
         Queue::build(config, elevator, TagUser::join(tags))
     }
 
-    /// The scheduler of this name for a queue of this kind, whose `async_depth` it finds.
-    fn make_elevator(config: &QueueConfig, scheduler: &str, async_depth: u32) -> Result<Elevator<Sh>, ConfigError> {
-        let mut known = config.schedulers.of(Layer::MultiQueue);
-        let row = known.clone().find(|row| row.name == scheduler).ok_or_else(|| {
-            let names: Vec<&str> = known.by_ref().map(|row| row.name).collect();
-            ConfigError(format!("unknown scheduler \"{scheduler}\" (expected one of {})", names.join(", ")))
-        })?;
-        let nr_requests = config.scheduler_depth();
-        let queue = Surroundings {
-            generation: &config.kernel.generation(),
-            limits: &config.limits,
-            nr_requests,
-            default_nr_requests: config.default_nr_requests(),
-            async_depth,
-            queue_depth: config.queue_depth,
-            capacity: nr_requests * config.scheduler_maps(),
-            now: Now::default(),
-        };
-        Ok(Elevator::new(row, &queue, &config.cpu_map()))
-    }
-
-    /// Makes a queue with an elevator that was made for [`QueueConfig::scheduler_depth`] requests for each hardware
-    /// queue.
+    /// Makes a queue with an elevator, which makes room for [`QueueConfig::scheduler_depth`] requests for each hardware
+    /// queue if it was made for fewer.
     ///
     /// # Errors
     /// If the configuration contradicts itself.
-    pub fn with_elevator(config: &QueueConfig, elevator: Elevator<Sh>) -> Result<Self, ConfigError> {
+    pub fn with_elevator(config: &QueueConfig, mut elevator: Elevator<Sh>) -> Result<Self, ConfigError> {
         config.check()?;
+        elevator.grow(config.scheduler_depth() * config.scheduler_maps());
         Queue::build(config, elevator, TagUser::join(&TagSet::private(config.tag_layout())))
     }
 
-    fn build(config: &QueueConfig, elevator: Elevator<Sh>, mut driver_tags: TagUser<Sh>) -> Result<Self, ConfigError> {
+    fn build(config: &QueueConfig, elevator: Elevator<Sh>, driver_tags: TagUser<Sh>) -> Result<Self, ConfigError> {
+        let depth = config.queue_depth;
+        if let Some(nr) = config.nr_requests.map(|nr| nr.max(NR_REQUESTS_MIN))
+            && elevator.is_none()
+            && nr > depth
+        {
+            let why = format!("{nr} without a scheduler, but the device has {depth} tags");
+            return Err(ConfigError::new("nr_requests", why));
+        }
         let generation = config.kernel.generation();
         let cpu_map = config.cpu_map();
-        let hctxs = cpu_map.hctxs();
-        let nr_requests = match (elevator.is_none(), config.nr_requests.map(|nr| nr.max(NR_REQUESTS_MIN))) {
-            (false, _) => config.scheduler_depth(),
-            (true, None) => config.queue_depth,
-            (true, Some(nr)) if nr <= config.queue_depth => nr,
-            (true, Some(nr)) => {
-                return Err(ConfigError(format!(
-                    "nr_requests {nr} without a scheduler: the device has {} tags",
-                    config.queue_depth
-                )));
-            }
-        };
-        driver_tags.set_limit(if elevator.is_none() { nr_requests } else { config.queue_depth });
-        let flush_queue = |index: u16| {
-            // Behind the ids that tags name.
-            Sh::Lock::new(FlushQueue::new(RqId(u32::MAX - u32::from(index))))
-        };
-        // The slots of all requests: those of each space of the tags that they are allocated with.
-        let spaces = match (elevator.is_none(), config.host_wide_tags) {
-            (true, true) => 1,
-            (true, false) => u32::from(hctxs),
-            (false, _) => config.scheduler_maps(),
-        };
-        let of_space = if elevator.is_none() { config.queue_depth } else { nr_requests };
-        let scheduler_maps = if elevator.is_none() { 0 } else { spaces };
-        let scheduler_map =
-            |_| Tags::new(nr_requests, usize::from(config.cpus), generation.shallow, elevator.min_shallow());
-        let queue = Queue {
+        let hctx = |id: HctxId| Padded(HardwareQueue::new(id, cpu_map.served(id).to_vec()));
+        let device = Device {
             config: config.clone(),
-            gate: Gate::new(config.cpus),
             generation,
-            rules: MergeRules::new(&generation, config.limits.clone(), config.nomerges),
-            pool: RequestPool::of_queue(of_space * spaces),
-            nr_requests,
-            async_depth: Sh::Word::new(u64::from(config.async_depth(elevator.async_percent(), elevator.is_none()))),
-            slots_per_hctx: if spaces == 1 { 0 } else { of_space },
+            gate: Gate::new(),
             driver_tags,
-            scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),
-            hctxs: (0..hctxs).map(HctxId).map(|id| HardwareQueue::new(id, cpu_map.served(id).to_vec())).collect(),
+            hctxs: (0..cpu_map.hctxs()).map(HctxId).map(hctx).collect(),
             // Before there were types of hardware queues the flag meant nothing.
             takes_polled: config.poll_queues > 0 || !generation.queue_types,
             cpu_map,
             requeued: Sh::Lock::new(Vec::new()),
-            flush_queues: (0..hctxs).map(flush_queue).collect(),
             flush_commands: Sh::Lock::new(Vec::new()),
             quiesced: Sh::Word::new(0),
-            affinity: Affinity::default(),
+            affinity: Sh::Word::new(Affinity::default() as u64),
             timeouts: Timeouts::new(),
-            flights: Flights::new(of_space * spaces, u32::from(hctxs)),
-            wbt: Wbt::new(Throttle::new(config.queue_depth)),
-            elevator,
+            wbt: Wbt::new(Throttle::new(depth)),
         };
-        queue.wbt_follows_scheduler();
-        Ok(queue)
+        let rules = MergeRules::new(&generation, config.limits.clone(), config.nomerges);
+        let regime = Regime::new(&device, rules, elevator, config.nr_requests);
+        device.wbt_follows_scheduler(&regime);
+        Ok(Queue { device, regime: Sh::ReadMostly::new(regime, config.cpus) })
     }
 
     /// The kernel whose behaviour the queue has.
     #[must_use]
     pub fn generation(&self) -> &Generation {
-        &self.generation
+        &self.device.generation
     }
 
-    /// What a request may span now.
+    /// The name of its scheduler, "none" without one.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.rules.limits
+    pub fn scheduler(&self) -> &'static str {
+        self.elevator(Elevator::name)
     }
 
-    /// Its scheduler.
+    /// Looks at its scheduler. Whoever looks must not call the queue meanwhile.
+    pub fn elevator<R>(&self, look: impl FnOnce(&Elevator<Sh>) -> R) -> R {
+        self.during(CpuId(0), |queue| look(&queue.regime.elevator))
+    }
+
+    /// Into how many parts a bio will be cut on its way in.
     #[must_use]
-    pub fn elevator(&self) -> &Elevator<Sh> {
-        &self.elevator
+    pub fn parts_of(&self, bio: &Bio) -> u32 {
+        self.during(CpuId(0), |queue| split::parts(bio, &queue.regime.rules.limits))
     }
 
     /// Number of hardware queues.
     #[must_use]
     pub fn hw_queues(&self) -> u16 {
-        self.hctxs.len() as u16
+        self.device.hctxs.len() as u16
     }
 
     /// Requests that each hardware queue can have at once.
     #[must_use]
     pub fn nr_requests(&self) -> u32 {
-        self.nr_requests
-    }
-
-    /// What `queue/async_depth` shows, where queues have one.
-    #[must_use]
-    pub fn async_depth(&self) -> u32 {
-        self.async_depth.load() as u32
+        self.during(CpuId(0), |queue| queue.regime.nr_requests)
     }
 
     /// A hardware queue.
     #[must_use]
     pub fn hctx(&self, id: HctxId) -> &HardwareQueue<Sh> {
-        &self.hctxs[id.index()]
+        &self.device.hctxs[id.index()]
     }
 
     /// The hardware queue of a CPU for everything that has no queues of its own.
     #[inline]
     #[must_use]
     pub fn hctx_of(&self, cpu: CpuId) -> HctxId {
-        self.cpu_map.hctx_of(cpu, QueueType::Default)
+        self.device.hctx_of(cpu)
     }
 
     /// The hardware queue that an I/O takes which is submitted on this CPU.
     #[inline]
     #[must_use]
     pub fn hctx_for(&self, cpu: CpuId, bio: &Bio) -> HctxId {
-        self.cpu_map.hctx_of(cpu, QueueType::of(bio.op, bio.flags))
+        self.device.hctx_for(cpu, bio)
     }
 
     /// Its number among the queues that share its driver tags.
     #[must_use]
     pub fn tag_user(&self) -> QueueId {
-        self.driver_tags.id()
+        self.device.driver_tags.id()
     }
 
     /// Requests that exist now.
     #[must_use]
     pub fn requests_in_use(&self) -> usize {
-        self.pool.in_use()
+        self.during(CpuId(0), |queue| queue.regime.pool.in_use())
     }
 
     /// Driver tags that it has taken.
     #[must_use]
     pub fn driver_tags_in_use(&self) -> u32 {
-        self.driver_tags.in_use()
+        self.device.driver_tags.in_use()
+    }
+
+    /// What `queue/async_depth` shows, where queues have one.
+    #[must_use]
+    pub fn async_depth(&self) -> u32 {
+        self.during(CpuId(0), |queue| queue.regime.async_depth)
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing, clamping and errors.
@@ -457,45 +436,65 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        effects.call(now, |cx| self.elevator.set_tunable(&NoMeter, cx, name, text))
+        self.elevator(|elevator| effects.call(now, |cx| elevator.set_tunable(&NoMeter, cx, name, text)))
     }
 
     /// Tells the scheduler of something.
     pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
-        effects.call(now, |cx| self.elevator.tell(&NoMeter, cx, news));
+        self.elevator(|elevator| effects.call(now, |cx| elevator.tell(&NoMeter, cx, news)));
     }
 
-    /// The scheduler's timer has come.
+    /// The scheduler's timer has come. One that an earlier scheduler had set finds nothing to do.
     pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.elevator.timer(cx.meter, &mut cx.elevator());
+        self.during(cx.cpu, |queue| queue.regime.elevator.timer(cx.meter, &mut cx.elevator()));
         cx.take_wishes();
     }
 
     /// Stops or allows all dispatching; insertion and completion go on. After allowing it again the caller runs all
     /// hardware queues.
     pub fn set_quiesced(&self, quiesced: bool) {
-        self.quiesced.store(u64::from(quiesced));
+        self.device.quiesced.store(u64::from(quiesced), Relaxed);
     }
+}
 
+impl<Sh: Sharing> Device<Sh> {
     #[inline]
     fn is_quiesced(&self) -> bool {
-        self.quiesced.load() != 0
-    }
-
-    /// The scheduler tags of a hardware queue, if there is a scheduler.
-    #[inline]
-    fn scheduler_tags_of(&self, hctx: HctxId) -> Option<&Tags<Sh>> {
-        self.scheduler_tags.get(if self.slots_per_hctx == 0 { 0 } else { hctx.index() })
+        self.quiesced.load(Relaxed) != 0
     }
 
     #[inline]
-    fn slot(&self, hctx: HctxId, tag: u32) -> RqId {
-        RqId(u32::from(hctx.0) * self.slots_per_hctx + tag)
+    fn hctx_of(&self, cpu: CpuId) -> HctxId {
+        self.cpu_map.hctx_of(cpu, QueueType::Default)
     }
 
-    /// The tag, within its hardware queue, that a slot belongs to.
     #[inline]
-    fn tag_of_slot(&self, rq: &Rq) -> u32 {
-        rq.id().0 - u32::from(rq.hctx.0) * self.slots_per_hctx
+    fn hctx_for(&self, cpu: CpuId, bio: &Bio) -> HctxId {
+        self.cpu_map.hctx_of(cpu, QueueType::of(bio.op, bio.flags))
     }
+}
+
+/// The scheduler of this name for a queue of this kind, whose `async_depth` it finds.
+fn make_elevator<Sh: Sharing>(
+    config: &QueueConfig,
+    scheduler: &str,
+    async_depth: u32,
+) -> Result<Elevator<Sh>, ConfigError> {
+    let mut known = config.schedulers.of(Layer::MultiQueue);
+    let row = known
+        .clone()
+        .find(|row| row.name == scheduler)
+        .ok_or_else(|| ConfigError::unknown(scheduler, known.by_ref()))?;
+    let nr_requests = config.scheduler_depth();
+    let queue = Surroundings {
+        generation: &config.kernel.generation(),
+        limits: &config.limits,
+        nr_requests,
+        default_nr_requests: config.default_nr_requests(),
+        async_depth,
+        queue_depth: config.queue_depth,
+        capacity: nr_requests * config.scheduler_maps(),
+        now: Now::default(),
+    };
+    Ok(Elevator::new(row, &queue, &config.cpu_map()))
 }

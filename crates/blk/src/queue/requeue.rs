@@ -1,6 +1,7 @@
 //! A driver gives back a request that it had started: it must be sent again (`block-layer.md` 19.1).
 
 use super::Queue;
+use super::regime::Current;
 use crate::effects::Effect;
 use crate::elevator::Place;
 use crate::env::{Cx, Env};
@@ -13,21 +14,31 @@ use crate::time::Nanos;
 impl<Sh: Sharing> Queue<Sh> {
     /// Takes a started request back. It goes in again when [`kick_requeue`](Self::kick_requeue) is called, which an
     /// effect asks for.
-    pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq) {
-        self.flights.end(rq.id());
+    pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+        self.during(cx.cpu, |queue| queue.requeue(cx, rq));
+    }
+
+    /// Puts requeued requests back in: those that the driver keeps data for straight into the dispatch list, the
+    /// others at the head of scheduler or software queue, one by one, so that several come out in reverse order.
+    pub fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.during(cx.cpu, |queue| queue.kick_requeue(cx));
+    }
+}
+
+impl<Sh: Sharing> Current<'_, Sh> {
+    fn requeue<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+        self.regime.flights.end(rq.id());
         cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {
-            self.elevator.requeued(cx.meter, &mut cx.elevator(), rq.id());
+            self.regime.elevator.requeued(cx.meter, &mut cx.elevator(), rq.id());
             cx.take_wishes();
         }
         self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));
         cx.effects.push(Effect::KickRequeue);
     }
 
-    /// Puts requeued requests back in: those that the driver keeps data for straight into the dispatch list, the
-    /// others at the head of scheduler or software queue, one by one, so that several come out in reverse order.
-    pub fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
+    fn kick_requeue<E: Env>(self, cx: &mut Cx<'_, E>) {
         let requeued = self.requeued.with(cx.meter, Site::RequeueList, std::mem::take);
         for mut rq in requeued {
             let hctx = &self.hctxs[rq.hctx.index()];
@@ -35,7 +46,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 hctx.put_leftover(cx.meter, rq);
                 continue;
             }
-            if !self.elevator.is_none() && !rq.marks.contains(Marks::USES_ELEVATOR) {
+            if !self.regime.elevator.is_none() && !rq.marks.contains(Marks::USES_ELEVATOR) {
                 // It by-passes the scheduler, and the software queues are not looked at.
                 hctx.put_first(cx.meter, rq);
                 continue;

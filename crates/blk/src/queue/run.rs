@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use super::Queue;
+use super::regime::Current;
 use crate::driver::Driver;
 use crate::effects::{Effect, RESOURCE_DELAY};
 use crate::env::{Cx, Env};
-use crate::ids::HctxId;
+use crate::ids::{CpuId, HctxId};
 use crate::kernel::{AfterLeftovers, Fetch};
 use crate::probe::{Event, Probe};
 use crate::request::Rq;
@@ -25,6 +26,34 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Runs a hardware queue on this CPU.
     #[inline]
     pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        self.during(cx.cpu, |queue| queue.run_hctx(cx, hctx));
+    }
+
+    /// The hardware queues that a "run all" on this CPU runs: all of them, or with a single-dispatch scheduler the
+    /// CPU's own and those with left-overs (`block-layer.md` 17).
+    pub fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
+        let hctxs = &self.device.hctxs;
+        let own = self.hctx_of(cpu);
+        let one = self.device.generation.single_dispatch
+            && self.during(cpu, |queue| queue.regime.elevator.is_single_dispatch())
+            && !hctxs[own.index()].is_stopped();
+        hctxs
+            .iter()
+            .filter(move |hctx| !hctx.is_stopped() && (!one || hctx.id() == own || hctx.has_leftovers()))
+            .map(|hctx| hctx.id())
+    }
+
+    /// Whether a run of the hardware queue would find anything.
+    #[inline]
+    #[must_use]
+    pub fn has_pending(&self, hctx: HctxId) -> bool {
+        self.during(CpuId(0), |queue| queue.has_pending(hctx))
+    }
+}
+
+impl<Sh: Sharing> Current<'_, Sh> {
+    #[inline]
+    pub(super) fn run_hctx<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         if self.may_run(hctx) {
             let mut list = cx.scratch.take_list();
             // Left-overs make the whole run careful.
@@ -41,12 +70,12 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     #[inline]
-    fn may_run(&self, hctx: HctxId) -> bool {
+    fn may_run(self, hctx: HctxId) -> bool {
         !self.is_quiesced() && !self.hctxs[hctx.index()].is_stopped() && self.has_pending(hctx)
     }
 
     #[inline]
-    fn run_once<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) -> Pass {
+    fn run_once<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) -> Pass {
         let queue = &self.hctxs[hctx.index()];
         if queue.has_leftovers() {
             *careful = true;
@@ -54,7 +83,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 return Pass::Done;
             }
         }
-        if !self.elevator.is_none() {
+        if !self.regime.elevator.is_none() {
             self.draw(cx, hctx, list)
         } else if *careful || queue.busy() > 0 {
             self.take_one_by_one(cx, hctx, list)
@@ -69,7 +98,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Answers whether the run goes on.
     #[inline(never)]
-    fn send_leftovers<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
+    fn send_leftovers<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let queue = &self.hctxs[hctx.index()];
         queue.take_leftovers(cx.meter, list);
         queue.mark_restart();
@@ -84,7 +113,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Draws requests from the scheduler and sends them, batch by batch, as long as that makes progress.
     #[inline]
-    fn draw<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
+    fn draw<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
         loop {
             let is_overtaken = self.draw_batch(cx, hctx, list);
             let progress = !list.is_empty() && self.send_batch(cx, hctx, list);
@@ -100,15 +129,15 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Draws a batch. Answers whether something in the dispatch list has ended it. What usually ends it is looked at here,
     /// and the rest left to calls: most draws of a busy device end for want of budget.
     #[inline]
-    fn draw_batch<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
+    fn draw_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let queue = &self.hctxs[hctx.index()];
         let most = match self.generation.fetch {
-            Fetch::Batch { .. } if queue.busy() == 0 => self.nr_requests,
+            Fetch::Batch { .. } if queue.busy() == 0 => self.regime.nr_requests,
             Fetch::One | Fetch::Batch { .. } => 1,
         };
         let looks_back = self.generation.after_leftovers == AfterLeftovers::AskIfSent;
         for _ in 0..most {
-            if !self.elevator.has_work(hctx) {
+            if !self.regime.elevator.has_work(hctx) {
                 break;
             }
             if looks_back && queue.has_leftovers() {
@@ -126,8 +155,8 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Draws one request into the batch. Answers whether another one may follow.
     #[inline(never)]
-    fn draw_with_budget<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
-        let (rq, reason) = self.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
+    fn draw_with_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
+        let (rq, reason) = self.regime.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
         cx.take_wishes();
         cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx, rq: rq.as_deref(), reason });
         let Some(mut rq) = rq else {
@@ -148,7 +177,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Sends the batch, each request to its own hardware queue. Answers whether all of it went.
     #[inline(never)]
-    fn send_batch<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
+    fn send_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         if list.iter().all(|rq| rq.hctx == hctx) {
             return self.send(cx, hctx, list).all_gone;
         }
@@ -169,7 +198,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Without a scheduler, one by one: the software queues take turns.
     #[inline(never)]
-    fn take_one_by_one<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
+    fn take_one_by_one<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
         let queue = &self.hctxs[hctx.index()];
         loop {
             if queue.has_leftovers() {
@@ -193,24 +222,9 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    /// The hardware queues that a "run all" on this CPU runs: all of them, or with a single-dispatch scheduler the
-    /// CPU's own and those with left-overs (`block-layer.md` 17).
-    pub fn hctxs_of_run_all(&self, cpu: crate::ids::CpuId) -> impl Iterator<Item = HctxId> + '_ {
-        let own = self.hctx_of(cpu);
-        let one = self.generation.single_dispatch
-            && self.elevator.is_single_dispatch()
-            && !self.hctxs[own.index()].is_stopped();
-        self.hctxs
-            .iter()
-            .filter(move |hctx| !hctx.is_stopped() && (!one || hctx.id() == own || hctx.has_leftovers()))
-            .map(crate::hardware_queue::HardwareQueue::id)
-    }
-
-    /// Whether a run of the hardware queue would find anything.
     #[inline]
-    #[must_use]
-    pub fn has_pending(&self, hctx: HctxId) -> bool {
+    pub(super) fn has_pending(self, hctx: HctxId) -> bool {
         let queue = &self.hctxs[hctx.index()];
-        queue.has_leftovers() || queue.has_queued() || self.elevator.has_work(hctx)
+        queue.has_leftovers() || queue.has_queued() || self.regime.elevator.has_work(hctx)
     }
 }

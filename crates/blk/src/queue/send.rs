@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::Queue;
+use super::regime::Current;
 use crate::driver::{Answer, Driver, Refusal};
 use crate::effects::{Effect, RESOURCE_DELAY};
 use crate::env::{Cx, Env};
@@ -34,10 +34,10 @@ enum Missing {
     SharedTag,
 }
 
-impl<Sh: Sharing> Queue<Sh> {
+impl<Sh: Sharing> Current<'_, Sh> {
     /// Sends `list`, whose requests all belong to `hctx`, in order. Empties it in any case.
     #[inline]
-    pub(super) fn send<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Sent {
+    pub(super) fn send<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Sent {
         let (mut queued, mut missing) = (0u32, None);
         while let Some(mut rq) = list.pop_front() {
             if let Some(what) = self.lacks(cx, &mut rq) {
@@ -45,7 +45,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 missing = Some(what);
                 break;
             }
-            self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.flights, cx.effects);
+            self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.regime.flights, cx.effects);
             self.watch_issue(cx.meter, cx.now.at, &rq);
             rq.marks.clear(Marks::HAS_BUDGET);
             cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
@@ -53,7 +53,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 Answer::Queued => queued += 1,
                 Answer::Done(rq, status) => self.complete(cx, rq, status),
                 Answer::Refused(mut rq, why) => {
-                    self.flights.end(rq.id());
+                    self.regime.flights.end(rq.id());
                     cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
                     if self.generation.budget {
                         rq.marks.set(Marks::HAS_BUDGET);
@@ -79,7 +79,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Gets a request what it needs to be sent: budget and a driver tag. Answers what is missing.
     #[inline]
-    fn lacks<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> Option<Missing> {
+    fn lacks<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> Option<Missing> {
         if !rq.marks.contains(Marks::HAS_BUDGET) && !self.take_budget(cx, rq) {
             return Some(Missing::Resource);
         }
@@ -96,8 +96,8 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Gets in line for a tag that completions elsewhere may free, and tries once more.
     #[cold]
-    fn lacks_shared_tag(&self, meter: &impl Meter, cpu: CpuId, rq: &mut Rq) -> Option<Missing> {
-        let (tags, sleeper) = (self.driver_tags.of(rq.hctx), Sleeper::HctxOf(self.tag_user(), rq.hctx));
+    fn lacks_shared_tag(self, meter: &impl Meter, cpu: CpuId, rq: &mut Rq) -> Option<Missing> {
+        let (tags, sleeper) = (self.driver_tags.of(rq.hctx), Sleeper::HctxOf(self.driver_tags.id(), rq.hctx));
         let joined = tags.wait_once(meter, sleeper);
         if !self.take_driver_tag(cpu, rq) {
             return Some(Missing::SharedTag);
@@ -111,7 +111,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Puts what could not be sent into the dispatch list and sees to it that somebody tries again.
     #[cold]
     fn leave_over<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         hctx: &HardwareQueue<Sh>,
         list: &mut VecDeque<Rq>,
@@ -122,7 +122,7 @@ impl<Sh: Sharing> Queue<Sh> {
         }
         hctx.put_leftovers(cx.meter, list, self.generation.leftovers_at_head);
         let is_in_line = || {
-            let sleeper = Sleeper::HctxOf(self.tag_user(), hctx.id());
+            let sleeper = Sleeper::HctxOf(self.driver_tags.id(), hctx.id());
             self.driver_tags.of(hctx.id()).is_waiting(cx.meter, sleeper)
         };
         let delay = if !hctx.wants_restart() || (missing == Some(Missing::SharedTag) && !is_in_line()) {
@@ -142,7 +142,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Takes budget for a request.
     #[inline]
-    pub(super) fn take_budget<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> bool {
+    pub(super) fn take_budget<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> bool {
         if !self.generation.budget {
             return true;
         }
@@ -155,7 +155,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Notes that a request holds the budget that was taken before it was drawn.
     #[inline]
-    pub(super) fn set_budget(&self, rq: &mut Rq) {
+    pub(super) fn set_budget(self, rq: &mut Rq) {
         if self.generation.budget {
             rq.marks.set(Marks::HAS_BUDGET);
         }
@@ -163,7 +163,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Gives back the budget of a request that did not reach the driver.
     #[inline]
-    pub(super) fn return_budget<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    pub(super) fn return_budget<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::HAS_BUDGET) {
             rq.marks.clear(Marks::HAS_BUDGET);
             cx.driver.put_budget(rq.hctx);
@@ -174,7 +174,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Takes a driver tag for a request that may already have one.
     #[inline]
-    pub(super) fn take_driver_tag(&self, cpu: CpuId, rq: &mut Rq) -> bool {
+    pub(super) fn take_driver_tag(self, cpu: CpuId, rq: &mut Rq) -> bool {
         if rq.driver_tag.is_none() {
             rq.driver_tag = self.driver_tags.try_take(cpu, rq.hctx);
         }
@@ -182,8 +182,8 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Gives a driver tag back early, if the request has a scheduler tag to live on.
-    pub(super) fn release_driver_tag<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
-        if self.scheduler_tags.is_empty() {
+    pub(super) fn release_driver_tag<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+        if self.regime.scheduler_tags.is_empty() {
             return;
         }
         if let Some(tag) = rq.driver_tag.take() {
@@ -193,7 +193,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Counts a list that was sent, or a direct issue, if the kernel keeps count.
     #[inline]
-    pub(super) fn update_busy(&self, hctx: &HardwareQueue<Sh>, busy: bool) {
+    pub(super) fn update_busy(self, hctx: &HardwareQueue<Sh>, busy: bool) {
         if self.generation.busy_average {
             hctx.update_busy(busy);
         }

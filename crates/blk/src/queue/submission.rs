@@ -19,7 +19,7 @@ pub struct Submission {
     pub(super) remainder: Option<Bio>,
     /// The request that was allocated for it, until it is handed on.
     pub(super) rq: Option<Rq>,
-    /// Whether it has entered the queue and is counted there.
+    /// Whether it has parked inside the queue and is counted there.
     pub(super) is_inside: bool,
     /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
     pub(super) slept: Option<(HctxId, u8)>,

@@ -1,5 +1,6 @@
 //! The way in: a bio is split, merged or given a request (`block-layer.md` 7).
 
+use super::regime::Current;
 use super::submission::{Stage, Submission};
 use super::{Queue, wbt};
 use crate::bio::{Bio, BioFlags, Status, is_flush_type};
@@ -33,13 +34,26 @@ impl<Sh: Sharing> Queue<Sh> {
         submission: &mut Submission,
         plug: Option<&mut Plug>,
     ) -> Submitted {
+        self.during(cx.cpu, |queue| queue.submit(cx, submission, plug))
+    }
+}
+
+impl<Sh: Sharing> Current<'_, Sh> {
+    #[inline]
+    fn submit<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Submitted {
         let submitted = self.go_on_with(cx, submission, plug);
         match submitted {
-            Submitted::Parked => self.gate.home.keep(&mut submission.guard, submission.waiter),
+            Submitted::Parked => {
+                // Who was shut out is in nobody's way.
+                if submission.stage != Stage::ShutOut && !std::mem::replace(&mut submission.is_inside, true) {
+                    self.gate.stay();
+                }
+                self.gate.home.keep(&mut submission.guard, submission.waiter);
+            }
             Submitted::Done => {
                 submission.guard.disarm();
                 if std::mem::take(&mut submission.is_inside) {
-                    self.gate.leave(cx.cpu);
+                    self.gate.leave();
                 }
             }
         }
@@ -48,7 +62,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     #[inline]
     fn go_on_with<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
@@ -57,14 +71,13 @@ impl<Sh: Sharing> Queue<Sh> {
             let next = match submission.stage {
                 Stage::Enter | Stage::ShutOut => {
                     let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
-                    if !self.gate.enter(cx.cpu) {
+                    if !self.gate.is_open() {
                         match self.shut_out(cx, submission, plug.as_deref_mut()) {
                             Some(submitted) => return submitted,
                             None => continue,
                         }
                     }
-                    submission.is_inside = true;
-                    match check(&self.rules.limits, self.takes_polled, bio) {
+                    match check(&self.regime.rules.limits, self.takes_polled, bio) {
                         Checked::Goes => {
                             cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
                             Some(self.enter(cx, submission))
@@ -102,7 +115,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// no longer frozen.
     #[cold]
     fn shut_out<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
@@ -122,7 +135,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Gets the bio a request and hands that on. Answers `None` if there is none, and the task sleeps.
     #[inline]
     fn allocate_or_sleep<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
@@ -135,7 +148,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     #[inline(never)]
     fn without_a_tag<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
@@ -169,9 +182,9 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     #[inline(always)]
-    fn enter<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
+    fn enter<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
-        let limits = &self.rules.limits;
+        let limits = &self.regime.rules.limits;
         if let Some(at) = split::split_point(bio, limits) {
             if bio.flags.contains(BioFlags::NOWAIT) {
                 return self.end_bio(cx, submission, Status::Again);
@@ -183,20 +196,20 @@ impl<Sh: Sharing> Queue<Sh> {
             submission.remainder = submission.bio.replace(front);
         }
         match &submission.bio {
-            Some(bio) if self.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
+            Some(bio) if self.regime.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
             bio => wbt::stage_after_merging(bio.as_ref()),
         }
     }
 
     /// Ends a bio that does not go on.
-    pub(super) fn end_bio<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, status: Status) -> Stage {
+    pub(super) fn end_bio<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, status: Status) -> Stage {
         if let Some(bio) = submission.bio.take() {
             cx.effects.end_bio(bio, status);
         }
         Stage::Next
     }
 
-    fn try_merge<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Stage {
+    fn try_merge<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Stage {
         let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let report = |cx: &mut Cx<'_, E>, edge| {
             if let Some(bio) = &whole {
@@ -204,14 +217,14 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         };
         if let Some(plug) = plug
-            && let Some(edge) = plug.merge(&self.generation, &self.rules, &mut submission.bio)
+            && let Some(edge) = plug.merge(&self.generation, &self.regime.rules, &mut submission.bio)
         {
             report(cx, edge);
             return Stage::Next;
         }
-        let merged = if self.elevator.is_none() {
+        let merged = if self.regime.elevator.is_none() {
             let hctx = &self.hctxs[self.hctx_of_submission(cx.cpu, submission).index()];
-            hctx.merge_into_software_queue(cx.meter, cx.cpu, &self.rules, &mut submission.bio)
+            hctx.merge_into_software_queue(cx.meter, cx.cpu, &self.regime.rules, &mut submission.bio)
         } else {
             self.merge_into_elevator(cx, &mut submission.bio)
         };
@@ -224,15 +237,15 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    fn merge_into_elevator<E: Env>(&self, cx: &mut Cx<'_, E>, bio: &mut Option<Bio>) -> Option<merge::Edge> {
-        let merged = self.elevator.merge_bio(cx.meter, &mut cx.elevator(), &self.rules, bio);
+    fn merge_into_elevator<E: Env>(self, cx: &mut Cx<'_, E>, bio: &mut Option<Bio>) -> Option<merge::Edge> {
+        let merged = self.regime.elevator.merge_bio(cx.meter, &mut cx.elevator(), &self.regime.rules, bio);
         self.after_call(cx);
         merged
     }
 
     #[inline]
     fn add_to_plug_or_place<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         plug: Option<&mut Plug>,
@@ -247,7 +260,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
         }
         let Some(plug) = plug else { return self.place(cx, submission) };
-        if plug.is_full(&self.generation, self.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, self.regime.rules.nomerges != NoMerges::Nothing) {
             self.flush_plug(cx, plug);
         }
         if plug.is_empty() {
@@ -259,7 +272,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Hands on a request that is in no plug.
     #[inline]
-    fn place<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
+    fn place<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
         let Some(mut rq) = submission.rq.take() else { return Stage::Next };
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
@@ -287,7 +300,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Whether an unplugged request without a scheduler may by-pass the software queues.
-    fn may_issue_directly(&self, rq: &Rq) -> bool {
+    fn may_issue_directly(self, rq: &Rq) -> bool {
         let many_queues = self.hctxs.len() > 1 && rq.is_sync();
         match self.generation.direct_issue {
             DirectIssue::Always if self.generation.unplugged_runs_inline => true,

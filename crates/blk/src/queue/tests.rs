@@ -29,7 +29,7 @@ use crate::caller::Caller;
 use crate::driver::{Answer, Driver, Expired, Refusal};
 use crate::effects::Effect;
 use crate::env::Cx;
-use crate::ids::{Sector, Waiter};
+use crate::ids::{RqId, Sector, Waiter};
 use crate::merge::Edge;
 use crate::meter::NoMeter;
 use crate::plug::Plug;
@@ -201,7 +201,7 @@ impl Bench {
     /// Write-back throttling, which has tests of its own, is switched off.
     fn around(queue: Queue<Local>) -> Self {
         if queue.generation().wbt {
-            queue.set_wbt_lat_usec("0", &mut Effects::new()).expect("0 is a target");
+            queue.set_attribute(Now::default(), "wbt_lat_usec", "0", &mut Effects::new()).expect("0 is a target");
         }
         Bench {
             agenda: Agenda::new(queue.hw_queues()),

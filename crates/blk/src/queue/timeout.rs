@@ -10,23 +10,27 @@ impl<Sh: Sharing> Queue<Sh> {
     /// The moment that an [`Effect::SetTimeout`](crate::Effect::SetTimeout) asked for has come. A queue that has nothing
     /// at the device leaves its share of tags to others.
     pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        if !self.timeouts.scan(cx.now.at, &self.flights, cx.effects) {
-            self.driver_tags.idle();
+        let device = &self.device;
+        if !self.during(cx.cpu, |queue| device.timeouts.scan(cx.now.at, &queue.regime.flights, cx.effects)) {
+            device.driver_tags.idle();
         }
     }
 
     /// A request that this CPU has started was found to be overdue, see [`Effect::TimedOut`](crate::Effect::TimedOut): its
     /// driver is asked, unless it has ended since.
     pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
-        if let Some(deadline) = self.flights.overdue(cx.now.at, cx.cpu, id) {
-            let next = self.timeouts.ask(cx.now.at, id, cx.driver);
-            self.flights.put_off(id, deadline, next);
-        }
+        self.during(cx.cpu, |queue| {
+            let flights = &queue.regime.flights;
+            if let Some(deadline) = flights.overdue(cx.now.at, cx.cpu, id) {
+                let next = queue.timeouts.ask(cx.now.at, id, cx.driver);
+                flights.put_off(id, deadline, next);
+            }
+        });
     }
 
     /// How long a request may be at the device (`queue/io_timeout`).
     #[must_use]
     pub fn io_timeout(&self) -> Nanos {
-        self.timeouts.timeout()
+        self.device.timeouts.timeout()
     }
 }

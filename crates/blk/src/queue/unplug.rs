@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Queue;
+use super::regime::Current;
 use crate::env::{Cx, Env};
 use crate::kernel::{DirectIssue, PlugOrder};
 use crate::plug::Plug;
@@ -22,7 +23,7 @@ pub struct PlugFlush {
 
 impl PlugFlush {
     /// A flush because the task is done, or because the plug is full.
-    fn explicit<E: Env, Sh: Sharing>(queue: &Queue<Sh>, cx: &mut Cx<'_, E>, plug: &mut Plug) -> Self {
+    fn explicit<E: Env, Sh: Sharing>(queue: Current<'_, Sh>, cx: &mut Cx<'_, E>, plug: &mut Plug) -> Self {
         let now = plug.now(&queue.generation, cx.now);
         let mut flush = PlugFlush::take(cx, plug, true, now);
         if queue.generation.plug_order == PlugOrder::Sorted {
@@ -54,15 +55,23 @@ impl PlugFlush {
     }
 
     /// Takes it to its end.
-    pub fn finish<E: Env, Sh: Sharing>(mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) {
+    pub fn finish<E: Env, Sh: Sharing>(self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) {
+        queue.during(cx.cpu, |queue| self.finish_during(queue, cx));
+    }
+
+    fn finish_during<E: Env, Sh: Sharing>(mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) {
         while !self.list.is_empty() {
-            self.step(queue, cx);
+            self.step_during(queue, cx);
         }
         cx.scratch.give_list(self.list);
     }
 
     /// One step: a direct issue, or the insertion of a group, and the run of a hardware queue that follows.
     pub fn step<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) {
+        queue.during(cx.cpu, |queue| self.step_during(queue, cx));
+    }
+
+    fn step_during<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) {
         let Some(first) = self.list.front() else { return };
         let (hctx, ctx) = (first.hctx, first.ctx);
         let direct = self.explicit
@@ -114,18 +123,26 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Begins the flush of a plug: because its section ends, or because the task is about to sleep and its requests
     /// must only be queued.
     pub fn begin_flush<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug, explicit: bool) -> PlugFlush {
-        if explicit { PlugFlush::explicit(self, cx, plug) } else { PlugFlush::before_sleep(cx, plug) }
+        self.during(cx.cpu, |queue| {
+            if explicit { PlugFlush::explicit(queue, cx, plug) } else { PlugFlush::before_sleep(cx, plug) }
+        })
     }
 
     /// Flushes a plug at the end of its section.
     pub fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
-        self.begin_flush(cx, plug, true).finish(self, cx);
+        self.during(cx.cpu, |queue| queue.flush_plug(cx, plug));
+    }
+}
+
+impl<Sh: Sharing> Current<'_, Sh> {
+    pub(super) fn flush_plug<E: Env>(self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
+        PlugFlush::explicit(self, cx, plug).finish_during(self, cx);
     }
 
     /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first.
-    pub(super) fn flush_before_sleep<E: Env>(&self, cx: &mut Cx<'_, E>, plug: Option<&mut Plug>) {
+    pub(super) fn flush_before_sleep<E: Env>(self, cx: &mut Cx<'_, E>, plug: Option<&mut Plug>) {
         if let Some(plug) = plug.filter(|plug| !plug.is_empty()) {
-            self.begin_flush(cx, plug, false).finish(self, cx);
+            PlugFlush::before_sleep(cx, plug).finish_during(self, cx);
         }
     }
 }

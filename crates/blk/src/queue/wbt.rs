@@ -2,8 +2,11 @@
 //! is given a tag, its request counts until its end, and while any of that goes on reads are looked at. Who does only
 //! direct I/O pays for a look at a word where requests are issued and where they end.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::regime::{Current, Regime};
 use super::submission::Stage;
-use super::{Queue, Submission};
+use super::{Device, Queue, Submission};
 use crate::attributes::AttributeError;
 use crate::bio::{Bio, BioFlags, Direction, Op, Status};
 use crate::effects::{Effect, Effects};
@@ -17,7 +20,9 @@ use crate::wbt::{Admission, Kind, Throttle, default_target};
 
 /// The throttle of a queue behind its lock.
 pub(super) struct Wbt<Sh: Sharing> {
-    /// Whether requests that are issued and that end matter to the throttle: read without the lock.
+    /// Whether requests that are issued and that end matter to the throttle: read without the lock. `Relaxed`: it is
+    /// written under the lock, and stays set while a request is counted, which whoever ends that request knows since the
+    /// request was handed over.
     watches: Sh::Word,
     throttle: Sh::Lock<Throttle>,
 }
@@ -29,13 +34,13 @@ impl<Sh: Sharing> Wbt<Sh> {
 
     #[inline]
     fn watches(&self) -> bool {
-        self.watches.load() != 0
+        self.watches.load(Relaxed) != 0
     }
 
     fn with<R>(&self, meter: &impl Meter, body: impl FnOnce(&mut Throttle) -> R) -> R {
         self.throttle.with(meter, Site::Writeback, |throttle| {
             let answer = body(throttle);
-            self.watches.store(u64::from(throttle.watches()));
+            self.watches.store(u64::from(throttle.watches()), Relaxed);
             answer
         })
     }
@@ -50,14 +55,14 @@ pub(super) fn stage_after_merging(bio: Option<&Bio>) -> Stage {
     }
 }
 
-impl<Sh: Sharing> Queue<Sh> {
+impl<Sh: Sharing> Current<'_, Sh> {
     // --- the way in ---
 
     /// A bio that may have to wait goes, or joins the line when what its task has plugged has gone. Answers `None` if it
     /// has to wait.
     #[cold]
     pub(super) fn throttle<E: Env>(
-        &self,
+        self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
@@ -84,7 +89,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Whoever was woken has been counted already; who goes on for another reason waits further.
     #[cold]
-    pub(super) fn woken_in_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Stage> {
+    pub(super) fn woken_in_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Stage> {
         let Some((kind, _)) = submission.throttled_as() else { return Some(Stage::Allocate) };
         let waiter = submission.waiter;
         if self.wbt.with(cx.meter, |throttle| throttle.waits(kind, waiter)) {
@@ -95,7 +100,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// Whoever waits in line no longer does; who has been counted already makes room again.
     #[cold]
-    pub(super) fn depart_from_line<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &Submission) {
+    pub(super) fn depart_from_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &Submission) {
         if let Some((kind, _)) = submission.throttled_as()
             && !self.wbt.with(cx.meter, |throttle| throttle.leave_line(kind, submission.waiter))
         {
@@ -103,7 +108,7 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    fn admitted<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, admission: Admission) -> Stage {
+    fn admitted<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, admission: Admission) -> Stage {
         if admission == Admission::Counted {
             submission.marks = Marks::THROTTLED;
             self.set_window(cx);
@@ -115,7 +120,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// A bio that was counted has got no request.
     #[cold]
-    pub(super) fn forget_admission<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) {
+    pub(super) fn forget_admission<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) {
         let marks = std::mem::replace(&mut submission.marks, Marks::NONE);
         if let (true, Some((kind, _))) = (marks.contains(Marks::THROTTLED), submission.throttled_as()) {
             self.count_down(cx, kind);
@@ -126,7 +131,7 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// The driver is about to be given a request.
     #[inline]
-    pub(super) fn watch_issue(&self, meter: &impl Meter, now: Instant, rq: &Request) {
+    pub(super) fn watch_issue(self, meter: &impl Meter, now: Instant, rq: &Request) {
         if self.wbt.watches() && rq.op == Op::Read {
             self.wbt.with(meter, |throttle| throttle.read_issued(now));
         }
@@ -134,14 +139,14 @@ impl<Sh: Sharing> Queue<Sh> {
 
     /// A request has ended.
     #[inline]
-    pub(super) fn watch_end<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    pub(super) fn watch_end<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if self.wbt.watches() {
             self.ended_under_watch(cx, rq);
         }
     }
 
     #[cold]
-    fn ended_under_watch<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    fn ended_under_watch<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         let now = cx.now.at;
         // What never came to the driver says nothing about it.
         if rq.issued != Instant::NEVER {
@@ -155,15 +160,15 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// A request that was counted ends, or has joined another one, which is counted itself.
-    pub(super) fn no_longer_counts<E: Env>(&self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    pub(super) fn no_longer_counts<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::THROTTLED) {
             rq.marks.clear(Marks::THROTTLED);
             self.count_down(cx, Kind::counted_as(rq.op, rq.flags));
         }
     }
 
-    fn count_down<E: Env>(&self, cx: &mut Cx<'_, E>, kind: Kind) {
-        let (effects, write_cache) = (&mut *cx.effects, self.rules.limits.write_cache);
+    fn count_down<E: Env>(self, cx: &mut Cx<'_, E>, kind: Kind) {
+        let (effects, write_cache) = (&mut *cx.effects, self.regime.rules.limits.write_cache);
         self.wbt.with(cx.meter, |throttle| {
             throttle.ended(cx.now.at, kind, write_cache, |waiter| effects.push(Effect::Wake(waiter)));
         });
@@ -171,45 +176,16 @@ impl<Sh: Sharing> Queue<Sh> {
 
     // --- the window ---
 
-    fn set_window<E: Env>(&self, cx: &mut Cx<'_, E>) {
+    fn set_window<E: Env>(self, cx: &mut Cx<'_, E>) {
         if let Some(at) = self.wbt.with(cx.meter, |throttle| throttle.begin_window(cx.now.at)) {
             cx.effects.push(Effect::SetWindow(at));
         }
     }
 
-    /// The moment that an [`Effect::SetWindow`] asked for has come: the latency of reads decides how many buffered writes
-    /// are let through from now on.
-    pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        let oldest_read = self.flights.oldest_read();
-        if let Some(at) = self.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
-            cx.effects.push(Effect::SetWindow(at));
-        }
-    }
-
-    /// A task that writes is held up because too much of the memory is dirty, or none is any longer: what write-back
-    /// there is has to go on then, reads or not.
-    pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
-        self.wbt.with(&NoMeter, |throttle| throttle.set_dirty_throttled(now, is_held_up));
-    }
-
-    /// Buffered writes and discards that are throttled and in flight.
-    #[must_use]
-    pub fn throttled_in_flight(&self) -> u32 {
-        self.wbt.throttle.aside(|throttle| throttle.in_flight())
-    }
-
     // --- the file ---
 
-    /// The queue has got a scheduler.
-    pub(super) fn wbt_follows_scheduler(&self) {
-        if self.generation.wbt {
-            let (disables, rotational) = (self.elevator.disables_wbt(), self.rules.limits.rotational);
-            self.wbt.with(&NoMeter, |throttle| throttle.follow_scheduler(disables, rotational));
-        }
-    }
-
     /// The content of `queue/wbt_lat_usec`.
-    pub(super) fn wbt_lat_usec(&self) -> Result<String, AttributeError> {
+    pub(super) fn wbt_lat_usec(self) -> Result<String, AttributeError> {
         if !self.generation.wbt {
             return Err(AttributeError::Unknown);
         }
@@ -217,16 +193,49 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Writes `queue/wbt_lat_usec`: -1 is the default of the device.
-    pub(super) fn set_wbt_lat_usec(&self, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
+    pub(super) fn set_wbt_lat_usec(self, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
         if !self.generation.wbt {
             return Err(AttributeError::Unknown);
         }
         let target = match text.trim().parse::<i64>() {
-            Ok(-1) => default_target(self.rules.limits.rotational),
+            Ok(-1) => default_target(self.regime.rules.limits.rotational),
             Ok(us @ 0..) => Nanos(us.unsigned_abs().saturating_mul(1000)),
             _ => return Err(AttributeError::Invalid),
         };
         self.wbt.with(&NoMeter, |throttle| throttle.set_target(target, |waiter| effects.push(Effect::Wake(waiter))));
         Ok(())
+    }
+}
+
+impl<Sh: Sharing> Device<Sh> {
+    /// The queue has got a scheduler.
+    pub(super) fn wbt_follows_scheduler(&self, regime: &Regime<Sh>) {
+        if self.generation.wbt {
+            let (disables, rotational) = (regime.elevator.disables_wbt(), regime.rules.limits.rotational);
+            self.wbt.with(&NoMeter, |throttle| throttle.follow_scheduler(disables, rotational));
+        }
+    }
+}
+
+impl<Sh: Sharing> Queue<Sh> {
+    /// The moment that an [`Effect::SetWindow`] asked for has come: the latency of reads decides how many buffered writes
+    /// are let through from now on.
+    pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        let oldest_read = self.during(cx.cpu, |queue| queue.regime.flights.oldest_read());
+        if let Some(at) = self.device.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
+            cx.effects.push(Effect::SetWindow(at));
+        }
+    }
+
+    /// A task that writes is held up because too much of the memory is dirty, or none is any longer: what write-back
+    /// there is has to go on then, reads or not.
+    pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
+        self.device.wbt.with(&NoMeter, |throttle| throttle.set_dirty_throttled(now, is_held_up));
+    }
+
+    /// Buffered writes and discards that are throttled and in flight.
+    #[must_use]
+    pub fn throttled_in_flight(&self) -> u32 {
+        self.device.wbt.throttle.aside(|throttle| throttle.in_flight())
     }
 }

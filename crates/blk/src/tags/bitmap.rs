@@ -1,9 +1,11 @@
 //! The tag bitmap: words of bits, a hint for each CPU, and the two rules of a shallow depth
 //! (`block-layer.md` 11.3 and 12).
 
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+
 use crate::ids::CpuId;
 use crate::kernel::ShallowRule;
-use crate::sharing::{Sharing, Word};
+use crate::sharing::{Padded, Sharing, Word};
 
 /// How much of a bitmap an allocation may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +24,8 @@ pub enum Depth {
 /// small map are in one machine word, so that one look finds a free one; a *group* is what is a word there.
 pub struct TagBitmap<Sh: Sharing> {
     words: Vec<Sh::Word>,
-    hints: Vec<Sh::Word>,
+    /// Where each CPU begins its search.
+    hints: Vec<Padded<Sh::Word>>,
     depth: u32,
     /// log2 of the bits in a group.
     shift: u32,
@@ -68,7 +71,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
 
     fn with_shift(depth: u32, cpus: usize, rule: ShallowRule, shift: u32) -> Self {
         let words = depth.div_ceil(1 << WORD_SHIFT);
-        let hint = |cpu: usize| Sh::Word::new((cpu as u64 * u64::from(depth)) / cpus.max(1) as u64);
+        let hint = |cpu: usize| Padded(Sh::Word::new((cpu as u64 * u64::from(depth)) / cpus.max(1) as u64));
         TagBitmap {
             words: (0..words).map(|_| Sh::Word::new(0)).collect(),
             hints: (0..cpus.max(1)).map(hint).collect(),
@@ -118,7 +121,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     #[inline]
     pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
         let hint_of = self.hint_of(cpu);
-        let hint = hint_of.load() as u32;
+        let hint = hint_of.load(Relaxed) as u32;
         let taken = match (depth, self.rule) {
             (Depth::Full, _) => self.search(hint, WORD_SHIFT, |_| u64::MAX),
             (Depth::Below(end), _) => {
@@ -137,10 +140,10 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         match taken {
             Some(tag) if tag == hint => {
                 let next = tag + 1;
-                hint_of.store(if next < self.depth { u64::from(next) } else { 0 });
+                hint_of.store(if next < self.depth { u64::from(next) } else { 0 }, Relaxed);
             }
             Some(_) => {}
-            None => hint_of.store(0),
+            None => hint_of.store(0, Relaxed),
         }
         taken
     }
@@ -175,12 +178,13 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         let mask = (mask << (start & ((1 << WORD_SHIFT) - 1))) & exists;
         let word = &self.words[index];
         loop {
-            let free = !word.load() & mask;
+            // Whether none is free is what sleepers go by.
+            let free = !word.load(SeqCst) & mask;
             if free == 0 {
                 return None;
             }
             let bit = free & free.wrapping_neg();
-            if word.fetch_or(bit) & bit == 0 {
+            if word.fetch_or(bit, Acquire) & bit == 0 {
                 return Some((index as u32) << WORD_SHIFT | bit.trailing_zeros());
             }
         }
@@ -190,22 +194,22 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     #[inline]
     pub fn try_take_this(&self, tag: u32) -> bool {
         let bit = 1 << (tag & ((1 << WORD_SHIFT) - 1));
-        tag < self.depth && self.words[(tag >> WORD_SHIFT) as usize].fetch_or(bit) & bit == 0
+        tag < self.depth && self.words[(tag >> WORD_SHIFT) as usize].fetch_or(bit, Acquire) & bit == 0
     }
 
     /// Gives a bit back and lets `cpu` start its next search there.
     #[inline]
     pub fn free(&self, tag: u32, cpu: CpuId) {
         let bit = 1 << (tag & ((1 << WORD_SHIFT) - 1));
-        let before = self.words[(tag >> WORD_SHIFT) as usize].fetch_and(!bit);
+        let before = self.words[(tag >> WORD_SHIFT) as usize].fetch_and(!bit, SeqCst);
         debug_assert!(before & bit != 0, "tag {tag} is freed once");
-        self.hint_of(cpu).store(u64::from(tag));
+        self.hint_of(cpu).store(u64::from(tag), Relaxed);
     }
 
     /// Number of bits that are taken.
     #[must_use]
     pub fn in_use(&self) -> u32 {
-        self.words.iter().map(|word| word.load().count_ones()).sum()
+        self.words.iter().map(|word| word.load(Relaxed).count_ones()).sum()
     }
 
     /// How many sleepers are woken at once.
@@ -276,7 +280,7 @@ mod tests {
     fn only_numbers_below_an_end_are_given_out_wherever_the_search_begins() {
         for (end, hint) in [(1, 0), (5, 40), (16, 16), (37, 63), (64, 10)] {
             let map = map(64, ShallowRule::PerWord);
-            map.hints[0].store(hint);
+            map.hints[0].store(hint, Relaxed);
             let mut given: Vec<u32> = std::iter::from_fn(|| map.try_take(CpuId(0), Depth::Below(end))).collect();
             given.sort_unstable();
             assert_eq!(given, (0..end).collect::<Vec<_>>());
@@ -295,7 +299,7 @@ mod tests {
         #[test]
         fn no_tag_is_given_twice_and_every_tag_is_given(depth in 1u32..300, hint in 0u64..300) {
             let map = map(depth, ShallowRule::WholeMap);
-            map.hints[0].store(hint % u64::from(depth));
+            map.hints[0].store(hint % u64::from(depth), Relaxed);
             let mut seen: Vec<u32> = std::iter::from_fn(|| map.try_take(CpuId(0), Depth::Full)).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..depth).collect::<Vec<_>>());

@@ -1,5 +1,11 @@
 //! Tags: the numbered slots whose count bounds how many requests exist (scheduler tags) or are at the driver
 //! (driver tags), and the sleepers that wait for one.
+//!
+//! **No wake-up is lost**: a sleeper counts itself as sleeping and then looks for a tag once more; whoever frees a tag
+//! looks afterwards whether anybody sleeps. At least one of the two must see the other, so these four accesses, and those
+//! with which others do the same (a restart mark instead of the count), are `SeqCst`. Taking a tag is `Acquire`, as giving
+//! it back is `Release` among other things: what belongs to a tag (its slot, what a scheduler keeps for it) is passed on
+//! with it. Everything else is under the lock of the wait queues, or only counted.
 
 mod bitmap;
 mod set;
@@ -9,6 +15,8 @@ pub use bitmap::{Depth, TagBitmap, wake_batch, word_bits};
 pub(crate) use set::TagUser;
 pub use set::{TagLayout, TagSet};
 pub use wait::{Sleeper, WaitQueues};
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::ids::CpuId;
 use crate::kernel::ShallowRule;
@@ -73,7 +81,7 @@ impl<Sh: Sharing> Tags<Sh> {
     #[inline]
     pub fn free(&self, meter: &impl Meter, tag: u32, cpu: CpuId, wake: impl FnMut(Sleeper)) {
         self.bitmap.free(tag, cpu);
-        if self.sleeping.load() > 0 {
+        if self.sleeping.load(SeqCst) > 0 {
             self.wake(meter, wake);
         }
     }
@@ -82,7 +90,7 @@ impl<Sh: Sharing> Tags<Sh> {
     fn wake(&self, meter: &impl Meter, mut wake: impl FnMut(Sleeper)) {
         self.wait.with(meter, Site::TagWaiters, |wait| {
             wait.freed(|sleeper| {
-                self.sleeping.fetch_sub(1);
+                self.sleeping.fetch_sub(1, Relaxed);
                 wake(sleeper);
             });
         });
@@ -91,13 +99,13 @@ impl<Sh: Sharing> Tags<Sh> {
     /// Puts a sleeper in line. It must try once more afterwards, since a tag may have been freed in between, and
     /// [leave](Self::leave) if it got one. Answers which of the wait queues it is in.
     pub fn wait(&self, meter: &impl Meter, sleeper: Sleeper) -> u8 {
-        self.sleeping.fetch_add(1);
+        self.sleeping.fetch_add(1, SeqCst);
         self.wait.with(meter, Site::TagWaiters, |wait| wait.join(sleeper))
     }
 
     /// Puts a sleeper in line, unless it is there already. Answers whether it has joined.
     pub(crate) fn wait_once(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
-        self.sleeping.fetch_add(1);
+        self.sleeping.fetch_add(1, SeqCst);
         let joined = self.wait.with(meter, Site::TagWaiters, |wait| {
             let joins = !wait.contains(sleeper);
             if joins {
@@ -106,28 +114,28 @@ impl<Sh: Sharing> Tags<Sh> {
             joins
         });
         if !joined {
-            self.sleeping.fetch_sub(1);
+            self.sleeping.fetch_sub(1, Relaxed);
         }
         joined
     }
 
     /// Whether a sleeper is in line.
     pub(crate) fn is_waiting(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
-        self.sleeping.load() > 0 && self.wait.with(meter, Site::TagWaiters, |wait| wait.contains(sleeper))
+        self.sleeping.load(Relaxed) > 0 && self.wait.with(meter, Site::TagWaiters, |wait| wait.contains(sleeper))
     }
 
     /// Like [`leave`](Self::leave), for a sleeper that knows its wait queue.
     pub fn leave_line(&self, meter: &impl Meter, queue: u8, sleeper: Sleeper) -> bool {
         let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave_queue(queue, sleeper));
         if left {
-            self.sleeping.fetch_sub(1);
+            self.sleeping.fetch_sub(1, Relaxed);
         }
         left
     }
 
     /// A sleeper was woken and has no use for a tag: the wake-up counts for the others.
     pub fn pass_on(&self, meter: &impl Meter, wake: impl FnMut(Sleeper)) {
-        if self.sleeping.load() > 0 {
+        if self.sleeping.load(SeqCst) > 0 {
             self.wake(meter, wake);
         }
     }
@@ -136,7 +144,7 @@ impl<Sh: Sharing> Tags<Sh> {
     pub fn leave(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
         let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave(sleeper));
         if left {
-            self.sleeping.fetch_sub(1);
+            self.sleeping.fetch_sub(1, Relaxed);
         }
         left
     }
@@ -144,6 +152,6 @@ impl<Sh: Sharing> Tags<Sh> {
     /// Number of sleepers.
     #[must_use]
     pub fn sleepers(&self) -> u64 {
-        self.sleeping.load()
+        self.sleeping.load(Relaxed)
     }
 }

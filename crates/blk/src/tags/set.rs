@@ -2,19 +2,20 @@
 //! (`block-layer.md` 11.4, 11.6, 11.7).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::{Depth, Sleeper, Tags, wake_batch};
 use crate::ids::{CpuId, HctxId, QueueId};
 use crate::kernel::ShallowRule;
 use crate::meter::Meter;
-use crate::sharing::{Sharing, Word};
+use crate::sharing::{Padded, Sharing, Word};
 
 /// No share is smaller.
 const SHARE_MIN: u32 = 4;
 
 /// The tags of a driver: one space for each hardware queue, or a single one for all of them.
 pub struct TagSet<Sh: Sharing> {
-    spaces: Vec<Space<Sh>>,
+    spaces: Vec<Padded<Space<Sh>>>,
     /// Hardware queues that it has tags for.
     hctxs: u16,
     /// Tags of each space.
@@ -62,7 +63,7 @@ impl<Sh: Sharing> TagSet<Sh> {
         let TagLayout { hctxs, depth, host_wide, cpus } = layout;
         // Nobody asks for a shallow depth of driver tags, so its rule does not matter.
         let tags = || Tags::new(depth, usize::from(cpus), ShallowRule::WholeMap, None);
-        let space = |_| Space { tags: tags(), active: Sh::Word::new(0) };
+        let space = |_| Padded(Space { tags: tags(), active: Sh::Word::new(0) });
         TagSet {
             spaces: (0..if host_wide { 1 } else { hctxs }).map(space).collect(),
             hctxs,
@@ -103,45 +104,39 @@ pub(crate) struct TagUser<Sh: Sharing> {
     set: Arc<TagSet<Sh>>,
     id: QueueId,
     /// For each space.
-    marks: Vec<UserMarks<Sh>>,
+    marks: Vec<Padded<UserMarks<Sh>>>,
     /// The space of a hardware queue is its number under this mask: all of it, or nothing of it.
     mask: usize,
-    /// Only numbers below this are taken without a scheduler.
-    limit: Depth,
 }
 
 struct UserMarks<Sh: Sharing> {
     /// Whether it counts among those that share the space.
     active: Sh::Word,
-    /// Tags that it has. Counted only in a shared set.
+    /// Tags that it has. Counted only in a shared set. Whoever finds its share used up sleeps, so this is looked at and
+    /// counted down as the tags themselves are: `SeqCst`.
     in_use: Sh::Word,
 }
 
 impl<Sh: Sharing> TagUser<Sh> {
     pub(crate) fn join(set: &Arc<TagSet<Sh>>) -> Self {
-        set.queues.fetch_add(1);
-        let marks = |_: &Space<Sh>| UserMarks { active: Sh::Word::new(0), in_use: Sh::Word::new(0) };
+        set.queues.fetch_add(1, Relaxed);
+        let marks = |_: &Padded<Space<Sh>>| Padded(UserMarks { active: Sh::Word::new(0), in_use: Sh::Word::new(0) });
         TagUser {
-            id: QueueId(set.next_queue.fetch_add(1) as u32),
+            id: QueueId(set.next_queue.fetch_add(1, Relaxed) as u32),
             marks: set.spaces.iter().map(marks).collect(),
             mask: if set.spaces.len() == 1 { 0 } else { usize::MAX },
-            limit: Depth::Full,
             set: Arc::clone(set),
         }
     }
 
-    /// Without a scheduler only so many tags of each space are used from now on.
-    pub(crate) fn set_limit(&mut self, tags: u32) {
-        self.limit = if tags < self.set.depth { Depth::Below(tags) } else { Depth::Full };
+    /// Only so many tags of each space are used from now on: the depth to [allocate](Self::try_allocate) with.
+    pub(crate) fn use_only(&self, tags: u32) -> Depth {
         if !self.set.is_shared {
             for space in &self.set.spaces {
                 space.tags.set_wake_batch(wake_batch(tags));
             }
         }
-    }
-
-    pub(crate) fn set(&self) -> &Arc<TagSet<Sh>> {
-        &self.set
+        if tags < self.set.depth { Depth::Below(tags) } else { Depth::Full }
     }
 
     pub(crate) fn id(&self) -> QueueId {
@@ -162,21 +157,13 @@ impl<Sh: Sharing> TagUser<Sh> {
     /// Takes a tag for a request that goes to the driver.
     #[inline]
     pub(crate) fn try_take(&self, cpu: CpuId, hctx: HctxId) -> Option<u32> {
-        if self.set.is_shared {
-            self.try_take_share(cpu, hctx, Depth::Full)
-        } else {
-            self.of(hctx).try_take(cpu, Depth::Full)
-        }
+        self.try_allocate(cpu, hctx, Depth::Full)
     }
 
     /// Takes a tag for a request that needs no other.
     #[inline]
-    pub(crate) fn try_allocate(&self, cpu: CpuId, hctx: HctxId) -> Option<u32> {
-        if self.set.is_shared {
-            self.try_take_share(cpu, hctx, self.limit)
-        } else {
-            self.of(hctx).try_take(cpu, self.limit)
-        }
+    pub(crate) fn try_allocate(&self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
+        if self.set.is_shared { self.try_take_share(cpu, hctx, depth) } else { self.of(hctx).try_take(cpu, depth) }
     }
 
     /// Takes a tag if this queue has less than its share of them.
@@ -184,28 +171,28 @@ impl<Sh: Sharing> TagUser<Sh> {
     fn try_take_share(&self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
         let at = self.space(hctx);
         let (space, marks) = (&self.set.spaces[at], &self.marks[at]);
-        if self.set.queues.load() > 1 {
-            if marks.active.load() == 0 && marks.active.swap(1) == 0 {
-                space.active.fetch_add(1);
+        if self.set.queues.load(Relaxed) > 1 {
+            if marks.active.load(Relaxed) == 0 && marks.active.swap(1, Relaxed) == 0 {
+                space.active.fetch_add(1, Relaxed);
                 self.share_changed(space);
             }
-            if self.set.depth > 1 && marks.in_use.load() >= u64::from(self.share(space)) {
+            if self.set.depth > 1 && marks.in_use.load(SeqCst) >= u64::from(self.share(space)) {
                 return None;
             }
         }
         let tag = space.tags.try_take(cpu, depth)?;
-        marks.in_use.fetch_add(1);
+        marks.in_use.fetch_add(1, Relaxed);
         Some(tag)
     }
 
     /// What each of those that share a space may have.
     fn share(&self, space: &Space<Sh>) -> u32 {
-        let users = (space.active.load() as u32).max(1);
+        let users = (space.active.load(Relaxed) as u32).max(1);
         self.set.depth.div_ceil(users).max(SHARE_MIN)
     }
 
     fn share_changed(&self, space: &Space<Sh>) {
-        let users = (space.active.load() as u32).max(1);
+        let users = (space.active.load(Relaxed) as u32).max(1);
         space.tags.set_wake_batch(wake_batch(self.set.depth.div_ceil(users)));
     }
 
@@ -213,7 +200,7 @@ impl<Sh: Sharing> TagUser<Sh> {
     #[inline]
     pub(crate) fn free(&self, meter: &impl Meter, tag: u32, hctx: HctxId, cpu: CpuId, wake: impl FnMut(Sleeper)) {
         if self.set.is_shared {
-            self.marks[self.space(hctx)].in_use.fetch_sub(1);
+            self.marks[self.space(hctx)].in_use.fetch_sub(1, SeqCst);
         }
         self.of(hctx).free(meter, tag, cpu, wake);
     }
@@ -222,14 +209,14 @@ impl<Sh: Sharing> TagUser<Sh> {
     /// next one.
     #[inline]
     pub(crate) fn has_rivals(&self) -> bool {
-        (self.mask == 0 && self.set.hctxs > 1) || (self.set.is_shared && self.set.queues.load() > 1)
+        (self.mask == 0 && self.set.hctxs > 1) || (self.set.is_shared && self.set.queues.load(Relaxed) > 1)
     }
 
     /// The queue has been idle: others may have its share.
     pub(crate) fn idle(&self) {
         for (space, marks) in self.set.spaces.iter().zip(&self.marks) {
-            if marks.active.load() != 0 && marks.active.swap(0) != 0 {
-                space.active.fetch_sub(1);
+            if marks.active.load(Relaxed) != 0 && marks.active.swap(0, Relaxed) != 0 {
+                space.active.fetch_sub(1, Relaxed);
                 self.share_changed(space);
             }
         }
@@ -238,7 +225,7 @@ impl<Sh: Sharing> TagUser<Sh> {
     /// Tags that this queue has taken.
     pub(crate) fn in_use(&self) -> u32 {
         if self.set.is_shared {
-            self.marks.iter().map(|marks| marks.in_use.load() as u32).sum()
+            self.marks.iter().map(|marks| marks.in_use.load(Relaxed) as u32).sum()
         } else {
             self.set.in_use()
         }
@@ -248,7 +235,7 @@ impl<Sh: Sharing> TagUser<Sh> {
 impl<Sh: Sharing> Drop for TagUser<Sh> {
     fn drop(&mut self) {
         self.idle();
-        self.set.queues.fetch_sub(1);
+        self.set.queues.fetch_sub(1, Relaxed);
     }
 }
 

@@ -147,7 +147,7 @@ impl World {
         self.front.generation().hz.now(self.now)
     }
 
-    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
+    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
         self.with_task(0, cpu, |front, cx, _| body(front, cx))
     }
 
@@ -164,16 +164,17 @@ impl World {
         &mut self,
         number: usize,
         cpu: CpuId,
-        body: impl FnOnce(&mut Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
     ) -> R {
         let now = self.moment();
         if let Front::Mq(queue) = &self.front
-            && let Some(kyber) = queue.elevator().as_kyber()
+            && let Some(depths) = queue
+                .elevator(|elevator| elevator.as_kyber().map(|kyber| Domain::ALL.map(|domain| kyber.depth(domain))))
         {
-            self.probe.1.set_depths(Domain::ALL.map(|domain| kyber.depth(domain)));
+            self.probe.1.set_depths(depths);
         }
         let mut cx = self.caller.cx(now, cpu, self.device.of(cpu), &mut self.probe, &NoMeter);
-        body(&mut self.front, &mut cx, &mut self.tasks[number].submitter)
+        body(&self.front, &mut cx, &mut self.tasks[number].submitter)
     }
 
     fn some_cpu(&mut self) -> CpuId {

@@ -1,6 +1,7 @@
 //! Clients that depart while they wait, while others wait for the same tags and somebody waits for the queue to empty.
 
 use shuttle::rand::Rng;
+use shuttle::thread;
 
 use super::*;
 
@@ -22,22 +23,29 @@ impl Cpu<'_> {
         false
     }
 
-    /// Freezes the queue, waits until it has emptied, and opens it again.
-    fn empty_the_queue(&mut self) {
+    /// Freezes the queue, waits until it has emptied, changes its scheduler, and opens it again.
+    fn switch(&mut self, scheduler: &str) {
         self.call(|queue, cx| queue.freeze(cx));
         self.serve();
         while !self.served.queue.is_drained() {
             thread::yield_now();
         }
+        self.call(|queue, cx| queue.switch_scheduler(scheduler, cx.effects)).expect("it has emptied");
         self.call(|queue, cx| queue.unfreeze(cx));
         self.serve();
     }
 }
 
-fn clients_may_depart(pattern: Bio, scheduler: &'static str, clients: u32, queue_depth: u32, freezes: bool) {
+fn clients_may_depart(
+    pattern: Bio,
+    scheduler: &'static str,
+    clients: u32,
+    queue_depth: u32,
+    next: Option<&'static str>,
+) {
     check(move || {
         let pattern = pattern.clone();
-        let threads = clients + u32::from(freezes);
+        let threads = clients + u32::from(next.is_some());
         let config = QueueConfig {
             cpus: threads as u16,
             queue_depth,
@@ -48,8 +56,8 @@ fn clients_may_depart(pattern: Bio, scheduler: &'static str, clients: u32, queue
         let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });
         on_threads(&shared, threads, move |served, number| {
             let mut cpu = Cpu::new(served, number);
-            if number == clients {
-                return cpu.empty_the_queue();
+            if let Some(next) = next.filter(|_| number == clients) {
+                return cpu.switch(next);
             }
             let mut submitter = Submitter::new(&served.queue, Waiter(number));
             for n in 0..2 {
@@ -69,20 +77,20 @@ fn clients_may_depart(pattern: Bio, scheduler: &'static str, clients: u32, queue
 fn a_turn_that_had_come_passes_on_when_its_sleeper_departs() {
     let read = Bio::new(Op::Read, Sector(0), 8);
     for scheduler in ["none", "mq-deadline"] {
-        clients_may_depart(read.clone(), scheduler, 3, 1, false);
+        clients_may_depart(read.clone(), scheduler, 3, 1, None);
     }
 }
 
 #[test]
-fn a_freeze_ends_although_clients_depart() {
+fn a_freeze_ends_and_the_scheduler_changes_although_clients_depart() {
     let read = Bio::new(Op::Read, Sector(0), 8);
-    for scheduler in ["none", "mq-deadline", "kyber"] {
-        clients_may_depart(read.clone(), scheduler, 2, 1, true);
+    for (scheduler, next) in [("none", "mq-deadline"), ("mq-deadline", "none"), ("kyber", "none")] {
+        clients_may_depart(read.clone(), scheduler, 2, 1, Some(next));
     }
 }
 
 #[test]
 fn write_back_goes_on_when_others_depart_from_its_line() {
     let write_back = Bio { flags: BioFlags::BACKGROUND, ..Bio::new(Op::Write, Sector(0), 8) };
-    clients_may_depart(write_back, "none", 3, 2, false);
+    clients_may_depart(write_back, "none", 3, 2, None);
 }

@@ -56,6 +56,7 @@ impl<'a> Replay<'a> {
         let queue = &header.queue;
         let config = LegacyConfig {
             kernel: Kernel::V4_19,
+            cpus: 1,
             // The recorded driver counts by itself, and stops its queue.
             queue_depth: 1024,
             nr_requests: queue.nr_requests,

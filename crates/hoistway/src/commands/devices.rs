@@ -3,9 +3,10 @@
 use anyhow::Result;
 use clap::Args;
 use hoistway_device::Preset;
+use hoistway_lab::preset;
 
 use crate::Ending;
-use crate::commands::compare::device_named;
+use crate::input::CommandLine;
 use crate::output::Output;
 
 /// Lists the device models, or describes one: what it is, what it is calibrated on, how far off it is.
@@ -28,7 +29,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let text = match &arguments.device {
         Some(name) if arguments.toml => Preset::builtin_toml(name)?,
-        Some(name) => device_named(name)?.describe(),
+        Some(name) => preset(&name.as_str().into(), &CommandLine)?.describe(),
         None => {
             let mut text = String::new();
             for name in Preset::builtin_names() {

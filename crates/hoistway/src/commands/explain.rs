@@ -3,15 +3,15 @@
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use hoistway_blk::{Kernel, StoreError};
+use hoistway_lab::AskedKernel;
+use hoistway_lab::facts::{self, Facts};
+use hoistway_lab::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
 use hoistway_report::{hanging, wrapped};
 use serde_json::{Value, json};
 
 use super::schedulers::aligned;
 use crate::Ending;
-use crate::asked_kernel::AskedKernel;
-use crate::facts::{self, Facts};
 use crate::output::Output;
-use crate::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
 
 /// Explains a scheduler, one of its tunables, or another file of the queue.
 ///

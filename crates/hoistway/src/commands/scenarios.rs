@@ -2,12 +2,12 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use hoistway_report::wrapped;
+use hoistway_lab::scenarios::{Scenario, named, names};
+use hoistway_report::{figure_in_words, wrapped};
 
 use super::schedulers::aligned;
 use crate::Ending;
 use crate::output::Output;
-use crate::scenarios::{Scenario, named, names};
 
 /// Lists the bundled loads, or describes one: whose problem it is, what to look at, what is known of real systems.
 ///
@@ -64,7 +64,7 @@ fn described(name: &str, scenario: &Scenario, width: usize) -> String {
         text += &format!("\n{title}\n{}", wrapped(paragraph, width, 2));
     }
     text += &format!("\nDevice\n  {} (another one: --device)\n", page.device);
-    text += &format!("\nIn one figure\n{}", wrapped(&page.focus().name(), width, 2));
+    text += &format!("\nIn one figure\n{}", wrapped(&figure_in_words(&page.focus), width, 2));
     text += &format!("\nTry\n  hoistway compare {name}\n");
     for command in &page.try_also {
         text += &format!("  {command}\n");

@@ -3,14 +3,14 @@
 use anyhow::Result;
 use clap::Args;
 use hoistway_blk::{Kernel, all_schedulers};
+use hoistway_lab::AskedKernel;
+use hoistway_lab::facts;
+use hoistway_lab::texts::{SchedulerText, Texts};
 use hoistway_report::{hanging, wrapped};
 use serde_json::{Value, json};
 
 use crate::Ending;
-use crate::asked_kernel::AskedKernel;
-use crate::facts;
 use crate::output::{Format, Output};
-use crate::texts::{SchedulerText, Texts};
 
 /// Lists the schedulers: what each promises and costs, where it exists, and what it honours.
 ///

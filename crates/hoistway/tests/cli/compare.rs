@@ -57,12 +57,13 @@ fn the_document_says_which_host_it_was() {
 fn the_json_document_has_all_its_keys_in_order() {
     let text = compare_json(&[]);
     let document: Value = serde_json::from_str(&text).unwrap();
-    let expected = "format version command job_file job_text device guests kernel cpus hw_queues nr_requests host seed \
-                    wall_seconds simulated_ios partial notices baseline conclusion statistics runs";
+    let expected = "format revision version command job_file job_text device guests kernel cpus hw_queues nr_requests \
+                    host seed seeds wall_seconds simulated_ios partial notices baseline focus doubts conclusion statistics \
+                    runs";
     assert_eq!(keys(&document).join(" "), expected);
     assert_eq!(document["format"], "hoistway-results/1");
     assert_eq!(document["partial"], false);
-    let expected = "scheduler front tunables repeat seed simulated_seconds simulated_ios wall_seconds cpu_us_per_io \
+    let expected = "scheduler front tunables variant repeat seed simulated_seconds simulated_ios wall_seconds cpu_us_per_io \
                     disks jobs fio";
     let runs = document["runs"].as_array().unwrap();
     assert_eq!(runs.iter().map(|run| run["scheduler"].as_str().unwrap()).collect::<Vec<_>>(), ALL_SCHEDULERS);

@@ -33,7 +33,7 @@ fn each_tunable_of_each_kernel_is_explained_with_its_real_default_and_range() {
             let queue = queue(scheduler, kernel);
             let document = explained(scheduler, &kernel.to_string());
             let stated = document["tunables"].as_array().unwrap();
-            let real = queue.elevator().tunables();
+            let real = queue.elevator(|elevator| elevator.tunables());
             assert_eq!(stated.len(), real.len(), "{scheduler} in {kernel}");
             for (stated, real) in stated.iter().zip(real) {
                 assert_eq!(stated["name"], format!("{scheduler}.{}", real.name));
@@ -42,7 +42,7 @@ fn each_tunable_of_each_kernel_is_explained_with_its_real_default_and_range() {
                     ["any", "not rotating", "with nr_requests 256"].contains(&default["device"].as_str().unwrap())
                 };
                 let default = defaults.iter().find(holds).unwrap()["value"].as_i64().map(i128::from);
-                assert_eq!(default, queue.elevator().tunable(real.name).ok(), "{stated}");
+                assert_eq!(default, queue.elevator(|elevator| elevator.tunable(real.name)).ok(), "{stated}");
                 assert_eq!(stated["min"].as_i64().map(i128::from), Some(real.min), "{stated}");
                 assert_eq!(stated["unit"], real.unit.to_string());
             }
@@ -63,7 +63,7 @@ fn what_is_said_of_writes_is_what_the_policy_does() {
                 let outcome = queue.set_tunable(now, name, written, &mut hoistway_blk::Effects::new());
                 assert_eq!(outcome.is_ok(), example["error"].is_null(), "{name} {example}");
                 if outcome.is_ok() {
-                    let shown = queue.elevator().tunable(name).ok();
+                    let shown = queue.elevator(|elevator| elevator.tunable(name)).ok();
                     assert_eq!(example["shown"].as_i64().map(i128::from), shown, "{name} {example}");
                 }
                 tried += 1;

@@ -13,13 +13,8 @@ const BEYOND_MIN: f64 = 10.0;
 /// Schedulers that are named at most.
 const NAMES_MAX: usize = 3;
 
-/// All doubts, as half sentences: those that follow from the data, then what the caller knows.
-pub(super) fn doubts(
-    document: &ResultsDocument,
-    comparison: &Comparison<'_>,
-    chosen: &Chosen<'_>,
-    known: &[String],
-) -> Vec<String> {
+/// All doubts, as half sentences: those that follow from the data, then what else the document knows.
+pub(super) fn doubts(document: &ResultsDocument, comparison: &Comparison<'_>, chosen: &Chosen<'_>) -> Vec<String> {
     let mut doubts = Vec::new();
     if document.partial {
         doubts.push("it was cut short".to_owned());
@@ -30,7 +25,7 @@ pub(super) fn doubts(
     doubts.extend(noise(comparison, chosen));
     doubts.extend(settling(comparison));
     doubts.extend(few(chosen));
-    doubts.extend(known.iter().cloned());
+    doubts.extend(document.doubts.iter().cloned());
     doubts
 }
 

@@ -1,28 +1,9 @@
 //! Which figure a load is about.
 
-use hoistway_results::comparison::{Comparison, DirectionComparison, JobComparison};
+use hoistway_results::comparison::{Comparison, DirectionComparison, FigureName, JobComparison};
 use hoistway_results::{Direction, Figure};
 
-use super::{Chosen, noun};
-
-/// A figure that a load is about, as the author of the load knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Focus {
-    /// Name of the job.
-    pub job: String,
-    /// Read, write or trim.
-    pub direction: Direction,
-    /// The figure.
-    pub figure: Figure,
-}
-
-impl Focus {
-    /// `p99 read latency of oltp`.
-    #[must_use]
-    pub fn name(&self) -> String {
-        format!("{} of {}", noun(self.figure, self.direction), self.job)
-    }
-}
+use super::Chosen;
 
 /// Bytes of an I/O from which on streams are judged by their bandwidth.
 const STREAM_BYTES: f64 = 65_536.0;
@@ -32,19 +13,17 @@ const IOS_MIN: u64 = 1000;
 /// The figure that is wanted, if the comparison has it; or else what is likeliest to be waited for: reads before
 /// writes, and of several jobs the one with the fewest I/Os outstanding. Small reads are judged by their 99th
 /// percentile (their mean, if there are few), streams by their bandwidth, small writes by their number.
-pub(super) fn chosen<'a>(comparison: &'a Comparison<'_>, wanted: Option<&Focus>) -> Option<Chosen<'a>> {
-    let all = || comparison.jobs.iter().flat_map(|job| job.directions.iter().map(move |direction| (job, direction)));
-    let is_wanted = |(job, direction): &(&JobComparison, &DirectionComparison)| {
-        wanted.is_some_and(|wanted| wanted.job == job.name && wanted.direction == direction.direction)
-    };
-    if let (Some((job, direction)), Some(wanted)) = (all().find(is_wanted), wanted) {
-        return Some(Chosen { job: &job.name, direction, figure: wanted.figure });
+pub(super) fn chosen<'a>(comparison: &'a Comparison<'_>, wanted: Option<&FigureName>) -> Option<Chosen<'a>> {
+    let found = wanted.and_then(|wanted| Some((comparison.find(wanted).ok()?, wanted.figure)));
+    if let Some(((job, direction), figure)) = found {
+        return Some(Chosen { job: &job.name, direction, figure });
     }
+    let all = comparison.jobs.iter().flat_map(|job| job.directions.iter().map(move |direction| (job, direction)));
     let is_read = |direction: Direction| direction == Direction::Read;
     let rank = |(_, direction): &(&JobComparison, &DirectionComparison)| {
         (!is_read(direction.direction), outstanding(direction))
     };
-    let (job, direction) = all().min_by(|a, b| {
+    let (job, direction) = all.min_by(|a, b| {
         let (a, b) = (rank(a), rank(b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     })?;

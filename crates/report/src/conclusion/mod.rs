@@ -7,27 +7,24 @@ mod doubts;
 mod focus;
 mod price;
 
-use hoistway_results::comparison::{Comparison, DirectionComparison, Ranking};
+use hoistway_results::comparison::{Comparison, DirectionComparison, FigureName, Ranking};
 use hoistway_results::{Direction, Figure, ResultsDocument};
 
 use crate::columns::value;
 use crate::table::device_name;
 use crate::units;
 
-pub use focus::Focus;
-
 /// The two sentences; none if there is nothing to compare.
 ///
-/// `wanted` is the figure that the load is about; if that is not known, it is chosen by the load (see [`Focus`]).
-/// `doubts` are what the caller knows to make the results uncertain, as half sentences.
-pub fn conclusion(document: &ResultsDocument, wanted: Option<&Focus>, doubts: &[String]) -> Vec<String> {
+/// They are about the document's focus; if it has none, or no such I/O, about what is likeliest to be waited for.
+pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
     let comparison = Comparison::of(document);
-    let Some(chosen) = focus::chosen(&comparison, wanted) else { return Vec::new() };
+    let Some(chosen) = focus::chosen(&comparison, document.focus.as_ref()) else { return Vec::new() };
     if chosen.direction.rows.len() < 2 {
         return Vec::new();
     }
     let meaning = Meaning { document, comparison: &comparison, chosen: &chosen };
-    let doubts = doubts::doubts(document, &comparison, &chosen, doubts);
+    let doubts = doubts::doubts(document, &comparison, &chosen);
     vec![meaning.sentence(), doubts::sentence(document, &comparison, &doubts)]
 }
 
@@ -38,11 +35,13 @@ pub(crate) struct Chosen<'a> {
     pub(crate) figure: Figure,
 }
 
-impl Chosen<'_> {
-    /// `p99 read latency of oltp`.
-    fn name(&self) -> String {
-        format!("{} of {}", noun(self.figure, self.direction.direction), self.job)
-    }
+/// A figure in words: `p99 read latency of oltp`.
+pub fn figure_in_words(name: &FigureName) -> String {
+    in_words(&name.job, name.direction, name.figure)
+}
+
+fn in_words(job: &str, direction: Direction, figure: Figure) -> String {
+    format!("{} of {job}", noun(figure, direction))
 }
 
 /// `p99 read latency`, `write bandwidth`.
@@ -70,7 +69,7 @@ impl Meaning<'_> {
         let ranking = self.chosen.direction.ranking(self.chosen.figure);
         let device = device_name(&self.document.device);
         let best = if self.chosen.figure.higher_is_better() { "highest" } else { "lowest" };
-        let name = self.chosen.name();
+        let name = in_words(self.chosen.job, self.chosen.direction.direction, self.chosen.figure);
         let is_single = self.comparison.repeats() < 2;
         match (&ranking.best[..], is_single) {
             ([], true) => {

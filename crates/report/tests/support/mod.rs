@@ -1,6 +1,8 @@
 //! Small documents made by hand.
 
-use hoistway_results::document::{DirectionSummary, Front, JobSummary, LatencySummary, Run, SeriesSummary};
+use hoistway_results::document::{
+    DirectionSummary, Front, JobSummary, LatencySummary, REVISION, Run, RunVariant, SeriesSummary,
+};
 use hoistway_results::{Direction, ResultsDocument, Settling, fio};
 use serde_json::{Map, json};
 
@@ -33,6 +35,8 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
         scheduler: scheduler.to_owned(),
         front: Front::Mq,
         tunables: Map::new(),
+        variant: RunVariant::new(scheduler, Map::new()),
+        setup: 0,
         repeat: 0,
         seed: 42,
         simulated_seconds: 2.0,
@@ -58,6 +62,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
 pub fn document(runs: Vec<Run>) -> ResultsDocument {
     ResultsDocument {
         format: Default::default(),
+        revision: REVISION,
         version: "0.1.0".to_owned(),
         command: "hoistway compare mixed.fio".to_owned(),
         job_file: "mixed.fio".to_owned(),
@@ -70,11 +75,15 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         nr_requests: 256,
         host: json!("ideal"),
         seed: 42,
+        seeds: vec![42],
+        setups: Vec::new(),
         wall_seconds: 0.5,
         simulated_ios: 300,
         partial: false,
         notices: Vec::new(),
         baseline: None,
+        focus: None,
+        doubts: Vec::new(),
         conclusion: Vec::new(),
         statistics: None,
         runs,

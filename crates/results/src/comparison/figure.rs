@@ -1,12 +1,9 @@
 //! The figures by which schedulers are compared.
 
-use serde::{Deserialize, Serialize};
-
 use crate::document::DirectionSummary;
 
 /// A figure of one direction of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Figure {
     /// I/Os a second.
     Iops,
@@ -27,6 +24,19 @@ pub enum Figure {
 impl Figure {
     /// All of them.
     pub const ALL: [Self; 7] = [Self::Iops, Self::Bandwidth, Self::Mean, Self::P50, Self::P99, Self::P99_9, Self::Max];
+
+    /// What it is called in the [name](super::FigureName) of a figure of some job.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Iops => "iops",
+            Self::Bandwidth => "bandwidth",
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::P99_9 => "p99.9",
+            Self::Max => "max",
+        }
+    }
 
     /// Its key in documents, with the unit.
     pub const fn key(self) -> &'static str {

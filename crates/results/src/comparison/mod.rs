@@ -5,6 +5,7 @@
 //! the interval of its mean excludes zero. Each interval is for itself: of many comparisons, one in twenty errs.
 
 mod figure;
+mod figure_name;
 mod ranking;
 mod variant;
 
@@ -15,6 +16,7 @@ use crate::measurement::Direction;
 use crate::stats;
 
 pub use figure::Figure;
+pub use figure_name::{FigureName, FigureNameError, NoSuchFigure};
 pub use ranking::Ranking;
 pub use variant::Variant;
 
@@ -146,7 +148,8 @@ impl<'a> Comparison<'a> {
     pub fn of(document: &'a ResultsDocument) -> Self {
         let variants = Variant::of(&document.runs);
         let wanted = document.baseline.as_deref();
-        let baseline = variants.iter().position(|variant| Some(variant.scheduler()) == wanted).unwrap_or(0);
+        let position = |name: fn(&Variant<'a>) -> &'a str| variants.iter().position(|one| Some(name(one)) == wanted);
+        let baseline = position(Variant::name).or_else(|| position(Variant::scheduler)).unwrap_or(0);
         let mut jobs: BTreeMap<u32, &JobSummary> = BTreeMap::new();
         for job in document.runs.iter().flat_map(|run| &run.jobs) {
             jobs.entry(job.job).or_insert(job);

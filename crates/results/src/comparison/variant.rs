@@ -1,4 +1,4 @@
-//! What is compared: each scheduler with each setting, over its repeats.
+//! What is compared: each scheduler with each setting, on each setup, over its repeats.
 
 use serde_json::Value;
 
@@ -40,6 +40,11 @@ impl<'a> Variant<'a> {
         &self.first().scheduler
     }
 
+    /// The scheduler's name, with the settings by which it is told from others of this name.
+    pub fn name(&self) -> &'a str {
+        named(self.first())
+    }
+
     /// The tunables that were set, if that must be said: always when there are some, and for every one of several
     /// variants of a scheduler.
     pub fn tunables(&self) -> Option<String> {
@@ -65,14 +70,18 @@ impl<'a> Variant<'a> {
 }
 
 fn same_setting(a: &Run, b: &Run) -> bool {
-    a.scheduler == b.scheduler && a.front == b.front && a.tunables == b.tunables
+    a.scheduler == b.scheduler && a.front == b.front && a.tunables == b.tunables && a.variant == b.variant
 }
 
 /// A scheduler on the single-queue block layer says so: with a newer kernel's multi-queue ones beside it, its figures
 /// include the difference between the two block layers.
 fn labelled(run: &Run) -> String {
     match run.front {
-        Front::Mq => run.scheduler.clone(),
-        Front::Legacy => format!("{} (legacy)", run.scheduler),
+        Front::Mq => named(run).to_owned(),
+        Front::Legacy => format!("{} (legacy)", named(run)),
     }
+}
+
+fn named(run: &Run) -> &str {
+    if run.variant.settings.is_empty() { &run.scheduler } else { &run.variant.label }
 }

@@ -3,30 +3,41 @@
 mod disk;
 mod guests;
 mod page_cache;
+mod setup;
 mod statistics;
 mod summary;
+mod variant;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::comparison::FigureName;
 use crate::fio;
 
 pub use disk::{CgroupIoSummary, DiskSummary};
 pub use guests::GuestsSummary;
 pub use page_cache::PageCacheSummary;
+pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 pub use summary::{DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, cpu_us_per_io};
+pub use variant::RunVariant;
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
 /// new keys alone do not change it, as unknown keys are ignored.
 pub const FORMAT: &str = "hoistway-results/1";
+
+/// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
+pub const REVISION: u32 = 1;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultsDocument {
     /// Always [`FORMAT`].
     pub format: FormatTag,
+    /// [`REVISION`] of the version that wrote the document; 0 of those that did not say.
+    #[serde(default)]
+    pub revision: u32,
     /// Version of hoistway that wrote the document.
     pub version: String,
     /// The command line.
@@ -52,6 +63,13 @@ pub struct ResultsDocument {
     pub host: Value,
     /// Seed from which every run's seed was derived.
     pub seed: u64,
+    /// The seeds of the repeats, in their order.
+    #[serde(default)]
+    pub seeds: Vec<u64>,
+    /// Where the runs took place, if that was in several places: the figures of the head (device, kernel, CPUs, hardware
+    /// queues, requests, host) are those of the first then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setups: Vec<SetupSummary>,
     /// Duration of the whole comparison, s of wall-clock time.
     pub wall_seconds: f64,
     /// I/Os simulated in all runs.
@@ -64,13 +82,20 @@ pub struct ResultsDocument {
     /// The scheduler that others are compared with; the first one if null.
     #[serde(default)]
     pub baseline: Option<String>,
+    /// The figure that the load is about, if its author says.
+    #[serde(default)]
+    pub focus: Option<FigureName>,
+    /// What makes the results uncertain and cannot be seen in them, as half sentences: a load outside of the range that
+    /// the device's model is calibrated for.
+    #[serde(default)]
+    pub doubts: Vec<String>,
     /// What the results mean, and what makes that uncertain: a sentence each.
     #[serde(default)]
     pub conclusion: Vec<String>,
     /// What the repeats say together; null in documents of versions that did not repeat.
     #[serde(default)]
     pub statistics: Option<Statistics>,
-    /// The runs: one for each scheduler, setting and repeat.
+    /// The runs: one for each scheduler, setting, setup and repeat.
     pub runs: Vec<Run>,
 }
 
@@ -83,6 +108,12 @@ pub struct Run {
     pub front: Front,
     /// The tunables that were set (not those left at their defaults), by name.
     pub tunables: Map<String, Value>,
+    /// What tells it from other runs of the same scheduler.
+    #[serde(default)]
+    pub variant: RunVariant,
+    /// Where it took place: index into [`ResultsDocument::setups`]; 0 if there are none.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub setup: u32,
     /// Number of the repeat, from 0.
     pub repeat: u32,
     /// The run's seed; the same for all schedulers of one repeat.
@@ -107,6 +138,10 @@ pub struct Run {
     pub jobs: Vec<JobSummary>,
     /// The run as fio would report it.
     pub fio: fio::Output,
+}
+
+fn is_first(setup: &u32) -> bool {
+    *setup == 0
 }
 
 /// The block layer that a scheduler ran on.
@@ -172,6 +207,14 @@ impl ResultsDocument {
             Some(Value::String(found)) if found == FORMAT => Ok(serde_json::from_str(text)?),
             Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
             _ => Err(ReadError::NotADocument),
+        }
+    }
+
+    /// The device and the kernel that a run took place on.
+    pub fn place_of(&self, run: &Run) -> (&Value, &str) {
+        match self.setups.get(run.setup as usize) {
+            Some(setup) => (&setup.device, &setup.kernel),
+            None => (&self.device, &self.kernel),
         }
     }
 

@@ -98,33 +98,33 @@ impl PageCache {
         mut throttling: Option<&mut Throttling>,
         task: &mut Task,
     ) -> Call {
-        let (number, disk) = (task.number, task.disk as usize);
+        let (number, disk) = (task.number, task.lane.disk as usize);
         let caller = &mut self.callers[number as usize];
         let is_under_way = caller.wish.is_some();
-        if !task.submitter.is_parked() {
+        if !task.lane.submitter.is_parked() {
             caller.left += 1;
         }
         if !is_under_way {
-            let Some(wish) = task.submitter.withdraw() else { return Call::Waits };
+            let Some(wish) = task.lane.submitter.withdraw() else { return Call::Waits };
             self.begin(cx.now.at, number, disk, &wish);
             self.callers[number as usize].wish = Some(wish);
         }
-        task.submitter.plug();
+        task.lane.submitter.plug();
         loop {
-            if !task.submitter.is_parked() {
+            if !task.lane.submitter.is_parked() {
                 let Some(bio) = self.next_bio(number, disk) else { break };
-                task.submitter.begin(bio);
+                task.lane.submitter.begin(bio);
                 if let Some(throttling) = &mut throttling
-                    && throttling.keeps(cx.now.at, front, &mut task.submitter)
+                    && throttling.keeps(cx.now.at, front, &mut task.lane.submitter)
                 {
                     continue;
                 }
             }
-            if task.submitter.go_on(front, cx) == Submitted::Parked {
+            if task.lane.submitter.go_on(front, cx) == Submitted::Parked {
                 return Call::Waits;
             }
         }
-        task.submitter.unplug(front, cx);
+        task.lane.submitter.unplug(front, cx);
         self.all_put_forward(cx.now.at, front, task)
     }
 

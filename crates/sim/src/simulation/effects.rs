@@ -2,9 +2,10 @@
 
 use hoistway_blk::{BlockQueue, CpuId, Errand, Instant, Nanos, Probe, Status};
 
-use super::{Simulation, buffered, virtual_disks, wake};
+use super::actors::Around;
+use super::{Simulation, wake};
 use crate::events::{Event, Kind};
-use crate::identity::{Sleeper, is_of_task, task_of, virtual_disk_of};
+use crate::identity::{is_of_task, task_of};
 
 impl<P: Probe> Simulation<'_, P> {
     /// Carries out what a call into the block layer of `disk` on `cpu` led to: often nothing.
@@ -44,15 +45,9 @@ impl<P: Probe> Simulation<'_, P> {
         let Simulation { now, caller, disks, tasks, cpus, events, ios, page_cache, .. } = self;
         caller.effects.pop_ended(|bio, status| {
             if !is_of_task(bio) {
-                match virtual_disk_of(bio) {
-                    Some(disk) => {
-                        return virtual_disks::bio_ended(*now, &mut disks[disk as usize], disk, bio, status, events);
-                    }
-                    None => {
-                        *ios += 1;
-                        return buffered::bio_ended(*now, page_cache, bio, status, (tasks, disks), cpus, events);
-                    }
-                }
+                let machine = &mut Around { now: *now, page_cache, tasks, disks, cpus, events };
+                *ios += u64::from(machine.bio_ended(bio, status));
+                return;
             }
             *ios += 1;
             let task = &mut tasks[task_of(bio) as usize];
@@ -72,15 +67,7 @@ impl<P: Probe> Simulation<'_, P> {
             let Some(errand) = agenda.take(front, cpu, &mut self.caller.effects, &mut workers) else { return };
             match errand {
                 Errand::End { .. } => unreachable!("bios that have ended come first"),
-                Errand::Wake(waiter) => match Sleeper::of(waiter) {
-                    Sleeper::Task(number) => self.wake(number),
-                    Sleeper::Flusher(disk) => self.set_flusher(disk),
-                    Sleeper::Limits(disk) => {
-                        let at = self.worker_comes(disk);
-                        self.events.push(at, Event::of(Kind::Release, disk));
-                    }
-                    Sleeper::IoThread(disk) => self.unpark_io_thread(disk),
-                },
+                Errand::Wake(waiter) => self.wake_sleeper(waiter),
                 Errand::TimedOut { cpu, id } => self.with_front(disk, cpu, |front, cx| front.timed_out(cx, id)),
                 // Disks join the tags that they share in their order.
                 Errand::RunOther { queue, hctx } => {

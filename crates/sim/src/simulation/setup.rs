@@ -101,7 +101,8 @@ fn stacked(
     below.is_used_by_tasks = false;
     below.host_worker = Some(Span::new(guests.disk.worker_ns));
     let hz = scenario.queue.kernel.generation().hz;
-    let queue = QueueSettings::new(scenario.queue.kernel, scenario.queue.cpus);
+    let QueueSettings { kernel, cpus, ref schedulers, .. } = scenario.queue;
+    let queue = QueueSettings { schedulers: schedulers.clone(), ..QueueSettings::new(kernel, cpus) };
     let (count, processes) = (scenario.workload.files.len(), scenario.workload.processes.len());
     let mut disks = Vec::with_capacity(count + 1);
     for number in 0..count {

@@ -131,7 +131,7 @@ fn noop_example_6_what_is_put_at_the_back_drains_the_elevator_in_runs_of_one_dir
     let mut bench = Bench::stopped("noop");
     bench.submit("R300 R100 W50 R200");
     // A request without a manager, as during a change of scheduler, is inserted at the back.
-    bench.queue.locked.aside(|queue| queue.is_bypassed = true);
+    bench.queue.locked.aside(|queue| queue.bypasses = 1);
     bench.submit("W7000");
     assert_eq!(bench.dispatch_queue(), [100, 300, 50, 200, 7000]);
     bench.submit("R1");
@@ -145,7 +145,7 @@ fn a_back_insertion_empties_every_elevator_and_runs_the_queue_at_once() {
         for task in 1..6 {
             bench.submit_as(task, bio(&format!("R{}", 1000 - 100 * task)));
         }
-        bench.queue.locked.aside(|queue| queue.is_bypassed = true);
+        bench.queue.locked.aside(|queue| queue.bypasses = 1);
         bench.queue.set_stopped(false);
         bench.submit("W5");
         let calls = bench.calls();

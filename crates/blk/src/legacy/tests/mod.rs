@@ -141,6 +141,7 @@ struct Bench {
 fn config(kernel: Kernel) -> LegacyConfig {
     LegacyConfig {
         kernel,
+        cpus: 4,
         queue_depth: 32,
         nr_requests: 128,
         tagging: Tagging::Driver,

@@ -64,7 +64,7 @@ fn releases_before_7_0_have_no_such_file_and_those_after_no_tunable_of_mq_deadli
 
 #[test]
 fn what_is_written_is_at_most_nr_requests_and_nothing_else_is_taken() {
-    let mut bench = Bench::with(&depth(64), "mq-deadline");
+    let bench = Bench::with(&depth(64), "mq-deadline");
     let mut write = |text: &str| {
         let answer = bench.queue.set_attribute(Now::default(), "async_depth", text, &mut Effects::new());
         answer.map(|()| shown(&bench.queue))
@@ -73,7 +73,7 @@ fn what_is_written_is_at_most_nr_requests_and_nothing_else_is_taken() {
     for refused in ["0", "-1", "x", "", "4294967296"] {
         assert_eq!(write(refused), Err(AttributeError::Invalid), "{refused:?}");
     }
-    let mut none = Queue::<Local>::new(&depth(64), "none").unwrap();
+    let none = Queue::<Local>::new(&depth(64), "none").unwrap();
     let refused = none.set_attribute(Now::default(), "async_depth", "10", &mut Effects::new());
     assert_eq!(refused, Err(AttributeError::Invalid), "without a scheduler");
 }

@@ -16,11 +16,14 @@ fn full(kernel: Kernel, waiting: &[u64]) -> Bench {
 fn item_55_left_overs_go_before_anything_else_and_while_they_remain_nobody_else_is_asked() {
     for kernel in [Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18] {
         let mut bench = full(kernel, &[900]);
-        assert!(bench.hctx(0).has_leftovers() && !bench.queue.elevator().has_work(HctxId(0)), "{kernel}");
+        assert!(
+            bench.hctx(0).has_leftovers() && !bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))),
+            "{kernel}"
+        );
         bench.submit(read(100));
         bench.asked();
         bench.run(0);
-        assert!(bench.queue.elevator().has_work(HctxId(0)), "{kernel}: not asked");
+        assert!(bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))), "{kernel}: not asked");
         bench.complete(1_000_000);
         bench.work();
         assert_eq!(bench.issued(), [900], "{kernel}");
@@ -37,14 +40,17 @@ fn item_55_in_4_12_the_scheduler_is_asked_exactly_while_left_overs_remain() {
     bench.submit(read(100));
     bench.asked();
     bench.run(0);
-    assert!(!bench.queue.elevator().has_work(HctxId(0)), "one more was drawn, and is stuck");
+    assert!(!bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))), "one more was drawn, and is stuck");
     bench.complete(1_000_000);
     bench.complete(1_001_000);
     bench.asked();
     bench.submit(read(50));
     bench.asked();
     bench.run(0);
-    assert!(bench.issued().len() == 2 && bench.queue.elevator().has_work(HctxId(0)), "all sent: not asked");
+    assert!(
+        bench.issued().len() == 2 && bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))),
+        "all sent: not asked"
+    );
     bench.drain();
 }
 
@@ -64,9 +70,9 @@ fn item_56_left_overs_keep_their_order_and_are_appended_at_the_tail_and_until_4_
         }
         let mut later = requests.split_off(2);
         // While 100 and 200 are being sent, 300 and 400 come into the dispatch list.
-        bench.queue.hctxs[0].put_leftovers(&NoMeter, &mut later, false);
+        bench.hctx(0).put_leftovers(&NoMeter, &mut later, false);
         bench.refuse([Some(Refusal::UntilCompletion)]);
-        bench.call(|queue, cx, _| queue.send(cx, HctxId(0), &mut requests));
+        bench.call(|queue, cx, _| queue.during(cx.cpu, |queue| queue.send(cx, HctxId(0), &mut requests)));
         bench.forget();
         bench.run(0);
         assert_eq!(bench.issued(), order, "{kernel}");
@@ -180,7 +186,7 @@ fn item_61_without_budget_nothing_is_dequeued() {
         bench.driver.budget = Some(0);
         bench.submit(read(8));
         bench.work();
-        assert!(bench.queue.elevator().has_work(HctxId(0)), "{kernel}: it can still merge");
+        assert!(bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))), "{kernel}: it can still merge");
         bench.submit(read(16));
         assert_eq!(bench.queue.requests_in_use(), 1, "{kernel}");
     }

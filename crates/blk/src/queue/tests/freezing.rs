@@ -110,7 +110,7 @@ fn a_12_switching_waits_until_the_old_scheduler_has_served_everything() {
             bench.submit_as(1, write(number * 100));
         }
         bench.switch(to).expect("it can be switched");
-        assert_eq!((bench.ended.len(), bench.queue.elevator().name()), (30, to), "{from}");
+        assert_eq!((bench.ended.len(), bench.queue.scheduler()), (30, to), "{from}");
         bench.submit_all((0..30).map(|number| read(number * 100)));
         bench.drain();
         assert_eq!(bench.ended.len(), 60);
@@ -125,7 +125,7 @@ fn a_queue_in_use_is_not_switched() {
     bench.submit(read(0));
     bench.freeze();
     let switched = bench.queue.switch_scheduler("bfq", &mut bench.caller.effects);
-    assert_eq!((switched, bench.queue.elevator().name()), (Err(ChangeError::Busy), "none"));
+    assert_eq!((switched, bench.queue.scheduler()), (Err(ChangeError::Busy), "none"));
     bench.unfreeze();
     bench.drain();
 }
@@ -136,7 +136,7 @@ fn item_85_an_unknown_scheduler_is_refused_and_nothing_changes() {
         let mut bench = Bench::new(Kernel::V6_18, scheduler);
         for name in ["cfq", "", "bfqq", "mq-deadline-and-more", "non"] {
             assert_eq!(bench.switch(name), Err(ChangeError::Invalid), "{name}");
-            assert_eq!(bench.queue.elevator().name(), scheduler);
+            assert_eq!(bench.queue.scheduler(), scheduler);
         }
     }
 }
@@ -147,7 +147,9 @@ fn item_86_the_present_name_changes_nothing_and_another_resets_tunables_and_nr_r
     let set = |bench: &mut Bench| {
         bench.queue.set_tunable(Hz(1000).now(Instant::ZERO), "fifo_batch", "3", &mut bench.caller.effects).unwrap();
     };
-    let state = |bench: &Bench| (bench.queue.elevator().tunable("fifo_batch").ok(), bench.queue.nr_requests());
+    let state = |bench: &Bench| {
+        (bench.queue.elevator(|elevator| elevator.tunable("fifo_batch").ok()), bench.queue.nr_requests())
+    };
     set(&mut bench);
     for same in ["mq-deadline", "deadline", " mq-deadline\n"] {
         assert_eq!(bench.queue.would_switch(same), Ok(false));
@@ -173,7 +175,7 @@ fn items_87_and_88_names_are_read_as_the_kernel_reads_them() {
         let other = if name == "bfq" { "none" } else { "bfq" };
         let mut bench = Bench::new(Kernel::V6_18, other);
         bench.switch(text).unwrap();
-        assert_eq!(bench.queue.elevator().name(), name, "{text:?}");
+        assert_eq!(bench.queue.scheduler(), name, "{text:?}");
     }
 }
 

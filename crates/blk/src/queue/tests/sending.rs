@@ -19,7 +19,7 @@ fn item_63_dequeuing_stops_at_the_first_request_without_a_driver_tag_since_5_15(
         let mut bench = waiting(&config, &[100, 200, 300, 400, 500]);
         bench.run(0);
         assert_eq!(bench.issued(), [100, 200], "{kernel}");
-        assert_eq!(bench.queue.elevator().has_work(HctxId(0)), waiting_in_scheduler, "{kernel}");
+        assert_eq!(bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))), waiting_in_scheduler, "{kernel}");
         let mut list = VecDeque::new();
         bench.hctx(0).take_leftovers(&NoMeter, &mut list);
         assert_eq!(list.len(), left_over, "{kernel}");

@@ -179,10 +179,10 @@ fn a_queue_that_cannot_be_made_says_why() {
         Err(error) => error.to_string(),
     };
     assert!(error(depth(32), "nonsense").contains("\"nonsense\""));
-    assert!(error(depth(0), "none").contains("queue depth 0"));
+    assert!(error(depth(0), "none").contains("queue_depth: 0"));
     assert!(error(depth(10_241), "none").contains("10240"));
-    assert!(error(QueueConfig { cpus: 0, ..depth(1) }, "none").contains("CPU"));
-    assert!(error(QueueConfig { hw_queues: 0, ..depth(1) }, "none").contains("hardware queues"));
+    assert!(error(QueueConfig { cpus: 0, ..depth(1) }, "none").contains("cpus: 0"));
+    assert!(error(QueueConfig { hw_queues: 0, ..depth(1) }, "none").contains("hw_queues: 0"));
 }
 
 #[test]

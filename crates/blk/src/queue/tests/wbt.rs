@@ -278,6 +278,7 @@ fn a_device_with_a_write_cache_gets_no_more_before_all_have_ended() {
 #[test]
 fn a_task_held_up_by_dirty_pages_opens_the_limit_up_until_a_second_after_it_goes_on() {
     let mut bench = four(Kernel::V6_18, "none");
+    assert!(bench.window().is_some(), "which does not end here");
     bench.queue.set_dirty_throttled(bench.now, true);
     bench.now = Instant::ZERO + Nanos::from_secs(5);
     (4..16).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done));

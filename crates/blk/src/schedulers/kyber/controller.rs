@@ -1,6 +1,8 @@
 //! The controllers as completions and the timer see them: samples go in without a lock, the timer draws conclusions.
 //! Rules: `kyber.md` 6.1, 6.2, 10.3.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::elevator::ElevatorCx;
 use crate::meter::{Meter, Site};
 use crate::sharing::{Lock, Sharing, Word};
@@ -72,24 +74,24 @@ impl<Sh: Sharing> Controller<Sh> {
         targets_ns: &[Sh::Word; MEASURED],
     ) {
         let (now, cpu) = (cx.now, cx.cpu);
-        let target_ns = targets_ns.get(domain.index()).map(Word::load);
+        let target_ns = targets_ns.get(domain.index()).map(|target_ns| target_ns.load(Relaxed));
         match (self, target_ns) {
             (Controller::Percentiles { .. }, None) => {}
             (Controller::Percentiles { samples, due, hz, .. }, Some(target_ns)) => {
                 samples.add(cpu, domain.index(), Kind::Total, bucket_of(latencies.total, target_ns));
                 samples.add(cpu, domain.index(), Kind::Io, bucket_of(latencies.io, target_ns));
                 let next = round_after(now, *hz);
-                if next.0 < due.load() {
-                    due.store(next.0);
+                if next.0 < due.load(Relaxed) {
+                    due.store(next.0, Relaxed);
                     cx.wishes.set_timer = Some(next);
                 }
             }
             (Controller::Windows { samples, open }, target_ns) => {
-                if open.load() != 0 {
+                if open.load(Relaxed) != 0 {
                     samples.add(cpu, domain, latencies.io);
                 } else if matches!(domain, Domain::Read | Domain::Write)
                     && target_ns.is_some_and(|target_ns| latencies.io.0 > target_ns)
-                    && open.swap(1) == 0
+                    && open.swap(1, Relaxed) == 0
                 {
                     cx.wishes.set_timer = Some(now.at + FIRST_WINDOW);
                 }
@@ -110,8 +112,9 @@ impl<Sh: Sharing> Controller<Sh> {
             std::array::from_fn(|index| (pools[index].depth(), pools[index].depth_max()));
         match self {
             Controller::Percentiles { samples, due, state, hz } => {
-                // First, so that a completion from here on asks for a round of its own.
-                due.store(IDLE);
+                // First, so that a completion from here on asks for a round of its own. A sample that the two miss
+                // each other over is counted in the next one.
+                due.store(IDLE, Relaxed);
                 let round = state.with(meter, Site::Elevator, |state| {
                     samples.collect(&mut state.sums);
                     state.round(now, *hz, [depths[0], depths[1], depths[2]])
@@ -123,10 +126,10 @@ impl<Sh: Sharing> Controller<Sh> {
                 }
             }
             Controller::Windows { samples, open } => {
-                if open.load() == 0 {
+                if open.load(Relaxed) == 0 {
                     return;
                 }
-                let targets = [targets_ns[0].load(), targets_ns[1].load()];
+                let targets = [targets_ns[0].load(Relaxed), targets_ns[1].load(Relaxed)];
                 let end = end_of_window(samples.take(), targets, depths);
                 for ((pool, depth), (present, _)) in pools.iter().zip(end.depths).zip(depths) {
                     if depth != present {
@@ -136,7 +139,7 @@ impl<Sh: Sharing> Controller<Sh> {
                 if end.goes_on {
                     cx.wishes.set_timer = Some(now.at + NEXT_WINDOW);
                 } else {
-                    open.store(0);
+                    open.store(0, Relaxed);
                 }
             }
         }

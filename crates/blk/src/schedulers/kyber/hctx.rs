@@ -6,6 +6,7 @@
 //! hardware queues.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::bio::Bio;
 use crate::elevator::{Place, Reason};
@@ -14,7 +15,7 @@ use crate::ids::HctxId;
 use crate::merge::{Edge, MergeRules};
 use crate::meter::{Meter, NoMeter, Site};
 use crate::request::Rq;
-use crate::sharing::{Lock, Sharing, Word};
+use crate::sharing::{Lock, Padded, Sharing, Word};
 
 use super::domain::{DOMAINS, Domain, Rules};
 use super::tokens::TokenPool;
@@ -28,9 +29,10 @@ pub(super) struct HctxQueues<Sh: Sharing> {
     id: HctxId,
     rules: &'static Rules,
     /// In ascending order of their CPUs; the index here is a software queue's bit in `marks`.
-    staged: Vec<Sh::Lock<Staged>>,
+    staged: Vec<Padded<Sh::Lock<Staged>>>,
     /// For each list of [`Staged`] a bit for each software queue where it holds requests. Set under the software
-    /// queue's lock; cleared under the hardware queue's too, so for the dispatcher a bit is a promise.
+    /// queue's lock; cleared under the hardware queue's too, so for the dispatcher a bit is a promise. Clearing is `Release`:
+    /// whoever sees a bit gone sees in `flushed` what it stood for.
     marks: [Vec<Sh::Word>; DOMAINS],
     /// Requests in the flushed lists, to be read without the lock.
     flushed: Sh::Word,
@@ -70,7 +72,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         HctxQueues {
             id,
             rules,
-            staged: (0..software_queues).map(|_| Sh::Lock::new(Staged::default())).collect(),
+            staged: (0..software_queues).map(|_| Padded(Sh::Lock::new(Staged::default()))).collect(),
             marks: std::array::from_fn(|_| (0..words).map(|_| Sh::Word::new(0)).collect()),
             flushed: Sh::Word::new(0),
             turns: Sh::Lock::new(Turns::default()),
@@ -85,18 +87,18 @@ impl<Sh: Sharing> HctxQueues<Sh> {
 
     #[inline]
     fn is_marked(&self, list: usize, queue: usize) -> bool {
-        self.marks[list][queue / 64].load() & (1 << (queue % 64)) != 0
+        self.marks[list][queue / 64].load(Relaxed) & (1 << (queue % 64)) != 0
     }
 
     #[inline]
     fn any_marked(&self, list: usize) -> bool {
-        self.marks[list].iter().any(|word| word.load() != 0)
+        self.marks[list].iter().any(|word| word.load(Acquire) != 0)
     }
 
-    /// Whether anything waits. Takes no lock.
+    /// Whether anything waits. Takes no lock. The marks first: what they stand for goes from there to the flushed lists.
     #[inline]
     pub(super) fn has_work(&self) -> bool {
-        self.flushed.load() != 0 || (0..DOMAINS).any(|list| self.any_marked(list))
+        (0..DOMAINS).any(|list| self.any_marked(list)) || self.flushed.load(Relaxed) != 0
     }
 
     /// Stages a request of software queue `queue`.
@@ -108,7 +110,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
                 Place::Sorted => staged[list].push_back(rq),
                 Place::Head => staged[list].push_front(rq),
             }
-            self.marks[list][queue / 64].fetch_or(1 << (queue % 64));
+            self.marks[list][queue / 64].fetch_or(1 << (queue % 64), Relaxed);
         });
     }
 
@@ -185,21 +187,21 @@ impl<Sh: Sharing> HctxQueues<Sh> {
             self.flush(meter, turns, index);
         }
         let rq = turns.flushed[index].pop_front().expect("a marked list holds a request");
-        self.flushed.fetch_sub(1);
+        self.flushed.fetch_sub(1, Relaxed);
         Some((rq, token))
     }
 
     /// Moves a list of every software queue to the flushed lists: queues in ascending order, each whole and in order.
     fn flush(&self, meter: &impl Meter, turns: &mut Turns, list: usize) {
         for (index, word) in self.marks[list].iter().enumerate() {
-            let mut marked = word.load();
+            let mut marked = word.load(Relaxed);
             while marked != 0 {
                 let bit = marked.trailing_zeros();
                 marked &= marked - 1;
                 self.staged[index * 64 + bit as usize].with(meter, Site::SoftwareQueue, |staged| {
                     // Counted before the mark goes, so that there is work at every moment.
-                    self.flushed.fetch_add(staged[list].len() as u64);
-                    word.fetch_and(!(1 << bit));
+                    self.flushed.fetch_add(staged[list].len() as u64, Relaxed);
+                    word.fetch_and(!(1 << bit), Release);
                     for rq in staged[list].drain(..) {
                         turns.flushed[self.rules.domain_of(rq.op, rq.flags).index()].push_back(rq);
                     }
@@ -224,7 +226,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
     pub(super) fn put_back(&self, rq: Rq) {
         let domain = self.rules.domain_of(rq.op, rq.flags);
         self.turns.aside(|turns| turns.flushed[domain.index()].push_front(rq));
-        self.flushed.fetch_add(1);
+        self.flushed.fetch_add(1, Relaxed);
     }
 
     /// Takes out a certain request, wherever in its domain it waits.
@@ -235,7 +237,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
             }
             let list = &mut turns.flushed[domain.index()];
             let at = list.iter().position(is_it)?;
-            self.flushed.fetch_sub(1);
+            self.flushed.fetch_sub(1, Relaxed);
             list.remove(at)
         })
     }

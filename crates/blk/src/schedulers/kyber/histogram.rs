@@ -1,7 +1,9 @@
 //! Latencies as the current generation measures them: in quarters of the target. Rules: `kyber.md` 6.1, 6.3.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::ids::CpuId;
-use crate::sharing::{Sharing, Word};
+use crate::sharing::{Padded, Sharing, Word};
 use crate::time::Nanos;
 
 /// Buckets of a histogram: each is a quarter of the target wide, the last takes all that is slower.
@@ -62,30 +64,30 @@ pub(super) type Sums = [[Histogram; KINDS]; MEASURED];
 /// Histograms that each CPU fills by itself, without a lock, and the timer empties.
 pub(super) struct CpuHistograms<Sh: Sharing> {
     /// For each CPU a count for each domain, kind and bucket.
-    counts: Vec<Vec<Sh::Word>>,
+    counts: Vec<Padded<[Sh::Word; MEASURED * KINDS * BUCKETS]>>,
 }
 
 impl<Sh: Sharing> CpuHistograms<Sh> {
     /// Empty histograms for so many CPUs.
     pub(super) fn new(cpus: usize) -> Self {
-        let words = || (0..MEASURED * KINDS * BUCKETS).map(|_| Sh::Word::new(0)).collect();
-        CpuHistograms { counts: (0..cpus.max(1)).map(|_| words()).collect() }
+        let words = |_| Padded(std::array::from_fn(|_| Sh::Word::new(0)));
+        CpuHistograms { counts: (0..cpus.max(1)).map(words).collect() }
     }
 
     /// Counts a sample on a CPU.
     #[inline]
     pub(super) fn add(&self, cpu: CpuId, domain: usize, kind: Kind, bucket: usize) {
         let counts = &self.counts[cpu.index() % self.counts.len()];
-        counts[(domain * KINDS + kind as usize) * BUCKETS + bucket].fetch_add(1);
+        counts[(domain * KINDS + kind as usize) * BUCKETS + bucket].fetch_add(1, Relaxed);
     }
 
     /// Moves all samples to `sums`.
     pub(super) fn collect(&self, sums: &mut Sums) {
         for counts in &self.counts {
             let all = sums.iter_mut().flatten().flat_map(|histogram| &mut histogram.counts);
-            for (sum, count) in all.zip(counts) {
-                if count.load() != 0 {
-                    *sum += count.swap(0) as u32;
+            for (sum, count) in all.zip(counts.iter()) {
+                if count.load(Relaxed) != 0 {
+                    *sum += count.swap(0, Relaxed) as u32;
                 }
             }
         }

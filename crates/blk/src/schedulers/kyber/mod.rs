@@ -9,6 +9,9 @@
 //! The parts in the order of the way: `hctx` (staging, turns), `tokens` (limits, waiting), `controller` (samples,
 //! timer) with its two minds, `percentiles` over `histogram` (4.20 and later) and `windows` (before).
 //!
+//! Its words are `Relaxed` but for those in `tokens` and `hctx`, where it says why: samples, hints, and what goes with a
+//! request and is put in order by its being handed over.
+//!
 //! kyber is not a [`Scheduler`](crate::Scheduler): those are single-threaded policies behind one lock, and what makes
 //! kyber is that it has none. It is called by many CPUs at once, with `&self`.
 
@@ -31,6 +34,8 @@ pub use domain::Domain;
 pub use percentiles::{ControllerRound, LatencyReading};
 pub use replay::{KyberChoice, KyberTurn};
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::bio::{Bio, Op, is_sync};
 use crate::cpu_map::{CpuMap, QueueType};
 use crate::elevator::{ElevatorCx, Place, Reason};
@@ -38,7 +43,7 @@ use crate::ids::{CpuId, HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
 use crate::meter::Meter;
 use crate::request::{Marks, Request, Rq};
-use crate::sharing::{Sharing, Word};
+use crate::sharing::{Padded, Sharing, Word};
 use crate::tags::Depth;
 use crate::time::Instant;
 use crate::tunables::{StoreError, Tunable};
@@ -56,7 +61,7 @@ pub struct Kyber<Sh: Sharing> {
     rules: &'static Rules,
     /// Tokens by [`Domain`].
     pools: [TokenPool<Sh>; DOMAINS],
-    hctxs: Vec<HctxQueues<Sh>>,
+    hctxs: Vec<Padded<HctxQueues<Sh>>>,
     /// For each type and CPU the place of its software queue.
     queues: Vec<QueuePlace>,
     /// Number of CPUs.
@@ -126,7 +131,7 @@ impl<Sh: Sharing> Kyber<Sh> {
             hctxs: (0..hctxs)
                 .map(|index| {
                     let hctx = HctxId(index as u16);
-                    HctxQueues::new(hctx, rules, map.served(hctx).len())
+                    Padded(HctxQueues::new(hctx, rules, map.served(hctx).len()))
                 })
                 .collect(),
             cpus: map.cpus(),
@@ -208,7 +213,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     #[inline]
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {
-        let depth = self.async_depth.load() as u32;
+        let depth = self.async_depth.load(Relaxed) as u32;
         (depth > 0).then_some(depth)
     }
 
@@ -216,7 +221,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
         if self.rules.depth_limit_follows {
             let depth = async_depth.unwrap_or_else(|| self.config.shallow_depth(nr_requests));
-            self.async_depth.store(u64::from(depth));
+            self.async_depth.store(u64::from(depth), Relaxed);
         }
     }
 
@@ -241,7 +246,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     pub fn dispatch(&self, meter: &impl Meter, hctx: HctxId) -> (Option<Rq>, Reason) {
         match self.hctxs[hctx.index()].draw(meter, &self.pools) {
             Ok(Drawn { mut rq, domain, token, reason }) => {
-                self.held[rq.id().index()].store(Held { token, domain, hctx }.pack());
+                self.held[rq.id().index()].store(Held { token, domain, hctx }.pack(), Relaxed);
                 rq.marks.set(Marks::STARTED);
                 (Some(rq), reason)
             }
@@ -264,7 +269,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// A request has been released: its token goes back.
     #[inline]
     pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
-        if let Some(Held { token, domain, hctx }) = Held::unpack(self.held[id.index()].swap(Held::NOTHING)) {
+        if let Some(Held { token, domain, hctx }) = Held::unpack(self.held[id.index()].swap(Held::NOTHING, Relaxed)) {
             self.pools[domain.index()].give_back(meter, token, hctx, |woken| cx.wishes.run_hctxs.push(woken));
         }
     }
@@ -282,7 +287,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     // --- tunables ---
 
     fn targets(&self) -> Targets {
-        std::array::from_fn(|domain| self.targets_ns[domain].load())
+        std::array::from_fn(|domain| self.targets_ns[domain].load(Relaxed))
     }
 
     /// Its tunables, and what each shows now.
@@ -302,7 +307,7 @@ impl<Sh: Sharing> Kyber<Sh> {
         for (domain, word) in self.targets_ns.iter().enumerate() {
             // Others may be written meanwhile.
             if targets[domain] != before[domain] {
-                word.store(targets[domain]);
+                word.store(targets[domain], Relaxed);
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Going on from what a recorded kernel did: its choice of request and of token, its depths.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::ids::{HctxId, RqId};
 use crate::meter::NoMeter;
 use crate::request::{Marks, Rq};
@@ -34,7 +36,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// The token that a request holds.
     #[must_use]
     pub fn token_of(&self, id: RqId) -> Option<u32> {
-        Held::unpack(self.held[id.index()].load()).map(|held| held.token)
+        Held::unpack(self.held[id.index()].load(Relaxed)).map(|held| held.token)
     }
 
     /// Sets a domain's depth, within its range.
@@ -49,7 +51,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     pub fn undo(&self, hctx: HctxId, before: KyberTurn, ours: Option<Rq>) {
         let queues = &self.hctxs[hctx.index()];
         if let Some(mut rq) = ours {
-            if let Some(held) = Held::unpack(self.held[rq.id().index()].swap(Held::NOTHING)) {
+            if let Some(held) = Held::unpack(self.held[rq.id().index()].swap(Held::NOTHING, Relaxed)) {
                 self.pools[held.domain.index()].give_back(&NoMeter, held.token, held.hctx, |_| {});
             }
             rq.marks.clear(Marks::STARTED);
@@ -69,7 +71,7 @@ impl<Sh: Sharing> Kyber<Sh> {
         let mut rq = queues.take_out(domain, |rq| rq.id() == id)?;
         rq.marks.set(Marks::STARTED);
         if self.pools[domain.index()].try_take_this(token) {
-            self.held[id.index()].store(Held { token, domain, hctx }.pack());
+            self.held[id.index()].store(Held { token, domain, hctx }.pack(), Relaxed);
         }
         if let Some(current) = self.rules.circle.iter().position(|spec| spec.domain == domain) {
             let goes_on = current == before.current && before.served < self.rules.circle[current].batch;
@@ -81,10 +83,10 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// Gives a request that has been given out the token `wanted` in the place of its own, if that is free.
     pub fn adopt_token(&self, id: RqId, wanted: u32) {
         let word = &self.held[id.index()];
-        if let Some(held) = Held::unpack(word.load())
+        if let Some(held) = Held::unpack(word.load(Relaxed))
             && self.pools[held.domain.index()].exchange(held.token, wanted, held.hctx)
         {
-            word.store(Held { token: wanted, ..held }.pack());
+            word.store(Held { token: wanted, ..held }.pack(), Relaxed);
         }
     }
 }

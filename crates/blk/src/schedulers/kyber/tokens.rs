@@ -3,10 +3,12 @@
 //! A token is a *number* below the depth. Cutting the depth withholds the high numbers and revokes nothing: who holds
 //! one of them keeps it, and does not count against the new depth.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::ids::{CpuId, HctxId};
 use crate::kernel::ShallowRule;
 use crate::meter::{Meter, NoMeter};
-use crate::sharing::{Sharing, Word};
+use crate::sharing::{Padded, Sharing, Word};
 use crate::tags::{Depth, Sleeper, Tags, wake_batch};
 
 /// The tokens of one domain, shared by all hardware queues without a lock.
@@ -17,8 +19,9 @@ pub(super) struct TokenPool<Sh: Sharing> {
     /// The most that `depth` may be.
     depth_max: u32,
     /// For each hardware queue: 1 while it waits in line. Changed under the hardware queue's lock, and by whoever
-    /// wakes it.
-    in_line: Vec<Sh::Word>,
+    /// wakes it, under the lock of the wait queues: `Relaxed`, since a hardware queue that takes itself to be still in line
+    /// is about to be run. That it waits, and looks for a token once more, is in order as for all [tags](crate::tags).
+    in_line: Vec<Padded<Sh::Word>>,
     /// Whether a hardware queue that was given a token as soon as it began to wait stays in line.
     keeps_waiting: bool,
 }
@@ -36,7 +39,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
             numbers: Tags::new(positions.max(depth_max).max(1), hctxs, ShallowRule::WholeMap, None),
             depth: Sh::Word::new(u64::from(depth_max)),
             depth_max,
-            in_line: (0..hctxs).map(|_| Sh::Word::new(0)).collect(),
+            in_line: (0..hctxs).map(|_| Padded(Sh::Word::new(0))).collect(),
             keeps_waiting,
         };
         pool.numbers.set_wake_batch(wake_batch(depth_max));
@@ -46,7 +49,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     /// The present depth.
     #[inline]
     pub(super) fn depth(&self) -> u32 {
-        self.depth.load() as u32
+        self.depth.load(Relaxed) as u32
     }
 
     /// The largest depth.
@@ -57,7 +60,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     /// Sets the depth. A larger one wakes nobody: what comes back does.
     pub(super) fn set_depth(&self, depth: u32) {
         debug_assert!((1..=self.depth_max).contains(&depth), "a depth of {depth} is out of range");
-        self.depth.store(u64::from(depth));
+        self.depth.store(u64::from(depth), Relaxed);
         self.numbers.set_wake_batch(wake_batch(depth));
     }
 
@@ -82,15 +85,15 @@ impl<Sh: Sharing> TokenPool<Sh> {
     pub(super) fn take(&self, meter: &impl Meter, hctx: HctxId) -> Option<u32> {
         let in_line = &self.in_line[hctx.index()];
         if let Some(token) = self.try_take(hctx) {
-            if in_line.load() != 0 {
+            if in_line.load(Relaxed) != 0 {
                 self.leave(meter, hctx);
             }
             return Some(token);
         }
-        if in_line.load() != 0 {
+        if in_line.load(Relaxed) != 0 {
             return None;
         }
-        in_line.store(1);
+        in_line.store(1, Relaxed);
         self.numbers.wait(meter, Sleeper::Hctx(hctx));
         // One may have come back before the pool knew that somebody waits.
         let token = self.try_take(hctx)?;
@@ -104,7 +107,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     #[cold]
     fn leave(&self, meter: &impl Meter, hctx: HctxId) {
         self.numbers.leave(meter, Sleeper::Hctx(hctx));
-        self.in_line[hctx.index()].store(0);
+        self.in_line[hctx.index()].store(0, Relaxed);
     }
 
     /// Gives a token back and calls `wake` for each hardware queue whose turn has come.
@@ -112,7 +115,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     pub(super) fn give_back(&self, meter: &impl Meter, token: u32, hctx: HctxId, mut wake: impl FnMut(HctxId)) {
         self.numbers.free(meter, token, hint_of(hctx), |sleeper| {
             if let Sleeper::Hctx(woken) = sleeper {
-                self.in_line[woken.index()].store(0);
+                self.in_line[woken.index()].store(0, Relaxed);
                 wake(woken);
             }
         });

@@ -4,8 +4,10 @@
 //! ones while something is wrong. Reads and sync writes are judged against each other: who is well gives way to who is
 //! not.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::ids::CpuId;
-use crate::sharing::{Sharing, Word};
+use crate::sharing::{Padded, Sharing, Word};
 use crate::time::Nanos;
 
 use super::domain::{DOMAINS, Domain};
@@ -18,13 +20,13 @@ pub(super) const NEXT_WINDOW: Nanos = Nanos::from_millis(100);
 /// Latency samples of one window, which each CPU adds up by itself.
 pub(super) struct CpuMeans<Sh: Sharing> {
     /// For each CPU the sum (ns) and the number of samples of each domain.
-    sums: Vec<[(Sh::Word, Sh::Word); DOMAINS]>,
+    sums: Vec<Padded<[(Sh::Word, Sh::Word); DOMAINS]>>,
 }
 
 impl<Sh: Sharing> CpuMeans<Sh> {
     /// No samples, for so many CPUs.
     pub(super) fn new(cpus: usize) -> Self {
-        let sums = |_| std::array::from_fn(|_| (Sh::Word::new(0), Sh::Word::new(0)));
+        let sums = |_| Padded(std::array::from_fn(|_| (Sh::Word::new(0), Sh::Word::new(0))));
         CpuMeans { sums: (0..cpus.max(1)).map(sums).collect() }
     }
 
@@ -32,17 +34,17 @@ impl<Sh: Sharing> CpuMeans<Sh> {
     #[inline]
     pub(super) fn add(&self, cpu: CpuId, domain: Domain, latency: Nanos) {
         let (sum, count) = &self.sums[cpu.index() % self.sums.len()][domain.index()];
-        sum.fetch_add(latency.0);
-        count.fetch_add(1);
+        sum.fetch_add(latency.0, Relaxed);
+        count.fetch_add(1, Relaxed);
     }
 
     /// The mean of each domain since the last call.
     pub(super) fn take(&self) -> [Option<Nanos>; DOMAINS] {
         let mut totals = [(0u64, 0u64); DOMAINS];
         for cpu in &self.sums {
-            for (total, (sum, count)) in totals.iter_mut().zip(cpu) {
-                total.0 = total.0.saturating_add(sum.swap(0));
-                total.1 += count.swap(0);
+            for (total, (sum, count)) in totals.iter_mut().zip(cpu.iter()) {
+                total.0 = total.0.saturating_add(sum.swap(0, Relaxed));
+                total.1 += count.swap(0, Relaxed);
             }
         }
         totals.map(|(sum, count)| (count > 0).then(|| Nanos(sum / count)))

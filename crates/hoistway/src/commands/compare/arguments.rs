@@ -4,15 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hoistway_blk::{Kernel, Nanos};
+use hoistway_lab::AskedKernel;
+use hoistway_lab::limits::{CPUS_MAX, HW_QUEUES_MAX, REPEATS_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
 use hoistway_sim::Host;
 
-use crate::asked_kernel::AskedKernel;
-
 use super::format::Format;
-use super::repeats;
 
-/// Longest `--runtime`: ten years, as in job files.
-const RUNTIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 /// Runs a fio job file under every scheduler, in virtual time, and compares.
 ///
 /// Exit status: 0; 1 if an error ended a simulated process, after all is printed; 2 for bad input; 130 if interrupted.
@@ -75,16 +72,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     pub(super) nr_requests: Option<String>,
     /// Gives every device so many hardware queues instead of its own number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(HW_QUEUES_MAX)))]
     pub(super) hw_queues: Option<u16>,
     /// Adds so many hardware queues to every device that only reads use (as write_queues= does of Linux's NVMe driver).
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
-          value_parser = clap::value_parser!(u16).range(0..=1024))]
+          value_parser = clap::value_parser!(u16).range(0..=i64::from(TYPED_QUEUES_MAX)))]
     pub(super) read_queues: u16,
     /// Adds so many hardware queues to every device for I/O whose submitter polls (as poll_queues= does of Linux's NVMe
     /// driver): that of jobs with hipri.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
-          value_parser = clap::value_parser!(u16).range(0..=1024))]
+          value_parser = clap::value_parser!(u16).range(0..=i64::from(TYPED_QUEUES_MAX)))]
     pub(super) poll_queues: u16,
     /// All devices are behind one controller and share its tags: as many as one of them has. They must be alike.
     #[arg(long)]
@@ -109,7 +106,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PROFILE|FILE.toml")]
     pub(super) host: Option<String>,
     /// CPUs of the host. [default: what the profile says, or 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CPUS_MAX)))]
     pub(super) cpus: Option<u16>,
     /// Memory of the host, all of it page cache for jobs without direct=1: 512M, 4G. [default: what the profile says, or 4G]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
@@ -123,7 +120,7 @@ pub(crate) struct Arguments {
     /// Runs each scheduler so many times, with as many seeds, for means, 95 % confidence intervals and paired
     /// differences: a repeat has the same seed, and so the same load, under every scheduler.
     #[arg(long, value_name = "K", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(repeats::REPEATS_MAX)))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: u32,
     /// The scheduler that others are compared with; without it the first one.
     #[arg(long, value_name = "NAME")]
@@ -183,7 +180,7 @@ pub(super) fn parse_time(text: &str) -> Result<Nanos, String> {
     };
     let number: u64 = number.parse().map_err(|_| "expected a whole number with a unit, such as 30s".to_owned())?;
     match number.checked_mul(factor) {
-        Some(ns @ 1..=RUNTIME_NS_MAX) => Ok(Nanos(ns)),
+        Some(ns @ 1..=TIME_NS_MAX) => Ok(Nanos(ns)),
         _ => Err("expected a time between 1 us and 10 years".to_owned()),
     }
 }

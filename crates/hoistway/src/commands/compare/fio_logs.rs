@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use hoistway_load::{Load, LogSettings, Process};
+use hoistway_lab::Ended;
 use hoistway_results::ProcessResult;
 use hoistway_results::fio::{LogKind, Output, write_histograms};
 
@@ -26,20 +26,6 @@ pub(super) struct FioLogs {
     place: PathBuf,
     beside: PathBuf,
     failure: Mutex<Option<anyhow::Error>>,
-}
-
-/// Asks the processes of a load to log.
-pub(super) fn wanted(workload: &mut Load) {
-    for process in &mut workload.processes {
-        process.log = Some(process.log_settings);
-    }
-}
-
-/// A notice if a load says how to log, and nobody wants logs.
-pub(super) fn unused_notice(workload: &Load) -> Option<String> {
-    let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
-    let says_how = workload.processes.iter().any(is_set);
-    says_how.then(|| "Options that say how to log (log_avg_msec and others): no effect without --fio-logs.".to_owned())
 }
 
 impl FioLogs {
@@ -66,14 +52,14 @@ impl FioLogs {
         Ok(Self { name, place, beside, failure: Mutex::new(None) })
     }
 
-    /// Writes what a run measured. `repeat` counts from 0. The first failure is kept for [`finish`](Self::finish).
+    /// Writes what a run measured. The first failure is kept for [`finish`](Self::finish).
     /// Answers whether it is worth going on.
-    pub(super) fn write(&self, scheduler: &str, repeat: usize, processes: &[ProcessResult], json: &Output) -> bool {
-        let mut folder = self.beside.join(scheduler);
-        if repeat > 0 {
-            folder.push(format!("repeat-{}", repeat + 1));
+    pub(super) fn write(&self, ended: &Ended<'_>, json: &Output) -> bool {
+        let mut folder = self.beside.join(ended.label);
+        if ended.repeat > 0 {
+            folder.push(format!("repeat-{}", ended.repeat + 1));
         }
-        let written = write_run(&folder, processes, json);
+        let written = write_run(&folder, ended.processes, json);
         let Ok(mut failure) = self.failure.lock() else { return false };
         if let Err(error) = written {
             failure.get_or_insert(error);
@@ -134,14 +120,4 @@ fn file_name(job: &str) -> String {
         name.push(c);
     }
     if name.is_empty() || name.starts_with('.') { format!("job{name}") } else { name }
-}
-
-/// A notice if more was done than logs hold.
-pub(super) fn cut_notice(processes: &[ProcessResult]) -> Option<String> {
-    let is_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
-    is_cut.then(|| {
-        "--fio-logs: a process did more I/Os than its log holds, the later ones are missing: set log_avg_msec in the job \
-         file."
-            .to_owned()
-    })
 }

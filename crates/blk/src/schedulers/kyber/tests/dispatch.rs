@@ -272,6 +272,7 @@ thread_local! {
 
 impl Sharing for Watched {
     type Lock<T> = WatchedLock<T>;
+    type ReadMostly<T> = RefCell<T>;
     type Word = Cell<u64>;
 }
 

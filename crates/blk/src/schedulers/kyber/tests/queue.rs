@@ -54,8 +54,8 @@ fn queue<Sh: Sharing>(kernel: Kernel, cpus: u16, hw_queues: u16) -> Queue<Sh> {
     Queue::new(&config, "kyber").expect("kyber is among the schedulers")
 }
 
-fn kyber_of<Sh: Sharing>(queue: &Queue<Sh>) -> &Kyber<Sh> {
-    queue.elevator().as_kyber().expect("the scheduler is kyber")
+fn kyber_of<Sh: Sharing, R>(queue: &Queue<Sh>, look: impl FnOnce(&Kyber<Sh>) -> R) -> R {
+    queue.elevator(|elevator| look(elevator.as_kyber().expect("the scheduler is kyber")))
 }
 
 /// One CPU of a queue and all that it does.
@@ -117,15 +117,14 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
 fn all_hardware_queues_run_and_a_throttled_one_goes_on_when_a_token_comes_back() {
     for kernel in [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_18] {
         let queue: Queue<Local> = queue(kernel, 2, 2);
-        let kyber = kyber_of(&queue);
-        kyber.adopt_depth(Domain::Read, 1);
+        kyber_of(&queue, |kyber| kyber.adopt_depth(Domain::Read, 1));
         assert_eq!(queue.hctxs_of_run_all(CpuId(0)).count(), 2);
         let device = Device::default();
         let (mut cpu0, mut cpu1) = (Cpu::new(&queue, &device, 0), Cpu::new(&queue, &device, 1));
         cpu0.submit_one(Op::Read, 1);
         cpu1.submit_one(Op::Read, 2);
         assert_eq!(device.with(|started| started.len()), 1, "{kernel}: one token, one request");
-        assert_eq!(kyber.waiting(Domain::Read), 1);
+        assert_eq!(kyber_of(&queue, |kyber| kyber.waiting(Domain::Read)), 1);
 
         let first = device.with(Vec::pop).unwrap();
         cpu0.complete(first);
@@ -135,26 +134,28 @@ fn all_hardware_queues_run_and_a_throttled_one_goes_on_when_a_token_comes_back()
         assert_eq!(second.hctx, HctxId(1), "the completing CPU ran the waiting hardware queue");
         cpu1.complete(second);
         cpu1.settle(|_| {});
-        assert_eq!((cpu1.ended, kyber.tokens_in_use(Domain::Read)), (vec![2], 0));
+        assert_eq!((cpu1.ended, kyber_of(&queue, |kyber| kyber.tokens_in_use(Domain::Read))), (vec![2], 0));
     }
 }
 
 #[test]
 fn a_requeued_request_takes_a_token_anew() {
     let queue: Queue<Local> = queue(Kernel::V6_18, 1, 1);
-    let kyber = kyber_of(&queue);
     let device = Device::default();
     let mut cpu = Cpu::new(&queue, &device, 0);
     cpu.submit_one(Op::Write, 1);
     let rq = device.with(Vec::pop).unwrap();
     cpu.call(|queue, cx| queue.requeue(cx, rq));
-    assert_eq!(kyber.tokens_in_use(Domain::Write), 0);
+    assert_eq!(kyber_of(&queue, |kyber| kyber.tokens_in_use(Domain::Write)), 0);
     cpu.settle(|_| {});
-    assert_eq!(kyber.tokens_in_use(Domain::Write), 1);
+    assert_eq!(kyber_of(&queue, |kyber| kyber.tokens_in_use(Domain::Write)), 1);
     let rq = device.with(Vec::pop).unwrap();
     cpu.complete(rq);
     cpu.settle(|_| {});
-    assert_eq!((cpu.ended, kyber.tokens_in_use(Domain::Write), queue.requests_in_use()), (vec![1], 0, 0));
+    assert_eq!(
+        (cpu.ended, kyber_of(&queue, |kyber| kyber.tokens_in_use(Domain::Write)), queue.requests_in_use()),
+        (vec![1], 0, 0)
+    );
 }
 
 #[test]
@@ -183,29 +184,33 @@ fn completions_set_the_timer_and_its_round_changes_depths() {
     }
     // Reads of 3 ms miss their target of 2 ms; writes of 3 ms are in the second quarter of theirs. Their total
     // latency waits for a deadline of its own.
-    let kyber = kyber_of(&queue);
-    assert_eq!(kyber.last_round().map(|round| round.io[0].map(|reading| reading.bucket)), Some(Some(5)));
-    assert_eq!(kyber.depth(Domain::Write), 128);
+    assert_eq!(
+        kyber_of(&queue, Kyber::last_round).map(|round| round.io[0].map(|reading| reading.bucket)),
+        Some(Some(5))
+    );
+    assert_eq!(kyber_of(&queue, |kyber| kyber.depth(Domain::Write)), 128);
     cpu.now = at_ms(3208);
     cpu.call(|queue, cx| queue.timer(cx));
-    assert_eq!(kyber.last_round().map(|round| round.total[1].map(|reading| reading.bucket)), Some(Some(1)));
+    assert_eq!(
+        kyber_of(&queue, Kyber::last_round).map(|round| round.total[1].map(|reading| reading.bucket)),
+        Some(Some(1))
+    );
 }
 
 #[test]
 fn selecting_it_again_resets_depths_measurements_and_targets() {
-    let mut queue: Queue<Local> = queue(Kernel::V6_18, 1, 1);
-    kyber_of(&queue).adopt_depth(Domain::Write, 7);
-    kyber_of(&queue).set_tunable("read_lat_nsec", "5").unwrap();
+    let queue: Queue<Local> = queue(Kernel::V6_18, 1, 1);
+    kyber_of(&queue, |kyber| kyber.adopt_depth(Domain::Write, 7));
+    kyber_of(&queue, |kyber| kyber.set_tunable("read_lat_nsec", "5")).unwrap();
     let device = Device::default();
     for scheduler in ["none", "kyber"] {
         Cpu::new(&queue, &device, 0).call(|queue, cx| queue.freeze(cx));
         queue.switch_scheduler(scheduler, &mut Effects::new()).unwrap();
         Cpu::new(&queue, &device, 0).call(|queue, cx| queue.unfreeze(cx));
     }
-    let kyber = kyber_of(&queue);
-    let shown: Vec<i128> = kyber.tunables().into_iter().map(|(_, value)| value).collect();
-    assert_eq!((kyber.depth(Domain::Write), shown), (128, vec![2_000_000, 10_000_000]));
-    assert_eq!(kyber.last_round(), Some(super::super::percentiles::ControllerRound::default()));
+    let shown: Vec<i128> = kyber_of(&queue, Kyber::tunables).into_iter().map(|(_, value)| value).collect();
+    assert_eq!((kyber_of(&queue, |kyber| kyber.depth(Domain::Write)), shown), (128, vec![2_000_000, 10_000_000]));
+    assert_eq!(kyber_of(&queue, Kyber::last_round), Some(super::super::percentiles::ControllerRound::default()));
 }
 
 /// Bios that each thread submits.
@@ -272,9 +277,8 @@ fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u32) {
 fn two_threads_lose_and_double_nothing_and_all_tokens_come_back() {
     for (kernel, hw_queues) in [(Kernel::V6_18, 2), (Kernel::V6_18, 1), (Kernel::V4_19, 2), (Kernel::V4_12, 1)] {
         let queue: Queue<Threads> = queue(kernel, 2, hw_queues);
-        let kyber = kyber_of(&queue);
         for (domain, depth) in [(Domain::Read, 3), (Domain::Write, 2), (Domain::Other, 2)] {
-            kyber.adopt_depth(domain, depth);
+            kyber_of(&queue, |kyber| kyber.adopt_depth(domain, depth));
         }
         let device = Device::default();
         let crowd = Crowd {
@@ -291,7 +295,14 @@ fn two_threads_lose_and_double_nothing_and_all_tokens_come_back() {
         assert!(crowd.ended.iter().all(|count| count.load(Ordering::SeqCst) == 1), "{kernel}");
         assert_eq!((queue.requests_in_use(), queue.driver_tags_in_use()), (0, 0));
         for domain in Domain::ALL {
-            assert_eq!((kyber.tokens_in_use(domain), kyber.waiting(domain)), (0, 0), "{kernel}, {domain:?}");
+            assert_eq!(
+                (
+                    kyber_of(&queue, |kyber| kyber.tokens_in_use(domain)),
+                    kyber_of(&queue, |kyber| kyber.waiting(domain))
+                ),
+                (0, 0),
+                "{kernel}, {domain:?}"
+            );
         }
     }
 }

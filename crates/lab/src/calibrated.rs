@@ -1,0 +1,127 @@
+//! Whether a load lies in the range that its device's model is calibrated for.
+//!
+//! Presets say their range in words, and most of them for programs, too. Of others the words are quoted.
+
+use std::collections::BTreeMap;
+
+use hoistway_device::{CalibratedRange, Preset};
+use hoistway_load::{Load, Process};
+
+/// A half sentence for each device whose model the load takes out of its range. `reads` is the share of the load's I/Os
+/// that were reads. With guests everything goes to one device.
+pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, reads: f64) -> Vec<String> {
+    let mut doubts: BTreeMap<&str, String> = BTreeMap::new();
+    for (file, preset) in (0..).zip(devices) {
+        let processes: Vec<&Process> =
+            workload.processes.iter().filter(|process| in_guests || process.files.contains(&file)).collect();
+        if let Some(doubt) = doubt(&processes, preset, reads) {
+            doubts.entry(&preset.name).or_insert(doubt);
+        }
+    }
+    doubts.into_values().collect()
+}
+
+fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> {
+    let (name, calibration) = (preset.name.as_str(), preset.calibration());
+    if calibration.assumed {
+        return Some(format!("the model of {name} was made without measurements of one (`hoistway devices {name}`)"));
+    }
+    let Some(range) = &calibration.range else {
+        let words = calibration.valid_range.trim_end_matches('.').replace(". ", "; ");
+        return Some(format!("the model of {name} holds for: {words}"));
+    };
+    let outside = outside(range, processes, reads);
+    (!outside.is_empty()).then(|| {
+        format!("the model of {name} is not calibrated for {} (`hoistway devices {name}`)", outside.join(", "))
+    })
+}
+
+/// What of the load is not in the range.
+fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<String> {
+    let any = |is: &dyn Fn(&Process) -> bool| processes.iter().any(|process| is(process));
+    let smallest = processes.iter().map(|process| process.plan.block_bytes_min()).min().unwrap_or(0);
+    let largest = processes.iter().map(|process| process.plan.block_bytes_max()).max().unwrap_or(0);
+    let mut phases: BTreeMap<u32, u32> = BTreeMap::new();
+    for process in processes {
+        *phases.entry(process.schedule.phase).or_default() += process.issue.depth;
+    }
+    let outstanding = phases.into_values().max().unwrap_or(0);
+    let mut outside = Vec::new();
+    if largest > range.io_bytes[1] {
+        outside.push(format!("I/Os of {}", bytes(largest)));
+    }
+    if smallest < range.io_bytes[0] {
+        outside.push(format!("I/Os of {}", bytes(smallest)));
+    }
+    if !range.sequential && any(&|process| !process.plan.is_random()) {
+        outside.push("sequential I/O".to_owned());
+    }
+    let [few, many] = range.outstanding;
+    if !(few..=many).contains(&outstanding) {
+        outside.push(format!("{outstanding} outstanding I/Os ({few} to {many} are)"));
+    }
+    if !range.flushes && any(&|process| process.plan.flushes()) {
+        outside.push("flushes".to_owned());
+    }
+    let [low, high] = range.reads_percent;
+    // Rounded away from the range, so that what is printed is outside of it.
+    let percent = if reads * 100.0 < f64::from(low) { (reads * 100.0).floor() } else { (reads * 100.0).ceil() };
+    if !(f64::from(low)..=f64::from(high)).contains(&percent) {
+        outside.push(format!("{percent} % reads ({low} to {high} are)"));
+    }
+    outside
+}
+
+fn bytes(bytes: u32) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_fio::{Environment, JobFile};
+
+    use super::*;
+
+    fn told(options: &str, device: &str, reads: f64) -> Vec<String> {
+        let text = format!("[a]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\n{options}\n");
+        let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
+        doubts(&workload, &[Preset::builtin(device).unwrap()], false, reads)
+    }
+
+    #[test]
+    fn a_load_like_that_of_the_calibration_is_in_no_doubt() {
+        assert!(told("rw=randwrite\niodepth=4\nnumjobs=12", "intel-s3520-1600gb", 0.05).is_empty());
+        assert!(told("rw=read\nbs=1m", "null", 1.0).is_empty());
+    }
+
+    #[test]
+    fn what_is_outside_of_the_range_is_named() {
+        let told = told("rw=write\nbs=1m\niodepth=64\nfsync=1", "intel-s3520-1600gb", 0.6);
+        assert_eq!(
+            told,
+            ["the model of intel-s3520-1600gb is not calibrated for I/Os of 1 MiB, sequential I/O, 64 outstanding \
+                 I/Os (1 to 48 are), flushes, 60 % reads (0 to 50 are) (`hoistway devices intel-s3520-1600gb`)"]
+        );
+    }
+
+    #[test]
+    fn of_models_without_a_range_the_words_or_the_lack_of_measurements_are_told() {
+        assert!(told("rw=randread", "throttled-cloud-volume", 1.0)[0].contains("without measurements"));
+        assert!(told("rw=randread", "raid-64-queues", 1.0)[0].contains("without measurements"));
+        let is_coarse = |name: &&str| Preset::builtin(name).unwrap().calibration().on.contains("iocost-benchmarks");
+        let coarse = Preset::builtin_names().find(is_coarse).unwrap();
+        assert!(told("rw=randread", coarse, 1.0)[0].contains(" holds for: saturated reads or writes, each alone; "));
+    }
+
+    #[test]
+    fn a_range_holds_at_both_of_its_ends() {
+        let reads = |reads| told("rw=randread\nbs=64k\niodepth=2048", "samsung-980pro-1tb", reads);
+        assert!(reads(1.0).is_empty());
+        assert!(reads(0.999)[0].contains("99 % reads (100 to 100 are)"), "{:?}", reads(0.999));
+        assert!(told("rw=randread\nbs=2k", "samsung-980pro-1tb", 1.0)[0].contains("I/Os of 2 KiB"));
+    }
+}

@@ -1,0 +1,248 @@
+//! A comparison as a value: what is asked for, in plain types that can be written down.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use hoistway_results::ResultsDocument;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::run::Unwatched;
+use crate::surroundings::Surroundings;
+
+/// One load under several schedulers: on a device, a kernel and a host, or on several of each.
+///
+/// Everything but the load has a default, and the load has one for a first try. What cannot be is told by
+/// [`run`](Self::run), with the [field](crate::Field) that is at fault.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Comparison {
+    /// What runs.
+    pub load: Load,
+    /// What it runs on; several are compared. None: what fits the load.
+    pub devices: Vec<Devices>,
+    /// The kernels whose block layer is simulated, any release or what `uname -r` prints; several are compared. None: the
+    /// default one.
+    pub kernels: Vec<String>,
+    /// The hosts, built-in profiles or files; several are compared. None: `server`, and for guests `vm`.
+    pub hosts: Vec<Profile>,
+    /// CPUs of each host, instead of what its profile says.
+    pub cpus: Option<u16>,
+    /// Memory of each host, instead of what its profile says.
+    pub memory_bytes: Option<u64>,
+    /// The schedulers: names, `all`, or `default` for the one that the kernel gives the device. None: all; with guests
+    /// none, mq-deadline, kyber and bfq.
+    pub schedulers: Vec<String>,
+    /// What the kernel was booted with as `elevator=`: up to 4.20 the default scheduler of devices with a legacy queue.
+    pub elevator: Option<String>,
+    /// Virtual machines between the load and the host.
+    pub guests: Guests,
+    /// Tunables of schedulers; of several for the same one the last counts.
+    pub tunables: Vec<Tunable>,
+    /// Files of `queue/` of every device, written before the load runs.
+    pub queue_files: Vec<QueueFile>,
+    /// Hardware queues of each device, instead of its own number.
+    pub hw_queues: Option<u16>,
+    /// So many hardware queues more for reads alone.
+    pub read_queues: u16,
+    /// So many hardware queues more for I/O whose submitter polls.
+    pub poll_queues: u16,
+    /// Whether all devices are behind one controller and share its tags.
+    pub shared_tags: bool,
+    /// Files of `queue/` of every device that are written while the load runs.
+    pub writes: Vec<Write>,
+    /// `io.max` of cgroups that the load names, on every device.
+    pub io_max: Vec<CgroupFile>,
+    /// `io.prio.class` of cgroups that the load names.
+    pub io_prio_class: Vec<CgroupFile>,
+    /// Replaces the runtime of every process.
+    pub runtime_ns: Option<u64>,
+    /// Replaces the time of every process before measuring begins.
+    pub ramp_ns: Option<u64>,
+    /// Runs of each variant, each with a seed of its own that all variants share.
+    pub repeats: u32,
+    /// What others are compared with: a scheduler, or the label of a variant. None: the first one.
+    pub baseline: Option<String>,
+    /// Everything random is drawn from it.
+    pub seed: u64,
+    /// Whether every process logs each of its I/Os, for [`Ended`](crate::Ended): 40 bytes of memory each.
+    pub logs: bool,
+}
+
+impl Default for Comparison {
+    fn default() -> Self {
+        Comparison {
+            load: Load::default(),
+            devices: Vec::new(),
+            kernels: Vec::new(),
+            hosts: Vec::new(),
+            cpus: None,
+            memory_bytes: None,
+            schedulers: Vec::new(),
+            elevator: None,
+            guests: Guests::default(),
+            tunables: Vec::new(),
+            queue_files: Vec::new(),
+            hw_queues: None,
+            read_queues: 0,
+            poll_queues: 0,
+            shared_tags: false,
+            writes: Vec::new(),
+            io_max: Vec::new(),
+            io_prio_class: Vec::new(),
+            runtime_ns: None,
+            ramp_ns: None,
+            repeats: 1,
+            baseline: None,
+            seed: 1,
+            logs: false,
+        }
+    }
+}
+
+impl Comparison {
+    /// Runs it, as many runs at once as there are cores; the results do not depend on how many that are. For progress, for
+    /// cancelling, and to see more of each run than the document holds, make a [`Plan`] of it first.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn run(&self, surroundings: &dyn Surroundings) -> Result<ResultsDocument, Error> {
+        let plan = Plan::of(self, surroundings)?;
+        plan.run(&plan.controls(), &Unwatched)
+    }
+}
+
+/// What runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Load {
+    /// The bundled example.
+    #[default]
+    Example,
+    /// A [bundled scenario](crate::scenarios), by name.
+    Scenario(String),
+    /// A fio job file, read through the [`Surroundings`].
+    File(PathBuf),
+    /// The text of a fio job file.
+    Text {
+        /// What it is called in messages and results.
+        name: String,
+        /// The text.
+        text: String,
+    },
+}
+
+impl Load {
+    /// The text of a fio job file without a name.
+    pub fn text(text: impl Into<String>) -> Load {
+        Load::Text { name: "(text)".to_owned(), text: text.into() }
+    }
+}
+
+/// A profile of a device, a host or a virtual disk.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Profile {
+    /// The name of a built-in one, or, if it ends in `.toml` or holds a slash, of a file, which is read through the
+    /// [`Surroundings`].
+    Named(String),
+    /// One in TOML.
+    Text {
+        /// What it is called in messages.
+        name: String,
+        /// The text.
+        text: String,
+    },
+}
+
+impl From<&str> for Profile {
+    fn from(name: &str) -> Profile {
+        Profile::Named(name.to_owned())
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Profile::Named(name) | Profile::Text { name, .. } => f.write_str(name),
+        }
+    }
+}
+
+/// The devices that the files of a load are.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Devices {
+    /// The device of every file that has none of its own.
+    pub common: Option<Profile>,
+    /// Devices of single files, by their names in the load.
+    pub files: BTreeMap<String, Profile>,
+}
+
+impl From<&str> for Devices {
+    fn from(name: &str) -> Devices {
+        Devices { common: Some(name.into()), files: BTreeMap::new() }
+    }
+}
+
+/// Virtual machines that a load runs in: each file of the load is a virtual disk, and all of them lie on one device.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Guests {
+    /// The schedulers in the guests, each over every one of the host. None: no guests, unless the load is a scenario that is
+    /// about them.
+    pub schedulers: Vec<String>,
+    /// What their disks are. None: `virtio-blk`.
+    pub virtual_disk: Option<Profile>,
+    /// Weights of their cgroups on the host, by the files that are their disks.
+    pub weights: Vec<(String, u32)>,
+}
+
+/// A tunable of a scheduler and what is written to it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tunable {
+    /// The scheduler; it is among those that are compared.
+    pub scheduler: String,
+    /// The tunable.
+    pub name: String,
+    /// What is written.
+    pub text: String,
+}
+
+/// A file of `queue/` and what is written to it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueFile {
+    /// The file.
+    pub file: String,
+    /// What is written.
+    pub text: String,
+}
+
+/// A file of `queue/` that is written while the load runs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    /// When.
+    pub at_ns: u64,
+    /// Only if this scheduler is in charge then.
+    #[serde(default)]
+    pub under: Option<String>,
+    /// The file: `scheduler`, a tunable as `iosched/slice_idle`, or one of those that can be written before the run.
+    pub file: String,
+    /// What is written.
+    pub text: String,
+}
+
+/// What is written to a file of a cgroup, as `wbps=10485760` to its `io.max`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CgroupFile {
+    /// The cgroup, as the load names it.
+    pub cgroup: String,
+    /// What is written.
+    pub text: String,
+}

@@ -1,0 +1,89 @@
+//! The devices of a comparison.
+
+use hoistway_device::Preset;
+use hoistway_load::Load;
+use serde_json::Value;
+
+use crate::comparison::{Devices, Profile};
+use crate::error::{About as _, Error, Field};
+use crate::surroundings::{Asked, Surroundings};
+
+/// The device of whoever names none.
+const DEFAULT: &str = "intel-s3520-1600gb";
+
+/// A device: a built-in preset by name, or a preset from a file.
+///
+/// # Errors
+/// If there is no such preset or file, or something in the file is wrong.
+pub fn preset(profile: &Profile, surroundings: &dyn Surroundings) -> Result<Preset, Error> {
+    surroundings.profile(profile, "a device preset in TOML", Preset::from_toml, Preset::builtin).about(Field::Devices)
+}
+
+/// The one device of a host with guests. `fitting` is the one that goes with a bundled load.
+pub(crate) fn choose_one(
+    asked: &Asked<'_>,
+    wanted: &Devices,
+    fitting: Option<&str>,
+) -> Result<(Vec<Preset>, Vec<String>), Error> {
+    if let Some((file, device)) = wanted.files.first_key_value() {
+        let expected = asked.given(Field::Devices, "PRESET");
+        return Err(asked.refuse(
+            Field::Devices,
+            format_args!("{file}={device}"),
+            format_args!("the disks of all guests lie on one device of the host (expected one {expected})"),
+        ));
+    }
+    let (device, notice) = common(asked, wanted, fitting)?;
+    Ok((vec![device], notice.into_iter().collect()))
+}
+
+/// The device of all files that have none of their own, and a notice if nobody chose it.
+fn common(asked: &Asked<'_>, wanted: &Devices, fitting: Option<&str>) -> Result<(Preset, Option<String>), Error> {
+    if let Some(profile) = &wanted.common {
+        return Ok((preset(profile, asked.surroundings)?, None));
+    }
+    let name = fitting.unwrap_or(DEFAULT);
+    let option = asked.name(Field::Devices);
+    let notice = format!("No {option} was given: {name} was taken (see `hoistway devices`).");
+    Ok((preset(&name.into(), asked.surroundings)?, Some(notice)))
+}
+
+/// The device of each file of the load. `fitting` is the one that goes with a bundled load.
+pub(crate) fn choose(
+    asked: &Asked<'_>,
+    wanted: &Devices,
+    workload: &Load,
+    fitting: Option<&str>,
+) -> Result<(Vec<Preset>, Vec<String>), Error> {
+    for (file, device) in &wanted.files {
+        if !workload.files.contains(file) {
+            let known = workload.files.join(", ");
+            return Err(asked.refuse(
+                Field::Devices,
+                format_args!("{file}={device}"),
+                format_args!("the job file has no filename \"{file}\" (expected one of {known})"),
+            ));
+        }
+    }
+    let (common, notice) = common(asked, wanted, fitting)?;
+    let device = |file: &String| match wanted.files.get(file) {
+        Some(device) => preset(device, asked.surroundings),
+        None => Ok(common.clone()),
+    };
+    let devices = workload.files.iter().map(device).collect::<Result<_, Error>>()?;
+    let needs_common = workload.files.iter().any(|file| !wanted.files.contains_key(file));
+    Ok((devices, notice.filter(|_| needs_common).into_iter().collect()))
+}
+
+/// The devices as the document shows them: one, or an array of several with the files that they are.
+pub(crate) fn describe(workload: &Load, devices: &[Preset]) -> Result<Value, Error> {
+    let mut described = Vec::with_capacity(devices.len());
+    for (file, preset) in workload.files.iter().zip(devices) {
+        let mut value = serde_json::to_value(preset).about(Field::Devices)?;
+        if let (true, Value::Object(object)) = (devices.len() > 1, &mut value) {
+            object.insert("file".to_owned(), Value::from(file.as_str()));
+        }
+        described.push(value);
+    }
+    Ok(if described.len() == 1 { described.remove(0) } else { Value::Array(described) })
+}

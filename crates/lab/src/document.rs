@@ -1,0 +1,74 @@
+//! The result document of runs.
+
+use hoistway_results::document::{FormatTag, REVISION, Run, Statistics};
+use hoistway_results::{Direction, ResultsDocument};
+
+use crate::calibrated;
+use crate::error::{Error, Field};
+use crate::guests::Chosen;
+use crate::plan::Plan;
+use crate::repeats;
+use crate::run::Outcome;
+
+/// The document of a plan's runs, in their order; without an outcome those that never began.
+pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: f64) -> Result<ResultsDocument, Error> {
+    let asked = &plan.asked;
+    let partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
+    let mut notices = plan.notices.clone();
+    if outcomes.iter().flatten().any(|outcome| outcome.is_log_cut) {
+        notices.push(format!(
+            "{}: a process did more I/Os than its log holds, the later ones are missing: set log_avg_msec in the job file.",
+            asked.name(Field::Logs)
+        ));
+    }
+    notices.extend(outcomes.iter().flatten().flat_map(|outcome| &outcome.refused).cloned());
+    let counted = repeats::counted(outcomes, plan.runs_of_repeat(), |outcome| !outcome.is_partial);
+    let runs: Vec<Run> = counted.into_iter().map(|outcome| outcome.run).collect();
+    let mut setups = plan.setups.iter().map(|setup| setup.summary()).collect::<Result<Vec<_>, Error>>()?;
+    let first = if setups.len() > 1 { setups[0].clone() } else { setups.remove(0) };
+    let mut document = ResultsDocument {
+        format: FormatTag,
+        revision: REVISION,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: String::new(),
+        job_file: plan.load.name.clone(),
+        job_text: plan.load.text.clone(),
+        device: first.device,
+        guests: plan.setups[0].guests.as_ref().map(Chosen::summary).transpose()?,
+        kernel: first.kernel,
+        cpus: first.cpus,
+        hw_queues: first.hw_queues,
+        nr_requests: first.nr_requests,
+        host: first.host,
+        seed: asked.comparison.seed,
+        seeds: plan.seeds.clone(),
+        setups,
+        wall_seconds,
+        simulated_ios: runs.iter().map(|run| run.simulated_ios).sum(),
+        partial,
+        notices,
+        baseline: asked.comparison.baseline.clone(),
+        focus: plan.load.page.as_ref().map(|page| page.focus.clone()),
+        doubts: Vec::new(),
+        conclusion: Vec::new(),
+        statistics: None,
+        runs,
+    };
+    let reads = share_of_reads(&document);
+    for setup in &plan.setups {
+        let told = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
+        let new = told.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
+        document.doubts.extend(new);
+    }
+    document.statistics = Some(Statistics::of(&document));
+    Ok(document)
+}
+
+/// Of all I/Os of the first run.
+fn share_of_reads(document: &ResultsDocument) -> f64 {
+    let directions = || document.runs.iter().take(1).flat_map(|run| &run.jobs).flat_map(|job| &job.directions);
+    let reads: u64 =
+        directions().filter(|summary| summary.direction == Direction::Read).map(|summary| summary.ios).sum();
+    let all: u64 = directions().map(|summary| summary.ios).sum();
+    reads as f64 / all.max(1) as f64
+}

@@ -1,0 +1,173 @@
+//! What a job's options mean for which scheduler: options that do nothing with a scheduler are told.
+//!
+//! One table. What it says is what the [texts](crate::texts) list as honoured, and for each entry a test of the simulation
+//! exists (shares by ionice and weights); limits act before any scheduler.
+
+use hoistway_blk::{Kernel, MQ_DEADLINE, Priorities, Row};
+use hoistway_load::{Load, Process};
+use hoistway_sim::QueueSettings;
+
+use crate::error::Field;
+use crate::surroundings::Asked;
+
+/// Options of a job that ask a scheduler for something.
+struct Ask {
+    /// The options, as messages name them.
+    options: &'static str,
+    /// Whether a process asks for it.
+    is_asked: fn(&Process) -> bool,
+    /// What a scheduler of a kernel does with it.
+    effect: fn(&Row, Kernel) -> Effect,
+}
+
+/// What a scheduler does with an option.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Effect {
+    /// It acts.
+    Full,
+    /// Only a part of it acts: which one, as a half sentence.
+    Part(String),
+    /// It does nothing: why, as a half sentence.
+    No(String),
+    /// It does nothing, but a field of the comparison does.
+    Only(Field, &'static str),
+}
+
+const ASKS: [Ask; 4] = [
+    Ask {
+        options: "prioclass, nice, prio or cmdprio",
+        is_asked: |process| {
+            process.standing.io_priority.is_some() || process.standing.nice != 0 || process.plan.has_priorities()
+        },
+        effect: |row, kernel| match (row.priorities)(&kernel.generation()) {
+            Priorities::ClassAndLevel => Effect::Full,
+            Priorities::Class => Effect::Part(format!("{} honours the class and ignores the level", row.name)),
+            Priorities::No if row.name == MQ_DEADLINE.name => {
+                Effect::No(format!("{} has priorities since Linux 5.14", row.name))
+            }
+            Priorities::No => Effect::No(String::new()),
+        },
+    },
+    Ask {
+        options: "cgroup_weight",
+        is_asked: |process| process.standing.cgroup_weight.is_some(),
+        effect: |row, _| if row.weights { Effect::Full } else { Effect::No(String::new()) },
+    },
+    Ask {
+        // Without a weight, groups share alike where there are shares at all.
+        options: "cgroup",
+        is_asked: |process| process.standing.cgroup.is_some() && process.standing.cgroup_weight.is_none(),
+        effect: |row, _| {
+            if row.weights { Effect::Full } else { Effect::Only(Field::IoMax, "acts on groups there") }
+        },
+    },
+    Ask {
+        // The process holds itself back before any scheduler sees its I/O.
+        options: "rate or rate_iops",
+        is_asked: |process| process.pace.rate.is_some(),
+        effect: |_, _| Effect::Full,
+    },
+];
+
+/// A notice for each option that some of the schedulers ignore, wholly or in part.
+pub(crate) fn notices(asked: &Asked<'_>, workload: &Load, schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
+    ASKS.iter().filter_map(|ask| notice(asked, ask, workload, schedulers, queue)).collect()
+}
+
+fn notice(
+    asked: &Asked<'_>,
+    ask: &Ask,
+    workload: &Load,
+    schedulers: &[String],
+    queue: &QueueSettings,
+) -> Option<String> {
+    let mut jobs: Vec<&str> = Vec::new();
+    for process in workload.processes.iter().filter(|process| (ask.is_asked)(process)) {
+        if !jobs.contains(&process.name.as_str()) {
+            jobs.push(&process.name);
+        }
+    }
+    if jobs.is_empty() {
+        return None;
+    }
+    let mut without: Vec<&str> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
+    for row in schedulers.iter().filter_map(|name| queue.schedulers.find(name)) {
+        let effect = (ask.effect)(row, row.kernel(queue.kernel));
+        if matches!(effect, Effect::No(_) | Effect::Only(..)) {
+            without.push(row.name);
+        }
+        let why = match effect {
+            Effect::Full => continue,
+            Effect::Part(why) | Effect::No(why) => why,
+            Effect::Only(field, why) => format!("only {} {why}", asked.name(field)),
+        };
+        if !why.is_empty() && !parts.contains(&why) {
+            parts.push(why);
+        }
+    }
+    let mut sentences = Vec::new();
+    if !without.is_empty() {
+        sentences.push(format!("no effect with {}", without.join(", ")));
+    }
+    sentences.extend(parts);
+    let jobs = if jobs.len() > 3 { format!("{} jobs", jobs.len()) } else { jobs.join(", ") };
+    (!sentences.is_empty()).then(|| format!("{} ({jobs}): {}.", ask.options, sentences.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_blk::{ALL_SCHEDULERS, all_schedulers};
+    use hoistway_fio::{Environment, JobFile};
+
+    use super::*;
+    use crate::comparison::Comparison;
+    use crate::surroundings::Alone;
+    use crate::texts::Texts;
+
+    fn told(options: &str, kernel: Kernel) -> Vec<String> {
+        let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
+        let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
+        let asked = Asked { comparison: &Comparison::default(), surroundings: &Alone };
+        notices(&asked, &workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
+    }
+
+    #[test]
+    fn options_without_effect_are_told_with_the_schedulers_that_ignore_them() {
+        assert!(told("iodepth=1", Kernel::DEFAULT).is_empty());
+        assert!(told("rate=1m", Kernel::DEFAULT).is_empty());
+        assert_eq!(
+            told("prioclass=3", Kernel::DEFAULT),
+            [
+                "prioclass, nice, prio or cmdprio (a): no effect with none, kyber, noop, deadline; mq-deadline honours the class \
+                 and ignores the level."
+            ]
+        );
+        let old = told("prioclass=3", Kernel::V5_10);
+        assert_eq!(
+            old,
+            [
+                "prioclass, nice, prio or cmdprio (a): no effect with none, mq-deadline, kyber, noop, deadline; mq-deadline has \
+                 priorities since Linux 5.14."
+            ]
+        );
+        assert_eq!(
+            told("cgroup=g\ncgroup_weight=200", Kernel::DEFAULT),
+            ["cgroup_weight (a): no effect with none, mq-deadline, kyber, noop, deadline."]
+        );
+        assert!(told("cgroup=g", Kernel::DEFAULT)[0].contains("only `io_max` acts on groups there"));
+    }
+
+    #[test]
+    fn the_table_says_the_same_as_the_list_of_schedulers() {
+        for text in &Texts::read().schedulers {
+            let (schedulers, name) = (all_schedulers(), text.name.as_str());
+            let row = schedulers.find(name).expect("texts are of schedulers");
+            let newest = text.newest_kernel();
+            assert_eq!((ASKS[0].effect)(row, newest) == Effect::Full, text.ioprio == "class and level", "{name}");
+            let ignores = matches!((ASKS[0].effect)(row, newest), Effect::No(_));
+            assert_eq!(ignores, text.ioprio == "no", "{name}");
+            assert_eq!((ASKS[1].effect)(row, newest) == Effect::Full, text.weights != "no", "{name}");
+        }
+    }
+}

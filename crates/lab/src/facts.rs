@@ -1,0 +1,243 @@
+//! What is true of a scheduler's tunables in a kernel, found out by asking and setting the policy itself.
+
+use hoistway_blk::{
+    CpuMap, Elevator, ElevatorCx, HctxId, Instant, Kernel, Limits, Local, NONE, NoMeter, StoreError, Surroundings,
+    Tunable, all_schedulers,
+};
+
+/// A device for which defaults are asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Device {
+    rotational: bool,
+    /// Depth of its hardware queue.
+    queue_depth: u32,
+}
+
+impl Device {
+    /// Those that defaults depend on: rotating or not, shallow as SATA or deep.
+    const ALL: [Device; 4] = [
+        Device { rotational: false, queue_depth: 1024 },
+        Device { rotational: false, queue_depth: 32 },
+        Device { rotational: true, queue_depth: 1024 },
+        Device { rotational: true, queue_depth: 32 },
+    ];
+
+    /// Scheduler tags (`block-layer.md` 11.1).
+    fn nr_requests(self) -> u32 {
+        2 * self.queue_depth.min(128)
+    }
+}
+
+/// The scheduler as a kernel has it, for a device.
+fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Elevator<Local> {
+    let generation = kernel.generation();
+    let limits = Limits { rotational: device.rotational, ..Limits::default() };
+    let queue = Surroundings {
+        generation: &generation,
+        limits: &limits,
+        nr_requests: device.nr_requests(),
+        default_nr_requests: device.nr_requests(),
+        async_depth: device.nr_requests(),
+        queue_depth: device.queue_depth,
+        capacity: device.nr_requests(),
+        now: generation.hz.now(Instant::ZERO),
+    };
+    let schedulers = all_schedulers();
+    let row = schedulers.find(scheduler).unwrap_or(&NONE);
+    Elevator::new(row, &queue, &CpuMap::of_one_type(&[HctxId(0)]))
+}
+
+/// The tunables of a scheduler in a kernel.
+#[must_use]
+pub fn tunables(scheduler: &str, kernel: Kernel) -> Vec<&'static Tunable> {
+    elevator(scheduler, kernel, Device::ALL[0]).tunables()
+}
+
+/// What is true of one tunable in a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Facts {
+    /// What the policy itself declares.
+    pub tunable: Tunable,
+    /// The default, or the defaults with the devices that they hold for.
+    pub defaults: Vec<(String, i128)>,
+    /// How a write to it is read.
+    pub grammar: Grammar,
+    /// What was written, and what is shown then.
+    pub examples: Vec<(&'static str, Result<i128, StoreError>)>,
+    /// Whether it counts whole timer ticks: their rate, if so.
+    pub ticks_hz: Option<u32>,
+}
+
+/// How the text of a write is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grammar {
+    /// The leading decimal number; nothing is refused.
+    Leading,
+    /// C notation.
+    C,
+    /// Decimal digits only.
+    Digits,
+}
+
+impl Grammar {
+    /// In words.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Grammar::Leading => "The leading decimal number counts, a text without one is 0, and nothing is refused.",
+            Grammar::C => {
+                "A whole number in C notation (0x10, 010, -7); anything else is EINVAL, more than 32 bits ERANGE."
+            }
+            Grammar::Digits => "Decimal digits only; anything else is EINVAL, more than 64 bits ERANGE.",
+        }
+    }
+}
+
+impl Facts {
+    /// Those of a tunable, if it exists in this kernel.
+    #[must_use]
+    pub fn of(scheduler: &str, name: &str, kernel: Kernel) -> Option<Facts> {
+        let tunable = *tunables(scheduler, kernel).into_iter().find(|tunable| tunable.name == name)?;
+        let now = kernel.generation().hz.now(Instant::ZERO);
+        let written = |text: &str| {
+            let elevator = elevator(scheduler, kernel, Device::ALL[0]);
+            ElevatorCx::alone(now, |cx| elevator.set_tunable(&NoMeter, cx, name, text))?;
+            elevator.tunable(name)
+        };
+        let grammar = match (written("12abc"), written("0x10")) {
+            (Ok(_), _) => Grammar::Leading,
+            (_, Ok(_)) => Grammar::C,
+            _ => Grammar::Digits,
+        };
+        let examples = ["7", "0", "0x10", "010", "-7", "12abc", "x"].map(|text| (text, written(text))).to_vec();
+        // No limit of a tunable lies near 7.
+        let counts_ticks = tunable.max > 7 && written("7").is_ok_and(|shown| shown != 7);
+        let ticks_hz = counts_ticks.then_some(kernel.generation().hz.0);
+        Some(Facts { tunable, defaults: defaults(scheduler, name, kernel), grammar, examples, ticks_hz })
+    }
+
+    /// The default in words.
+    #[must_use]
+    pub fn default_text(&self) -> String {
+        match &self.defaults[..] {
+            [(_, value)] => value.to_string(),
+            several => {
+                let each = several.iter().map(|(device, value)| format!("{value} ({device})"));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// From the least to the largest value.
+    #[must_use]
+    pub fn range_text(&self) -> String {
+        format!("{} to {}", compact(self.tunable.min), compact(self.tunable.max))
+    }
+}
+
+/// The default on each kind of device, with as few kinds as it takes.
+fn defaults(scheduler: &str, name: &str, kernel: Kernel) -> Vec<(String, i128)> {
+    let default = |device| elevator(scheduler, kernel, device).tunable(name).unwrap_or_default();
+    let [deep, shallow, deep_disk, shallow_disk] = Device::ALL.map(default);
+    let rotation_matters = (deep, shallow) != (deep_disk, shallow_disk);
+    let depth_matters = (deep, deep_disk) != (shallow, shallow_disk);
+    match (rotation_matters, depth_matters) {
+        (false, false) => vec![("any".to_owned(), deep)],
+        (true, false) => vec![("rotating".to_owned(), deep_disk), ("not rotating".to_owned(), deep)],
+        (false, true) => [Device::ALL[0], Device::ALL[1]]
+            .map(|device| (format!("with nr_requests {}", device.nr_requests()), default(device)))
+            .to_vec(),
+        (true, true) => Device::ALL.map(|device| (format!("{device:?}"), default(device))).to_vec(),
+    }
+}
+
+/// Numbers that everybody knows better as powers of two.
+fn compact(value: i128) -> String {
+    for bits in [31, 32, 63, 64] {
+        if value == (1 << bits) - 1 {
+            return format!("2^{bits}-1");
+        }
+    }
+    if value == -(1 << 31) { "-2^31".to_owned() } else { value.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::texts::Texts;
+    use hoistway_blk::{NoMerges, Queue, QueueConfig, SCHEDULERS, Sector};
+
+    #[test]
+    fn every_tunable_of_a_policy_is_explained_and_every_explained_one_exists() {
+        for text in Texts::read().schedulers {
+            let mut existing = Vec::new();
+            for kernel in text.kernels() {
+                for tunable in tunables(&text.name, kernel) {
+                    assert!(text.tunable(tunable.name).is_some(), "{}.{} in {kernel}", text.name, tunable.name);
+                    existing.push(tunable.name);
+                }
+            }
+            for tunable in &text.tunables {
+                assert!(existing.contains(&tunable.name.as_str()), "{}.{} is nowhere", text.name, tunable.name);
+                let same = text.tunables.iter().filter(|other| other.name == tunable.name);
+                assert_eq!(same.count(), 1, "{}.{} is explained twice", text.name, tunable.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_elevators_here_are_those_that_a_queue_is_made_with() {
+        for scheduler in SCHEDULERS {
+            for kernel in Kernel::EXAMPLES {
+                for device in Device::ALL {
+                    let limits = hoistway_blk::Limits {
+                        rotational: device.rotational,
+                        capacity: Sector(1 << 30),
+                        ..hoistway_blk::Limits::new(1, 8, 65_535, 2560, 128)
+                    };
+                    let config = QueueConfig {
+                        kernel,
+                        cpus: 1,
+                        hw_queues: 1,
+                        queue_depth: device.queue_depth,
+                        nr_requests: None,
+                        nomerges: NoMerges::All,
+                        limits,
+                        ..QueueConfig::new(kernel)
+                    };
+                    assert_eq!(config.scheduler_depth(), device.nr_requests());
+                    let Ok(queue) = Queue::<Local>::new(&config, scheduler) else { continue };
+                    let ours = elevator(scheduler, kernel, device);
+                    queue.elevator(|theirs| {
+                        assert_eq!(theirs.tunables(), ours.tunables(), "{scheduler} in {kernel}");
+                        for tunable in ours.tunables() {
+                            let (theirs, ours) = (theirs.tunable(tunable.name), ours.tunable(tunable.name));
+                            assert_eq!(theirs, ours, "{scheduler} in {kernel}");
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn facts_are_those_of_the_specifications() {
+        let facts = |scheduler, name, kernel| Facts::of(scheduler, name, kernel).unwrap();
+        let known = facts("mq-deadline", "read_expire", Kernel::V6_18);
+        assert_eq!((known.default_text().as_str(), known.grammar, known.ticks_hz), ("500", Grammar::C, Some(250)));
+        assert!(
+            known.examples.contains(&("7", Ok(8))) && known.examples.contains(&("12abc", Err(StoreError::Invalid)))
+        );
+        let known = facts("mq-deadline", "async_depth", Kernel::V6_3);
+        assert_eq!(known.default_text(), "192 (with nr_requests 256), 48 (with nr_requests 64)");
+        assert_eq!(facts("mq-deadline", "fifo_batch", Kernel::V5_10).grammar, Grammar::Leading);
+        assert!(Facts::of("mq-deadline", "prio_aging_expire", Kernel::V5_10).is_none());
+        let known = facts("cfq", "slice_idle", Kernel::V4_19);
+        assert_eq!((known.default_text().as_str(), known.ticks_hz), ("8 (rotating), 0 (not rotating)", None));
+        assert_eq!(facts("cfq", "fifo_expire_sync", Kernel::V4_4).default_text(), "124");
+        assert_eq!(facts("cfq", "quantum", Kernel::V4_19).range_text(), "1 to 2^32-1");
+        assert_eq!(facts("bfq", "timeout_sync", Kernel::V6_18).default_text(), "124");
+        assert_eq!(facts("bfq", "slice_idle", Kernel::V6_18).grammar, Grammar::Digits);
+        assert_eq!(facts("kyber", "read_lat_nsec", Kernel::V6_18).range_text(), "0 to 2^64-1");
+    }
+}

@@ -1,0 +1,22 @@
+//! Options that programs look for in fio's documents.
+
+use hoistway_fio::options;
+use hoistway_results::fio::Output;
+
+/// Those without which fio-plot draws nothing. fio repeats only what the job file has.
+const LOOKED_FOR: [&str; 4] = ["rw", "bs", "iodepth", "numjobs"];
+
+/// Adds their defaults where the job file leaves them out.
+pub(crate) fn complete(output: &mut Output) {
+    let Output { global_options, jobs, .. } = output;
+    for job in jobs {
+        let has = |name: &str| job.job_options.get(name).or_else(|| global_options.as_ref()?.get(name)).is_some();
+        // A replay does what its log says.
+        if has("read_iolog") {
+            continue;
+        }
+        let missing = options().filter(|option| LOOKED_FOR.contains(&option.name) && !has(option.name));
+        let missing: Vec<_> = missing.map(|option| (option.name.to_owned(), option.default.to_owned())).collect();
+        missing.into_iter().for_each(|(name, default)| job.job_options.push(name, default));
+    }
+}

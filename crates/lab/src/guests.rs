@@ -1,0 +1,132 @@
+//! A load in virtual machines.
+
+use hoistway_blk::Registry;
+use hoistway_device::Preset;
+use hoistway_load::Load;
+use hoistway_results::document::GuestsSummary;
+use hoistway_sim::{Guests, QueueSettings, VirtualDisk};
+
+use crate::comparison::Profile;
+use crate::error::{About as _, Error, Field};
+use crate::schedulers;
+use crate::surroundings::Asked;
+
+/// Weights of cgroups that schedulers take.
+const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=1000;
+
+/// The guests of a comparison.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    pub(crate) guests: Guests,
+    /// The schedulers that their disks get, one after the other.
+    pub(crate) schedulers: Vec<String>,
+}
+
+/// The schedulers that were asked for, or those of a scenario's page.
+pub(crate) fn wanted<'a>(asked: &Asked<'a>, of_page: &'a [String]) -> Result<&'a [String], Error> {
+    let guests = &asked.comparison.guests;
+    let wanted = if guests.schedulers.is_empty() { of_page } else { &guests.schedulers };
+    let option = asked.name(Field::GuestSchedulers);
+    if !wanted.is_empty() {
+        if asked.comparison.shared_tags {
+            let problem = format!("the disks of guests lie on one device (expected no {option})");
+            return Err(Error::new(Field::SharedTags, format!("{}: {problem}", asked.name(Field::SharedTags))));
+        }
+        return Ok(wanted);
+    }
+    let weight = guests.weights.first().map(|(file, weight)| (Field::GuestWeights, format!("{file}={weight}")));
+    let given = guests.virtual_disk.as_ref().map(|disk| (Field::VirtualDisk, disk.to_string())).or(weight);
+    match given {
+        Some((field, value)) => {
+            Err(asked.refuse(field, value, format!("the load does not run in guests (expected {option} as well)")))
+        }
+        None => Ok(wanted),
+    }
+}
+
+/// The guests, if the load runs in any.
+pub(crate) fn choose(
+    asked: &Asked<'_>,
+    wanted: &[String],
+    workload: &Load,
+    lower: &Preset,
+    queue: &QueueSettings,
+    notices: &mut Vec<String>,
+) -> Result<Option<Chosen>, Error> {
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let default = Profile::from(VirtualDisk::DEFAULT);
+    let profile = asked.comparison.guests.virtual_disk.as_ref().unwrap_or(&default);
+    let expected = "a virtual disk profile in TOML";
+    let read = asked.surroundings.profile(profile, expected, VirtualDisk::from_toml, VirtualDisk::builtin);
+    let disk = read.about(Field::VirtualDisk)?;
+    // Their queues are as they come.
+    let queue = QueueSettings { schedulers: queue.schedulers.clone(), ..QueueSettings::new(queue.kernel, queue.cpus) };
+    let shape = disk.shape(&lower.shape(), workload.files.len());
+    if shape.capacity_sectors == 0 {
+        let (option, count) = (asked.name(Field::GuestSchedulers), workload.files.len());
+        let problem = format!("{} is too small for {count} virtual disks (expected a larger one)", lower.name);
+        return Err(Error::new(Field::GuestSchedulers, format!("{option}: {problem}")));
+    }
+    let shapes = vec![(profile.to_string(), shape.clone())];
+    let default = schedulers::Default { shapes, queue: &queue, elevator: None };
+    let chosen = schedulers::choose(asked, Field::GuestSchedulers, wanted, &default, notices)?;
+    notices.push(format!(
+        "Guests: each file of the job file is a virtual disk ({}) of {:.0} GB on {}, which belongs to the host. \
+         A row is the scheduler of the guests over that of the host. What the virtual disks cost is assumed, not measured.",
+        disk.name,
+        shape.capacity_sectors as f64 * 512.0 / 1e9,
+        lower.name,
+    ));
+    let weights = weights(asked, workload)?;
+    Ok(Some(Chosen { guests: Guests { disk, weights }, schedulers: chosen }))
+}
+
+fn weights(asked: &Asked<'_>, workload: &Load) -> Result<Vec<(String, u32)>, Error> {
+    let wanted = &asked.comparison.guests.weights;
+    for (place, (file, weight)) in wanted.iter().enumerate() {
+        let refuse = |problem: String| Err(asked.refuse(Field::GuestWeights, format_args!("{file}={weight}"), problem));
+        if !WEIGHTS.contains(weight) {
+            return refuse(weight_expected());
+        }
+        if !workload.files.contains(file) {
+            let known = workload.files.join(", ");
+            return refuse(format!("the job file has no filename \"{file}\" (expected one of {known})"));
+        }
+        if wanted[..place].iter().any(|(known, _)| known == file) {
+            return refuse(format!("a weight of {file} was given before (expected one for each file)"));
+        }
+    }
+    Ok(wanted.clone())
+}
+
+/// What a weight may be.
+#[must_use]
+pub fn weight_expected() -> String {
+    format!("expected FILE=N with N from {} to {}", WEIGHTS.start(), WEIGHTS.end())
+}
+
+/// What must be said if weights on the host do nothing under some schedulers there.
+pub(crate) fn weights_notice(
+    asked: &Asked<'_>,
+    guests: &Guests,
+    schedulers: &[String],
+    known: &Registry,
+) -> Option<String> {
+    let knows_none = |name: &&str| known.find(name).is_some_and(|row| !row.weights);
+    let without: Vec<&str> = schedulers.iter().map(String::as_str).filter(knows_none).collect();
+    (!guests.weights.is_empty() && !without.is_empty())
+        .then(|| format!("{} has no effect with {} on the host.", asked.name(Field::GuestWeights), without.join(", ")))
+}
+
+impl Chosen {
+    /// What the result document says of them.
+    pub(crate) fn summary(&self) -> Result<GuestsSummary, Error> {
+        Ok(GuestsSummary {
+            virtual_disk: serde_json::to_value(&self.guests.disk).about(Field::VirtualDisk)?,
+            schedulers: self.schedulers.clone(),
+            weights: self.guests.weights.iter().cloned().collect(),
+        })
+    }
+}

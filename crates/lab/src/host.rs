@@ -1,0 +1,31 @@
+//! The host of a comparison.
+
+use hoistway_sim::Host;
+
+use crate::comparison::Profile;
+use crate::error::{About as _, Error, Field};
+use crate::surroundings::Asked;
+
+/// CPUs of a host profile that does not say how many.
+const CPUS: u16 = 8;
+
+/// Most CPUs of a host.
+pub const CPUS_MAX: u16 = 1024;
+
+/// The host, and how many CPUs it has.
+pub(crate) fn choose(asked: &Asked<'_>, profile: &Profile) -> Result<(Host, u16), Error> {
+    let read = asked.surroundings.profile(profile, "a host profile in TOML", Host::from_toml, Host::builtin);
+    let mut host = read.about(Field::Hosts)?;
+    if let Some(bytes) = asked.comparison.memory_bytes {
+        if !Host::MEMORY_BYTES.contains(&bytes) {
+            let (least, most) = (Host::MEMORY_BYTES.start(), Host::MEMORY_BYTES.end());
+            return Err(asked.refuse(Field::MemoryBytes, bytes, format!("expected {least} to {most}")));
+        }
+        host.memory_bytes = bytes;
+    }
+    let cpus = asked.comparison.cpus.or(host.cpus).unwrap_or(CPUS);
+    if !(1..=CPUS_MAX).contains(&cpus) {
+        return Err(asked.refuse(Field::Cpus, cpus, format!("expected 1 to {CPUS_MAX}")));
+    }
+    Ok((host, cpus))
+}

@@ -1,0 +1,114 @@
+//! The load of a comparison.
+
+use std::collections::BTreeMap;
+
+use hoistway_blk::Nanos;
+use hoistway_fio::{Environment, JobFile};
+use hoistway_load::{LogSettings, Process};
+
+use crate::comparison;
+use crate::error::{About as _, Error, Field};
+use crate::scenarios::{self, Page};
+use crate::surroundings::Asked;
+
+/// The load of a first run.
+const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../jobs/example.fio"));
+
+/// Longest time that replaces one of the load's: ten years, as in job files.
+pub const TIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
+
+/// A job file.
+#[derive(Debug)]
+pub(crate) struct Load {
+    /// What it is called in messages and results.
+    pub(crate) name: String,
+    pub(crate) text: String,
+    /// What is said of it, if it is a bundled scenario.
+    pub(crate) page: Option<Page>,
+}
+
+impl Load {
+    /// Those of its guests, if it is about any.
+    pub(crate) fn guest_schedulers(&self) -> &[String] {
+        self.page.as_ref().map_or(&[], |page| &page.guest_schedulers)
+    }
+
+    /// The text of what runs.
+    pub(crate) fn read(asked: &Asked<'_>) -> Result<Load, Error> {
+        let own = |name: String, text: String| Load { name, text, page: None };
+        Ok(match &asked.comparison.load {
+            comparison::Load::Example => own(EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned()),
+            comparison::Load::Text { name, text } => own(name.clone(), text.clone()),
+            comparison::Load::Scenario(name) => {
+                let Some(scenario) = scenarios::named(name) else {
+                    let known: Vec<_> = scenarios::names().collect();
+                    let problem = format!("unknown load (expected one of {})", known.join(", "));
+                    return Err(asked.refuse(Field::Load, name, problem));
+                };
+                let (name, text) = (format!("{name}.fio (bundled)"), scenario.job.to_owned());
+                Load { name, text, page: Some(scenario.page) }
+            }
+            comparison::Load::File(path) => {
+                // A bare word was meant to be a scenario, as likely as not.
+                let is_bare = path.extension().is_none() && path.components().count() == 1;
+                let names: Vec<_> = scenarios::names().collect();
+                let others =
+                    if is_bare { format!(", or one of the scenarios {}", names.join(", ")) } else { String::new() };
+                let text = asked.surroundings.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
+                own(path.display().to_string(), text)
+            }
+        })
+    }
+
+    /// What its processes do, on a host with so many CPUs and so much memory.
+    pub(crate) fn job_file(&self, asked: &Asked<'_>, cpus: u16, memory_bytes: u64) -> Result<JobFile, Error> {
+        let environment = Environment {
+            variable: &|name| asked.surroundings.variable(name),
+            include: &|path| asked.surroundings.included(path),
+            log: &|path| asked.surroundings.log(path),
+            cpus: u32::from(cpus),
+            page_bytes: 4096,
+            memory_mib: memory_bytes >> 20,
+        };
+        let mut file = JobFile::parse(&self.text, &self.name, &environment).about(Field::Load)?;
+        let ramp = time(asked, Field::RampNs, asked.comparison.ramp_ns)?;
+        for process in &mut file.load.processes {
+            process.schedule.ramp = ramp.unwrap_or(process.schedule.ramp);
+            if asked.comparison.logs {
+                process.log = Some(process.log_settings);
+            }
+        }
+        Ok(file)
+    }
+}
+
+/// A time that replaces one of the load's.
+pub(crate) fn time(asked: &Asked<'_>, field: Field, ns: Option<u64>) -> Result<Option<Nanos>, Error> {
+    match ns {
+        Some(ns) if ns > TIME_NS_MAX || (ns == 0 && field != Field::RampNs) => {
+            Err(asked.refuse(field, Nanos(ns), "expected a time between 1 us and 10 years"))
+        }
+        ns => Ok(ns.map(Nanos)),
+    }
+}
+
+/// A notice if a load says how to log, and nobody wants logs.
+pub(crate) fn unused_logs_notice(asked: &Asked<'_>, workload: &hoistway_load::Load) -> Option<String> {
+    let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
+    let name = asked.name(Field::Logs);
+    let says_how = workload.processes.iter().any(is_set);
+    says_how.then(|| format!("Options that say how to log (log_avg_msec and others): no effect without {name}."))
+}
+
+/// Virtual time of a run, if every process is bounded by time.
+pub(crate) fn expected_ns(workload: &hoistway_load::Load, runtime: Option<Nanos>) -> Option<u64> {
+    let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
+    for process in &workload.processes {
+        let schedule = &process.schedule;
+        let parts = [schedule.start_delay, schedule.ramp, runtime.or(schedule.runtime)?];
+        let length = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.0));
+        let phase = phases.entry(schedule.phase).or_default();
+        *phase = length.max(*phase);
+    }
+    Some(phases.values().fold(0, |sum, phase| sum.saturating_add(*phase)))
+}

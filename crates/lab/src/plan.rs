@@ -1,0 +1,163 @@
+//! A comparison before it runs: everything that it asks for, chosen and checked.
+
+use hoistway_blk::{Kernel, Nanos};
+use hoistway_results::document::RunVariant;
+use hoistway_sim::{Host, RunSpec, Scenario};
+use serde_json::Value;
+
+use crate::asked_kernel::AskedKernel;
+use crate::comparison::{Comparison, Devices, Profile};
+use crate::error::{About as _, Error, Field};
+use crate::load::{self, Load};
+use crate::repeats::{self, REPEATS_MAX};
+use crate::run::Controls;
+use crate::setup::Setup;
+use crate::surroundings::{Asked, Surroundings};
+
+/// What is going to run.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub(crate) asked: Asked<'a>,
+    pub(crate) load: Load,
+    /// The places where it runs: every kernel on every device and host.
+    pub(crate) setups: Vec<Setup>,
+    pub(crate) seeds: Vec<u64>,
+    /// Every run, repeat by repeat.
+    pub(crate) runs: Vec<Planned>,
+    pub(crate) notices: Vec<String>,
+    runtime: Option<Nanos>,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    /// Index into the setups.
+    pub(crate) setup: usize,
+    pub(crate) spec: RunSpec,
+    pub(crate) variant: RunVariant,
+    pub(crate) repeat: u32,
+}
+
+impl<'a> Plan<'a> {
+    /// Chooses and checks all that a comparison asks for. Nothing is simulated yet, but settings are tried out.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn of(comparison: &'a Comparison, surroundings: &'a dyn Surroundings) -> Result<Plan<'a>, Error> {
+        let asked = Asked { comparison, surroundings };
+        if !(1..=REPEATS_MAX).contains(&comparison.repeats) {
+            return Err(asked.refuse(Field::Repeats, comparison.repeats, format!("expected 1 to {REPEATS_MAX}")));
+        }
+        let runtime = load::time(&asked, Field::RuntimeNs, comparison.runtime_ns)?;
+        let load = Load::read(&asked)?;
+        let setups = setups(&asked, &load)?;
+        let mut notices: Vec<String> = Vec::new();
+        for notice in setups.iter().flat_map(|setup| &setup.notices) {
+            if !notices.contains(notice) {
+                notices.push(notice.clone());
+            }
+        }
+        let seeds = repeats::seeds(comparison.seed, comparison.repeats);
+        let mut runs = Vec::new();
+        for (repeat, &seed) in (0..).zip(&seeds) {
+            for (place, setup) in setups.iter().enumerate() {
+                runs.extend(setup.specs(seed).into_iter().map(|spec| Planned {
+                    setup: place,
+                    variant: RunVariant::new(&spec.label(), setup.varied.clone()),
+                    spec,
+                    repeat,
+                }));
+            }
+        }
+        let plan = Plan { asked, load, setups, seeds, runs, notices, runtime };
+        plan.check_labels()?;
+        Ok(plan)
+    }
+
+    /// Labels tell the variants apart, and one of them is the baseline, if somebody chose it.
+    fn check_labels(&self) -> Result<(), Error> {
+        let labels: Vec<&str> = self.runs[..self.runs_of_repeat()].iter().map(|run| &*run.variant.label).collect();
+        if let Some((_, twice)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label)) {
+            let problem = "two variants have this name (expected kernels, devices and hosts with names of their own)";
+            return Err(self.asked.refuse(Field::Devices, twice, problem));
+        }
+        match &self.asked.comparison.baseline {
+            Some(name) if !self.runs.iter().any(|run| run.variant.label == *name || run.spec.label() == *name) => {
+                let known = labels.join(", ");
+                let problem = format!("not among the schedulers that are compared (expected one of {known})");
+                Err(self.asked.refuse(Field::Baseline, name, problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Number of runs.
+    #[must_use]
+    pub fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Virtual time of all runs together, if every process is bounded by time.
+    #[must_use]
+    pub fn expected_ns(&self) -> Option<u64> {
+        self.runs.iter().try_fold(0, |sum: u64, run| {
+            Some(sum.saturating_add(load::expected_ns(&self.setups[run.setup].workload, self.runtime)?))
+        })
+    }
+
+    /// Controls for the runs.
+    #[must_use]
+    pub fn controls(&self) -> Controls {
+        Controls::new(self.runs.len())
+    }
+
+    pub(crate) fn runs_of_repeat(&self) -> usize {
+        self.runs.len() / self.seeds.len()
+    }
+
+    pub(crate) fn scenario(&self, run: &Planned) -> Scenario<'_> {
+        let setup = &self.setups[run.setup];
+        Scenario {
+            workload: &setup.workload,
+            devices: setup.devices.iter().collect(),
+            guests: setup.guests.as_ref().map(|chosen| chosen.guests.clone()),
+            queue: setup.queue.clone(),
+            host: setup.host.clone(),
+            runtime: self.runtime,
+        }
+    }
+}
+
+/// Every kernel on every device and host.
+fn setups(asked: &Asked<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
+    fn or_default<T: Clone>(wanted: &[T], default: T) -> Vec<T> {
+        if wanted.is_empty() { vec![default] } else { wanted.to_vec() }
+    }
+    let wanted = asked.comparison;
+    let in_guests = !crate::guests::wanted(asked, load.guest_schedulers())?.is_empty();
+    let hosts = or_default(&wanted.hosts, Profile::from(if in_guests { "vm" } else { Host::DEFAULT }));
+    let devices = or_default(&wanted.devices, Devices::default());
+    let kernels = match &wanted.kernels[..] {
+        [] => vec![AskedKernel::from(Kernel::DEFAULT)],
+        some => some.iter().map(|kernel| kernel.parse().about(Field::Kernels)).collect::<Result<_, Error>>()?,
+    };
+    let mut setups = Vec::new();
+    for devices in &devices {
+        for host in &hosts {
+            for kernel in &kernels {
+                let mut setup = Setup::of(asked, load, devices, host, kernel)?;
+                for (name, value, count) in [
+                    ("device", setup.device_name(), wanted.devices.len()),
+                    ("host", setup.host.name.clone(), wanted.hosts.len()),
+                    ("kernel", kernel.to_string(), wanted.kernels.len()),
+                ] {
+                    if count > 1 {
+                        setup.varied.insert(name.to_owned(), Value::from(value));
+                    }
+                }
+                setups.push(setup);
+            }
+        }
+    }
+    Ok(setups)
+}

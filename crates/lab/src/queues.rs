@@ -1,0 +1,116 @@
+//! The hardware queues and tags of the devices.
+
+use hoistway_blk::{Layer, TagLayout};
+use hoistway_device::{Preset, PresetFile};
+use hoistway_load::Load;
+use hoistway_sim::QueueSettings;
+
+use crate::error::{Error, Field};
+use crate::surroundings::Asked;
+
+/// Most hardware queues of a device.
+pub const HW_QUEUES_MAX: u16 = 2048;
+/// Most of them for reads, and most for polling.
+pub const TYPED_QUEUES_MAX: u16 = 1024;
+
+/// Gives the devices the hardware queues that were asked for, and `queue` those of a type.
+pub(crate) fn choose(asked: &Asked<'_>, devices: Vec<Preset>, queue: &mut QueueSettings) -> Result<Vec<Preset>, Error> {
+    let wanted = asked.comparison;
+    for (field, count) in [(Field::ReadQueues, wanted.read_queues), (Field::PollQueues, wanted.poll_queues)] {
+        if count > TYPED_QUEUES_MAX {
+            return Err(asked.refuse(field, count, format!("expected 0 to {TYPED_QUEUES_MAX}")));
+        }
+        if count > 0 && !queue.kernel.generation().queue_types {
+            let (kernel, later) = (queue.kernel, asked.given(Field::Kernels, "5.10"));
+            let problem =
+                format!("Linux {kernel} has no hardware queues for reads or polling (expected {later} or later)");
+            return Err(asked.refuse(field, count, problem));
+        }
+    }
+    if let Some(count) = wanted.hw_queues.filter(|count| !(1..=HW_QUEUES_MAX).contains(count)) {
+        return Err(asked.refuse(Field::HwQueues, count, format!("expected 1 to {HW_QUEUES_MAX}")));
+    }
+    // More than CPUs are never used.
+    queue.read_queues = wanted.read_queues.min(queue.cpus);
+    queue.poll_queues = wanted.poll_queues.min(queue.cpus);
+    let of_types = queue.read_queues + queue.poll_queues;
+    if wanted.hw_queues.is_none() && of_types == 0 {
+        return Ok(devices);
+    }
+    let with_queues = |preset: Preset| {
+        let of_default = wanted.hw_queues.unwrap_or(preset.shape().hw_queues);
+        let count = if of_types == 0 { of_default } else { of_default.min(queue.cpus) + of_types };
+        with_hw_queues(preset, count)
+    };
+    devices.into_iter().map(with_queues).collect()
+}
+
+fn with_hw_queues(preset: Preset, count: u16) -> Result<Preset, Error> {
+    let name = preset.name.clone();
+    let mut file = PresetFile::from(preset);
+    file.shape.hw_queues = count;
+    let refused = |error| Error::new(Field::HwQueues, format!("{count} hardware queues with {name}: {error}"));
+    Preset::try_from(file).map_err(refused)
+}
+
+/// Whether devices can share their tags, if they are to.
+pub(crate) fn check_shared_tags(
+    asked: &Asked<'_>,
+    queue: &QueueSettings,
+    devices: &[Preset],
+    schedulers: &[String],
+) -> Result<(), Error> {
+    if !queue.shared_tags {
+        return Ok(());
+    }
+    let refuse =
+        |problem: String| Err(Error::new(Field::SharedTags, format!("{}: {problem}", asked.name(Field::SharedTags))));
+    let [first, others @ ..] = devices else { return Ok(()) };
+    if others.is_empty() {
+        return refuse(
+            "the job file uses one device (expected several, such as filename=/dev/sda:/dev/sdb)".to_owned(),
+        );
+    }
+    let layout = |preset: &Preset| queue.config(&preset.shape()).tag_layout();
+    let told = |preset: &Preset| {
+        let TagLayout { hctxs, depth, host_wide, .. } = layout(preset);
+        let common = if host_wide { " in common" } else { "" };
+        format!("{} has {depth} tags{common} for each of {hctxs} hardware queues", preset.name)
+    };
+    if let Some(other) = others.iter().find(|other| layout(other) != layout(first)) {
+        return refuse(format!("{}, {} (expected devices that are alike in this)", told(first), told(other)));
+    }
+    if let Some(legacy) = schedulers.iter().find(|name| queue.schedulers.is_legacy(name)) {
+        let option = asked.name(Field::Schedulers);
+        let others: Vec<&str> = queue.schedulers.of(Layer::MultiQueue).map(|row| row.name).collect();
+        return refuse(format!(
+            "with {legacy} a device shares no tags (expected {option} with some of {})",
+            others.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+/// What must be said of polling.
+pub(crate) fn polling_notice(
+    asked: &Asked<'_>,
+    workload: &Load,
+    queue: &QueueSettings,
+    schedulers: &[String],
+) -> Option<String> {
+    if !workload.processes.iter().any(|process| process.issue.polls) {
+        return None;
+    }
+    if queue.poll_queues == 0 {
+        let remedy = asked.given(Field::PollQueues, 1);
+        return Some(format!(
+            "hipri: completions come by interrupt, because no device has hardware queues for polling ({remedy} gives them \
+             one)."
+        ));
+    }
+    let legacy: Vec<&str> =
+        schedulers.iter().map(String::as_str).filter(|name| queue.schedulers.is_legacy(name)).collect();
+    (!legacy.is_empty()).then(|| {
+        format!("hipri: with {} completions come by interrupt; the legacy queue cannot be polled.", legacy.join(", "))
+    })
+}

@@ -1,0 +1,73 @@
+//! The bundled loads: a job file and a page each, in `scenarios/`.
+
+use hoistway_results::FigureName;
+use serde::Deserialize;
+
+/// The name of a scenario with its job file and its page.
+macro_rules! scenario {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../scenarios/", $name, ".fio")),
+            include_str!(concat!("../scenarios/", $name, ".toml")),
+        )
+    };
+}
+
+/// All of them.
+const FILES: [(&str, &str, &str); 8] = [
+    scenario!("desktop-freeze"),
+    scenario!("database"),
+    scenario!("compaction"),
+    scenario!("backup-beside-oltp"),
+    scenario!("vm-host"),
+    scenario!("guests"),
+    scenario!("video-playback"),
+    scenario!("boot"),
+];
+
+/// A bundled load.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Its fio job file.
+    pub job: &'static str,
+    /// What is said of it.
+    pub page: Page,
+}
+
+/// What is said of it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    /// What it is, in one line.
+    pub title: String,
+    /// The device that it is typical of.
+    pub device: String,
+    /// Schedulers of the guests that it runs in, if it does.
+    #[serde(default)]
+    pub guest_schedulers: Vec<String>,
+    /// The figure that it is about.
+    pub focus: FigureName,
+    /// Whose problem it is, and what the jobs stand for.
+    pub load: String,
+    /// Which figures to look at, and why.
+    pub look_at: String,
+    /// What people measured or reported on real systems, with where.
+    pub reports: String,
+    /// What to vary.
+    pub try_also: Vec<String>,
+}
+
+/// The names, in the order of the list.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, ..)| *name)
+}
+
+/// The scenario of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<Scenario> {
+    let (_, job, page) = FILES.iter().find(|(known, ..)| *known == name)?;
+    // A test reads them all.
+    let page = toml::from_str(page).unwrap_or_else(|error| panic!("scenarios/{name}.toml: {error}"));
+    Some(Scenario { job, page })
+}

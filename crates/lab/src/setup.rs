@@ -1,0 +1,151 @@
+//! One place of a comparison: a kernel on a host with its devices, and what the load and the schedulers are there.
+
+use hoistway_blk::{Layer, QueueConfig};
+use hoistway_device::Preset;
+use hoistway_fio::JobFile;
+use hoistway_results::document::SetupSummary;
+use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
+use serde_json::{Map, Value};
+
+use crate::asked_kernel::AskedKernel;
+use crate::comparison::{Devices, Profile};
+use crate::error::{About as _, Error, Field};
+use crate::load::{self, Load};
+use crate::schedulers::{self, Default};
+use crate::surroundings::Asked;
+use crate::tunables::{self, Settings};
+use crate::{devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
+
+/// A kernel on a host with devices.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    kernel: AskedKernel,
+    pub(crate) workload: hoistway_load::Load,
+    pub(crate) devices: Vec<Preset>,
+    pub(crate) guests: Option<guests::Chosen>,
+    pub(crate) host: Host,
+    pub(crate) queue: QueueSettings,
+    /// The queue of the first device.
+    pub(crate) config: QueueConfig,
+    schedulers: Vec<String>,
+    settings: Settings,
+    pub(crate) notices: Vec<String>,
+    /// By what it differs from other setups of the comparison.
+    pub(crate) varied: Map<String, Value>,
+}
+
+impl Setup {
+    pub(crate) fn of(
+        asked: &Asked<'_>,
+        load: &Load,
+        wanted: &Devices,
+        host: &Profile,
+        asked_kernel: &AskedKernel,
+    ) -> Result<Setup, Error> {
+        let comparison = asked.comparison;
+        let guest_schedulers = guests::wanted(asked, load.guest_schedulers())?;
+        let in_guests = !guest_schedulers.is_empty();
+        let (host, cpus) = host::choose(asked, host)?;
+        let JobFile { load: workload, notices: of_file } = load.job_file(asked, cpus, host.memory_bytes)?;
+        let fitting = load.page.as_ref().map(|page| page.device.as_str());
+        let (devices, mut notices) = if in_guests {
+            devices::choose_one(asked, wanted, fitting)?
+        } else {
+            devices::choose(asked, wanted, &workload, fitting)?
+        };
+        notices.extend(asked_kernel.notice());
+        let kernel = asked_kernel.kernel;
+        let mut queue =
+            QueueSettings { schedulers: asked.surroundings.schedulers(), ..QueueSettings::new(kernel, cpus) };
+        let devices = queues::choose(asked, devices, &mut queue)?;
+        let first = &devices[0];
+        let guests = guests::choose(asked, guest_schedulers, &workload, first, &queue, &mut notices)?;
+        let shapes = devices.iter().map(|preset| (preset.name.clone(), preset.shape())).collect();
+        let default = Default { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
+        let wanted = match &comparison.schedulers[..] {
+            // With all of them, and those of the guests, there would be dozens of pairs.
+            [] if in_guests => queue.schedulers.of(Layer::MultiQueue).map(|row| row.name.to_owned()).collect(),
+            [] => vec!["all".to_owned()],
+            wanted => wanted.to_vec(),
+        };
+        let schedulers = schedulers::choose(asked, Field::Schedulers, &wanted, &default, &mut notices)?;
+        // The schedulers that see the load's processes and cgroups, and all that there are.
+        let of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers);
+        let mut all = schedulers.clone();
+        all.extend(
+            guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
+        );
+        let settings = tunables::settings(asked, &all, &queue.schedulers)?;
+        queue.shared_tags = comparison.shared_tags;
+        queues::check_shared_tags(asked, &queue, &devices, &schedulers)?;
+        queue_files::add(asked, &mut queue)?;
+        queue.io_max = io_max::limits(asked, &workload)?;
+        queue.io_prio_class = io_prio_class::classes(asked, &workload, kernel)?;
+        let config = queue.config(&first.shape());
+        notices.extend(queue_files::try_out(asked, &queue, &config, &schedulers)?);
+        notices.extend(tunables::try_out(asked, &config)?);
+        queue.writes = writes::ordered(asked, &queue.schedulers)?;
+        writes::try_out(asked, &queue.writes, &config, &schedulers)?;
+        notices.extend(schedulers::legacy_notice(&all, &queue));
+        notices.extend(effects::notices(asked, &workload, of_processes, &queue));
+        notices.extend(io_prio_class::notice(asked, of_processes, &queue));
+        notices.extend(queues::polling_notice(asked, &workload, &queue, &schedulers));
+        notices.extend(joined::notice(&workload, of_processes, kernel));
+        notices.extend(
+            guests
+                .as_ref()
+                .and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers, &queue.schedulers)),
+        );
+        notices.extend(load::unused_logs_notice(asked, &workload));
+        notices.extend(of_file);
+        let kernel = asked_kernel.clone();
+        Ok(Setup {
+            kernel,
+            workload,
+            devices,
+            guests,
+            host,
+            queue,
+            config,
+            schedulers,
+            settings,
+            notices,
+            varied: Map::new(),
+        })
+    }
+
+    /// The runs of a repeat: every scheduler with the same seed; with guests every one of theirs over every one of the host.
+    pub(crate) fn specs(&self, seed: u64) -> Vec<RunSpec> {
+        let tunables = |scheduler: &String| self.settings.get(scheduler).cloned().unwrap_or_default();
+        let guest = |scheduler: &String| GuestSpec { scheduler: scheduler.clone(), tunables: tunables(scheduler) };
+        let guests: Vec<Option<GuestSpec>> = match &self.guests {
+            Some(guests) => guests.schedulers.iter().map(guest).map(Some).collect(),
+            None => vec![None],
+        };
+        let over = |scheduler: &String, guest: &Option<GuestSpec>| RunSpec {
+            scheduler: scheduler.clone(),
+            tunables: tunables(scheduler),
+            guest: guest.clone(),
+            seed,
+        };
+        self.schedulers.iter().flat_map(|scheduler| guests.iter().map(move |guest| over(scheduler, guest))).collect()
+    }
+
+    /// What its devices are called.
+    pub(crate) fn device_name(&self) -> String {
+        let mut names: Vec<&str> = self.devices.iter().map(|preset| preset.name.as_str()).collect();
+        names.dedup();
+        names.join("+")
+    }
+
+    pub(crate) fn summary(&self) -> Result<SetupSummary, Error> {
+        Ok(SetupSummary {
+            device: devices::describe(&self.workload, &self.devices)?,
+            kernel: self.kernel.to_string(),
+            cpus: u32::from(self.queue.cpus),
+            hw_queues: u32::from(self.config.cpu_map().hctxs()),
+            nr_requests: self.config.scheduler_depth(),
+            host: serde_json::to_value(&self.host).about(Field::Hosts)?,
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! What a comparison asks of whoever wants it: this crate reads no files and no environment itself.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use hoistway_blk::{Registry, all_schedulers};
+use hoistway_fio::{LogSource, log_in_memory};
+
+use crate::comparison::{Comparison, Profile};
+use crate::error::{Error, Field};
+
+/// Whoever wants a comparison.
+pub trait Surroundings: Sync {
+    /// The content of a file that the comparison or its job file names. By default there are none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let _ = path;
+        Err(io::Error::new(io::ErrorKind::NotFound, "there are no files to read here"))
+    }
+
+    /// A log that the job file replays. By default its [content](Self::read), held in memory.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
+        self.read(path).map(log_in_memory)
+    }
+
+    /// The value of an environment variable that the job file names. By default none is set.
+    fn variable(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+
+    /// The schedulers that there are. By default those of Linux.
+    fn schedulers(&self) -> Registry {
+        all_schedulers()
+    }
+
+    /// What a field is called here, in messages and notices.
+    fn name(&self, field: Field) -> String {
+        field.to_string()
+    }
+}
+
+/// Surroundings without files and environment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Surroundings for Alone {}
+
+/// What is asked for, and by whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) comparison: &'a Comparison,
+    pub(crate) surroundings: &'a dyn Surroundings,
+}
+
+impl fmt::Debug for Asked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.comparison.fmt(f)
+    }
+}
+
+impl Asked<'_> {
+    pub(crate) fn name(&self, field: Field) -> String {
+        self.surroundings.name(field)
+    }
+
+    /// A field with a value of it, as the beginning of a sentence about it.
+    pub(crate) fn given(&self, field: Field, value: impl fmt::Display) -> String {
+        format!("{} {value}", self.name(field))
+    }
+
+    /// Refuses a value of a field.
+    pub(crate) fn refuse(&self, field: Field, value: impl fmt::Display, problem: impl fmt::Display) -> Error {
+        Error::new(field, format_args!("{}: {problem}", self.given(field, value)))
+    }
+}
+
+impl dyn Surroundings + '_ {
+    /// The text of a file. `expected` names, for errors, what it should be.
+    pub(crate) fn text(&self, path: &Path, expected: &str) -> Result<String, String> {
+        let name = path.display();
+        let bytes =
+            self.read(path).map_err(|error| format!("{name}: cannot be read (expected {expected}): {error}"))?;
+        String::from_utf8(bytes).map_err(|error| {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+            format!("{name}:{line}: not text (expected {expected})")
+        })
+    }
+
+    /// The text of a file that a job file includes. The parser says where, and of which file.
+    pub(crate) fn included(&self, path: &Path) -> io::Result<String> {
+        let text = String::from_utf8(self.read(path)?);
+        text.map_err(|_| io::Error::other("not text (expected options of a fio job file)"))
+    }
+
+    /// A profile in TOML, if it is one, by `read`; or else the built-in one of this name.
+    pub(crate) fn profile<T, E: fmt::Display>(
+        &self,
+        profile: &Profile,
+        expected: &str,
+        read: impl Fn(&str, &str) -> Result<T, E>,
+        builtin: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<T, String> {
+        let read = |text: &str, name: &str| read(text, name).map_err(|error| error.to_string());
+        match profile {
+            Profile::Text { name, text } => read(text, name),
+            Profile::Named(name) => {
+                let path = Path::new(name);
+                let is_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
+                if is_file {
+                    return read(&self.text(path, expected)?, name);
+                }
+                builtin(name).map_err(|error| error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Runs whose every event is written down.
+
+use std::io::{self, Write};
+use std::sync::atomic::Ordering;
+
+use hoistway_results::ResultsDocument;
+use hoistway_trace::events::{FORMAT, Header, ProcessHeader, RunHeader, Writer};
+use serde_json::{Map, Value};
+
+use crate::document;
+use crate::error::{Error, Field};
+use crate::plan::Plan;
+use crate::run::{Controls, Watch};
+
+/// Why runs with their events come to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The runs cannot begin.
+    #[error(transparent)]
+    Runs(#[from] Error),
+    /// The events cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+impl Plan<'_> {
+    /// Does what [`run`](Self::run) does, run by run, and writes all events to `sink`, which is given back.
+    ///
+    /// # Errors
+    /// The first run that cannot begin, and whatever the sink says. Events of several kernels, devices or hosts do not fit
+    /// into one trace.
+    pub fn traced<W: Write>(
+        &self,
+        sink: W,
+        controls: &Controls,
+        watch: &dyn Watch,
+    ) -> Result<(ResultsDocument, W), TraceError> {
+        if self.setups.len() > 1 {
+            let problem = "a trace is of one kernel, one host and one choice of devices (expected one of each)";
+            return Err(self.asked.refuse(Field::Kernels, self.setups.len(), problem).into());
+        }
+        let begin = watch.seconds();
+        let mut writer = Writer::new(sink, &self.header())?;
+        let mut outcomes = Vec::with_capacity(self.runs.len());
+        for (number, (planned, control)) in (0..).zip(self.runs.iter().zip(controls.iter())) {
+            if control.cancelled.load(Ordering::Relaxed) {
+                outcomes.push(None);
+                continue;
+            }
+            writer.begin_run(number, &control.cancelled);
+            let (outcome, probe) = self.one(planned, control, watch, writer)?;
+            writer = probe;
+            let reached_ns = control.reached_ns.load(Ordering::Relaxed);
+            writer.end_run(reached_ns, outcome.run.simulated_ios, outcome.is_partial)?;
+            outcomes.push(Some(outcome));
+        }
+        let is_partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
+        let sink = writer.finish(is_partial)?;
+        Ok((document::of(self, outcomes, watch.seconds() - begin)?, sink))
+    }
+
+    /// The first line.
+    fn header(&self) -> Header {
+        let (setup, workload) = (&self.setups[0], &self.setups[0].workload);
+        let runs = self.runs.iter().zip(0..).map(|(planned, run)| RunHeader {
+            run,
+            scheduler: planned.spec.label(),
+            tunables: planned
+                .spec
+                .tunables
+                .iter()
+                .map(|(name, text)| (name.clone(), Value::from(text.as_str())))
+                .collect::<Map<_, _>>(),
+        });
+        let processes = workload.processes.iter().zip(0..).map(|(process, number)| ProcessHeader {
+            process: number,
+            job: process.name.clone(),
+            clone: process.schedule.clone,
+            dev: process.files.first().copied().unwrap_or_default(),
+        });
+        // I/O contexts: those of the processes come first, then those of the flushers, then those of the guests' I/O threads.
+        let (count, files) = (workload.processes.len() as u32, workload.files.len() as u32);
+        let is_buffered = workload.processes.iter().any(|process| !process.caching.direct);
+        let flushers = (0..files).filter(|_| is_buffered).map(|dev| ProcessHeader {
+            process: count + dev,
+            job: "(write-back)".to_owned(),
+            clone: 0,
+            dev,
+        });
+        let guests = workload.files.iter().zip(0..).filter(|_| setup.guests.is_some());
+        let threads = guests.map(|(file, number)| ProcessHeader {
+            process: count + files + number,
+            job: format!("(guest of {file})"),
+            clone: 0,
+            dev: files,
+        });
+        let virtual_disks = workload.files.iter().filter(|_| setup.guests.is_some()).cloned();
+        let devices = virtual_disks.chain(setup.devices.iter().map(|preset| preset.name.clone()));
+        Header {
+            format: FORMAT.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            job_file: self.load.name.clone(),
+            devices: devices.collect(),
+            kernel: setup.queue.kernel.to_string(),
+            cpus: u32::from(setup.queue.cpus),
+            seed: self.asked.comparison.seed,
+            runs: runs.collect(),
+            processes: processes.chain(flushers).chain(threads).collect(),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Limits of cgroups in the event loop: what they keep, and the worker that sends it when it may go.
+
+use hoistway_blk::{CpuId, NoMeter, Probe};
+
+use super::Simulation;
+use crate::disk::Disk;
+use crate::driver::Machine;
+use crate::events::{Event, Kind};
+use crate::identity::Sleeper;
+
+impl<P: Probe> Simulation<'_, P> {
+    /// Whether the bio that a task is about to submit is kept by a limit.
+    pub(super) fn is_throttled(&mut self, disk: u32, task: u32) -> bool {
+        let Disk { front, throttling: Some(throttling), .. } = &mut self.disks[disk as usize] else { return false };
+        let is_kept = throttling.keeps(self.now, front, &mut self.tasks[task as usize].lane.submitter);
+        if is_kept {
+            self.set_release(disk);
+        }
+        is_kept
+    }
+
+    pub(super) fn set_release(&mut self, disk: u32) {
+        let due = self.disks[disk as usize].throttling.as_mut().and_then(|throttling| throttling.next_setting());
+        if let Some(due) = due {
+            self.events.push(due.max(self.now), Event::of(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+        }
+    }
+
+    /// The worker of a device's limits sends what may go.
+    pub(super) fn release(&mut self, disk: u32) {
+        let (now, cpu) = (self.clock.now, CpuId(0));
+        self.probe.enter(disk, None);
+        let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
+        let Some(throttling) = throttling else { return };
+        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
+        let has_sent_all = throttling.send(&mut cx, front);
+        self.settle(disk, cpu);
+        if has_sent_all {
+            self.set_release(disk);
+        }
+    }
+
+    /// The worker of a device's limits comes as soon as it can.
+    pub(super) fn set_worker_of_limits(&mut self, disk: u32) {
+        let at = self.worker_comes(disk);
+        self.events.push(at, Event::of(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+    }
+}

@@ -1,0 +1,90 @@
+//! Who submits beside processes, or instead of them: the page cache with its flushers, the workers of limits, the threads
+//! behind virtual disks. The event loop knows them by these questions only.
+
+mod limits;
+mod page_cache;
+mod virtual_disks;
+
+use hoistway_blk::{Bio, Instant, Probe, Status, Waiter};
+
+use super::{Simulation, opens_plug, wake};
+use crate::cpu::Cpus;
+use crate::disk::Disk;
+use crate::events::EventQueue;
+use crate::identity::{Sleeper, virtual_disk_of};
+use crate::page_cache::PageCache;
+use crate::task::Task;
+
+/// Where a bio goes that a process is about to submit.
+pub(super) enum Route {
+    /// To its disk.
+    Direct,
+    /// Nowhere yet: a limit keeps it.
+    Kept,
+    /// The page cache has taken it. The process waits, if only for its CPU.
+    Cached,
+}
+
+impl<P: Probe> Simulation<'_, P> {
+    /// What begins with the load.
+    pub(super) fn start_actors(&mut self) {
+        self.set_flushers();
+    }
+
+    /// Who takes what a process is about to submit to a disk.
+    #[inline]
+    pub(super) fn route(&mut self, disk: u32, number: u32) -> Route {
+        if self.tasks[number as usize].is_buffered {
+            self.call_page_cache(disk, number);
+            Route::Cached
+        } else if self.disks[disk as usize].throttling.is_some() && self.is_throttled(disk, number) {
+            Route::Kept
+        } else {
+            Route::Direct
+        }
+    }
+
+    /// The moment of one of them has come.
+    pub(super) fn act(&mut self, actor: Sleeper, setting: u32) {
+        match actor {
+            Sleeper::Task(number) => self.woken(number),
+            Sleeper::Flusher(disk) => self.write_back(disk, setting),
+            Sleeper::Limits(disk) => self.release(disk),
+            Sleeper::IoThread(disk) => self.run_io_thread(disk),
+        }
+    }
+
+    /// One of them, or a process, need not sleep any longer.
+    #[inline]
+    pub(super) fn wake_sleeper(&mut self, waiter: Waiter) {
+        match Sleeper::of(waiter) {
+            Sleeper::Task(number) => self.wake(number),
+            Sleeper::Flusher(disk) => self.set_flusher(disk),
+            Sleeper::Limits(disk) => self.set_worker_of_limits(disk),
+            Sleeper::IoThread(disk) => self.unpark_io_thread(disk),
+        }
+    }
+}
+
+/// What is around a bio that ends.
+pub(super) struct Around<'a> {
+    pub(super) now: Instant,
+    pub(super) page_cache: &'a mut Option<Box<PageCache>>,
+    pub(super) tasks: &'a mut [Task],
+    pub(super) disks: &'a mut [Disk],
+    pub(super) cpus: &'a Cpus,
+    pub(super) events: &'a mut EventQueue,
+}
+
+impl Around<'_> {
+    /// A part of a bio has ended that no process has submitted itself. Answers whether it counts as an I/O of the load: one of
+    /// a virtual disk has counted above.
+    #[cold]
+    pub(super) fn bio_ended(&mut self, bio: &Bio, status: Status) -> bool {
+        match virtual_disk_of(bio) {
+            Some(disk) => self.bio_of_virtual_disk_ended(disk, bio, status),
+            None => self.bio_of_page_cache_ended(bio, status),
+        }
+        virtual_disk_of(bio).is_none()
+    }
+}

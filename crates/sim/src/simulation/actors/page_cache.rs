@@ -1,0 +1,99 @@
+//! The page cache in the event loop: calls of processes, bios that end, and flushers.
+
+use hoistway_blk::{Bio, CpuId, NoMeter, Probe, Status, Waiter};
+
+use super::{Around, Simulation, wake};
+use crate::disk::Disk;
+use crate::driver::Machine;
+use crate::events::{Event, Kind};
+use crate::identity::Sleeper;
+use crate::page_cache::{Call, INTERVAL};
+
+/// In the place of an event's setting: it comes again.
+const IS_TICK: u32 = 1;
+
+fn flusher_comes(disk: u32) -> Event {
+    Event::of(Kind::Actor, Sleeper::Flusher(disk).waiter().0)
+}
+
+impl<P: Probe> Simulation<'_, P> {
+    /// Flushers look for old pages from time to time.
+    pub(super) fn set_flushers(&mut self) {
+        if self.page_cache.is_some() {
+            for disk in 0..self.workload.files.len() as u32 {
+                self.events.push(self.now + INTERVAL, flusher_comes(disk).with_setting(IS_TICK));
+            }
+        }
+    }
+
+    /// A process whose I/O is not direct submits: the page cache goes on with that as far as it gets. In any case the
+    /// process waits, if only for its CPU.
+    #[cold]
+    pub(super) fn call_page_cache(&mut self, disk: u32, number: u32) {
+        let Simulation { page_cache: Some(cache), disks, tasks, caller, probe, cpus, events, now, .. } = self else {
+            return;
+        };
+        let (task, on) = (&mut tasks[number as usize], &mut disks[disk as usize]);
+        let Disk { front, driver, throttling, .. } = on;
+        probe.enter(disk, Some(Waiter(number)));
+        let cpu = task.cpu;
+        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, &NoMeter);
+        match cache.call(&mut cx, front, throttling.as_deref_mut(), task) {
+            Call::Done(cpu_time) => {
+                task.is_woken = true;
+                events.push(cpus.copies(*now, task, cpu_time), Event::of(Kind::Run, number));
+            }
+            Call::Waits => {}
+        }
+        self.settle(disk, cpu);
+        self.set_release(disk);
+        self.wake_flushers();
+    }
+
+    fn wake_flushers(&mut self) {
+        while let Some(disk) = self.page_cache.as_mut().and_then(|cache| cache.next_flusher()) {
+            self.set_flusher(disk);
+        }
+    }
+
+    /// A flusher comes as soon as a worker can.
+    pub(super) fn set_flusher(&mut self, disk: u32) {
+        let at = self.worker_comes(disk);
+        self.events.push(at, flusher_comes(disk));
+    }
+
+    /// The flusher of a disk runs.
+    #[cold]
+    pub(super) fn write_back(&mut self, disk: u32, setting: u32) {
+        let Simulation { page_cache: Some(cache), disks, caller, probe, events, now, .. } = self else { return };
+        if setting == IS_TICK {
+            events.push(*now + INTERVAL, flusher_comes(disk).with_setting(IS_TICK));
+            if cache.is_flushing(disk) {
+                return;
+            }
+        }
+        let cpu = CpuId(0);
+        let Disk { front, driver, .. } = &mut disks[disk as usize];
+        probe.enter(disk, None);
+        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, &NoMeter);
+        if let Some(after) = cache.flush(&mut cx, front, disk) {
+            events.push(*now + after, flusher_comes(disk));
+        }
+        self.settle(disk, cpu);
+    }
+}
+
+impl Around<'_> {
+    /// A part of a bio of the page cache has ended: processes go on that waited for it.
+    pub(super) fn bio_of_page_cache_ended(&mut self, bio: &Bio, status: Status) {
+        let Around { now, page_cache: Some(cache), tasks, disks, cpus, events } = self else { return };
+        let now = *now;
+        cache.bio_ended(bio, status, tasks, |task, was_held_up| {
+            if was_held_up {
+                disks[task.lane.disk as usize].front.set_dirty_throttled(now, false);
+            }
+            task.charge(now, cpus.completion());
+            wake(now, task, cpus, events);
+        });
+    }
+}

@@ -1,0 +1,50 @@
+//! Virtual disks in the event loop: their threads run, and hear of what has ended on the host.
+
+use hoistway_blk::{Bio, NoMeter, Probe, Status};
+
+use super::{Around, Simulation, opens_plug};
+use crate::driver::{Backing, Machine};
+use crate::events::{Event, Kind};
+
+impl<P: Probe> Simulation<'_, P> {
+    /// The thread behind a virtual disk runs.
+    #[cold]
+    pub(super) fn run_io_thread(&mut self, disk: u32) {
+        let (guests, host) = self.disks.split_at_mut(disk as usize + 1);
+        let driver = &mut guests[disk as usize].driver;
+        let Backing::Thread(thread) = &mut driver.backing else { return };
+        let (lower, cpu) = (thread.lower, thread.cpu);
+        // The host's device comes after all virtual disks.
+        let below = &mut host[(lower - disk - 1) as usize];
+        self.probe.enter(lower, None);
+        let now = self.clock.now;
+        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, &mut below.driver, &mut self.probe, &NoMeter);
+        let plugs = |count| opens_plug(below.plug_use, count);
+        thread.run(&mut cx, &below.front, &mut driver.schedule, plugs);
+        self.settle(lower, cpu);
+        self.announce(disk);
+    }
+
+    /// The thread behind a virtual disk slept for a request of the host, which there is now.
+    pub(super) fn unpark_io_thread(&mut self, disk: u32) {
+        let driver = &mut self.disks[disk as usize].driver;
+        if let Backing::Thread(thread) = &mut driver.backing {
+            thread.unpark(self.now, &mut driver.schedule);
+            self.announce(disk);
+        }
+    }
+}
+
+impl Around<'_> {
+    /// A part of a bio of a virtual disk's thread has ended.
+    pub(super) fn bio_of_virtual_disk_ended(&mut self, disk: u32, bio: &Bio, status: Status) {
+        let driver = &mut self.disks[disk as usize].driver;
+        let Backing::Thread(thread) = &mut driver.backing else { return };
+        if let Some((at, tag, status)) = thread.bio_ended(self.now, bio, status) {
+            if status != Status::Ok {
+                driver.failed.push((tag, status));
+            }
+            self.events.push(at, Event::of(Kind::Complete, disk).about(tag));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Commands that devices have completed: their interrupts, and the CPUs that the rest is done on.
+
+use hoistway_blk::{BioFlags, BlockQueue, CompletionPlace, CpuId, Front, Local, Probe, Rq};
+
+use super::Simulation;
+use crate::cpu::Cpus;
+use crate::disk::Disk;
+use crate::events::{Event, Kind};
+use crate::identity::{is_of_task, task_of};
+
+/// In the place of a completion's setting: its interrupt has waited for others on the CPU that it came to.
+const ITS_TURN: u32 = 1;
+/// The same, and it passes its work on to another CPU, which may be busy, too.
+const ITS_TURN_TO_PASS_ON: u32 = 2;
+/// It was passed on, and has waited for others there.
+const PASSED_ON: u32 = 3;
+
+impl<P: Probe> Simulation<'_, P> {
+    /// A device has completed a command. `setting` says for what its interrupt has waited, if it has.
+    #[inline]
+    pub(super) fn complete(&mut self, disk: u32, tag: u32, setting: u32) {
+        let may_wait = !matches!(setting, ITS_TURN | PASSED_ON);
+        if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
+            return;
+        }
+        let Disk { front, driver, is_used_by_tasks, .. } = &mut self.disks[disk as usize];
+        let Some((rq, status)) = driver.finish(tag) else { return };
+        let restart = driver.take_restart();
+        let (interrupted, place) = interrupt_of(&rq, front, &self.cpus);
+        let cpu = if setting == PASSED_ON || !*is_used_by_tasks {
+            place.cpu(interrupted)
+        } else {
+            self.cpus.complete(self.now, interrupted, place)
+        };
+        if setting == PASSED_ON {
+            self.cpus.complete_passed_on(self.now, cpu);
+        }
+        if cpu != interrupted
+            && let Some(bio) = rq.bios.first().filter(|bio| is_of_task(bio))
+        {
+            self.tasks[task_of(bio) as usize].charge(self.now, self.cpus.redirection());
+        }
+        self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
+        self.settle(disk, cpu);
+        if restart {
+            self.run_all(disk, cpu);
+        }
+        if self.disks[disk as usize].administration.waits() {
+            self.administer(disk);
+        }
+    }
+
+    /// Whether the interrupt of a completion has to wait for others, on its CPU or on that which it passes its work on to: then it
+    /// comes later.
+    #[inline(never)]
+    fn interrupt_waits(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
+        let Disk { front, driver, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else { return false };
+        let Some(rq) = driver.in_flight(tag).filter(|rq| !rq.flags.contains(BioFlags::POLLED)) else { return false };
+        let (interrupted, place) = interrupt_of(rq, front, &self.cpus);
+        let had_its_turn = setting == ITS_TURN_TO_PASS_ON;
+        let waits_here = if had_its_turn { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
+        let (turn, setting) = match (waits_here, place) {
+            (Some(turn), CompletionPlace::Redirected(_)) => (turn, ITS_TURN_TO_PASS_ON),
+            (Some(turn), _) => (turn, ITS_TURN),
+            (None, CompletionPlace::Redirected(to)) => {
+                let Some(turn) = self.cpus.passes_on_to_busy(self.now, interrupted, to) else { return false };
+                (turn, PASSED_ON)
+            }
+            (None, _) => return false,
+        };
+        self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(setting));
+        true
+    }
+}
+
+/// The CPU that the completion of a request interrupts, and where its work is done. Each hardware queue has one interrupt.
+#[inline]
+fn interrupt_of(rq: &Rq, front: &Front<Local>, cpus: &Cpus) -> (CpuId, CompletionPlace) {
+    if rq.flags.contains(BioFlags::POLLED) {
+        // Whoever submitted it finds it, and nobody is interrupted.
+        return (rq.ctx, CompletionPlace::Interrupt);
+    }
+    let interrupted = front.worker_cpu(rq.hctx);
+    (interrupted, front.completion_place(rq, interrupted, |one, other| cpus.share_cache(one, other)))
+}

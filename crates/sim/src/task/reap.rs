@@ -1,0 +1,86 @@
+//! I/Os that have ended: a task takes them, and what they took is measured.
+
+use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_load::ThinkBlocks;
+use hoistway_results::ProcessResult;
+
+use super::Task;
+use crate::measure::Finished;
+use crate::steady_state::SteadyStates;
+
+/// As in fio, the error of a process with an I/O above `max_latency`.
+const ETIMEDOUT: i32 = 110;
+
+impl Task {
+    /// Takes what has ended.
+    #[inline]
+    pub(super) fn reap(&mut self, now: Instant) {
+        let mut taken = 0;
+        while taken < self.window.complete_max {
+            let Some((index, slot)) = self.window.reap() else { break };
+            taken += 1;
+            if let Some(op) = slot.op.filter(|_| !self.is_closing) {
+                // A completion may be noticed before the call that submitted it has returned.
+                let issued = slot.issued.max(slot.created).min(now);
+                if self.watches_ends {
+                    self.judge_end(now, index, op, now.since(slot.created));
+                }
+                self.measurement.finished(&Finished {
+                    op,
+                    bytes: slot.bytes,
+                    offset_bytes: slot.offset_bytes,
+                    priority: slot.priority,
+                    created: slot.created,
+                    issued,
+                    reaped: now,
+                });
+            }
+        }
+        if taken > 0 {
+            self.measurement.reaped(now, taken);
+            if self.watches_ends {
+                self.count_reaped(now, taken);
+            }
+        }
+    }
+
+    /// I/Os were reaped, the last of which ended now.
+    #[cold]
+    fn count_reaped(&mut self, now: Instant, ios: u32) {
+        if let Some(think) = &mut self.think {
+            think.count(ThinkBlocks::Completed, ios);
+        }
+        if self.search.is_some() {
+            self.search_depth(now);
+        }
+    }
+
+    /// An I/O of this slot has ended, and took so long.
+    #[cold]
+    fn judge_end(&mut self, now: Instant, slot: u32, op: Op, latency: Nanos) {
+        self.window.forget(slot);
+        let lane = match op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Discard => 2,
+            _ => return,
+        };
+        if let Some(search) = &mut self.search {
+            search.finished(now, latency);
+        }
+        if self.max_latency.is_some_and(|limits| limits[lane] > Nanos::ZERO && latency > limits[lane]) {
+            self.measurement.failed(ETIMEDOUT);
+            self.is_exhausted = true;
+        }
+    }
+
+    pub(crate) fn into_result(mut self, now: Instant, steady: &SteadyStates) -> ProcessResult {
+        let end = if self.has_exited { self.exited_at } else { now };
+        if let Some(search) = &self.search {
+            self.measurement.searched(search.result());
+        }
+        self.measurement.watched(steady.document(self.number));
+        // A process that is bounded by time has run for that time, even if its last I/O ended a little later.
+        self.measurement.into_result(end)
+    }
+}

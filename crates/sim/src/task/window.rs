@@ -1,0 +1,197 @@
+//! What a task has under way: I/Os of the running system call, at the disks, and those that have ended and are not reaped.
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{Bio, Instant, IoPriority, Op, Parts, Status};
+use hoistway_load::{Io, Process};
+
+/// I/Os under way, as many as its depth allows.
+pub(super) struct Window {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Submitted, or being submitted, and not yet reaped.
+    in_flight: u32,
+    /// Ended and not yet reaped.
+    ended: VecDeque<u32>,
+    /// Still to be put forward in the running system call.
+    batch: VecDeque<u32>,
+    /// Put forward in the running system call.
+    called: Vec<u32>,
+    /// The queue was full and now drains to `iodepth_low`.
+    is_draining: bool,
+    /// Nothing is submitted until all that is under way has ended: an fsync is among it, or the depth has fallen.
+    is_fenced: bool,
+    depth: u32,
+    depth_low: u32,
+    batch_max: u32,
+    pub(super) complete_min: u32,
+    pub(super) complete_max: u32,
+}
+
+/// An I/O that is under way.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Slot {
+    pub(super) op: Option<Op>,
+    pub(super) device: u8,
+    /// Of its own, if it has one.
+    pub(super) priority: IoPriority,
+    pub(super) offset_bytes: u64,
+    pub(super) bytes: u32,
+    pub(super) parts: Parts,
+    pub(super) created: Instant,
+    pub(super) issued: Instant,
+}
+
+impl Slot {
+    /// An I/O that was drawn now.
+    #[inline]
+    pub(super) fn of(io: &Io, now: Instant) -> Slot {
+        Slot {
+            op: Some(io.op),
+            device: io.file,
+            priority: io.priority,
+            offset_bytes: io.offset_bytes,
+            bytes: io.bytes,
+            parts: Parts::of_sectors(io.bytes / 512),
+            created: now,
+            issued: Instant::ZERO,
+        }
+    }
+}
+
+impl Window {
+    pub(super) fn new(process: &Process) -> Self {
+        let depth = process.issue.depth.max(1);
+        Window {
+            slots: vec![Slot::default(); depth as usize],
+            free: (0..depth).rev().collect(),
+            in_flight: 0,
+            ended: VecDeque::with_capacity(depth as usize),
+            batch: VecDeque::with_capacity(depth as usize),
+            called: Vec::with_capacity(depth as usize),
+            is_draining: false,
+            is_fenced: false,
+            depth,
+            depth_low: process.issue.depth_low.unwrap_or(depth).min(depth),
+            batch_max: process.issue.batch.clamp(1, depth),
+            complete_min: process.issue.complete_min,
+            complete_max: process.issue.complete_max.max(1),
+        }
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, index: u32) -> &Slot {
+        &self.slots[index as usize]
+    }
+
+    #[inline]
+    pub(super) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Nothing is submitted until all that is under way has ended.
+    pub(super) fn fence(&mut self) {
+        self.is_fenced = true;
+    }
+
+    pub(super) fn set_depth(&mut self, depth: u32) {
+        self.depth = depth;
+    }
+
+    // --- the way out ---
+
+    /// How many I/Os the next system call may submit.
+    #[inline]
+    pub(super) fn room(&mut self) -> u32 {
+        if self.in_flight >= self.depth {
+            self.is_draining = self.depth_low < self.depth;
+        } else if self.in_flight <= self.depth_low {
+            self.is_draining = false;
+        }
+        self.is_fenced &= self.in_flight > 0;
+        if self.is_draining || self.is_fenced {
+            0
+        } else {
+            self.depth.saturating_sub(self.in_flight).min(self.batch_max)
+        }
+    }
+
+    /// Takes an I/O into the batch of the running system call. Answers whether there was a slot.
+    #[inline]
+    pub(super) fn add(&mut self, slot: Slot) -> bool {
+        let Some(index) = self.free.pop() else { return false };
+        self.slots[index as usize] = slot;
+        self.in_flight += 1;
+        self.batch.push_back(index);
+        true
+    }
+
+    /// The next I/O of the running system call, which is put forward now.
+    #[inline]
+    pub(super) fn next_of_batch(&mut self) -> Option<u32> {
+        // Asked far more often than there is one.
+        if self.batch.is_empty() {
+            return None;
+        }
+        let index = self.batch.pop_front()?;
+        self.called.push(index);
+        Some(index)
+    }
+
+    /// I/Os that the running system call submits at once; 0 outside of one.
+    #[inline]
+    pub(super) fn call_size(&self) -> usize {
+        self.called.len() + self.batch.len()
+    }
+
+    /// The running system call returns. Answers how many it has submitted.
+    #[inline]
+    pub(super) fn call_ended(&mut self, now: Instant) -> u32 {
+        let count = self.called.len() as u32;
+        for index in self.called.drain(..) {
+            self.slots[index as usize].issued = now;
+        }
+        count
+    }
+
+    /// Whether an I/O has sectors in common with one that is in flight.
+    pub(super) fn overlaps(&self, io: &Io) -> bool {
+        let end = |offset: u64, bytes: u32| offset + u64::from(bytes);
+        self.slots.iter().any(|slot| {
+            slot.op.is_some()
+                && slot.device == io.file
+                && slot.offset_bytes < end(io.offset_bytes, io.bytes)
+                && io.offset_bytes < end(slot.offset_bytes, slot.bytes)
+        })
+    }
+
+    /// The I/O of this slot has ended, and no longer overlaps anything.
+    pub(super) fn forget(&mut self, index: u32) {
+        self.slots[index as usize].op = None;
+    }
+
+    // --- the way back ---
+
+    /// A part of an I/O has ended.
+    #[inline]
+    pub(super) fn bio_ended(&mut self, index: u32, part: &Bio, status: Status) {
+        if self.slots[index as usize].parts.ended(part, status).is_some() {
+            self.ended.push_back(index);
+        }
+    }
+
+    /// Whether as many have ended as it waits for.
+    #[inline]
+    pub(super) fn can_reap(&self) -> bool {
+        !self.ended.is_empty() && self.ended.len() as u32 >= self.complete_min.clamp(1, self.in_flight.max(1))
+    }
+
+    /// Takes the first that has ended.
+    #[inline]
+    pub(super) fn reap(&mut self) -> Option<(u32, Slot)> {
+        let index = self.ended.pop_front()?;
+        self.in_flight -= 1;
+        self.free.push(index);
+        Some((index, self.slots[index as usize]))
+    }
+}
