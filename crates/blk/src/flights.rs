@@ -106,8 +106,9 @@ impl<Sh: Sharing> Flights<Sh> {
     /// The deadline of a request that this CPU has issued, if that is over.
     pub fn overdue(&self, now: Instant, cpu: CpuId, id: RqId) -> Option<Instant> {
         let flight = self.of(id);
+        let is_up = flight.is_up();
         let deadline = Instant(flight.deadline_ns.load(Relaxed));
-        (flight.is_up() && flight.issuer() == cpu && deadline <= now).then_some(deadline)
+        (is_up && flight.issuer() == cpu && deadline <= now).then_some(deadline)
     }
 
     /// Gives it another deadline, unless it has ended meanwhile, and perhaps begun again.

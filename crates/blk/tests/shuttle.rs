@@ -1,6 +1,11 @@
 //! The protocols between threads under a model checker: many interleavings of small loads, one thread at a time, in
 //! which a lost wake-up shows as a deadlock and lost work as a request that is left.
 
+#[path = "shuttle/departing.rs"]
+mod departing;
+#[path = "shuttle/timeouts.rs"]
+mod timeouts;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -186,7 +191,12 @@ struct Cpu<'a> {
     agenda: Agenda,
 }
 
-impl Cpu<'_> {
+impl<'a> Cpu<'a> {
+    fn new(served: &'a Served, number: u32) -> Self {
+        let agenda = Agenda::new(served.queue.hw_queues());
+        Cpu { served, number, device: Null::default(), caller: Caller::new(), agenda }
+    }
+
     /// Calls, and does what follows at once. Delayed runs never come due: they are a safety net that nothing here may need.
     fn call<R>(&mut self, body: impl FnOnce(&Queue<Checked>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
         let (served, mut probe) = (self.served, NoProbe);
@@ -241,8 +251,7 @@ fn a_queue_serves(pattern: Bio, scheduler: &'static str, kernel: Kernel, threads
         let queue = Queue::new(&config, scheduler).expect("a valid configuration");
         let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });
         on_threads(&shared, threads, move |served, number| {
-            let agenda = Agenda::new(served.queue.hw_queues());
-            let mut cpu = Cpu { served, number, device: Null::default(), caller: Caller::new(), agenda };
+            let mut cpu = Cpu::new(served, number);
             let mut submitter = Submitter::new(&served.queue, Waiter(number));
             for n in 0..BIOS {
                 let sector = Sector(u64::from(number) * 10_000 + n * 1000);

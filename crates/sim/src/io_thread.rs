@@ -210,6 +210,7 @@ mod tests {
 
     /// A thread over a disk of the host, with plain times: wake-up 7000 ns, submission 300, answer 20.
     struct Bench {
+        /// Before its thread, which may still sleep for something of it at the end.
         lower: Disk,
         thread: IoThread,
         caller: Caller,

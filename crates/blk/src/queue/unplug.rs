@@ -15,6 +15,8 @@ use crate::time::Now;
 /// The flush of a plug, which a replay takes step by step.
 #[derive(Debug)]
 pub struct PlugFlush {
+    /// As lists are lent.
+    #[expect(clippy::box_collection)]
     list: Box<VecDeque<Rq>>,
     explicit: bool,
     /// The time as the plug saw it.

@@ -1,8 +1,13 @@
-//! A device that sometimes refuses, and a probe that keeps count.
+//! A device that sometimes refuses, or answers at once, with a driver on each CPU; and a probe that keeps count.
 
-use hoistway_blk::{Answer, CpuId, Driver, Event, HctxId, Now, Probe, QueueConfig, Refusal, Rq, Status};
+use hoistway_blk::{
+    Answer, CpuId, Driver, Event, Expired, HctxId, Instant, Nanos, Now, Probe, QueueConfig, Refusal, Rq, RqId, Status,
+};
 
 use crate::support::Random;
+
+/// The shortest `io_timeout` of any load.
+pub const TIMEOUT_MIN: Nanos = Nanos::from_millis(100);
 
 pub struct Device {
     random: Random,
@@ -15,7 +20,12 @@ pub struct Device {
     budget: u32,
     short_of_budget: bool,
     refuses: bool,
-    pub in_flight: Vec<Rq>,
+    /// What each CPU's driver has started.
+    in_flight: Vec<Vec<Rq>>,
+    /// The CPU whose driver is called.
+    cpu: CpuId,
+    /// How often it was told of a request that took too long.
+    pub timeouts: u64,
     /// First sectors of what was started, in order.
     pub issued: Vec<u64>,
 }
@@ -30,15 +40,34 @@ impl Device {
             budget: if chance.one_in(2) { 1 + chance.below(4) as u32 } else { u32::MAX / 2 },
             short_of_budget: false,
             refuses: chance.one_in(2),
-            in_flight: Vec::new(),
+            in_flight: (0..config.cpus).map(|_| Vec::new()).collect(),
+            cpu: CpuId(0),
+            timeouts: 0,
             issued: Vec::new(),
         }
     }
 
+    /// The driver of a CPU.
+    pub fn of(&mut self, cpu: CpuId) -> &mut Self {
+        self.cpu = cpu;
+        self
+    }
+
+    /// What all drivers have started.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Rq> {
+        self.in_flight.iter().flatten()
+    }
+
     /// Takes any request out of flight.
     pub fn take_one(&mut self, random: &mut Random) -> Option<Rq> {
-        let count = self.in_flight.len() as u64;
-        (count > 0).then(|| random.below(count) as usize).map(|at| self.in_flight.swap_remove(at))
+        let count = self.in_flight().count() as u64;
+        let mut at = if count > 0 { random.below(count) as usize } else { return None };
+        let of_cpu = self.in_flight.iter_mut().find(|of_cpu| {
+            let is_there = at < of_cpu.len();
+            at -= if is_there { 0 } else { of_cpu.len() };
+            is_there
+        });
+        of_cpu.map(|of_cpu| of_cpu.swap_remove(at))
     }
 
     /// Its budget is free; answers whether somebody was short of it.
@@ -66,9 +95,9 @@ impl Driver for Device {
         let tag = rq.driver_tag.expect("what is sent has a driver tag");
         assert!(tag < self.depth, "tag {tag} of {}", self.depth);
         let same_space = |other: &&Rq| self.host_wide || other.hctx == rq.hctx;
-        assert!(self.in_flight.iter().filter(same_space).all(|other| other.driver_tag != Some(tag)), "tag {tag} twice");
+        assert!(self.in_flight().filter(same_space).all(|other| other.driver_tag != Some(tag)), "tag {tag} twice");
         if self.refuses && self.random.one_in(8) {
-            let promised = self.promises || self.in_flight.iter().any(|other| other.hctx == rq.hctx);
+            let promised = self.promises || self.in_flight().any(|other| other.hctx == rq.hctx);
             return match self.random.below(8) {
                 0..2 => {
                     // The budget of a request that reached the driver is the driver's to return.
@@ -80,8 +109,15 @@ impl Driver for Device {
             };
         }
         self.issued.push(rq.sector.0);
-        self.in_flight.push(rq);
+        self.in_flight[self.cpu.index()].push(rq);
         Answer::Queued
+    }
+
+    fn timed_out(&mut self, now: Instant, id: RqId) -> Expired {
+        let rq = self.in_flight[self.cpu.index()].iter().find(|rq| rq.id() == id).expect("this driver has started it");
+        assert!(now.since(rq.issued) >= TIMEOUT_MIN, "issued at {:?}", rq.issued);
+        self.timeouts += 1;
+        if self.random.one_in(2) { Expired::GoesOn } else { Expired::Handled }
     }
 }
 

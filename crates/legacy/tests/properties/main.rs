@@ -1,6 +1,6 @@
 //! Random loads over whole queues of both fronts: every scheduler, every kernel, several CPUs and hardware queues, plugs,
-//! mergeable neighbours, flushes, refusals, errors, requeues, late completions, and files of `queue/` written under load,
-//! the scheduler among them. Whatever happens, each bio ends exactly once, tags stay within their depth, nothing waits for
+//! mergeable neighbours, flushes, refusals, errors, requeues, late completions, timeouts, processes that depart, and files of
+//! `queue/` written under load, the scheduler among them, over a driver for each CPU. Whatever happens, each bio ends exactly once, tags stay within their depth, nothing waits for
 //! longer than its scheduler promises (`tests/support/bounds`), and nothing is stuck in the end.
 //!
 //! `HOISTWAY_REQUESTS=100000000 cargo test --release -p hoistway-legacy --test properties as_many` runs so many requests
@@ -15,7 +15,7 @@ use hoistway_blk::Kernel;
 use hoistway_legacy::ALL_SCHEDULERS;
 use proptest::prelude::*;
 use support::Context;
-use world::World;
+use world::{Habits, World};
 
 /// One load from beginning to end; answers what was issued, in order, and how many bios there were.
 fn load(seed: u64, kernel: Kernel, scheduler: &str, acts: u32) -> (Vec<u64>, u64) {
@@ -64,4 +64,25 @@ fn nothing_is_lost_or_doubled_in_as_many_requests_as_are_asked_for() {
         }
     }
     println!("{bios} bios in loads of the seeds 1 to {}", seed - 1);
+}
+
+/// So many loads of the same kind; answers the sum of what is counted in them.
+fn sum(habits: impl Fn(&mut Habits), count: impl Fn(&World) -> u64) -> u64 {
+    let loads = (0..100).map(|seed| {
+        let scheduler = ALL_SCHEDULERS[seed as usize % ALL_SCHEDULERS.len()];
+        let mut world = World::new(seed, Kernel::EXAMPLES[seed as usize % Kernel::EXAMPLES.len()], scheduler);
+        habits(&mut world.habits);
+        (0..250).for_each(|_| world.act());
+        world.finish();
+        world.check_end();
+        count(&world)
+    });
+    loads.sum()
+}
+
+#[test]
+fn processes_depart_and_requests_time_out_in_these_loads() {
+    let departures = sum(|habits| habits.departing = true, World::departures);
+    let timeouts = sum(|_| {}, World::timeouts);
+    assert!(departures > 100 && timeouts > 100, "{departures} departures, {timeouts} timeouts");
 }

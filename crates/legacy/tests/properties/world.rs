@@ -1,5 +1,6 @@
 //! A front, its device, the processes that use it and the administrator who changes it, all driven by one seed.
 
+mod departing;
 mod load;
 
 use hoistway_blk::{
@@ -9,10 +10,10 @@ use hoistway_blk::{
 };
 use hoistway_legacy::{Change, Front, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
 
-use crate::device::{Balance, Device};
+use crate::device::{Balance, Device, TIMEOUT_MIN};
 use crate::support::Random;
 use crate::support::bounds::Bounds;
-use load::Habits;
+pub use load::Habits;
 
 /// Who watches: what must balance, and what must not wait for too long.
 type Watch = (Balance, Bounds);
@@ -44,6 +45,9 @@ pub struct World {
     tagging: Tagging,
     /// A write that waits, and when to look at it if a completion is not the moment.
     change: Option<(Change, Option<Instant>)>,
+    /// How many processes have departed, and whether one has just now, which a write may have waited for.
+    departures: u64,
+    has_departed: bool,
     tasks: Vec<Task>,
     random: Random,
     now: Instant,
@@ -107,6 +111,8 @@ impl World {
             caller: Caller::new(),
             tagging,
             change: None,
+            departures: 0,
+            has_departed: false,
             random,
             now: Instant::ZERO,
             wbt_max: wbt_max(config.queue_depth),
@@ -117,6 +123,16 @@ impl World {
         };
         if world.random.one_in(2) {
             world.shorten_waits();
+        }
+        if world.habits.slow {
+            let timeout_ms = TIMEOUT_MIN.0 / 1_000_000 + world.random.below(1000);
+            let set = world.front.set_attribute(
+                world.moment(),
+                "io_timeout",
+                &timeout_ms.to_string(),
+                &mut world.caller.effects,
+            );
+            set.expect("the file can be written");
         }
         world.follow();
         world
@@ -158,7 +174,7 @@ impl World {
         {
             self.probe.1.set_depths(depths);
         }
-        let mut cx = self.caller.cx(now, cpu, &mut self.device, &mut self.probe, &NoMeter);
+        let mut cx = self.caller.cx(now, cpu, self.device.of(cpu), &mut self.probe, &NoMeter);
         body(&self.front, &mut cx, &mut self.tasks[number].submitter)
     }
 
@@ -190,16 +206,22 @@ impl World {
             11 => self.tasks[number].cpu = self.some_cpu(),
             12 => self.later(),
             13 if self.random.one_in(3) => self.give_back(),
-            14 => self.now += Nanos::from_micros(self.random.below(20_000)),
+            14 => {
+                let most_us = if self.habits.slow { 3_000_000 } else { 20_000 };
+                self.now += Nanos::from_micros(self.random.below(most_us));
+            }
+            18 if self.habits.departing && !is_free => self.depart(number),
             17 if self.habits.buffered => self.dirty(),
             15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
             16 if is_free && !is_plugged && self.random.one_in(3) => {
                 let now = self.moment();
                 self.front.tell(now, &mut self.caller.effects, News::IoContextExited(IoContextId(number as u32)));
             }
+            _ if self.habits.slow && !self.random.one_in(4) => {}
             _ => self.complete_one(),
         }
         self.carry_out();
+        self.look_after_departure();
     }
 
     /// Writers are held up because too much is dirty, or go on.
@@ -321,8 +343,13 @@ impl World {
                     self.busy[bio.io_context.0 as usize] -= u64::from(bio.sectors.max(1));
                 }
                 Some(Errand::Wake(Waiter(number))) => {
-                    assert!(self.tasks[number as usize].submitter.is_parked(), "only who sleeps is woken");
-                    self.of_task(number as usize, |front, cx, submitter| submitter.go_on(front, cx));
+                    let number = number as usize;
+                    assert!(self.tasks[number].submitter.is_parked(), "only who sleeps is woken");
+                    if self.habits.departing && self.random.one_in(6) {
+                        self.depart(number);
+                    } else {
+                        self.of_task(number, |front, cx, submitter| submitter.go_on(front, cx));
+                    }
                 }
                 Some(Errand::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
                 Some(Errand::RunOther { .. }) => unreachable!("nobody shares its tags"),
@@ -348,11 +375,11 @@ impl World {
                 return;
             }
         };
-        let at_device = self.device.in_flight.len() as u32;
+        let at_device = self.device.in_flight().count() as u32;
         assert_eq!((queue.in_flight(), in_use), (at_device, at_device));
         if self.tagging != Tagging::Driver && self.config.queue_depth >= 4 {
             let is_async = |rq: &&Rq| !is_sync(rq.op, rq.flags) && rq.op != Op::Flush;
-            let count = self.device.in_flight.iter().filter(is_async).count() as u32;
+            let count = self.device.in_flight().filter(is_async).count() as u32;
             assert!(count <= self.config.queue_depth - 2, "the last two tags are for sync I/O");
         }
     }
@@ -366,7 +393,7 @@ impl World {
                     self.carry_out();
                 }
             }
-            let quiet = self.device.in_flight.is_empty()
+            let quiet = self.device.in_flight().next().is_none()
                 && self.change.is_none()
                 && self.tasks.iter().all(|task| !task.submitter.is_parked() && !task.submitter.is_plugged());
             if quiet && (self.front.requests_in_use() == 0 || self.agenda.next_at().is_none()) {
@@ -374,6 +401,7 @@ impl World {
             }
             self.complete_one();
             self.carry_out();
+            self.look_after_departure();
             if self.config.kernel <= Kernel::V4_12 {
                 // bfq of 4.12 may stand still until something is inserted (`bfq.md` 22.11).
                 self.run_all_later();
@@ -384,7 +412,7 @@ impl World {
         panic!(
             "it does not end: {} requests, {} at the device, {} sleepers, change {:?}",
             self.front.requests_in_use(),
-            self.device.in_flight.len(),
+            self.device.in_flight().count(),
             self.tasks.iter().filter(|task| task.submitter.is_parked()).count(),
             self.change
         );
@@ -400,6 +428,16 @@ impl World {
         let events = &self.probe.0;
         assert_eq!(events.issued, events.completed + events.returned);
         assert_eq!(events.allocated, events.ended + events.absorbed, "each request ends once, or joins another");
+    }
+
+    /// How many processes have departed.
+    pub fn departures(&self) -> u64 {
+        self.departures
+    }
+
+    /// How often a driver was told that a request took too long.
+    pub fn timeouts(&self) -> u64 {
+        self.device.timeouts
     }
 
     /// What was issued, in order, and how many bios there were.

@@ -18,6 +18,10 @@ pub struct Habits {
     pub buffered: bool,
     /// Files of `queue/` are written.
     pub administered: bool,
+    /// Processes depart while they sleep.
+    pub departing: bool,
+    /// Time passes so fast that the device takes too long for some requests.
+    pub slow: bool,
 }
 
 impl Habits {
@@ -29,6 +33,9 @@ impl Habits {
             greedy: random.one_in(2),
             buffered: random.one_in(2),
             administered: random.one_in(2),
+            departing: random.one_in(2),
+            // (Nobody keeps promises of turns then.)
+            slow: !apart && random.one_in(2),
         }
     }
 }
