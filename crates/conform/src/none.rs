@@ -217,6 +217,7 @@ impl Replay {
             }
             EventKind::Getrq { bio, .. } => self.submit(at, cpu, pid, bio),
             EventKind::Unplug { explicit, .. } => {
+                self.finish_flush(at, cpu, pid);
                 let mut flush = None;
                 self.with_plug(at, cpu, pid, |queue, cx, plug| flush = Some(queue.begin_flush(cx, plug, *explicit)));
                 if let Some(flush) = flush {
