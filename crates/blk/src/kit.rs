@@ -6,10 +6,15 @@
 //!   ([`is_flush_type`]) and whether it merges at all ([`bio_mergeable`]; the rules themselves are
 //!   [`MergeRules`](crate::MergeRules));
 //! - a task's [`Plug`](crate::Plug), which the queue fills and empties;
+//! - the slots of requests ([`Rq::empty`](crate::Rq::empty)) and a [`Home`] for them, by which debug builds report what is lost;
+//!   a submission that waits has a [`Guard`] for the same;
 //! - a policy with the requests that it decides on, for whoever has a lock to keep it under: [`Custody`];
 //! - what must be durable: [`flush_queue`];
-//! - requests at the device, and for how long: [`Timeouts`];
+//! - requests at the device: [`Flights`], and [`Timeouts`] for those that are there for too long;
 //! - the files of `queue/`: [`attributes`].
+//!
+//! A queue that implements [`BlockQueue`](crate::BlockQueue) then has the caller's kit, [`Agenda`](crate::Agenda) and
+//! [`Submitter`](crate::Submitter), for nothing.
 //!
 //! [`process_queue`] is a kit of another kind, for policies that keep a queue for each process, as bfq and cfq do.
 

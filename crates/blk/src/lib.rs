@@ -1,4 +1,4 @@
-//! The Linux block layer, multi-queue and legacy, and its I/O schedulers as a pure state machine.
+//! The multi-queue block layer of Linux and its I/O schedulers as a pure state machine.
 //!
 //! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect), which an
 //! [`Agenda`] takes and carries out in time.
@@ -21,13 +21,12 @@
 //! queue, gets a driver tag, and goes to the [`Driver`]. At its end, [`Queue::complete`], its bios end, the scheduler
 //! is told, and the tags are free for whoever waits.
 //!
-//! # The other way
-//! [`LegacyQueue`] is the single queue that Linux had until 4.20, with noop, deadline and cfq: one lock, requests counted
-//! by class instead of tagged, and a dispatch queue that the driver empties. A [`Front`] is either of the two, by the
-//! scheduler's name.
-//!
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (five functions are required), give it a [`Row`], and hand a [`Registry`] with that row to a queue.
+//!
+//! # The kit for another queue
+//! A block layer of another shape, a [`BlockQueue`] of one's own, takes the parts that do not depend on the shape from
+//! [`kit`]. The single queue of Linux up to 4.20 is one, with cfq on it: the crate `hoistway-legacy`.
 
 mod agenda;
 mod attributes;

@@ -4,22 +4,12 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    AttributeError, BFQ, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Elevator, Env, Generation,
-    HctxId, Instant, KYBER, Layer, MQ_DEADLINE, NONE, News, Now, Plug, Queue, QueueConfig, Registry, Rq, RqId,
-    SCHEDULERS, Sharing, Status, StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
+    AttributeError, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Elevator, Env, Generation,
+    HctxId, Instant, Layer, News, Now, Plug, Queue, QueueConfig, Rq, RqId, Sharing, Status, StoreError, Submission,
+    Submitted, TagSet, Tunable, Waiter,
 };
 
-use crate::queue::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, LegacySubmission, NOOP};
-
-/// The schedulers of both block layers of Linux: the multi-queue ones, then the legacy ones.
-pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] =
-    [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name, NOOP.name, DEADLINE.name, CFQ.name];
-
-/// The registry with all of them.
-#[must_use]
-pub fn all_schedulers() -> Registry {
-    Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ])
-}
+use crate::queue::{LegacyConfig, LegacyQueue, LegacySubmission};
 
 /// The queue of a device on either front.
 pub enum Front<Sh: Sharing> {
@@ -40,7 +30,7 @@ pub enum FrontSubmission {
 
 impl<Sh: Sharing> Front<Sh> {
     /// Makes the front that the scheduler of this name, one of the configuration's, belongs to. A legacy front has one
-    /// hardware queue whatever the configuration says; see [`Registry::kernel_under`] for its kernel.
+    /// hardware queue whatever the configuration says; see [`Registry::kernel_under`](hoistway_blk::Registry::kernel_under) for its kernel.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
@@ -341,26 +331,18 @@ impl<Sh: Sharing> BlockQueue for Front<Sh> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::{Kernel, Limits, Local, NoMerges};
+    use hoistway_blk::{Kernel, Local};
+
+    use crate::schedulers::{ALL_SCHEDULERS, all_schedulers};
 
     #[test]
     fn a_schedulers_name_decides_the_front_and_its_kernel() {
-        let config = QueueConfig {
-            kernel: Kernel::V6_18,
-            cpus: 4,
-            hw_queues: 4,
-            queue_depth: 31,
-            nr_requests: None,
-            nomerges: NoMerges::All,
-            limits: Limits::default(),
-            schedulers: all_schedulers(),
-            ..QueueConfig::new(Kernel::V6_18)
-        };
-        assert_eq!(config.schedulers.names(), ALL_SCHEDULERS);
+        let config =
+            QueueConfig { cpus: 4, hw_queues: 4, schedulers: all_schedulers(), ..QueueConfig::new(Kernel::V6_18) };
         for scheduler in ALL_SCHEDULERS {
             let front: Front<Local> = Front::new(&config, scheduler).unwrap();
             let (hw_queues, kernel) =
-                if config.schedulers.is_legacy(scheduler) { (1, Kernel::V4_19) } else { (4, Kernel::V6_18) };
+                if config.schedulers.is_legacy(scheduler) { (1, Kernel::series(4, 20)) } else { (4, Kernel::V6_18) };
             assert_eq!((front.scheduler(), front.hw_queues()), (scheduler, hw_queues));
             assert_eq!(
                 (front.generation().kernel, config.schedulers.kernel_under(config.kernel, scheduler)),

@@ -2,7 +2,7 @@
 //! locks.
 //!
 //! The requests themselves, the merge cache and hash, and the order in which the policy is told. [`Serialized`] puts a
-//! custody behind a lock of its own, the legacy queue keeps one under the lock that it has anyway.
+//! custody behind a lock of its own; a queue with one lock for everything keeps it under that.
 //!
 //! [`Serialized`]: super::Serialized
 

@@ -35,6 +35,30 @@ impl Workload {
     pub(super) const ALL: [Workload; 3] = [Workload::Async, Workload::NoIdle, Workload::Idleable];
 }
 
+/// One of the seven trees of a group: two classes with three kinds each, and class idle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TreeId(u8);
+
+impl TreeId {
+    pub(super) const IDLE: TreeId = TreeId(6);
+    /// The order in which a forced drain empties the trees.
+    pub(super) const ALL: [TreeId; 7] =
+        [TreeId(0), TreeId(1), TreeId(2), TreeId(3), TreeId(4), TreeId(5), TreeId::IDLE];
+
+    #[inline]
+    pub(super) fn of(class: Class, workload: Workload) -> TreeId {
+        match class {
+            Class::Idle => TreeId::IDLE,
+            class => TreeId(class as u8 * 3 + workload as u8),
+        }
+    }
+
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// A class and a level, 0 (best) to 7.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Priority {

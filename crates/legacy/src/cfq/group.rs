@@ -7,7 +7,7 @@
 use hoistway_blk::kit::process_queue::ThinkTime;
 use hoistway_blk::{CgroupId, Nodes, SortedTree};
 
-use super::class::{Class, Workload};
+use super::class::{Class, TreeId, Workload};
 use super::queue::QueueId;
 use super::slice::busy_average;
 
@@ -34,30 +34,6 @@ impl CgroupVersion {
             (CgroupVersion::V2, false) => 100,
             (CgroupVersion::V2, true) => 200,
         }
-    }
-}
-
-/// One of the seven trees of a group: two classes with three kinds each, and class idle.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct TreeId(u8);
-
-impl TreeId {
-    pub(super) const IDLE: TreeId = TreeId(6);
-    /// The order in which a forced drain empties the trees.
-    pub(super) const ALL: [TreeId; 7] =
-        [TreeId(0), TreeId(1), TreeId(2), TreeId(3), TreeId(4), TreeId(5), TreeId::IDLE];
-
-    #[inline]
-    pub(super) fn of(class: Class, workload: Workload) -> TreeId {
-        match class {
-            Class::Idle => TreeId::IDLE,
-            class => TreeId(class as u8 * 3 + workload as u8),
-        }
-    }
-
-    #[inline]
-    pub(super) fn index(self) -> usize {
-        usize::from(self.0)
     }
 }
 

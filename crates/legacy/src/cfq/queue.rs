@@ -3,10 +3,9 @@
 //! Rules: `cfq.md` 3.3, 8.2; lifetimes 19, 20.
 
 use hoistway_blk::kit::process_queue::{Backlog, SEEK_DISTANCE, SMALL_ON_FLASH, SeekHistory, distance};
-use hoistway_blk::{IoContextId, Sector};
+use hoistway_blk::{CgroupId, IoContextId, Sector};
 
-use super::class::{Class, Priority, Workload};
-use super::group::{GroupId, TreeId};
+use super::class::{Class, Priority, TreeId, Workload};
 
 /// More seeks than this among the last 32 requests make a queue seeky.
 const SEEKS_MAX: u32 = 4;
@@ -22,7 +21,8 @@ pub(super) struct Queue {
     pub(super) owner: IoContextId,
     /// Whether it holds sync requests.
     pub(super) sync: bool,
-    pub(super) group: GroupId,
+    /// Its group, by cgroup.
+    pub(super) group: CgroupId,
     /// Class and level as they count now: important requests boost them for a while.
     pub(super) priority: Priority,
     /// Class and level without a boost.
@@ -95,7 +95,7 @@ pub(super) struct Slice {
 
 impl Queue {
     /// A queue without requests, used by one process.
-    pub(super) fn new(owner: IoContextId, sync: bool, group: GroupId, priority: Priority) -> Self {
+    pub(super) fn new(owner: IoContextId, sync: bool, group: CgroupId, priority: Priority) -> Self {
         Queue {
             owner,
             sync,
@@ -201,7 +201,6 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::CgroupId;
 
     fn queue() -> Queue {
         Queue::new(IoContextId(1), true, CgroupId::ROOT, Priority::default())

@@ -8,8 +8,8 @@
 use hoistway_blk::{PolicyCx, Reason};
 
 use super::Cfq;
-use super::class::{Class, Workload};
-use super::group::{GroupId, TreeId};
+use super::class::{Class, TreeId, Workload};
+use super::group::GroupId;
 use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 use super::turn::Residual;

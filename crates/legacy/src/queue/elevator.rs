@@ -2,41 +2,11 @@
 
 use hoistway_blk::kit::Custody;
 use hoistway_blk::{
-    Attachment, Bio, BoxedScheduler, DeadlineGeneration, Edge, ElevatorCx, Kernel, Layer, MayQueue, MergeRules,
-    MqDeadline, MqDeadlineConfig, News, Noop, Now, Place, Policy, Priorities, Reason, Request, Row, Rq, RqId,
-    Scheduler as _, StoreError, Tunable,
+    Attachment, Bio, BoxedScheduler, Edge, ElevatorCx, Layer, MayQueue, MergeRules, MqDeadline, News, Now, Place,
+    Policy, Reason, Request, Rq, RqId, Scheduler as _, StoreError, Tunable,
 };
-
-use crate::cfq::{Cfq, CfqConfig};
 
 use super::{HCTX, LegacyConfig};
-
-/// noop.
-pub const NOOP: Row = legacy("noop", |queue| Policy::boxed(Noop::new(queue.capacity)));
-
-/// deadline: mq-deadline's first generation makes its choices.
-pub const DEADLINE: Row = legacy("deadline", |queue| {
-    let config = MqDeadlineConfig::new(queue.generation, queue.nr_requests);
-    Policy::MqDeadline(MqDeadlineConfig { generation: DeadlineGeneration::A, ..config })
-});
-
-/// cfq.
-pub const CFQ: Row = Row {
-    priorities: |_| Priorities::ClassAndLevel,
-    weights: true,
-    ..legacy("cfq", |queue| {
-        let config = CfqConfig::new(queue.generation, queue.limits.rotational);
-        let policy: Cfq = Cfq::new(config, queue.now, queue.capacity);
-        Policy::boxed(policy)
-    })
-};
-
-const fn legacy(name: &'static str, make: fn(&Attachment<'_>) -> Policy) -> Row {
-    Row { layer: Layer::SingleQueue, until: Some(Kernel::series(4, 20)), ..Row::new(name, make) }
-}
-
-/// The schedulers of a legacy queue, in the order in which `queue/scheduler` lists them.
-pub const LEGACY_SCHEDULERS: [&str; 3] = [NOOP.name, DEADLINE.name, CFQ.name];
 
 /// The scheduler of a legacy queue, with the requests that it holds.
 pub struct LegacyElevator {

@@ -6,7 +6,8 @@
 //!
 //! The files in the order of the way: `submit` (split, merge, plug), `request_list` and `batching` (who may have a
 //! request), `unplug`, `insert`, `elevator` (which of them), `dispatch_queue` (the order of what left it), `run` (to
-//! the driver) with `driver_tags`, `complete` and `requeue`; beside it `flush`, the sequence of what must be durable. `switch` changes the elevator under load.
+//! the driver) with `driver_tags`, `complete` and `requeue`; beside it `flush`, the sequence of what must be durable. `switch`
+//! changes the elevator under load, `attributes` are its files in sysfs, `block_queue` is how callers see it.
 //!
 //! The ways of working are those of [`Queue`](hoistway_blk::Queue): told the time, answering with effects, tasks that must
 //! wait are parked. A queue that runs "on a worker" asks for it by [`Effect::RunHctx`] with hardware queue 0.
@@ -31,7 +32,7 @@ mod unplug;
 mod tests;
 
 pub use driver_tags::Tagging;
-pub use elevator::{CFQ, DEADLINE, LEGACY_SCHEDULERS, LegacyElevator, NOOP};
+pub use elevator::LegacyElevator;
 pub use request_list::IoClass;
 pub use submit::LegacySubmission;
 pub use switch::SWITCH_POLL;
@@ -47,6 +48,9 @@ use batching::Batchers;
 use dispatch_queue::DispatchQueue;
 use driver_tags::DriverTags;
 use request_list::{RequestLists, Thresholds};
+
+/// The last release that has it. Later ones are given the queue of this one.
+pub(crate) const LAST_KERNEL: Kernel = Kernel::series(4, 20);
 
 /// The only hardware queue.
 const HCTX: HctxId = HctxId(0);
@@ -95,7 +99,7 @@ impl LegacyConfig {
     /// The variants of the release that has the queue.
     #[must_use]
     pub fn generation(&self) -> Generation {
-        legacy_kernel(self.kernel).generation()
+        self.kernel.min(LAST_KERNEL).generation()
     }
 
     /// Requests of one cgroup that can exist at once: both classes may exceed their number by half.
@@ -110,12 +114,6 @@ impl LegacyConfig {
         ConfigError::out_of("nr_requests", 0..=NR_REQUESTS_MAX, self.nr_requests)?;
         self.limits.contradiction().map_or(Ok(()), |(field, why)| Err(ConfigError::new(field, why)))
     }
-}
-
-/// The release whose legacy queue a kernel has: its own, or the last one.
-#[must_use]
-pub fn legacy_kernel(kernel: Kernel) -> Kernel {
-    if kernel.is_from(5, 0) { Kernel::V4_19 } else { kernel }
 }
 
 /// The legacy queue of one device.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use hoistway_blk::{BioFlags, CgroupId, HctxId, News, PriorityClass, RqId, Scheduler};
 
 use super::super::Whereabouts;
-use super::super::group::TreeId;
+use super::super::class::TreeId;
 use super::super::queue::QueueId;
 use super::*;
 

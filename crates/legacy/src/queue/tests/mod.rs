@@ -20,7 +20,7 @@ use hoistway_blk::{
 
 use super::*;
 
-use crate::front::all_schedulers;
+use crate::schedulers::{LEGACY_SCHEDULERS, all_schedulers};
 
 /// A driver that takes everything unless told otherwise.
 #[derive(Default)]
