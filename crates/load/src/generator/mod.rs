@@ -172,7 +172,7 @@ impl Generator {
             issued_ios: 0,
             bytes_max,
             ios_max,
-            passes: Passes::new(job, regions.iter().map(|region| region.bytes).sum()),
+            passes: Passes::new(job, sum_of(regions)),
             ended: false,
             writes: 0,
             sync_every: job.sync_every,
@@ -393,7 +393,7 @@ impl Passes {
             return self.loops > 1 || self.bytes.is_some();
         }
         // Trims count here, and nowhere else.
-        let moved = if direction == Direction::TrimWrite { 2 * issued_bytes } else { issued_bytes };
+        let moved = if direction == Direction::TrimWrite { issued_bytes.saturating_mul(2) } else { issued_bytes };
         self.done < self.loops || self.bytes.is_some_and(|bytes| bytes >= moved.saturating_add(self.block_bytes_max))
     }
 }
@@ -429,13 +429,17 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
     }
 }
 
+/// Bytes of all regions.
+fn sum_of(regions: &[Region]) -> u64 {
+    regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes))
+}
+
 /// How many bytes and I/Os end the job.
 fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     let volume = &job.volume;
     if volume.time_based {
         return (u64::MAX, u64::MAX);
     }
-    let all = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes));
     // A remainder smaller than a block is not touched, but where blocks are drawn again and again, or zones entered: there
     // only the sum counts.
     let is_drawn =
@@ -444,7 +448,7 @@ fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes / block * block));
     let pass_bytes = match (volume.io_size, volume.file_bytes, volume.size) {
         (Some(Amount::Bytes(bytes)), ..) => bytes,
-        (Some(percent), ..) => percent.of(all()),
+        (Some(percent), ..) => percent.of(sum_of(regions)),
         // With a size of the files, size is how much is done.
         (None, Some(_), Some(Amount::Bytes(bytes))) => bytes.min(whole_blocks()),
         (None, ..) => whole_blocks(),
