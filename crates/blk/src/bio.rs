@@ -122,7 +122,7 @@ impl BioFlags {
     }
 }
 
-/// Whether somebody waits: every read, and whatever carries SYNC, FUA or PREFLUSH (`block-layer.md` 3).
+/// Whether somebody waits: every read, and whatever carries SYNC, FUA or PREFLUSH (BL-10 to BL-12).
 #[inline]
 #[must_use]
 pub const fn is_sync(op: Op, flags: BioFlags) -> bool {

@@ -1,4 +1,4 @@
-//! Which scheduler a multi-queue device has while nobody has chosen one (`block-layer.md` 22.1).
+//! Which scheduler a multi-queue device has while nobody has chosen one (BL-100).
 
 use crate::queue::QueueConfig;
 use crate::schedulers::{MQ_DEADLINE, NONE};
@@ -21,7 +21,7 @@ mod tests {
     }
 
     #[test]
-    fn item_90_one_hardware_queue_or_from_5_14_on_host_wide_tags_mean_mq_deadline_and_all_else_none() {
+    fn one_hardware_queue_or_from_5_14_on_host_wide_tags_mean_mq_deadline_and_all_else_none() {
         for kernel in Kernel::EXAMPLES {
             assert_eq!((mq(kernel, 1, false), mq(kernel, 8, false)), ("mq-deadline", "none"), "{kernel}");
         }

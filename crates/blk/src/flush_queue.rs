@@ -1,5 +1,5 @@
 //! Flush and FUA: which steps make an I/O durable, and the sequencer that lets many waiters share one flush command
-//! (`block-layer.md` 24; `legacy-queue.md` 10).
+//! (BL-110 to BL-115, LQ-29 to LQ-31).
 
 use crate::bio::{BioFlags, Op, Status};
 use crate::ids::RqId;

@@ -1,4 +1,4 @@
-//! Queue limits: what one request may span (`block-layer.md` 4).
+//! Queue limits: what one request may span (BL-13, BL-14).
 
 use crate::bio::Op;
 use crate::ids::Sector;

@@ -1,5 +1,5 @@
-//! The plug: a task's promise that more I/O is coming. Its requests are allocated, but invisible to the scheduler,
-//! to other tasks and to the driver, until the plug is flushed (`block-layer.md` 8).
+//! The plug: a task's promise that more I/O is coming. Its requests are allocated, but invisible to the scheduler, to
+//! other tasks and to the driver, until the plug is flushed (BL-21 to BL-29, BL-32).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Requests that the device keeps for too long (`block-layer.md` 19.2; legacy queues do the same).
+//! Requests that the device keeps for too long (BL-96, BL-97; legacy queues do the same).
 //!
 //! One timer serves all workers. Whoever it reaches looks at [all flights](Flights), and has the worker that issued an
 //! overdue request told, which asks its own driver. By then the request may have ended.
@@ -30,13 +30,14 @@ pub struct Timeouts<Sh: Sharing> {
     due_ns: Sh::Word,
 }
 
-impl<Sh: Sharing> Timeouts<Sh> {
-    /// With the kernel's default for a queue of requests.
-    #[must_use]
-    pub fn new() -> Self {
+impl<Sh: Sharing> Default for Timeouts<Sh> {
+    /// The kernel's for a queue of requests.
+    fn default() -> Self {
         Timeouts { timeout_ns: Sh::Word::new(DEFAULT.0), due_ns: Sh::Word::new(Instant::NEVER.0) }
     }
+}
 
+impl<Sh: Sharing> Timeouts<Sh> {
     /// How long a request may be at the device.
     #[must_use]
     pub fn timeout(&self) -> Nanos {

@@ -23,7 +23,7 @@ impl Device {
         Device { rotational: true, queue_depth: 32 },
     ];
 
-    /// Scheduler tags (`block-layer.md` 11.1).
+    /// Scheduler tags (BL-53 to BL-55).
     fn nr_requests(self) -> u32 {
         2 * self.queue_depth.min(128)
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_those_of_the_specifications() {
+    fn facts_are_those_of_the_rules() {
         let facts = |scheduler, name, kernel| Facts::of(scheduler, name, kernel).unwrap();
         let known = facts("mq-deadline", "read_expire", Kernel::V6_18);
         assert_eq!((known.default_text().as_str(), known.grammar, known.ticks_hz), ("500", Grammar::C, Some(250)));

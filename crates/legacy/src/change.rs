@@ -1,6 +1,6 @@
-//! Writing a file of `queue/` while the queue is in use, as an administrator does: some writes take effect at once, others
-//! when the queue has emptied, and I/O waits or goes on meanwhile as on the front's kernel (`block-layer.md` 20 and 22.2,
-//! `legacy-queue.md` 11).
+//! Writing a file of `queue/` while the queue is in use, as an administrator does: some writes take effect at once,
+//! others when the queue has emptied, and I/O waits or goes on meanwhile as on the front's kernel (BL-98, BL-99,
+//! BL-101, BL-102, BL-109, LQ-32 to LQ-34).
 //!
 //! ```text
 //! Front::begin_change -> done, or a Change: Front::poll_change after each completion, or every so often, until it is done

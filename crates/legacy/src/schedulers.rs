@@ -45,9 +45,9 @@ pub fn all_schedulers() -> Registry {
     Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ])
 }
 
-/// The scheduler of a single-queue device while nobody has chosen one: what `elevator=` says if the host was booted with it,
-/// otherwise cfq, as the mainline kernel is configured; noop if there is none of the name (`legacy-queue.md` 11). `None` if
-/// the kernel has no such devices.
+/// The scheduler of a single-queue device while nobody has chosen one: what `elevator=` says if the host was booted
+/// with it, otherwise cfq, as the mainline kernel is configured; noop if there is none of the name (LQ-32 to LQ-34).
+/// `None` if the kernel has no such devices.
 #[must_use]
 pub fn default_legacy_scheduler(config: &QueueConfig, elevator_parameter: Option<&str>) -> Option<&'static str> {
     if config.kernel > LAST_KERNEL {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn legacy_item_28_the_boot_parameter_is_the_default_of_every_single_queue_device_and_of_no_other() {
+    fn the_boot_parameter_is_the_default_of_every_single_queue_device_and_of_no_other() {
         let config = |kernel| QueueConfig { schedulers: all_schedulers(), ..QueueConfig::new(kernel) };
         let legacy = |parameter| default_legacy_scheduler(&config(Kernel::V4_12), parameter);
         assert_eq!(legacy(None), Some("cfq"));

@@ -1,5 +1,5 @@
 //! bfq keeps readers apart from a deep sequential writer, unless it takes both for one application: since Linux 5.13
-//! queues that are created within 180 ms of each other in a cgroup become one for good (`bfq.md` 20.6).
+//! queues that are created within 180 ms of each other in a cgroup become one for good (BFQ-109).
 
 mod support;
 

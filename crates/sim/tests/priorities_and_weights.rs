@@ -1,4 +1,4 @@
-//! What priorities of processes and weights of groups are worth under each scheduler (`cgroup-io.md` 2; 13, E1 and E2).
+//! What priorities of processes and weights of groups are worth under each scheduler (CG-1, CG-2, CG-7, CG-8).
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Who gets how much, from first principles: weights of groups, classes and levels of processes, limits of groups
-//! (`cgroup-io.md` 2, 8 and 13).
+//! (CG-1, CG-2, CG-7 to CG-15).
 
 mod support;
 

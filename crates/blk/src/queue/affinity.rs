@@ -1,4 +1,4 @@
-//! Where a completion runs (`block-layer.md` 18, `queue/rq_affinity`).
+//! Where a completion runs (BL-92, BL-94, `queue/rq_affinity`).
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -240,7 +240,7 @@ impl QueueConfig {
         config.async_depth(100, default_scheduler(self) == NONE.name)
     }
 
-    /// Scheduler tags of each hardware queue with a scheduler (`block-layer.md` 11.1).
+    /// Scheduler tags of each hardware queue with a scheduler (BL-53 to BL-55).
     #[must_use]
     pub fn scheduler_depth(&self) -> u32 {
         self.nr_requests.map_or_else(|| self.default_nr_requests(), |nr| nr.max(NR_REQUESTS_MIN))
@@ -349,7 +349,7 @@ impl<Sh: Sharing> Queue<Sh> {
             flush_commands: Sh::Lock::new(Vec::new()),
             quiesced: Sh::Word::new(0),
             affinity: Sh::Word::new(Affinity::default() as u64),
-            timeouts: Timeouts::new(),
+            timeouts: Timeouts::default(),
             wbt: Wbt::new(Throttle::new(depth)),
         };
         let rules = MergeRules::new(&generation, config.limits.clone(), config.nomerges);

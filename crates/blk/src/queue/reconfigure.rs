@@ -1,6 +1,6 @@
-//! What a queue is made of can be changed while it is frozen and empty: its scheduler (`block-layer.md` 22.2) and
-//! the number of its requests (11.1). Others may be calling meanwhile: a change is [alone](crate::ReadMostly) with the
-//! regime.
+//! What a queue is made of can be changed while it is frozen and empty: its scheduler (BL-101, BL-102, BL-109) and the
+//! number of its requests (BL-53 to BL-55). Others may be calling meanwhile: a change is [alone](crate::ReadMostly)
+//! with the regime.
 
 use super::regime::Regime;
 use super::{ConfigError, Device, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, make_elevator};

@@ -1,4 +1,4 @@
-//! Flushing a plug: its requests become visible (`block-layer.md` 8.3 and 8.4).
+//! Flushing a plug: its requests become visible (BL-26 to BL-29).
 
 use std::collections::VecDeque;
 

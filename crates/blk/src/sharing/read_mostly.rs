@@ -38,9 +38,11 @@ impl<T> ReadMostly<T> for RefCell<T> {
 /// writes; whoever changes the value takes all of them (a "big-reader lock").
 #[derive(Debug)]
 pub struct CpuLocks<T> {
-    /// All are the same value, and there is always one: it is absent only while it is changed, under all locks.
-    shares: Box<[Padded<RwLock<Option<Arc<T>>>>]>,
+    shares: Box<[Padded<Share<T>>]>,
 }
+
+/// All are the same value, and there is always one: it is absent only while it is changed, under all locks.
+type Share<T> = RwLock<Option<Arc<T>>>;
 
 const THERE: &str = "a value is absent only under all locks";
 

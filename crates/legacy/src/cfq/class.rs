@@ -1,6 +1,6 @@
 //! Classes, levels and kinds of workload: who is who.
 //!
-//! Rules: `cfq.md` 4.
+//! Rules: CFQ-10 to CFQ-13.
 
 use hoistway_blk::{BioFlags, IoPriority, Op, PriorityClass};
 

@@ -2,7 +2,7 @@
 //! `i64` in the unit of this clock, so that one set of formulae serves both: they differ in rounding only, and that is
 //! what differed between the kernels.
 //!
-//! Rules: `cfq.md` 1, 2.2 (jiffy).
+//! Rules: CFQ-1, CFQ-2, CFQ-5.
 
 use hoistway_blk::{CfqGeneration, Hz, Instant, Now};
 

@@ -1,6 +1,6 @@
 //! A request ends: slices start, turns end, and the device may be kept for who is about to go on.
 //!
-//! Rules: `cfq.md` 15, 17, 20.7.
+//! Rules: CFQ-55, CFQ-56, CFQ-61, CFQ-74.
 
 use hoistway_blk::{PolicyCx, RqId};
 

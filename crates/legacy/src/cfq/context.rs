@@ -1,6 +1,6 @@
 //! What cfq knows of a process on this device.
 //!
-//! Rules: `cfq.md` 3.4, 3.5, 20.
+//! Rules: CFQ-7, CFQ-70 to CFQ-74.
 
 use hoistway_blk::kit::process_queue::{self, ThinkTime};
 use hoistway_blk::{CgroupId, IoPriority};

@@ -1,6 +1,6 @@
 //! Cooperating processes: those that read one stretch of the disk in turns are served from one queue.
 //!
-//! Rules: `cfq.md` 19.
+//! Rules: CFQ-65 to CFQ-69.
 
 use hoistway_blk::{PolicyCx, Sector};
 

@@ -1,6 +1,6 @@
 //! Does the device queue commands? Judged by how many requests it was ever seen to hold when there was enough to do.
 //!
-//! Rules: `cfq.md` 17.
+//! Rules: CFQ-61.
 
 /// Requests at the device that count as queueing.
 const DEPTH_MIN: u32 = 5;

@@ -2,7 +2,7 @@
 //!
 //! A "no" leaves the queue active and gives the slot to nobody else.
 //!
-//! Rules: `cfq.md` 14.2, 14.4, 11.4.
+//! Rules: CFQ-38, CFQ-50 to CFQ-52.
 
 use hoistway_blk::Reason;
 

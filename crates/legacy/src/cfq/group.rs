@@ -2,7 +2,7 @@
 //!
 //! The group tree orders active groups by virtual time, which advances the faster the smaller the share.
 //!
-//! Rules: `cfq.md` 3.2, 10; weights `cgroup-io.md` 2.
+//! Rules: CFQ-6, CFQ-27 to CFQ-35; weights CG-1, CG-2, CG-7, CG-8.
 
 use hoistway_blk::kit::process_queue::ThinkTime;
 use hoistway_blk::{CgroupId, Nodes, SortedTree};
@@ -17,7 +17,7 @@ pub(super) type GroupId = CgroupId;
 /// Fixed-point one of a share.
 const ONE: u64 = 4096;
 
-/// Which weights a cgroup hierarchy knows (`cgroup-io.md` 2).
+/// Which weights a cgroup hierarchy knows (CG-1, CG-2, CG-7, CG-8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CgroupVersion {
     /// `blkio.weight`: 10 to 1000, 500 by default; the root 1000.

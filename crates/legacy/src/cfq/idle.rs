@@ -1,6 +1,6 @@
 //! Idling: keeping the device for somebody who is about to go on.
 //!
-//! Rules: `cfq.md` 15 (3b, 3d), 16.
+//! Rules: CFQ-55 to CFQ-60.
 
 use hoistway_blk::PolicyCx;
 
@@ -75,8 +75,8 @@ impl<L: CfqLog> Cfq<L> {
         if let Some(id) = self.active {
             let now = self.now(cx);
             let queue = self.queue(id);
-            // A small request that came alone is now large enough. (16.3 also asks whether any queue is busy: the active
-            // one is until its turn ends.)
+            // A small request that came alone is now large enough. (The rule also asks whether any queue is busy: the
+            // active one is until its turn ends.)
             let has_come = queue.must_dispatch;
             if !has_come {
                 if queue.slice_used(now) {

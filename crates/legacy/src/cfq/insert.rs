@@ -1,6 +1,6 @@
 //! A request arrives: into its queue, its queue into the round robin, and what the arrival says about the process.
 //!
-//! Rules: `cfq.md` 5, 6, 8.
+//! Rules: CFQ-14 to CFQ-17, CFQ-20 to CFQ-23.
 
 use hoistway_blk::kit::process_queue::Waiting;
 use hoistway_blk::{BioFlags, PolicyCx, RqId, SECTOR_BYTES};

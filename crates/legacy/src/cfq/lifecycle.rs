@@ -1,6 +1,6 @@
 //! Who has which queue: allocation of requests and queues, changes of priority and cgroup, exit.
 //!
-//! Rules: `cfq.md` 4.3, 4.4, 20.
+//! Rules: CFQ-11, CFQ-12, CFQ-70 to CFQ-74.
 
 use hoistway_blk::{Bio, BioFlags, CgroupId, IoContextId, IoPriority, MayQueue, PolicyCx, Request, RqId, is_sync};
 

@@ -4,7 +4,7 @@
 //! scales; cgroups divide the device's time by weight; real-time queues go before all others of their group and idle
 //! ones behind; the device is kept idle for a process that is about to go on where it stopped, so that readers are
 //! not torn apart by others. **Costs**: O(log n) an insertion and a dispatch, and the time that is idled away.
-//! **Rules**: `cfq.md`; each file names its sections.
+//! **Rules**: docs/rules/cfq.md; each file names its own.
 //!
 //! A reader may begin with [`select`] (whose turn is it?), go on with [`serve`] (may it dispatch, and what?),
 //! [`turn`] (how turns begin, end and are charged) and [`insert`], [`complete`] (what arrivals and ends change).

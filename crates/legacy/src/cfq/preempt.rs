@@ -1,6 +1,6 @@
 //! Preemption: a new request may take the device from the active queue.
 //!
-//! Rules: `cfq.md` 18.
+//! Rules: CFQ-62 to CFQ-64.
 
 use hoistway_blk::{PolicyCx, RqId};
 

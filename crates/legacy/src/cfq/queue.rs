@@ -1,6 +1,6 @@
 //! A queue: the sync requests of one process, or the async requests of everybody of one class and level in a group.
 //!
-//! Rules: `cfq.md` 3.3, 8.2; lifetimes 19, 20.
+//! Rules: CFQ-6, CFQ-22; lifetimes CFQ-65 to CFQ-74.
 
 use hoistway_blk::kit::process_queue::{Backlog, SEEK_DISTANCE, SMALL_ON_FLASH, SeekHistory, distance};
 use hoistway_blk::{CgroupId, IoContextId, Sector};

@@ -3,7 +3,7 @@
 //! A key is a moment, so that waiting queues age past newcomers. It is kept in the trees as an unsigned number that
 //! orders like the signed one.
 //!
-//! Rules: `cfq.md` 9.2, 9.3, 10.4, 3.6.
+//! Rules: CFQ-8, CFQ-9, CFQ-25, CFQ-26, CFQ-30.
 
 use hoistway_blk::CfqGeneration;
 

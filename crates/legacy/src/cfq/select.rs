@@ -3,7 +3,7 @@
 //! From the top: the group that has had least, its best busy class, the kind of load whose turn it is, the first queue
 //! of that tree. While a queue is active the question is whether it keeps the device, perhaps with nothing to do.
 //!
-//! Rules: `cfq.md` 12, 13.
+//! Rules: CFQ-40 to CFQ-48.
 
 use hoistway_blk::{PolicyCx, Reason};
 

@@ -1,6 +1,6 @@
 //! Serving the active queue: which request, and what giving it out changes.
 //!
-//! Rules: `cfq.md` 14.1, 14.5, 20.5.
+//! Rules: CFQ-49, CFQ-53, CFQ-73.
 
 use hoistway_blk::{Choice, PolicyCx, Reason, RqId};
 

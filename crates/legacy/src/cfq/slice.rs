@@ -1,6 +1,6 @@
 //! How long a slice is: pure functions of the tunables and of how busy a group is.
 //!
-//! Rules: `cfq.md` 9.1, 11.2, 11.3, 12.3.
+//! Rules: CFQ-24, CFQ-37, CFQ-42.
 
 use super::tunables::Settings;
 

@@ -3,7 +3,7 @@
 //! A file in milliseconds and its `_us` twin are two views of one value. Writes never fail: the leading number counts
 //! (none is 0), clamped to the bounds.
 //!
-//! Rules: `cfq.md` 2.1.
+//! Rules: CFQ-3, CFQ-4.
 
 use hoistway_blk::{CfqGeneration, Grammar, TunableRow, Tunables, Unit};
 

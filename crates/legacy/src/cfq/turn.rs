@@ -1,6 +1,6 @@
 //! Turns: how a queue gets the device, how its slice starts, how the turn ends and what it costs its group.
 //!
-//! Rules: `cfq.md` 10.5, 11, 12.4.
+//! Rules: CFQ-31, CFQ-32, CFQ-34, CFQ-36 to CFQ-39, CFQ-43.
 
 use hoistway_blk::{CfqGeneration, PolicyCx};
 

@@ -1,5 +1,5 @@
-//! The files of a single-queue device's `queue/` (`legacy-queue.md` 3 and 11). The scheduler is changed
-//! [another way](LegacyQueue::begin_switch): the queue is in use meanwhile.
+//! The files of a single-queue device's `queue/` (LQ-8 to LQ-13, LQ-32 to LQ-34). The scheduler is changed [another
+//! way](LegacyQueue::begin_switch): the queue is in use meanwhile.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,5 +1,5 @@
 //! Batching: a task that had to wait for a request may take a burst of them, so that it does not sleep for each
-//! (`legacy-queue.md` 3).
+//! (LQ-8 to LQ-13).
 
 use hoistway_blk::{Hz, IoContextId, Now, Tick};
 

@@ -1,4 +1,4 @@
-//! The end of a request, and what it sets going (`legacy-queue.md` 9).
+//! The end of a request, and what it sets going (LQ-26 to LQ-28).
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -10,7 +10,7 @@ use super::request_list::IoClass;
 use super::{LegacyQueue, Locked, take_wishes};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// Where the completion of a request runs whose interrupt came on `cpu`: always in a softirq (`legacy-queue.md` 9).
+    /// Where the completion of a request runs whose interrupt came on `cpu`: always in a softirq (LQ-26 to LQ-28).
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
         let affinity = Affinity::numbered(self.affinity.load(Relaxed)).unwrap_or_default();
         if affinity.redirects(rq.ctx, cpu, share_cache) {

@@ -1,5 +1,5 @@
 //! The dispatch queue: what has left the elevator and waits for the driver, in the order in which it goes
-//! (`legacy-queue.md` 7).
+//! (LQ-18 to LQ-20).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The numbers of commands at the device, and the share of them that async I/O leaves to sync (`legacy-queue.md` 8.2).
+//! The numbers of commands at the device, and the share of them that async I/O leaves to sync (LQ-23).
 
 use hoistway_blk::Rq;
 

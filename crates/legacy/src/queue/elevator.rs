@@ -1,4 +1,4 @@
-//! The elevators of a legacy queue. There is always one (`legacy-queue.md` 1 and 11).
+//! The elevators of a legacy queue. There is always one (LQ-1 to LQ-3, LQ-32 to LQ-34).
 
 use hoistway_blk::kit::Custody;
 use hoistway_blk::{

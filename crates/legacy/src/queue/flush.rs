@@ -1,4 +1,4 @@
-//! Writes that must be durable (`legacy-queue.md` 10): past the elevator, through the one sequencer of the queue.
+//! Writes that must be durable (LQ-29 to LQ-31): past the elevator, through the one sequencer of the queue.
 
 use hoistway_blk::kit::flush_queue::{self, Next};
 use hoistway_blk::{Cx, Env, Event, FlushSteps, Lock, Marks, Nanos, Probe, Rq, Sharing, Site, Status};

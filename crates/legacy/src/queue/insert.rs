@@ -1,4 +1,4 @@
-//! Insertion: into the elevator, or past it into the dispatch queue (`legacy-queue.md` 5).
+//! Insertion: into the elevator, or past it into the dispatch queue (LQ-15, LQ-16).
 
 use hoistway_blk::{Cx, Env, Event, Marks, MergeRules, Probe, Rq};
 

@@ -2,7 +2,7 @@
 //!
 //! One lock for everything, one elevator that is always there, one *dispatch queue* of what has left it. The driver
 //! pulls: whoever inserts, or ends a request, runs the queue in its own context, and a run takes as many requests as
-//! the device has room for. Rules: `legacy-queue.md`; each file names its sections.
+//! the device has room for. Rules: docs/rules/legacy-queue.md; each file names its own.
 //!
 //! The files in the order of the way: `submit` (split, merge, plug), `request_list` and `batching` (who may have a
 //! request), `unplug`, `insert`, `elevator` (which of them), `dispatch_queue` (the order of what left it), `run` (to
@@ -198,7 +198,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 config.cpus,
             ),
             config: config.clone(),
-            timeouts: Timeouts::new(),
+            timeouts: Timeouts::default(),
             affinity: Sh::Word::new(Affinity::default() as u64),
             has_wbt_file: Sh::Word::new(0),
             locked: Sh::Lock::new(Locked {

@@ -1,4 +1,4 @@
-//! Who may have a request: counts, marks and the line of sleepers of each class (`legacy-queue.md` 3).
+//! Who may have a request: counts, marks and the line of sleepers of each class (LQ-8 to LQ-13).
 //!
 //! There is one list for each cgroup that uses a queue, and each may have as many requests as the root's.
 

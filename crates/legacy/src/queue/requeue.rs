@@ -1,4 +1,4 @@
-//! A driver gives a started request back: it waits at the head of the dispatch queue (`legacy-queue.md` 9).
+//! A driver gives a started request back: it waits at the head of the dispatch queue (LQ-26 to LQ-28).
 
 use hoistway_blk::{Cx, Env, Event, Lock, Marks, Nanos, Probe, Rq, Sharing, Site};
 

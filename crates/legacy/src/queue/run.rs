@@ -1,5 +1,5 @@
 //! The driver's side: a run takes requests from the head of the dispatch queue, which the elevator fills when it is
-//! empty, for as long as the device has room (`legacy-queue.md` 8).
+//! empty, for as long as the device has room (LQ-21 to LQ-25).
 
 use hoistway_blk::{Answer, Cx, Driver, Env, Event, Lock, Marks, Probe, RESOURCE_DELAY, Rq, Sharing, Site};
 

@@ -1,4 +1,4 @@
-//! The way in: a bio is split, merged or given a request, which is plugged or inserted (`legacy-queue.md` 2).
+//! The way in: a bio is split, merged or given a request, which is plugged or inserted (LQ-4 to LQ-7).
 
 use hoistway_blk::kit::{Checked, Guard, bio_mergeable, check, is_flush_type, split};
 use hoistway_blk::{

@@ -1,4 +1,4 @@
-//! Changing the elevator under load (`legacy-queue.md` 11).
+//! Changing the elevator under load (LQ-32 to LQ-34).
 //!
 //! While a change is under way new requests go past the elevator, and I/O goes on. What the elevator manages must
 //! *end*, not only leave it; that is looked for every [`SWITCH_POLL`]. A queue that multi-queue devices have is

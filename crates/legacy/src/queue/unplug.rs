@@ -1,4 +1,4 @@
-//! Flushing a plug: its requests go in sorted, and merge on the way (`legacy-queue.md` 4).
+//! Flushing a plug: its requests go in sorted, and merge on the way (LQ-14).
 
 use std::collections::VecDeque;
 

@@ -35,7 +35,7 @@ impl Subject {
         on_all.chain(on_old).collect()
     }
 
-    /// Whether a waiting request is served after a number of others that the specification bounds.
+    /// Whether a waiting request is served after a number of others that its rules bound.
     pub fn bounds_waiting(&self) -> bool {
         matches!(self.scheduler, "mq-deadline" | "deadline" | "kyber")
     }
@@ -447,7 +447,7 @@ impl World {
         }
     }
 
-    /// cfq alone knows nothing of a cgroup that is gone but has requests: its groups are its cgroups' (`cfq.md` 20.3).
+    /// cfq alone knows nothing of a cgroup that is gone but has requests: its groups are its cgroups' (CFQ-71).
     fn inside_of(&self, cgroup: CgroupId) -> usize {
         if self.subject.scheduler != "cfq" {
             return 0;

@@ -26,8 +26,8 @@ struct Task {
 
 const TASKS: usize = 8;
 
-/// The most write-back that is ever let through: of normal and of swap 16, or 3/4 of the tags, or 2 for a single tag; of
-/// discards a quarter of that (`block-layer.md` 26.3).
+/// The most write-back that is ever let through: of normal and of swap 16, or 3/4 of the tags, or 2 for a single tag;
+/// of discards a quarter of that (BL-119 to BL-125).
 fn wbt_max(queue_depth: u32) -> u32 {
     let max = if queue_depth == 1 { 2 } else { queue_depth.min(16).max(queue_depth * 3 / 4) };
     2 * max + max.div_ceil(4)
@@ -403,7 +403,7 @@ impl World {
             self.carry_out();
             self.look_after_departure();
             if self.config.kernel <= Kernel::V4_12 {
-                // bfq of 4.12 may stand still until something is inserted (`bfq.md` 22.11).
+                // bfq of 4.12 may stand still until something is inserted (BFQ-123).
                 self.run_all_later();
             }
             self.later();

@@ -1,5 +1,4 @@
-//! One hardware queue of kyber: where its requests are staged, and whose turn it is.
-//! Rules: `kyber.md` 4, 5.1, 5.2, 9, 10.2.
+//! One hardware queue of kyber: where its requests are staged, and whose turn it is. Rules: KY-5 to KY-9, KY-13.
 //!
 //! **Locks**: one for each software queue, for insertion and merging; one for the hardware queue, for dispatching. A
 //! flush takes a software queue's under the hardware queue's, never the other way round. Nothing is shared with other

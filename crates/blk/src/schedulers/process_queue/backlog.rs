@@ -3,7 +3,7 @@
 //! The tables that the lists and trees of *all* queues live in are in one [`RequestTable`], indexed by request, so
 //! that a queue itself is small and nothing is allocated per request.
 //!
-//! Rules: `cfq.md` 5 (2, 3, 5), 6 and 7; `bfq.md` 12.
+//! Rules: BFQ-57 to BFQ-63, CFQ-14 to CFQ-19.
 
 use crate::id_list::{IdList, Links};
 use crate::ids::{RqId, Sector};

@@ -1,6 +1,6 @@
 //! The choice between two requests of one queue: who is waited for, who is important, who is nearer.
 //!
-//! Rules: `cfq.md` 7; `bfq.md` 12.2.
+//! Rules: BFQ-58, CFQ-18, CFQ-19.
 
 use crate::ids::{RqId, Sector};
 

@@ -3,7 +3,7 @@
 //! A record outlives its process while requests of it are under way, and a process that gets the number of a dead one
 //! gets a record of its own: records are numbered by themselves. What a record holds is the scheduler's business.
 //!
-//! Rules: `cfq.md` 3.4, 20; `bfq.md` 3.5.
+//! Rules: BFQ-10, CFQ-7, CFQ-70 to CFQ-74.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

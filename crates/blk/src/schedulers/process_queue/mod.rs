@@ -13,7 +13,7 @@
 //! fewer processes to the more and plans it at a turn's end; bfq moves the asker, at each arrival), and the service
 //! trees (moments against virtual time). These are two each.
 //!
-//! Rules: `cfq.md` 3.4, 5 to 8 and 19.1; `bfq.md` 3.5, 12, 13.1, 13.2, 20.2, 20.3.
+//! Rules: BFQ-10, BFQ-57 to BFQ-65, BFQ-105, BFQ-106, CFQ-7, CFQ-14 to CFQ-23, CFQ-65, CFQ-66.
 
 mod backlog;
 mod choice;

@@ -4,7 +4,7 @@
 //! position that lies on, and at one neighbour of it. A queue's next request changes without the queue being moved;
 //! comparisons use the present one, so whoever changes it says so ([`PositionTree::moved`]).
 //!
-//! Rules: `cfq.md` 3.6 (4) and 19.1; `bfq.md` 20.2, 20.3.
+//! Rules: BFQ-105, BFQ-106, CFQ-8, CFQ-9, CFQ-65, CFQ-66.
 
 use crate::ids::Sector;
 use crate::sorted_tree::{Nodes, SortedTree};

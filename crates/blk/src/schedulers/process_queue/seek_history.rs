@@ -1,7 +1,7 @@
 //! Seek history: the last 32 requests of a process, one bit each, set where the request was a seek. What counts as a
 //! seek, and how many make a process seeky, is the scheduler's business; the distances are the same.
 //!
-//! Rules: `cfq.md` 8.2; `bfq.md` 13.1.
+//! Rules: BFQ-64, CFQ-22.
 
 use crate::ids::Sector;
 

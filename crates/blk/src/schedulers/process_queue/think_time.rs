@@ -3,7 +3,7 @@
 //! A record belongs to whatever is worth waiting for: a process, a queue, a group, a set of queues. Times are `i64` in
 //! the unit of the scheduler that keeps the record.
 //!
-//! Rules: `cfq.md` 8.1; `bfq.md` 2.5, 13.2.
+//! Rules: BFQ-4, BFQ-5, BFQ-7, BFQ-65, CFQ-20, CFQ-21.
 
 /// Fixed-point one of the sample count and the total.
 const ONE: u64 = 256;

@@ -1,6 +1,6 @@
 //! Cooperation: who is found, how queues are merged and split, and who counts as using them.
 //!
-//! Rules: `cfq.md` 19, 25 (W13), 26 (38).
+//! Rules: CFQ-46, CFQ-65 to CFQ-69.
 
 use hoistway_blk::{CgroupId, PriorityClass, Sector};
 
@@ -25,7 +25,7 @@ fn side_by_side(second: Job) -> Bench {
 }
 
 #[test]
-fn w13_two_processes_that_read_one_stream_end_up_in_one_queue() {
+fn two_processes_that_read_one_stream_end_up_in_one_queue() {
     let mut bench = side_by_side(at(2, 256));
     assert!(bench.timer.is_none(), "nobody is waited for if another goes on here");
     let rq = bench.pull().expect("the second");

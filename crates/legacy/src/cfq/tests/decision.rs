@@ -1,6 +1,6 @@
 //! The main decision: whether the active queue keeps the device.
 //!
-//! Rules: `cfq.md` 12, 13, 26 (6 to 8); what no recording exercises: 28.
+//! Rules: CFQ-34, CFQ-40 to CFQ-48, CFQ-64. Some of it no recording exercises.
 
 use hoistway_blk::{CgroupId, HctxId, PriorityClass, Reason, Scheduler};
 

@@ -1,13 +1,13 @@
 //! The worked examples: whole runs, turn by turn.
 //!
-//! Rules: `cfq.md` 25, 14.1, 14.3, 14.5, 24.1. (W13 is in the tests of cooperation.)
+//! Rules: CFQ-49, CFQ-51, CFQ-53, CFQ-76.
 
 use hoistway_blk::{CgroupId, News, PriorityClass, Scheduler};
 
 use super::*;
 
 #[test]
-fn w1_three_levels_get_slices_and_turns_by_their_level() {
+fn three_levels_get_slices_and_turns_by_their_level() {
     let mut bench = Bench::new(1);
     for (pid, level) in [(10, 0), (14, 4), (17, 7)] {
         bench.add(Job::new(pid, 8).level(level));
@@ -31,7 +31,7 @@ fn w1_three_levels_get_slices_and_turns_by_their_level() {
 }
 
 #[test]
-fn w2_two_streams_alternate_and_each_switch_waits_for_the_tail_of_the_other() {
+fn two_streams_alternate_and_each_switch_waits_for_the_tail_of_the_other() {
     let mut bench = Bench::new(31);
     bench.add(Job::new(1, 16));
     bench.add(Job { start: US, ..Job::new(2, 16) });
@@ -41,7 +41,7 @@ fn w2_two_streams_alternate_and_each_switch_waits_for_the_tail_of_the_other() {
 }
 
 #[test]
-fn w2_late_in_a_slice_fewer_requests_are_out() {
+fn late_in_a_slice_fewer_requests_are_out() {
     let mut bench = Bench::new(31);
     bench.add(Job::new(1, 16));
     bench.add(Job { start: US, ..Job::new(2, 16) });
@@ -54,7 +54,7 @@ fn w2_late_in_a_slice_fewer_requests_are_out() {
 }
 
 #[test]
-fn w3_the_device_waits_for_a_reader_that_is_about_to_go_on() {
+fn the_device_waits_for_a_reader_that_is_about_to_go_on() {
     let mut bench = Bench::new(1);
     bench.add(Job { think: MS, ..Job::new(1, 1) });
     bench.add(Job { start: 100 * US, ..Job::new(2, 8) });
@@ -64,7 +64,7 @@ fn w3_the_device_waits_for_a_reader_that_is_about_to_go_on() {
 }
 
 #[test]
-fn w4_a_slow_thinker_loses_its_idle_window() {
+fn a_slow_thinker_loses_its_idle_window() {
     let mut bench = Bench::new(1);
     bench.add(Job { think: 20 * MS, ..Job::new(1, 1) });
     bench.add(Job { start: 100 * US, ..Job::new(2, 8) });
@@ -76,7 +76,7 @@ fn w4_a_slow_thinker_loses_its_idle_window() {
 }
 
 #[test]
-fn w5_a_sync_read_preempts_async_writes_but_waits_for_those_that_are_out() {
+fn a_sync_read_preempts_async_writes_but_waits_for_those_that_are_out() {
     let mut bench = Bench::new(31);
     bench.add(Job { count: 40, ..Job::new(1, 40).asynchronous() });
     bench.add(Job { start: 5 * MS, count: 1, ..Job::new(2, 1) });
@@ -91,7 +91,7 @@ fn w5_a_sync_read_preempts_async_writes_but_waits_for_those_that_are_out() {
 }
 
 #[test]
-fn w6_class_idle_gets_nothing_while_anybody_else_is_busy() {
+fn class_idle_gets_nothing_while_anybody_else_is_busy() {
     let mut bench = Bench::new(1);
     bench.add(Job::new(1, 4).class(PriorityClass::Idle, 7));
     bench.add(Job { start: 2_500 * US, stop: 1_002_500 * US, ..Job::new(2, 4) });
@@ -103,7 +103,7 @@ fn w6_class_idle_gets_nothing_while_anybody_else_is_busy() {
 }
 
 #[test]
-fn w7_real_time_takes_the_device_at_once_and_keeps_it() {
+fn real_time_takes_the_device_at_once_and_keeps_it() {
     let mut bench = Bench::new(1);
     bench.add(Job::new(1, 4));
     let thinker = Job { start: 10_200 * US, stop: 40 * MS, think: 2 * MS, ..Job::new(2, 1) };
@@ -129,7 +129,7 @@ fn two_groups(mut bench: Bench, job: Job) -> Bench {
 }
 
 #[test]
-fn w8_groups_share_time_by_weight() {
+fn groups_share_time_by_weight() {
     let bench = two_groups(Bench::new(31), Job::new(0, 16));
     let expected = [(101, 1), (205, 2), (309, 1), (410, 1), (514, 2), (618, 1)];
     assert_eq!(bench.turns_ms()[..6], expected);
@@ -137,13 +137,13 @@ fn w8_groups_share_time_by_weight() {
 }
 
 #[test]
-fn w9_groups_share_requests_by_weight_on_flash() {
+fn groups_share_requests_by_weight_on_flash() {
     let bench = two_groups(Bench::flash(31), Job::new(0, 16));
     assert_eq!((bench.count(1), bench.count(2)), (3971, 2029));
 }
 
 #[test]
-fn w10_among_noidle_queues_the_newest_arrival_goes_first() {
+fn among_noidle_queues_the_newest_arrival_goes_first() {
     let mut bench = Bench::flash(1);
     bench.set("group_idle", "0");
     for (pid, start) in [(1, 0), (2, 10), (3, 20), (4, 300), (5, 1_500)] {
@@ -155,7 +155,7 @@ fn w10_among_noidle_queues_the_newest_arrival_goes_first() {
 }
 
 #[test]
-fn w11_async_queues_take_turns_of_capped_length() {
+fn async_queues_take_turns_of_capped_length() {
     let mut bench = Bench::new(31);
     bench.add(Job::new(1, 64).level(0).asynchronous());
     bench.add(Job::new(2, 64).level(7).asynchronous());
@@ -165,7 +165,7 @@ fn w11_async_queues_take_turns_of_capped_length() {
 }
 
 #[test]
-fn w12_an_expired_request_is_rescued_at_the_start_of_a_turn() {
+fn an_expired_request_is_rescued_at_the_start_of_a_turn() {
     let mut bench = Bench::new(1);
     bench.add(Job::new(1, 8));
     bench.add(Job { start: 500 * US, count: 1, sector: 100, ..Job::new(1, 1) });
@@ -176,7 +176,7 @@ fn w12_an_expired_request_is_rescued_at_the_start_of_a_turn() {
 }
 
 #[test]
-fn w14_only_enough_requests_that_nobody_waits_for_tell_whether_the_device_queues() {
+fn only_enough_requests_that_nobody_waits_for_tell_whether_the_device_queues() {
     let verdict = |depth, readers: u32, random: bool, until: u64| {
         let mut bench = Bench::new(depth);
         for pid in 1..=readers {
@@ -193,7 +193,7 @@ fn w14_only_enough_requests_that_nobody_waits_for_tell_whether_the_device_queues
 }
 
 #[test]
-fn w15_the_only_queue_of_a_group_is_waited_for_so_that_weights_count() {
+fn the_only_queue_of_a_group_is_waited_for_so_that_weights_count() {
     for slice_idle in ["8", "0"] {
         let mut bench = Bench::new(1);
         bench.set("slice_idle", slice_idle);

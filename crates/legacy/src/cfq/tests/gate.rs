@@ -1,6 +1,6 @@
 //! The gate: how many requests of the active queue may be out.
 //!
-//! Rules: `cfq.md` 14, 26 (13 to 17, 19, 20).
+//! Rules: CFQ-44, CFQ-49 to CFQ-54.
 
 use hoistway_blk::{HctxId, PriorityClass, Reason, Scheduler};
 

@@ -1,6 +1,6 @@
 //! Groups by themselves: shares, virtual time, weights.
 //!
-//! Rules: `cfq.md` 10.1 to 10.5.
+//! Rules: CFQ-27 to CFQ-32, CFQ-34.
 
 use hoistway_blk::CgroupId;
 

@@ -1,6 +1,6 @@
 //! Groups within the scheduler: waiting-busy, think time of a group, hand-over of the workload slice.
 //!
-//! Rules: `cfq.md` 10, 13 (4, 9), 15 (3b), 16.2 (6).
+//! Rules: CFQ-27 to CFQ-35, CFQ-44 to CFQ-48, CFQ-55, CFQ-56, CFQ-58.
 
 use hoistway_blk::{CgroupId, HctxId, News, Reason, Scheduler};
 
@@ -60,7 +60,7 @@ fn the_own_tasks_of_a_group_share_with_its_child_groups_by_leaf_weight() {
     assert!((own as f64 / child as f64 - 3.0).abs() < 0.1, "{own} and {child}");
 }
 
-/// `cgroup-io.md` 13, E3.
+/// CG-2.
 #[test]
 fn shares_multiply_down_a_tree_of_groups_with_tasks_of_their_own() {
     let mut bench = Bench::new(1);

@@ -1,6 +1,6 @@
 //! The life around a request: allocation, merging, priorities, cgroups, exits, requeues, drains, tunables.
 //!
-//! Rules: `cfq.md` 2.1, 6, 20, 26 (36 to 40a).
+//! Rules: CFQ-3, CFQ-4, CFQ-16, CFQ-17, CFQ-46, CFQ-65, CFQ-67 to CFQ-74.
 
 use hoistway_blk::{BioFlags, CgroupId, Edge, HctxId, IoContextId, MayQueue, News, PriorityClass, Scheduler};
 

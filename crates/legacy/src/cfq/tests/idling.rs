@@ -1,6 +1,6 @@
 //! Idling: whether it is worth it, when the timer runs, and what its end finds.
 //!
-//! Rules: `cfq.md` 15 (3b, 3d), 16, 26 (21 to 29a); what no recording exercises: 28.
+//! Rules: CFQ-15, CFQ-20 to CFQ-23, CFQ-45, CFQ-47, CFQ-48, CFQ-55 to CFQ-61. Some of it no recording exercises.
 
 use hoistway_blk::{BioFlags, CgroupId, PriorityClass, Scheduler};
 

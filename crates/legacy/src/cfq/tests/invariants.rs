@@ -1,6 +1,6 @@
 //! What always holds, whatever happens in whatever order.
 //!
-//! Rules: `cfq.md` 3.6, 20.5.
+//! Rules: CFQ-8, CFQ-9, CFQ-73.
 
 use proptest::prelude::*;
 

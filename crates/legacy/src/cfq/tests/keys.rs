@@ -1,6 +1,6 @@
 //! Keys and trees: in which order queues and groups come.
 //!
-//! Rules: `cfq.md` 9, 12, 26 (2 to 5).
+//! Rules: CFQ-13, CFQ-24 to CFQ-26, CFQ-40 to CFQ-43.
 
 use hoistway_blk::{BioFlags, CgroupId, PriorityClass};
 

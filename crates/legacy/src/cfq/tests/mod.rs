@@ -1,4 +1,4 @@
-//! Tests of the policy as a whole: the worked examples and the checklist of the specification.
+//! Tests of the policy as a whole: worked examples, and each rule by itself.
 //!
 //! [`Bench`] is the smallest world that cfq can live in: processes, the legacy queue in short (the driver looks at one
 //! request ahead and keeps that while the device is full) and a device of constant service time.

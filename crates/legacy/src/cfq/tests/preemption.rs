@@ -1,6 +1,6 @@
 //! Preemption, rule by rule.
 //!
-//! Rules: `cfq.md` 18, 26 (30 to 32); what no recording exercises: 28.
+//! Rules: CFQ-62 to CFQ-64. Some of it no recording exercises.
 
 use hoistway_blk::{BioFlags, CgroupId, News, PriorityClass, Scheduler};
 

@@ -1,6 +1,6 @@
 //! Slices: when they start, what they cost and what is left of them.
 //!
-//! Rules: `cfq.md` 10.5, 11, 26 (9, 11, 35a).
+//! Rules: CFQ-31, CFQ-32, CFQ-34, CFQ-36 to CFQ-39, CFQ-55.
 
 use hoistway_blk::PriorityClass;
 

@@ -1,6 +1,6 @@
 //! The generation that counts in ticks.
 //!
-//! Rules: `cfq.md` 1 (row up to 4.7), 10.5.
+//! Rules: CFQ-1, CFQ-2, CFQ-31, CFQ-32, CFQ-34.
 
 use hoistway_blk::{Hz, Kernel, Scheduler};
 

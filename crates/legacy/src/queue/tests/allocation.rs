@@ -1,4 +1,4 @@
-//! Items 1 to 6: who may have a request.
+//! LQ-8 to LQ-13: who may have a request.
 
 use std::sync::{Arc, Mutex};
 

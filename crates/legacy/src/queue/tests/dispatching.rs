@@ -1,4 +1,4 @@
-//! Items 13 to 18, `noop.md` example 6, `deadline.md` example 1: the dispatch queue, and when the elevator is asked.
+//! LQ-16, LQ-18, LQ-19, LQ-21, LQ-22, LQ-28, NOOP-7, DL-13, DL-14: the dispatch queue, and when the elevator is asked.
 
 use hoistway_blk::{RequestPool, RqId};
 
@@ -127,7 +127,7 @@ fn a_requeued_request_is_at_the_head_and_nothing_is_sorted_past_it() {
 }
 
 #[test]
-fn noop_example_6_what_is_put_at_the_back_drains_the_elevator_in_runs_of_one_direction() {
+fn what_is_put_at_the_back_drains_the_elevator_in_runs_of_one_direction() {
     let mut bench = Bench::stopped("noop");
     bench.submit("R300 R100 W50 R200");
     // A request without a manager, as during a change of scheduler, is inserted at the back.
@@ -154,7 +154,7 @@ fn a_back_insertion_empties_every_elevator_and_runs_the_queue_at_once() {
 }
 
 #[test]
-fn deadline_example_1_a_sweep_and_a_restart() {
+fn a_sweep_and_a_restart() {
     let mut bench = Bench::with(LegacyConfig { queue_depth: 1, ..config(Kernel::V4_12) }, "deadline");
     bench.queue.set_stopped(true);
     bench.submit("R100 R50 R200 R150");

@@ -1,4 +1,4 @@
-//! Items 23 to 25: what must be durable goes past the elevator, and many share a flush.
+//! LQ-29 to LQ-31: what must be durable goes past the elevator, and many share a flush.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Item 29 and section 12: which hook is called when, written down by a policy that does nothing else.
+//! LQ-26, LQ-35: which hook is called when, written down by a policy that does nothing else.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Items 11, 12 and 20, `noop.md` 7 and 8, and example 7 of `deadline.md`.
+//! LQ-17, NOOP-2 to NOOP-5, DL-6 to DL-8: merging.
 
 use hoistway_blk::{CgroupId, IoPriority, PriorityClass};
 
@@ -15,28 +15,28 @@ fn noop(nomerges: NoMerges, words: &str) -> String {
 }
 
 #[test]
-fn noop_example_1_first_in_first_out_with_a_back_merge() {
+fn first_in_first_out_with_a_back_merge() {
     assert_eq!(noop(NoMerges::All, "R500 W100 R20 W108"), "R500+8 W100+16 R20+8");
 }
 
 #[test]
-fn noop_example_2_cache_and_hash() {
+fn cache_and_hash() {
     assert_eq!(noop(NoMerges::All, "W100 W500 W108 W92 W508 W492"), "W92+24 W492+24");
 }
 
 #[test]
-fn noop_example_3_a_front_merge_only_into_the_request_merged_or_added_last() {
+fn a_front_merge_only_into_the_request_merged_or_added_last() {
     assert_eq!(noop(NoMerges::All, "R200 R300 R192 R292"), "R192+16 R300+8 R292+8");
 }
 
 #[test]
-fn noop_example_4_two_requests_join_only_as_neighbours_in_arrival_order() {
+fn two_requests_join_only_as_neighbours_in_arrival_order() {
     assert_eq!(noop(NoMerges::All, "R100 R116 R108"), "R100+24");
     assert_eq!(noop(NoMerges::All, "R100 R900 R116 R108"), "R100+16 R900+8 R116+8");
 }
 
 #[test]
-fn noop_example_5_nomerges_leaves_the_cache_or_nothing() {
+fn nomerges_leaves_the_cache_or_nothing() {
     let bios = "R100 R900 R108 R908";
     assert_eq!(noop(NoMerges::All, bios), "R100+16 R900+16");
     assert_eq!(noop(NoMerges::Cheap, bios), "R100+16 R900+8 R908+8");
@@ -133,7 +133,7 @@ fn a_request_in_the_dispatch_queue_never_merges() {
 }
 
 #[test]
-fn deadline_example_7_merging_keeps_the_earlier_place() {
+fn merging_keeps_the_earlier_place() {
     for (front_merges, expected) in [("1", "W92+24 W492+16"), ("0", "W92+24 W492+16")] {
         let mut bench = Bench::stopped("deadline");
         let now = bench.moment();

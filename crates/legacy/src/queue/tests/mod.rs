@@ -1,5 +1,5 @@
-//! The legacy queue against `legacy-queue.md` 17, `noop.md` 7 and 8, and what of `deadline.md` concerns the front, with
-//! a driver that does as it is told and a probe that writes down blktrace's letters.
+//! The legacy queue against docs/rules/legacy-queue.md, docs/rules/noop.md, and what of docs/rules/deadline.md concerns
+//! the front, with a driver that does as it is told and a probe that writes down blktrace's letters.
 
 mod allocation;
 mod cancelling;

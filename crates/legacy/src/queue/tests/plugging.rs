@@ -1,4 +1,4 @@
-//! Items 7 to 10 and 19: plugs.
+//! LQ-5 to LQ-7, LQ-14, NOOP-6: plugs.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Items 26 and 27: changing the scheduler.
+//! LQ-32, LQ-33: changing the scheduler.
 
 use hoistway_blk::Step;
 

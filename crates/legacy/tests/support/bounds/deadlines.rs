@@ -1,4 +1,4 @@
-//! deadline and mq-deadline (`deadline.md` 6, `mq-deadline.md` 6).
+//! deadline and mq-deadline (DL-10 to DL-14, DD-11 to DD-20).
 //!
 //! A batch of a direction begins with the oldest request of it if that is over its time, and no direction waits for more
 //! batches of the other than `writes_starved` says. So a request that is over its time waits for at most as many cycles of

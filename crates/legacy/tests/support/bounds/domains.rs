@@ -1,6 +1,6 @@
-//! kyber (`kyber.md` 5): first in, first out in each domain of a software queue, and domains take turns of a limited
-//! number of requests. So a domain that waits in a hardware queue while it has tokens is passed over for no longer than
-//! the batches of all others.
+//! kyber (KY-7, KY-8, KY-10 to KY-12): first in, first out in each domain of a software queue, and domains take turns
+//! of a limited number of requests. So a domain that waits in a hardware queue while it has tokens is passed over for
+//! no longer than the batches of all others.
 
 use std::collections::BTreeMap;
 

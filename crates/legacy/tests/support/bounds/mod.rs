@@ -1,10 +1,10 @@
 //! What schedulers promise about waiting, watched from outside: a probe that knows what waits, and fails as soon as
-//! something is passed over for longer than its scheduler's specification allows.
+//! something is passed over for longer than its scheduler's rules allow.
 //!
 //! | scheduler | promise |
 //! | --- | --- |
-//! | noop | arrival order (`noop.md` 5) |
-//! | none | arrival order in each software queue (`none.md` 4) |
+//! | noop | arrival order (NOOP-6, NOOP-7) |
+//! | none | arrival order in each software queue (NONE-3 to NONE-6) |
 //! | deadline, mq-deadline | `deadlines.rs` |
 //! | kyber | `domains.rs` |
 //! | bfq, cfq | `turns.rs` |

@@ -1,6 +1,6 @@
-//! bfq and cfq: queues of processes take turns, which end, so every queue that waits has its own (`bfq.md` 1.7 and 10,
-//! `cfq.md` 9 to 12). Neither states a number that would hold in all loads, so these are generous: nobody starves. Watched
-//! while processes of one class share neither queue nor group.
+//! bfq and cfq: queues of processes take turns, which end, so every queue that waits has its own (BFQ-1,
+//! BFQ-44 to BFQ-51, CFQ-24 to CFQ-43). Neither states a number that would hold in all loads, so these are generous:
+//! nobody starves. Watched while processes of one class share neither queue nor group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,10 +46,10 @@ impl Turns {
             if tunable("low_latency") != Some(0) {
                 return None;
             }
-            // Async requests are charged for more than they have (`bfq.md` 8.1).
+            // Async requests are charged for more than they have (BFQ-34).
             let factor = if kernel < Kernel::V5_10 { 20 } else { 3 };
-            // Each level of the hierarchy puts off by some budgets, "about" (1.7): a generous number of them. Loads of
-            // 10^7 requests need a quarter of it.
+            // Each level of the hierarchy puts off by some budgets, "about" (BFQ-1): a generous number of them. Loads
+            // of 10^7 requests need a quarter of it.
             Limit::Service(40 * budget.max(factor * REQUEST_MAX))
         };
         Some(Turns { limit, turn: None, waits: BTreeMap::new() })
