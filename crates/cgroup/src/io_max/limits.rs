@@ -7,7 +7,7 @@ use hoistway_blk::Direction;
 /// The limits of a group on one device; `None` is `max`, no limit.
 ///
 /// ```
-/// use hoistway_blk::IoMax;
+/// use hoistway_cgroup::IoMax;
 ///
 /// let mut limits = IoMax::default();
 /// limits.update("wiops=120 rbps=2097152").unwrap();

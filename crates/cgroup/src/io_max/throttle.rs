@@ -35,7 +35,8 @@ pub enum Charge {
 /// is allocated per bio once there have been as many.
 ///
 /// ```
-/// use hoistway_blk::{Bio, CgroupId, Charge, Instant, IoMax, Op, Sector, THROTTLE_SLICE, Throttle};
+/// use hoistway_blk::{Bio, CgroupId, Instant, Op, Sector};
+/// use hoistway_cgroup::{Charge, IoMax, THROTTLE_SLICE, Throttle};
 ///
 /// let mut throttle = Throttle::new(THROTTLE_SLICE);
 /// let limits = IoMax { riops: Some(10), ..IoMax::default() };

@@ -128,7 +128,7 @@ fn job(members: &[ProcessResult], group: &[Totals; 3], elapsed_s: u64, parameter
             total_ios: members.iter().map(|process| process.sync.total_ios).sum(),
             lat_ns: latency_stats(&sync, choice.clat, parameters),
         },
-        job_runtime: members.iter().map(|process| process.runtime_ns.div_ceil(1_000_000)).sum(),
+        job_runtime: members.iter().map(|process| process.runtime_ns / 1_000_000).sum(),
         usr_cpu: share_percent(cpu(|process| process.cpu.user_ns), runtime_ns),
         sys_cpu: share_percent(cpu(|process| process.cpu.system_ns), runtime_ns),
         ctx: cpu(|process| process.cpu.context_switches),
