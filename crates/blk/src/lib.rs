@@ -111,7 +111,7 @@ pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
     Noop,
 };
-pub use sharing::{CpuLocks, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
+pub use sharing::{CpuLocks, Lent, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use submitter::{Parts, Submitter};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};

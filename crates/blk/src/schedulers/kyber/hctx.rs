@@ -94,10 +94,12 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         self.marks[list].iter().any(|word| word.load(Acquire) != 0)
     }
 
-    /// Whether anything waits. Takes no lock. The marks first: what they stand for goes from there to the flushed lists.
+    /// Whether anything waits. Takes no lock. The flushed lists are looked at again in the end: what marks stand for goes
+    /// there.
     #[inline]
     pub(super) fn has_work(&self) -> bool {
-        (0..DOMAINS).any(|list| self.any_marked(list)) || self.flushed.load(Relaxed) != 0
+        let has_flushed = || self.flushed.load(Relaxed) != 0;
+        has_flushed() || (0..DOMAINS).any(|list| self.any_marked(list)) || has_flushed()
     }
 
     /// Stages a request of software queue `queue`.

@@ -272,7 +272,7 @@ thread_local! {
 
 impl Sharing for Watched {
     type Lock<T> = WatchedLock<T>;
-    type ReadMostly<T> = RefCell<T>;
+    type ReadMostly<T> = crate::sharing::Lent<T>;
     type Word = Cell<u64>;
 }
 
