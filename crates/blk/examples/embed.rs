@@ -1,6 +1,6 @@
 //! The block layer over a file: two threads write blocks of 4 KiB, and one of them changes the scheduler meanwhile.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::{fs::File, os::unix::fs::FileExt, sync::RwLock, thread};
+use std::{fs::File, os::unix::fs::FileExt, thread};
 
 use hoistway_blk::*;
 
@@ -21,19 +21,18 @@ fn main() {
     let (file, start) = (File::create_new(&path).unwrap(), std::time::Instant::now());
     std::fs::remove_file(path).unwrap();
     let config = QueueConfig { cpus: 2, hw_queues: 2, queue_depth: 4, ..QueueConfig::new(Kernel::DEFAULT) };
-    let queue = RwLock::new(Queue::<Threads>::new(&config, "mq-deadline").unwrap());
+    let queue = &Queue::<Threads>::new(&config, "mq-deadline").unwrap();
     let (left, woken) = (AtomicU64::new(BLOCKS), [const { AtomicBool::new(false) }; 2]);
     let work = |cpu: CpuId| {
         let (mut caller, mut agenda, mut disk) = (Caller::new(), Agenda::new(2), Disk(&file));
-        let mut submitter = Submitter::new(&*queue.read().unwrap(), Waiter(cpu.0));
+        let mut submitter = Submitter::new(queue, Waiter(cpu.0));
         let mut blocks = (u64::from(cpu.0)..BLOCKS).step_by(2);
         while left.load(SeqCst) > 0 {
-            let is_empty = cpu == CpuId(0) && queue.read().unwrap().is_drained();
-            let changed = is_empty && queue.write().unwrap().switch_scheduler("bfq", &mut caller.effects).is_ok();
-            let (queue, mut probe) = (&*queue.read().unwrap(), NoProbe);
+            let mut probe = NoProbe;
             let now = Hz::DEFAULT.now(Instant(start.elapsed().as_nanos() as u64));
             let mut cx = caller.cx::<(Disk<'_>, NoProbe)>(now, cpu, &mut disk, &mut probe, &NoMeter);
-            if changed {
+            if cpu == CpuId(0) && queue.is_drained() {
+                queue.switch_scheduler("bfq", cx.effects).unwrap();
                 queue.unfreeze(&mut cx);
             } else if submitter.is_parked() {
                 woken[cpu.index()].swap(false, SeqCst).then(|| submitter.go_on(queue, &mut cx));

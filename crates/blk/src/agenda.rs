@@ -5,7 +5,7 @@
 //!                                                  -> for the caller:     an Errand
 //! ```
 //!
-//! What is asked for again replaces what was asked for before, or not (`block-layer.md` 14.1, 17):
+//! What is asked for again replaces what was asked for before, or not (BL-75 to BL-77, BL-90):
 //!
 //! - A run of a hardware queue to which a worker is on its way already need not be set; one that is delayed for longer is
 //!   replaced, which may postpone it.
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn item_70_a_delayed_run_is_postponed_by_a_later_queueing_of_its_queue() {
+    fn a_delayed_run_is_postponed_by_a_later_queueing_of_its_queue() {
         let mut bench = Bench::new();
         let later = |delay| Effect::RunHctx { hctx: HCTX, delay };
         assert_eq!(bench.note(0, later(DELAY)), [(3_010_000, RUN, 1)]);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn item_70_a_delayed_run_is_not_postponed_by_a_delayed_run_of_all_queues() {
+    fn a_delayed_run_is_not_postponed_by_a_delayed_run_of_all_queues() {
         let mut bench = Bench::new();
         bench.note(0, Effect::RunHctx { hctx: HCTX, delay: DELAY });
         let other = Due::Run(HctxId(0));

@@ -1,6 +1,6 @@
-//! The files of `/sys/block/DEV/queue/`, as text, with the kernel's parsing, clamping and errors (`block-layer.md` 22.3,
-//! 22.4 and 23): what both fronts have. Files that nothing here depends on (`read_ahead_kb`, `add_random`, ...) do not
-//! exist, and neither do those of io.cost and io.latency, which are not built.
+//! The files of `/sys/block/DEV/queue/`, as text, with the kernel's parsing, clamping and errors (BL-105 to BL-108):
+//! what both fronts have. Files that nothing here depends on (`read_ahead_kb`, `add_random`, ...) do not exist, and
+//! neither do those of io.cost and io.latency, which are not built.
 
 use std::fmt;
 
@@ -99,7 +99,7 @@ const PAGE_KIB: u32 = 4;
 const SECTOR: u64 = crate::ids::SECTOR_BYTES;
 
 /// Reads a number as the files of `queue/` do: decimal digits, 32 bits.
-pub(crate) fn number(text: &str) -> Result<u32, AttributeError> {
+pub fn number(text: &str) -> Result<u32, AttributeError> {
     let digits = text.trim();
     if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return Err(AttributeError::Invalid);
@@ -108,7 +108,7 @@ pub(crate) fn number(text: &str) -> Result<u32, AttributeError> {
 }
 
 /// Reads a timeout in milliseconds; there is none of 0.
-pub(crate) fn timeout(text: &str) -> Result<Nanos, AttributeError> {
+pub fn timeout(text: &str) -> Result<Nanos, AttributeError> {
     match number(text)? {
         0 => Err(AttributeError::Invalid),
         ms => Ok(Nanos::from_millis(u64::from(ms))),
@@ -116,7 +116,7 @@ pub(crate) fn timeout(text: &str) -> Result<Nanos, AttributeError> {
 }
 
 /// The content of a file that only limits and merge rules decide, its newline missing. `device` is what the hardware can.
-pub(crate) fn show(rules: &MergeRules, device: &Limits, file: &str) -> Option<String> {
+pub fn show(rules: &MergeRules, device: &Limits, file: &str) -> Option<String> {
     let limits = &rules.limits;
     let bytes = |sectors: u32| (u64::from(sectors) * SECTOR).to_string();
     Some(match file {
@@ -140,7 +140,7 @@ pub(crate) fn show(rules: &MergeRules, device: &Limits, file: &str) -> Option<St
 }
 
 /// Writes a file that only limits and merge rules depend on.
-pub(crate) fn store(
+pub fn store(
     rules: &mut MergeRules,
     device: &Limits,
     generation: &Generation,

@@ -122,7 +122,7 @@ impl BioFlags {
     }
 }
 
-/// Whether somebody waits: every read, and whatever carries SYNC, FUA or PREFLUSH (`block-layer.md` 3).
+/// Whether somebody waits: every read, and whatever carries SYNC, FUA or PREFLUSH (BL-10 to BL-12).
 #[inline]
 #[must_use]
 pub const fn is_sync(op: Op, flags: BioFlags) -> bool {
@@ -133,7 +133,7 @@ pub const fn is_sync(op: Op, flags: BioFlags) -> bool {
 /// Whether a bio or request asks for durability: a write with PREFLUSH or FUA.
 #[inline]
 #[must_use]
-pub(crate) const fn is_flush_type(op: Op, flags: BioFlags) -> bool {
+pub const fn is_flush_type(op: Op, flags: BioFlags) -> bool {
     matches!(op, Op::Write) && flags.intersects(BioFlags::PREFLUSH.with(BioFlags::FUA))
 }
 

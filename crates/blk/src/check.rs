@@ -1,11 +1,11 @@
-//! What a bio must pass before it is on its way (`block-layer.md` 2.1; all fronts ask the same).
+//! What a bio must pass before it is on its way (BL-5 to BL-9, BL-133; all fronts ask the same).
 
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::limits::Limits;
 
 /// What becomes of a bio that has been looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Checked {
+pub enum Checked {
     /// It goes on.
     Goes,
     /// It ends at once.
@@ -16,7 +16,7 @@ const DURABLE: BioFlags = BioFlags::PREFLUSH.with(BioFlags::FUA);
 
 /// Looks at a bio that is to become requests: those begin and end at borders of logical blocks.
 #[inline]
-pub(crate) fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
+pub fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     if !limits.is_aligned(bio.sector, bio.sectors) {
         return Checked::Ends(Status::IoError);
     }

@@ -1,4 +1,4 @@
-//! Which hardware queue a bio takes: by its type and the CPU that it is submitted on (`block-layer.md` 10).
+//! Which hardware queue a bio takes: by its type and the CPU that it is submitted on (BL-49 to BL-52).
 
 use crate::bio::{BioFlags, Op};
 use crate::ids::{CpuId, HctxId};

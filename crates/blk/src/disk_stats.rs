@@ -1,4 +1,4 @@
-//! I/O statistics of a device, as `/proc/diskstats` shows them (`block-layer.md` 27.1).
+//! I/O statistics of a device, as `/proc/diskstats` shows them (BL-126 to BL-128).
 //!
 //! They are a probe: whoever wants them watches, and nobody else pays.
 

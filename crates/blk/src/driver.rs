@@ -1,4 +1,4 @@
-//! The driver's side of the border: what the block layer asks of a driver (`block-layer.md` 15.3 to 15.5, 31).
+//! The driver's side of the border: what the block layer asks of a driver (BL-4, BL-86 to BL-89, BL-91).
 
 use crate::bio::Status;
 use crate::ids::{HctxId, RqId};

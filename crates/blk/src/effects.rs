@@ -8,7 +8,7 @@ use crate::elevator::{ElevatorCx, Wishes};
 use crate::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
 use crate::time::{Instant, Nanos, Now};
 
-/// How long a run is delayed when nothing else would trigger it (`block-layer.md` 15.3).
+/// How long a run is delayed when nothing else would trigger it (BL-86 to BL-89).
 pub const RESOURCE_DELAY: Nanos = Nanos::from_millis(3);
 
 /// Something to be done.

@@ -18,7 +18,7 @@ const NEVER: u64 = Instant::NEVER.0;
 const READ: u64 = 1 << 32;
 
 /// The flights of all requests of a queue.
-pub(crate) struct Flights<Sh: Sharing> {
+pub struct Flights<Sh: Sharing> {
     /// Those of the sequencers' flush commands, whose ids are the last ones that there are, come first.
     commands: u32,
     flights: Vec<Flight<Sh>>,
@@ -49,23 +49,23 @@ impl<Sh: Sharing> Flight<Sh> {
 }
 
 /// What a look at all flights has found.
-pub(crate) struct Seen {
+pub struct Seen {
     /// Whether anything is at the device.
-    pub(crate) any: bool,
+    pub any: bool,
     /// The next deadline, if each that is over begins anew.
-    pub(crate) next: Instant,
+    pub next: Instant,
 }
 
 impl<Sh: Sharing> Flights<Sh> {
     /// None yet of so many slots and of the flush commands of so many sequencers.
-    pub(crate) fn new(slots: u32, commands: u32) -> Self {
+    pub fn new(slots: u32, commands: u32) -> Self {
         let mut flights = Flights { commands, flights: Vec::new() };
         flights.grow(slots);
         flights
     }
 
     /// There are so many slots from now on.
-    pub(crate) fn grow(&mut self, slots: u32) {
+    pub fn grow(&mut self, slots: u32) {
         self.flights.resize_with((self.commands + slots) as usize, Flight::none);
     }
 
@@ -76,7 +76,7 @@ impl<Sh: Sharing> Flights<Sh> {
 
     /// The driver of this CPU is about to be given a request.
     #[inline]
-    pub(crate) fn begin(&self, cpu: CpuId, rq: &Request, deadline: Instant) {
+    pub fn begin(&self, cpu: CpuId, rq: &Request, deadline: Instant) {
         let flight = self.of(rq.id());
         flight.issuer.store(u64::from(cpu.0) | if rq.op == Op::Read { READ } else { 0 }, Relaxed);
         flight.deadline_ns.store(deadline.0, Relaxed);
@@ -85,12 +85,12 @@ impl<Sh: Sharing> Flights<Sh> {
 
     /// The driver has given a request back.
     #[inline]
-    pub(crate) fn end(&self, id: RqId) {
+    pub fn end(&self, id: RqId) {
         self.of(id).issued_ns.store(NEVER, Relaxed);
     }
 
     /// Looks at all of them. Who has been away for too long is told; `again` would be the next deadline of those.
-    pub(crate) fn look(&self, now: Instant, again: Instant, mut tell: impl FnMut(CpuId, RqId)) -> Seen {
+    pub fn look(&self, now: Instant, again: Instant, mut tell: impl FnMut(CpuId, RqId)) -> Seen {
         let mut seen = Seen { any: false, next: Instant::NEVER };
         for (index, flight) in self.flights.iter().enumerate().filter(|(_, flight)| flight.is_up()) {
             let deadline = Instant(flight.deadline_ns.load(Relaxed));
@@ -104,7 +104,7 @@ impl<Sh: Sharing> Flights<Sh> {
     }
 
     /// The deadline of a request that this CPU has issued, if that is over.
-    pub(crate) fn overdue(&self, now: Instant, cpu: CpuId, id: RqId) -> Option<Instant> {
+    pub fn overdue(&self, now: Instant, cpu: CpuId, id: RqId) -> Option<Instant> {
         let flight = self.of(id);
         let is_up = flight.is_up();
         let deadline = Instant(flight.deadline_ns.load(Relaxed));
@@ -112,12 +112,12 @@ impl<Sh: Sharing> Flights<Sh> {
     }
 
     /// Gives it another deadline, unless it has ended meanwhile, and perhaps begun again.
-    pub(crate) fn put_off(&self, id: RqId, deadline: Instant, next: Instant) {
+    pub fn put_off(&self, id: RqId, deadline: Instant, next: Instant) {
         self.of(id).deadline_ns.compare_exchange(deadline.0, next.0, Relaxed);
     }
 
     /// When the driver was given the oldest of the reads that are at the device.
-    pub(crate) fn oldest_read(&self) -> Option<Instant> {
+    pub fn oldest_read(&self) -> Option<Instant> {
         let reads = self.flights.iter().filter(|flight| flight.issuer.load(Relaxed) & READ != 0);
         let oldest = reads.map(|flight| flight.issued_ns.load(Relaxed)).min()?;
         (oldest != NEVER).then_some(Instant(oldest))

@@ -1,5 +1,5 @@
 //! Flush and FUA: which steps make an I/O durable, and the sequencer that lets many waiters share one flush command
-//! (`block-layer.md` 24; `legacy-queue.md` 10).
+//! (BL-110 to BL-115, LQ-29 to LQ-31).
 
 use crate::bio::{BioFlags, Op, Status};
 use crate::ids::RqId;
@@ -59,7 +59,7 @@ impl FlushSteps {
 }
 
 /// Prepares a write for its steps: what a step does is no longer a flag of the request.
-pub(crate) fn begin(rq: &mut Request, steps: FlushSteps, fua: bool) {
+pub fn begin(rq: &mut Request, steps: FlushSteps, fua: bool) {
     rq.steps = steps;
     let mut flags = rq.flags.without(BioFlags::PREFLUSH).with(BioFlags::SYNC);
     if !fua {
@@ -70,7 +70,7 @@ pub(crate) fn begin(rq: &mut Request, steps: FlushSteps, fua: bool) {
 
 /// Where a request goes after a step.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub enum Next {
     /// Its data is to be written.
     Data(Rq),
     /// It has ended.
@@ -78,7 +78,7 @@ pub(crate) enum Next {
 }
 
 /// The sequencer of one queue. One flush command at a time; all that wait when it is issued share it.
-pub(crate) struct FlushQueue {
+pub struct FlushQueue {
     _home: Home,
     /// Wait for the next flush command.
     pending: Vec<Rq>,
@@ -93,7 +93,7 @@ pub(crate) struct FlushQueue {
 
 impl FlushQueue {
     /// A sequencer whose flush command has this id, which no tag names.
-    pub(crate) fn new(id: RqId) -> Self {
+    pub fn new(id: RqId) -> Self {
         let home = Home::default();
         FlushQueue {
             pending: Vec::new(),
@@ -107,17 +107,17 @@ impl FlushQueue {
 
     /// Whether a flush command is under way.
     #[inline]
-    pub(crate) fn is_flushing(&self) -> bool {
+    pub fn is_flushing(&self) -> bool {
         self.command.is_none()
     }
 
     /// Counts data that is written by the ordinary way before a flush follows.
-    pub(crate) fn data_begins(&mut self) {
+    pub fn data_begins(&mut self) {
         self.data_in_flight += 1;
     }
 
     /// Sends a request to its next step. One that needs a flush stays here.
-    pub(crate) fn advance(&mut self, now: Instant, rq: Rq, status: Status) -> Option<Next> {
+    pub fn advance(&mut self, now: Instant, rq: Rq, status: Status) -> Option<Next> {
         if status != Status::Ok || rq.steps.is_empty() {
             return Some(Next::End(rq, status));
         }
@@ -133,7 +133,7 @@ impl FlushQueue {
     }
 
     /// The data of a request has been written.
-    pub(crate) fn data_done(&mut self, now: Instant, mut rq: Rq, status: Status) -> Option<Next> {
+    pub fn data_done(&mut self, now: Instant, mut rq: Rq, status: Status) -> Option<Next> {
         self.data_in_flight -= 1;
         rq.steps.done();
         self.advance(now, rq, status)
@@ -141,7 +141,7 @@ impl FlushQueue {
 
     /// The flush command is to be issued now: if nobody waits, if one is under way, or if it pays to wait for data that
     /// will need a flush too, there is none. `defer`: whether data in flight counts.
-    pub(crate) fn kick(&mut self, now: Instant, defer: bool) -> Option<Rq> {
+    pub fn kick(&mut self, now: Instant, defer: bool) -> Option<Rq> {
         let first = self.pending.first()?;
         if defer && self.data_in_flight > 0 && now.since(self.pending_since) < PATIENCE {
             return None;
@@ -155,19 +155,19 @@ impl FlushQueue {
 
     /// The flush command has ended. Answers those that waited for it: each has [done its step](Self::flush_done), and
     /// the emptied list [comes back](Self::keep).
-    pub(crate) fn flushed(&mut self, command: Rq) -> Vec<Rq> {
+    pub fn flushed(&mut self, command: Rq) -> Vec<Rq> {
         self.command = Some(command);
         std::mem::take(&mut self.running)
     }
 
     /// The flush that a request waited for is done.
-    pub(crate) fn flush_done(&mut self, now: Instant, mut rq: Rq, status: Status) -> Option<Next> {
+    pub fn flush_done(&mut self, now: Instant, mut rq: Rq, status: Status) -> Option<Next> {
         rq.steps.done();
         self.advance(now, rq, status)
     }
 
     /// Keeps the memory of a list for the next flush.
-    pub(crate) fn keep(&mut self, list: Vec<Rq>) {
+    pub fn keep(&mut self, list: Vec<Rq>) {
         if self.running.capacity() == 0 {
             self.running = list;
         }

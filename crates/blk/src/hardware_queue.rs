@@ -1,5 +1,5 @@
-//! Hardware queues (*hctx*) and the software queues (*ctx*) that feed them: who is next when there is no
-//! scheduler, what the driver refused, and how busy it is (`block-layer.md` 10, 14, 15; `none.md`).
+//! Hardware queues (*hctx*) and the software queues (*ctx*) that feed them: who is next when there is no scheduler,
+//! what the driver refused, and how busy it is (BL-4, BL-49 to BL-52, BL-74 to BL-89; docs/rules/none.md).
 //!
 //! **No left-over is forgotten.** Whoever finds no driver tag sets the restart mark and tries once more, as a sleeper does
 //! (`tags`): whoever frees a tag looks for the mark afterwards. What then is left over goes into the dispatch list, and
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn none_example_2_a_flush_takes_software_queues_in_ascending_order() {
+    fn a_flush_takes_software_queues_in_ascending_order() {
         let mut bench = Bench::new();
         bench.arrivals();
         let mut out = VecDeque::new();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn none_example_3_one_by_one_goes_round_and_its_position_persists() {
+    fn one_by_one_goes_round_and_its_position_persists() {
         let mut bench = Bench::new();
         bench.arrivals();
         bench.hctx.dispatch_from.store(1, Relaxed);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn none_example_5_a_bio_is_compared_with_the_eight_newest_requests_of_its_cpu() {
+    fn a_bio_is_compared_with_the_eight_newest_requests_of_its_cpu() {
         let mut bench = Bench::new();
         for n in 0..10 {
             bench.insert(0, n * 1000);

@@ -1,4 +1,4 @@
-//! I/O priorities: class, level and hint in the kernel's 16-bit encoding (`block-layer.md` 25).
+//! I/O priorities: class, level and hint in the kernel's 16-bit encoding (BL-116, BL-117).
 
 use std::fmt;
 
@@ -60,7 +60,7 @@ impl IoPriority {
     }
 }
 
-/// What a cgroup makes of the priorities of its I/O: its file `io.prio.class` (`block-layer.md` 26.6, `cgroup-io.md` 11).
+/// What a cgroup makes of the priorities of its I/O: its file `io.prio.class` (BL-118, CG-16).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CgroupPriority {
     /// Nothing.
@@ -131,8 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn item_103_restrict_to_be_turns_rt_and_none_into_be_and_leaves_idle_and_promote_to_rt_turns_all_but_rt_into_rt_4()
-    {
+    fn restrict_to_be_turns_rt_and_none_into_be_and_leaves_idle_and_promote_to_rt_turns_all_but_rt_into_rt_4() {
         use PriorityClass::{BestEffort, Idle, None, RealTime};
         let applied = |text: &str, class, level| {
             let policy = CgroupPriority::parse(text).expect("a policy");
@@ -150,7 +149,7 @@ mod tests {
             assert_eq!(applied("no-change", class, level), (class, level));
         }
         assert_eq!(applied("promote-to-rt", RealTime, 1), (RealTime, 1));
-        // `cgroup-io.md` 13, E6: the class of the process does not help it.
+        // CG-16: the class of the process does not help it.
         assert_eq!(applied("idle", RealTime, 4).0, Idle);
         assert_eq!(CgroupPriority::parse("realtime"), Option::None);
     }

@@ -1,4 +1,4 @@
-//! The Linux block layer, multi-queue and legacy, and its I/O schedulers as a pure state machine.
+//! The multi-queue block layer of Linux and its I/O schedulers as a pure state machine.
 //!
 //! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect), which an
 //! [`Agenda`] takes and carries out in time.
@@ -21,20 +21,18 @@
 //! queue, gets a driver tag, and goes to the [`Driver`]. At its end, [`Queue::complete`], its bios end, the scheduler
 //! is told, and the tags are free for whoever waits.
 //!
-//! # The other way
-//! [`LegacyQueue`] is the single queue that Linux had until 4.20, with noop, deadline and cfq: one lock, requests counted
-//! by class instead of tagged, and a dispatch queue that the driver empties. A [`Front`] is either of the two, by the
-//! scheduler's name.
-//!
 //! # Trying a scheduler of one's own
-//! Implement [`Scheduler`] (four functions are required) and make a queue with [`Elevator::custom`].
+//! Implement [`Scheduler`] (five functions are required), give it a [`Row`], and hand a [`Registry`] with that row to a queue.
+//!
+//! # The kit for another queue
+//! A block layer of another shape, a [`BlockQueue`] of one's own, takes the parts that do not depend on the shape from
+//! [`kit`]. The single queue of Linux up to 4.20 is one, with cfq on it: the crate `hoistway-legacy`.
 
 mod agenda;
 mod attributes;
 mod bio;
 mod block_queue;
 mod caller;
-mod change;
 mod check;
 mod cpu_map;
 mod default_scheduler;
@@ -45,13 +43,12 @@ mod elevator;
 mod env;
 mod flights;
 mod flush_queue;
-mod front;
 mod hardware_queue;
 mod id_list;
 mod ids;
 mod ioprio;
 mod kernel;
-mod legacy;
+pub mod kit;
 mod limits;
 mod lost;
 mod merge;
@@ -77,9 +74,8 @@ pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use block_queue::BlockQueue;
 pub use caller::{Caller, Scratch};
-pub use change::Change;
 pub use cpu_map::{CpuMap, QueueType};
-pub use default_scheduler::{default_legacy_scheduler, default_scheduler};
+pub use default_scheduler::default_scheduler;
 pub use disk_stats::{DiskStats, IoCounts};
 pub use driver::{Answer, Driver, Expired, Refusal};
 pub use effects::{Effect, Effects, RESOURCE_DELAY};
@@ -89,7 +85,6 @@ pub use elevator::{
 };
 pub use env::{Cx, Env};
 pub use flush_queue::FlushSteps;
-pub use front::{ALL_SCHEDULERS, Front, FrontSubmission, all_schedulers};
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use id_list::{IdList, Links};
 pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
@@ -97,10 +92,6 @@ pub use ioprio::{CgroupPriority, IoPriority, PriorityClass};
 pub use kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
-};
-pub use legacy::{
-    CFQ, DEADLINE, IoClass, LEGACY_SCHEDULERS, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, NOOP,
-    SWITCH_POLL, Tagging, legacy_kernel,
 };
 pub use limits::Limits;
 pub use merge::{Edge, Merge, MergeRules, NoMerges};
@@ -112,16 +103,15 @@ pub use queue::{
     QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
 };
 pub use request::{Marks, Request, RequestPool, Rq};
-pub use schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row, Surroundings};
+pub use schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };
-pub use schedulers::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
     Noop,
 };
-pub use sharing::{CpuLocks, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
+pub use sharing::{CpuLocks, Lent, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use submitter::{Parts, Submitter};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};

@@ -1,4 +1,4 @@
-//! Queue limits: what one request may span (`block-layer.md` 4).
+//! Queue limits: what one request may span (BL-13, BL-14).
 
 use crate::bio::Op;
 use crate::ids::Sector;
@@ -66,7 +66,7 @@ impl Limits {
     }
 
     /// What contradicts itself in these limits, so that no queue can be made with them: the field, and why.
-    pub(crate) fn contradiction(&self) -> Option<(&'static str, String)> {
+    pub fn contradiction(&self) -> Option<(&'static str, String)> {
         let block = self.logical_block.max(1);
         let is_multiple = |sectors: u32| sectors.is_multiple_of(block);
         if self.max_sectors < block {

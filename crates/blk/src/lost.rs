@@ -12,14 +12,14 @@ use crate::ids::Waiter;
 
 /// What requests or submissions belong to.
 #[derive(Debug, Default)]
-pub(crate) struct Home {
+pub struct Home {
     #[cfg(debug_assertions)]
     stands: Arc<()>,
 }
 
 /// Lies in what must not be dropped while its home stands.
 #[derive(Debug, Default)]
-pub(crate) struct Guard {
+pub struct Guard {
     /// The home, and who it is there.
     #[cfg(debug_assertions)]
     belongs: Option<(Weak<()>, &'static str, u32)>,
@@ -28,7 +28,7 @@ pub(crate) struct Guard {
 impl Home {
     /// A guard for one that belongs here.
     #[cfg_attr(not(debug_assertions), expect(unused_variables))]
-    pub(crate) fn guard(&self, what: &'static str, number: u32) -> Guard {
+    pub fn guard(&self, what: &'static str, number: u32) -> Guard {
         Guard {
             #[cfg(debug_assertions)]
             belongs: Some((Arc::downgrade(&self.stands), what, number)),
@@ -36,7 +36,7 @@ impl Home {
     }
 
     /// As [`guard`](Self::guard), for a submission that begins to wait, or waits on.
-    pub(crate) fn keep(&self, guard: &mut Guard, waiter: Waiter) {
+    pub fn keep(&self, guard: &mut Guard, waiter: Waiter) {
         guard.disarm();
         *guard = self.guard("the submission of waiter", waiter.0);
     }
@@ -45,7 +45,7 @@ impl Home {
 impl Guard {
     /// It belongs nowhere any more, and may be dropped.
     #[inline]
-    pub(crate) fn disarm(&mut self) {
+    pub fn disarm(&mut self) {
         #[cfg(debug_assertions)]
         {
             self.belongs = None;

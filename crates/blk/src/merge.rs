@@ -1,5 +1,5 @@
-//! When a bio may join a request, and a request its neighbour (`block-layer.md` 9.1 and 9.2). Where candidates
-//! are looked for is the business of plug, software queue and elevator.
+//! When a bio may join a request, and a request its neighbour (BL-34 to BL-44). Where candidates are looked for is the
+//! business of plug, software queue and elevator.
 
 use crate::bio::{Bio, BioFlags, Op};
 use crate::kernel::Generation;

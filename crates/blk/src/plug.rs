@@ -1,5 +1,5 @@
-//! The plug: a task's promise that more I/O is coming. Its requests are allocated, but invisible to the scheduler,
-//! to other tasks and to the driver, until the plug is flushed (`block-layer.md` 8).
+//! The plug: a task's promise that more I/O is coming. Its requests are allocated, but invisible to the scheduler, to
+//! other tasks and to the driver, until the plug is flushed (BL-21 to BL-29, BL-32).
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,8 @@ const FLUSH_SECTORS: u32 = 256;
 /// A task's plug for one queue.
 #[derive(Debug, Default)]
 pub struct Plug {
-    pub(crate) list: VecDeque<Rq>,
+    /// Its requests, oldest first: the queue's that it is for, which puts them in and takes them out.
+    pub list: VecDeque<Rq>,
     /// The time of the first allocation under the plug, for kernels whose clock stands still.
     clock: Option<Instant>,
 }
@@ -40,7 +41,7 @@ impl Plug {
     }
 
     /// The time as calls under this plug see it.
-    pub(crate) fn now(&mut self, generation: &Generation, now: Now) -> Now {
+    pub fn now(&mut self, generation: &Generation, now: Now) -> Now {
         if !generation.plug_stops_clock {
             return now;
         }
@@ -48,12 +49,12 @@ impl Plug {
     }
 
     /// The plug has been flushed, or the task slept: the clock goes on.
-    pub(crate) fn forget_clock(&mut self) {
+    pub fn forget_clock(&mut self) {
         self.clock = None;
     }
 
     /// Tries to merge a bio into a plugged request, newest first.
-    pub(crate) fn merge(&mut self, generation: &Generation, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+    pub fn merge(&mut self, generation: &Generation, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let depth = if generation.plug_merges_newest_only { 1 } else { usize::MAX };
         for rq in self.list.iter_mut().rev().take(depth) {
             if let Merge::Merged(edge) = rules.merge(rq, bio) {
@@ -64,7 +65,7 @@ impl Plug {
     }
 
     /// Whether the plug must be flushed before another request is added.
-    pub(crate) fn is_full(&self, generation: &Generation, merging: bool) -> bool {
+    pub fn is_full(&self, generation: &Generation, merging: bool) -> bool {
         self.list.len() >= usize::from(generation.plug_limit)
             || (generation.plug_flushes_large
                 && merging

@@ -1,5 +1,5 @@
-//! Probes: what an observer sees of the way of a request. The events have the kernel's names and meaning
-//! (`block-layer.md` 28.2), so that a run can be compared with a recording event by event.
+//! Probes: what an observer sees of the way of a request. The events have the kernel's names and meaning (BL-131,
+//! BL-132), so that a run can be compared with a recording event by event.
 //!
 //! A probe is a static parameter. With [`NoProbe`] the calls compile to nothing.
 

@@ -176,7 +176,7 @@ pub struct Rq(Box<Request>);
 
 impl Rq {
     /// An empty slot of a queue.
-    pub(crate) fn empty(id: RqId, home: &Home) -> Rq {
+    pub fn empty(id: RqId, home: &Home) -> Rq {
         Rq::guarded(id, home.guard("request", id.0))
     }
 

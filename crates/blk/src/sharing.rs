@@ -8,7 +8,7 @@ mod padded;
 mod read_mostly;
 
 pub use padded::Padded;
-pub use read_mostly::{CpuLocks, ReadMostly};
+pub use read_mostly::{CpuLocks, Lent, ReadMostly};
 
 use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
@@ -82,7 +82,7 @@ pub struct Threads;
 
 impl Sharing for Local {
     type Lock<T> = MeteredCell<T>;
-    type ReadMostly<T> = RefCell<T>;
+    type ReadMostly<T> = Lent<T>;
     type Word = Cell<u64>;
     const CONTENDS: bool = false;
 }

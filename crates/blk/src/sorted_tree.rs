@@ -1,8 +1,8 @@
 //! Red-black trees of small numbers without allocation: the nodes of all trees lie in one table that is
 //! indexed by the number. Equal keys keep the order of insertion.
 //!
-//! Insertion and deletion are the textbook's (a node with two children is replaced by its in-order successor),
-//! because one scheduler's choices depend on the *shape* of its tree: `bfq.md` 7.2.
+//! Insertion and deletion are the textbook's (a node with two children is replaced by its in-order successor), because
+//! one scheduler's choices depend on the *shape* of its tree: BFQ-21, BFQ-22.
 
 /// No node.
 const NIL: u32 = u32::MAX;

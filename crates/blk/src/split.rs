@@ -1,4 +1,4 @@
-//! Splitting a bio that is longer than the queue allows (`block-layer.md` 5).
+//! Splitting a bio that is longer than the queue allows (BL-15 to BL-20).
 //!
 //! The front part goes on, the remainder comes back through the whole path after it. Segments are counted, not
 //! placed: a part gets its share of the bio's segments by length.
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn item_12_parts_of_a_discard_end_at_multiples_of_its_granularity_and_are_no_longer_than_allowed() {
+    fn parts_of_a_discard_end_at_multiples_of_its_granularity_and_are_no_longer_than_allowed() {
         let limits = Limits { discard_granularity: 8, max_discard_sectors: 64, ..Limits::default() };
         let parts = parts(Bio::new(Op::Discard, Sector(4), 200), &limits);
         let ends: Vec<u64> = parts.iter().map(|&(sector, sectors, _)| sector + u64::from(sectors)).collect();

@@ -1,4 +1,4 @@
-//! Requests that the device keeps for too long (`block-layer.md` 19.2; legacy queues do the same).
+//! Requests that the device keeps for too long (BL-96, BL-97; legacy queues do the same).
 //!
 //! One timer serves all workers. Whoever it reaches looks at [all flights](Flights), and has the worker that issued an
 //! overdue request told, which asks its own driver. By then the request may have ended.
@@ -23,30 +23,35 @@ const ROUND: u64 = Nanos::from_secs(1).0;
 const GAIN_MIN: Nanos = Nanos::from_millis(500);
 
 /// The timer of a queue.
-pub(crate) struct Timeouts<Sh: Sharing> {
+pub struct Timeouts<Sh: Sharing> {
     /// How long a request may be at the device, ns.
     timeout_ns: Sh::Word,
     /// When the next scan is due, ns; the end of time if none is.
     due_ns: Sh::Word,
 }
 
-impl<Sh: Sharing> Timeouts<Sh> {
-    pub(crate) fn new() -> Self {
+impl<Sh: Sharing> Default for Timeouts<Sh> {
+    /// The kernel's for a queue of requests.
+    fn default() -> Self {
         Timeouts { timeout_ns: Sh::Word::new(DEFAULT.0), due_ns: Sh::Word::new(Instant::NEVER.0) }
     }
+}
 
-    pub(crate) fn timeout(&self) -> Nanos {
+impl<Sh: Sharing> Timeouts<Sh> {
+    /// How long a request may be at the device.
+    #[must_use]
+    pub fn timeout(&self) -> Nanos {
         Nanos(self.timeout_ns.load(Relaxed))
     }
 
     /// For requests that are started from now on.
-    pub(crate) fn set_timeout(&self, timeout: Nanos) {
+    pub fn set_timeout(&self, timeout: Nanos) {
         self.timeout_ns.store(timeout.0, Relaxed);
     }
 
     /// A request is about to be handed to the driver of this CPU.
     #[inline]
-    pub(crate) fn start(
+    pub fn start(
         &self,
         (now, cpu): (Instant, CpuId),
         rq: &mut Request,
@@ -75,7 +80,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
 
     /// The timer has come: whoever issued what is overdue is told. Answers whether anything is in flight; only then the
     /// timer is set again.
-    pub(crate) fn scan(&self, now: Instant, flights: &Flights<impl Sharing>, effects: &mut Effects) -> bool {
+    pub fn scan(&self, now: Instant, flights: &Flights<impl Sharing>, effects: &mut Effects) -> bool {
         self.due_ns.store(Instant::NEVER.0, Relaxed);
         let seen = flights.look(now, now + self.timeout(), |cpu, id| effects.push(Effect::TimedOut { cpu, id }));
         if seen.any {
@@ -85,7 +90,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
     }
 
     /// Asks the driver about an overdue request of its own; answers the next deadline.
-    pub(crate) fn ask<D: Driver>(&self, now: Instant, id: RqId, driver: &mut D) -> Instant {
+    pub fn ask<D: Driver>(&self, now: Instant, id: RqId, driver: &mut D) -> Instant {
         match driver.timed_out(now, id) {
             Expired::GoesOn => now + self.timeout(),
             Expired::Handled => Instant::NEVER,

@@ -183,7 +183,10 @@ impl<P> Tunables<P> {
 }
 
 /// Of what tunables show, that of one.
-pub(crate) fn value_of(shown: &[(&'static Tunable, i128)], name: &str) -> Result<i128, StoreError> {
+///
+/// # Errors
+/// If there is none of this name.
+pub fn value_of(shown: &[(&'static Tunable, i128)], name: &str) -> Result<i128, StoreError> {
     shown.iter().find(|(tunable, _)| tunable.name == name).map(|&(_, value)| value).ok_or(StoreError::Unknown)
 }
 

@@ -1,5 +1,5 @@
-//! I/O statistics of cgroups, as `io.stat` shows them (`block-layer.md` 26.1): bytes and operations of each group's bios,
-//! counted when they are submitted. A probe, as [`DiskStats`](hoistway_blk::DiskStats) is.
+//! I/O statistics of cgroups, as `io.stat` shows them (BL-129): bytes and operations of each group's bios, counted when
+//! they are submitted. A probe, as [`DiskStats`](hoistway_blk::DiskStats) is.
 
 use hoistway_blk::{CgroupId, CpuId, Event, Now, Op, Probe, SECTOR_BYTES};
 

@@ -27,7 +27,7 @@ use clock::{PlugClocks, TickPhase};
 pub use lines::{Difference, Line};
 
 /// Outside of a plug, from the event of an insertion to the moment at which the scheduler reads its clock for it, and from
-/// the making of a new queue to that, ns.
+/// the making of a new queue to that, ns (BFQ-6).
 const INSERTION: u64 = 4_000;
 const QUEUE_MADE_BEFORE: u64 = 6_000;
 

@@ -14,9 +14,9 @@ pub use messages::first_difference;
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Bio, Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName, CgroupId, HctxId, Instant, IoContextId, IoPriority, Nanos,
-    News, Now, RqId, Scheduler, Sector,
+    Bio, CgroupId, HctxId, Instant, IoContextId, IoPriority, Nanos, News, Now, RqId, Scheduler, Sector,
 };
+use hoistway_legacy::{Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName};
 use hoistway_trace::iosched::{
     Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, QueueName, RqMerge, RqNumber,
     Trace,

@@ -2,7 +2,7 @@
 //!
 //! The marks `begin` and `end` are written by whoever writes to `queue/scheduler`, before and after it, so they bracket
 //! the change and do not place it: the queue drains, the scheduler is exchanged, who waited at the entrance comes into
-//! the *new* one, and only then the writer goes on.
+//! the *new* one, and only then the writer goes on (BL-104).
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ pub(crate) fn switches(trace: &Trace) -> bool {
 }
 
 /// The parts. A change drains the queue, so nothing is carried over; the new scheduler has default tunables and
-/// `nr_requests` (`block-layer.md` 22.2).
+/// `nr_requests` (BL-101).
 pub(crate) fn parts(trace: &Trace) -> Vec<Trace> {
     let mut parts = Vec::new();
     let (mut header, mut from) = (trace.header.clone(), 0);

@@ -12,7 +12,7 @@ use crate::kernel_of;
 /// went the same way as if it had.
 ///
 /// A request is plugged if a plug of its task is open when it is allocated, or opened for it before the task's next
-/// allocation.
+/// allocation (BL-33).
 pub(crate) fn unplugged(trace: &Trace) -> HashSet<BioNumber> {
     #[derive(Default)]
     struct Task {
@@ -41,7 +41,7 @@ pub(crate) fn unplugged(trace: &Trace) -> HashSet<BioNumber> {
 }
 
 /// The hardware queue of each CPU, as inserts and issues show it: from 7.0 on the kernel spreads CPUs over hardware queues
-/// in an order of its own.
+/// in an order of its own (BL-52).
 pub(crate) fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
     let (cpus, queues) = (u32::from(trace.header.cpus.max(1)), u32::from(trace.header.queue.nr_hw_queues));
     let mut map: Vec<HctxId> = (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect();

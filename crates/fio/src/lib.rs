@@ -53,7 +53,8 @@ impl JobFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn parse(text: &str, file_name: &str, environment: &Environment<'_>) -> Result<JobFile, JobFileError> {
-        let document = jobfile::read(text, file_name, environment)?;
-        build::job_file(&document, &options::OptionIndex::new(), environment)
+        let index = options::OptionIndex::new();
+        let document = jobfile::read(text, file_name, &index, environment)?;
+        build::job_file(&document, &index, environment)
     }
 }

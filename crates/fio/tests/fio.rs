@@ -422,3 +422,95 @@ fn plausible_jobs_of_strangers_do_the_same_ios() {
         }
     }
 }
+
+#[test]
+fn jobs_whose_sizes_leave_a_rest_issue_as_many_ios() {
+    let mut wrong = Vec::new();
+    for (i, options) in [
+        "rw=trimwrite\nsize=64k\nnumber_ios=5",
+        "rw=trimwrite\nsize=64k\nnumber_ios=20\nio_size=1m",
+        "rw=trimwrite\nsize=64k\nnumber_ios=10\nloops=2",
+        "rw=trimwrite\nsize=64k\nio_size=18k",
+        "rw=trimwrite\nsize=16k\nio_size=34k",
+        "rw=trimwrite\nsize=16k\nio_size=36k",
+        "rw=trimwrite\nsize=16k\nio_size=72k",
+        "rw=trimwrite\nsize=16k\nloops=2",
+        "rw=randtrimwrite\nsize=64k\nnumber_ios=5",
+        "rw=randtrimwrite\nsize=16k\nio_size=72k",
+        "rw=randtrimwrite\nnorandommap\nsize=16k\nio_size=34k",
+        "rw=read\nio_size=1026k\nsize=1m\nbs=4k",
+        "rw=read\nio_size=1030k\nsize=1m\nbs=4k",
+        "rw=read\nio_size=18k\nsize=1m",
+        "rw=read\nio_size=19k\nsize=16k",
+        "rw=read\nio_size=20k\nsize=16k",
+        "rw=read\nio_size=21k\nsize=16k",
+        "rw=read\nio_size=50k\nsize=16k",
+        "rw=read\nio_size=22k\nsize=18k",
+        "rw=read\nio_size=34k\nsize=16k\nloops=2",
+        "rw=read\nio_size=18k\nsize=16k\nloops=3",
+        "rw=read\nio_size=40k\nsize=16k\nloops=2",
+        "rw=read\nbs=4k,16k\nsize=64k\nio_size=70k",
+        "rw=read\nbs=4k,16k\nsize=64k\nio_size=84k",
+        "rw=read:4k\nsize=64k\nloops=2",
+        "rw=read\nnumber_ios=10\nsize=64k\nloops=2",
+        "rw=randread\nio_size=18k\nsize=16k",
+        "rw=randread\nio_size=22k\nsize=16k",
+        "rw=randread\nio_size=34k\nsize=16k",
+        "rw=randread\nrandom_generator=lfsr\nio_size=18k\nsize=16k",
+        "rw=randread\nnorandommap\nrandom_generator=lfsr\nsize=14k",
+        "rw=randread\nnorandommap\nio_size=18k\nsize=16k",
+        "rw=randread\nnorandommap\nsize=14k",
+        "rw=randread\nnorandommap\nsize=14k\nloops=3",
+        "rw=randread\nnorandommap\nsize=14k\nio_size=30k",
+        "rw=randread\nnorandommap\npercentage_random=50\nsize=14k",
+        "rw=randread\nrandom_distribution=zipf:1.1\nsize=1030k",
+        "rw=randread\nrandom_distribution=zoned:50/50:50/50\nsize=14k",
+        "rw=randread\nba=512\nsize=14k",
+        "rw=randread\nba=4k\nsize=14k",
+        "rw=randread\nba=8k\nsize=62k",
+        "rw=read\nsize=16k\nfilename=n1:n2\nio_size=22k",
+        "rw=randread\nnorandommap\nsize=28k\nfilename=n1:n2",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let Some(fio) = logged_by_fio(&format!("rest-{i}"), options) else { return };
+        let ours = generated(options);
+        let is_exact = !options.contains("rand") && !options.contains("filename");
+        if ops(&ours) != ops(&fio) || is_exact && visits(&ours) != visits(&fio) {
+            wrong.push(format!("{options:?}: {} against {}", ours.len(), fio.len()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn zones_with_a_rest_issue_as_many_ios() {
+    let mut wrong = Vec::new();
+    // How many I/Os may lie between: a random job ends with the first draw of a block that the end of the region cuts off.
+    for (i, (slack, options)) in [
+        (0, "rw=read\nsize=30k\nzonesize=3k\nzonerange=8k"),
+        (0, "rw=read\nsize=1030k\nzonesize=3k\nzonerange=8k"),
+        (0, "rw=read\nsize=30k\nzonesize=10k\nzonerange=16k"),
+        (0, "rw=read\nsize=30k\nzonesize=6k\nzonerange=8k\nzoneskip=8k"),
+        (0, "rw=read\nsize=1m\nzonesize=12k\nzonerange=16k\nzoneskip=4k"),
+        (0, "rw=read\nsize=1030k\nzonesize=128k\nzonerange=256k\nzoneskip=64k"),
+        (0, "rw=randread\nsize=31k\nzonesize=3k\nzonerange=8k\nzoneskip=2k"),
+        (0, "rw=randread\nsize=31k\nzonesize=3k\nzonerange=4k\nzoneskip=6k\nio_size=60k"),
+        (0, "rw=randread\nsize=1m\nzonesize=6k\nzonerange=8k\nzoneskip=8k"),
+        (0, "rw=randread\nsize=1m\nzonesize=12k\nzonerange=16k\nzoneskip=4k\nio_size=2m"),
+        (1, "rw=randread\nsize=1m\nzonesize=12k\nzonerange=16k\nzoneskip=4k"),
+        (8, "rw=randread\nsize=1m\nzonesize=128k\nzonerange=256k\nzoneskip=64k"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let options = format!("zonemode=strided\n{options}");
+        let Some(fio) = logged_by_fio(&format!("zone-rest-{i}"), &options) else { return };
+        let ours = generated(&options);
+        if ours.len().abs_diff(fio.len()) > slack {
+            wrong.push(format!("{options:?}: {} against {}", ours.len(), fio.len()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -316,6 +316,7 @@ fn errors_name_place_option_fault_and_remedy() {
             "ioengine=mmap",
             "[a] ioengine: the engine \"mmap\" is not supported: it works on the pages of the page cache (use psync without direct=1, which goes through the page cache, too)",
         ),
+        ("rw=read:-1", "[a] rw: -1 bytes cannot be skipped (use a multiple of 512 bytes)"),
         (
             "filename=/dev/a::/dev/b",
             "[a] filename: the name of a file is empty (names stand between colons; write \\: for a colon in a name)",

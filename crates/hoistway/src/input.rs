@@ -1,9 +1,11 @@
 //! What users hand in: files, standard input and the environment.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_lab::{Field, Surroundings};
@@ -11,15 +13,30 @@ use hoistway_lab::{Field, Surroundings};
 /// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
 
+/// How long one waits for a file before one is told what for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The surroundings of whoever types a command.
 pub(crate) struct CommandLine;
 
 impl Surroundings for CommandLine {
-    /// The content of a file, or of standard input if it is `-`.
+    /// The content of a file, or of standard input if it is `-`. It is read in a thread of its own: of a pipe, or a file of the
+    /// kernel's, nobody knows whether anything will ever come, and one wants to be told what is waited for.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let bytes =
-            if path == Path::new("-") { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
-        let bytes = bytes?;
+        let (sender, receiver) = mpsc::channel();
+        let of = path.to_owned();
+        thread::spawn(move || {
+            let bytes =
+                if of == Path::new("-") { limited(io::stdin().lock()) } else { File::open(&of).and_then(limited) };
+            // Nobody is left to hear of it only if the program ends.
+            sender.send(bytes).ok();
+        });
+        let bytes = receiver.recv_timeout(PATIENCE).or_else(|_| {
+            let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+            eprintln!("waiting for the end of {name:?}");
+            receiver.recv()
+        });
+        let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("reading it broke off")))?;
         if bytes.len() as u64 > BYTES_MAX {
             return Err(io::Error::other("longer than 64 MiB"));
         }
@@ -28,15 +45,10 @@ impl Surroundings for CommandLine {
 
     /// What is no file (a pipe) can be read only once, so it is held in memory.
     fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
-        let file = File::open(path)?;
-        if file.metadata()?.is_file() {
+        if fs::metadata(path)?.is_file() {
             return Ok(Arc::new(LogFile(path.to_owned())));
         }
-        let bytes = limited(file)?;
-        if bytes.len() as u64 > BYTES_MAX {
-            return Err(io::Error::other("no file, and longer than 64 MiB"));
-        }
-        Ok(log_in_memory(bytes))
+        self.read(path).map(log_in_memory)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

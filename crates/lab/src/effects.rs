@@ -117,8 +117,8 @@ fn notice(
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{ALL_SCHEDULERS, all_schedulers};
     use hoistway_fio::{Environment, JobFile};
+    use hoistway_legacy::{ALL_SCHEDULERS, all_schedulers};
 
     use super::*;
     use crate::comparison::Comparison;

@@ -1,9 +1,10 @@
 //! What is true of a scheduler's tunables in a kernel, found out by asking and setting the policy itself.
 
 use hoistway_blk::{
-    CpuMap, Elevator, ElevatorCx, HctxId, Instant, Kernel, Limits, Local, NONE, NoMeter, StoreError, Surroundings,
-    Tunable, all_schedulers,
+    Attachment, CpuMap, Elevator, ElevatorCx, HctxId, Instant, Kernel, Limits, Local, NONE, NoMeter, StoreError,
+    Tunable,
 };
+use hoistway_legacy::all_schedulers;
 
 /// A device for which defaults are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +23,7 @@ impl Device {
         Device { rotational: true, queue_depth: 32 },
     ];
 
-    /// Scheduler tags (`block-layer.md` 11.1).
+    /// Scheduler tags (BL-53 to BL-55).
     fn nr_requests(self) -> u32 {
         2 * self.queue_depth.min(128)
     }
@@ -32,7 +33,7 @@ impl Device {
 fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Elevator<Local> {
     let generation = kernel.generation();
     let limits = Limits { rotational: device.rotational, ..Limits::default() };
-    let queue = Surroundings {
+    let queue = Attachment {
         generation: &generation,
         limits: &limits,
         nr_requests: device.nr_requests(),
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_those_of_the_specifications() {
+    fn facts_are_those_of_the_rules() {
         let facts = |scheduler, name, kernel| Facts::of(scheduler, name, kernel).unwrap();
         let known = facts("mq-deadline", "read_expire", Kernel::V6_18);
         assert_eq!((known.default_text().as_str(), known.grammar, known.ticks_hz), ("500", Grammar::C, Some(250)));

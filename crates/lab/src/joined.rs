@@ -1,6 +1,6 @@
 //! Jobs that bfq takes for one application because they begin together: told, because a comparison rarely means that.
 //!
-//! Rules: `bfq.md` 20.6, as `blk::schedulers::bfq::stable_merge` has them.
+//! Rules: BFQ-109, as `blk::schedulers::bfq::stable_merge` has them.
 
 use hoistway_blk::{BFQ, BfqVariant, Kernel, Nanos};
 use hoistway_load::{Load, Process};

@@ -44,7 +44,7 @@ pub(crate) fn try_out(
 ) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
     for scheduler in schedulers {
-        let mut front = queue_under(scheduler, config).map_err(|error| {
+        let front = queue_under(scheduler, config).map_err(|error| {
             let others = asked.name(Field::Schedulers);
             let what = format!("nr_requests with {scheduler} (fewer, or other {others}, are possible)");
             asked.refuse(Field::QueueFiles, what, error)

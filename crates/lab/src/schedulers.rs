@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hoistway_blk::{ConfigError, Front, Local, QueueConfig, default_legacy_scheduler, default_scheduler};
+use hoistway_blk::{ConfigError, Local, QueueConfig, default_scheduler};
 use hoistway_device::Shape;
+use hoistway_legacy::{Front, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;
 
 use crate::error::{Error, Field};

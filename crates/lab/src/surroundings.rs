@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hoistway_blk::{Registry, all_schedulers};
+use hoistway_blk::Registry;
 use hoistway_fio::{LogSource, log_in_memory};
+use hoistway_legacy::all_schedulers;
 
 use crate::comparison::{Comparison, Profile};
 use crate::error::{Error, Field};

@@ -1,7 +1,8 @@
 //! What is said of each scheduler, tunable and file: one file for each scheduler in `texts/`. Defaults, ranges and units
 //! are not in there: they come from the policies themselves, see [`crate::facts`].
 
-use hoistway_blk::{Kernel, all_schedulers};
+use hoistway_blk::Kernel;
+use hoistway_legacy::all_schedulers;
 use serde::Deserialize;
 
 const SCHEDULERS: [&str; 7] = [
@@ -182,7 +183,7 @@ mod tests {
                 assert!(tunable.line.len() <= 90 && !tunable.line.contains('\n'), "{tunable:?}");
             }
         }
-        assert_eq!(texts.files.len(), 7);
+        assert_eq!(texts.files.len(), 8);
         assert_eq!(texts.notes.len(), 2);
     }
 

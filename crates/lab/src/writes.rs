@@ -1,9 +1,10 @@
 //! Files of `/sys/block/DEV/queue/` that are written while the loads run.
 
 use hoistway_blk::{
-    Answer, AttributeError, Caller, CpuId, Driver, Front, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig,
-    Refusal, Registry, Rq, WRITABLE_ATTRIBUTES,
+    Answer, AttributeError, Caller, CpuId, Driver, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig, Refusal,
+    Registry, Rq, WRITABLE_ATTRIBUTES,
 };
+use hoistway_legacy::Front;
 use hoistway_sim::Write;
 
 use crate::error::{About as _, Error, Field};
@@ -47,7 +48,7 @@ pub(crate) fn try_out(
     schedulers: &[String],
 ) -> Result<(), Error> {
     for scheduler in schedulers {
-        let mut front = queue_under(scheduler, config).about(Field::Writes)?;
+        let front = queue_under(scheduler, config).about(Field::Writes)?;
         for write in writes {
             let applies = write.only_under.as_ref().is_none_or(|name| name == front.scheduler());
             let problem = match if applies { try_one(&front, &write.file, &write.text) } else { Ok(()) } {

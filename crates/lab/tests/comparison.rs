@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hoistway_blk::{MQ_DEADLINE, Registry, Row, all_schedulers};
+use hoistway_blk::{MQ_DEADLINE, Registry, Row};
 use hoistway_lab::{
     Alone, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, Surroundings, Tunable, Unwatched, Watch,
     Write,
 };
+use hoistway_legacy::all_schedulers;
 use hoistway_results::ResultsDocument;
 use hoistway_results::comparison::Comparison as Results;
 

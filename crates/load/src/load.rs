@@ -54,3 +54,34 @@ impl Load {
         crate::check::load(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Issue, Pattern};
+
+    #[test]
+    fn a_load_is_the_same_after_it_was_written_and_read() {
+        let mut load = Load::new();
+        let disk = load.file("/dev/sda");
+        let mut process = Process::new("a", disk, Pattern::write(8192).random());
+        process.issue = Issue::asynchronous(4);
+        process.standing.cgroup = Some("/b".to_owned());
+        load.add_clones(process, 2);
+        let text = serde_json::to_string(&load).unwrap();
+        let read: Load = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        let first = |load: &Load| load.processes[1].generator(1, 7, |_| 1 << 30).unwrap().take(9).collect::<Vec<_>>();
+        assert_eq!(first(&read), first(&load));
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default_and_what_is_unknown_is_an_error() {
+        let read = |text: &str| serde_json::from_str::<Load>(text);
+        let load =
+            read(r#"{"files": ["x"], "processes": [{"name": "a", "files": [0], "issue": {"depth": 2}}]}"#).unwrap();
+        assert_eq!((load.check(), load.processes[0].issue.batch), (Ok(()), 1));
+        assert!(read(r#"{"processes": [{"issue": {"dept": 2}}]}"#).is_err());
+        assert_eq!(Load::new().check().unwrap_err().to_string(), "processes: there are none (add one)");
+    }
+}

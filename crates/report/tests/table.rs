@@ -59,7 +59,6 @@ fn several_places_are_told_and_their_rows_are_apart() {
         "{text}"
     );
     assert!(text.contains("none kernel=4.19 ") && text.contains("none kernel=6.18 "), "{text}");
-    assert!(text.contains("vs none kernel=4.19"), "{text}");
     let csv = csv(&document);
     assert!(
         csv.lines().nth(1).is_some_and(|line| line.starts_with("mixed.fio,nvme-datacenter,4.19,none,mq,")),

@@ -5,7 +5,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Change, Cx, Env, Front, Local, Nanos, Step};
+use hoistway_blk::{Cx, Env, Local, Nanos, Step};
+use hoistway_legacy::{Change, Front};
 
 /// A write that is to happen.
 #[derive(Clone, PartialEq, Eq, Debug)]

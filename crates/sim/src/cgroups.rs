@@ -1,11 +1,12 @@
-//! The cgroups of a load: who belongs where, and what schedulers are told of them (`cgroup-io.md` 1 to 5).
+//! The cgroups of a load: who belongs where, and what schedulers are told of them (CG-1 to CG-5, CG-7, CG-8).
 //!
 //! A job names its cgroup by a path, `a/b`; every part of it is a group. The weight of a group is what
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, Front, Local, News, Now};
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, Local, News, Now};
 use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
+use hoistway_legacy::Front;
 use hoistway_load::Load;
 
 use crate::disk::Disk;

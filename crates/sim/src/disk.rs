@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, CgroupPriority, ConfigError, Front, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig,
-    Registry, Sector, TagSet, all_schedulers,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Registry,
+    Sector, TagSet,
 };
 use hoistway_cgroup::IoMax;
 use hoistway_device::Shape;
+use hoistway_legacy::{Front, all_schedulers};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 

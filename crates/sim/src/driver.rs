@@ -34,7 +34,7 @@ pub(crate) struct DiskDriver {
 struct Budget {
     taken: u32,
     depth: u32,
-    /// Somebody was refused: the next completion runs all hardware queues (`block-layer.md` 31.1).
+    /// Somebody was refused: the next completion runs all hardware queues (BL-91).
     wanted: bool,
 }
 

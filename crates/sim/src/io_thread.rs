@@ -14,10 +14,11 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CpuId, Cx, Env, Front, Instant, IoContextId, IoPriority, Local, Nanos, Op, Parts, Sector,
-    Status, Submitted,
+    Bio, BioFlags, CgroupId, CpuId, Cx, Env, Instant, IoContextId, IoPriority, Local, Nanos, Op, Parts, Sector, Status,
+    Submitted,
 };
 use hoistway_device::{Command, Schedule, Shape};
+use hoistway_legacy::Front;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -209,6 +210,7 @@ mod tests {
 
     /// A thread over a disk of the host, with plain times: wake-up 7000 ns, submission 300, answer 20.
     struct Bench {
+        /// Before its thread, which may still sleep for something of it at the end.
         lower: Disk,
         thread: IoThread,
         caller: Caller,

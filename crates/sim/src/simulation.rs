@@ -9,8 +9,9 @@ mod setup;
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{
-    Caller, CpuId, Cx, Due, Front, Instant, Local, Nanos, News, NoMeter, NoProbe, PlugUse, Probe, Submitted, Waiter,
+    Caller, CpuId, Cx, Due, Instant, Local, Nanos, News, NoMeter, NoProbe, PlugUse, Probe, Submitted, Waiter,
 };
+use hoistway_legacy::Front;
 use hoistway_load::Load;
 
 use crate::administration::{Left, Write};
@@ -349,7 +350,7 @@ fn wake(now: Instant, task: &mut Task, cpus: &Cpus, events: &mut EventQueue) {
     }
 }
 
-/// Whether a system call that submits so many I/Os of a raw device opens a plug around them (`block-layer.md` 3).
+/// Whether a system call that submits so many I/Os of a raw device opens a plug around them (BL-10 to BL-12).
 fn opens_plug(plug_use: PlugUse, count: usize) -> bool {
     match plug_use {
         PlugUse::Always | PlugUse::DirectAndBatches => true,

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, Cx, Env, Front, Instant, Local, Submitted};
+use hoistway_blk::{Bio, Cx, Env, Instant, Local, Submitted};
 use hoistway_cgroup::{Charge, Throttle};
+use hoistway_legacy::Front;
 
 use crate::disk::Submitter;
 

@@ -1,6 +1,7 @@
 //! The workers of a disk: a few us after one is called it runs, on a CPU of the hardware queue that it is for.
 
-use hoistway_blk::{Agenda, BlockQueue, CpuId, Due, Front, HctxId, Instant, Local, Workers};
+use hoistway_blk::{Agenda, BlockQueue, CpuId, Due, HctxId, Instant, Local, Workers};
+use hoistway_legacy::Front;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::cpu::{Cpus, Span};

@@ -4,8 +4,9 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use hoistway_blk::{ALL_SCHEDULERS, CpuId, Event, Kernel, LEGACY_SCHEDULERS, Nanos, Now, Probe, SCHEDULERS};
+use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Probe, SCHEDULERS};
 use hoistway_device::Preset;
+use hoistway_legacy::{ALL_SCHEDULERS, LEGACY_SCHEDULERS};
 use hoistway_sim::{QueueSettings, RunResult, Write};
 use support::{run_job_probed, spec};
 

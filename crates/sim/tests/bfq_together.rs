@@ -1,5 +1,5 @@
-//! bfq keeps readers apart from a deep sequential writer, unless it takes both for one application: since Linux 5.13
-//! queues that are created within 180 ms of each other in a cgroup become one for good (`bfq.md` 20.6).
+//! bfq lets readers go on beside a deep sequential writer, also if it takes both for one application: since Linux 5.13
+//! queues that are created within 180 ms of each other in a cgroup become one for good (BFQ-109).
 
 mod support;
 
@@ -10,7 +10,6 @@ use support::{run_job, spec};
 
 const KERNELS_WITH_BFQ: [Kernel; 6] =
     [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18];
-const KERNELS_THAT_MERGE: [Kernel; 3] = [Kernel::V6_3, Kernel::V6_12, Kernel::V6_18];
 
 const APART: [&str; 2] = ["", "startdelay=1"];
 const TOGETHER: [&str; 2] = ["", "startdelay=100ms"];
@@ -42,12 +41,9 @@ fn a_sequential_writer_does_not_stop_readers_under_bfq_on_any_kernel() {
 }
 
 #[test]
-fn what_begins_together_is_one_queue_since_5_13_and_a_deep_writer_stops_its_reads() {
+fn nor_does_one_that_begins_together_with_them_and_shares_their_queue_since_5_13() {
     for kernel in KERNELS_WITH_BFQ {
-        let stops = longest_read_ms(kernel, TOGETHER, &[]) > 2000.0;
-        assert_eq!(stops, KERNELS_THAT_MERGE.contains(&kernel), "{kernel:?}");
-    }
-    for tunable in [("low_latency", "0"), ("slice_idle", "0")] {
-        assert!(longest_read_ms(Kernel::V6_18, TOGETHER, &[tunable]) > 2000.0, "not undone by {tunable:?}");
+        let longest = longest_read_ms(kernel, TOGETHER, &[]);
+        assert!(longest < 1000.0, "{kernel:?}: {longest} ms");
     }
 }

@@ -1,4 +1,4 @@
-//! `block-layer.md` 32, item 79: where the work of a completion is done, by `queue/rq_affinity`, and who pays for it.
+//! BL-94: where the work of a completion is done, by `queue/rq_affinity`, and who pays for it.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -40,7 +40,7 @@ fn completed(device: &str, scheduler: &str, affinity: &str, cpu: u32, cache_cpus
 }
 
 #[test]
-fn item_79_rq_affinity_says_where_the_one_interrupt_of_a_device_passes_its_work_to() {
+fn rq_affinity_says_where_the_one_interrupt_of_a_device_passes_its_work_to() {
     for scheduler in ["none", "bfq", "cfq"] {
         let at = |affinity, cpu, caches| completed("intel-s3520-1600gb", scheduler, affinity, cpu, caches);
         for cpu in [1, 3] {

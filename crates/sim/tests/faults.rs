@@ -2,8 +2,9 @@
 
 mod support;
 
-use hoistway_blk::{ALL_SCHEDULERS, Kernel};
+use hoistway_blk::Kernel;
 use hoistway_device::Preset;
+use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_sim::QueueSettings;
 use support::{run_job, spec};
 

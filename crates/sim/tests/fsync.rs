@@ -2,8 +2,9 @@
 
 mod support;
 
-use hoistway_blk::{ALL_SCHEDULERS, Event, Kernel, Now, Op, Probe};
+use hoistway_blk::{Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
+use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
 use support::{run_job_probed, spec};

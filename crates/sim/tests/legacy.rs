@@ -4,8 +4,9 @@
 
 mod support;
 
-use hoistway_blk::{Kernel, LEGACY_SCHEDULERS, Nanos};
+use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
+use hoistway_legacy::LEGACY_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
 use support::{run_job, spec};

@@ -2,9 +2,10 @@
 
 mod support;
 
-use hoistway_blk::{ALL_SCHEDULERS, BioFlags, CpuId, Event, Kernel, Now, Op, Probe};
+use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
+use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_results::document::PageCacheSummary;
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run_probed};

@@ -1,4 +1,4 @@
-//! Hardware queues for reads and for polled I/O (`block-layer.md` 10 and 27.3).
+//! Hardware queues for reads and for polled I/O (BL-49 to BL-52, BL-130).
 
 #[path = "support/mod.rs"]
 mod support;
@@ -40,7 +40,7 @@ fn simulated(options: &str, scheduler: &str, queues: [u16; 3]) -> (ProcessResult
 }
 
 #[test]
-fn item_41_reads_writes_and_polled_io_take_the_hardware_queues_of_their_type() {
+fn reads_writes_and_polled_io_take_the_hardware_queues_of_their_type() {
     for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
         let queues = |options, types| simulated(options, scheduler, types).1;
         assert_eq!(queues("", [1, 0, 0]), [(0, false), (0, true)], "{scheduler}");

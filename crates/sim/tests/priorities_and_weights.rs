@@ -1,19 +1,21 @@
-//! What priorities of processes and weights of groups are worth under each scheduler (`cgroup-io.md` 2; 13, E1 and E2).
+//! What priorities of processes and weights of groups are worth under each scheduler (CG-1, CG-2, CG-7, CG-8).
 
 mod support;
 
-use hoistway_blk::{ALL_SCHEDULERS, Kernel};
+use hoistway_blk::Kernel;
 use hoistway_device::Preset;
+use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_sim::QueueSettings;
 use support::{run_job, spec};
 
-/// How many times as much as the second of two deep sequential readers the first gets. The device says that it rotates,
+/// How many times as much as the second of two sequential readers the first gets, whose depth bfq grants to each: one that
+/// asks for more tags than its weight is worth sleeps for the first of them, and gets hardly any. The device says that it rotates,
 /// so that idling protects shares, but seeks take no time, so that shares of time are shares of bytes.
 fn ratio(scheduler: &str, options: [&str; 2]) -> f64 {
     let mut jobs = String::from("[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\n");
     for (number, options) in options.iter().enumerate() {
         let offset = 100 * number;
-        jobs += &format!("[r{number}]\nrw=read\nbs=128k\niodepth=8\nruntime=30\noffset={offset}g\n{options}\n");
+        jobs += &format!("[r{number}]\nrw=read\nbs=128k\niodepth=4\nruntime=30\noffset={offset}g\n{options}\n");
     }
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
     let mut queue = QueueSettings::new(Kernel::V6_18, 8);

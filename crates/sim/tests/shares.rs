@@ -1,11 +1,12 @@
 //! Who gets how much, from first principles: weights of groups, classes and levels of processes, limits of groups
-//! (`cgroup-io.md` 2, 8 and 13).
+//! (CG-1, CG-2, CG-7 to CG-15).
 
 mod support;
 
-use hoistway_blk::{ALL_SCHEDULERS, CgroupPriority, Kernel};
+use hoistway_blk::{CgroupPriority, Kernel};
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
+use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
 use support::{run_job, spec};

@@ -2,7 +2,7 @@
 //! locks.
 //!
 //! The requests themselves, the merge cache and hash, and the order in which the policy is told. [`Serialized`] puts a
-//! custody behind a lock of its own, the legacy queue keeps one under the lock that it has anyway.
+//! custody behind a lock of its own; a queue with one lock for everything keeps it under that.
 //!
 //! [`Serialized`]: super::Serialized
 
@@ -58,7 +58,7 @@ impl OwnedPolicy for BoxedScheduler {
 }
 
 /// A policy and the requests that it has been given.
-pub(crate) struct Custody<S> {
+pub struct Custody<S> {
     policy: S,
     requests: Requests,
     index: MergeIndex,
@@ -68,19 +68,19 @@ pub(crate) struct Custody<S> {
 
 impl<S: OwnedPolicy> Custody<S> {
     /// Takes requests with ids below `capacity` for this policy.
-    pub(crate) fn new(policy: S, capacity: u32) -> Self {
+    pub fn new(policy: S, capacity: u32) -> Self {
         let tells_bios = policy.policy().needs().bios;
         Custody { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
     }
 
     /// The policy, to be asked what needs no surroundings.
     #[inline]
-    pub(crate) fn policy(&self) -> &S::Policy {
+    pub fn policy(&self) -> &S::Policy {
         self.policy.policy()
     }
 
     /// Makes room for requests with ids below `capacity`.
-    pub(crate) fn grow(&mut self, capacity: u32) {
+    pub fn grow(&mut self, capacity: u32) {
         self.requests.grow(capacity);
         self.index.grow(capacity);
         self.policy.policy_mut().grow(capacity);
@@ -88,11 +88,7 @@ impl<S: OwnedPolicy> Custody<S> {
 
     /// Calls the policy.
     #[inline]
-    pub(crate) fn call<R>(
-        &mut self,
-        cx: &mut ElevatorCx<'_>,
-        body: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>) -> R,
-    ) -> R {
+    pub fn call<R>(&mut self, cx: &mut ElevatorCx<'_>, body: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>) -> R) -> R {
         body(self.policy.policy_mut(), &mut PolicyCx { now: cx.now, requests: &self.requests, wishes: cx.wishes })
     }
 
@@ -101,12 +97,7 @@ impl<S: OwnedPolicy> Custody<S> {
     /// Tries to merge a bio into a request. It is taken out of its option exactly when that succeeded. Requests that
     /// were absorbed on the way are [freed](ElevatorCx::freed).
     #[inline]
-    pub(crate) fn merge_bio(
-        &mut self,
-        cx: &mut ElevatorCx<'_>,
-        rules: &MergeRules,
-        bio: &mut Option<Bio>,
-    ) -> Option<Edge> {
+    pub fn merge_bio(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let candidate = bio.as_ref()?;
         if self.tells_bios {
             self.call(cx, |policy, cx| policy.bio_arrived(cx, candidate));
@@ -187,7 +178,7 @@ impl<S: OwnedPolicy> Custody<S> {
 
     /// Takes a request in, unless a queued one absorbs it.
     #[inline]
-    pub(crate) fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
+    pub fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
         self.call(cx, |policy, cx| policy.arrived(cx, &rq));
         if let Some(rq) = self.insertion_merge(cx, rules, rq) {
             self.take_in(cx, rq, place);
@@ -196,7 +187,7 @@ impl<S: OwnedPolicy> Custody<S> {
 
     /// Takes a request in that joins no other.
     #[inline]
-    pub(crate) fn take_in(&mut self, cx: &mut ElevatorCx<'_>, mut rq: Rq, place: Place) {
+    pub fn take_in(&mut self, cx: &mut ElevatorCx<'_>, mut rq: Rq, place: Place) {
         rq.marks.set(Marks::INSERTED);
         let (id, end) = (rq.id(), rq.end());
         let findable = place == Place::Sorted && merge::mergeable(&rq);
@@ -259,13 +250,13 @@ impl<S: OwnedPolicy> Custody<S> {
 
     /// Asks the policy for the next request.
     #[inline]
-    pub(crate) fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+    pub fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
         let choice = self.call(cx, |policy, cx| policy.dispatch(cx, hctx));
         (choice.rq.map(|id| self.give_out(id)), choice.reason)
     }
 
     /// Has the policy give out everything, in its order, into `out`. `ids` is a buffer.
-    pub(crate) fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, mut out: impl FnMut(Rq)) {
+    pub fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, mut out: impl FnMut(Rq)) {
         self.call(cx, |policy, cx| policy.drain(cx, HctxId(0), ids));
         for id in ids.drain(..) {
             out(self.give_out(id));

@@ -1,5 +1,5 @@
-//! Where a policy's requests are found for merging: the one-hit cache and the hash by end sector
-//! (`block-layer.md` 9.5). There is one for each elevator, whatever its policy.
+//! Where a policy's requests are found for merging: the one-hit cache and the hash by end sector (BL-45 to BL-48).
+//! There is one for each elevator, whatever its policy.
 
 use crate::id_list::{IdList, Links};
 use crate::ids::{RqId, Sector};

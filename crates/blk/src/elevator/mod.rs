@@ -12,8 +12,7 @@ mod scheduler;
 mod serialized;
 mod woken;
 
-pub(crate) use custody::Custody;
-pub use custody::{BoxedScheduler, OwnedPolicy};
+pub use custody::{BoxedScheduler, Custody, OwnedPolicy};
 pub use reason::Reason;
 pub use scheduler::{
     Choice, Completions, ElevatorCx, MayQueue, Needs, News, Place, PolicyCx, Requests, Scheduler, Wishes,
@@ -27,7 +26,7 @@ use crate::ids::{HctxId, RqId};
 use crate::merge::{Edge, MergeRules};
 use crate::meter::{Meter, NoMeter};
 use crate::request::{Request, Rq};
-use crate::schedulers::{ASYNC_PERCENT, Bfq, Kyber, MqDeadline, NONE, Policy, Row, Surroundings};
+use crate::schedulers::{ASYNC_PERCENT, Attachment, Bfq, Kyber, MqDeadline, NONE, Policy, Row};
 use crate::sharing::Sharing;
 use crate::tags::Depth;
 use crate::time::Now;
@@ -67,7 +66,7 @@ macro_rules! with_scheduler {
 impl<Sh: Sharing> Elevator<Sh> {
     /// The scheduler of a row, for a queue with these CPUs and hardware queues.
     #[must_use]
-    pub fn new(row: &Row, queue: &Surroundings<'_>, map: &CpuMap) -> Self {
+    pub fn new(row: &Row, queue: &Attachment<'_>, map: &CpuMap) -> Self {
         let capacity = queue.capacity;
         let kind = match (row.make)(queue) {
             Policy::None => Kind::None,

@@ -1,8 +1,8 @@
 //! Kernel generations: one table that says which variant of every part a Linux release has.
 //!
 //! A variant is a value here and a parameter there; no file of this crate exists twice. Each column of the table says
-//! since which release it holds, so that there is an answer for every release. Sources: `block-layer.md` 30 and the
-//! "generations" sections of the schedulers' specifications.
+//! since which release it holds, so that there is an answer for every release. Sources: the rules in `docs/rules`,
+//! each of which says since when it holds.
 
 mod release;
 
@@ -74,7 +74,7 @@ pub enum ShallowRule {
     WholeMap,
 }
 
-/// How the files of `queue/` behave (`block-layer.md` 4, 22.3, 23).
+/// How the files of `queue/` behave (BL-13, BL-14, BL-105, BL-107, BL-108).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SysfsGeneration {
     /// Up to 6.1: `none` is the last in the list of schedulers if another is active.
@@ -85,7 +85,7 @@ pub enum SysfsGeneration {
     Clamping,
 }
 
-/// How the statistics of a device are kept (`block-layer.md` 27.1).
+/// How the statistics of a device are kept (BL-126 to BL-128).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DiskStatsGeneration {
     /// Up to 4.17: busy time to the nanosecond, waiting as an integral; discards are writes.
@@ -98,7 +98,7 @@ pub enum DiskStatsGeneration {
     Ticks,
 }
 
-/// The generations of mq-deadline (`mq-deadline.md` 1).
+/// The generations of mq-deadline (DD-1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DeadlineGeneration {
     /// 4.11 to 5.13, and deadline itself: one next pointer, no priorities.
@@ -113,7 +113,7 @@ pub enum DeadlineGeneration {
     CPrime,
 }
 
-/// The generations of cfq (`cfq.md` 1), by the clock that they count in.
+/// The generations of cfq (CFQ-1, CFQ-2), by the clock that they count in.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CfqGeneration {
     /// Up to 4.7: timer ticks.
@@ -122,7 +122,7 @@ pub enum CfqGeneration {
     Nanoseconds,
 }
 
-/// The generations of kyber (`kyber.md`), by how they steer the depths and where requests wait.
+/// The generations of kyber (docs/rules/kyber.md), by how they steer the depths and where requests wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum KyberGeneration {
     /// 4.12 to 4.17: mean latencies in windows; requests wait in the block layer's software queues.

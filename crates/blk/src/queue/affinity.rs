@@ -1,4 +1,4 @@
-//! Where a completion runs (`block-layer.md` 18, `queue/rq_affinity`).
+//! Where a completion runs (BL-92, BL-94, `queue/rq_affinity`).
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -42,7 +42,7 @@ impl CompletionPlace {
 impl Affinity {
     /// What a number means that is written to the file; most mean nothing.
     #[inline]
-    pub(crate) fn numbered(number: u64) -> Option<Affinity> {
+    pub fn numbered(number: u64) -> Option<Affinity> {
         match number {
             0 => Some(Affinity::Interrupted),
             1 => Some(Affinity::SameCache),
@@ -53,7 +53,7 @@ impl Affinity {
 
     /// Whether a completion that came on `cpu` goes to the CPU of its submitter.
     #[inline]
-    pub(crate) fn redirects(self, submitter: CpuId, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> bool {
+    pub fn redirects(self, submitter: CpuId, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> bool {
         match self {
             Affinity::Interrupted => false,
             Affinity::SameCache => submitter != cpu && !share_cache(submitter, cpu),

@@ -1,4 +1,4 @@
-//! A request for a bio: a tag, or a place among those who wait for one (`block-layer.md` 7).
+//! A request for a bio: a tag, or a place among those who wait for one (BL-30, BL-31).
 
 use super::regime::Current;
 use super::submission::Submission;

@@ -1,5 +1,5 @@
-//! The end of a request: its bios end, the scheduler is told, tags become free, whoever waits goes on
-//! (`block-layer.md` 6.1, 14.4, 18).
+//! The end of a request: its bios end, the scheduler is told, tags become free, whoever waits goes on (BL-64, BL-77,
+//! BL-92 to BL-94).
 
 use super::Queue;
 use super::regime::Current;

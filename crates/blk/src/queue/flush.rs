@@ -1,4 +1,4 @@
-//! Writes that must be durable, on their way through the sequencer of their hardware queue (`block-layer.md` 24).
+//! Writes that must be durable, on their way through the sequencer of their hardware queue (BL-110 to BL-115).
 
 use super::regime::Current;
 use crate::bio::Status;

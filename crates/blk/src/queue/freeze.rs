@@ -1,4 +1,4 @@
-//! Freezing: nobody enters, and everything that is inside goes on until it has ended (`block-layer.md` 20).
+//! Freezing: nobody enters, and everything that is inside goes on until it has ended (BL-98, BL-99).
 //!
 //! What is inside: submissions, until their requests carry on alone, and requests, which are counted by their slots. A
 //! submission that is under way is in a call, and a call holds the regime, so it needs no count: only those that are parked

@@ -1,5 +1,5 @@
 //! Insertion: a request goes to the scheduler or to its software queue, or past both straight to the driver
-//! (`block-layer.md` 13 and 16).
+//! (BL-71 to BL-73).
 
 use std::collections::VecDeque;
 

@@ -55,7 +55,7 @@ use crate::limits::Limits;
 use crate::merge::{MergeRules, NoMerges};
 use crate::meter::NoMeter;
 use crate::request::Rq;
-use crate::schedulers::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Row, Surroundings, scaled};
+use crate::schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Row, scaled};
 use crate::sharing::{Lock, Padded, ReadMostly, Sharing, Word};
 use crate::split;
 use crate::tags::{TagLayout, TagSet, TagUser};
@@ -128,12 +128,17 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(crate) fn new(field: &'static str, why: impl Into<String>) -> Self {
+    /// A field, and what is wrong with it.
+    #[must_use]
+    pub fn new(field: &'static str, why: impl Into<String>) -> Self {
         ConfigError { field, why: why.into() }
     }
 
-    /// A field whose value is out of range.
-    pub(crate) fn out_of(field: &'static str, range: std::ops::RangeInclusive<u32>, value: u32) -> Result<(), Self> {
+    /// Looks whether a value is in range.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn out_of(field: &'static str, range: std::ops::RangeInclusive<u32>, value: u32) -> Result<(), Self> {
         if range.contains(&value) {
             return Ok(());
         }
@@ -141,7 +146,8 @@ impl ConfigError {
     }
 
     /// There is no scheduler of this name.
-    pub(crate) fn unknown<'a>(scheduler: &str, known: impl Iterator<Item = &'a Row>) -> Self {
+    #[must_use]
+    pub fn unknown<'a>(scheduler: &str, known: impl Iterator<Item = &'a Row>) -> Self {
         let known: Vec<&str> = known.map(|row| row.name).collect();
         ConfigError::new("scheduler", format!("\"{scheduler}\" is unknown (expected one of {})", known.join(", ")))
     }
@@ -231,10 +237,10 @@ impl QueueConfig {
     /// What a scheduler finds there that replaces the one that the device came with.
     fn async_depth_at_start(&self) -> u32 {
         let config = QueueConfig { nr_requests: None, ..self.clone() };
-        config.async_depth(100, default_scheduler(self) == "none")
+        config.async_depth(100, default_scheduler(self) == NONE.name)
     }
 
-    /// Scheduler tags of each hardware queue with a scheduler (`block-layer.md` 11.1).
+    /// Scheduler tags of each hardware queue with a scheduler (BL-53 to BL-55).
     #[must_use]
     pub fn scheduler_depth(&self) -> u32 {
         self.nr_requests.map_or_else(|| self.default_nr_requests(), |nr| nr.max(NR_REQUESTS_MIN))
@@ -343,7 +349,7 @@ impl<Sh: Sharing> Queue<Sh> {
             flush_commands: Sh::Lock::new(Vec::new()),
             quiesced: Sh::Word::new(0),
             affinity: Sh::Word::new(Affinity::default() as u64),
-            timeouts: Timeouts::new(),
+            timeouts: Timeouts::default(),
             wbt: Wbt::new(Throttle::new(depth)),
         };
         let rules = MergeRules::new(&generation, config.limits.clone(), config.nomerges);
@@ -486,7 +492,7 @@ fn make_elevator<Sh: Sharing>(
         .find(|row| row.name == scheduler)
         .ok_or_else(|| ConfigError::unknown(scheduler, known.by_ref()))?;
     let nr_requests = config.scheduler_depth();
-    let queue = Surroundings {
+    let queue = Attachment {
         generation: &config.kernel.generation(),
         limits: &config.limits,
         nr_requests,

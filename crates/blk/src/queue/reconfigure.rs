@@ -1,6 +1,6 @@
-//! What a queue is made of can be changed while it is frozen and empty: its scheduler (`block-layer.md` 22.2) and
-//! the number of its requests (11.1). Others may be calling meanwhile: a change is [alone](crate::ReadMostly) with the
-//! regime.
+//! What a queue is made of can be changed while it is frozen and empty: its scheduler (BL-101, BL-102, BL-109) and the
+//! number of its requests (BL-53 to BL-55). Others may be calling meanwhile: a change is [alone](crate::ReadMostly)
+//! with the regime.
 
 use super::regime::Regime;
 use super::{ConfigError, Device, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, make_elevator};
@@ -49,7 +49,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// The same for another file that is changed while the queue is empty.
-    pub(crate) fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
+    pub fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
         let device = &self.device;
         match file {
             "scheduler" => Ok(self.would_switch(text)?),

@@ -1,4 +1,4 @@
-//! A driver gives back a request that it had started: it must be sent again (`block-layer.md` 19.1).
+//! A driver gives back a request that it had started: it must be sent again (BL-95).
 
 use super::Queue;
 use super::regime::Current;

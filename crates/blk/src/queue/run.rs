@@ -1,4 +1,4 @@
-//! Running a hardware queue: left-overs first, then the scheduler or the software queues (`block-layer.md` 14, 15).
+//! Running a hardware queue: left-overs first, then the scheduler or the software queues (BL-4, BL-74 to BL-89).
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// The hardware queues that a "run all" on this CPU runs: all of them, or with a single-dispatch scheduler the
-    /// CPU's own and those with left-overs (`block-layer.md` 17).
+    /// CPU's own and those with left-overs (BL-90).
     pub fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
         let hctxs = &self.device.hctxs;
         let own = self.hctx_of(cpu);

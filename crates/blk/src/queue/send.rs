@@ -1,5 +1,4 @@
-//! Sending a list of requests to the driver, and what becomes of those that it does not take
-//! (`block-layer.md` 15.3).
+//! Sending a list of requests to the driver, and what becomes of those that it does not take (BL-86 to BL-89).
 
 use std::collections::VecDeque;
 

@@ -26,7 +26,7 @@ pub struct Submission {
     /// What the request of this part will be marked with from its beginning.
     pub(super) marks: Marks,
     /// How many tags it may use, if it has asked and found none: a scheduler is asked once for each bio, before the wait
-    /// for a tag, and what it said holds however long that wait is (`block-layer.md` 7).
+    /// for a tag, and what it said holds however long that wait is (BL-56).
     pub(super) depth: Option<Depth>,
     /// Armed while it waits.
     pub(super) guard: Guard,

@@ -1,4 +1,4 @@
-//! The way in: a bio is split, merged or given a request (`block-layer.md` 7).
+//! The way in: a bio is split, merged or given a request (BL-30, BL-31).
 
 use super::regime::Current;
 use super::submission::{Stage, Submission};

@@ -1,5 +1,4 @@
-//! The way of a request against `block-layer.md`, with a driver that does as it is told and a probe that writes down
-//! blktrace's letters.
+//! The way of a request with a driver that does as it is told and a probe that writes down blktrace's letters.
 
 mod appendix;
 mod async_depth;

@@ -1,4 +1,4 @@
-//! The scan for requests that the device keeps for too long (`block-layer.md` 11.4 and 19.2).
+//! The scan for requests that the device keeps for too long (BL-60, BL-61, BL-96, BL-97).
 
 use super::Queue;
 use crate::env::{Cx, Env};

@@ -1,4 +1,4 @@
-//! Flushing a plug: its requests become visible (`block-layer.md` 8.3 and 8.4).
+//! Flushing a plug: its requests become visible (BL-26 to BL-29).
 
 use std::collections::VecDeque;
 
@@ -15,6 +15,8 @@ use crate::time::Now;
 /// The flush of a plug, which a replay takes step by step.
 #[derive(Debug)]
 pub struct PlugFlush {
+    /// As lists are lent.
+    #[expect(clippy::box_collection)]
     list: Box<VecDeque<Rq>>,
     explicit: bool,
     /// The time as the plug saw it.

@@ -1,6 +1,6 @@
-//! Write-back throttling on the way of a request (`block-layer.md` 7 step 6, 26.2 and 26.3): a buffered write waits before it
-//! is given a tag, its request counts until its end, and while any of that goes on reads are looked at. Who does only
-//! direct I/O pays for a look at a word where requests are issued and where they end.
+//! Write-back throttling on the way of a request (BL-109, BL-119 to BL-125): a buffered write waits before it is given
+//! a tag, its request counts until its end, and while any of that goes on reads are looked at. Who does only direct I/O
+//! pays for a look at a word where requests are issued and where they end.
 
 use std::sync::atomic::Ordering::Relaxed;
 

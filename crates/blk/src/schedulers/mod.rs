@@ -2,21 +2,19 @@
 //! kyber, which is made for many CPUs by itself, are policies that are put behind a lock.
 
 mod bfq;
-mod cfq;
 mod kyber;
 mod mq_deadline;
 mod noop;
-mod process_queue;
+pub mod process_queue;
 mod registry;
 
 pub use bfq::{
     Bfq, BfqConfig, BfqGroup, BfqVariant, Expiration as BfqExpiration, QueueLabel as BfqQueueLabel,
     StateChange as BfqStateChange, StateLine as BfqStateLine,
 };
-pub use cfq::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub(crate) use kyber::ASYNC_PERCENT;
 pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading};
 pub use mq_deadline::{MqDeadline, MqDeadlineConfig};
 pub use noop::Noop;
 pub(crate) use registry::scaled;
-pub use registry::{BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row, Surroundings};
+pub use registry::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row};

@@ -1,7 +1,7 @@
 //! noop: first come, first served, and merging.
 //!
 //! **Promises**: requests leave in the order in which they came; one that grew keeps the place of its oldest part.
-//! **Costs**: O(1) everywhere. **Rules**: `noop.md`.
+//! **Costs**: O(1) everywhere. **Rules**: docs/rules/noop.md.
 
 use crate::elevator::{Choice, Completions, Needs, Place, PolicyCx, Reason, Scheduler};
 use crate::id_list::{IdList, Links};

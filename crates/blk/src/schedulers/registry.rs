@@ -32,9 +32,9 @@ pub enum Priorities {
     ClassAndLevel,
 }
 
-/// The queue that a scheduler is made for.
+/// The queue that a scheduler is made for and attached to.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a> {
+pub struct Attachment<'a> {
     /// The kernel whose behaviour is wanted.
     pub generation: &'a Generation,
     /// What the device is said to be.
@@ -59,7 +59,7 @@ pub(crate) fn scaled(async_depth: u32, nr_requests: u32, before: u32) -> u32 {
     u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
 }
 
-impl Surroundings<'_> {
+impl Attachment<'_> {
     /// `queue/async_depth` under a scheduler that sets it to so many percent as it is attached; a number of requests that
     /// is wanted is written after that.
     fn async_depth_of(&self, percent: u32) -> u32 {
@@ -108,13 +108,13 @@ pub struct Row {
     /// Whether it honours weights of cgroups.
     pub weights: bool,
     /// Makes it for a queue.
-    pub make: fn(&Surroundings<'_>) -> Policy,
+    pub make: fn(&Attachment<'_>) -> Policy,
 }
 
 impl Row {
     /// A multi-queue scheduler that every kernel has and that knows of no priorities and weights.
     #[must_use]
-    pub const fn new(name: &'static str, make: fn(&Surroundings<'_>) -> Policy) -> Self {
+    pub const fn new(name: &'static str, make: fn(&Attachment<'_>) -> Policy) -> Self {
         Row {
             name,
             aliases: &[],

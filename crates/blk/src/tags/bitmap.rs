@@ -1,5 +1,4 @@
-//! The tag bitmap: words of bits, a hint for each CPU, and the two rules of a shallow depth
-//! (`block-layer.md` 11.3 and 12).
+//! The tag bitmap: words of bits, a hint for each CPU, and the two rules of a shallow depth (BL-56 to BL-59).
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
@@ -267,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_whole_map_rule_spreads_a_shallow_depth_over_the_words() {
-        // The specification's example: 112 bits in words of 32.
+        // The example of the rule: 112 bits in words of 32.
         let map: TagBitmap<Local> = TagBitmap::with_shift(112, 1, ShallowRule::WholeMap, 5);
         let spread = |shallow| [0, 1, 2, 3].map(|word| map.share_of_group(word, shallow));
         assert_eq!(spread(1), [1, 0, 0, 0]);

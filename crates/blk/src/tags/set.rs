@@ -1,5 +1,5 @@
-//! Driver tags: of one queue, or of several devices behind one controller, which then share them fairly
-//! (`block-layer.md` 11.4, 11.6, 11.7).
+//! Driver tags: of one queue, or of several devices behind one controller, which then share them fairly (BL-60, BL-61,
+//! BL-64, BL-65).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};

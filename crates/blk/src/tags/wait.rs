@@ -1,4 +1,4 @@
-//! Waiting for a tag: eight wait queues, served in batches (`block-layer.md` 11.5).
+//! Waiting for a tag: eight wait queues, served in batches (BL-62, BL-63).
 //!
 //! A freed tag is not handed over: it is counted, and when a batch has come together a batch of sleepers is woken
 //! from the next queue in rotation. The woken compete with newcomers.

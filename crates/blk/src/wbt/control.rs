@@ -1,4 +1,4 @@
-//! The control: at the end of each window the latency of reads moves the step (`block-layer.md` 26.3).
+//! The control: at the end of each window the latency of reads moves the step (BL-119 to BL-125).
 
 use super::depths::depth;
 use crate::time::Nanos;
@@ -73,8 +73,8 @@ impl Control {
         }
     }
 
-    /// The window is over: the step moves, and the next one begins. A step that would not change the depth is not taken,
-    /// so that as many lead back as have led away. (The specification sets no bounds to it.)
+    /// The window is over: the step moves, and the next one begins. A step that would not change the depth is not
+    /// taken, so that as many lead back as have led away. (No source sets bounds to it.)
     pub(super) fn next_window(&mut self, verdict: Verdict, queue_depth: u32) {
         let step = match verdict {
             Verdict::Exceeded => (self.step + 1).max(0),

@@ -1,4 +1,4 @@
-//! How many throttled I/Os may be in flight at a step of the control (`block-layer.md` 26.3).
+//! How many throttled I/Os may be in flight at a step of the control (BL-119 to BL-125).
 
 /// The depth of any device at step 0, if its queue is that deep.
 const BASE: u32 = 16;

@@ -1,5 +1,5 @@
-//! Write-back throttling (`block-layer.md` 26.3): buffered writes wait before they get a request, so that few enough of
-//! them are at the device for reads to come through. Direct writes and reads never wait.
+//! Write-back throttling (BL-119 to BL-125): buffered writes wait before they get a request, so that few enough of them
+//! are at the device for reads to come through. Direct writes and reads never wait.
 //!
 //! A pure state machine: it is told the time and what it may not know (whether reads are going on, whether the device has
 //! a write cache), and whoever uses it puts a lock around it and sets its timer. `depths` is how many may be in flight at

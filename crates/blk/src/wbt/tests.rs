@@ -1,4 +1,4 @@
-//! Each rule of `block-layer.md` 26.3.
+//! Each rule of BL-119 to BL-125.
 
 use super::control::{Control, Verdict};
 use super::depths::{Depths, depth};
@@ -54,7 +54,7 @@ fn a_scheduler_that_wants_no_throttling_makes_it_forget_its_step() {
 }
 
 #[test]
-fn item_107_the_depth_of_each_step_with_32_tags() {
+fn the_depth_of_each_step_with_32_tags() {
     assert_eq!([0, 1, 2, 3, 4, 5].map(|step| depth(32, step)), [16, 8, 4, 2, 1, 1]);
     assert_eq!(depth(32, -1), 24);
     assert_eq!((depth(32, i32::MAX), depth(32, i32::MIN)), (1, 24));
@@ -77,7 +77,7 @@ fn the_three_limits_of_a_depth() {
 }
 
 #[test]
-fn item_106_reads_and_direct_writes_are_of_no_kind() {
+fn reads_and_direct_writes_are_of_no_kind() {
     let direct = BioFlags::SYNC.with(BioFlags::IDLE);
     for (op, flags, kind) in [
         (Op::Read, NONE, None),

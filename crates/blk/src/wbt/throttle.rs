@@ -1,4 +1,4 @@
-//! Who may go and who waits (`block-layer.md` 26.3): counters, limits by the kind of write, and the lines of waiters.
+//! Who may go and who waits (BL-119 to BL-125): counters, limits by the kind of write, and the lines of waiters.
 
 use std::collections::VecDeque;
 

@@ -7,7 +7,7 @@ use hoistway_blk::Direction;
 /// The limits of a group on one device; `None` is `max`, no limit.
 ///
 /// ```
-/// use hoistway_blk::IoMax;
+/// use hoistway_cgroup::IoMax;
 ///
 /// let mut limits = IoMax::default();
 /// limits.update("wiops=120 rbps=2097152").unwrap();
@@ -57,7 +57,7 @@ impl Rate {
 impl IoMax {
     /// Takes what is written to `io.max` behind the device number: any of `rbps=`, `wbps=`, `riops=`, `wiops=` in any
     /// order, each with a decimal number above 1 or `max`. What is not named stays; of a key that is named twice the
-    /// last one counts. Source: `block-layer.md` 26.4.
+    /// last one counts. Source: CG-9 to CG-14.
     ///
     /// # Errors
     /// If one of the settings is refused. Then none is taken.

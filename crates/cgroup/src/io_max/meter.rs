@@ -3,7 +3,7 @@
 //! From the start of its slice a group may have sent `rate * elapsed`, with the time that has elapsed rounded up to
 //! whole slices. So it may send a slice's worth at once and then waits for the next slice, and an unused allowance is
 //! worth at most one slice: whole slices that are over are *trimmed*, and after one without any I/O a new slice begins.
-//! Rules: `cgroup-io.md` 8, `block-layer.md` 26.4.
+//! Rules: CG-9 to CG-15.
 
 use super::limits::Rate;
 use hoistway_blk::{Bio, Instant, Nanos, Op, SECTOR_BYTES};

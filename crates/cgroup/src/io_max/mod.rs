@@ -2,7 +2,7 @@
 //!
 //! A bio passes [`Throttle::submit`] before it is offered to a plug, a scheduler or a software queue, so one that is
 //! kept here has no request and no scheduler has seen it. It comes back from [`Throttle::release`] when its group and
-//! every group above may send it. Rules: `cgroup-io.md` 8 and `block-layer.md` 26.4.
+//! every group above may send it. Rules: CG-9 to CG-15.
 
 mod limits;
 mod lines;

@@ -1,4 +1,4 @@
-//! The throttle as a whole. Numbers of `cgroup-io.md` 8 and E5, checklist items 104 and 105 of `block-layer.md`.
+//! The throttle as a whole. Numbers of CG-9 to CG-15.
 
 mod bounds;
 

@@ -29,13 +29,14 @@ pub enum Charge {
 /// Directions are independent. It is not work-conserving: an idle device lifts no limit. A group may send a slice's
 /// worth at once: in any interval at most `rate * (interval + 2 slices)` and one bio leave it, or one slice less while
 /// bios wait for the only limit of their direction. (Groups above may hold them back and let them go together.) Source:
-/// `cgroup-io.md` 8.
+/// CG-9 to CG-15.
 ///
 /// Cost: a bio walks its ancestors; groups in which something waits are kept in order of their release times. Nothing
 /// is allocated per bio once there have been as many.
 ///
 /// ```
-/// use hoistway_blk::{Bio, CgroupId, Charge, Instant, IoMax, Op, Sector, THROTTLE_SLICE, Throttle};
+/// use hoistway_blk::{Bio, CgroupId, Instant, Op, Sector};
+/// use hoistway_cgroup::{Charge, IoMax, THROTTLE_SLICE, Throttle};
 ///
 /// let mut throttle = Throttle::new(THROTTLE_SLICE);
 /// let limits = IoMax { riops: Some(10), ..IoMax::default() };

@@ -4,9 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use hoistway_blk::{
-    Agenda, Answer, Caller, CpuId, Cx, Driver, Due, Edge, Errand, Event, HctxId, Instant, LegacyConfig, LegacyQueue,
-    LegacySubmission, Local, NoMeter, Now, Op, Plug, Probe, Reason, Request, Rq, RqId, Submitted, Tick,
+    Agenda, Answer, Caller, CpuId, Cx, Driver, Due, Edge, Errand, Event, HctxId, Instant, Local, NoMeter, Now, Op,
+    Plug, Probe, Reason, Request, Rq, RqId, Submitted, Tick,
 };
+use hoistway_legacy::{LegacyConfig, LegacyQueue, LegacySubmission};
 
 /// Something that happened in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

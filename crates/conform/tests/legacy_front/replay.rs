@@ -4,16 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 
 use hoistway_blk::{
-    Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, LegacyConfig, LegacyElevator, LegacySubmission,
-    Limits, Nanos, News, NoMerges, Now, Op, RqId, Status, Step, Tagging, Tick, Waiter, all_schedulers,
+    Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, Limits, Nanos, News, NoMerges, Now, Op, RqId,
+    Status, Step, Tick, Waiter,
 };
+use hoistway_legacy::{LegacyConfig, LegacyElevator, LegacySubmission, Tagging, all_schedulers};
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, Submitted, Trace};
 
 use crate::host::{Happened, Host};
 
-/// How long the scheduler had been there when the recording began (`README-legacy.md` of the recordings).
+/// How long the scheduler had been there when a recording began: so the recorder was made.
 pub const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
-/// The recorded machine is slow: so long after an event it looks at its clock (the same place).
+/// The recorded machine is slow: so long after an event it looks at its clock.
 const UNTIL_ASKED: Nanos = Nanos::from_micros(4);
 const UNTIL_COMPLETED: Nanos = Nanos::from_micros(20);
 /// Length of a recorded tick.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Document, Entry, Environment, Place, Section, expand};
 use crate::JobFileError;
 use crate::error::quoted;
+use crate::options::OptionIndex;
 
 /// Includes within includes.
 const INCLUDE_DEPTH_MAX: usize = 16;
@@ -13,24 +14,33 @@ const INCLUDE_DEPTH_MAX: usize = 16;
 const ENTRIES_MAX: usize = 1_000_000;
 /// Distinct places where an include stands.
 const INCLUDES_MAX: usize = 1_000;
+/// Of all includes together, as often as each is read.
+const INCLUDED_BYTES_MAX: usize = 64 << 20;
 
 /// Reads the job file `text`, called `file_name` in messages.
-pub(crate) fn read(text: &str, file_name: &str, environment: &Environment<'_>) -> Result<Document, JobFileError> {
+pub(crate) fn read(
+    text: &str,
+    file_name: &str,
+    index: &OptionIndex,
+    environment: &Environment<'_>,
+) -> Result<Document, JobFileError> {
     let name: Arc<str> = file_name.into();
     if text.contains('\0') {
         return Err(JobFileError::new(&name, "this is not a text file").hinting("a fio job file is expected"));
     }
     let document = Document { files: vec![name], sections: Vec::new(), entries: Vec::new() };
-    let mut reader = Reader { document, environment, including: Vec::new() };
+    let mut reader = Reader { document, index, environment, including: Vec::new(), included_bytes: 0 };
     reader.lines(text, 0)?;
     Ok(reader.document)
 }
 
 struct Reader<'e> {
     document: Document,
+    index: &'e OptionIndex,
     environment: &'e Environment<'e>,
     /// The include files that are open, outermost first.
     including: Vec<PathBuf>,
+    included_bytes: usize,
 }
 
 impl Reader<'_> {
@@ -72,11 +82,18 @@ impl Reader<'_> {
             None => (line, None),
         };
         if self.document.sections.is_empty() {
-            let error = self.error(place, &format!("{} stands outside of any section", quoted(line)));
+            // What is no job file may be anything, so it is not repeated.
+            let what = if self.index.find(name).is_some() { quoted(line) } else { "this line".to_owned() };
+            let error = self.error(place, &format!("{what} stands outside of any section"));
             return Err(error.hinting("put it after a [job] or [global] line"));
         }
         if let Some(path) = include_of(line) {
             return self.include(path, place);
+        }
+        if !self.including.is_empty() && self.index.find(name).is_none() && self.index.nearest(name).is_none() {
+            // The same of what is included: it may be a file that the author of the job must not see.
+            let error = self.error(place, "this line is no option of fio");
+            return Err(error.hinting("an included file has options, one a line"));
         }
         let value = match value {
             None => None,
@@ -118,6 +135,11 @@ impl Reader<'_> {
         }
         let text = (self.environment.include)(path)
             .map_err(|e| self.error(place, &format!("cannot read the include file {}: {e}", quoted(name))))?;
+        self.included_bytes += text.len();
+        if self.included_bytes > INCLUDED_BYTES_MAX {
+            let error = self.error(place, &format!("with {} more than 64 MiB are included in all", quoted(name)));
+            return Err(error.hinting("fio reads a file anew each time that it is included"));
+        }
         let file = self.document.files.len() as u16;
         self.document.files.push(name.into());
         self.including.push(path.to_owned());
@@ -147,6 +169,10 @@ fn include_of(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use std::io;
+
+    fn read(text: &str, name: &str, environment: &Environment<'_>) -> Result<Document, JobFileError> {
+        super::read(text, name, &OptionIndex::new(), environment)
+    }
 
     fn outline(text: &str) -> Vec<(String, Vec<String>)> {
         let document = read(text, "t.fio", &Environment::empty()).unwrap();
@@ -216,5 +242,33 @@ mod tests {
         let environment = Environment { include: &next, ..Environment::empty() };
         let error = read("[a]\ninclude x\n", "t.fio", &environment).unwrap_err();
         assert!(error.message.contains("nested deeper than 16"), "{error}");
+    }
+
+    #[test]
+    fn what_is_included_is_bounded_in_all() {
+        let large = "#".repeat(INCLUDED_BYTES_MAX / 3);
+        let files = |_: &Path| Ok(large.clone());
+        let environment = Environment { include: &files, ..Environment::empty() };
+        assert!(read("[a]\ninclude x\ninclude x\ninclude x\n", "t.fio", &environment).is_ok());
+        let error = read(&format!("[a]\n{}", "include x\n".repeat(4)), "t.fio", &environment).unwrap_err().to_string();
+        assert!(error.starts_with("t.fio:5: [a] with \"x\" more than 64 MiB are included in all"), "{error}");
+    }
+
+    #[test]
+    fn nothing_is_told_of_a_file_that_is_no_part_of_a_job_file() {
+        for secret in ["root:$6$salt$hash:19000:0:99999:7:::", "password = hunter2", "KEY=${HOME}", "hunter2"] {
+            let files = |_: &Path| Ok(format!("{secret}\n"));
+            let environment = Environment { include: &files, ..Environment::empty() };
+            let error = read("[a]\ninclude /etc/x\n", "t.fio", &environment).unwrap_err().to_string();
+            assert_eq!(error, "/etc/x:1: [a] this line is no option of fio (an included file has options, one a line)");
+            let error = read(&format!("{secret}\n"), "t.fio", &Environment::empty()).unwrap_err().to_string();
+            assert!(error.starts_with("t.fio:1: this line stands outside of any section"), "{error}");
+        }
+        let slip = |_: &Path| Ok("iodpeth=4\n".to_owned());
+        let environment = Environment { include: &slip, ..Environment::empty() };
+        assert!(
+            read("[a]\ninclude x\n", "t.fio", &environment).is_ok(),
+            "a slip of the pen is told with its remedy later"
+        );
     }
 }

@@ -12,7 +12,7 @@ mod suggest;
 
 pub(crate) use index::OptionIndex;
 pub(crate) use setter::{Setter, U32_MAX};
-pub(crate) use spec::{Action, Topic};
+pub(crate) use spec::{Action, Topic, row};
 pub use spec::{OptionSpec, Treatment};
 
 use crate::subjects::SUBJECTS;

@@ -52,10 +52,16 @@ pub(crate) enum Topic {
     Told(&'static str),
 }
 
+/// An option that is honoured.
+pub(crate) const fn row(name: &'static str, default: &'static str, setter: Setter) -> OptionSpec {
+    OptionSpec { name, aliases: &[], default, doc: "", action: Action::Honour(setter) }
+}
+
 impl OptionSpec {
-    /// An option that is honoured.
-    pub(crate) const fn new(name: &'static str, default: &'static str, setter: Setter, doc: &'static str) -> Self {
-        OptionSpec { name, aliases: &[], default, doc, action: Action::Honour(setter) }
+    /// The same, for this.
+    pub(crate) const fn doc(mut self, doc: &'static str) -> Self {
+        self.doc = doc;
+        self
     }
 
     /// An option that cannot change a simulation.

@@ -6,7 +6,7 @@ use super::Subject;
 use super::files::name_of;
 use crate::JobFileError;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::options::{OptionSpec, Setter, U32_MAX, row};
 
 const DEPTH_MAX: i64 = hoistway_load::limits::DEPTH as i64;
 
@@ -19,81 +19,49 @@ pub(crate) struct Depth {
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[("issue.depth", |_| "iodepth")] };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "hipri",
-        "0",
-        Setter::Flag(|s, on| s.process.issue.polls = on),
-        "Poll for completions; needs a device with hardware queues for that",
-    ),
-    OptionSpec::new(
-        "iodepth",
-        "1",
-        Setter::Int { min: 1, max: DEPTH_MAX, set: |s, v| s.process.issue.depth = v as u32 },
-        "I/Os that an asynchronous engine keeps in flight",
-    ),
-    OptionSpec::new(
-        "iodepth_batch",
-        "1",
-        Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.batch = v as u32 },
-        "I/Os submitted at once (one system call, one plug); 0 stands for iodepth",
-    )
-    .alias(&["iodepth_batch_submit"]),
-    OptionSpec::new(
+    row("hipri", "0", Setter::Flag(|s, on| s.process.issue.polls = on))
+        .doc("Poll for completions; needs a device with hardware queues for that"),
+    row("iodepth", "1", Setter::Int { min: 1, max: DEPTH_MAX, set: |s, v| s.process.issue.depth = v as u32 })
+        .doc("I/Os that an asynchronous engine keeps in flight"),
+    row("iodepth_batch", "1", Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.batch = v as u32 })
+        .doc("I/Os submitted at once (one system call, one plug); 0 stands for iodepth")
+        .alias(&["iodepth_batch_submit"]),
+    row(
         "iodepth_batch_complete_min",
         "1",
         Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.complete_min = v as u32 },
-        "Completions to wait for when the queue is full; 0 polls without waiting",
     )
+    .doc("Completions to wait for when the queue is full; 0 polls without waiting")
     .alias(&["iodepth_batch_complete"]),
-    OptionSpec::new(
+    row(
         "iodepth_batch_complete_max",
         "",
         Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.complete_max = v as u32 },
-        "Most completions taken at once; at least the minimum",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Most completions taken at once; at least the minimum"),
+    row(
         "iodepth_low",
         "iodepth",
         Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.depth_low = (v > 0).then_some(v as u32) },
-        "Once full, let the queue drain to this depth before filling it again",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Once full, let the queue drain to this depth before filling it again"),
+    row(
         "io_submit_mode",
         "inline",
         Setter::Choice { of: &["inline", "offload"], set: |s, i| s.depth.offload = i == 1 },
-        "offload: submit from a pool of threads, so that a synchronous engine has a depth, too",
-    ),
-    OptionSpec::new(
-        "serialize_overlap",
-        "0",
-        Setter::Bool(|s, on| s.process.issue.serialize_overlap = on),
-        "Issue no I/O that overlaps one of the same process in flight",
-    ),
-    OptionSpec::new(
-        "fsync",
-        "0",
-        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[0] = v as u32 },
-        "Flush after each so many writes; 0 never",
-    ),
-    OptionSpec::new(
-        "fdatasync",
-        "0",
-        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[1] = v as u32 },
-        "As fsync; on a block device there is no difference",
-    ),
-    OptionSpec::new(
-        "end_fsync",
-        "0",
-        Setter::Bool(|s, on| s.process.caching.end_fsync = on),
-        "Flush when a job that writes has done its work; it belongs to its run time",
-    ),
-    OptionSpec::new(
-        "fsync_on_close",
-        "0",
-        Setter::Bool(|s, on| s.depth.fsync_on_close = on),
-        "As end_fsync: files are closed at the end",
-    ),
-    OptionSpec::new(
+    )
+    .doc("offload: submit from a pool of threads, so that a synchronous engine has a depth, too"),
+    row("serialize_overlap", "0", Setter::Bool(|s, on| s.process.issue.serialize_overlap = on))
+        .doc("Issue no I/O that overlaps one of the same process in flight"),
+    row("fsync", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[0] = v as u32 })
+        .doc("Flush after each so many writes; 0 never"),
+    row("fdatasync", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[1] = v as u32 })
+        .doc("As fsync; on a block device there is no difference"),
+    row("end_fsync", "0", Setter::Bool(|s, on| s.process.caching.end_fsync = on))
+        .doc("Flush when a job that writes has done its work; it belongs to its run time"),
+    row("fsync_on_close", "0", Setter::Bool(|s, on| s.depth.fsync_on_close = on))
+        .doc("As end_fsync: files are closed at the end"),
+    row(
         "sync",
         "none",
         Setter::Choice {
@@ -106,8 +74,8 @@ const ROWS: &[OptionSpec] = &[
                 }
             },
         },
-        "Make each write durable before it completes (O_SYNC, O_DSYNC)",
-    ),
+    )
+    .doc("Make each write durable before it completes (O_SYNC, O_DSYNC)"),
 ];
 
 /// As fio corrects them itself.

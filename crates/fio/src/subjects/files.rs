@@ -7,7 +7,7 @@ use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::options::{OptionSpec, Setter, U32_MAX, row};
 use crate::values::{self, KbBase, Refusal, whole};
 
 /// More files than this in one process are refused.
@@ -44,38 +44,30 @@ pub(super) const SUBJECT: Subject = Subject {
 };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
+    row(
         "filename",
         "",
         Setter::Text { form: "files or devices with colons between them; \\: stands for a colon", set: filename },
-        "The files or devices that all clones of the job share; without it each clone has files of its own",
-    ),
-    OptionSpec::new(
-        "directory",
-        "",
-        Setter::Text { form: "directories with colons between them", set: directory },
-        "Directory of the job's files; of several, each clone uses the next for files of its own",
-    ),
-    OptionSpec::new(
+    )
+    .doc("The files or devices that all clones of the job share; without it each clone has files of its own"),
+    row("directory", "", Setter::Text { form: "directories with colons between them", set: directory })
+        .doc("Directory of the job's files; of several, each clone uses the next for files of its own"),
+    row(
         "filename_format",
         "",
         Setter::Text { form: "a name with $jobname, $jobnum and $filenum", set: filename_format },
-        "How files without filename are called: processes whose files have the same name share them",
-    ),
-    OptionSpec::new(
+    )
+    .doc("How files without filename are called: processes whose files have the same name share them"),
+    row(
         "nrfiles",
         "1",
         Setter::Int { min: 1, max: FILES_OF_A_PROCESS_MAX, set: |s, v| s.files.nrfiles = Some(v.unsigned_abs()) },
-        "Number of files of each clone; with filename it is the number of names",
     )
+    .doc("Number of files of each clone; with filename it is the number of names")
     .alias(&["nr_files"]),
-    OptionSpec::new(
-        "openfiles",
-        "",
-        Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.pattern().open_files = v.unsigned_abs() },
-        "Files open at a time: the next one is opened when one is done; 0 stands for all",
-    ),
-    OptionSpec::new(
+    row("openfiles", "", Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.pattern().open_files = v.unsigned_abs() })
+        .doc("Files open at a time: the next one is opened when one is done; 0 stands for all"),
+    row(
         "file_service_type",
         "roundrobin",
         Setter::Form {
@@ -83,42 +75,29 @@ const ROWS: &[OptionSpec] = &[
                    normal[:DEVIATION] | gauss[:DEVIATION]",
             set: service_type,
         },
-        "Which of several files is next",
-    ),
-    OptionSpec::new(
-        "filesize",
-        "",
-        Setter::Form { form: "bytes such as 1g, or a range such as 4k-64k", set: filesize },
-        "Size of each file; size is then only how much is done",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Which of several files is next"),
+    row("filesize", "", Setter::Form { form: "bytes such as 1g, or a range such as 4k-64k", set: filesize })
+        .doc("Size of each file; size is then only how much is done"),
+    row(
         "ioengine",
         "psync",
         Setter::Form { form: "libaio | io_uring | posixaio | psync | sync | vsync | pvsync | pvsync2", set: engine },
-        "How I/O is issued; the synchronous engines have a depth of 1",
-    ),
-    OptionSpec::new(
-        "direct",
-        "0",
-        Setter::Bool(|s, on| s.process.caching.direct = on),
-        "Bypass the page cache (O_DIRECT)",
-    ),
-    OptionSpec::new(
-        "invalidate",
-        "1",
-        Setter::Bool(|s, on| s.process.caching.invalidate = on),
-        "Drop what the page cache has of the files before the first I/O, unless direct is set",
-    ),
-    OptionSpec::new("buffered", "1", Setter::Bool(|s, on| s.process.caching.direct = !on), "The opposite of direct"),
-    OptionSpec::new(
+    )
+    .doc("How I/O is issued; the synchronous engines have a depth of 1"),
+    row("direct", "0", Setter::Bool(|s, on| s.process.caching.direct = on)).doc("Bypass the page cache (O_DIRECT)"),
+    row("invalidate", "1", Setter::Bool(|s, on| s.process.caching.invalidate = on))
+        .doc("Drop what the page cache has of the files before the first I/O, unless direct is set"),
+    row("buffered", "1", Setter::Bool(|s, on| s.process.caching.direct = !on)).doc("The opposite of direct"),
+    row(
         "kb_base",
         "1024",
         Setter::Choice {
             of: &["1024", "1000"],
             set: |s, i| s.files.kb_base = if i == 0 { KbBase::Binary } else { KbBase::Decimal },
         },
-        "What a k is; with 1024, kib is 1000",
-    ),
+    )
+    .doc("What a k is; with 1024, kib is 1000"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
@@ -220,7 +199,7 @@ fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
         }
         None => {
             let names = ENGINES.map(|(_, name)| name).join(", ");
-            let reason = WITHOUT_SCHEDULER.iter().find(|(engines, _)| engines.contains(&text));
+            let reason = WITHOUT_SCHEDULER.iter().find(|(engines, _)| engines.split(' ').any(|engine| engine == text));
             let reason = reason.map_or(String::new(), |(_, reason)| format!(": {reason}"));
             let hint = match text {
                 "mmap" | "splice" => "use psync without direct=1, which goes through the page cache, too".to_owned(),
@@ -233,57 +212,25 @@ fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
 }
 
 /// Engines of fio whose I/O no I/O scheduler sees in this form, and why.
-const WITHOUT_SCHEDULER: &[(&[&str], &str)] = &[
-    (&["null", "cpuio"], "it does no I/O"),
-    (&["mmap", "splice"], "it works on the pages of the page cache"),
-    (&["sg", "io_uring_cmd", "libzbc", "xnvme", "libblkio"], "its commands pass by the I/O scheduler"),
-    (&["dev-dax", "libpmem", "pmemblk", "mtd"], "its memory has no block layer"),
+const WITHOUT_SCHEDULER: &[(&str, &str)] = &[
+    ("null cpuio", "it does no I/O"),
+    ("mmap splice", "it works on the pages of the page cache"),
+    ("sg io_uring_cmd libzbc xnvme libblkio", "its commands pass by the I/O scheduler"),
+    ("dev-dax libpmem pmemblk mtd", "its memory has no block layer"),
     (
-        &[
-            "net",
-            "netsplice",
-            "rdma",
-            "librpma_apm_client",
-            "librpma_apm_server",
-            "librpma_gpspm_client",
-            "librpma_gpspm_server",
-        ],
+        "net netsplice rdma librpma_apm_client librpma_apm_server librpma_gpspm_client librpma_gpspm_server",
         "it goes over a network",
     ),
     (
-        &[
-            "rbd",
-            "rados",
-            "http",
-            "nbd",
-            "nfs",
-            "libhdfs",
-            "libiscsi",
-            "gfapi",
-            "gfapi_async",
-            "dfs",
-            "ime_psync",
-            "ime_psyncv",
-            "ime_aio",
-        ],
+        "rbd rados http nbd nfs libhdfs libiscsi gfapi gfapi_async dfs ime_psync ime_psyncv ime_aio",
         "the server does the I/O",
     ),
     (
-        &[
-            "ftruncate",
-            "falloc",
-            "filecreate",
-            "filestat",
-            "filedelete",
-            "dircreate",
-            "dirstat",
-            "dirdelete",
-            "e4defrag",
-        ],
+        "ftruncate falloc filecreate filestat filedelete dircreate dirstat dirdelete e4defrag",
         "it works on a file system",
     ),
-    (&["windowsaio", "solarisaio"], "it is another operating system's"),
-    (&["exec", "external", "cpp_null", "libcufile"], "it runs other software"),
+    ("windowsaio solarisaio", "it is another operating system's"),
+    ("exec external cpp_null libcufile", "it runs other software"),
 ];
 
 fn file_service(text: &str) -> Result<FileService, Refusal> {

@@ -6,7 +6,7 @@ use hoistway_load::{Ends, Process, Purpose, Stream};
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter};
+use crate::options::{OptionSpec, Setter, row};
 use crate::values::{Refusal, TimeUnit, delay_range};
 
 /// More processes than this are refused.
@@ -29,7 +29,7 @@ pub(crate) struct Groups {
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[] };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
+    row(
         "name",
         "",
         Setter::Text {
@@ -39,29 +39,24 @@ const ROWS: &[OptionSpec] = &[
                 Ok(())
             },
         },
-        "Name of the job instead of its section's; only the first clone gets it",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Name of the job instead of its section's; only the first clone gets it"),
+    row(
         "description",
-        "",
-        // Results repeat all options.
+        "", // Results repeat all options.
         Setter::Text { form: "text", set: |_, _| Ok(()) },
-        "A remark that is repeated in the results",
-    ),
-    OptionSpec::new(
+    )
+    .doc("A remark that is repeated in the results"),
+    row(
         "numjobs",
         "1",
         Setter::Int { min: 1, max: PROCESSES_MAX as i64, set: |s, v| s.groups.numjobs = Some(v as u32) },
-        "How many processes run this job, each with its own random numbers",
-    ),
-    OptionSpec::new(
-        "stonewall",
-        "0",
-        Setter::Flag(|s, on| s.groups.stonewall = on),
-        "Wait until all earlier jobs have ended; also starts a new reporting group",
     )
-    .alias(&["wait_for_previous"]),
-    OptionSpec::new(
+    .doc("How many processes run this job, each with its own random numbers"),
+    row("stonewall", "0", Setter::Flag(|s, on| s.groups.stonewall = on))
+        .doc("Wait until all earlier jobs have ended; also starts a new reporting group")
+        .alias(&["wait_for_previous"]),
+    row(
         "wait_for",
         "",
         Setter::Text {
@@ -71,58 +66,38 @@ const ROWS: &[OptionSpec] = &[
                 Ok(())
             },
         },
-        "Begin when all clones of the named job have ended",
-    ),
-    OptionSpec::new(
-        "exitall",
-        "0",
-        Setter::Flag(|s, on| s.groups.exit_all = on),
-        "The first process that ends ends others: those that its exit_what says",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Begin when all clones of the named job have ended"),
+    row("exitall", "0", Setter::Flag(|s, on| s.groups.exit_all = on))
+        .doc("The first process that ends ends others: those that its exit_what says"),
+    row(
         "exit_what",
         "group",
         Setter::Choice {
             of: &["group", "stonewall", "all"],
             set: |s, i| s.groups.ends = Some([Ends::Group, Ends::Phase, Ends::All][i]),
         },
-        "What exitall ends: the reporting group, all up to the next stonewall, or everything",
-    ),
-    OptionSpec::new("new_group", "0", Setter::Flag(|s, on| s.groups.new_group = on), "Start a new reporting group"),
-    OptionSpec::new(
-        "group_reporting",
-        "0",
-        Setter::Flag(|s, on| s.process.schedule.group_reporting = on),
-        "Report the jobs of a group as one",
-    ),
-    OptionSpec::new(
-        "startdelay",
-        "0",
-        Setter::Form { form: "a time in s, or a range low-high of them", set: start_delay },
-        "Start that much later; of a range, each clone gets a value of its own",
-    ),
-    OptionSpec::new(
+    )
+    .doc("What exitall ends: the reporting group, all up to the next stonewall, or everything"),
+    row("new_group", "0", Setter::Flag(|s, on| s.groups.new_group = on)).doc("Start a new reporting group"),
+    row("group_reporting", "0", Setter::Flag(|s, on| s.process.schedule.group_reporting = on))
+        .doc("Report the jobs of a group as one"),
+    row("startdelay", "0", Setter::Form { form: "a time in s, or a range low-high of them", set: start_delay })
+        .doc("Start that much later; of a range, each clone gets a value of its own"),
+    row(
         "runtime",
         "",
         Setter::Time {
             unit: TimeUnit::Seconds,
             set: |s, v| s.process.schedule.runtime = (v > Nanos::ZERO).then_some(v),
         },
-        "End the job after this time, even if it has not done its size",
     )
+    .doc("End the job after this time, even if it has not done its size")
     .alias(&["timeout"]),
-    OptionSpec::new(
-        "time_based",
-        "0",
-        Setter::Flag(|s, on| s.volume().time_based = on),
-        "Go on until runtime is over, however often the size is done",
-    ),
-    OptionSpec::new(
-        "ramp_time",
-        "0",
-        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.process.schedule.ramp = v },
-        "Run this long before measuring; it is added to runtime",
-    ),
+    row("time_based", "0", Setter::Flag(|s, on| s.volume().time_based = on))
+        .doc("Go on until runtime is over, however often the size is done"),
+    row("ramp_time", "0", Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.process.schedule.ramp = v })
+        .doc("Run this long before measuring; it is added to runtime"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

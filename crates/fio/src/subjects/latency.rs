@@ -6,7 +6,7 @@ use hoistway_load::Process;
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter};
+use crate::options::{OptionSpec, Setter, row};
 use crate::values::{Refusal, TimeUnit, decimal, per_direction, time};
 
 pub(super) const SUBJECT: Subject = Subject {
@@ -16,36 +16,21 @@ pub(super) const SUBJECT: Subject = Subject {
 };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "latency_target",
-        "0",
-        Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.latency.target = v },
-        "Search the largest depth, up to iodepth, at which enough I/Os take no longer than this",
-    ),
-    OptionSpec::new(
-        "latency_window",
-        "0",
-        Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.latency.window = v },
-        "How long each depth of that search is tried",
-    ),
-    OptionSpec::new(
-        "latency_percentile",
-        "100",
-        Setter::Form { form: "a percentage from 0 to 100", set: percentile },
+    row("latency_target", "0", Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.latency.target = v })
+        .doc("Search the largest depth, up to iodepth, at which enough I/Os take no longer than this"),
+    row("latency_window", "0", Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.latency.window = v })
+        .doc("How long each depth of that search is tried"),
+    row("latency_percentile", "100", Setter::Form { form: "a percentage from 0 to 100", set: percentile }).doc(
         "How many percent of the I/Os must be within latency_target; with 100 the job fails at the first that is not",
     ),
-    OptionSpec::new(
-        "latency_run",
-        "0",
-        Setter::Bool(|s, on| s.latency.goes_on = on),
-        "Go on when the depth is found, and follow it",
-    ),
-    OptionSpec::new(
+    row("latency_run", "0", Setter::Bool(|s, on| s.latency.goes_on = on))
+        .doc("Go on when the depth is found, and follow it"),
+    row(
         "max_latency",
         "0",
         Setter::Form { form: "read,write,trim: times in us, or with a unit d, h, m, s, ms, us", set: max_latency },
-        "The job fails (ETIMEDOUT) at the first I/O that takes longer; 0 for never",
-    ),
+    )
+    .doc("The job fails (ETIMEDOUT) at the first I/O that takes longer; 0 for never"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

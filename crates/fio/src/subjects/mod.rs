@@ -34,8 +34,11 @@ pub(crate) struct Subject {
     /// Checks the options of a job, and says what they make of its processes. What the load checks by itself is left to it.
     pub(crate) land: fn(&Job<'_>, &mut Process) -> Result<(), JobFileError>,
     /// The fields of a process that it sets and a load may complain of, with the options that they come from.
-    pub(crate) fields: &'static [(&'static str, fn(&Settings) -> &'static str)],
+    pub(crate) fields: &'static [(&'static str, OptionOf)],
 }
+
+/// The option that a field comes from.
+type OptionOf = fn(&Settings) -> &'static str;
 
 /// In the order in which they land: later ones may look at what earlier ones have set.
 pub(crate) const SUBJECTS: [Subject; 15] = [

@@ -6,7 +6,7 @@ use hoistway_load::{Flow, Process, Rate, RateLimits, RateProcess, Think, ThinkBl
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::options::{OptionSpec, Setter, U32_MAX, row};
 use crate::values::{Refusal, TimeUnit, bytes, per_direction, whole};
 
 #[derive(Clone, Debug, Default)]
@@ -22,84 +22,48 @@ pub(super) const SUBJECT: Subject =
     Subject { rows: ROWS, land, fields: &[("pace.flow", |_| "flow"), ("pace.think", |_| "thinktime")] };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "thinktime",
-        "0",
-        Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.pace.think.sleep = v },
-        "Pause after each thinktime_blocks I/Os",
-    ),
-    OptionSpec::new(
-        "thinktime_spin",
-        "0",
-        Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.pace.think.spin = v },
-        "The part of thinktime that keeps the CPU busy",
-    ),
-    OptionSpec::new(
-        "thinktime_blocks",
-        "1",
-        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.pace.think.blocks = v as u32 },
-        "I/Os between two pauses",
-    ),
-    OptionSpec::new(
+    row("thinktime", "0", Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.pace.think.sleep = v })
+        .doc("Pause after each thinktime_blocks I/Os"),
+    row("thinktime_spin", "0", Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.pace.think.spin = v })
+        .doc("The part of thinktime that keeps the CPU busy"),
+    row("thinktime_blocks", "1", Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.pace.think.blocks = v as u32 })
+        .doc("I/Os between two pauses"),
+    row(
         "thinktime_blocks_type",
         "complete",
         Setter::Choice {
             of: &["complete", "issue"],
             set: |s, i| s.pace.think.counting = [ThinkBlocks::Completed, ThinkBlocks::Issued][i & 1],
         },
-        "Whether completed or issued I/Os are counted for thinktime_blocks",
-    ),
-    OptionSpec::new(
-        "thinktime_iotime",
-        "0",
-        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.pace.think.io_time = v },
-        "Time of I/O between two pauses; then thinktime_blocks counts only if it is given",
-    ),
-    OptionSpec::new(
-        "rate_ignore_thinktime",
-        "0",
-        Setter::Bool(|s, on| s.pace.think.is_lost_to_rate = on),
-        "Let a rate go on after a pause as if it had not been, instead of making up for it",
-    ),
-    OptionSpec::new(
-        "rate",
-        "",
-        Setter::Form { form: "read,write,trim: bytes per second such as 10m", set: rate },
-        "Most bytes per second, for each clone",
-    ),
-    OptionSpec::new(
-        "rate_iops",
-        "",
-        Setter::Form { form: "read,write,trim: I/Os per second", set: rate_iops },
-        "Most I/Os per second, for each clone",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Whether completed or issued I/Os are counted for thinktime_blocks"),
+    row("thinktime_iotime", "0", Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.pace.think.io_time = v })
+        .doc("Time of I/O between two pauses; then thinktime_blocks counts only if it is given"),
+    row("rate_ignore_thinktime", "0", Setter::Bool(|s, on| s.pace.think.is_lost_to_rate = on))
+        .doc("Let a rate go on after a pause as if it had not been, instead of making up for it"),
+    row("rate", "", Setter::Form { form: "read,write,trim: bytes per second such as 10m", set: rate })
+        .doc("Most bytes per second, for each clone"),
+    row("rate_iops", "", Setter::Form { form: "read,write,trim: I/Os per second", set: rate_iops })
+        .doc("Most I/Os per second, for each clone"),
+    row(
         "rate_process",
         "linear",
         Setter::Choice {
             of: &["linear", "poisson"],
             set: |s, i| s.pace.rate_process = [RateProcess::Linear, RateProcess::Poisson][i & 1],
         },
-        "Whether the gaps of a rate are even or exponentially distributed",
-    ),
-    OptionSpec::new(
-        "flow",
-        "0",
-        Setter::Int { min: 0, max: 1000, set: |s, v| s.pace.flow.weight = v as u32 },
-        "Weight of the job among those of its flow_id: their I/Os are in these proportions; 0 for no part in it",
-    ),
-    OptionSpec::new(
-        "flow_id",
-        "0",
-        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pace.flow.id = v as u32 },
-        "Which jobs are balanced against each other",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Whether the gaps of a rate are even or exponentially distributed"),
+    row("flow", "0", Setter::Int { min: 0, max: 1000, set: |s, v| s.pace.flow.weight = v as u32 })
+        .doc("Weight of the job among those of its flow_id: their I/Os are in these proportions; 0 for no part in it"),
+    row("flow_id", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pace.flow.id = v as u32 })
+        .doc("Which jobs are balanced against each other"),
+    row(
         "flow_sleep",
         "0",
         Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pace.flow.sleep = Nanos::from_micros(v.unsigned_abs()) },
-        "How long, in us, a job that is ahead of its share sleeps; with 0 it goes on as soon as it may",
-    ),
+    )
+    .doc("How long, in us, a job that is ahead of its share sleeps; with 0 it goes on as soon as it may"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

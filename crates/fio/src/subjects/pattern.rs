@@ -7,7 +7,7 @@ use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::options::{OptionSpec, Setter, U32_MAX, row};
 use crate::values::{self, Refusal, merge, per_direction};
 
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ pub(super) const SUBJECT: Subject = Subject {
 };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
+    row(
         "rw",
         "read",
         Setter::Form {
@@ -54,65 +54,37 @@ const ROWS: &[OptionSpec] = &[
                    with :N for random in runs of N, or :BYTES for sequential with holes",
             set: rw,
         },
-        "Direction and order of the I/O",
     )
+    .doc("Direction and order of the I/O")
     .alias(&["readwrite"]),
-    OptionSpec::new(
+    row(
         "rw_sequencer",
         "sequential",
         Setter::Choice {
             of: &["sequential", "identical"],
             set: |s, i| s.pattern.random.sequencer = [Sequencer::Sequential, Sequencer::Identical][i & 1],
         },
-        "What follows a random offset with rw=rand...:N",
-    ),
-    OptionSpec::new(
-        "rwmixread",
-        "50",
-        Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = v as u8 },
-        "Percentage of reads in a mix; the later of rwmixread and rwmixwrite counts",
-    ),
-    OptionSpec::new(
-        "rwmixwrite",
-        "50",
-        Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = 100 - v as u8 },
-        "Percentage of writes in a mix",
-    ),
-    OptionSpec::new(
-        "bs",
-        "4k",
-        Setter::BytesList { set: |s, v| merge(&mut s.pattern.bs, v.map(|v| v.map(Some))) },
-        "Size of the I/Os",
     )
-    .alias(&["blocksize"]),
-    OptionSpec::new(
-        "bsrange",
-        "",
-        Setter::Form { form: "read,write,trim: low-high", set: bs_range },
-        "Sizes drawn evenly from the multiples of the lowest; stronger than bs",
-    )
-    .alias(&["blocksize_range"]),
-    OptionSpec::new(
-        "bssplit",
-        "",
-        Setter::Form { form: "read,write,trim: size/percent:size/percent:...", set: bs_split },
-        "Sizes drawn with the given shares; stronger than bs and bsrange",
-    ),
-    OptionSpec::new(
-        "bs_unaligned",
-        "0",
-        Setter::Flag(|s, on| s.pattern.bs_unaligned = on),
-        "Draw any size of bsrange, in whole sectors, not only multiples of the lowest",
-    )
-    .alias(&["blocksize_unaligned"]),
-    OptionSpec::new(
-        "ba",
-        "",
-        Setter::BytesList { set: |s, v| merge(&mut s.pattern.random.align_bytes, v.map(|v| v.map(Some))) },
-        "Alignment of random offsets instead of the lowest block size; switches the random map off",
-    )
-    .alias(&["blockalign"]),
-    OptionSpec::new(
+    .doc("What follows a random offset with rw=rand...:N"),
+    row("rwmixread", "50", Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = v as u8 })
+        .doc("Percentage of reads in a mix; the later of rwmixread and rwmixwrite counts"),
+    row("rwmixwrite", "50", Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = 100 - v as u8 })
+        .doc("Percentage of writes in a mix"),
+    row("bs", "4k", Setter::BytesList { set: |s, v| merge(&mut s.pattern.bs, v.map(|v| v.map(Some))) })
+        .doc("Size of the I/Os")
+        .alias(&["blocksize"]),
+    row("bsrange", "", Setter::Form { form: "read,write,trim: low-high", set: bs_range })
+        .doc("Sizes drawn evenly from the multiples of the lowest; stronger than bs")
+        .alias(&["blocksize_range"]),
+    row("bssplit", "", Setter::Form { form: "read,write,trim: size/percent:size/percent:...", set: bs_split })
+        .doc("Sizes drawn with the given shares; stronger than bs and bsrange"),
+    row("bs_unaligned", "0", Setter::Flag(|s, on| s.pattern.bs_unaligned = on))
+        .doc("Draw any size of bsrange, in whole sectors, not only multiples of the lowest")
+        .alias(&["blocksize_unaligned"]),
+    row("ba", "", Setter::BytesList { set: |s, v| merge(&mut s.pattern.random.align_bytes, v.map(|v| v.map(Some))) })
+        .doc("Alignment of random offsets instead of the lowest block size; switches the random map off")
+        .alias(&["blockalign"]),
+    row(
         "percentage_random",
         "100",
         Setter::IntList {
@@ -120,15 +92,11 @@ const ROWS: &[OptionSpec] = &[
             max: 100,
             set: |s, v| merge(&mut s.pattern.random.percent, v.map(|v| v.map(|v| v as u8))),
         },
-        "Percentage of random I/Os in a random job; the others continue the last",
-    ),
-    OptionSpec::new(
-        "norandommap",
-        "0",
-        Setter::Flag(|s, on| s.pattern.random.map = !on),
-        "Draw each random offset anew instead of visiting each block once in a pass",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Percentage of random I/Os in a random job; the others continue the last"),
+    row("norandommap", "0", Setter::Flag(|s, on| s.pattern.random.map = !on))
+        .doc("Draw each random offset anew instead of visiting each block once in a pass"),
+    row(
         "random_generator",
         "tausworthe",
         Setter::Choice {
@@ -137,35 +105,23 @@ const ROWS: &[OptionSpec] = &[
                 s.pattern.random.generator = if i == 1 { RandomGenerator::Lfsr } else { RandomGenerator::Tausworthe };
             },
         },
-        "Where random offsets come from; fio's numbers are not repeated, their distribution is",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Where random offsets come from; fio's numbers are not repeated, their distribution is"),
+    row(
         "random_distribution",
         "random",
         Setter::Form {
             form: distribution::FORM,
             set: |s, v| distribution::parse(v, s.files.kb_base).map(|d| s.pattern.random.distribution = d),
         },
-        "How random offsets are distributed over the region",
-    ),
-    OptionSpec::new(
-        "randseed",
-        "",
-        Setter::Int { min: i64::MIN, max: i64::MAX, set: |s, v| s.pattern.seed = Some(v) },
-        "Seed of the job's random numbers; as in fio it counts only with randrepeat=0",
-    ),
-    OptionSpec::new(
-        "randrepeat",
-        "1",
-        Setter::Bool(|s, on| s.pattern.random.repeats = on),
-        "Repeat the same order in each pass; 0 gives each pass another",
-    ),
-    OptionSpec::new(
-        "allrandrepeat",
-        "0",
-        Setter::Bool(|s, on| s.pattern.random.repeats = on),
-        "As randrepeat, which covers all random numbers here",
-    ),
+    )
+    .doc("How random offsets are distributed over the region"),
+    row("randseed", "", Setter::Int { min: i64::MIN, max: i64::MAX, set: |s, v| s.pattern.seed = Some(v) })
+        .doc("Seed of the job's random numbers; as in fio it counts only with randrepeat=0"),
+    row("randrepeat", "1", Setter::Bool(|s, on| s.pattern.random.repeats = on))
+        .doc("Repeat the same order in each pass; 0 gives each pass another"),
+    row("allrandrepeat", "0", Setter::Bool(|s, on| s.pattern.random.repeats = on))
+        .doc("As randrepeat, which covers all random numbers here"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
@@ -175,6 +131,12 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     pattern.seed = s.seed.filter(|_| !s.random.repeats);
     pattern.offsets =
         if s.is_random { Offsets::Random(s.random.clone()) } else { Offsets::Sequential { skip_bytes: s.skip } };
+    if let Offsets::Random(random) = &mut pattern.offsets {
+        // Tried with fio 3.33: the alignment that blocks have anyway leaves the random map on.
+        for (align, sizes) in random.align_bytes.iter_mut().zip(&pattern.sizes) {
+            *align = align.filter(|&bytes| bytes != u64::from(sizes.min()));
+        }
+    }
     if s.random.repeats {
         job.tell_idle(&["randseed"], "without randrepeat=0, as in fio");
     }

@@ -9,7 +9,7 @@ use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter};
+use crate::options::{OptionSpec, Setter, row};
 use crate::values::{KbBase, Refusal, bytes, merge, per_direction, whole};
 
 /// CPUs are numbered below this.
@@ -40,19 +40,11 @@ struct PrioShare {
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[] };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "prio",
-        "",
-        Setter::Int { min: 0, max: 7, set: |s, v| s.priority.level = Some(v as u8) },
-        "Level of the I/O priority, 0 is the highest; without prioclass it is best-effort",
-    ),
-    OptionSpec::new(
-        "prioclass",
-        "",
-        Setter::Int { min: 0, max: 3, set: |s, v| s.priority.class = Some(v as u8) },
-        "Class of the I/O priority: 1 real time, 2 best-effort, 3 idle",
-    ),
-    OptionSpec::new(
+    row("prio", "", Setter::Int { min: 0, max: 7, set: |s, v| s.priority.level = Some(v as u8) })
+        .doc("Level of the I/O priority, 0 is the highest; without prioclass it is best-effort"),
+    row("prioclass", "", Setter::Int { min: 0, max: 3, set: |s, v| s.priority.class = Some(v as u8) })
+        .doc("Class of the I/O priority: 1 real time, 2 best-effort, 3 idle"),
+    row(
         "cmdprio_percentage",
         "0",
         Setter::IntList {
@@ -60,9 +52,9 @@ const ROWS: &[OptionSpec] = &[
             max: 100,
             set: |s, v| merge(&mut s.priority.command_percent, v.map(|v| v.map(|v| v as u8))),
         },
-        "Percentage of the reads and writes that get a priority of their own",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Percentage of the reads and writes that get a priority of their own"),
+    row(
         "cmdprio_class",
         "1",
         Setter::IntList {
@@ -70,9 +62,9 @@ const ROWS: &[OptionSpec] = &[
             max: 3,
             set: |s, v| merge(&mut s.priority.command_class, v.map(|v| v.map(|v| Some(v as u8)))),
         },
-        "Class of that priority: 1 real time, 2 best-effort, 3 idle",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Class of that priority: 1 real time, 2 best-effort, 3 idle"),
+    row(
         "cmdprio",
         "0",
         Setter::IntList {
@@ -80,24 +72,20 @@ const ROWS: &[OptionSpec] = &[
             max: 7,
             set: |s, v| merge(&mut s.priority.command_level, v.map(|v| v.map(|v| v as u8))),
         },
-        "Level of that priority, 0 is the highest",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Level of that priority, 0 is the highest"),
+    row(
         "cmdprio_bssplit",
         "",
         Setter::Form {
             form: "read,write: size/percent:size/percent:..., or with /class/level after each",
             set: prio_split,
         },
-        "Percentages as cmdprio_percentage gives them, for each block size",
-    ),
-    OptionSpec::new(
-        "nice",
-        "0",
-        Setter::Int { min: -20, max: 19, set: |s, v| s.process.standing.nice = v as i8 },
-        "Nice level of the process; without an I/O priority it decides the best-effort level",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Percentages as cmdprio_percentage gives them, for each block size"),
+    row("nice", "0", Setter::Int { min: -20, max: 19, set: |s, v| s.process.standing.nice = v as i8 })
+        .doc("Nice level of the process; without an I/O priority it decides the best-effort level"),
+    row(
         "cgroup",
         "",
         Setter::Text {
@@ -107,32 +95,24 @@ const ROWS: &[OptionSpec] = &[
                 Ok(())
             },
         },
-        "The cgroup that the job's I/O is charged to",
-    ),
-    OptionSpec::new(
+    )
+    .doc("The cgroup that the job's I/O is charged to"),
+    row(
         "cgroup_weight",
         "",
         Setter::Int { min: 10, max: 1000, set: |s, v| s.process.standing.cgroup_weight = Some(v as u32) },
-        "I/O weight of that cgroup for bfq and cfq (fio itself takes 100 to 1000)",
-    ),
-    OptionSpec::new(
-        "cpus_allowed",
-        "",
-        Setter::Form { form: "a list such as 0-3,5", set: cpus },
-        "The CPUs that the job may run on",
-    ),
-    OptionSpec::new(
-        "cpumask",
-        "",
-        Setter::Int { min: 1, max: i64::MAX, set: cpu_mask },
-        "The CPUs that the job may run on, as a mask: bit 0 is CPU 0",
-    ),
-    OptionSpec::new(
+    )
+    .doc("I/O weight of that cgroup for bfq and cfq (fio itself takes 100 to 1000)"),
+    row("cpus_allowed", "", Setter::Form { form: "a list such as 0-3,5", set: cpus })
+        .doc("The CPUs that the job may run on"),
+    row("cpumask", "", Setter::Int { min: 1, max: i64::MAX, set: cpu_mask })
+        .doc("The CPUs that the job may run on, as a mask: bit 0 is CPU 0"),
+    row(
         "cpus_allowed_policy",
         "shared",
         Setter::Choice { of: &["shared", "split"], set: |s, i| s.priority.cpus_split = i == 1 },
-        "Whether all clones share the allowed CPUs, or each gets one of them",
-    ),
+    )
+    .doc("Whether all clones share the allowed CPUs, or each gets one of them"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

@@ -8,7 +8,7 @@ use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::options::{OptionSpec, Setter, U32_MAX, row};
 use crate::values::{Refusal, bytes};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -73,25 +73,17 @@ impl ReplaySettings {
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[("plan.replay", |_| "read_iolog")] };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
+    row(
         "read_iolog",
         "",
         Setter::Text { form: "I/O logs of fio (version 2 or 3) with colons between them", set: read_iolog },
-        "Replay the I/Os of a log instead of making them up; of several logs, each clone takes the next",
-    ),
-    OptionSpec::new(
-        "replay_no_stall",
-        "0",
-        Setter::Bool(|s, on| s.replay.no_stall = on),
-        "Replay without the pauses of the log",
-    ),
-    OptionSpec::new(
-        "replay_time_scale",
-        "100",
-        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.replay.time_scale = v as u32 },
-        "Speed of a replay in percent: 50 makes the pauses twice as long",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Replay the I/Os of a log instead of making them up; of several logs, each clone takes the next"),
+    row("replay_no_stall", "0", Setter::Bool(|s, on| s.replay.no_stall = on))
+        .doc("Replay without the pauses of the log"),
+    row("replay_time_scale", "100", Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.replay.time_scale = v as u32 })
+        .doc("Speed of a replay in percent: 50 makes the pauses twice as long"),
+    row(
         "replay_redirect",
         "",
         Setter::Text {
@@ -101,56 +93,24 @@ const ROWS: &[OptionSpec] = &[
                 Ok(())
             },
         },
-        "Replay everything on this one instead of on the files of the log",
-    ),
-    OptionSpec::new(
-        "replay_scale",
-        "1",
-        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.replay.scale = v as u64 },
-        "Divide the offsets of a replay by this",
-    ),
-    OptionSpec::new(
-        "replay_align",
-        "0",
-        Setter::Form { form: "a power of two in bytes, such as 4k", set: align },
-        "Round the offsets of a replay down to multiples of this",
-    ),
-    OptionSpec::new(
-        "replay_skip",
-        "",
-        Setter::Form { form: "read, write, trim and sync with commas between them", set: skip },
-        "Leave these out of a replay",
-    ),
+    )
+    .doc("Replay everything on this one instead of on the files of the log"),
+    row("replay_scale", "1", Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.replay.scale = v as u64 })
+        .doc("Divide the offsets of a replay by this"),
+    row("replay_align", "0", Setter::Form { form: "a power of two in bytes, such as 4k", set: align })
+        .doc("Round the offsets of a replay down to multiples of this"),
+    row("replay_skip", "", Setter::Form { form: "read, write, trim and sync with commas between them", set: skip })
+        .doc("Leave these out of a replay"),
 ];
 
 /// Tells what a replay makes of the other options of its job, with fio as here (tried with fio 3.33).
 fn land(job: &Job<'_>, _: &mut Process) -> Result<(), JobFileError> {
-    const NOT_READ: [&str; 20] = [
-        "rw",
-        "bs",
-        "bsrange",
-        "bssplit",
-        "size",
-        "io_size",
-        "filesize",
-        "offset",
-        "zonesize",
-        "number_ios",
-        "loops",
-        "time_based",
-        "filename",
-        "nrfiles",
-        "directory",
-        "rate",
-        "rate_iops",
-        "fsync",
-        "fdatasync",
-        "randseed",
-    ];
+    const NOT_READ: &str = "rw bs bsrange bssplit size io_size filesize offset zonesize number_ios loops \
+                            time_based filename nrfiles directory rate rate_iops fsync fdatasync randseed";
     if !job.is_replay() {
         return Ok(());
     }
-    let given: Vec<_> = NOT_READ.into_iter().filter(|option| job.is_given(option)).collect();
+    let given: Vec<_> = NOT_READ.split(' ').filter(|option| job.is_given(option)).collect();
     if !given.is_empty() {
         let given = given.join(", ");
         job.tell(&format!("a replay takes its I/Os from the log, as in fio: without effect are {given}."));

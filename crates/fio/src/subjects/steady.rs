@@ -6,7 +6,7 @@ use hoistway_load::{Process, Steadiness, SteadyFigure, SteadyState};
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter};
+use crate::options::{OptionSpec, Setter, row};
 use crate::values::{Refusal, TimeUnit, decimal};
 
 #[derive(Clone, Debug, Default)]
@@ -21,31 +21,25 @@ pub(super) const SUBJECT: Subject =
     Subject { rows: ROWS, land, fields: &[("steady_state", |_| "steadystate_duration")] };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
+    row(
         "steadystate",
         "iops_slope:0.01%",
         Setter::Form {
             form: "iops | iops_slope | bw | bw_slope, a colon, and a limit such as 2 or 0.3%",
             set: criterion,
         },
+    )
+    .doc(
         "What must be below which limit for the job to end, with steadystate_duration: the largest distance from the \
          mean, or the slope, of samples of a second",
     )
     .alias(&["ss"]),
-    OptionSpec::new(
-        "steadystate_duration",
-        "0",
-        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.steady.duration = v },
-        "How long results must be steady; 0 switches it off",
-    )
-    .alias(&["ss_dur"]),
-    OptionSpec::new(
-        "steadystate_ramp_time",
-        "0",
-        Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.steady.ramp = v },
-        "Time before the first sample",
-    )
-    .alias(&["ss_ramp"]),
+    row("steadystate_duration", "0", Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.steady.duration = v })
+        .doc("How long results must be steady; 0 switches it off")
+        .alias(&["ss_dur"]),
+    row("steadystate_ramp_time", "0", Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.steady.ramp = v })
+        .doc("Time before the first sample")
+        .alias(&["ss_ramp"]),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

@@ -5,7 +5,7 @@ use hoistway_load::{Direction, Process};
 use super::Subject;
 use crate::JobFileError;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::options::{OptionSpec, Setter, U32_MAX, row};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verify {
@@ -21,30 +21,14 @@ pub(super) const SUBJECT: Subject =
     Subject { rows: ROWS, land, fields: &[("plan.pattern.verify_backlog", |_| "verify")] };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "verify",
-        "0",
-        Setter::Choice { of: METHODS, set: |s, i| s.verify.is_on = i > 0 },
-        "Read what was written again at the end of each pass; which method checks it makes no difference",
-    ),
-    OptionSpec::new(
-        "do_verify",
-        "1",
-        Setter::Bool(|s, on| s.verify.is_left_out = !on),
-        "Whether a job with verify that writes reads it again",
-    ),
-    OptionSpec::new(
-        "verify_backlog",
-        "0",
-        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.verify.backlog = v },
-        "Read after each so many writes what they have written; 0 for at the end of the pass",
-    ),
-    OptionSpec::new(
-        "verify_backlog_batch",
-        "",
-        Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.verify.batch = v },
-        "How many blocks of the backlog are read at a time: all of them is what is supported",
-    ),
+    row("verify", "0", Setter::Choice { of: METHODS, set: |s, i| s.verify.is_on = i > 0 })
+        .doc("Read what was written again at the end of each pass; which method checks it makes no difference"),
+    row("do_verify", "1", Setter::Bool(|s, on| s.verify.is_left_out = !on))
+        .doc("Whether a job with verify that writes reads it again"),
+    row("verify_backlog", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.verify.backlog = v })
+        .doc("Read after each so many writes what they have written; 0 for at the end of the pass"),
+    row("verify_backlog_batch", "", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.verify.batch = v })
+        .doc("How many blocks of the backlog are read at a time: all of them is what is supported"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

@@ -5,7 +5,7 @@ use hoistway_load::{Amount, Process};
 use super::Subject;
 use crate::JobFileError;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX};
+use crate::options::{OptionSpec, Setter, U32_MAX, row};
 
 pub(super) const SUBJECT: Subject = Subject {
     rows: ROWS,
@@ -20,39 +20,21 @@ pub(super) const SUBJECT: Subject = Subject {
 };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "size",
-        "100%",
-        Setter::Amount(|s, v| s.volume().size = (v != Amount::Bytes(0)).then_some(v)),
-        "Size of the region that is used, and bytes to do if io_size is not given",
-    ),
-    OptionSpec::new(
-        "io_size",
-        "",
-        Setter::Amount(|s, v| s.volume().io_size = (v != Amount::Bytes(0)).then_some(v)),
-        "Bytes to do; more than size wraps around",
-    )
-    .alias(&["io_limit"]),
-    OptionSpec::new("offset", "0", Setter::Amount(|s, v| s.volume().offset = v), "Where the region starts")
+    row("size", "100%", Setter::Amount(|s, v| s.volume().size = (v != Amount::Bytes(0)).then_some(v)))
+        .doc("Size of the region that is used, and bytes to do if io_size is not given"),
+    row("io_size", "", Setter::Amount(|s, v| s.volume().io_size = (v != Amount::Bytes(0)).then_some(v)))
+        .doc("Bytes to do; more than size wraps around")
+        .alias(&["io_limit"]),
+    row("offset", "0", Setter::Amount(|s, v| s.volume().offset = v))
+        .doc("Where the region starts")
         .alias(&["fileoffset"]),
-    OptionSpec::new(
-        "offset_increment",
-        "0",
-        Setter::Amount(|s, v| s.volume().offset_increment = v),
+    row("offset_increment", "0", Setter::Amount(|s, v| s.volume().offset_increment = v)).doc(
         "Added to offset once for the last clone of a job, twice for the one before it and so on, never for the first",
     ),
-    OptionSpec::new(
-        "number_ios",
-        "",
-        Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.volume().number_ios = v.unsigned_abs() },
-        "End the job after so many I/Os, if its size does not end it first",
-    ),
-    OptionSpec::new(
-        "loops",
-        "1",
-        Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.volume().loops = v.unsigned_abs() },
-        "How often the size is done",
-    ),
+    row("number_ios", "", Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.volume().number_ios = v.unsigned_abs() })
+        .doc("End the job after so many I/Os, if its size does not end it first"),
+    row("loops", "1", Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.volume().loops = v.unsigned_abs() })
+        .doc("How often the size is done"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

@@ -6,7 +6,7 @@ use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
 use crate::job::Job;
-use crate::options::{OptionSpec, Setter};
+use crate::options::{OptionSpec, Setter, row};
 use crate::values::{KbBase, Refusal, bytes};
 
 const BYTES: &str = "bytes such as 256m";
@@ -38,30 +38,26 @@ pub(super) const SUBJECT: Subject = Subject {
 };
 
 const ROWS: &[OptionSpec] = &[
-    OptionSpec::new(
-        "zonemode",
-        "none",
-        Setter::Form { form: "none | strided", set: zone_mode },
-        "Use one zone of the region after the other (strided)",
-    ),
-    OptionSpec::new(
+    row("zonemode", "none", Setter::Form { form: "none | strided", set: zone_mode })
+        .doc("Use one zone of the region after the other (strided)"),
+    row(
         "zonesize",
         "0",
         Setter::Form { form: BYTES, set: |s, text| set(&mut s.zones.zone_bytes, text, s.files.kb_base) },
-        "Bytes to move in a zone before the next one begins",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Bytes to move in a zone before the next one begins"),
+    row(
         "zonerange",
         "zonesize",
         Setter::Form { form: BYTES, set: |s, text| set(&mut s.zones.range_bytes, text, s.files.kb_base) },
-        "Length of a zone; what zonesize leaves of it is not touched, what it has more goes over it again",
-    ),
-    OptionSpec::new(
+    )
+    .doc("Length of a zone; what zonesize leaves of it is not touched, what it has more goes over it again"),
+    row(
         "zoneskip",
         "0",
         Setter::Form { form: BYTES, set: |s, text| set(&mut s.zones.skip_bytes, text, s.files.kb_base) },
-        "Bytes between the end of a zone and the start of the next",
-    ),
+    )
+    .doc("Bytes between the end of a zone and the start of the next"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

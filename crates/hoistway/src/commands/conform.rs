@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
     for verdict in verdicts {
         match verdict {
-            Verdict::Scored(trace) => report.traces.push(trace),
+            Verdict::Scored(trace) => report.traces.push(*trace),
             Verdict::Skipped { file, reason } => report.skipped.push((file, reason)),
             Verdict::Refused(refused) => report.refused.push(refused),
         }
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 
 /// What becomes of a recording.
 enum Verdict {
-    Scored(TraceReport),
+    Scored(Box<TraceReport>),
     /// There is nothing to replay it with.
     Skipped {
         file: String,
@@ -130,7 +130,7 @@ fn score(path: &Path) -> Verdict {
         }
     };
     match replay(&trace) {
-        Ok(outcome) => Verdict::Scored(TraceReport { file, scheduler: pool_of(&trace), outcome }),
+        Ok(outcome) => Verdict::Scored(Box::new(TraceReport { file, scheduler: pool_of(&trace), outcome })),
         Err(unsupported @ NotReplayed::Unsupported { .. }) => {
             Verdict::Skipped { file, reason: unsupported.to_string() }
         }

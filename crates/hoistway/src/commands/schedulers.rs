@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use hoistway_blk::{Kernel, all_schedulers};
+use hoistway_blk::Kernel;
 use hoistway_lab::AskedKernel;
 use hoistway_lab::facts;
 use hoistway_lab::texts::{SchedulerText, Texts};
+use hoistway_legacy::all_schedulers;
 use hoistway_report::{hanging, wrapped};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hoistway_blk::{ALL_SCHEDULERS, LEGACY_SCHEDULERS};
+use hoistway_legacy::{ALL_SCHEDULERS, LEGACY_SCHEDULERS};
 use serde_json::Value;
 use tempfile::tempdir;
 

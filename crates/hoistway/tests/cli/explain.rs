@@ -57,9 +57,9 @@ fn what_is_said_of_writes_is_what_the_policy_does() {
         for tunable in explained(scheduler, "6.18")["tunables"].as_array().unwrap() {
             let name = tunable["name"].as_str().unwrap().split_once('.').unwrap().1;
             for example in tunable["examples"].as_array().unwrap() {
-                let queue = queue(scheduler, Kernel::DEFAULT);
+                let queue = queue(scheduler, Kernel::V6_18);
                 let written = example["written"].as_str().unwrap();
-                let now = Kernel::DEFAULT.generation().hz.now(hoistway_blk::Instant::ZERO);
+                let now = Kernel::V6_18.generation().hz.now(hoistway_blk::Instant::ZERO);
                 let outcome = queue.set_tunable(now, name, written, &mut hoistway_blk::Effects::new());
                 assert_eq!(outcome.is_ok(), example["error"].is_null(), "{name} {example}");
                 if outcome.is_ok() {

@@ -351,7 +351,7 @@ fn a_file_of_the_queue_that_the_kernel_would_refuse_is_refused_with_what_is_poss
     for (setting, words) in [
         ("nr_requests", "expected KEY=VALUE"),
         ("nr_requests=x", "expected a whole number"),
-        ("nr_requests=2049", "at most 2048"),
+        ("nr_requests=2049", "2049 is not in 0 to 2048"),
         ("colour=1", "expected one of nr_requests, async_depth, nomerges"),
         ("write_cache=foo", "EINVAL"),
         ("nomerges=-1", "EINVAL"),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use hoistway_blk::ALL_SCHEDULERS;
+use hoistway_legacy::ALL_SCHEDULERS;
 use serde_json::Value;
 use tempfile::tempdir;
 

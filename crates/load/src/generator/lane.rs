@@ -88,7 +88,7 @@ pub(super) struct Track {
     pub(super) zones: Option<Box<Zones>>,
     /// Bytes between sequential I/Os, backwards if negative.
     pub(super) skip: i64,
-    /// Whether the region starts over when it is done.
+    /// Whether the region starts over by itself when it is done.
     pub(super) wraps: bool,
     /// I/Os from one random offset to the next.
     pub(super) every: u32,
@@ -113,13 +113,30 @@ impl Track {
             return self.next_in_zone(lane);
         }
         let start = if self.random { self.random_start(lane)? } else { self.sequential_start(lane)? };
+        Some(self.at(lane, start))
+    }
+
+    /// The same where a new pass begins.
+    pub(super) fn begin_again(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
+        let start = match self.orders.get_mut(lane.order) {
+            Some(order) => {
+                order.restart();
+                order.next()? * lane.align
+            }
+            None => 0,
+        };
+        Some(self.at(lane, start))
+    }
+
+    #[inline(always)]
+    fn at(&mut self, lane: &mut Lane, start: u64) -> (u64, u32) {
         let mut bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
         if self.random {
             bytes = self.orders[lane.order].cut(start, bytes);
         }
         lane.last_start = start;
         lane.last_end = start + u64::from(bytes);
-        Some((self.start_bytes + start, bytes))
+        (self.start_bytes + start, bytes)
     }
 
     /// The same of a job with zones.
@@ -127,14 +144,10 @@ impl Track {
     fn next_in_zone(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
         let zones = self.zones.as_mut()?;
         let room = self.region_bytes - lane.bytes_min;
-        // Tried with fio 3.33: a sequential job enters a zone in which no block fits any more, and ends there.
-        if zones.go_on(if self.random { room } else { self.region_bytes - 1 }) {
+        // Tried with fio 3.33: a job enters a zone in which no block fits any more, and ends there.
+        if zones.go_on(self.region_bytes - 1) {
             self.run_left = 0;
             self.orders.iter_mut().for_each(Order::restart);
-        }
-        // The blocks of another direction may be smaller.
-        if self.random && zones.start() > room {
-            zones.restart();
         }
         if lane.visit != zones.visit() {
             lane.visit = zones.visit();
@@ -147,21 +160,37 @@ impl Track {
         Some((self.start_bytes + start, bytes))
     }
 
-    fn random_in_zone(&mut self, lane: &Lane, room: u64) -> Option<u64> {
+    fn random_in_zone(&mut self, lane: &mut Lane, room: u64) -> Option<u64> {
         if (self.every > 1 || lane.percent_random < 100)
             && let Some(start) = self.run_start(lane)
         {
             return Some(start);
         }
-        let order = &mut self.orders[lane.order];
-        let block = match order.next() {
-            Some(block) => block,
-            None => {
-                order.restart();
-                order.next()?
+        // More than any job needs: a zone that is cut off may have few blocks that fit.
+        const DRAWS_MAX: u32 = 1 << 16;
+        for _ in 0..DRAWS_MAX {
+            let order = &mut self.orders[lane.order];
+            let block = match order.next() {
+                Some(block) => block,
+                None => {
+                    order.restart();
+                    order.next()?
+                }
+            };
+            let zones = self.zones.as_mut()?;
+            let start = zones.start() + block * lane.align;
+            if start <= room {
+                return Some(start);
             }
-        };
-        Some(self.zones.as_ref()?.block(block, lane.align, room))
+            // Tried with fio 3.33: a block that the end of the region cuts off ends the pass.
+            if !self.wraps {
+                return None;
+            }
+            zones.restart();
+            lane.visit = zones.visit();
+            order.restart();
+        }
+        None
     }
 
     fn sequential_in_zone(&mut self, lane: &mut Lane) -> Option<u64> {

@@ -65,7 +65,8 @@ pub struct Generator {
     issued_ios: u64,
     bytes_max: u64,
     ios_max: u64,
-    /// Passes end, rather than wrap around.
+    passes: Passes,
+    /// The last pass has ended.
     ended: bool,
     writes: u64,
     sync_every: [u32; 2],
@@ -171,6 +172,7 @@ impl Generator {
             issued_ios: 0,
             bytes_max,
             ios_max,
+            passes: Passes::new(job, sum_of(regions)),
             ended: false,
             writes: 0,
             sync_every: job.sync_every,
@@ -303,12 +305,12 @@ impl Generator {
     /// Counts an I/O.
     #[inline(always)]
     fn count(&mut self, io: Io) -> Io {
-        self.issued_ios += 1;
         self.last_was_sync = false;
         if self.direction == Direction::TrimWrite && io.op == Op::Discard {
-            // As in fio, only the writes count towards the size.
+            // As in fio, only the writes count.
             self.cursor.trimmed = Some(io);
         } else {
+            self.issued_ios += 1;
             self.issued_bytes += u64::from(io.bytes);
         }
         if self.sync_every != [0, 0] && io.op == Op::Write {
@@ -319,9 +321,18 @@ impl Generator {
         io
     }
 
-    /// The file is done: goes on with another, if there is one.
+    /// The file is done: goes on with another, if there is one, or begins again.
     #[cold]
     fn issue_on_another(&mut self, op: Op) -> Option<Io> {
+        let is_one = self.extra.as_ref().is_none_or(|extra| extra.files.is_none());
+        if is_one && self.passes.goes_on(self.direction, self.issued_bytes) {
+            if self.direction == Direction::TrimWrite {
+                // As in fio, each pass may have as many.
+                self.ios_max = self.ios_max.saturating_add(self.issued_ios);
+            }
+            let place = self.cursor.track.begin_again(&mut self.cursor.lanes[lane_of(op)?])?;
+            return Some(self.count(self.cursor.io(op, place)));
+        }
         // Each file is tried twice: before its end and after a new beginning.
         let tries = self.extra.as_ref().and_then(|extra| extra.files.as_ref()).map_or(0, |files| 2 * files.count() + 1);
         for _ in 0..tries {
@@ -353,13 +364,47 @@ impl Iterator for Generator {
     }
 }
 
+/// How often a job with one file goes over its region (tried with fio 3.33).
+#[derive(Debug)]
+struct Passes {
+    done: u64,
+    loops: u64,
+    /// What has to be moved in all, if it is given.
+    bytes: Option<u64>,
+    /// The largest block of all directions, those that do not occur too.
+    block_bytes_max: u64,
+}
+
+impl Passes {
+    fn new(job: &Pattern, whole_bytes: u64) -> Passes {
+        Passes {
+            done: 0,
+            loops: job.volume.loops,
+            bytes: job.volume.io_size.map(|size| size.of(whole_bytes)),
+            block_bytes_max: job.sizes.iter().map(|sizes| u64::from(sizes.max())).max().unwrap_or(0),
+        }
+    }
+
+    /// A pass has ended, after so many bytes of all passes: whether another one begins. It does not for less than a block.
+    fn goes_on(&mut self, direction: Direction, issued_bytes: u64) -> bool {
+        self.done += 1;
+        if direction == Direction::Mixed {
+            // Each direction has passes of its own.
+            return self.loops > 1 || self.bytes.is_some();
+        }
+        // Trims count here, and nowhere else.
+        let moved = if direction == Direction::TrimWrite { issued_bytes.saturating_mul(2) } else { issued_bytes };
+        self.done < self.loops || self.bytes.is_some_and(|bytes| bytes >= moved.saturating_add(self.block_bytes_max))
+    }
+}
+
 /// The beginning of a file.
 fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool) -> Cursor {
     let (skip, every, sequencer) = match &job.offsets {
         Offsets::Sequential { skip_bytes } => (*skip_bytes, 1, Sequencer::Sequential),
         Offsets::Random(random) => (0, random.every, random.sequencer),
     };
-    let order_bytes = job.zones.map_or(region.bytes, |zones| zones.range_bytes.min(region.bytes));
+    let order_bytes = job.zones.map_or(region.bytes, |zones| zones.range_bytes);
     Cursor {
         lanes: [0, 1, 2].map(|i| Lane::new(job, i, order_bytes, seed, process)),
         track: Track {
@@ -369,10 +414,10 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
             region_bytes: region.bytes,
             zones: job.zones.map(|zones| Box::new(Zones::new(zones, job.direction == Direction::TrimWrite))),
             skip,
-            wraps: if is_only {
-                job.volume.time_based || job.volume.loops > 1 || job.volume.io_size.is_some()
-            } else {
-                files::goes_round(job)
+            wraps: match job.zones {
+                Some(_) => job.volume.time_based || job.volume.io_size.is_some(),
+                None if is_only => job.volume.time_based,
+                None => files::goes_round(job),
             },
             every,
             run_left: 0,
@@ -384,19 +429,26 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
     }
 }
 
+/// Bytes of all regions.
+fn sum_of(regions: &[Region]) -> u64 {
+    regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes))
+}
+
 /// How many bytes and I/Os end the job.
 fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     let volume = &job.volume;
     if volume.time_based {
         return (u64::MAX, u64::MAX);
     }
-    let all = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes));
-    let block = job.fixed_size().map_or(1, u64::from);
-    // A remainder smaller than a block is not touched.
+    // A remainder smaller than a block is not touched, but where blocks are drawn again and again, or zones entered: there
+    // only the sum counts.
+    let is_drawn =
+        job.random_offsets().is_some_and(|random| !random.has_map() && random.generator != RandomGenerator::Lfsr);
+    let block = job.fixed_size().filter(|_| !is_drawn && job.zones.is_none()).map_or(1, u64::from);
     let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes / block * block));
     let pass_bytes = match (volume.io_size, volume.file_bytes, volume.size) {
         (Some(Amount::Bytes(bytes)), ..) => bytes,
-        (Some(percent), ..) => percent.of(all()),
+        (Some(percent), ..) => percent.of(sum_of(regions)),
         // With a size of the files, size is how much is done.
         (None, Some(_), Some(Amount::Bytes(bytes))) => bytes.min(whole_blocks()),
         (None, ..) => whole_blocks(),

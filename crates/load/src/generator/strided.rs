@@ -64,10 +64,4 @@ impl Zones {
         }
         end.checked_add_signed(skip).filter(|&start| start >= self.start).unwrap_or(self.start)
     }
-
-    /// A random block of the zone, of those that fit the region of which `room_bytes` are left for starts of blocks.
-    pub(super) fn block(&self, block: u64, align: u64, room_bytes: u64) -> u64 {
-        // The last zone may be cut off.
-        self.start + block % ((room_bytes - self.start) / align + 1) * align
-    }
 }

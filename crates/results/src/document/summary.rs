@@ -139,7 +139,7 @@ impl DirectionSummary {
     fn of_clones(direction: Direction, clones: &[&ProcessResult]) -> Self {
         let mut lat = LatencyHistogram::new();
         let mut series = Series::new();
-        let mut shortest_ns = u64::MAX;
+        let (mut shortest_ns, mut longest_ns) = (u64::MAX, 0);
         let mut summary = Self {
             direction,
             ios: 0,
@@ -160,12 +160,13 @@ impl DirectionSummary {
             series.merge(&measured.series);
             if measured.ios > 0 {
                 shortest_ns = shortest_ns.min(process.runtime_ns);
+                longest_ns = longest_ns.max(process.runtime_ns);
             }
         }
         summary.lat_ns = LatencySummary::from(&lat);
-        let intervals = series.complete(shortest_ns);
-        summary.series = SeriesSummary::of(intervals, series.length_ns());
-        summary.settling = Settling::of(intervals, series.length_ns());
+        summary.series = SeriesSummary::of(series.complete(longest_ns), series.length_ns());
+        // A clone that has ended is no sign of a run that is still finding its pace.
+        summary.settling = Settling::of(series.complete(shortest_ns), series.length_ns());
         summary
     }
 }

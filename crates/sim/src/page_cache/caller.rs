@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, BioFlags, Cx, Front, Instant, Local, Nanos, Op, Probe, Status, Submitted};
+use hoistway_blk::{Bio, BioFlags, Cx, Instant, Local, Nanos, Op, Probe, Status, Submitted};
+use hoistway_legacy::Front;
 use hoistway_load::Process;
 
 use super::read_ahead::{ReadAhead, WINDOW_PAGES_MAX};

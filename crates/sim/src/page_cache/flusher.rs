@@ -9,8 +9,9 @@
 //! take all the tags that have become free since somebody else was woken for one, each time.
 
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, Cx, Env, Front, Instant, IoContextId, IoPriority, Local, Nanos, Op, Sector, Submitted,
+    Bio, BioFlags, CgroupId, Cx, Env, Instant, IoContextId, IoPriority, Local, Nanos, Op, Sector, Submitted,
 };
+use hoistway_legacy::Front;
 
 use super::{PAGE_BYTES, PageCache, PageRange, Purpose, bio, sectors_of};
 use crate::disk::{Disk, Submitter};

@@ -1,6 +1,7 @@
 //! Commands that devices have completed: their interrupts, and the CPUs that the rest is done on.
 
-use hoistway_blk::{BioFlags, BlockQueue, CompletionPlace, CpuId, Front, Local, Probe, Rq};
+use hoistway_blk::{BioFlags, BlockQueue, CompletionPlace, CpuId, Local, Probe, Rq};
+use hoistway_legacy::Front;
 
 use super::Simulation;
 use crate::cpu::Cpus;

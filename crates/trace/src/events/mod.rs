@@ -1,7 +1,7 @@
 //! `hoistway-trace/1`: everything that happened in one or more simulated runs, one JSON object a line.
 //!
-//! The first line says what was run ([`Header`]), the last one that nothing is missing. Between them each line is an event
-//! with the kernel's name for it (`block-layer.md` 28.2), or a `dispatch`: what the scheduler was asked, and what it
+//! The first line says what was run ([`Header`]), the last one that nothing is missing. Between them each line is an
+//! event with the kernel's name for it (BL-131, BL-132), or a `dispatch`: what the scheduler was asked, and what it
 //! answered, with its reason. `docs/trace.md` describes every field.
 
 mod reader;

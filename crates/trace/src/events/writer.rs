@@ -242,7 +242,7 @@ fn name_of(event: &Event<'_>) -> &'static str {
     }
 }
 
-/// The kernel's letters for an operation and its flags (`block-layer.md` 28.2).
+/// The kernel's letters for an operation and its flags (BL-131, BL-132).
 fn rwbs(op: Op, flags: BioFlags, out: &mut Vec<u8>) {
     let has = |flag| flags.contains(flag);
     out.extend(has(BioFlags::PREFLUSH).then_some(b'F'));

@@ -1,4 +1,4 @@
-//! The worked examples of `block-layer.md`, appendix A, that have no flushes and no second queue.
+//! Whole ways of requests, without flushes and without a second queue.
 
 use super::*;
 

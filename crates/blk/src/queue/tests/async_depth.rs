@@ -1,4 +1,4 @@
-//! `queue/async_depth` from 7.0 on, and who is limited by it (`kernel-7.x.md` 3 to 5, 13).
+//! `queue/async_depth` from 7.0 on, and who is limited by it (BL-66 to BL-70, KY-26, DD-7, BFQ-116, BFQ-117).
 
 use super::*;
 use crate::attributes::AttributeError;
@@ -106,7 +106,9 @@ fn all_but_sync_reads_are_limited_by_every_scheduler() {
         let mut bench = Bench::with(&QueueConfig { nr_requests: Some(32), ..depth(2) }, scheduler);
         bench.queue.set_async_depth("6").unwrap();
         assert_eq!(admitted(&mut bench, sync_write), 6, "{scheduler}");
-        bench.parked.clear();
+        for (_, mut submission) in std::mem::take(&mut bench.parked) {
+            bench.call(|queue, cx, _| queue.cancel(cx, &mut submission));
+        }
         assert_eq!(6 + admitted(&mut bench, |sector| read(sector + 8)), 32, "{scheduler}: reads may have all");
     }
     let mut old = Bench::with(&QueueConfig { nr_requests: Some(16), ..config(Kernel::V6_18) }, "kyber");

@@ -1,4 +1,4 @@
-//! The files in sysfs: `block-layer.md` 11.1, 22.3, 22.4 and 23, checklist items 36, 44, 45, 79, 80, 86, 89 and 91.
+//! The files in sysfs: BL-48, BL-53 to BL-55, BL-94, BL-101, BL-105 to BL-109, BL-124.
 
 use super::*;
 use crate::attributes::{AttributeError, READ_ONLY};
@@ -32,7 +32,7 @@ fn the_list_of_schedulers_has_the_present_one_in_brackets() {
 }
 
 #[test]
-fn items_44_and_45_nr_requests_is_raised_to_4_and_bounded_by_the_tags_or_2048() {
+fn nr_requests_is_raised_to_4_and_bounded_by_the_tags_or_2048() {
     let deep = QueueConfig { queue_depth: 128, ..config(Kernel::V6_18) };
     let mut bench = Bench::with(&deep, "none");
     assert_eq!(bench.show("nr_requests"), "128\n");
@@ -92,7 +92,7 @@ fn scheduler_and_nr_requests_wait_for_an_empty_queue_and_other_files_do_not() {
 }
 
 #[test]
-fn item_36_nomerges_7_reads_back_1() {
+fn nomerges_7_reads_back_1() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     for (text, back) in [("7", "1\n"), ("2", "2\n"), ("0\n", "0\n"), ("1", "1\n")] {
         bench.store("nomerges", text).unwrap();
@@ -101,7 +101,7 @@ fn item_36_nomerges_7_reads_back_1() {
 }
 
 #[test]
-fn item_91_numbers_without_meaning_and_foreign_words() {
+fn numbers_without_meaning_and_foreign_words() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.store("rq_affinity", "3").unwrap();
     assert_eq!(bench.show("rq_affinity"), "1\n");
@@ -122,7 +122,7 @@ fn item_91_numbers_without_meaning_and_foreign_words() {
 }
 
 #[test]
-fn item_99_write_through_turns_an_fsync_into_nothing() {
+fn write_through_turns_an_fsync_into_nothing() {
     let limits = Limits { write_cache: true, ..Limits::default() };
     let mut bench = Bench::with(&QueueConfig { limits, ..config(Kernel::V6_18) }, "none");
     let fsync = || Bio { sectors: 0, flags: BioFlags::PREFLUSH, ..write(0) };
@@ -176,7 +176,7 @@ fn discards_can_be_made_smaller_in_whole_granules() {
 }
 
 #[test]
-fn items_79_and_80_where_a_completion_runs() {
+fn where_a_completion_runs() {
     let pairs = |one: CpuId, other: CpuId| one.0 / 2 == other.0 / 2;
     let places = |hw_queues: u16, affinity: &str, interrupted: u32| {
         let mut bench = Bench::with(&QueueConfig { hw_queues, ..config(Kernel::V6_18) }, "none");

@@ -1,4 +1,4 @@
-//! `block-layer.md` 32, items 77, 78 and 114: the end of a request.
+//! BL-73, BL-92, BL-93, BL-131: the end of a request.
 
 use super::*;
 use crate::elevator::{Choice, Elevator, Place, PolicyCx, Reason, Scheduler};
@@ -61,7 +61,7 @@ fn take(lines: &Mutex<Vec<String>>) -> String {
 }
 
 #[test]
-fn item_77_bios_end_before_anybody_is_woken_for_the_tag() {
+fn bios_end_before_anybody_is_woken_for_the_tag() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_18) }, "none");
     bench.occupy(4);
     bench.submit_as(1, read(8));
@@ -70,7 +70,7 @@ fn item_77_bios_end_before_anybody_is_woken_for_the_tag() {
 }
 
 #[test]
-fn item_78_every_inserted_request_is_finished_once_whatever_happened_to_it() {
+fn every_inserted_request_is_finished_once_whatever_happened_to_it() {
     let (mut bench, lines) = diary();
     bench.submit(read(100));
     assert_eq!(take(&lines), "insert 100, dispatch 100");
@@ -87,7 +87,7 @@ fn item_78_every_inserted_request_is_finished_once_whatever_happened_to_it() {
 }
 
 #[test]
-fn item_78_a_request_that_is_absorbed_on_its_way_in_is_dropped_and_never_finished() {
+fn a_request_that_is_absorbed_on_its_way_in_is_dropped_and_never_finished() {
     let (mut bench, lines) = diary();
     bench.queue.set_quiesced(true);
     bench.submit(write(100));
@@ -105,14 +105,14 @@ fn item_78_a_request_that_is_absorbed_on_its_way_in_is_dropped_and_never_finishe
 }
 
 #[test]
-fn item_114_directly_issued_requests_have_no_insertion() {
+fn directly_issued_requests_have_no_insertion() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.submit_all([read(0), read(1000)]);
     assert!(!bench.letters().contains('I'));
 }
 
 #[test]
-fn item_113_every_issue_is_followed_by_one_completion_or_requeue() {
+fn every_issue_is_followed_by_one_completion_or_requeue() {
     for scheduler in SCHEDULERS {
         let mut bench = Bench::new(Kernel::V6_18, scheduler);
         bench.reply([Reply::Take, Reply::Refuse(Refusal::Busy), Reply::Take, Reply::End(Status::Medium)]);

@@ -1,4 +1,4 @@
-//! `block-layer.md` 32, items 55 to 75: which request a run takes next, and which hardware queues run.
+//! BL-27, BL-73 to BL-83, BL-85 to BL-90, BL-95, BL-99: which request a run takes next, and which hardware queues run.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn full(kernel: Kernel, waiting: &[u64]) -> Bench {
 }
 
 #[test]
-fn item_55_left_overs_go_before_anything_else_and_while_they_remain_nobody_else_is_asked() {
+fn left_overs_go_before_anything_else_and_while_they_remain_nobody_else_is_asked() {
     for kernel in [Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18] {
         let mut bench = full(kernel, &[900]);
         assert!(
@@ -35,7 +35,7 @@ fn item_55_left_overs_go_before_anything_else_and_while_they_remain_nobody_else_
 }
 
 #[test]
-fn item_55_in_4_12_the_scheduler_is_asked_exactly_while_left_overs_remain() {
+fn in_4_12_the_scheduler_is_asked_exactly_while_left_overs_remain() {
     let mut bench = full(Kernel::V4_12, &[900]);
     bench.submit(read(100));
     bench.asked();
@@ -55,7 +55,7 @@ fn item_55_in_4_12_the_scheduler_is_asked_exactly_while_left_overs_remain() {
 }
 
 #[test]
-fn item_56_left_overs_keep_their_order_and_are_appended_at_the_tail_and_until_4_20_at_the_head() {
+fn left_overs_keep_their_order_and_are_appended_at_the_tail_and_until_4_20_at_the_head() {
     for (kernel, order) in [
         (Kernel::V6_18, [300, 400, 100, 200]),
         (Kernel::V5_10, [300, 400, 100, 200]),
@@ -81,7 +81,7 @@ fn item_56_left_overs_keep_their_order_and_are_appended_at_the_tail_and_until_4_
 }
 
 #[test]
-fn item_57_a_quiesced_queue_or_stopped_hardware_queue_takes_requests_in_but_sends_none() {
+fn a_quiesced_queue_or_stopped_hardware_queue_takes_requests_in_but_sends_none() {
     for scheduler in SCHEDULERS {
         for stopped in [false, true] {
             let mut bench = Bench::new(Kernel::V6_18, scheduler);
@@ -101,7 +101,7 @@ fn item_57_a_quiesced_queue_or_stopped_hardware_queue_takes_requests_in_but_send
 }
 
 #[test]
-fn item_59_a_batch_is_of_one_request_while_the_queue_is_busy_and_of_all_otherwise() {
+fn a_batch_is_of_one_request_while_the_queue_is_busy_and_of_all_otherwise() {
     let batches = |busy: bool| {
         let mut bench = Bench::new(Kernel::V6_18, "mq-deadline");
         bench.queue.set_quiesced(true);
@@ -120,7 +120,7 @@ fn item_59_a_batch_is_of_one_request_while_the_queue_is_busy_and_of_all_otherwis
 }
 
 #[test]
-fn item_59_until_4_20_every_batch_is_of_one_request() {
+fn until_4_20_every_batch_is_of_one_request() {
     for kernel in [Kernel::V4_12, Kernel::V4_19] {
         let mut bench = Bench::new(kernel, "mq-deadline");
         bench.submit_all((0..4).map(|n| read(n * 1000)));
@@ -129,7 +129,7 @@ fn item_59_until_4_20_every_batch_is_of_one_request() {
     }
 }
 
-/// `none.md` example 2: A on c2, B on c0, C on c1, D on c0, E on c2, while the queue is quiesced.
+/// NONE-4: A on c2, B on c0, C on c1, D on c0, E on c2, while the queue is quiesced.
 fn arrivals() -> Bench {
     let mut bench = Bench::with(&QueueConfig { cpus: 3, ..config(Kernel::V6_18) }, "none");
     bench.queue.set_quiesced(true);
@@ -141,7 +141,7 @@ fn arrivals() -> Bench {
 }
 
 #[test]
-fn item_60_without_a_scheduler_an_idle_queue_sends_all_software_queues_in_order_as_one_list() {
+fn without_a_scheduler_an_idle_queue_sends_all_software_queues_in_order_as_one_list() {
     let mut bench = arrivals();
     bench.run(0);
     let calls = bench.calls();
@@ -150,7 +150,7 @@ fn item_60_without_a_scheduler_an_idle_queue_sends_all_software_queues_in_order_
 }
 
 #[test]
-fn item_60_a_busy_queue_takes_one_request_of_each_software_queue_in_turn_and_remembers_whose_turn_it_is() {
+fn a_busy_queue_takes_one_request_of_each_software_queue_in_turn_and_remembers_whose_turn_it_is() {
     let mut bench = arrivals();
     bench.hctx(0).update_busy(true);
     // One request alone, from c0, leaves the turn at c1.
@@ -163,7 +163,7 @@ fn item_60_a_busy_queue_takes_one_request_of_each_software_queue_in_turn_and_rem
 }
 
 #[test]
-fn none_example_4_left_overs_go_first_and_then_one_by_one() {
+fn left_overs_go_first_and_then_one_by_one() {
     let mut bench = arrivals();
     bench.refuse([None, None, Some(Refusal::UntilCompletion)]);
     bench.run(0);
@@ -180,7 +180,7 @@ fn none_example_4_left_overs_go_first_and_then_one_by_one() {
 }
 
 #[test]
-fn item_61_without_budget_nothing_is_dequeued() {
+fn without_budget_nothing_is_dequeued() {
     for kernel in [Kernel::V4_19, Kernel::V6_18] {
         let mut bench = Bench::new(kernel, "mq-deadline");
         bench.driver.budget = Some(0);
@@ -198,7 +198,7 @@ fn item_61_without_budget_nothing_is_dequeued() {
 }
 
 #[test]
-fn item_62_if_the_scheduler_gives_nothing_the_budget_is_returned_and_all_run_in_3_ms() {
+fn if_the_scheduler_gives_nothing_the_budget_is_returned_and_all_run_in_3_ms() {
     use crate::ioprio::{IoPriority, PriorityClass};
     let mut bench = Bench::new(Kernel::V6_18, "mq-deadline");
     bench.driver.budget = Some(5);
@@ -211,7 +211,7 @@ fn item_62_if_the_scheduler_gives_nothing_the_budget_is_returned_and_all_run_in_
 }
 
 #[test]
-fn item_65_a_completion_takes_the_restart_mark_away_and_runs_its_queue_once() {
+fn a_completion_takes_the_restart_mark_away_and_runs_its_queue_once() {
     let mut bench = full(Kernel::V6_18, &[100]);
     assert!(bench.hctx(0).wants_restart());
     bench.complete(1_000_000);
@@ -224,7 +224,7 @@ fn item_65_a_completion_takes_the_restart_mark_away_and_runs_its_queue_once() {
 }
 
 #[test]
-fn items_68_and_13_requests_reach_their_own_hardware_queues_whichever_queue_drew_them() {
+fn requests_reach_their_own_hardware_queues_whichever_queue_drew_them() {
     let mut bench = Bench::with(&QueueConfig { hw_queues: 4, ..config(Kernel::V6_18) }, "mq-deadline");
     bench.queue.set_quiesced(true);
     for (cpu, sector) in [(3, 100), (1, 200), (3, 300), (0, 400), (1, 500)] {
@@ -240,7 +240,7 @@ fn items_68_and_13_requests_reach_their_own_hardware_queues_whichever_queue_drew
 }
 
 #[test]
-fn item_71_requeued_requests_are_inserted_at_the_head_and_those_with_driver_data_skip_the_scheduler() {
+fn requeued_requests_are_inserted_at_the_head_and_those_with_driver_data_skip_the_scheduler() {
     for scheduler in ["none", "mq-deadline"] {
         let mut bench = Bench::new(Kernel::V6_18, scheduler);
         bench.submit_all([read(100), read(200), read(300)]);
@@ -266,7 +266,7 @@ fn item_71_requeued_requests_are_inserted_at_the_head_and_those_with_driver_data
 }
 
 #[test]
-fn item_71_a_requeued_request_gives_its_driver_tag_back_if_it_has_a_scheduler_tag() {
+fn a_requeued_request_gives_its_driver_tag_back_if_it_has_a_scheduler_tag() {
     for (scheduler, tags) in [("none", 1), ("mq-deadline", 0)] {
         let mut bench = Bench::new(Kernel::V6_18, scheduler);
         bench.submit(read(8));
@@ -280,7 +280,7 @@ fn item_71_a_requeued_request_gives_its_driver_tag_back_if_it_has_a_scheduler_ta
 }
 
 #[test]
-fn items_73_and_75_run_all_with_a_single_dispatch_scheduler_runs_this_cpus_queue_and_those_with_left_overs() {
+fn run_all_with_a_single_dispatch_scheduler_runs_this_cpus_queue_and_those_with_left_overs() {
     let hctxs = |kernel, scheduler: &str| {
         let config = QueueConfig { cpus: 64, hw_queues: 64, ..config(kernel) };
         let mut bench = Bench::with(&config, scheduler);
@@ -304,7 +304,7 @@ fn items_73_and_75_run_all_with_a_single_dispatch_scheduler_runs_this_cpus_queue
 }
 
 #[test]
-fn item_74_if_this_cpus_queue_is_stopped_all_others_run() {
+fn if_this_cpus_queue_is_stopped_all_others_run() {
     let config = QueueConfig { hw_queues: 4, ..config(Kernel::V6_18) };
     let bench = Bench::with(&config, "mq-deadline");
     bench.hctx(2).set_stopped(true);

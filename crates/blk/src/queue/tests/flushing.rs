@@ -1,4 +1,4 @@
-//! Flush and FUA: `block-layer.md` 24 and checklist items 1 to 5, 54 and 92 to 100.
+//! Flush and FUA: BL-5 to BL-8, BL-71, BL-72, BL-108, BL-110 to BL-115.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Freezing and changing the scheduler: `block-layer.md` 20 and 22, checklist items 6 and 83 to 88, worked example A.12.
+//! Freezing and changing the scheduler: BL-20, BL-98 to BL-102, BL-105, BL-106, BL-109.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn freezing_nests() {
 }
 
 #[test]
-fn item_6_a_nowait_bio_fails_at_a_frozen_queue() {
+fn a_nowait_bio_fails_at_a_frozen_queue() {
     let mut bench = Bench::new(Kernel::V6_18, "bfq");
     bench.freeze();
     let nowait = Bio { flags: BioFlags::NOWAIT, ..read(0) };
@@ -131,7 +131,7 @@ fn a_queue_in_use_is_not_switched() {
 }
 
 #[test]
-fn item_85_an_unknown_scheduler_is_refused_and_nothing_changes() {
+fn an_unknown_scheduler_is_refused_and_nothing_changes() {
     for scheduler in SCHEDULERS {
         let mut bench = Bench::new(Kernel::V6_18, scheduler);
         for name in ["cfq", "", "bfqq", "mq-deadline-and-more", "non"] {
@@ -142,7 +142,7 @@ fn item_85_an_unknown_scheduler_is_refused_and_nothing_changes() {
 }
 
 #[test]
-fn item_86_the_present_name_changes_nothing_and_another_resets_tunables_and_nr_requests() {
+fn the_present_name_changes_nothing_and_another_resets_tunables_and_nr_requests() {
     let mut bench = Bench::with(&QueueConfig { nr_requests: Some(100), ..config(Kernel::V6_18) }, "mq-deadline");
     let set = |bench: &mut Bench| {
         bench.queue.set_tunable(Hz(1000).now(Instant::ZERO), "fifo_batch", "3", &mut bench.caller.effects).unwrap();
@@ -164,7 +164,7 @@ fn item_86_the_present_name_changes_nothing_and_another_resets_tunables_and_nr_r
 }
 
 #[test]
-fn items_87_and_88_names_are_read_as_the_kernel_reads_them() {
+fn names_are_read_as_the_kernel_reads_them() {
     for (text, name) in [
         ("none\n", "none"),
         (" none", "none"),

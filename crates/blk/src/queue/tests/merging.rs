@@ -1,5 +1,5 @@
-//! `block-layer.md` 32, items 26 to 39, through the queue. The device is quiesced, so that requests wait where they
-//! were put: in mq-deadline, or without a scheduler in the software queues.
+//! BL-34 to BL-45, BL-48, through the queue. The device is quiesced, so that requests wait where they were put: in
+//! mq-deadline, or without a scheduler in the software queues.
 
 use super::*;
 use crate::ids::CgroupId;
@@ -27,7 +27,7 @@ fn release(bench: &mut Bench) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn item_26_bios_merge_at_the_back_and_at_the_front_wherever_requests_wait() {
+fn bios_merge_at_the_back_and_at_the_front_wherever_requests_wait() {
     for scheduler in ["none", "mq-deadline"] {
         let mut bench = waiting(scheduler);
         bench.submit_all([write(100), write(108), write(92)]);
@@ -39,7 +39,7 @@ fn item_26_bios_merge_at_the_back_and_at_the_front_wherever_requests_wait() {
 }
 
 #[test]
-fn item_27_a_different_operation_priority_cgroup_or_hint_keeps_bios_apart() {
+fn a_different_operation_priority_cgroup_or_hint_keeps_bios_apart() {
     let rt = IoPriority::new(PriorityClass::RealTime, 0);
     for scheduler in ["none", "mq-deadline"] {
         for other in [
@@ -61,7 +61,7 @@ fn item_27_a_different_operation_priority_cgroup_or_hint_keeps_bios_apart() {
 }
 
 #[test]
-fn item_27_a_bio_that_is_charged_to_the_root_joins_no_request_that_is_not() {
+fn a_bio_that_is_charged_to_the_root_joins_no_request_that_is_not() {
     for scheduler in ["none", "mq-deadline"] {
         for flags in [BioFlags::META, BioFlags::SWAP] {
             let mut bench = waiting(scheduler);
@@ -73,7 +73,7 @@ fn item_27_a_bio_that_is_charged_to_the_root_joins_no_request_that_is_not() {
 }
 
 #[test]
-fn item_27_until_4_20_priorities_merge_and_until_5_17_cgroups_do() {
+fn until_4_20_priorities_merge_and_until_5_17_cgroups_do() {
     let rt = IoPriority::new(PriorityClass::RealTime, 0);
     let requests = |kernel, second: Bio| {
         let mut bench = quiesced(&config(kernel), "mq-deadline");
@@ -87,7 +87,7 @@ fn item_27_until_4_20_priorities_merge_and_until_5_17_cgroups_do() {
 }
 
 #[test]
-fn item_28_a_sync_bio_joins_an_async_request_which_stays_async() {
+fn a_sync_bio_joins_an_async_request_which_stays_async() {
     let mut bench = waiting("mq-deadline");
     bench.submit_all([write(100), Bio { flags: BioFlags::SYNC, ..write(108) }]);
     bench.queue.set_quiesced(false);
@@ -97,7 +97,7 @@ fn item_28_a_sync_bio_joins_an_async_request_which_stays_async() {
 }
 
 #[test]
-fn item_29_a_request_that_would_grow_too_long_never_merges_again() {
+fn a_request_that_would_grow_too_long_never_merges_again() {
     for scheduler in ["none", "mq-deadline"] {
         for limits in [Limits { max_sectors: 12, ..Limits::default() }, Limits { max_segments: 1, ..Limits::default() }]
         {
@@ -111,7 +111,7 @@ fn item_29_a_request_that_would_grow_too_long_never_merges_again() {
 }
 
 #[test]
-fn item_30_no_request_grows_over_a_chunk_boundary() {
+fn no_request_grows_over_a_chunk_boundary() {
     let limits = Limits { chunk_sectors: 128, ..Limits::default() };
     let mut bench = quiesced(&QueueConfig { limits, ..config(Kernel::V6_18) }, "mq-deadline");
     bench.submit_all([write(120), write(128)]);
@@ -119,7 +119,7 @@ fn item_30_no_request_grows_over_a_chunk_boundary() {
 }
 
 #[test]
-fn item_31_preflush_fua_and_nomerge_bios_and_write_zeroes_stay_alone() {
+fn preflush_fua_and_nomerge_bios_and_write_zeroes_stay_alone() {
     for scheduler in ["none", "mq-deadline"] {
         for flags in [BioFlags::PREFLUSH, BioFlags::FUA, BioFlags::NOMERGE] {
             let limits = Limits { write_cache: true, fua: true, ..Limits::default() };
@@ -136,7 +136,7 @@ fn item_31_preflush_fua_and_nomerge_bios_and_write_zeroes_stay_alone() {
 }
 
 #[test]
-fn items_32_38_and_39_a_dispatched_request_is_found_by_nobody() {
+fn a_dispatched_request_is_found_by_nobody() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_18) }, "mq-deadline");
     bench.occupy(4);
     bench.submit(write(100));
@@ -147,7 +147,7 @@ fn items_32_38_and_39_a_dispatched_request_is_found_by_nobody() {
 }
 
 #[test]
-fn item_33_a_bio_that_closes_a_gap_makes_one_request_of_three() {
+fn a_bio_that_closes_a_gap_makes_one_request_of_three() {
     let mut bench = waiting("mq-deadline");
     bench.now = Instant(7000);
     bench.submit(write(116));
@@ -164,7 +164,7 @@ fn item_33_a_bio_that_closes_a_gap_makes_one_request_of_three() {
 }
 
 #[test]
-fn item_34_in_a_plug_only_the_newest_request_is_tried_since_5_16() {
+fn in_a_plug_only_the_newest_request_is_tried_since_5_16() {
     for (kernel, requests) in [(Kernel::V5_10, 2), (Kernel::V6_3, 3), (Kernel::V6_18, 3)] {
         let mut bench = Bench::new(kernel, "none");
         bench.plug();
@@ -176,7 +176,7 @@ fn item_34_in_a_plug_only_the_newest_request_is_tried_since_5_16() {
 }
 
 #[test]
-fn item_35_a_bio_is_compared_with_the_8_newest_requests_of_its_cpu() {
+fn a_bio_is_compared_with_the_8_newest_requests_of_its_cpu() {
     let mut bench = waiting("none");
     bench.submit_all((0..10).map(|n| write(n * 1000)));
     bench.forget();
@@ -187,7 +187,7 @@ fn item_35_a_bio_is_compared_with_the_8_newest_requests_of_its_cpu() {
 }
 
 #[test]
-fn item_36_nomerges_1_leaves_plug_software_queue_and_one_hit_cache() {
+fn nomerges_1_leaves_plug_software_queue_and_one_hit_cache() {
     let cheap = QueueConfig { nomerges: NoMerges::Cheap, ..config(Kernel::V6_18) };
     let mut bench = quiesced(&cheap, "mq-deadline");
     bench.submit_all([write(100), write(1000), write(108)]);
@@ -205,7 +205,7 @@ fn item_36_nomerges_1_leaves_plug_software_queue_and_one_hit_cache() {
 }
 
 #[test]
-fn item_36_nomerges_2_leaves_nothing() {
+fn nomerges_2_leaves_nothing() {
     for scheduler in ["none", "mq-deadline"] {
         let mut bench = quiesced(&QueueConfig { nomerges: NoMerges::Nothing, ..config(Kernel::V6_18) }, scheduler);
         bench.plug();
@@ -217,7 +217,7 @@ fn item_36_nomerges_2_leaves_nothing() {
 }
 
 #[test]
-fn none_example_6_halves_on_two_cpus_merge_with_mq_deadline_only() {
+fn halves_on_two_cpus_merge_with_mq_deadline_only() {
     for (scheduler, requests) in [("none", 2), ("mq-deadline", 1)] {
         let mut bench = waiting(scheduler);
         bench.on(0).submit(write(100));
@@ -228,7 +228,7 @@ fn none_example_6_halves_on_two_cpus_merge_with_mq_deadline_only() {
 }
 
 #[test]
-fn item_37_discards_that_do_not_touch_form_one_request_up_to_the_ranges_of_a_command() {
+fn discards_that_do_not_touch_form_one_request_up_to_the_ranges_of_a_command() {
     let limits = Limits { max_discard_segments: 4, ..Limits::default() };
     for scheduler in ["none", "mq-deadline", "bfq"] {
         let mut bench = Bench::with(&QueueConfig { limits: limits.clone(), ..config(Kernel::V6_18) }, scheduler);

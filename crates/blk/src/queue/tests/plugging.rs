@@ -1,9 +1,9 @@
-//! `block-layer.md` 32, items 15 to 24.
+//! BL-21 to BL-26, BL-28, BL-29.
 
 use super::*;
 
 #[test]
-fn item_15_requests_in_a_plug_are_invisible_until_it_is_flushed() {
+fn requests_in_a_plug_are_invisible_until_it_is_flushed() {
     for scheduler in SCHEDULERS {
         let mut bench = Bench::new(Kernel::V6_18, scheduler);
         bench.plug();
@@ -18,7 +18,7 @@ fn item_15_requests_in_a_plug_are_invisible_until_it_is_flushed() {
 }
 
 #[test]
-fn item_17_the_33rd_request_flushes_the_first_32() {
+fn the_33rd_request_flushes_the_first_32() {
     let letters = |kernel, requests| {
         let mut bench = Bench::with(&QueueConfig { queue_depth: 64, ..config(kernel) }, "none");
         bench.plug();
@@ -37,7 +37,7 @@ fn item_17_the_33rd_request_flushes_the_first_32() {
 }
 
 #[test]
-fn item_19_a_plug_is_flushed_before_the_next_request_once_its_newest_has_128_kib() {
+fn a_plug_is_flushed_before_the_next_request_once_its_newest_has_128_kib() {
     let plugged = |nomerges| {
         let config = QueueConfig { nomerges, ..config(Kernel::V6_12) };
         let mut bench = Bench::with(&config, "none");
@@ -53,7 +53,7 @@ fn item_19_a_plug_is_flushed_before_the_next_request_once_its_newest_has_128_kib
 }
 
 #[test]
-fn item_20_a_plug_that_is_flushed_before_sleeping_is_inserted_and_run_by_a_worker() {
+fn a_plug_that_is_flushed_before_sleeping_is_inserted_and_run_by_a_worker() {
     for (scheduler, insertions) in [("none", 4), ("mq-deadline", 8)] {
         let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_12) }, scheduler);
         bench.plug();
@@ -70,7 +70,7 @@ fn item_20_a_plug_that_is_flushed_before_sleeping_is_inserted_and_run_by_a_worke
 }
 
 #[test]
-fn item_21_an_explicit_flush_without_a_scheduler_issues_directly() {
+fn an_explicit_flush_without_a_scheduler_issues_directly() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.plug();
     bench.submit_all([read(0), read(1000)]);
@@ -80,7 +80,7 @@ fn item_21_an_explicit_flush_without_a_scheduler_issues_directly() {
 }
 
 #[test]
-fn item_21_a_direct_issue_that_is_refused_runs_the_hardware_queue_of_its_request() {
+fn a_direct_issue_that_is_refused_runs_the_hardware_queue_of_its_request() {
     for kernel in [Kernel::V6_12, Kernel::V6_18] {
         let mut bench = Bench::with(&QueueConfig { hw_queues: 2, ..config(kernel) }, "none");
         bench.plug();
@@ -96,7 +96,7 @@ fn item_21_a_direct_issue_that_is_refused_runs_the_hardware_queue_of_its_request
 }
 
 #[test]
-fn item_22_an_explicit_flush_with_a_scheduler_inserts_each_group_at_once_and_runs_it() {
+fn an_explicit_flush_with_a_scheduler_inserts_each_group_at_once_and_runs_it() {
     let config = QueueConfig { hw_queues: 2, ..config(Kernel::V6_18) };
     let mut bench = Bench::with(&config, "mq-deadline");
     bench.plug();
@@ -110,7 +110,7 @@ fn item_22_an_explicit_flush_with_a_scheduler_inserts_each_group_at_once_and_run
 }
 
 #[test]
-fn item_23_until_4_20_a_plug_is_inserted_by_software_queue_and_sector() {
+fn until_4_20_a_plug_is_inserted_by_software_queue_and_sector() {
     for kernel in [Kernel::V4_12, Kernel::V4_19] {
         let mut bench = Bench::new(kernel, "mq-deadline");
         bench.plug();
@@ -126,7 +126,7 @@ fn item_23_until_4_20_a_plug_is_inserted_by_software_queue_and_sector() {
 }
 
 #[test]
-fn item_24_a_plug_is_announced_once_for_each_filling_and_unplugged_with_its_count() {
+fn a_plug_is_announced_once_for_each_filling_and_unplugged_with_its_count() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 64, ..config(Kernel::V6_18) }, "none");
     bench.plug();
     bench.submit_all((0..40).map(|n| read(n * 1000)));

@@ -1,4 +1,4 @@
-//! `block-layer.md` 32, items 63 to 67 and 72: tags, refusals and the driver's calls.
+//! BL-27, BL-73, BL-77, BL-80, BL-86 to BL-89: tags, refusals and the driver's calls.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn waiting(config: &QueueConfig, sectors: &[u64]) -> Bench {
 }
 
 #[test]
-fn item_63_dequeuing_stops_at_the_first_request_without_a_driver_tag_since_5_15() {
+fn dequeuing_stops_at_the_first_request_without_a_driver_tag_since_5_15() {
     for (kernel, left_over, waiting_in_scheduler) in [(Kernel::V5_10, 3, false), (Kernel::V6_18, 1, true)] {
         let config = QueueConfig { queue_depth: 2, nr_requests: Some(8), ..config(kernel) };
         let mut bench = waiting(&config, &[100, 200, 300, 400, 500]);
@@ -29,7 +29,7 @@ fn item_63_dequeuing_stops_at_the_first_request_without_a_driver_tag_since_5_15(
 }
 
 #[test]
-fn item_64_resource_is_retried_in_3_ms_and_dev_resource_only_by_a_completion() {
+fn resource_is_retried_in_3_ms_and_dev_resource_only_by_a_completion() {
     for (refusal, effects) in [(Refusal::Busy, vec!["run 0 in 3 ms"]), (Refusal::UntilCompletion, vec![])] {
         let mut bench = waiting(&config(Kernel::V6_18), &[100]);
         bench.refuse([Some(refusal), Some(refusal)]);
@@ -45,7 +45,7 @@ fn item_64_resource_is_retried_in_3_ms_and_dev_resource_only_by_a_completion() {
 }
 
 #[test]
-fn item_66_an_error_of_the_driver_ends_the_request_and_the_list_goes_on() {
+fn an_error_of_the_driver_ends_the_request_and_the_list_goes_on() {
     let mut bench = waiting(&config(Kernel::V6_18), &[100, 200, 300]);
     bench.reply([Reply::Take, Reply::End(Status::IoError)]);
     bench.run(0);
@@ -55,7 +55,7 @@ fn item_66_an_error_of_the_driver_ends_the_request_and_the_list_goes_on() {
 }
 
 #[test]
-fn item_67_last_is_true_for_the_last_request_of_a_list_only_and_a_short_list_is_committed() {
+fn last_is_true_for_the_last_request_of_a_list_only_and_a_short_list_is_committed() {
     let mut bench = waiting(&config(Kernel::V6_18), &[100, 200, 300]);
     bench.refuse([None, Some(Refusal::UntilCompletion)]);
     bench.run(0);
@@ -80,7 +80,7 @@ fn left_overs_return_the_budget_that_they_hold() {
 }
 
 #[test]
-fn item_72_direct_issue_without_budget_is_a_normal_insertion() {
+fn direct_issue_without_budget_is_a_normal_insertion() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.driver.budget = Some(0);
     bench.submit(read(8));
@@ -93,7 +93,7 @@ fn item_72_direct_issue_without_budget_is_a_normal_insertion() {
 }
 
 #[test]
-fn item_72_direct_issue_that_is_refused_leaves_its_request_in_the_dispatch_list_and_runs_the_queue() {
+fn direct_issue_that_is_refused_leaves_its_request_in_the_dispatch_list_and_runs_the_queue() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.refuse([Some(Refusal::UntilCompletion), Some(Refusal::UntilCompletion)]);
     bench.submit(read(8));
@@ -105,7 +105,7 @@ fn item_72_direct_issue_that_is_refused_leaves_its_request_in_the_dispatch_list_
 }
 
 #[test]
-fn item_72_direct_issue_that_fails_ends_the_bio() {
+fn direct_issue_that_fails_ends_the_bio() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.reply([Reply::End(Status::NoSpace)]);
     bench.submit(write(8));

@@ -1,4 +1,4 @@
-//! `block-layer.md` 11.4, 11.6, 11.7 and 32, item 50: driver tags that hardware queues or devices share.
+//! BL-60, BL-61, BL-64, BL-65: driver tags that hardware queues or devices share.
 
 use super::*;
 use crate::tags::TagSet;
@@ -74,7 +74,7 @@ fn send(bench: &mut Bench, reads: u64) -> usize {
 }
 
 #[test]
-fn item_50_a_queue_has_its_share_of_a_shared_tag_set_once_another_is_active() {
+fn a_queue_has_its_share_of_a_shared_tag_set_once_another_is_active() {
     for scheduler in ["none", "mq-deadline"] {
         let [mut first, mut second] = two(scheduler);
         assert_eq!(send(&mut first, 32), 16, "{scheduler}: alone it has all");

@@ -1,4 +1,4 @@
-//! `block-layer.md` 32, items 6 and 8 to 14, through the queue.
+//! BL-15 to BL-20, BL-98, through the queue.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn parts(bench: &mut Bench) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn item_8_a_300_kib_write_is_issued_as_128_128_and_44_kib_that_never_merge_again() {
+fn a_300_kib_write_is_issued_as_128_128_and_44_kib_that_never_merge_again() {
     let mut bench = bench(Limits { max_sectors: 256, ..Limits::default() });
     bench.submit(Bio { segments: 75, ..Bio::new(Op::Write, Sector(0), 600) });
     assert_eq!(parts(&mut bench), [(0, 256), (256, 256), (512, 88)]);
@@ -22,7 +22,7 @@ fn item_8_a_300_kib_write_is_issued_as_128_128_and_44_kib_that_never_merge_again
 }
 
 #[test]
-fn item_8_the_parts_of_a_split_are_not_glued_together_in_a_plug() {
+fn the_parts_of_a_split_are_not_glued_together_in_a_plug() {
     let mut bench = bench(Limits { max_sectors: 256, ..Limits::default() });
     bench.plug();
     bench.submit(Bio::new(Op::Write, Sector(0), 300));
@@ -34,42 +34,42 @@ fn item_8_the_parts_of_a_split_are_not_glued_together_in_a_plug() {
 }
 
 #[test]
-fn item_9_a_write_is_split_at_a_chunk_boundary() {
+fn a_write_is_split_at_a_chunk_boundary() {
     let mut bench = bench(Limits { chunk_sectors: 128, ..Limits::default() });
     bench.submit(Bio::new(Op::Write, Sector(100), 128));
     assert_eq!(parts(&mut bench), [(100, 28), (128, 100)]);
 }
 
 #[test]
-fn item_10_the_end_of_a_part_is_aligned_to_the_physical_block() {
+fn the_end_of_a_part_is_aligned_to_the_physical_block() {
     let mut bench = bench(Limits { physical_block: 8, max_sectors: 20, ..Limits::default() });
     bench.submit(Bio::new(Op::Write, Sector(3), 40));
     assert_eq!(parts(&mut bench), [(3, 13), (16, 16), (32, 11)]);
 }
 
 #[test]
-fn item_11_three_segments_are_split_after_two() {
+fn three_segments_are_split_after_two() {
     let mut bench = bench(Limits { max_segments: 2, ..Limits::default() });
     bench.submit(Bio { segments: 3, ..Bio::new(Op::Read, Sector(0), 24) });
     assert_eq!(parts(&mut bench), [(0, 16), (16, 8)]);
 }
 
 #[test]
-fn item_12_a_discard_is_cut_at_the_discard_limit_whatever_max_sectors_says() {
+fn a_discard_is_cut_at_the_discard_limit_whatever_max_sectors_says() {
     let mut bench = bench(Limits { max_discard_sectors: 64, max_sectors: 8, ..Limits::default() });
     bench.submit(Bio::new(Op::Discard, Sector(0), 200));
     assert_eq!(parts(&mut bench), [(0, 64), (64, 64), (128, 64), (192, 8)]);
 }
 
 #[test]
-fn item_13_the_remainder_of_a_split_is_not_announced_again() {
+fn the_remainder_of_a_split_is_not_announced_again() {
     let mut bench = bench(Limits { max_sectors: 8, ..Limits::default() });
     bench.submit(Bio::new(Op::Write, Sector(0), 24));
     assert_eq!(bench.events(), "Q0 X0 G0 P U1 D0 X8 G8 P U1 D8 G16 P U1 D16");
 }
 
 #[test]
-fn item_13_every_part_reports_how_it_ended() {
+fn every_part_reports_how_it_ended() {
     let mut bench = bench(Limits { max_sectors: 8, ..Limits::default() });
     bench.reply([Reply::Take, Reply::End(Status::Medium)]);
     bench.submit(Bio { owner: 9, ..Bio::new(Op::Write, Sector(0), 24) });
@@ -78,14 +78,14 @@ fn item_13_every_part_reports_how_it_ended() {
 }
 
 #[test]
-fn item_14_a_write_zeroes_is_cut_at_exactly_its_limit() {
+fn a_write_zeroes_is_cut_at_exactly_its_limit() {
     let mut bench = bench(Limits { max_write_zeroes_sectors: 100, physical_block: 8, ..Limits::default() });
     bench.submit(Bio::new(Op::WriteZeroes, Sector(4), 250));
     assert_eq!(parts(&mut bench), [(4, 100), (104, 100), (204, 50)]);
 }
 
 #[test]
-fn item_6_a_bio_that_must_not_wait_fails_rather_than_being_split() {
+fn a_bio_that_must_not_wait_fails_rather_than_being_split() {
     let mut bench = bench(Limits { max_sectors: 8, ..Limits::default() });
     bench.submit(Bio { flags: BioFlags::NOWAIT, ..Bio::new(Op::Write, Sector(0), 24) });
     bench.work();
@@ -94,7 +94,7 @@ fn item_6_a_bio_that_must_not_wait_fails_rather_than_being_split() {
 }
 
 #[test]
-fn item_6_a_bio_that_must_not_wait_fails_if_no_tag_is_free() {
+fn a_bio_that_must_not_wait_fails_if_no_tag_is_free() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_12) }, "none");
     bench.occupy(4);
     let nowait = Bio { flags: BioFlags::NOWAIT, ..read(8) };

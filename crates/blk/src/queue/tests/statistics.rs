@@ -1,4 +1,4 @@
-//! `block-layer.md` 27.1 and 32, items 82 and 109 to 112: what `/proc/diskstats` shows.
+//! BL-92, BL-115, BL-126 to BL-128: what `/proc/diskstats` shows.
 
 use super::*;
 use crate::disk_stats::{DiskStats, IoCounts};
@@ -69,7 +69,7 @@ impl Watched {
 }
 
 #[test]
-fn item_109_a_thousand_reads_of_4_kib_are_a_thousand_reads_and_8000_sectors() {
+fn a_thousand_reads_of_4_kib_are_a_thousand_reads_and_8000_sectors() {
     for scheduler in SCHEDULERS {
         let mut disk = Watched::new(Kernel::V6_18, scheduler);
         for n in 0..1000 {
@@ -83,7 +83,7 @@ fn item_109_a_thousand_reads_of_4_kib_are_a_thousand_reads_and_8000_sectors() {
 }
 
 #[test]
-fn item_110_a_merged_bio_adds_to_merges_and_sectors_but_is_not_done_itself() {
+fn a_merged_bio_adds_to_merges_and_sectors_but_is_not_done_itself() {
     for scheduler in SCHEDULERS {
         let mut disk = Watched::new(Kernel::V6_18, scheduler);
         disk.plug = Some(Plug::new());
@@ -108,7 +108,7 @@ fn a_request_that_joins_another_counts_as_merged_and_ends_with_it() {
 }
 
 #[test]
-fn item_111_the_time_that_a_device_is_busy_never_exceeds_the_time_that_passes() {
+fn the_time_that_a_device_is_busy_never_exceeds_the_time_that_passes() {
     for kernel in Kernel::EXAMPLES {
         let mut disk = Watched::new(kernel, "none");
         for n in 0..300 {
@@ -124,7 +124,7 @@ fn item_111_the_time_that_a_device_is_busy_never_exceeds_the_time_that_passes() 
 }
 
 #[test]
-fn item_112_an_fsync_on_a_write_back_device_is_one_flush_and_a_write_of_no_sectors() {
+fn an_fsync_on_a_write_back_device_is_one_flush_and_a_write_of_no_sectors() {
     for scheduler in SCHEDULERS {
         let mut disk = Watched::new(Kernel::V6_18, scheduler);
         disk.submit(Bio { flags: BioFlags::PREFLUSH, ..Bio::new(Op::Write, Sector(0), 0) });
@@ -136,7 +136,7 @@ fn item_112_an_fsync_on_a_write_back_device_is_one_flush_and_a_write_of_no_secto
 }
 
 #[test]
-fn item_82_the_milliseconds_count_from_the_allocation_and_include_the_wait_in_the_plug() {
+fn the_milliseconds_count_from_the_allocation_and_include_the_wait_in_the_plug() {
     let mut disk = Watched::new(Kernel::V6_18, "none");
     disk.plug = Some(Plug::new());
     disk.submit(read(8));

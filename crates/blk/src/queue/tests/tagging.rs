@@ -1,4 +1,4 @@
-//! `block-layer.md` 32, items 40 to 52: hardware queues, depths and waiting for tags.
+//! BL-49, BL-50, BL-53 to BL-55, BL-57, BL-58, BL-60 to BL-63: hardware queues, depths and waiting for tags.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn requests_before_sleep(bench: &mut Bench, mut bio: impl FnMut(u64) -> Bio) -> 
 }
 
 #[test]
-fn item_40_a_request_keeps_its_queues_when_its_task_migrates() {
+fn a_request_keeps_its_queues_when_its_task_migrates() {
     for scheduler in ["none", "mq-deadline"] {
         let mut bench = Bench::with(&QueueConfig { hw_queues: 4, ..depth(32) }, scheduler);
         bench.plug();
@@ -31,7 +31,7 @@ fn item_40_a_request_keeps_its_queues_when_its_task_migrates() {
 }
 
 #[test]
-fn item_42_more_hardware_queues_than_cpus_are_reduced_to_the_cpus() {
+fn more_hardware_queues_than_cpus_are_reduced_to_the_cpus() {
     let queue: Queue<Local> = Queue::new(&QueueConfig { hw_queues: 64, ..depth(32) }, "none").unwrap();
     assert_eq!(queue.hw_queues(), 4);
     let queue: Queue<Local> = Queue::new(&QueueConfig { hw_queues: 2, ..depth(32) }, "none").unwrap();
@@ -40,7 +40,7 @@ fn item_42_more_hardware_queues_than_cpus_are_reduced_to_the_cpus() {
 }
 
 #[test]
-fn item_43_requests_are_bounded_by_queue_depth_or_nr_requests_and_those_at_the_driver_by_queue_depth() {
+fn requests_are_bounded_by_queue_depth_or_nr_requests_and_those_at_the_driver_by_queue_depth() {
     for (scheduler, requests) in [("none", 8), ("mq-deadline", 16)] {
         let mut bench = Bench::with(&depth(8), scheduler);
         assert_eq!(requests_before_sleep(&mut bench, read), requests, "{scheduler}");
@@ -50,7 +50,7 @@ fn item_43_requests_are_bounded_by_queue_depth_or_nr_requests_and_those_at_the_d
 }
 
 #[test]
-fn item_44_a_scheduler_gets_twice_the_queue_depth_of_at_most_128() {
+fn a_scheduler_gets_twice_the_queue_depth_of_at_most_128() {
     for (queue_depth, none, scheduler) in [(31, 31, 62), (32, 32, 64), (128, 128, 256), (1023, 1023, 256)] {
         let nr_requests = |name: &str| Queue::<Local>::new(&depth(queue_depth), name).unwrap().nr_requests();
         assert_eq!((nr_requests("none"), nr_requests("mq-deadline")), (none, scheduler));
@@ -58,7 +58,7 @@ fn item_44_a_scheduler_gets_twice_the_queue_depth_of_at_most_128() {
 }
 
 #[test]
-fn item_45_nr_requests_is_raised_to_4_and_bounded_by_the_device_or_by_2048() {
+fn nr_requests_is_raised_to_4_and_bounded_by_the_device_or_by_2048() {
     let nr_requests = |nr, scheduler: &str| {
         let config = QueueConfig { nr_requests: Some(nr), ..depth(128) };
         Queue::<Local>::new(&config, scheduler).map(|queue| queue.nr_requests()).ok()
@@ -69,7 +69,7 @@ fn item_45_nr_requests_is_raised_to_4_and_bounded_by_the_device_or_by_2048() {
 }
 
 #[test]
-fn item_46_a_shallow_depth_of_10_admits_40_of_256_by_word_and_10_by_map() {
+fn a_shallow_depth_of_10_admits_40_of_256_by_word_and_10_by_map() {
     for (kernel, admitted) in [(Kernel::V6_3, 40), (Kernel::V6_18, 10)] {
         let mut bench = Bench::with(&QueueConfig { queue_depth: 128, ..config(kernel) }, "mq-deadline");
         bench.set("async_depth", "10");
@@ -100,7 +100,7 @@ fn a_sleeper_keeps_the_limit_that_it_was_told_before_it_slept() {
 }
 
 #[test]
-fn item_49_sleepers_are_woken_one_wait_queue_after_the_other() {
+fn sleepers_are_woken_one_wait_queue_after_the_other() {
     let mut bench = Bench::with(&depth(16), "none");
     bench.occupy(16);
     for waiter in 0..10 {
@@ -114,7 +114,7 @@ fn item_49_sleepers_are_woken_one_wait_queue_after_the_other() {
 }
 
 #[test]
-fn item_51_an_allocation_that_would_sleep_runs_its_hardware_queue_first() {
+fn an_allocation_that_would_sleep_runs_its_hardware_queue_first() {
     let mut bench = Bench::with(&QueueConfig { nr_requests: Some(4), ..depth(8) }, "mq-deadline");
     bench.queue.set_quiesced(true);
     assert_eq!(requests_before_sleep(&mut bench, read), 4);
@@ -127,7 +127,7 @@ fn item_51_an_allocation_that_would_sleep_runs_its_hardware_queue_first() {
 }
 
 #[test]
-fn item_52_the_plug_is_flushed_before_its_task_sleeps() {
+fn the_plug_is_flushed_before_its_task_sleeps() {
     let mut bench = Bench::with(&depth(4), "none");
     bench.plug();
     assert_eq!(requests_before_sleep(&mut bench, read), 4);
@@ -186,4 +186,4 @@ fn a_queue_that_cannot_be_made_says_why() {
 }
 
 #[test]
-fn item_88_the_old_name_deadline_selects_mq_deadline() {}
+fn the_old_name_deadline_selects_mq_deadline() {}

@@ -1,4 +1,4 @@
-//! `block-layer.md` 19.2 and 32, items 116 to 118: requests that the device keeps for too long.
+//! BL-74, BL-96, BL-97: requests that the device keeps for too long.
 
 use super::*;
 use crate::driver::Expired;
@@ -44,7 +44,7 @@ fn seconds(seconds: u64) -> Instant {
 }
 
 #[test]
-fn item_116_the_driver_is_told_once_for_each_expiry_and_never_before_the_deadline() {
+fn the_driver_is_told_once_for_each_expiry_and_never_before_the_deadline() {
     let mut bench = Bench::new(Kernel::V6_18, "mq-deadline");
     bench.driver.keeps_expired = true;
     bench.now = Instant::ZERO + Nanos::from_millis(300);
@@ -58,7 +58,7 @@ fn item_116_the_driver_is_told_once_for_each_expiry_and_never_before_the_deadlin
 }
 
 #[test]
-fn item_117_a_driver_that_waits_on_gets_the_whole_timeout_again() {
+fn a_driver_that_waits_on_gets_the_whole_timeout_again() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.submit(read(8));
     bench.scan_until(seconds(99));
@@ -67,7 +67,7 @@ fn item_117_a_driver_that_waits_on_gets_the_whole_timeout_again() {
 }
 
 #[test]
-fn item_118_what_has_not_been_issued_never_times_out() {
+fn what_has_not_been_issued_never_times_out() {
     let mut bench = Bench::new(Kernel::V6_18, "mq-deadline");
     bench.queue.set_quiesced(true);
     bench.submit(read(8));

@@ -1,4 +1,4 @@
-//! `block-layer.md` 10, 27.3 and 32, item 41: hardware queues for reads alone and for polled I/O.
+//! BL-49 to BL-52, BL-130: hardware queues for reads alone and for polled I/O.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn polled(bio: Bio) -> Bio {
 }
 
 #[test]
-fn item_41_reads_take_read_queues_polled_io_poll_queues_and_all_else_the_default_ones() {
+fn reads_take_read_queues_polled_io_poll_queues_and_all_else_the_default_ones() {
     for scheduler in SCHEDULERS {
         let mut bench = Bench::with(&types(Kernel::V6_18), scheduler);
         let flushed = Bio { flags: BioFlags::PREFLUSH, ..write(400) };

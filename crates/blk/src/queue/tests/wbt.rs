@@ -1,4 +1,4 @@
-//! Write-back throttling on the way of a request: `block-layer.md` 22.2, 26.2 and 26.3, checklist items 91, 106 and 108.
+//! Write-back throttling on the way of a request: BL-101, BL-102, BL-107, BL-109, BL-115, BL-119 to BL-125.
 
 use super::*;
 use crate::attributes::AttributeError;
@@ -43,7 +43,7 @@ impl Bench {
 }
 
 #[test]
-fn item_106_direct_writes_and_reads_pass_by_those_who_wait() {
+fn direct_writes_and_reads_pass_by_those_who_wait() {
     for scheduler in ["none", "mq-deadline", "kyber"] {
         let mut bench = four(Kernel::V6_18, scheduler);
         assert_eq!(bench.submit_as(1, background(400)), Submitted::Parked, "{scheduler}");
@@ -173,7 +173,7 @@ fn every_part_of_a_split_bio_is_counted() {
 }
 
 #[test]
-fn item_108_a_durable_write_is_counted_once_through_its_whole_sequence() {
+fn a_durable_write_is_counted_once_through_its_whole_sequence() {
     let limits = Limits { write_cache: true, ..Limits::default() };
     for scheduler in ["none", "mq-deadline"] {
         let mut bench = Bench::throttled(&QueueConfig { limits: limits.clone(), ..config(Kernel::V6_18) }, scheduler);
@@ -297,7 +297,7 @@ fn a_task_held_up_by_dirty_pages_opens_the_limit_up_until_a_second_after_it_goes
 }
 
 #[test]
-fn item_91_the_target_is_by_rotation_and_reads_back_as_written() {
+fn the_target_is_by_rotation_and_reads_back_as_written() {
     for (rotational, default) in [(false, "2000\n"), (true, "75000\n")] {
         let limits = Limits { rotational, ..Limits::default() };
         let mut bench = Bench::throttled(&QueueConfig { limits, ..config(Kernel::V4_12) }, "none");

@@ -1,4 +1,4 @@
-//! Budgets: how much service a slot may give, learned from how the last one ended. Rules: bfq.md 8.3, 8.4, 9.
+//! Budgets: how much service a slot may give, learned from how the last one ended. Rules: BFQ-36 to BFQ-43.
 
 use super::Bfq;
 use super::config::{DEFAULT_MAX_BUDGET, MS};
@@ -16,7 +16,7 @@ const SHORT: u64 = MS;
 /// Slots longer than this say how fast a queue really is, ns.
 const LONG: u64 = 20 * MS;
 
-/// How long a slot was, and whether its queue was slow (8.4).
+/// How long a slot was, and whether its queue was slow (BFQ-37).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pace {
     pub slow: bool,
@@ -25,7 +25,7 @@ pub(super) struct Pace {
 }
 
 impl Bfq {
-    /// What the device moves at its peak rate in one slot (9.1).
+    /// What the device moves at its peak rate in one slot (BFQ-38).
     pub(super) fn auto_max_budget(&self) -> u64 {
         let millis = self.config.millis(self.settings.timeout) as u64;
         (self.rate.rate * 1000 * millis) >> RATE_SHIFT
@@ -40,7 +40,7 @@ impl Bfq {
         }
     }
 
-    /// The largest budget that new queues and the smallest budget go by (9.2).
+    /// The largest budget that new queues and the smallest budget go by (BFQ-39).
     pub(super) fn current_max_budget(&self) -> u64 {
         if self.budgets_assigned < SLOTS_MIN { DEFAULT_MAX_BUDGET } else { self.max_budget }
     }
@@ -55,7 +55,7 @@ impl Bfq {
         self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
     }
 
-    /// How fast the queue in service was (8.4). `until_idling`: the time that was idled away does not count.
+    /// How fast the queue in service was (BFQ-37). `until_idling`: the time that was idled away does not count.
     pub(super) fn pace(&self, q: QueueId, until_idling: bool) -> Pace {
         let queue = &self.queues[q];
         if !queue.sync {
@@ -75,7 +75,7 @@ impl Bfq {
         Pace { slow: seeky, millis }
     }
 
-    /// Charges a queue for the time of its slot rather than its sectors (8.3).
+    /// Charges a queue for the time of its slot rather than its sectors (BFQ-36).
     pub(super) fn charge_time(&mut self, q: QueueId, millis: u64) {
         let timeout = self.config.millis(default_timeout(&self.config)) as u64;
         let service = self.entity(q).service;
@@ -88,7 +88,7 @@ impl Bfq {
         self.serve(q, total - service);
     }
 
-    /// Learns from the end of a slot (9.4).
+    /// Learns from the end of a slot (BFQ-41, BFQ-42).
     pub(super) fn learn_budget(&mut self, q: QueueId, reason: Expiration) {
         let min = self.min_budget();
         let raised = self.is_raised(q);

@@ -1,4 +1,4 @@
-//! Large bursts: many queues created at nearly the same time want throughput, not latency. Rules: bfq.md 19.
+//! Large bursts: many queues created at nearly the same time want throughput, not latency. Rules: BFQ-100 to BFQ-103.
 
 use super::Bfq;
 use super::config::{BURST_FORGOTTEN_MS, BURST_INTERVAL_MS, LARGE_BURST, LONG_AGO_TICK};
@@ -51,7 +51,7 @@ impl Burst {
 }
 
 impl Bfq {
-    /// A request is set up for a queue that was just created (19.1 to 19.5).
+    /// A request is set up for a queue that was just created (BFQ-100, BFQ-101, BFQ-103).
     pub(super) fn note_newcomer(&mut self, q: QueueId) {
         let careful = self.config.variant.careful_bursts;
         let idle = self.busy_queues() == 0;
@@ -88,7 +88,7 @@ impl Bfq {
         self.burst.last = self.now.tick;
     }
 
-    /// A queue gets work after a long time: that it came in a burst is forgotten (19.6).
+    /// A queue gets work after a long time: that it came in a burst is forgotten (BFQ-102).
     pub(super) fn maybe_forget_burst(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         let forgotten = self.config.ticks(BURST_FORGOTTEN_MS);

@@ -1,4 +1,4 @@
-//! The end of a request. Rules: bfq.md 22.6, 22.7.
+//! The end of a request. Rules: BFQ-121, BFQ-122.
 
 use super::Bfq;
 use super::config::RAISE_INTERACTIVE;
@@ -48,7 +48,7 @@ impl Bfq {
                     self.wait_for(q);
                     return;
                 }
-                // 4.12 looks at the time of the slot all the same (15.7).
+                // 4.12 looks at the time of the slot all the same (BFQ-76).
                 if self.config.variant.modern_idling {
                     return;
                 }
@@ -59,13 +59,14 @@ impl Bfq {
                 self.expire(q, false, Expiration::NoMoreRequests);
             }
         }
-        // 4.12 itself did not ask for a run here and could stand still; its row is that of 4.13, too, which does (22.11).
+        // 4.12 itself did not ask for a run here and could stand still; its row is that of 4.13, too, which does
+        // (BFQ-123).
         if self.in_driver == 0 {
             self.schedule_dispatch();
         }
     }
 
-    /// Does the device queue commands (14)?
+    /// Does the device queue commands (BFQ-70)?
     pub(super) fn sample_ncq(&mut self) {
         self.ncq.note(self.in_driver);
         let thinker = self.config.variant.ncq_skips_thinkers

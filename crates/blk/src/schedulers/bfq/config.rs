@@ -1,4 +1,4 @@
-//! What bfq is made for, and the fixed numbers of its heuristics. Rules: bfq.md 4.
+//! What bfq is made for, and the fixed numbers of its heuristics. Rules: BFQ-12.
 
 use super::variant::BfqVariant;
 use crate::ids::{CgroupId, Sector};
@@ -31,8 +31,8 @@ pub struct BfqConfig {
     pub async_depth: Option<u32>,
     /// Whether the device seeks.
     pub rotational: bool,
-    /// The first sectors of the second and further independent actuators, ascending; none for one actuator (24). What
-    /// lies behind the eighth one's first sector is the eighth's.
+    /// The first sectors of the second and further independent actuators, ascending; none for one actuator (BFQ-128).
+    /// What lies behind the eighth one's first sector is the eighth's.
     pub actuators: Vec<Sector>,
     /// The cgroups, each after the one above it. Others are added below the root when they first appear.
     pub groups: Vec<BfqGroup>,
@@ -122,7 +122,7 @@ pub(super) const WAKER_DELAY: u64 = 4 * MS;
 /// So many coincidences make a waker.
 pub(super) const WAKER_DETECTIONS: u32 = 3;
 
-/// A tick so long ago that every "older than" is true (2.4).
+/// A tick so long ago that every "older than" is true (BFQ-3).
 pub(super) const LONG_AGO_TICK: i64 = i64::MIN / 4;
-/// "Boot time" for a nanosecond instant: the (unsigned, wrapping) time since then is practically infinite (2.5.2).
+/// "Boot time" for a nanosecond instant: the (unsigned, wrapping) time since then is practically infinite (BFQ-7).
 pub(super) const LONG_AGO: u64 = 0u64.wrapping_sub(1 << 62);

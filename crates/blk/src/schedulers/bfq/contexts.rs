@@ -1,5 +1,5 @@
-//! Processes as bfq knows them: each with its queues, and with what is remembered for it while it shares one.
-//! Rules: bfq.md 3.5, 20.5.
+//! Processes as bfq knows them: each with its queues, and with what is remembered for it while it shares one. Rules:
+//! BFQ-10, BFQ-108.
 
 use super::super::process_queue::{self, ThinkTime};
 use super::entity::QueueId;

@@ -1,5 +1,5 @@
-//! Cooperation: processes that read interleaved pieces of one sequential stream get one queue. Rules: bfq.md 20.1 to
-//! 20.5, 20.8.
+//! Cooperation: processes that read interleaved pieces of one sequential stream get one queue. Rules:
+//! BFQ-104 to BFQ-108, BFQ-111.
 
 use super::super::process_queue::PositionTree;
 use super::Bfq;
@@ -15,7 +15,7 @@ const WINDOW_MS: u64 = 100;
 
 impl Bfq {
     /// Whether a queue should be merged into another before I/O at `sector`: answers the queue that is to take its
-    /// place (20.3).
+    /// place (BFQ-106).
     pub(super) fn cooperate(&mut self, q: QueueId, context: ContextId, sector: u64) -> Option<QueueId> {
         if let Some(target) = self.queues[q].merge_target {
             return Some(self.end_of_chain(target));
@@ -62,7 +62,7 @@ impl Bfq {
         }
     }
 
-    /// Whether two queues are of a kind (20.4), and of one actuator (24).
+    /// Whether two queues are of a kind (BFQ-107), and of one actuator (BFQ-128).
     fn may_cooperate(&self, q: QueueId, target: QueueId) -> bool {
         let (class, other_class) = (self.entity(q).class, self.entity(target).class);
         !self.is_too_late(target)
@@ -104,7 +104,7 @@ impl Bfq {
         Some(target)
     }
 
-    /// A process goes over from a queue to the one at the end of its merge chain (20.5).
+    /// A process goes over from a queue to the one at the end of its merge chain (BFQ-108).
     pub(super) fn execute_merge(&mut self, context: ContextId, q: QueueId) {
         let mut at = q;
         while let Some(target) = self.queues[at].merge_target {
@@ -185,7 +185,7 @@ impl Bfq {
         self.contexts[context].queues[usize::from(self.queues[q].actuator)].saved = Some(saved);
     }
 
-    // --- the index by sector (20.2) ---
+    // --- the index by sector (BFQ-105) ---
 
     /// Puts a queue where its next request is, or leaves it out if it does not qualify.
     pub(super) fn reindex(&mut self, q: QueueId) {

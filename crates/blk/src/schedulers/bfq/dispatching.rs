@@ -1,4 +1,4 @@
-//! The way out: which request leaves next. Rules: bfq.md 10.2, 10.3, 22.3, 22.4, 24.
+//! The way out: which request leaves next. Rules: BFQ-45 to BFQ-47, BFQ-119, BFQ-128.
 
 use super::super::process_queue::SEEK_DISTANCE;
 use super::Bfq;
@@ -13,7 +13,7 @@ use crate::ids::RqId;
 const ACTUATOR_LOAD_MIN: u32 = 4;
 
 impl Bfq {
-    /// Answers the block layer's question (22.4).
+    /// Answers the block layer's question (BFQ-119).
     pub(super) fn choose(&mut self) -> Choice {
         let no = |reason| Choice { rq: None, reason };
         if let Some(id) = self.immediate.first() {
@@ -52,7 +52,7 @@ impl Bfq {
         self.in_driver_of[usize::from(self.queues[q].actuator)] += 1;
     }
 
-    /// The queue to take a request from (10.2).
+    /// The queue to take a request from (BFQ-45, BFQ-46).
     fn decide(&mut self) -> (Option<QueueId>, Reason) {
         let mut reason = Reason::InService;
         let mut q = match self.in_service {
@@ -94,7 +94,7 @@ impl Bfq {
         }
     }
 
-    /// With several actuators: a queue whose actuator has little to do, if that is not the one in service (24).
+    /// With several actuators: a queue whose actuator has little to do, if that is not the one in service (BFQ-128).
     fn underused_actuator_queue(&self, q: QueueId) -> Option<QueueId> {
         let loads = &self.in_driver_of;
         if loads.len() == 1 {
@@ -121,7 +121,7 @@ impl Bfq {
         None
     }
 
-    /// Gives out a request of a queue (10.3).
+    /// Gives out a request of a queue (BFQ-47).
     fn take_from(&mut self, q: QueueId, id: u32) {
         self.serve(q, self.charge_of(q, id));
         if self.in_service == Some(q) {
@@ -135,7 +135,7 @@ impl Bfq {
             self.check_raising(q);
         }
         self.count_in_driver(q);
-        // The IDLE class gets one request at a time while others have work (6.4).
+        // The IDLE class gets one request at a time while others have work (BFQ-18).
         if self.in_service == Some(q) && self.is_idle_class(q) && self.busy_queues() > 1 {
             self.expire(q, false, Expiration::BudgetExhausted);
         }

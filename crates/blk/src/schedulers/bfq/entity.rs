@@ -1,4 +1,4 @@
-//! What is scheduled: queues and groups, as nodes of one hierarchy. Rules: bfq.md 3.3.
+//! What is scheduled: queues and groups, as nodes of one hierarchy. Rules: BFQ-8.
 
 use super::state_lines::QueueLabel;
 use crate::sorted_tree::{Augment, Nodes};
@@ -38,7 +38,7 @@ pub(super) enum Owner {
     Group(GroupId),
 }
 
-/// Where an entity is (bfq.md 7.4).
+/// Where an entity is (BFQ-24).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Membership {
     /// On no tree; it is in service if it is accounted.
@@ -56,7 +56,7 @@ pub(super) struct Entity {
     pub owner: Owner,
     /// The name of its queue in state lines; groups have none.
     pub label: Option<QueueLabel>,
-    /// The actuator of its queue (bfq.md 24).
+    /// The actuator of its queue (BFQ-128).
     pub actuator: u8,
     /// The group in whose level it is scheduled.
     pub level: GroupId,
@@ -76,21 +76,21 @@ pub(super) struct Entity {
     pub base_weight: u64,
     /// Base weight that was asked for.
     pub requested_weight: u64,
-    /// Factor of weight raising, 1 if it is not raised (bfq.md 18.1).
+    /// Factor of weight raising, 1 if it is not raised (BFQ-91).
     pub raise: u64,
     /// Its class: an index of a service tree.
     pub class: usize,
     /// Class that was asked for.
     pub requested_class: usize,
-    /// A change of weight, raising or class waits to be applied (bfq.md 6.5).
+    /// A change of weight, raising or class waits to be applied (BFQ-19).
     pub change_pending: bool,
     /// Which tree it is on.
     pub on: Membership,
     /// Its weight is in its tree's sum: it is on a tree or in service.
     pub accounted: bool,
-    /// The weight under which it is in the weight counters, if it is (bfq.md 15.6).
+    /// The weight under which it is in the weight counters, if it is (BFQ-75).
     pub counted_weight: Option<u64>,
-    /// Requests of its subtree that are allocated: inside or in flight (bfq.md 21.5).
+    /// Requests of its subtree that are allocated: inside or in flight (BFQ-115).
     pub allocated: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Groups: the inner nodes of the hierarchy, each with its async queues and its index for cooperation. Rules:
-//! bfq.md 15.6, 20.2, 21.2, 23.3 to 23.6.
+//! Groups: the inner nodes of the hierarchy, each with its async queues and its index for cooperation. Rules: BFQ-17,
+//! BFQ-75, BFQ-105, BFQ-112, BFQ-126, BFQ-127.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -25,11 +25,11 @@ pub(super) struct Group {
     pub parent: GroupId,
     /// Its async queues, for each actuator by class and level.
     async_queues: Vec<[Option<QueueId>; ASYNC_QUEUES]>,
-    /// Queues by the sector of their next request (20.2).
+    /// Queues by the sector of their next request (BFQ-105).
     pub index: PositionTree,
     /// Queues directly in it with something queued or in flight.
     pub pending_queues: u32,
-    /// The sync queue that was created last, for stable merging (20.6).
+    /// The sync queue that was created last, for stable merging (BFQ-109).
     pub last_created: Option<QueueId>,
 }
 
@@ -134,7 +134,7 @@ impl Bfq {
         self.add_group(cgroup, parent, DEFAULT_GROUP_WEIGHT);
     }
 
-    /// Asks for another weight of a group; it is applied at its next activation (6.5).
+    /// Asks for another weight of a group; it is applied at its next activation (BFQ-19).
     pub(super) fn set_group_weight(&mut self, group: GroupId, weight: u16) {
         if let Some(entity) = self.groups[group].entity {
             let weight = weights::clamp(u64::from(weight));
@@ -167,7 +167,7 @@ impl Bfq {
         weights.next().is_some_and(|first| weights.any(|weight| weight != first))
     }
 
-    /// A process's cgroup, as its I/O shows it (23.4): the group that a write is charged to, whoever submits it.
+    /// A process's cgroup, as its I/O shows it (BFQ-126): the group that a write is charged to, whoever submits it.
     pub(super) fn follow_cgroup(&mut self, context: ContextId, cgroup: CgroupId) {
         if self.contexts[context].cgroup == cgroup {
             return;
@@ -195,7 +195,7 @@ impl Bfq {
         }
     }
 
-    /// Moves a queue to another group: service and learned budget stay (23.4).
+    /// Moves a queue to another group: service and learned budget stay (BFQ-126).
     pub(super) fn move_queue(&mut self, q: QueueId, group: GroupId) {
         if self.in_service == Some(q) {
             self.expire(q, false, super::Expiration::Preempted);
@@ -230,8 +230,7 @@ impl Bfq {
         }
     }
 
-    /// A cgroup is gone: its queues go to the root, what is charged to it from now on to the group above (23.5,
-    /// 23.6).
+    /// A cgroup is gone: its queues go to the root, what is charged to it from now on to the group above (BFQ-127).
     pub(super) fn remove_group(&mut self, cgroup: CgroupId) {
         let Some(group) = self.groups.find(cgroup).filter(|&group| group != GroupId::ROOT) else { return };
         if self.groups[group].cgroup != cgroup {
@@ -243,7 +242,8 @@ impl Bfq {
             if !self.queues[q].alive || self.queues[q].group != group {
                 continue;
             }
-            // A move takes it off the idle tree, too, so that no test can miss this; 23.5 names it as a step of its own.
+            // A move takes it off the idle tree, too, so that no test can miss this; the rule names it as a step of its
+            // own.
             self.hierarchy.drop_idle(self.queues[q].entity);
             self.move_queue(q, GroupId::ROOT);
         }

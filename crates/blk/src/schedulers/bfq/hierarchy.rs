@@ -1,5 +1,5 @@
-//! The engine: levels of service trees, and how work and service propagate through them (B-WF2Q+). Rules: bfq.md
-//! 3.4, 6.4, 6.5, 7, 8.2.
+//! The engine: levels of service trees, and how work and service propagate through them (B-WF2Q+). Rules: BFQ-9,
+//! BFQ-18 to BFQ-33, BFQ-35.
 
 use super::entity::{BE, CLASSES, Entities, Entity, EntityId, GroupId, IDLE, Membership, Owner, QueueId};
 use super::service_tree::ServiceTree;
@@ -170,7 +170,7 @@ impl Hierarchy {
         self.forget(id);
     }
 
-    // --- weights (6.5) ---
+    // --- weights (BFQ-19) ---
 
     /// Asks for a change; it is applied when the entity next gets onto an active tree.
     pub fn request_change(&mut self, id: EntityId, change: impl FnOnce(&mut Entity)) {
@@ -224,7 +224,7 @@ impl Hierarchy {
         }
     }
 
-    // --- transitions (7.5 to 7.8) ---
+    // --- transitions (BFQ-25 to BFQ-28) ---
 
     /// An entity gets work.
     fn activate_one(&mut self, id: EntityId, recover: bool) {
@@ -309,7 +309,7 @@ impl Hierarchy {
         true
     }
 
-    // --- walks upwards (7.11) ---
+    // --- walks upwards (BFQ-31) ---
 
     /// An entity got work, or its budget, weight or service changed, or (`expiring`) its slot has ended with work
     /// left.
@@ -352,7 +352,7 @@ impl Hierarchy {
         }
     }
 
-    // --- the next candidate (7.2, 7.3, 7.10) ---
+    // --- the next candidate (BFQ-21 to BFQ-23, BFQ-30) ---
 
     /// Brings a level's next candidate up to date after `changed` was put on an active tree. Answers whether the
     /// level above is affected.
@@ -428,7 +428,7 @@ impl Hierarchy {
         self.level(group).trees[class].first_eligible(&self.entities, at)
     }
 
-    // --- slots (7.12, 7.13, 8.2) ---
+    // --- slots (BFQ-32, BFQ-33, BFQ-35) ---
 
     /// Puts the next queue in service.
     pub fn select(&mut self) -> Option<QueueId> {

@@ -1,4 +1,4 @@
-//! Is it worth keeping the device for a queue that has run empty? Rules: bfq.md 15.
+//! Is it worth keeping the device for a queue that has run empty? Rules: BFQ-71 to BFQ-79.
 
 use super::Bfq;
 use super::TimerWish;
@@ -10,12 +10,12 @@ use super::state_lines::Expiration;
 const FOREIGN_IN_FLIGHT: u32 = 4;
 
 impl Bfq {
-    /// Whether the queue is empty and the device is to be kept for it (15.1).
+    /// Whether the queue is empty and the device is to be kept for it (BFQ-71).
     pub(super) fn must_idle(&self, q: QueueId) -> bool {
         self.queues[q].is_empty() && self.better_to_idle(q)
     }
 
-    /// Whether keeping the device for the queue is better than going on without it (15.2, 15.7).
+    /// Whether keeping the device for the queue is better than going on without it (BFQ-72, BFQ-76).
     pub(super) fn better_to_idle(&self, q: QueueId) -> bool {
         if self.queues[q].process_refs == 0 {
             return false;
@@ -32,14 +32,14 @@ impl Bfq {
         !self.is_idle_class(q) && (self.idling_is_free(q) || self.idling_is_needed(q))
     }
 
-    /// 4.12: idling for throughput or for guarantees (15.7).
+    /// 4.12: idling for throughput or for guarantees (BFQ-76).
     fn better_to_idle_by_window(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         let for_guarantees = self.is_raised(q) || self.hierarchy.weights.differ() || self.group_weights_differ();
         self.idling_is_free(q) || (for_guarantees && !queue.in_large_burst)
     }
 
-    /// Whether idling costs no throughput and hurts nobody who is raised (15.3, and A of 15.7).
+    /// Whether idling costs no throughput and hurts nobody who is raised (BFQ-73, BFQ-76).
     pub(super) fn idling_is_free(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         let queues = self.ncq.queues();
@@ -52,7 +52,7 @@ impl Bfq {
         pays && self.raised_busy == 0
     }
 
-    /// Whether the queue would not get its due without idling (15.5).
+    /// Whether the queue would not get its due without idling (BFQ-74).
     pub(super) fn idling_is_needed(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         if queue.process_refs == 0 {
@@ -64,7 +64,7 @@ impl Bfq {
         raised_among_others || self.is_asymmetric_for(q) || busy == 1
     }
 
-    /// Whether weights, classes or groups differ so that this queue would lose by an equal treatment (15.6).
+    /// Whether weights, classes or groups differ so that this queue would lose by an equal treatment (BFQ-75).
     pub(super) fn is_asymmetric_for(&self, q: QueueId) -> bool {
         let weights = &self.hierarchy.weights;
         let is_smallest = self.entity(q).counted_weight.is_some_and(|weight| Some(weight) == weights.smallest());
@@ -76,7 +76,7 @@ impl Bfq {
         weights_matter || classes_matter || self.groups_pending > 1
     }
 
-    /// Sets the idle timer for the queue in service (15.8).
+    /// Sets the idle timer for the queue in service (BFQ-77).
     pub(super) fn wait_for(&mut self, q: QueueId) {
         self.queues[q].waiting = true;
         let raised = self.is_raised(q);
@@ -90,7 +90,7 @@ impl Bfq {
         self.wishes.timer = Some(TimerWish::At(self.now.ns.saturating_add(length)));
     }
 
-    /// The idle timer has come (15.10).
+    /// The idle timer has come (BFQ-79).
     pub(super) fn idle_timer_fired(&mut self) {
         if let Some(q) = self.in_service
             && std::mem::replace(&mut self.queues[q].waiting, false)

@@ -1,5 +1,5 @@
-//! Injection: requests of others are served while the device is kept for an empty queue, as long as that does not
-//! slow it down. Rules: bfq.md 17.1 to 17.4.
+//! Injection: requests of others are served while the device is kept for an empty queue, as long as that does not slow
+//! it down. Rules: BFQ-85 to BFQ-89.
 
 use super::super::process_queue::SMALL_ON_FLASH;
 use super::Bfq;
@@ -45,7 +45,7 @@ impl Measurement {
 }
 
 impl Bfq {
-    /// The queue to take a request from while `q` is empty and keeps the device (17.1).
+    /// The queue to take a request from while `q` is empty and keeps the device (BFQ-85).
     pub(super) fn injection_source(&mut self, q: QueueId) -> Option<QueueId> {
         if !self.config.variant.injection {
             return None;
@@ -78,7 +78,7 @@ impl Bfq {
         (self.queues[source].busy && own && self.next_fits(source)).then_some(source)
     }
 
-    /// The queue activated last that has something suitable (17.2).
+    /// The queue activated last that has something suitable (BFQ-86).
     fn general_source(&mut self, q: QueueId) -> Option<QueueId> {
         if self.in_driver >= self.queues[q].injection.limit {
             return None;
@@ -100,7 +100,7 @@ impl Bfq {
     }
 
     /// A sync request of a process that has no other one inside arrives: its service time may be worth measuring
-    /// (17.3).
+    /// (BFQ-87, BFQ-88).
     pub(super) fn maybe_measure(&mut self, q: QueueId) {
         let since_decrease = self.now.tick - self.queues[q].injection.decreased;
         if since_decrease >= self.config.ticks(RESET_MS) {
@@ -121,7 +121,7 @@ impl Bfq {
         }
     }
 
-    /// Throws away what was learned about injection into a queue (17.4).
+    /// Throws away what was learned about injection into a queue (BFQ-89).
     pub(super) fn reset_injection(&mut self, q: QueueId) {
         self.measurement.forget_request();
         let tick = self.now.tick;
@@ -131,7 +131,7 @@ impl Bfq {
         queue.injection.decreased = tick;
     }
 
-    /// A request completes: if it is the measured one the limit is learned (17.3).
+    /// A request completes: if it is the measured one the limit is learned (BFQ-87, BFQ-88).
     pub(super) fn maybe_learn_limit(&mut self, q: QueueId, id: u32) {
         if self.measurement.request != Some(id) {
             return;

@@ -1,5 +1,5 @@
-//! The way in: a request finds its queue, meets the statistics, and wakes the queue if that had no work. Rules:
-//! bfq.md 15.9, 16.1, 22.2.
+//! The way in: a request finds its queue, meets the statistics, and wakes the queue if that had no work. Rules: BFQ-78,
+//! BFQ-80, BFQ-118.
 
 use super::super::process_queue::{SEEK_DISTANCE, SMALL_ON_FLASH, ThinkTime, distance};
 use super::Bfq;
@@ -22,7 +22,7 @@ const SMALL: u32 = 32;
 const THINK_RESET_GAP_MS: u64 = 100;
 
 impl Bfq {
-    /// The actuator of a request: that of its last sector (24).
+    /// The actuator of a request: that of its last sector (BFQ-128).
     pub(super) fn actuator_of(&self, sector: u64, sectors: u32) -> u8 {
         let last = sector + u64::from(sectors.max(1)) - 1;
         self.config.actuators.iter().take_while(|start| start.0 <= last).count() as u8
@@ -50,7 +50,7 @@ impl Bfq {
         self.contexts.hold(context);
         if self.queues[q].just_created {
             if rq.marks.contains(Marks::CLOCK_RAN) {
-                // Some time passes until the request arrives, however little: that it ended later is not so (2.5.1).
+                // Some time passes until the request arrives, however little: that it ended later is not so (BFQ-5).
                 self.queues[q].think = ThinkTime::new(self.now.ns as i64);
             }
             self.note_newcomer(q);
@@ -87,7 +87,7 @@ impl Bfq {
         self.arrived_while_waiting(q, entry.sectors);
     }
 
-    /// Think time, its verdict, and seeks (13.1 to 13.3).
+    /// Think time, its verdict, and seeks (BFQ-64 to BFQ-67).
     fn update_statistics(&mut self, q: QueueId, context: ContextId, id: u32) {
         let variant = self.config.variant;
         let (now, slice_idle) = (self.now.ns as i64, self.settings.slice_idle as i64);
@@ -108,7 +108,7 @@ impl Bfq {
         }
     }
 
-    /// Whether a request is far from a position, so that it costs a seek (13.1).
+    /// Whether a request is far from a position, so that it costs a seek (BFQ-64).
     pub(super) fn is_far(&self, sector: u64, sectors: u32, position: u64) -> bool {
         let distance = distance(Sector(position), Sector(sector));
         distance > SEEK_DISTANCE && (self.config.rotational || sectors < SMALL_ON_FLASH)
@@ -188,7 +188,7 @@ impl Bfq {
         }
     }
 
-    /// A queue without work gets a request (16.1).
+    /// A queue without work gets a request (BFQ-80).
     fn get_work(&mut self, q: QueueId, context: ContextId) -> Claim {
         let claim = self.claim(q, context);
         let in_time = self.is_back_in_time(q);
@@ -215,7 +215,7 @@ impl Bfq {
         claim
     }
 
-    /// A request has arrived for the queue that the device is kept for (15.9).
+    /// A request has arrived for the queue that the device is kept for (BFQ-78).
     fn arrived_while_waiting(&mut self, q: QueueId, sectors: u32) {
         if self.in_service != Some(q) || !self.queues[q].waiting {
             return;
@@ -245,8 +245,8 @@ impl Bfq {
         if bio.is_sync() { queues.sync } else { queues.async_ }
     }
 
-    /// Whether a bio may join a queued request: one of its own queue, after a merge of queues if that is due, and
-    /// never a sync bio an async request (12.6).
+    /// Whether a bio may join a queued request: one of its own queue, after a merge of queues if that is due, and never
+    /// a sync bio an async request (BFQ-62).
     pub(super) fn bio_may_join(&mut self, id: u32, bio: &Bio) -> bool {
         let sync = bio.is_sync();
         if sync && !self.entries[id as usize].sync {
@@ -262,7 +262,7 @@ impl Bfq {
         self.entries[id as usize].queue == Some(q)
     }
 
-    /// A queued request has grown (12.6).
+    /// A queued request has grown (BFQ-62).
     pub(super) fn request_grew(&mut self, id: RqId, sector: u64, sectors: u32, edge: Edge) {
         let entry = &mut self.entries[id.index()];
         (entry.sector, entry.sectors) = (sector, sectors);
@@ -272,7 +272,7 @@ impl Bfq {
         }
     }
 
-    /// A queued request absorbs its neighbour (12.7).
+    /// A queued request absorbs its neighbour (BFQ-63).
     pub(super) fn request_absorbed(&mut self, survivor: RqId, absorbed: RqId, sector: u64, sectors: u32) {
         self.inherit(survivor, absorbed);
         if let Some(q) = self.queue_if_queued(absorbed) {

@@ -1,4 +1,4 @@
-//! Whether I/O is what bounds a process. Rules: bfq.md 13.4.
+//! Whether I/O is what bounds a process. Rules: BFQ-68, BFQ-69.
 
 use super::config::MS;
 

@@ -1,5 +1,5 @@
-//! Queues come and go: with the first request of a process, with its end, with the last reference. Rules: bfq.md
-//! 21.2, 22.2, 23.1, 23.2.
+//! Queues come and go: with the first request of a process, with its end, with the last reference. Rules: BFQ-112,
+//! BFQ-118, BFQ-124, BFQ-125.
 
 use super::Bfq;
 use super::contexts::{Context, ContextId, ContextQueues};
@@ -106,7 +106,7 @@ impl Bfq {
         q
     }
 
-    /// Lets a process use the async queue of its level in its group (21.2).
+    /// Lets a process use the async queue of its level in its group (BFQ-112).
     fn join_async_queue(&mut self, context: ContextId, actuator: u8) -> QueueId {
         let (class, level) = class_and_level(self.contexts[context].ioprio);
         let cgroup = self.contexts[context].cgroup;
@@ -154,7 +154,7 @@ impl Bfq {
         }
     }
 
-    /// A process's priority, as its I/O shows it (23.2).
+    /// A process's priority, as its I/O shows it (BFQ-125).
     pub(super) fn follow_priority(&mut self, context: ContextId, ioprio: IoPriority) {
         if self.contexts[context].ioprio == ioprio {
             return;
@@ -176,7 +176,7 @@ impl Bfq {
         }
     }
 
-    /// A process has ended (23.1).
+    /// A process has ended (BFQ-124).
     pub(super) fn context_exited(&mut self, io_context: IoContextId) {
         let Some(context) = self.contexts.find(io_context) else { return };
         for actuator in 0..self.contexts[context].queues.len() {

@@ -1,4 +1,4 @@
-//! How many tags an allocation may use: by its kind, and by the share of its process. Rules: bfq.md 21.4, 21.5.
+//! How many tags an allocation may use: by its kind, and by the share of its process. Rules: BFQ-114, BFQ-115.
 
 use super::Bfq;
 use super::entity::{BE, EntityId, IDLE, RT};

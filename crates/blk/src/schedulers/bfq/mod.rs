@@ -4,7 +4,7 @@
 //! **Promises**: every process that keeps the device busy gets sectors in proportion to its weight, or time if it is
 //! slow; a process that does little I/O, or has just started, is served before those that stream. **Costs**: O(log n)
 //! an insertion and a dispatch for n active queues in a level, times the depth of the hierarchy; one lock.
-//! **Rules**: `bfq.md`; [`BfqVariant`] holds what differs between releases.
+//! **Rules**: docs/rules/bfq.md; [`BfqVariant`] holds what differs between releases.
 //!
 //! # The files, bottom up
 //! | layer | files |
@@ -85,7 +85,7 @@ use tunables::Settings;
 /// The moment of the running call, as plain numbers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moment {
-    /// Nanoseconds; may stand still under a plug, and so lie behind what was seen before (2.5).
+    /// Nanoseconds; may stand still under a plug, and so lie behind what was seen before (BFQ-4, BFQ-5, BFQ-7).
     ns: u64,
     /// Ticks.
     tick: i64,
@@ -152,7 +152,7 @@ pub struct Bfq {
     idling_start: u64,
     /// The largest budget, sectors: follows the peak rate unless the user fixed it.
     max_budget: u64,
-    /// Grows with every slot up to a limit; tells whether the statistics are worth anything (9.2).
+    /// Grows with every slot up to a limit; tells whether the statistics are worth anything (BFQ-39).
     budgets_assigned: u32,
     ncq: Ncq,
     rate: PeakRate,
@@ -373,7 +373,7 @@ impl Scheduler for Bfq {
         self.call(cx, |bfq| bfq.request_absorbed(survivor, absorbed, sector, sectors));
     }
 
-    /// Requests of different actuators stay apart (24).
+    /// Requests of different actuators stay apart (BFQ-128).
     fn allow_join(&self, first: RqId, second: RqId) -> bool {
         let actuator = |id: RqId| self.entries[id.index()].queue.map(|q| self.queues[q].actuator);
         self.config.actuators.is_empty() || actuator(first) == actuator(second)

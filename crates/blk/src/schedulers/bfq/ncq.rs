@@ -1,4 +1,4 @@
-//! Does the device queue commands? Rules: bfq.md 14.
+//! Does the device queue commands? Rules: BFQ-70.
 
 /// So many requests must be around for a sample to count.
 const LOAD_MIN: u32 = 4;

@@ -1,5 +1,5 @@
 //! What a queue finds when it comes back to work: service recovery, and whether it takes the device at once. Rules:
-//! bfq.md 16.
+//! BFQ-80 to BFQ-84.
 
 use super::Bfq;
 use super::entity::QueueId;
@@ -15,7 +15,7 @@ impl Bfq {
         self.now.ns as i64 <= self.queues[q].think.last_end().saturating_add(window)
     }
 
-    /// Sets the budget of a queue that gets work. Answers whether it recovers what it had not used (16.2).
+    /// Sets the budget of a queue that gets work. Answers whether it recovers what it had not used (BFQ-81).
     pub(super) fn set_budget_for_return(&mut self, q: QueueId, in_time: bool) -> bool {
         let learned = self.queues[q].max_budget;
         let left = self.entity(q).budget_left();
@@ -34,7 +34,7 @@ impl Bfq {
         false
     }
 
-    /// Whether a queue ranks above the one in service by class or weight: by weight even from a lower class (16.3).
+    /// Whether a queue ranks above the one in service by class or weight: by weight even from a lower class (BFQ-82).
     fn ranks_above(&self, q: QueueId, other: QueueId) -> bool {
         if self.entity(q).class < self.entity(other).class {
             return true;
@@ -49,7 +49,7 @@ impl Bfq {
         weight(q) > weight(other)
     }
 
-    /// Lets a queue that has just got work take the device, if it may (16.4). `recovers`: it wants to.
+    /// Lets a queue that has just got work take the device, if it may (BFQ-83). `recovers`: it wants to.
     pub(super) fn maybe_preempt(&mut self, q: QueueId, recovers: bool) {
         let Some(served) = self.in_service else { return };
         let (raise, served_raise) = (self.entity(q).raise, self.entity(served).raise);

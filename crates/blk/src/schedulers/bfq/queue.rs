@@ -1,5 +1,5 @@
-//! A queue: the requests of one process, or the async requests of one level of a group, and everything that is
-//! known about their pattern. Rules: bfq.md 3.2.
+//! A queue: the requests of one process, or the async requests of one level of a group, and everything that is known
+//! about their pattern. Rules: BFQ-8.
 
 use super::super::process_queue::{Backlog, SeekHistory, ThinkTime};
 use super::config::LONG_AGO_TICK;
@@ -59,13 +59,13 @@ pub(super) struct Queue {
     pub busy_class: usize,
     /// The idle timer runs for it.
     pub waiting: bool,
-    /// It expired while empty for a reason that allows service recovery (16.2).
+    /// It expired while empty for a reason that allows service recovery (BFQ-81).
     pub non_blocking_wait: bool,
     /// The fifo was looked at in this slot.
     pub fifo_checked: bool,
     /// Its process thinks shortly between requests.
     pub short_think: bool,
-    /// 4.12: it is worth waiting for it (13.3).
+    /// 4.12: it is worth waiting for it (BFQ-66, BFQ-67).
     pub idle_window: bool,
     /// It is new and has not had work yet.
     pub just_created: bool,
@@ -79,7 +79,7 @@ pub(super) struct Queue {
     pub soft_rt_pending: bool,
     /// Something of it is queued or in flight, and its group knows.
     pub pending_in_group: bool,
-    /// It is in its group's index by sector (20.2).
+    /// It is in its group's index by sector (BFQ-105).
     pub indexed: bool,
 
     /// Processes, or for an async queue the group, that use it, and those that will after a planned merge.
@@ -90,7 +90,7 @@ pub(super) struct Queue {
     pub alive: bool,
 }
 
-/// Weight raising: what there is besides the factor, which is the entity's (bfq.md 18).
+/// Weight raising: what there is besides the factor, which is the entity's (BFQ-91 to BFQ-99).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raising {
     /// Tick of its start, or for a queue that is not raised of the last arrival or expiration.
@@ -105,7 +105,7 @@ pub(super) struct Raising {
     pub soft_rt_next_start: i64,
 }
 
-/// What injection has learned about a queue (bfq.md 17.3).
+/// What injection has learned about a queue (BFQ-87, BFQ-88).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Injection {
     /// Requests that may be in flight while another queue's is injected.
@@ -116,7 +116,7 @@ pub(super) struct Injection {
     pub decreased: i64,
 }
 
-/// Who wakes a queue's process (bfq.md 17.5).
+/// Who wakes a queue's process (BFQ-90).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waker {
     /// The queue whose completions wake this one's process.
@@ -148,7 +148,7 @@ pub(super) struct NewQueue {
 impl Queue {
     /// A queue without requests.
     pub fn new(new: &NewQueue, variant: &BfqVariant) -> Self {
-        // In a plug the first request arrives at the instant of creation, one nanosecond before this (2.5.1).
+        // In a plug the first request arrives at the instant of creation, one nanosecond before this (BFQ-5).
         let last_completion = if variant.first_elapsed_is_minus_one { new.ns.wrapping_add(1) } else { new.ns };
         let soft_rt_next_start = if variant.soft_rt_filters { new.tick } else { i64::MAX };
         Queue {

@@ -1,5 +1,5 @@
-//! Weight raising: interactive and soft real-time queues get a multiple of their weight for a while. Rules: bfq.md
-//! 18.
+//! Weight raising: interactive and soft real-time queues get a multiple of their weight for a while. Rules:
+//! BFQ-91 to BFQ-99.
 
 use super::Bfq;
 use super::config::{
@@ -20,7 +20,7 @@ const SLOW_REFERENCE: [(u64, u64); 2] = [(1000, 3500), (10_700, 6000)];
 /// A pause longer than `slice_idle` by so many ticks is not that of a greedy process.
 const PAUSE_TICKS: i64 = 4;
 
-/// Why a queue that gets work might be raised (18.2).
+/// Why a queue that gets work might be raised (BFQ-92).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Claim {
     /// It is back after a long time, or new.
@@ -32,7 +32,7 @@ pub(super) struct Claim {
 }
 
 impl Bfq {
-    /// How long interactive raising lasts, ticks (18.4): as long as a large application takes to start.
+    /// How long interactive raising lasts, ticks (BFQ-94): as long as a large application takes to start.
     pub(super) fn interactive_duration(&self) -> i64 {
         let kind = usize::from(!self.config.rotational);
         let slow = self.config.variant.speed_classes && self.rate.rate < SLOW_BELOW[kind];
@@ -46,7 +46,7 @@ impl Bfq {
         ticks.clamp(self.config.ticks(INTERACTIVE_RAISE_MIN_MS), max)
     }
 
-    /// What a queue that gets work from a process may claim (18.2).
+    /// What a queue that gets work from a process may claim (BFQ-92).
     pub(super) fn claim(&self, q: QueueId, context: ContextId) -> Claim {
         let variant = &self.config.variant;
         let queue = &self.queues[q];
@@ -68,7 +68,7 @@ impl Bfq {
         queue.dispatched == 0 && queue.budget_timeout + self.config.ticks(MIN_IDLE_MS) < self.now.tick
     }
 
-    /// Raises a queue that gets work, or goes on or stops doing so (18.3).
+    /// Raises a queue that gets work, or goes on or stops doing so (BFQ-93).
     pub(super) fn update_raising(&mut self, q: QueueId, claim: Claim) {
         let now = self.now.tick;
         if !self.is_raised(q) {
@@ -122,7 +122,7 @@ impl Bfq {
         self.hierarchy.request_change(entity, |entity| entity.raise = raise);
     }
 
-    /// An async request arrives at a busy async queue: after a pause it is raised (18.9).
+    /// An async request arrives at a busy async queue: after a pause it is raised (BFQ-99).
     pub(super) fn maybe_raise_async(&mut self, q: QueueId) {
         let rested = self.queues[q].raising.start + self.config.ticks(MIN_ASYNC_GAP_MS) < self.now.tick;
         if self.settings.low_latency && !self.is_raised(q) && rested {
@@ -130,7 +130,7 @@ impl Bfq {
         }
     }
 
-    /// Computes the earliest arrival that may count as soft real time (18.5).
+    /// Computes the earliest arrival that may count as soft real time (BFQ-95).
     pub(super) fn compute_soft_rt_start(&mut self, q: QueueId) {
         let hz = i64::from(self.config.hz.0);
         let slice_idle = self.config.ticks(self.settings.slice_idle / super::config::MS);
@@ -141,7 +141,7 @@ impl Bfq {
         self.queues[q].raising.soft_rt_next_start = before.max(by_service).max(by_pause);
     }
 
-    /// A request of the queue in service leaves: raising may be over (18.7).
+    /// A request of the queue in service leaves: raising may be over (BFQ-97).
     pub(super) fn check_raising(&mut self, q: QueueId) {
         if self.is_raised(q) {
             self.log_raised(q);
@@ -204,7 +204,7 @@ impl Bfq {
         }
     }
 
-    /// A slot starts: the time for which a soft real-time queue had to wait is not held against it (18.8).
+    /// A slot starts: the time for which a soft real-time queue had to wait is not held against it (BFQ-98).
     pub(super) fn forgive_waiting(&mut self, q: QueueId) {
         let soft_rt = self.entity(q).raise == RAISE_SOFT_RT;
         let now = self.now.tick;

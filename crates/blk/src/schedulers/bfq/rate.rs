@@ -1,4 +1,4 @@
-//! The estimator of the device's peak rate. Rules: bfq.md 11.
+//! The estimator of the device's peak rate. Rules: BFQ-52 to BFQ-56.
 
 use super::config::{LONG_AGO, MS, REFERENCE_RATE};
 

@@ -1,4 +1,4 @@
-//! The requests inside a queue: by sector, by arrival, and which is next. Rules: bfq.md 12.
+//! The requests inside a queue: by sector, by arrival, and which is next. Rules: BFQ-57 to BFQ-63.
 
 use super::super::process_queue::{Chooser, Waiting};
 use super::Bfq;
@@ -43,12 +43,12 @@ pub(super) enum Whereabouts {
 }
 
 impl Bfq {
-    /// How two requests of a queue are compared (12.2).
+    /// How two requests of a queue are compared (BFQ-58).
     pub(super) fn chooser(&self) -> Chooser {
         Chooser { back_sectors_max: self.settings.back_seek_max, back_penalty: self.settings.back_seek_penalty }
     }
 
-    /// The sectors that a request is charged (8.1).
+    /// The sectors that a request is charged (BFQ-34).
     pub(super) fn charge_of(&self, q: QueueId, id: u32) -> u64 {
         let sectors = u64::from(self.entries[id as usize].sectors);
         let variant = &self.config.variant;
@@ -88,7 +88,7 @@ impl Bfq {
         self.queues[q].backlog.reconsider(&self.requests, chooser, RqId(id), position)
     }
 
-    /// What follows a request that leaves (12.4).
+    /// What follows a request that leaves (BFQ-60).
     fn successor(&mut self, q: QueueId, leaving: RqId) -> Option<RqId> {
         let expired = self.expired(q, leaving);
         expired.or_else(|| self.queues[q].backlog.successor(&self.requests, self.chooser(), leaving))
@@ -107,7 +107,7 @@ impl Bfq {
         Some(oldest)
     }
 
-    /// Takes a request out of its queue (12.4, 12.5).
+    /// Takes a request out of its queue (BFQ-60, BFQ-61).
     pub(super) fn remove_request(&mut self, q: QueueId, id: u32) {
         if self.queues[q].next() == Some(id) {
             let successor = self.successor(q, RqId(id));
@@ -129,7 +129,7 @@ impl Bfq {
         }
     }
 
-    /// Fits the budget of a waiting queue to its next request (12.5).
+    /// Fits the budget of a waiting queue to its next request (BFQ-61).
     pub(super) fn follow_next(&mut self, q: QueueId) {
         if self.queues[q].next().is_none() || self.in_service == Some(q) {
             return;
@@ -145,8 +145,8 @@ impl Bfq {
         }
     }
 
-    /// A queued request grew at its front. Only if that moves it before its predecessor is the next request chosen
-    /// anew (12.6).
+    /// A queued request grew at its front. Only if that moves it before its predecessor is the next request chosen anew
+    /// (BFQ-62).
     pub(super) fn moved_forward(&mut self, q: QueueId, id: u32) {
         let sector = Sector(self.entries[id as usize].sector);
         let overtakes = self.queues[q].backlog.resort(&mut self.requests, RqId(id), sector);
@@ -158,7 +158,7 @@ impl Bfq {
         }
     }
 
-    /// A queued request is absorbed by another one of the same or another queue (12.7).
+    /// A queued request is absorbed by another one of the same or another queue (BFQ-63).
     pub(super) fn inherit(&mut self, survivor: RqId, absorbed: RqId) {
         if let Some(q) = self.queue_if_queued(absorbed)
             && self.queue_if_queued(survivor) == Some(q)

@@ -1,5 +1,5 @@
-//! One class of one level: its virtual time, and the entities that have work or still count. Rules: bfq.md 3.4, 7.2,
-//! 7.3, 7.9.
+//! One class of one level: its virtual time, and the entities that have work or still count. Rules: BFQ-9,
+//! BFQ-21 to BFQ-23, BFQ-29.
 
 use super::entity::{Entities, EntityId, Membership};
 use super::vtime::{delta, is_after};
@@ -58,7 +58,7 @@ impl ServiceTree {
     ///
     /// It is meant to be the one with the smallest finish time, but depends on the shape of the tree: when the walk
     /// goes left of an eligible node to a node that is not eligible itself and whose eligible descendants are on its
-    /// right, it stops there and answers the eligible ancestor (bfq.md 7.2, decided by recordings).
+    /// right, it stops there and answers the eligible ancestor (BFQ-21, BFQ-22, decided by recordings).
     pub fn first_eligible(&self, entities: &Entities, at: u64) -> Option<EntityId> {
         let mut found = None;
         let mut node = self.active.root()?;

@@ -1,4 +1,4 @@
-//! The service slot: how a queue gets the device and how it loses it. Rules: bfq.md 10.1, 10.4 to 10.6, 16.1.
+//! The service slot: how a queue gets the device and how it loses it. Rules: BFQ-44, BFQ-48 to BFQ-50, BFQ-80.
 
 use super::Bfq;
 use super::TimerWish;
@@ -7,7 +7,7 @@ use super::entity::QueueId;
 use super::state_lines::{Expiration, StateChange};
 
 impl Bfq {
-    /// Puts the next queue in service, if any has work (10.1).
+    /// Puts the next queue in service, if any has work (BFQ-44).
     pub(super) fn start_slot(&mut self) -> Option<QueueId> {
         debug_assert!(self.in_service.is_none(), "one slot at a time");
         if self.busy_queues() == 0 {
@@ -33,14 +33,13 @@ impl Bfq {
         self.now.tick >= self.queues[q].budget_timeout
     }
 
-    /// Whether the slot may end for its time: not if the queue is idled for and has nearly used up its budget
-    /// (10.4).
+    /// Whether the slot may end for its time: not if the queue is idled for and has nearly used up its budget (BFQ-48).
     pub(super) fn may_time_out(&self, q: QueueId) -> bool {
         let entity = self.entity(q);
         self.timed_out(q) && (!self.queues[q].waiting || entity.budget_left() >= (entity.budget / 3) as i64)
     }
 
-    /// Counts service of a queue (8.2).
+    /// Counts service of a queue (BFQ-35).
     pub(super) fn serve(&mut self, q: QueueId, sectors: u64) {
         let raised = self.is_raised(q);
         let tick = self.now.tick;
@@ -59,8 +58,7 @@ impl Bfq {
         self.hierarchy.charge(entity, sectors);
     }
 
-    /// Ends the slot of the queue in service (10.5). `until_idling`: the time idled away does not count for its
-    /// pace.
+    /// Ends the slot of the queue in service (BFQ-49). `until_idling`: the time idled away does not count for its pace.
     pub(super) fn expire(&mut self, q: QueueId, until_idling: bool, reason: Expiration) {
         debug_assert_eq!(self.in_service, Some(q));
         let pace = self.pace(q, until_idling);
@@ -102,14 +100,14 @@ impl Bfq {
                 self.entity_mut(q).service = 0;
             }
         } else {
-            // What it has received is needed if it comes back soon (16.2).
+            // What it has received is needed if it comes back soon (BFQ-81).
             self.queues[q].non_blocking_wait = true;
         }
         self.hierarchy.reset_service_above(self.queues[q].entity);
     }
 
-    /// Takes the queue in service out of it, without learning, charging or resetting service: all that happens when
-    /// its process ends. Answers whether it is still busy (10.6).
+    /// Takes the queue in service out of it, without learning, charging or resetting service: all that happens when its
+    /// process ends. Answers whether it is still busy (BFQ-50).
     pub(super) fn put_back(&mut self, q: QueueId, reason: Expiration) -> bool {
         if self.queues[q].shared && self.is_seeky(q) {
             self.queues[q].split_wanted = true;
@@ -138,7 +136,7 @@ impl Bfq {
         }
     }
 
-    /// A queue gets work (16.1, last part).
+    /// A queue gets work (BFQ-80).
     pub(super) fn become_busy(&mut self, q: QueueId) {
         self.log_queue(q, || StateChange::Busy);
         let recover = std::mem::replace(&mut self.queues[q].non_blocking_wait, false);
@@ -175,7 +173,7 @@ impl Bfq {
         }
     }
 
-    /// Nothing of a queue is queued or in flight: it does not count for symmetry any more (15.6).
+    /// Nothing of a queue is queued or in flight: it does not count for symmetry any more (BFQ-75).
     pub(super) fn no_longer_pending(&mut self, q: QueueId) {
         self.hierarchy.uncount_weight(self.queues[q].entity);
         self.leave_pending(q);

@@ -1,5 +1,5 @@
 //! Splitting: a process leaves a queue whose users do not cooperate any more, and gets back what its own was. Rules:
-//! bfq.md 20.7.
+//! BFQ-110.
 
 use super::Bfq;
 use super::config::RAISE_SOFT_RT;

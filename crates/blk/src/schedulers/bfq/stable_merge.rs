@@ -1,4 +1,4 @@
-//! Stable merging: queues that are created together stay together. Rules: bfq.md 20.6.
+//! Stable merging: queues that are created together stay together. Rules: BFQ-109.
 
 use super::Bfq;
 use super::config::{BURST_INTERVAL_MS, STABLE_MERGE_MS};

@@ -1,5 +1,5 @@
 //! The inner state as it changes, line by line: what a kernel's bfq writes into a block trace. An aid for comparing
-//! with recordings; it costs a test of a flag while it is off. Rules: bfq.md 10.7, 30.2.
+//! with recordings; it costs a test of a flag while it is off. Rules: BFQ-51.
 
 use crate::ids::IoContextId;
 
@@ -12,7 +12,7 @@ pub struct QueueLabel {
     pub sync: bool,
 }
 
-/// Why a service slot ended (bfq.md 10.7).
+/// Why a service slot ended (BFQ-51).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expiration {
     /// The idle timer came and the queue was still empty.

@@ -1,4 +1,4 @@
-//! bfq's tunables. Rules: bfq.md 5.1.
+//! bfq's tunables. Rules: BFQ-13, BFQ-14.
 
 use super::Bfq;
 use super::config::{BfqConfig, MS, SLICE_IDLE};

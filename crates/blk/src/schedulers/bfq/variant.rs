@@ -1,83 +1,84 @@
-//! How the releases differ: a table of numbers and switches, never copies of code. Rules: bfq.md 26.
+//! How the releases differ: a table of numbers and switches, never copies of code. Rules: docs/rules/bfq.md.
 
 use crate::kernel::Kernel;
 
 /// The behaviour of one release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BfqVariant {
-    /// Sectors that an async request is charged for each of its own (8.1).
+    /// Sectors that an async request is charged for each of its own (BFQ-34).
     pub async_charge_factor: u64,
     /// 4.12: the factor doubles while a raised queue has work, and asymmetry does not matter.
     pub async_charge_doubles: bool,
-    /// So many of the last 32 requests may be far without making the queue seeky (13.1).
+    /// So many of the last 32 requests may be far without making the queue seeky (BFQ-64).
     pub seeky_above: u32,
-    /// Slots that took the whole timeout or longer are not charged for time (8.3).
+    /// Slots that took the whole timeout or longer are not charged for time (BFQ-36).
     pub long_slots_uncharged: bool,
-    /// Service is reset when a slot starts, not when it ends (7.12).
+    /// Service is reset when a slot starts, not when it ends (BFQ-32).
     pub service_reset_at_selection: bool,
-    /// The device queues commands if more requests than this were seen in it (14).
+    /// The device queues commands if more requests than this were seen in it (BFQ-70).
     pub ncq_above: u32,
-    /// Phases without enough work are left out of that judgement (14).
+    /// Phases without enough work are left out of that judgement (BFQ-70).
     pub ncq_skips_thinkers: bool,
-    /// The idling rules of 15.2 to 15.6 rather than those of 15.7.
+    /// The idling rules BFQ-72 to BFQ-75 rather than BFQ-76.
     pub modern_idling: bool,
-    /// Idling is free by 15.3 rather than by A of 15.7: on flash without queueing for streams alone.
+    /// Idling is free by BFQ-73 rather than by BFQ-76: on flash without queueing for streams alone.
     pub idling_by_pattern: bool,
-    /// One flag of a queue, which seeks close as well as long thinking, says whether it is worth waiting for (13.3).
+    /// One flag of a queue, which seeks close as well as long thinking, says whether it is worth waiting for (BFQ-66,
+    /// BFQ-67).
     pub idle_window: bool,
-    /// Long thinking begins at half of `slice_idle` rather than at all of it (13.3).
+    /// Long thinking begins at half of `slice_idle` rather than at all of it (BFQ-66, BFQ-67).
     pub long_think_above_half: bool,
-    /// Every arrival is a sample of think time, also one at a queue that has requests (13.2).
+    /// Every arrival is a sample of think time, also one at a queue that has requests (BFQ-65).
     pub think_always_sampled: bool,
-    /// The estimator takes no large request on flash for a seek, however far it is (11.2).
+    /// The estimator takes no large request on flash for a seek, however far it is (BFQ-52).
     pub rate_knows_flash: bool,
-    /// A queue is I/O-bound if it is busy 80 % of the time, rather than by counting arrivals (13.4).
+    /// A queue is I/O-bound if it is busy 80 % of the time, rather than by counting arrivals (BFQ-68, BFQ-69).
     pub io_bound_by_window: bool,
-    /// Preemption by recovery, class, weight, and of whom nobody idles for (16.4).
+    /// Preemption by recovery, class, weight, and of whom nobody idles for (BFQ-83).
     pub modern_preemption: bool,
-    /// A recovery needs budget that is left (16.2).
+    /// A recovery needs budget that is left (BFQ-81).
     pub recovery_needs_budget: bool,
-    /// An empty queue that is preempted is kept if its guarantees need it (10.6).
+    /// An empty queue that is preempted is kept if its guarantees need it (BFQ-50).
     pub preempted_empty_kept: bool,
-    /// The next candidate is looked up anew rather than kept (7.10).
+    /// The next candidate is looked up anew rather than kept (BFQ-30).
     pub full_lookup: bool,
-    /// Virtual time jumps at an expiration even under an in-service child (7.3).
+    /// Virtual time jumps at an expiration even under an in-service child (BFQ-23).
     pub jump_at_expiration: bool,
-    /// Longest interactive raising, ms (18.4).
+    /// Longest interactive raising, ms (BFQ-94).
     pub interactive_raise_max_ms: u64,
-    /// Slow and fast devices have different reference rates (11.5).
+    /// Slow and fast devices have different reference rates (BFQ-55).
     pub speed_classes: bool,
-    /// Raising ends after 120000 sectors (18.7).
+    /// Raising ends after 120000 sectors (BFQ-97).
     pub raise_ends_by_service: bool,
-    /// Soft real time needs a default weight, nothing in flight, some locality (18.2, 18.7).
+    /// Soft real time needs a default weight, nothing in flight, some locality (BFQ-92, BFQ-97).
     pub soft_rt_filters: bool,
-    /// Only queues of default weight are raised (18.2).
+    /// Only queues of default weight are raised (BFQ-92).
     pub raise_needs_default_weight: bool,
-    /// The idle timer of raised queues is at least 20 ms (15.8).
+    /// The idle timer of raised queues is at least 20 ms (BFQ-77).
     pub raised_timer_floor: bool,
-    /// Tags are limited by kind (21.4).
+    /// Tags are limited by kind (BFQ-114).
     pub tag_limits: bool,
-    /// Tags are limited by share (21.5).
+    /// Tags are limited by share (BFQ-115).
     pub share_limits: bool,
-    /// Injection and wakers (17).
+    /// Injection and wakers (BFQ-85 to BFQ-90).
     pub injection: bool,
-    /// Queues merge also on flash with queueing (20.8).
+    /// Queues merge also on flash with queueing (BFQ-111).
     pub merges_on_ncq_flash: bool,
-    /// Queues created together merge for good (20.6).
+    /// Queues created together merge for good (BFQ-109).
     pub stable_merging: bool,
-    /// The time for merging counts from the first I/O, not from the start of raising (20.8).
+    /// The time for merging counts from the first I/O, not from the start of raising (BFQ-111).
     pub merge_window_by_first_io: bool,
-    /// Bursts are looked for only while nothing has work, and shrink (19.1, 19.3, 19.6).
+    /// Bursts are looked for only while nothing has work, and shrink (BFQ-100 to BFQ-102).
     pub careful_bursts: bool,
-    /// A queue that has work makes the whole device have work, even if it is empty (22.5).
+    /// A queue that has work makes the whole device have work, even if it is empty (BFQ-120).
     pub busy_is_work: bool,
-    /// Whether "run all" may run one hardware queue (22.10).
+    /// Whether "run all" may run one hardware queue (BFQ-123).
     pub single_dispatch: bool,
-    /// 4.12: service since a queue was backlogged is counted when its slot ends, without the charge for time (8.2).
+    /// 4.12: service since a queue was backlogged is counted when its slot ends, without the charge for time (BFQ-35).
     pub service_counted_at_expiration: bool,
-    /// Independent actuators have queues of their own (24).
+    /// Independent actuators have queues of their own (BFQ-128).
     pub actuators: bool,
-    /// The first elapsed time of a queue is minus one nanosecond (2.5.1).
+    /// The first elapsed time of a queue is minus one nanosecond (BFQ-5).
     pub first_elapsed_is_minus_one: bool,
 }
 

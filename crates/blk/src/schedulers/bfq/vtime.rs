@@ -1,4 +1,4 @@
-//! Virtual time: sectors per unit of weight, in 64 bits with 22 of them behind the point. Rules: bfq.md 2.1, 7.1.
+//! Virtual time: sectors per unit of weight, in 64 bits with 22 of them behind the point. Rules: BFQ-2, BFQ-20.
 
 /// Bits behind the point.
 const SHIFT: u32 = 22;

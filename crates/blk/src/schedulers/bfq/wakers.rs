@@ -1,4 +1,4 @@
-//! Wakers: a queue whose completions make another process send its next request. Rules: bfq.md 17.5.
+//! Wakers: a queue whose completions make another process send its next request. Rules: BFQ-90.
 
 use super::Bfq;
 use super::config::{WAKER_DELAY, WAKER_DETECTIONS};

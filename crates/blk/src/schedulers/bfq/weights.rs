@@ -1,5 +1,5 @@
-//! Weights: from priorities, and the multiset of those in use, which tells whether a scenario is symmetric.
-//! Rules: bfq.md 6.2, 6.3, 15.6.
+//! Weights: from priorities, and the multiset of those in use, which tells whether a scenario is symmetric. Rules:
+//! BFQ-16, BFQ-17, BFQ-75.
 
 use super::entity::{BE, IDLE, RT};
 use crate::ioprio::{IoPriority, PriorityClass};

@@ -1,4 +1,4 @@
-//! What kyber is made for, its tunables, and its limit for async requests. Rules: `kyber.md` 3, 8, 10.1.
+//! What kyber is made for, its tunables, and its limit for async requests. Rules: KY-2, KY-3, KY-25, KY-26.
 
 use crate::kernel::{Generation, KyberGeneration, ShallowRule};
 use crate::tags::word_bits;

@@ -1,5 +1,5 @@
 //! The controllers as completions and the timer see them: samples go in without a lock, the timer draws conclusions.
-//! Rules: `kyber.md` 6.1, 6.2, 10.3.
+//! Rules: KY-14 to KY-17, KY-20 to KY-24.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,5 +1,5 @@
 //! Scheduling domains: the kinds of requests that kyber limits one by one, and what differs between its generations.
-//! Rules: `kyber.md` 2, 10.1, 10.2.
+//! Rules: KY-1, KY-2, KY-9.
 
 use crate::bio::{BioFlags, Op, is_sync};
 use crate::kernel::KyberGeneration;

@@ -1,5 +1,4 @@
-//! One hardware queue of kyber: where its requests are staged, and whose turn it is.
-//! Rules: `kyber.md` 4, 5.1, 5.2, 9, 10.2.
+//! One hardware queue of kyber: where its requests are staged, and whose turn it is. Rules: KY-5 to KY-9, KY-13.
 //!
 //! **Locks**: one for each software queue, for insertion and merging; one for the hardware queue, for dispatching. A
 //! flush takes a software queue's under the hardware queue's, never the other way round. Nothing is shared with other
@@ -95,10 +94,12 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         self.marks[list].iter().any(|word| word.load(Acquire) != 0)
     }
 
-    /// Whether anything waits. Takes no lock. The marks first: what they stand for goes from there to the flushed lists.
+    /// Whether anything waits. Takes no lock. The flushed lists are looked at again in the end: what marks stand for goes
+    /// there.
     #[inline]
     pub(super) fn has_work(&self) -> bool {
-        (0..DOMAINS).any(|list| self.any_marked(list)) || self.flushed.load(Relaxed) != 0
+        let has_flushed = || self.flushed.load(Relaxed) != 0;
+        has_flushed() || (0..DOMAINS).any(|list| self.any_marked(list)) || has_flushed()
     }
 
     /// Stages a request of software queue `queue`.

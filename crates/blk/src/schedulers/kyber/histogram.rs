@@ -1,4 +1,4 @@
-//! Latencies as the current generation measures them: in quarters of the target. Rules: `kyber.md` 6.1, 6.3.
+//! Latencies as the current generation measures them: in quarters of the target. Rules: KY-14, KY-15, KY-18, KY-19.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -4,7 +4,7 @@
 //! wait here, where they are in nobody's way and may still merge. Domains take turns by count; within one the order is
 //! first in, first out. No sorting, no expiry, no fairness between tasks. **Costs**: O(1) an insertion and a dispatch.
 //! No lock is shared by two hardware queues, that of a wait queue aside when tokens run out.
-//! **Rules**: `kyber.md`.
+//! **Rules**: docs/rules/kyber.md.
 //!
 //! The parts in the order of the way: `hctx` (staging, turns), `tokens` (limits, waiting), `controller` (samples,
 //! timer) with its two minds, `percentiles` over `histogram` (4.20 and later) and `windows` (before).

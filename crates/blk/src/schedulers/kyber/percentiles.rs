@@ -1,5 +1,4 @@
-//! The current controller: ten rounds a second, depths by the percentiles of latencies.
-//! Rules: `kyber.md` 6.2, 6.3.
+//! The current controller: ten rounds a second, depths by the percentiles of latencies. Rules: KY-16 to KY-19.
 //!
 //! While the device keeps its targets nothing is throttled. When one domain's device latency misses its target the
 //! *other* domains, those whose own total latency is well, lose tokens; a domain whose total latency is bad gains

@@ -1,4 +1,4 @@
-//! Tokens: how many requests of a domain may be at the device, and who waits for one. Rules: `kyber.md` 2, 5.3, 10.2.
+//! Tokens: how many requests of a domain may be at the device, and who waits for one. Rules: KY-1, KY-9 to KY-12.
 //!
 //! A token is a *number* below the depth. Cutting the depth withholds the high numbers and revokes nothing: who holds
 //! one of them keeps it, and does not count against the new depth.

@@ -1,4 +1,4 @@
-//! The first controller: depths by the mean device latency within windows. Rules: `kyber.md` 10.3.
+//! The first controller: depths by the mean device latency within windows. Rules: KY-20 to KY-24.
 //!
 //! It sleeps until a read or a sync write misses its target, then measures for a short window, and goes on with longer
 //! ones while something is wrong. Reads and sync writes are judged against each other: who is well gives way to who is
@@ -17,10 +17,13 @@ pub(super) const FIRST_WINDOW: Nanos = Nanos::from_millis(10);
 /// Length of the windows that follow.
 pub(super) const NEXT_WINDOW: Nanos = Nanos::from_millis(100);
 
+/// For each domain the sum (ns) and the number of samples.
+type Sums<W> = [(W, W); DOMAINS];
+
 /// Latency samples of one window, which each CPU adds up by itself.
 pub(super) struct CpuMeans<Sh: Sharing> {
-    /// For each CPU the sum (ns) and the number of samples of each domain.
-    sums: Vec<Padded<[(Sh::Word, Sh::Word); DOMAINS]>>,
+    /// Of each CPU.
+    sums: Vec<Padded<Sums<Sh::Word>>>,
 }
 
 impl<Sh: Sharing> CpuMeans<Sh> {

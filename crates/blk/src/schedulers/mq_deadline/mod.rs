@@ -3,7 +3,7 @@
 //! **Promises**: service in sweeps by sector; a request that is over its time starts the next batch of its
 //! direction; writes wait for at most `writes_starved` batches of reads; a lower priority class waits for the
 //! higher ones, but not longer than `prio_aging_expire`. **Costs**: O(log n) an insertion and a dispatch, one lock.
-//! **Rules**: `mq-deadline.md`; with generation A those of `deadline.md`.
+//! **Rules**: docs/rules/mq-deadline.md; with generation A those of docs/rules/deadline.md.
 
 mod tunables;
 
@@ -153,7 +153,7 @@ impl MqDeadline {
 
     // --- dispatch, top down ---
 
-    /// `mq-deadline.md` 6.1.
+    /// DD-11 to DD-13.
     fn choose(&mut self, now: u64) -> (Option<u32>, Reason) {
         if self.has_one_head_list()
             && let Some(id) = self.heads[0].first()
@@ -187,8 +187,8 @@ impl MqDeadline {
         (None, Reason::Empty)
     }
 
-    /// `mq-deadline.md` 6.2: the request of one class, if it was inserted at or before tick `limit`. What is
-    /// decided about direction and batch on the way stays decided even if the limit then forbids the request.
+    /// DD-14 to DD-17: the request of one class, if it was inserted at or before tick `limit`. What is decided about
+    /// direction and batch on the way stays decided even if the limit then forbids the request.
     #[inline(always)]
     fn choose_in_class(&mut self, class: usize, now: u64, limit: i64) -> (Option<u32>, Reason) {
         if !self.has_one_head_list()

@@ -1,5 +1,5 @@
-//! mq-deadline against its specification. The bench plays a device of a given depth and service time; requests are
-//! written as in `mq-deadline.md` 10 and `deadline.md` 8: `R100` reads and `W100` writes 8 sectors at sector 100,
+//! mq-deadline against its rules. The bench plays a device of a given depth and service time; requests are written as
+//! in docs/rules/mq-deadline.md and docs/rules/deadline.md: `R100` reads and `W100` writes 8 sectors at sector 100,
 //! `rt/R100` and `idle/R100` do so in another priority class, and times are milliseconds.
 
 mod deadline_examples;

@@ -128,7 +128,7 @@ impl MqDeadlineConfig {
         if self.limits_async { (3 * self.nr_requests / 4).max(1) } else { self.nr_requests }
     }
 
-    /// The shallow depth that an `async_depth` amounts to (`mq-deadline.md` 8).
+    /// The shallow depth that an `async_depth` amounts to (DD-22, DD-23).
     pub(super) fn shallow_depth(&self, async_depth: u32) -> Option<u32> {
         let tags = self.nr_requests;
         match (self.generation, self.shallow) {

@@ -3,7 +3,7 @@
 //! The tables that the lists and trees of *all* queues live in are in one [`RequestTable`], indexed by request, so
 //! that a queue itself is small and nothing is allocated per request.
 //!
-//! Rules: `cfq.md` 5 (2, 3, 5), 6 and 7; `bfq.md` 12.
+//! Rules: BFQ-57 to BFQ-63, CFQ-14 to CFQ-19.
 
 use crate::id_list::{IdList, Links};
 use crate::ids::{RqId, Sector};
@@ -13,7 +13,7 @@ use super::choice::{Candidate, Chooser};
 
 /// What a backlog knows of each request, for all queues of a scheduler.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestTable {
+pub struct RequestTable {
     nodes: Nodes,
     links: Links,
     waiting: Vec<Waiting>,
@@ -21,18 +21,18 @@ pub(crate) struct RequestTable {
 
 /// What a backlog knows of a request that waits.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waiting {
+pub struct Waiting {
     /// When it is over its time, in the unit of the scheduler.
-    pub(crate) deadline: i64,
+    pub deadline: i64,
     /// Whether somebody waits for it.
-    pub(crate) sync: bool,
+    pub sync: bool,
     /// Whether it is flagged as important.
-    pub(crate) prio: bool,
+    pub prio: bool,
 }
 
 /// The requests that wait in one queue.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Backlog {
+pub struct Backlog {
     /// By start sector; equal sectors keep the order of arrival.
     sorted: SortedTree,
     /// By arrival.
@@ -47,7 +47,7 @@ pub(crate) struct Backlog {
 
 impl RequestTable {
     /// For request ids below `capacity`.
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub fn new(capacity: u32) -> Self {
         let capacity = capacity as usize;
         RequestTable {
             nodes: Nodes::new(capacity),
@@ -57,7 +57,7 @@ impl RequestTable {
     }
 
     /// Makes room for the request ids below `capacity`.
-    pub(crate) fn grow(&mut self, capacity: u32) {
+    pub fn grow(&mut self, capacity: u32) {
         let capacity = (capacity as usize).max(self.waiting.len());
         self.nodes.grow(capacity);
         self.links.grow(capacity);
@@ -66,23 +66,23 @@ impl RequestTable {
 
     /// The start sector of a request that waits.
     #[inline]
-    pub(crate) fn sector(&self, id: RqId) -> Sector {
+    pub fn sector(&self, id: RqId) -> Sector {
         Sector(self.nodes.key(id.0))
     }
 
     /// Whether a request that waits is flagged as important.
-    pub(crate) fn is_prio(&self, id: RqId) -> bool {
+    pub fn is_prio(&self, id: RqId) -> bool {
         self.waiting[id.index()].prio
     }
 
     /// When a request that waits is over its time.
-    #[cfg(test)]
-    pub(crate) fn deadline(&self, id: RqId) -> i64 {
+    pub fn deadline(&self, id: RqId) -> i64 {
         self.waiting[id.index()].deadline
     }
 
+    /// A request that waits, as a [`Chooser`] looks at it.
     #[inline]
-    pub(crate) fn candidate(&self, id: RqId) -> Candidate {
+    pub fn candidate(&self, id: RqId) -> Candidate {
         let Waiting { sync, prio, .. } = self.waiting[id.index()];
         Candidate { id, sector: self.sector(id), sync, prio }
     }
@@ -91,38 +91,38 @@ impl RequestTable {
 impl Backlog {
     /// Whether nothing waits.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// How many requests wait.
     #[inline]
-    pub(crate) fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.len
     }
 
     /// Whether one of them is flagged as important.
     #[inline]
-    pub(crate) fn has_prio(&self) -> bool {
+    pub fn has_prio(&self) -> bool {
         self.prio > 0
     }
 
     /// The next one to go.
     #[inline]
-    pub(crate) fn next(&self) -> Option<RqId> {
+    pub fn next(&self) -> Option<RqId> {
         self.next
     }
 
     /// The oldest, if it is over its time.
     #[inline]
-    pub(crate) fn expired(&self, table: &RequestTable, now: i64) -> Option<RqId> {
+    pub fn expired(&self, table: &RequestTable, now: i64) -> Option<RqId> {
         let oldest = RqId(self.fifo.first()?);
         (now >= table.waiting[oldest.index()].deadline).then_some(oldest)
     }
 
     /// Takes `id` in. Who goes next is left to [`reconsider`](Self::reconsider).
     #[inline]
-    pub(crate) fn insert(&mut self, table: &mut RequestTable, id: RqId, sector: Sector, waiting: Waiting) {
+    pub fn insert(&mut self, table: &mut RequestTable, id: RqId, sector: Sector, waiting: Waiting) {
         table.waiting[id.index()] = waiting;
         self.sorted.insert(&mut table.nodes, id.0, sector.0);
         self.fifo.push_back(&mut table.links, id.0);
@@ -133,7 +133,7 @@ impl Backlog {
     /// Lets `id`, which has just arrived or moved, compete with the next one, seen from `position`. Says whether the
     /// next one is now another.
     #[inline]
-    pub(crate) fn reconsider(&mut self, table: &RequestTable, chooser: Chooser, id: RqId, position: Sector) -> bool {
+    pub fn reconsider(&mut self, table: &RequestTable, chooser: Chooser, id: RqId, position: Sector) -> bool {
         let rival = self.next.map(|next| table.candidate(next));
         let better = chooser.better(rival, Some(table.candidate(id)), position);
         let changed = better != self.next;
@@ -144,7 +144,7 @@ impl Backlog {
     /// The one to go after `id`: the neighbour that is better seen from where `id` begins. After the last comes the
     /// first.
     #[inline]
-    pub(crate) fn successor(&self, table: &RequestTable, chooser: Chooser, id: RqId) -> Option<RqId> {
+    pub fn successor(&self, table: &RequestTable, chooser: Chooser, id: RqId) -> Option<RqId> {
         let nodes = &table.nodes;
         let above = self.sorted.next(nodes, id.0).or_else(|| self.sorted.first(nodes).filter(|&first| first != id.0));
         let below = self.sorted.previous(nodes, id.0);
@@ -154,13 +154,13 @@ impl Backlog {
 
     /// Makes `next` the next one to go.
     #[inline]
-    pub(crate) fn set_next(&mut self, next: Option<RqId>) {
+    pub fn set_next(&mut self, next: Option<RqId>) {
         self.next = next;
     }
 
     /// Takes `id` out. If it was the next one, whoever calls has set another before.
     #[inline]
-    pub(crate) fn remove(&mut self, table: &mut RequestTable, id: RqId) {
+    pub fn remove(&mut self, table: &mut RequestTable, id: RqId) {
         debug_assert!(self.next != Some(id), "the next one to go is in the backlog");
         self.sorted.remove(&mut table.nodes, id.0);
         self.fifo.remove(&mut table.links, id.0);
@@ -169,7 +169,7 @@ impl Backlog {
     }
 
     /// `id` has grown at its front and now begins at `sector`. Says whether it has overtaken the one before it.
-    pub(crate) fn resort(&mut self, table: &mut RequestTable, id: RqId, sector: Sector) -> bool {
+    pub fn resort(&mut self, table: &mut RequestTable, id: RqId, sector: Sector) -> bool {
         let overtakes = self.before(table, id).is_some_and(|before| table.sector(before) > sector);
         self.sorted.remove(&mut table.nodes, id.0);
         self.sorted.insert(&mut table.nodes, id.0, sector.0);
@@ -178,7 +178,7 @@ impl Backlog {
 
     /// `survivor` absorbs `absorbed`, which is about to leave: it inherits an earlier deadline with its place in the
     /// order of arrival, and the turn of being next.
-    pub(crate) fn inherit(&mut self, table: &mut RequestTable, survivor: RqId, absorbed: RqId) {
+    pub fn inherit(&mut self, table: &mut RequestTable, survivor: RqId, absorbed: RqId) {
         let earlier = table.waiting[absorbed.index()].deadline;
         if earlier < table.waiting[survivor.index()].deadline {
             self.fifo.remove(&mut table.links, survivor.0);
@@ -192,19 +192,19 @@ impl Backlog {
 
     /// The request that begins at `sector`.
     #[inline]
-    pub(crate) fn starting_at(&self, table: &RequestTable, sector: Sector) -> Option<RqId> {
+    pub fn starting_at(&self, table: &RequestTable, sector: Sector) -> Option<RqId> {
         self.sorted.find(&table.nodes, sector.0).map(RqId)
     }
 
     /// The request before `id` by sector.
     #[inline]
-    pub(crate) fn before(&self, table: &RequestTable, id: RqId) -> Option<RqId> {
+    pub fn before(&self, table: &RequestTable, id: RqId) -> Option<RqId> {
         self.sorted.previous(&table.nodes, id.0).map(RqId)
     }
 
     /// The request after `id` by sector.
     #[inline]
-    pub(crate) fn after(&self, table: &RequestTable, id: RqId) -> Option<RqId> {
+    pub fn after(&self, table: &RequestTable, id: RqId) -> Option<RqId> {
         self.sorted.next(&table.nodes, id.0).map(RqId)
     }
 }

@@ -1,35 +1,35 @@
 //! The choice between two requests of one queue: who is waited for, who is important, who is nearer.
 //!
-//! Rules: `cfq.md` 7; `bfq.md` 12.2.
+//! Rules: BFQ-58, CFQ-18, CFQ-19.
 
 use crate::ids::{RqId, Sector};
 
 /// What the choice looks at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
+pub struct Candidate {
     /// The request.
-    pub(crate) id: RqId,
+    pub id: RqId,
     /// Its first sector.
-    pub(crate) sector: Sector,
+    pub sector: Sector,
     /// Whether somebody waits for it.
-    pub(crate) sync: bool,
+    pub sync: bool,
     /// Whether it is flagged as important.
-    pub(crate) prio: bool,
+    pub prio: bool,
 }
 
 /// How far behind the head a request may lie, and what going back costs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chooser {
+pub struct Chooser {
     /// How far behind the head a request still counts as near, sectors (`back_seek_max`).
-    pub(crate) back_sectors_max: u64,
+    pub back_sectors_max: u64,
     /// What a sector backward costs in sectors forward (`back_seek_penalty`).
-    pub(crate) back_penalty: u64,
+    pub back_penalty: u64,
 }
 
 impl Chooser {
     /// The better of two requests, seen from `position`.
     #[inline]
-    pub(crate) fn better(&self, a: Option<Candidate>, b: Option<Candidate>, position: Sector) -> Option<RqId> {
+    pub fn better(&self, a: Option<Candidate>, b: Option<Candidate>, position: Sector) -> Option<RqId> {
         let (Some(a), Some(b)) = (a, b) else { return a.or(b).map(|candidate| candidate.id) };
         if a.sync != b.sync {
             return Some(if a.sync { a.id } else { b.id });

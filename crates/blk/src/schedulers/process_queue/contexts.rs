@@ -3,7 +3,7 @@
 //! A record outlives its process while requests of it are under way, and a process that gets the number of a dead one
 //! gets a record of its own: records are numbered by themselves. What a record holds is the scheduler's business.
 //!
-//! Rules: `cfq.md` 3.4, 20; `bfq.md` 3.5.
+//! Rules: BFQ-10, CFQ-7, CFQ-70 to CFQ-74.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,15 +13,15 @@ use crate::ids::IoContextId;
 
 /// A record's index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ContextId(u32);
+pub struct ContextId(u32);
 
 /// The record of a process: what is common, around what the scheduler keeps.
 #[derive(Clone, Debug)]
-pub(crate) struct Record<C> {
+pub struct Record<C> {
     /// The name it goes by outside.
-    pub(crate) id: IoContextId,
+    pub id: IoContextId,
     /// The process has ended; something of it is still on the way.
-    pub(crate) exited: bool,
+    pub exited: bool,
     /// Whatever refers to the record: its requests that are allocated, and what else a scheduler counts.
     users: u32,
     content: C,
@@ -30,7 +30,7 @@ pub(crate) struct Record<C> {
 impl<C> Record<C> {
     /// How many refer to the record.
     #[inline]
-    pub(crate) fn users(&self) -> u32 {
+    pub fn users(&self) -> u32 {
         self.users
     }
 }
@@ -52,7 +52,7 @@ impl<C> DerefMut for Record<C> {
 
 /// All records.
 #[derive(Clone, Debug)]
-pub(crate) struct Contexts<C> {
+pub struct Contexts<C> {
     records: Vec<Record<C>>,
     /// Records that nobody refers to.
     free: Vec<ContextId>,
@@ -62,7 +62,7 @@ pub(crate) struct Contexts<C> {
 
 /// Spreads small numbers over 64 bits by a multiplication.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Scatter(u64);
+pub struct Scatter(u64);
 
 impl Hasher for Scatter {
     fn finish(&self) -> u64 {
@@ -102,13 +102,13 @@ impl<C> IndexMut<ContextId> for Contexts<C> {
 impl<C> Contexts<C> {
     /// The record of a living process.
     #[inline]
-    pub(crate) fn find(&self, id: IoContextId) -> Option<ContextId> {
+    pub fn find(&self, id: IoContextId) -> Option<ContextId> {
         self.living.get(&id).copied()
     }
 
     /// The record of a living process; made with this content if there is none.
     #[inline]
-    pub(crate) fn find_or_create(&mut self, id: IoContextId, content: impl FnOnce() -> C) -> ContextId {
+    pub fn find_or_create(&mut self, id: IoContextId, content: impl FnOnce() -> C) -> ContextId {
         match self.find(id) {
             Some(found) => found,
             None => self.create(id, content()),
@@ -133,19 +133,19 @@ impl<C> Contexts<C> {
 
     /// Somebody refers to the record from now on.
     #[inline]
-    pub(crate) fn hold(&mut self, context: ContextId) {
+    pub fn hold(&mut self, context: ContextId) {
         self[context].users += 1;
     }
 
     /// Somebody no longer refers to the record.
     #[inline]
-    pub(crate) fn release(&mut self, context: ContextId) {
+    pub fn release(&mut self, context: ContextId) {
         self[context].users -= 1;
         self.recycle(context);
     }
 
     /// The process has ended.
-    pub(crate) fn exit(&mut self, context: ContextId) {
+    pub fn exit(&mut self, context: ContextId) {
         let id = self[context].id;
         self.living.remove(&id);
         self[context].exited = true;

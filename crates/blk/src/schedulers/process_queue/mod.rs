@@ -13,7 +13,7 @@
 //! fewer processes to the more and plans it at a turn's end; bfq moves the asker, at each arrival), and the service
 //! trees (moments against virtual time). These are two each.
 //!
-//! Rules: `cfq.md` 3.4, 5 to 8 and 19.1; `bfq.md` 3.5, 12, 13.1, 13.2, 20.2, 20.3.
+//! Rules: BFQ-10, BFQ-57 to BFQ-65, BFQ-105, BFQ-106, CFQ-7, CFQ-14 to CFQ-23, CFQ-65, CFQ-66.
 
 mod backlog;
 mod choice;
@@ -22,9 +22,9 @@ mod position;
 mod seek_history;
 mod think_time;
 
-pub(crate) use backlog::{Backlog, RequestTable, Waiting};
-pub(crate) use choice::Chooser;
-pub(crate) use contexts::{ContextId, Contexts, Scatter};
-pub(crate) use position::PositionTree;
-pub(crate) use seek_history::{SEEK_DISTANCE, SMALL_ON_FLASH, SeekHistory, distance};
-pub(crate) use think_time::ThinkTime;
+pub use backlog::{Backlog, RequestTable, Waiting};
+pub use choice::{Candidate, Chooser};
+pub use contexts::{ContextId, Contexts, Record, Scatter};
+pub use position::PositionTree;
+pub use seek_history::{SEEK_DISTANCE, SMALL_ON_FLASH, SeekHistory, distance};
+pub use think_time::ThinkTime;

@@ -4,20 +4,20 @@
 //! position that lies on, and at one neighbour of it. A queue's next request changes without the queue being moved;
 //! comparisons use the present one, so whoever changes it says so ([`PositionTree::moved`]).
 //!
-//! Rules: `cfq.md` 3.6 (4) and 19.1; `bfq.md` 20.2, 20.3.
+//! Rules: BFQ-105, BFQ-106, CFQ-8, CFQ-9, CFQ-65, CFQ-66.
 
 use crate::ids::Sector;
 use crate::sorted_tree::{Nodes, SortedTree};
 
 /// Queues by the sector of their next request. The nodes, indexed by queue, are in the [`Nodes`] of every call.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PositionTree {
+pub struct PositionTree {
     tree: SortedTree,
 }
 
 impl PositionTree {
     /// Puts `queue`, which is in no tree, at `sector`, unless another queue is there already. Says whether it did.
-    pub(crate) fn insert(&mut self, nodes: &mut Nodes, queue: u32, sector: Sector) -> bool {
+    pub fn insert(&mut self, nodes: &mut Nodes, queue: u32, sector: Sector) -> bool {
         let free = self.descend(nodes, sector).is_none_or(|last| nodes.key(last) != sector.0);
         if free {
             self.tree.insert(nodes, queue, sector.0);
@@ -26,18 +26,18 @@ impl PositionTree {
     }
 
     /// Takes `queue`, which is in this tree, out.
-    pub(crate) fn remove(&mut self, nodes: &mut Nodes, queue: u32) {
+    pub fn remove(&mut self, nodes: &mut Nodes, queue: u32) {
         self.tree.remove(nodes, queue);
     }
 
     /// The next request of `queue` is now at `sector`; its node stays where it is.
-    pub(crate) fn moved(nodes: &mut Nodes, queue: u32, sector: Sector) {
+    pub fn moved(nodes: &mut Nodes, queue: u32, sector: Sector) {
         nodes.set_key(queue, sector.0);
     }
 
     /// The one queue that comes into question for going on at `position`: an exact match; or the last node on the way
     /// to it; or, if that is not `close`, its neighbour on the other side of `position`, if that is.
-    pub(crate) fn close_to(&self, nodes: &Nodes, position: Sector, close: impl Fn(Sector) -> bool) -> Option<u32> {
+    pub fn close_to(&self, nodes: &Nodes, position: Sector, close: impl Fn(Sector) -> bool) -> Option<u32> {
         let last = self.descend(nodes, position)?;
         let sector = |queue| Sector(nodes.key(queue));
         if close(sector(last)) {

@@ -1,24 +1,24 @@
 //! Seek history: the last 32 requests of a process, one bit each, set where the request was a seek. What counts as a
 //! seek, and how many make a process seeky, is the scheduler's business; the distances are the same.
 //!
-//! Rules: `cfq.md` 8.2; `bfq.md` 13.1.
+//! Rules: BFQ-64, CFQ-22.
 
 use crate::ids::Sector;
 
 /// A request further than this from the end of the one before is far. Sectors.
-pub(crate) const SEEK_DISTANCE: u64 = 800;
+pub const SEEK_DISTANCE: u64 = 800;
 /// On devices that do not rotate only requests shorter than this can be seeks. Sectors.
-pub(crate) const SMALL_ON_FLASH: u32 = 64;
+pub const SMALL_ON_FLASH: u32 = 64;
 
 /// How far `sector` lies from the end of a request before. Nothing was before if that ends at 0.
 #[inline]
-pub(crate) fn distance(last_end: Sector, sector: Sector) -> u64 {
+pub fn distance(last_end: Sector, sector: Sector) -> u64 {
     if last_end == Sector(0) { 0 } else { last_end.0.abs_diff(sector.0) }
 }
 
 /// The register: the youngest request is the lowest bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct SeekHistory {
+pub struct SeekHistory {
     bits: u32,
     /// Where the last request ended; 0 before the first.
     last_end: Sector,
@@ -26,31 +26,31 @@ pub(crate) struct SeekHistory {
 
 impl SeekHistory {
     /// A history with one seek long ago.
-    pub(crate) fn with_a_seek() -> Self {
+    pub fn with_a_seek() -> Self {
         SeekHistory { bits: 1, last_end: Sector(0) }
     }
 
     /// Notes the next request.
     #[inline]
-    pub(crate) fn push(&mut self, is_seek: bool) {
+    pub fn push(&mut self, is_seek: bool) {
         self.bits = self.bits << 1 | u32::from(is_seek);
     }
 
     /// Notes where the last request ended.
     #[inline]
-    pub(crate) fn set_last_end(&mut self, end: Sector) {
+    pub fn set_last_end(&mut self, end: Sector) {
         self.last_end = end;
     }
 
     /// Where the last request ended; 0 before the first.
     #[inline]
-    pub(crate) fn last_end(self) -> Sector {
+    pub fn last_end(self) -> Sector {
         self.last_end
     }
 
     /// How many of the last 32 requests were seeks.
     #[inline]
-    pub(crate) fn seeks(self) -> u32 {
+    pub fn seeks(self) -> u32 {
         self.bits.count_ones()
     }
 }

@@ -3,7 +3,7 @@
 //! A record belongs to whatever is worth waiting for: a process, a queue, a group, a set of queues. Times are `i64` in
 //! the unit of the scheduler that keeps the record.
 //!
-//! Rules: `cfq.md` 8.1; `bfq.md` 2.5, 13.2.
+//! Rules: BFQ-4, BFQ-5, BFQ-7, BFQ-65, CFQ-20, CFQ-21.
 
 /// Fixed-point one of the sample count and the total.
 const ONE: u64 = 256;
@@ -13,7 +13,7 @@ const TRUSTED_ABOVE: u64 = 80;
 
 /// A decaying mean of think times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct ThinkTime {
+pub struct ThinkTime {
     /// When the last request ended; at first, when the record was made.
     last_end: i64,
     /// Weighted number of samples, [`ONE`] each before decay.
@@ -26,32 +26,32 @@ pub(crate) struct ThinkTime {
 
 impl ThinkTime {
     /// A record that begins now.
-    pub(crate) fn new(now: i64) -> Self {
+    pub fn new(now: i64) -> Self {
         ThinkTime { last_end: now, ..ThinkTime::default() }
     }
 
     /// A request has ended.
     #[inline]
-    pub(crate) fn ended(&mut self, now: i64) {
+    pub fn ended(&mut self, now: i64) {
         self.last_end = now;
     }
 
     /// When the last request ended.
     #[inline]
-    pub(crate) fn last_end(&self) -> i64 {
+    pub fn last_end(&self) -> i64 {
         self.last_end
     }
 
     /// The time since the last request ended. An end that lies ahead, which a clock that stood still has seen later, was
     /// infinitely long ago.
     #[inline]
-    pub(crate) fn elapsed(&self, now: i64) -> u64 {
+    pub fn elapsed(&self, now: i64) -> u64 {
         now.wrapping_sub(self.last_end) as u64
     }
 
     /// A request has arrived. Thinking for longer than twice `clamp` counts as twice `clamp`.
     #[inline]
-    pub(crate) fn arrived(&mut self, now: i64, clamp: i64) {
+    pub fn arrived(&mut self, now: i64, clamp: i64) {
         let elapsed = self.elapsed(now).min(2 * clamp as u64);
         self.samples = (7 * self.samples + ONE) / 8;
         self.total = (7 * self.total + ONE * elapsed) / 8;
@@ -60,13 +60,13 @@ impl ThinkTime {
 
     /// The mean, once there are enough samples to believe it.
     #[inline]
-    pub(crate) fn trusted_mean(&self) -> Option<i64> {
+    pub fn trusted_mean(&self) -> Option<i64> {
         (self.samples > TRUSTED_ABOVE).then_some(self.mean as i64)
     }
 
     /// Whether the mean is known to exceed `limit`.
     #[inline]
-    pub(crate) fn exceeds(&self, limit: i64) -> bool {
+    pub fn exceeds(&self, limit: i64) -> bool {
         self.trusted_mean().is_some_and(|mean| mean > limit)
     }
 }

@@ -95,7 +95,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CGROUP KEY=N...")]
     pub(super) io_max: Vec<String>,
     /// Sets what a cgroup that the job file names makes of the priorities of its I/O, as a write to io.prio.class would:
-    /// no-change, promote-to-rt, restrict-to-be or idle. May be given several times.
+    /// no-change, promote-to-rt, restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several
+    /// times.
     #[arg(long, value_name = "CGROUP CLASS")]
     pub(super) io_prio_class: Vec<String>,
     /// The kernel whose block layer is simulated: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints.

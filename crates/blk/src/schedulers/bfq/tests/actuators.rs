@@ -1,4 +1,4 @@
-//! Several independent actuators (24, checklist 111).
+//! Several independent actuators (BFQ-128).
 
 use super::super::{BfqConfig, BfqVariant};
 use super::machine::{Job, MS, Machine, config};

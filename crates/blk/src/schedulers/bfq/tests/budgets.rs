@@ -1,4 +1,4 @@
-//! Budgets and the ends of slots (8.3, 8.4, 9, 28.7).
+//! Budgets and the ends of slots (BFQ-36 to BFQ-43).
 
 use super::super::Expiration;
 use super::machine::{MS, Machine, config};

@@ -1,4 +1,4 @@
-//! Classes and levels (6, 28.8, checklist 16 to 20).
+//! Classes and levels (BFQ-15 to BFQ-19).
 
 use super::super::BfqVariant;
 use super::super::entity::{BE, Entity, EntityId, GroupId, IDLE, Owner, QueueId, RT};

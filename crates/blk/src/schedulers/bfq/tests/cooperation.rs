@@ -1,4 +1,4 @@
-//! Queues that are merged and split (20, 28.22, checklist 88 to 91).
+//! Queues that are merged and split (BFQ-104 to BFQ-111).
 
 use super::super::config::RAISE_INTERACTIVE;
 use super::super::entity::QueueId;

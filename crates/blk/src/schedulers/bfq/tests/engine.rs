@@ -1,4 +1,4 @@
-//! The engine: eligibility, timestamps, weights, virtual time (6.5, 7, checklist 2 to 15).
+//! The engine: eligibility, timestamps, weights, virtual time (BFQ-1, BFQ-2, BFQ-11, BFQ-17, BFQ-19 to BFQ-33).
 
 use proptest::prelude::*;
 
@@ -274,7 +274,7 @@ fn a_group_whose_next_budget_shrinks_moves_among_its_siblings_and_one_whose_grow
     let group = hierarchy.add_entity(Entity::new(Owner::Group(GroupId(1)), GroupId::ROOT, BE, 100));
     hierarchy.add_level(group);
     let child = hierarchy.add_entity(Entity::new(Owner::Queue(QueueId(1)), GroupId(1), BE, 40));
-    // The budget of the child, that of the group, and the budget that the group's finish time stands for (7.11).
+    // The budget of the child, that of the group, and the budget that the group's finish time stands for (BFQ-31).
     for (budget, finish) in [(1000, 1000), (300, 300), (700, 300), (200, 200)] {
         hierarchy.entities[child].budget = budget;
         hierarchy.enqueue(child, false, false);

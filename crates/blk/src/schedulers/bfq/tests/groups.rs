@@ -1,4 +1,4 @@
-//! Cgroups and priorities that change while there is work (23, checklist 86, 95, 101, 102).
+//! Cgroups and priorities that change while there is work (BFQ-101, BFQ-112, BFQ-124 to BFQ-127).
 
 use super::super::{BfqConfig, BfqGroup, Expiration};
 use super::machine::{Job, MS, Machine, config};

@@ -1,5 +1,5 @@
-//! The idling of 4.12 to 4.19: whom a queue's idle window, its raising and unequal weights let the device wait for (13.3, 15.7,
-//! 16.4, 10.2 as those releases have them). No recording is of so old a kernel: these tests are all there is.
+//! The idling of 4.12 to 4.19: whom a queue's idle window, its raising and unequal weights let the device wait for
+//! (BFQ-45, BFQ-46, BFQ-66, BFQ-67, BFQ-76, BFQ-83). No recording is of so old a kernel: these tests are all there is.
 
 use super::super::config::RAISE_INTERACTIVE;
 use super::super::entity::QueueId;
@@ -38,7 +38,7 @@ fn a_device_that_does_not_queue_waits_for_everybody_and_a_disk_that_does_for_who
         };
         assert!(waits(true, false, false, false) && waits(true, true, true, true), "{kernel}");
         assert!(!waits(true, true, false, true) && !waits(true, true, true, false), "{kernel}");
-        // What 26 dates to 4.14: from then on flash is waited on for streams that io binds, before for any pattern.
+        // From 4.14 on flash is waited on for streams that io binds, before for any pattern.
         assert_eq!(waits(false, false, false, false), kernel == Kernel::V4_12, "{kernel}");
         assert!(waits(false, false, true, true) && !waits(false, true, true, true), "{kernel}");
     }

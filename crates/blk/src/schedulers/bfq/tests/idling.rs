@@ -1,4 +1,4 @@
-//! Whom the device is kept for, and for how long (15, checklist 54 to 62).
+//! Whom the device is kept for, and for how long (BFQ-71 to BFQ-79).
 
 use super::super::config::RAISE_INTERACTIVE;
 use super::super::entity::QueueId;

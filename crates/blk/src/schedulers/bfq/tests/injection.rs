@@ -1,4 +1,4 @@
-//! Injection and wakers (17, 28.20, 28.21, checklist 70 to 75).
+//! Injection and wakers (BFQ-85 to BFQ-90).
 
 use super::super::entity::QueueId;
 use super::machine::{MS, Machine, config};

@@ -1,4 +1,4 @@
-//! What always holds, whatever happens in whatever order (3.6, checklist 2, 4, 98, 105, 106).
+//! What always holds, whatever happens in whatever order (BFQ-11, BFQ-121, BFQ-123).
 
 use proptest::prelude::*;
 
@@ -177,7 +177,7 @@ fn check_hierarchy(machine: &Machine) {
             assert_eq!(level.trees[class].weight_sum, sum, "active, idle and in service");
         }
         if let Some(next) = level.next {
-            // A group that is served with its only child may still be the next one, too (7.12).
+            // A group that is served with its only child may still be the next one, too (BFQ-32).
             let waits = bfq.hierarchy.entities[next].on == Membership::Active;
             assert!(waits || level.in_service == Some(next), "the next one waits");
         }

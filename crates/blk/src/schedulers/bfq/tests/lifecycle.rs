@@ -1,4 +1,4 @@
-//! Processes end, change priority and group, requests come back (22.4, 22.7, 23).
+//! Processes end, change priority and group, requests come back (BFQ-119, BFQ-122, BFQ-124 to BFQ-127).
 
 use super::super::{BfqConfig, BfqGroup};
 use super::machine::{Job, MS, Machine, config};

@@ -1,4 +1,4 @@
-//! Tag limits (21.4, 21.5, 28.14).
+//! Tag limits (BFQ-114, BFQ-115).
 
 use super::super::{Bfq, BfqConfig, BfqGroup};
 use super::machine::{Machine, config};

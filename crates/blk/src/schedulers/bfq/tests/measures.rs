@@ -1,4 +1,4 @@
-//! What is measured: think time, seeks, I/O-boundness, queueing, peak rate (11, 13, 14, 28.13, 28.18).
+//! What is measured: think time, seeks, I/O-boundness, queueing, peak rate (BFQ-52 to BFQ-56, BFQ-64 to BFQ-70).
 
 use super::super::io_bound::IoBound;
 use super::super::ncq::Ncq;

@@ -1,4 +1,4 @@
-//! The specification's worked examples and checklist, and rules that no recording exercises.
+//! Worked examples, each rule by itself, and what no recording exercises.
 //!
 //! `machine` is a device and its processes in virtual time; the other files are the subjects.
 

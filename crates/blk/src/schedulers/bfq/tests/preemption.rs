@@ -1,4 +1,4 @@
-//! Coming back to work: service recovery and preemption (16, 28.4, checklist 63 to 69).
+//! Coming back to work: service recovery and preemption (BFQ-25, BFQ-50, BFQ-80 to BFQ-84).
 
 use super::super::config::{RAISE_INTERACTIVE, RAISE_SOFT_RT};
 use super::super::{BfqConfig, BfqGroup, BfqVariant};

@@ -1,4 +1,4 @@
-//! Weight raising and large bursts (18, 19, 28.15, 28.16, 28.19, checklist 76 to 87).
+//! Weight raising and large bursts (BFQ-42, BFQ-75, BFQ-83, BFQ-91 to BFQ-103).
 
 use super::super::config::{RAISE_INTERACTIVE, RAISE_SOFT_RT};
 use super::super::entity::QueueId;
@@ -102,7 +102,7 @@ fn periodic(period: u64, sectors: u32) -> Vec<u64> {
 
 #[test]
 fn a_player_is_soft_real_time_and_stays_so_while_its_period_is_longer_than_the_idle_timer() {
-    // 28.19: 40 ms are enough; with 30 ms the 20 ms of idling and 12 more are too many.
+    // 40 ms are enough; with 30 ms the 20 ms of idling and 12 more are too many.
     let factors = periodic(40, 128);
     assert!(factors[3..].iter().all(|&factor| factor == 3000), "{factors:?}");
     let factors = periodic(30, 128);

@@ -1,4 +1,4 @@
-//! A recorded exchange between two readers that the device outruns, step by step (28.24): what a queue that runs empty
+//! A recorded exchange between two readers that the device outruns, step by step (BFQ-81): what a queue that runs empty
 //! keeps for its return.
 
 use super::super::{BfqConfig, BfqVariant, StateChange};

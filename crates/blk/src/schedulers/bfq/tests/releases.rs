@@ -1,4 +1,4 @@
-//! What older releases do differently (26), where no other file tests it.
+//! What older releases do differently (docs/rules/bfq.md), where no other file tests it.
 
 use super::super::config::RAISE_INTERACTIVE;
 use super::super::entity::{BE, Entity, GroupId, Owner, QueueId, RT};
@@ -34,7 +34,7 @@ fn whatever_a_queue_is_waited_for_its_small_lone_request_may_grow_before_5_0() {
         machine.serve();
         let q = machine.sync_queue(1);
         assert!(machine.bfq.queues[q].waiting);
-        // From now on it would be waited for only for its due (15.9).
+        // From now on it would be waited for only for its due (BFQ-78).
         machine.bfq.raised_busy = 1;
         assert!(!machine.bfq.idling_is_free(q));
         machine.read(1, 16, 8);

@@ -1,4 +1,4 @@
-//! Requests inside a queue (12, 28.12).
+//! Requests inside a queue (BFQ-57 to BFQ-63).
 
 use super::super::entity::Entity;
 use super::super::vtime::delta;

@@ -1,4 +1,5 @@
-//! Shares and slots of processes that keep the device busy: the worked examples 28.2 to 28.11 and 28.17.
+//! Shares and slots of processes that keep the device busy: worked examples of BFQ-17, BFQ-18, BFQ-20, BFQ-25, BFQ-34,
+//! BFQ-36, BFQ-37, BFQ-72, BFQ-81, BFQ-83.
 
 use super::super::entity::GroupId;
 use super::super::{BfqConfig, BfqGroup, BfqVariant, StateChange};
@@ -65,7 +66,7 @@ fn a_queue_of_twice_the_weight_gets_two_slots_of_three() {
 
 #[test]
 fn depth_one_processes_on_queueing_flash_share_requests_not_sectors() {
-    // They start together, and would be merged for good (20.6).
+    // They start together, and would be merged for good (BFQ-109).
     let config = config(false);
     let variant = BfqVariant { stable_merging: false, ..config.variant };
     let mut machine = Machine::new(BfqConfig { variant, ..config });
@@ -204,7 +205,7 @@ fn without_idling_equal_weights_do_not_help_depth_one_processes_and_with_it_they
     assert!((ratio(0) - 1.0).abs() < 0.05);
 }
 
-/// `cgroup-io.md` 13, E4.
+/// CG-2.
 #[test]
 fn a_process_in_the_root_competes_with_a_group_by_its_own_weight() {
     let group = BfqGroup { cgroup: CgroupId(1), parent: CgroupId::ROOT, weight: 100 };

@@ -1,4 +1,5 @@
-//! What surrounds the end of a slot: timers, positions, fifo checks, and what a queue keeps (10, 12.4, 15.10, 16.1, 22.4).
+//! What surrounds the end of a slot: timers, positions, fifo checks, and what a queue keeps (BFQ-44 to BFQ-51, BFQ-60,
+//! BFQ-79, BFQ-80, BFQ-119).
 
 use super::super::Expiration;
 use super::super::entity::QueueId;

@@ -1,4 +1,4 @@
-//! Slots: how long they may last, how they end, and what that costs (8.3, 8.4, 10, checklist 26 to 34).
+//! Slots: how long they may last, how they end, and what that costs (BFQ-36, BFQ-37, BFQ-41, BFQ-43 to BFQ-51, BFQ-84).
 
 use super::super::config::{RAISE_INTERACTIVE, RAISE_SOFT_RT};
 use super::super::{BfqConfig, BfqVariant, Expiration, StateChange};

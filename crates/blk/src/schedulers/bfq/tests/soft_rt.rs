@@ -1,4 +1,4 @@
-//! Raising, its smaller rules: stamps, claims, soft real time (18.2 to 18.8).
+//! Raising, its smaller rules: stamps, claims, soft real time (BFQ-92 to BFQ-98).
 
 use super::super::config::{LONG_AGO_TICK, RAISE_INTERACTIVE, RAISE_SOFT_RT};
 use super::super::entity::QueueId;

@@ -1,4 +1,4 @@
-//! What a process finds when it leaves a shared queue: the state of its own queue as it was (20.5, 20.7).
+//! What a process finds when it leaves a shared queue: the state of its own queue as it was (BFQ-108, BFQ-110).
 
 use super::super::config::{LONG_AGO_TICK, RAISE_INTERACTIVE, RAISE_SOFT_RT};
 use super::super::entity::QueueId;

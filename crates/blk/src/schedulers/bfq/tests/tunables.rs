@@ -1,4 +1,4 @@
-//! The files in `queue/iosched/` (5.1).
+//! The files in `queue/iosched/` (BFQ-13, BFQ-14).
 
 use super::super::{BfqConfig, BfqVariant};
 use super::machine::{Machine, config};

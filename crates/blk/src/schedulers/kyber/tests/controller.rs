@@ -8,7 +8,7 @@ use super::*;
 use crate::time::Nanos;
 
 #[test]
-fn example_3_buckets_are_quarters_of_the_target() {
+fn buckets_are_quarters_of_the_target() {
     let of = |target_ns| move |ns| bucket_of(Nanos(ns), target_ns);
     let latencies =
         [500_000, 500_001, 1_000_000, 1_500_000, 1_500_001, 2_000_000, 2_000_001, 3_000_000, 3_500_000, 3_500_001];
@@ -19,7 +19,7 @@ fn example_3_buckets_are_quarters_of_the_target() {
 }
 
 #[test]
-fn example_4_percentiles_have_ceiled_ranks_and_the_last_bucket_by_default() {
+fn percentiles_have_ceiled_ranks_and_the_last_bucket_by_default() {
     let counts = |counts| Histogram { counts };
     let histogram = counts([400, 50, 30, 10, 5, 3, 1, 1]);
     assert_eq!((histogram.percentile(90), histogram.percentile(99)), (1, 4));
@@ -37,7 +37,7 @@ fn filled(state: &mut Percentiles, kind: Kind, domain: usize, bucket: Option<u8>
 }
 
 #[test]
-fn example_5_rounds_throttle_who_is_well_while_something_is_congested() {
+fn rounds_throttle_who_is_well_while_something_is_congested() {
     let mut state = Percentiles::default();
     let (mut read, mut write) = (256, 128);
     // Round, percentiles of reads and writes (I/O, total), depths afterwards.
@@ -65,7 +65,7 @@ fn example_5_rounds_throttle_who_is_well_while_something_is_congested() {
 }
 
 #[test]
-fn example_6_a_slow_domain_spends_its_deadline_on_device_latencies() {
+fn a_slow_domain_spends_its_deadline_on_device_latencies() {
     let mut state = Percentiles::default();
     let (mut io, mut total) = (Vec::new(), Vec::new());
     // 100 reads a second, all good; rounds every 100 ms, each 10 reads later.

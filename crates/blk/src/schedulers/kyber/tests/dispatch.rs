@@ -32,7 +32,7 @@ fn each_operation_has_its_domain_and_sync_matters_only_in_the_first_generations(
 }
 
 #[test]
-fn example_1_domains_take_turns_by_count() {
+fn domains_take_turns_by_count() {
     let mut bench: Bench = Bench::current();
     for (op, count) in [(Op::WriteZeroes, 2), (Op::Discard, 2), (Op::Write, 10), (Op::Read, 20)] {
         bench.insert_many(op, count);
@@ -57,7 +57,7 @@ fn the_batch_counter_restarts_when_the_turn_comes_back_to_the_same_domain() {
 }
 
 #[test]
-fn example_2_a_throttled_domain_fails_and_goes_first_when_a_token_comes_back() {
+fn a_throttled_domain_fails_and_goes_first_when_a_token_comes_back() {
     let mut bench: Bench = Bench::current();
     bench.kyber.adopt_depth(Domain::Write, 2);
     bench.insert_many(Op::Read, 3);
@@ -176,7 +176,7 @@ fn a_bio_is_compared_with_the_eight_newest_requests_of_its_cpu_and_domain() {
 }
 
 #[test]
-fn example_7_a_flush_takes_software_queues_in_ascending_order_and_ends_merging() {
+fn a_flush_takes_software_queues_in_ascending_order_and_ends_merging() {
     let mut bench: Bench = Bench::new(KyberGeneration::Percentiles, &[0, 0]);
     // a, b on CPU 0; c, d on CPU 1, in another order of time.
     for (cpu, sector) in [(1, 3000), (0, 1000), (1, 4000), (0, 2000)] {
@@ -272,7 +272,7 @@ thread_local! {
 
 impl Sharing for Watched {
     type Lock<T> = WatchedLock<T>;
-    type ReadMostly<T> = RefCell<T>;
+    type ReadMostly<T> = crate::sharing::Lent<T>;
     type Word = Cell<u64>;
 }
 

@@ -1,4 +1,4 @@
-//! kyber, tested: the worked examples (`kyber.md` 11) and the conformance checklist (12).
+//! kyber, tested: worked examples, and each rule of docs/rules/kyber.md by itself.
 
 mod controller;
 mod dispatch;

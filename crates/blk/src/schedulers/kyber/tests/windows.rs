@@ -33,7 +33,7 @@ impl Windows {
 }
 
 #[test]
-fn example_8_reads_that_suffer_halve_the_sync_writes_each_window_and_these_do_not_come_back() {
+fn reads_that_suffer_halve_the_sync_writes_each_window_and_these_do_not_come_back() {
     let mut windows = Windows::new();
     for write in [64, 32, 16, 8, 4, 2, 1] {
         assert_eq!(windows.end(Some(5000), Some(3000), None), (256, write, 64));
@@ -44,7 +44,7 @@ fn example_8_reads_that_suffer_halve_the_sync_writes_each_window_and_these_do_no
 }
 
 #[test]
-fn example_9_writes_alone_throttle_the_others() {
+fn writes_alone_throttle_the_others() {
     let mut windows = Windows::new();
     assert_eq!(windows.end(None, Some(12_000), Some(1)), (256, 128, 48));
     assert_eq!(windows.end(None, Some(25_000), Some(1)), (256, 128, 24));
@@ -53,7 +53,7 @@ fn example_9_writes_alone_throttle_the_others() {
 }
 
 #[test]
-fn example_10_reads_and_writes_face_each_other() {
+fn reads_and_writes_face_each_other() {
     let mut windows = Windows::new();
     assert_eq!(windows.end(Some(3000), Some(15_000), Some(1)), (256, 128, 48));
     assert_eq!(windows.end(Some(5000), Some(30_000), Some(1)), (256, 128, 24));

@@ -1,21 +1,21 @@
-//! `deadline.md` 8 and 9: generation A makes deadline's choices. Merging (example 7) is in `merging`.
+//! docs/rules/deadline.md: generation A makes deadline's choices. Merging is in `merging`.
 
 use super::*;
 
 #[test]
-fn example_1_a_sweep_and_a_restart_at_the_oldest() {
+fn a_sweep_and_a_restart_at_the_oldest() {
     let bench = Bench::new(A).at(0.0, "R100 R50 R200 R150");
     assert_eq!(bench.schedule(), "0 R100, 1 R150, 2 R200, 3 R50");
 }
 
 #[test]
-fn example_2_writes_overtake_after_two_batches_of_reads() {
+fn writes_overtake_after_two_batches_of_reads() {
     let bench = Bench::new(A).set("fifo_batch", 1).at(0.0, "R10 R20 R30 R40 R50 W1000 W1010");
     assert_eq!(bench.schedule(), "0 R10, 1 R20, 2 W1000, 3 R30, 4 R40, 5 W1010, 6 R50");
 }
 
 #[test]
-fn example_3_default_batches_are_of_16() {
+fn default_batches_are_of_16() {
     let bench = Bench::new(A).at(0.0, &run_of('R', 0, 10, 40)).at(0.0, &run_of('W', 10_000, 10, 20));
     let expected = [
         run_of('R', 0, 10, 16),
@@ -28,7 +28,7 @@ fn example_3_default_batches_are_of_16() {
 }
 
 #[test]
-fn example_4_an_expiry_is_seen_only_between_batches() {
+fn an_expiry_is_seen_only_between_batches() {
     let bench = |service, upper| {
         let arrivals = Bench::new(A).at(0.0, "R1000 R1008").at(1.0, "R5").at(2.0, &run_of('R', 1016, 8, upper));
         arrivals.service(service).schedule()
@@ -41,7 +41,7 @@ fn example_4_an_expiry_is_seen_only_between_batches() {
 }
 
 #[test]
-fn example_5_a_change_of_direction_forgets_the_sweep() {
+fn a_change_of_direction_forgets_the_sweep() {
     let bench = || {
         let requests = "R10 R20 R30 R40 W100 W110 W120 W130";
         Bench::new(A).set("fifo_batch", 2).at(0.0, requests)
@@ -51,13 +51,13 @@ fn example_5_a_change_of_direction_forgets_the_sweep() {
 }
 
 #[test]
-fn example_6_writes_go_first_if_they_may_not_starve() {
+fn writes_go_first_if_they_may_not_starve() {
     let bench = Bench::new(A).set("fifo_batch", 1).set("writes_starved", 0).at(0.0, "R10 R20 W100 W110");
     assert_eq!(bench.order(), "W100 W110 R10 R20");
 }
 
 #[test]
-fn example_8_expired_reads_in_batches_of_one_leave_in_arrival_order() {
+fn expired_reads_in_batches_of_one_leave_in_arrival_order() {
     let bench = Bench::new(A).set("read_expire", 0).set("fifo_batch", 1).at(0.0, "R50 R10 R30 R20");
     assert_eq!(bench.order(), "R50 R10 R30 R20");
     for fifo_batch in [0, 1] {

@@ -1,4 +1,4 @@
-//! How many scheduler tags everything but sync reads may use (`mq-deadline.md` 8).
+//! How many scheduler tags everything but sync reads may use (DD-22, DD-23).
 
 use super::*;
 use crate::bio::BioFlags;

@@ -1,9 +1,9 @@
-//! `mq-deadline.md` 10, for every generation that an example speaks of.
+//! docs/rules/mq-deadline.md, for every generation that an example speaks of.
 
 use super::*;
 
 #[test]
-fn example_1_the_first_batch_is_reads_by_pointer_and_writes_by_position() {
+fn the_first_batch_is_reads_by_pointer_and_writes_by_position() {
     for generation in BY_POINTER {
         assert_eq!(order(generation, "R10 R20 W100 W110"), "R10 R20 W100 W110", "{generation:?}");
     }
@@ -13,7 +13,7 @@ fn example_1_the_first_batch_is_reads_by_pointer_and_writes_by_position() {
 }
 
 #[test]
-fn example_2_a_sweep_is_remembered_over_a_change_of_direction() {
+fn a_sweep_is_remembered_over_a_change_of_direction() {
     let bench = |generation| {
         let requests = "R10 R20 R30 R40 W100 W110 W120 W130";
         Bench::new(generation).set("fifo_batch", 2).at(0.0, requests)
@@ -28,7 +28,7 @@ fn example_2_a_sweep_is_remembered_over_a_change_of_direction() {
 }
 
 #[test]
-fn example_3_the_first_sweep_begins_at_the_oldest_by_pointer_and_at_the_lowest_by_position() {
+fn the_first_sweep_begins_at_the_oldest_by_pointer_and_at_the_lowest_by_position() {
     for generation in BY_POINTER {
         assert_eq!(order(generation, "R100 R50 R200 R150"), "R100 R150 R200 R50", "{generation:?}");
     }
@@ -38,7 +38,7 @@ fn example_3_the_first_sweep_begins_at_the_oldest_by_pointer_and_at_the_lowest_b
 }
 
 #[test]
-fn example_4_a_late_arrival_inside_the_sweep_joins_a_position_but_not_a_pointer() {
+fn a_late_arrival_inside_the_sweep_joins_a_position_but_not_a_pointer() {
     let bench = |generation| {
         Bench::new(generation).at(0.0, "R100 R200 R300").at(0.5, "R150").at(0.6, "R50").at(2.5, "R400").order()
     };
@@ -51,7 +51,7 @@ fn example_4_a_late_arrival_inside_the_sweep_joins_a_position_but_not_a_pointer(
 }
 
 #[test]
-fn example_5_a_batch_survives_an_idle_gap_by_position_but_not_by_pointer() {
+fn a_batch_survives_an_idle_gap_by_position_but_not_by_pointer() {
     let bench = |generation| Bench::new(generation).at(0.0, "R100 R200").at(100.0, "R50 R300").order();
     for generation in BY_POINTER {
         assert_eq!(bench(generation), "R100 R200 R50 R300", "{generation:?}");
@@ -62,7 +62,7 @@ fn example_5_a_batch_survives_an_idle_gap_by_position_but_not_by_pointer() {
 }
 
 #[test]
-fn example_6_classes_are_served_strictly_in_order() {
+fn classes_are_served_strictly_in_order() {
     for generation in [B2, C, CPrime] {
         let bench = Bench::new(generation).at(0.0, "R500").at(0.5, "rt/R10 rt/R20 rt/W30 idle/R600");
         assert_eq!(bench.schedule(), "0 R500, 1 R10, 2 R20, 3 W30, 4 R600", "{generation:?}");
@@ -70,7 +70,7 @@ fn example_6_classes_are_served_strictly_in_order() {
 }
 
 #[test]
-fn example_6_a_lower_class_waits_for_the_last_request_in_flight_of_a_higher_one_since_5_16() {
+fn a_lower_class_waits_for_the_last_request_in_flight_of_a_higher_one_since_5_16() {
     let bench = |generation| Bench::new(generation).depth(2).at(0.0, "R500").at(0.5, "rt/R10 idle/R600").schedule();
     assert_eq!(bench(B1), "0 R500, 0.5 R10, 1 R600");
     for generation in [B2, C, CPrime] {
@@ -79,7 +79,7 @@ fn example_6_a_lower_class_waits_for_the_last_request_in_flight_of_a_higher_one_
 }
 
 #[test]
-fn example_7_an_aged_request_goes_before_a_higher_class() {
+fn an_aged_request_goes_before_a_higher_class() {
     let realtime = run_of('R', 0, 10, 10).replace('R', "rt/R");
     for generation in [C, CPrime] {
         let bench = Bench::new(generation).service(10.0).at(0.0, &format!("R900 {realtime}"));
@@ -93,14 +93,14 @@ fn example_7_an_aged_request_goes_before_a_higher_class() {
 }
 
 #[test]
-fn example_8_a_head_insertion_moves_the_position_but_disturbs_no_pointer() {
+fn a_head_insertion_moves_the_position_but_disturbs_no_pointer() {
     let bench = |generation| Bench::new(generation).at(0.0, "R100 R200 R300 R800").at_head(0.5, "R700").order();
     assert_eq!(bench(CPrime), "R100 R700 R800 R200 R300");
     assert_eq!(bench(A), "R100 R700 R200 R300 R800");
 }
 
 #[test]
-fn example_9_batches_of_one_with_reads_and_two_writes() {
+fn batches_of_one_with_reads_and_two_writes() {
     let bench =
         |generation| Bench::new(generation).set("fifo_batch", 1).at(0.0, "R10 R20 R30 R40 R50 W1000 W1010").order();
     assert_eq!(bench(A), "R10 R20 W1000 R30 R40 W1010 R50");
@@ -110,7 +110,7 @@ fn example_9_batches_of_one_with_reads_and_two_writes() {
 }
 
 #[test]
-fn example_10_expired_heads_and_batches_of_one_make_arrival_order() {
+fn expired_heads_and_batches_of_one_make_arrival_order() {
     for generation in GENERATIONS {
         let bench = Bench::new(generation).set("fifo_batch", 1).set("read_expire", 0).at(0.0, "R50 R10 R30 R20");
         assert_eq!(bench.order(), "R50 R10 R30 R20", "{generation:?}");

@@ -1,4 +1,4 @@
-//! The files in `iosched/`: defaults, parsing, clamping and what is read back (`mq-deadline.md` 3, at HZ=250).
+//! The files in `iosched/`: defaults, parsing, clamping and what is read back (DD-5 to DD-7, at HZ=250).
 
 use super::*;
 use crate::elevator::ElevatorCx;

@@ -1,4 +1,4 @@
-//! Merging behind the scheduler's lock: `deadline.md` 8 (example 7) and `mq-deadline.md` 5 and 11.
+//! Merging behind the scheduler's lock: DL-6 to DL-9, DD-10.
 
 use super::*;
 use crate::elevator::ElevatorCx;
@@ -124,7 +124,7 @@ impl Merging {
 }
 
 #[test]
-fn example_7_a_merged_request_keeps_its_expiry_and_its_place() {
+fn a_merged_request_keeps_its_expiry_and_its_place() {
     let mut bench = Merging::new(A);
     let edges = [(0.0, "W100"), (1.0, "W500"), (2.0, "W108"), (3.0, "W492"), (4.0, "W92")]
         .map(|(ms, text)| bench.submit(ms, text));
@@ -134,7 +134,7 @@ fn example_7_a_merged_request_keeps_its_expiry_and_its_place() {
 }
 
 #[test]
-fn example_7_without_front_merges_only_the_cached_request_is_merged_in_front() {
+fn without_front_merges_only_the_cached_request_is_merged_in_front() {
     let mut bench = Merging::new(A).set("front_merges", "0");
     let edges = [(0.0, "W100"), (1.0, "W500"), (2.0, "W108"), (3.0, "W492"), (4.0, "W92")]
         .map(|(ms, text)| bench.submit(ms, text));
@@ -143,7 +143,7 @@ fn example_7_without_front_merges_only_the_cached_request_is_merged_in_front() {
 }
 
 #[test]
-fn example_7_coalescing_hands_over_the_earlier_expiry_and_its_place() {
+fn coalescing_hands_over_the_earlier_expiry_and_its_place() {
     for generation in GENERATIONS {
         let mut bench = Merging::new(generation);
         for (ms, text) in [(0.0, "R116"), (5.0, "R900"), (10.0, "R100")] {

@@ -1,4 +1,4 @@
-//! Long random runs against a model that is the text of `mq-deadline.md` 6 over plain vectors.
+//! Long random runs against a model that is the text of DD-11 to DD-20 over plain vectors.
 
 use super::*;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ struct Waiting {
     expiry: i64,
 }
 
-/// Section 2 and 6 word by word; every search is linear.
+/// The rules word by word; every search is linear.
 struct Model {
     generation: DeadlineGeneration,
     expire: [i64; 2],

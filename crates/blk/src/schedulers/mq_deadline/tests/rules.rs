@@ -1,4 +1,4 @@
-//! The rules of `mq-deadline.md` 11 that examples alone do not prove.
+//! The rules of docs/rules/mq-deadline.md that examples alone do not prove.
 
 use super::*;
 use crate::bio::Direction;

@@ -1,0 +1,44 @@
+//! The kit for another queue: what a block layer of another shape takes from this one, so that policies, drivers and callers
+//! cannot tell the two apart. The single queue that Linux had until 4.20, the crate `hoistway-legacy`, is made of it.
+//!
+//! In the order of the way:
+//! - a bio: what is wrong with it ([`check`]), where it is cut ([`split`]), whether it asks for durability
+//!   ([`is_flush_type`]) and whether it merges at all ([`bio_mergeable`]; the rules themselves are
+//!   [`MergeRules`](crate::MergeRules));
+//! - a task's [`Plug`](crate::Plug), which the queue fills and empties;
+//! - the slots of requests ([`Rq::empty`](crate::Rq::empty)) and a [`Home`] for them, by which debug builds report what is lost;
+//!   a submission that waits has a [`Guard`] for the same;
+//! - a policy with the requests that it decides on, for whoever has a lock to keep it under: [`Custody`];
+//! - what must be durable: [`flush_queue`];
+//! - requests at the device: [`Flights`], and [`Timeouts`] for those that are there for too long;
+//! - the files of `queue/`: [`attributes`].
+//!
+//! A queue that implements [`BlockQueue`](crate::BlockQueue) then has the caller's kit, [`Agenda`](crate::Agenda) and
+//! [`Submitter`](crate::Submitter), for nothing.
+//!
+//! [`process_queue`] is a kit of another kind, for policies that keep a queue for each process, as bfq and cfq do.
+
+pub use crate::bio::is_flush_type;
+pub use crate::check::{Checked, check};
+pub use crate::elevator::Custody;
+pub use crate::flights::{Flights, Seen};
+pub use crate::lost::{Guard, Home};
+pub use crate::merge::bio_mergeable;
+pub use crate::schedulers::process_queue;
+pub use crate::timeouts::Timeouts;
+
+/// Bios that are longer than the queue allows.
+pub mod split {
+    pub use crate::split::{parts, rejoin, split, split_point};
+}
+
+/// Flush and FUA: a sequencer that lets many waiters share one flush command.
+pub mod flush_queue {
+    pub use crate::flush_queue::{FlushQueue, Next, begin};
+}
+
+/// What the files of `queue/` have in common, whatever the queue.
+pub mod attributes {
+    pub use crate::attributes::{number, show, store, timeout};
+    pub use crate::tunables::value_of;
+}

@@ -1,0 +1,122 @@
+//! What the benchmarks measure: 4 KiB I/O kept at a constant depth over a driver that takes everything, through either
+//! front.
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{
+    Agenda, Answer, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, Errand, HctxId, Hz, Instant, Kernel, Local,
+    NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Submitter, Waiter,
+};
+use hoistway_legacy::{Front, all_schedulers};
+
+/// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
+struct Shelf {
+    requests: VecDeque<Rq>,
+    limit: usize,
+}
+
+impl Driver for Shelf {
+    fn get_budget(&mut self, _: HctxId) -> bool {
+        self.requests.len() < self.limit
+    }
+
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
+        self.requests.push_back(rq);
+        Answer::Queued
+    }
+}
+
+/// Where the I/Os of a load are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pattern {
+    /// Anywhere: nothing merges.
+    Random,
+    /// Runs of eight neighbours, each submitted while the one before waits: seven of eight merge.
+    Runs,
+}
+
+/// I/Os of a run.
+const RUN: u32 = 8;
+
+/// A queue under a closed loop of so many outstanding I/Os.
+pub struct Load {
+    front: Front<Local>,
+    pattern: Pattern,
+    shelf: Shelf,
+    caller: Caller,
+    agenda: Agenda,
+    submitter: Submitter<Front<Local>>,
+    at: u64,
+    random: u64,
+}
+
+impl Load {
+    /// `depth` I/Os outstanding. With a scheduler half of them wait in it (at least none at depth 1), because the
+    /// driver takes the other half.
+    pub fn new(scheduler: &str, depth: u32, pattern: Pattern) -> Load {
+        let nr_requests = 2 * depth.max(4);
+        let schedulers = all_schedulers();
+        let config = QueueConfig {
+            queue_depth: depth.max(4),
+            schedulers: schedulers.clone(),
+            nr_requests: (scheduler != "none").then_some(nr_requests),
+            ..QueueConfig::new(schedulers.kernel_under(Kernel::DEFAULT, scheduler))
+        };
+        let limit = if scheduler == "none" { depth } else { depth.div_ceil(2) } as usize;
+        let front = Front::new(&config, scheduler).expect("the configuration is possible");
+        let mut load = Load {
+            submitter: Submitter::new(&front, Waiter(0)),
+            agenda: Agenda::new(front.hw_queues()),
+            front,
+            pattern,
+            shelf: Shelf { requests: VecDeque::with_capacity(limit), limit },
+            caller: Caller::new(),
+            at: 0,
+            random: 1,
+        };
+        for _ in 0..depth {
+            load.submit();
+        }
+        load
+    }
+
+    /// One I/O: the oldest at the driver completes, and another is submitted.
+    #[inline(never)]
+    pub fn cycle(&mut self) {
+        self.at += 25_000;
+        let Some(rq) = self.shelf.requests.pop_front() else { return };
+        self.with_front(|front, cx, _| {
+            front.complete(cx, rq, Status::Ok);
+            front.run_hctx(cx, HctxId(0));
+        });
+        self.submit();
+    }
+
+    fn submit(&mut self) {
+        // A linear congruential generator is enough to scatter sectors.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let (op, flags) = if self.random >> 63 == 0 {
+            (Op::Read, BioFlags::NONE)
+        } else {
+            (Op::Write, BioFlags::SYNC.with(BioFlags::IDLE))
+        };
+        let first = Sector((self.random >> 30) & !7);
+        let count = if self.pattern == Pattern::Runs { RUN } else { 1 };
+        for neighbour in 0..count {
+            let bio = Bio { flags, ..Bio::new(op, first + 8 * neighbour, 8) };
+            self.with_front(|front, cx, submitter| submitter.submit(front, cx, bio));
+        }
+    }
+
+    fn with_front<R>(
+        &mut self,
+        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Shelf, NoProbe)>, &mut Submitter<Front<Local>>) -> R,
+    ) {
+        let (now, mut probe) = (Hz::DEFAULT.now(Instant(self.at)), NoProbe);
+        let mut cx = self.caller.cx(now, CpuId(0), &mut self.shelf, &mut probe, &NoMeter);
+        body(&self.front, &mut cx, &mut self.submitter);
+        self.agenda.carry_out(&self.front, &mut cx, |_, errand| {
+            std::hint::black_box(matches!(errand, Errand::End { .. }));
+        });
+    }
+}

@@ -1,0 +1,109 @@
+//! A request ends: slices start, turns end, and the device may be kept for who is about to go on.
+//!
+//! Rules: CFQ-55, CFQ-56, CFQ-61, CFQ-74.
+
+use hoistway_blk::{PolicyCx, RqId};
+
+use super::class::Class;
+use super::context::ContextId;
+use super::depth_detector::ActiveLoad;
+use super::log::{CfqEvent, CfqLog};
+use super::queue::QueueId;
+use super::turn::Residual;
+use super::{Cfq, Entry, Whereabouts};
+
+impl<L: CfqLog> Cfq<L> {
+    /// The driver has started a request.
+    pub(super) fn start(&mut self, id: RqId) {
+        let entry = &mut self.entries[id.index()];
+        if entry.place == Whereabouts::Dispatched {
+            entry.place = Whereabouts::Started;
+            self.in_driver += 1;
+            self.head = entry.sector + entry.sectors;
+        }
+    }
+
+    /// The driver has given a request back; it goes to the dispatch list.
+    pub(super) fn come_back(&mut self, id: RqId) {
+        let entry = &mut self.entries[id.index()];
+        if entry.place == Whereabouts::Started {
+            entry.place = Whereabouts::Dispatched;
+            let owner = entry.owner;
+            self.in_driver -= 1;
+            self.note(owner.map(|(queue, _)| queue), CfqEvent::Deactivate(self.in_driver));
+        }
+    }
+
+    /// A request that was given out has completed.
+    pub(super) fn complete(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        let Entry { owner: Some((queue, context)), sync, allocated, place, .. } = self.entries[id.index()] else {
+            return;
+        };
+        self.sample_depth();
+        self.in_driver -= u32::from(place == Whereabouts::Started);
+        self.count_out(queue);
+        self.note_end(queue, context, sync, allocated, self.now(cx));
+        cx.now.at += self.config.completion_step;
+        if self.active == Some(queue) {
+            self.active_completed(cx, queue, sync);
+        }
+        if self.in_driver == 0 {
+            self.schedule_dispatch(cx);
+        }
+    }
+
+    fn sample_depth(&mut self) {
+        let active = self.active.map(|id| {
+            let queue = self.queue(id);
+            ActiveLoad { idle_window: queue.idle_window, requests: queue.backlog.len() + queue.in_flight }
+        });
+        self.depth.sample(self.waiting, self.in_driver, active);
+    }
+
+    /// One request fewer of `queue` is out.
+    fn count_out(&mut self, queue: QueueId) {
+        let queue = &mut self.queues[queue.0 as usize];
+        queue.in_flight -= 1;
+        self.groups[queue.group].in_flight -= 1;
+        self.in_flight[usize::from(queue.sync)] -= 1;
+    }
+
+    /// Think begins: for the process, the tree of its queue and the group.
+    fn note_end(&mut self, queue: QueueId, context: ContextId, sync: bool, allocated: i64, now: i64) {
+        let queue = &self.queues[queue.0 as usize];
+        let group = &mut self.groups[queue.group];
+        if sync {
+            self.contexts[context].think.ended(now);
+            let tree = queue.tree.unwrap_or_else(|| queue.fitting_tree());
+            group.trees[tree.index()].think.ended(now);
+            if now - allocated >= self.settings.fifo_expire[1] {
+                self.last_delayed_sync = now;
+            }
+        }
+        group.think.ended(now);
+    }
+
+    /// A request of the active queue has completed.
+    fn active_completed(&mut self, cx: &mut PolicyCx<'_>, id: QueueId, sync: bool) {
+        let now = self.now(cx);
+        if self.queue(id).slice.is_none() {
+            self.start_slice(id, now);
+        }
+        if self.should_wait_busy(id, now) {
+            let idle = self.settings.slice_idle;
+            let grace = if idle > 0 { idle } else { self.settings.group_idle };
+            let queue = self.queue_mut(id);
+            if let Some(slice) = &mut queue.slice {
+                slice.end = now + grace;
+            }
+            queue.waiting_busy = true;
+            self.note(Some(id), CfqEvent::WillBusyWait);
+        }
+        let queue = self.queue(id);
+        if queue.slice_used(now) || queue.priority.class == Class::Idle {
+            self.expire(cx, id, Residual::Kept);
+        } else if sync && queue.backlog.is_empty() && self.close_cooperator(id).is_none() {
+            self.try_to_idle(cx, id);
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Groups: a cgroup on this device. Who is active, what share of the device each is due, and what it is charged.
+//!
+//! The group tree orders active groups by virtual time, which advances the faster the smaller the share.
+//!
+//! Rules: CFQ-6, CFQ-27 to CFQ-35; weights CG-1, CG-2, CG-7, CG-8.
+
+use hoistway_blk::kit::process_queue::ThinkTime;
+use hoistway_blk::{CgroupId, Nodes, SortedTree};
+
+use super::class::{Class, TreeId, Workload};
+use super::queue::QueueId;
+use super::slice::busy_average;
+
+/// A group is named by its cgroup.
+pub(super) type GroupId = CgroupId;
+
+/// Fixed-point one of a share.
+const ONE: u64 = 4096;
+
+/// Which weights a cgroup hierarchy knows (CG-1, CG-2, CG-7, CG-8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CgroupVersion {
+    /// `blkio.weight`: 10 to 1000, 500 by default; the root 1000.
+    V1,
+    /// `io.weight`: 1 to 10000, 100 by default; the root 200.
+    V2,
+}
+
+impl CgroupVersion {
+    fn default_weight(self, cgroup: CgroupId) -> u32 {
+        match (self, cgroup == CgroupId::ROOT) {
+            (CgroupVersion::V1, false) => 500,
+            (CgroupVersion::V1, true) => 1000,
+            (CgroupVersion::V2, false) => 100,
+            (CgroupVersion::V2, true) => 200,
+        }
+    }
+}
+
+/// Busy queues of one class and kind, by key.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ServiceTree {
+    pub(super) queues: SortedTree,
+    /// How many there are.
+    pub(super) count: u32,
+    /// Think time of all of them together.
+    pub(super) think: ThinkTime,
+}
+
+/// A weight, and the one that is to replace it.
+#[derive(Clone, Copy, Debug)]
+struct Weight {
+    current: u32,
+    wanted: u32,
+}
+
+impl Weight {
+    fn new(weight: u32) -> Self {
+        Weight { current: weight, wanted: weight }
+    }
+
+    fn apply(&mut self) {
+        self.current = self.wanted;
+    }
+}
+
+/// What was left of a workload slice when the group last stopped being served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SavedWorkload {
+    pub(super) remaining: i64,
+    pub(super) class: Class,
+    pub(super) workload: Workload,
+}
+
+/// A group. Times are in units of the clock.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// Whether its cgroup has done any I/O here.
+    pub(super) exists: bool,
+    /// The group above; none for the root.
+    parent: Option<GroupId>,
+
+    /// Virtual time: charges divided by share.
+    pub(super) vdisktime: u64,
+    /// Against its siblings.
+    weight: Weight,
+    /// Of its own tasks against its child groups.
+    leaf_weight: Weight,
+    /// Members that are active: child groups, and its own tasks as one.
+    active_members: u32,
+    /// Sum of the active members' weights.
+    pub(super) children_weight: u64,
+    /// Its share of the device, of [`ONE`], as of when it was last computed.
+    pub(super) fraction: u64,
+
+    /// Busy queues.
+    pub(super) busy_queues: u32,
+    /// Those of them that are sync.
+    pub(super) busy_sync_queues: u32,
+    /// Busy queues by class and kind.
+    pub(super) trees: [ServiceTree; 7],
+    /// Smoothed number of busy queues in class best effort and in class real time.
+    pub(super) busy_average: [u32; 2],
+    /// The rest of its workload slice.
+    pub(super) saved: Option<SavedWorkload>,
+    /// Requests at the dispatch list or the driver.
+    pub(super) in_flight: u32,
+    /// Think time of the whole group.
+    pub(super) think: ThinkTime,
+    /// The async queues: real time and best effort by level, and idle.
+    pub(super) async_queues: [[Option<QueueId>; 8]; 3],
+}
+
+impl Group {
+    fn absent(cgroup: CgroupId, version: CgroupVersion) -> Self {
+        let weight = Weight::new(version.default_weight(cgroup));
+        Group {
+            exists: false,
+            parent: (cgroup != CgroupId::ROOT).then_some(CgroupId::ROOT),
+            vdisktime: 0,
+            weight,
+            leaf_weight: weight,
+            active_members: 0,
+            children_weight: 0,
+            fraction: 0,
+            busy_queues: 0,
+            busy_sync_queues: 0,
+            trees: Default::default(),
+            busy_average: [0; 2],
+            saved: None,
+            in_flight: 0,
+            think: ThinkTime::default(),
+            async_queues: [[None; 8]; 3],
+        }
+    }
+
+    #[inline]
+    pub(super) fn tree(&self, class: Class, workload: Workload) -> &ServiceTree {
+        &self.trees[TreeId::of(class, workload).index()]
+    }
+
+    /// Busy queues of a class.
+    pub(super) fn busy_in_class(&self, class: Class) -> u32 {
+        match class {
+            Class::Idle => self.trees[TreeId::IDLE.index()].count,
+            class => Workload::ALL.iter().map(|&workload| self.tree(class, workload).count).sum(),
+        }
+    }
+
+    /// Busy async queues of the classes real time and best effort.
+    pub(super) fn busy_async(&self) -> u32 {
+        self.tree(Class::BestEffort, Workload::Async).count + self.tree(Class::RealTime, Workload::Async).count
+    }
+
+    /// Takes the present number of busy queues into the average of a class and answers the average.
+    pub(super) fn update_average(&mut self, class: Class) -> u32 {
+        let index = usize::from(class == Class::RealTime);
+        let busy = self.busy_in_class(if index == 1 { Class::RealTime } else { Class::BestEffort });
+        self.busy_average[index] = busy_average(self.busy_average[index], busy);
+        self.busy_average[index]
+    }
+
+    /// Its part of a span that is shared among all groups.
+    pub(super) fn share_of(&self, span: i64) -> i64 {
+        (i128::from(span) * i128::from(self.fraction) / i128::from(ONE)) as i64
+    }
+}
+
+/// All groups, and those that are active by virtual time.
+#[derive(Clone, Debug)]
+pub(super) struct Groups {
+    version: CgroupVersion,
+    groups: Vec<Group>,
+    /// Active groups.
+    tree: SortedTree,
+    nodes: Nodes,
+    /// No active group was behind this when the next group was last chosen. Never decreases.
+    pub(super) min_vdisktime: u64,
+}
+
+impl std::ops::Index<GroupId> for Groups {
+    type Output = Group;
+    #[inline]
+    fn index(&self, id: GroupId) -> &Group {
+        &self.groups[id.index()]
+    }
+}
+
+impl std::ops::IndexMut<GroupId> for Groups {
+    #[inline]
+    fn index_mut(&mut self, id: GroupId) -> &mut Group {
+        &mut self.groups[id.index()]
+    }
+}
+
+impl Groups {
+    /// The root group alone.
+    pub(super) fn new(version: CgroupVersion, now: i64) -> Self {
+        let tree = SortedTree::default();
+        let mut groups = Groups { version, groups: Vec::new(), tree, nodes: Nodes::new(0), min_vdisktime: 0 };
+        groups.create(CgroupId::ROOT, now);
+        groups
+    }
+
+    /// The record of a cgroup, which may not have done any I/O yet.
+    fn known(&mut self, cgroup: CgroupId) -> &mut Group {
+        for index in self.groups.len()..=cgroup.index() {
+            self.groups.push(Group::absent(CgroupId(index as u32), self.version));
+        }
+        self.nodes.grow(self.groups.len());
+        &mut self.groups[cgroup.index()]
+    }
+
+    /// A cgroup has submitted a bio: the first one makes its group, and those above.
+    pub(super) fn create(&mut self, cgroup: CgroupId, now: i64) {
+        let mut at = Some(cgroup);
+        while let Some(id) = at.filter(|&id| !self.exists(id)) {
+            let group = self.known(id);
+            group.exists = true;
+            group.think = ThinkTime::new(now);
+            group.trees.iter_mut().for_each(|tree| tree.think = ThinkTime::new(now));
+            at = group.parent;
+        }
+    }
+
+    /// Whether a cgroup has done any I/O here.
+    pub(super) fn exists(&self, cgroup: CgroupId) -> bool {
+        self.groups.get(cgroup.index()).is_some_and(|group| group.exists)
+    }
+
+    /// Tells where a cgroup stands in the hierarchy.
+    pub(super) fn set_parent(&mut self, cgroup: CgroupId, parent: CgroupId) {
+        self.known(parent);
+        let group = self.known(cgroup);
+        debug_assert!(group.active_members == 0, "a cgroup is told of before it does I/O");
+        if cgroup != CgroupId::ROOT {
+            group.parent = Some(parent);
+        }
+    }
+
+    /// A cgroup is gone: a later one of the same number begins anew. Answers its async queues.
+    pub(super) fn remove(&mut self, cgroup: CgroupId) -> [[Option<QueueId>; 8]; 3] {
+        let weight = Weight::new(self.version.default_weight(cgroup));
+        let group = self.known(cgroup);
+        group.exists = false;
+        group.weight.wanted = weight.wanted;
+        group.leaf_weight.wanted = weight.wanted;
+        std::mem::take(&mut group.async_queues)
+    }
+
+    /// Sets a weight. The root has no siblings: there it is the weight of its own tasks.
+    pub(super) fn set_weight(&mut self, cgroup: CgroupId, weight: u32) {
+        let group = self.known(cgroup);
+        match cgroup {
+            CgroupId::ROOT => group.leaf_weight.wanted = weight,
+            _ => group.weight.wanted = weight,
+        }
+    }
+
+    /// Sets the weight of a cgroup's own tasks against its child groups.
+    pub(super) fn set_leaf_weight(&mut self, cgroup: CgroupId, weight: u32) {
+        self.known(cgroup).leaf_weight.wanted = weight;
+    }
+
+    /// Whether `group` is `above` or lies below it.
+    pub(super) fn is_within(&self, group: GroupId, above: GroupId) -> bool {
+        let mut at = Some(group);
+        while let Some(id) = at {
+            if id == above {
+                return true;
+            }
+            at = self[id].parent;
+        }
+        false
+    }
+
+    /// The first group of the tree. Moves the floor of virtual time up to it.
+    pub(super) fn first(&mut self) -> Option<GroupId> {
+        let first = self.tree.first(&self.nodes)?;
+        self.min_vdisktime = self.min_vdisktime.max(self.nodes.key(first));
+        Some(CgroupId(first))
+    }
+
+    /// A group has got its first busy queue. It joins behind the last one, by `delay`.
+    pub(super) fn join(&mut self, id: GroupId, delay: u64) {
+        let vdisktime = match self.tree.last(&self.nodes) {
+            Some(last) => self.nodes.key(last) + delay,
+            None => self.min_vdisktime,
+        };
+        self[id].vdisktime = vdisktime;
+        self.activate(id);
+        self.tree.insert(&mut self.nodes, id.0, vdisktime);
+    }
+
+    /// A group has lost its last busy queue.
+    pub(super) fn leave(&mut self, id: GroupId) {
+        self.tree.remove(&mut self.nodes, id.0);
+        self.deactivate(id);
+        self[id].saved = None;
+    }
+
+    /// Charges a group. Its share is then computed anew; those of others keep what they have.
+    pub(super) fn charge(&mut self, id: GroupId, charge: i64) {
+        let group = &mut self.groups[id.index()];
+        let scaled = charge.max(0) as u128 * u128::from(ONE * ONE) / u128::from(group.fraction.max(1));
+        group.vdisktime = group.vdisktime.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX));
+        let vdisktime = group.vdisktime;
+        self.tree.remove(&mut self.nodes, id.0);
+        group.children_weight -= u64::from(group.leaf_weight.current);
+        group.leaf_weight.apply();
+        group.children_weight += u64::from(group.leaf_weight.current);
+        self.recompute_fraction(id);
+        self.tree.insert(&mut self.nodes, id.0, vdisktime);
+    }
+
+    /// The tasks of a group become active, and with them every group above.
+    fn activate(&mut self, id: GroupId) {
+        let group = &mut self.groups[id.index()];
+        group.leaf_weight.apply();
+        group.children_weight += u64::from(group.leaf_weight.current);
+        group.active_members += 1;
+        let mut newly_active = group.active_members == 1;
+        let mut at = id;
+        while newly_active && let Some(above) = self[at].parent {
+            self[at].weight.apply();
+            let weight = self[at].weight.current;
+            let above_group = &mut self[above];
+            above_group.children_weight += u64::from(weight);
+            above_group.active_members += 1;
+            newly_active = above_group.active_members == 1;
+            at = above;
+        }
+        self.recompute_fraction(id);
+    }
+
+    fn deactivate(&mut self, id: GroupId) {
+        let group = &mut self.groups[id.index()];
+        group.children_weight -= u64::from(group.leaf_weight.current);
+        group.active_members -= 1;
+        let mut inactive = group.active_members == 0;
+        let mut at = id;
+        while inactive && let Some(above) = self[at].parent {
+            let weight = self[at].weight.current;
+            let above_group = &mut self[above];
+            above_group.children_weight -= u64::from(weight);
+            above_group.active_members -= 1;
+            inactive = above_group.active_members == 0;
+            at = above;
+        }
+    }
+
+    /// The share of an active group's own tasks: its part at each level, multiplied up to the root.
+    fn recompute_fraction(&mut self, id: GroupId) {
+        let group = &self[id];
+        let mut fraction = ONE * u64::from(group.leaf_weight.current) / group.children_weight.max(1);
+        let mut at = id;
+        while let Some(above) = self[at].parent {
+            fraction = fraction * u64::from(self[at].weight.current) / self[above].children_weight.max(1);
+            at = above;
+        }
+        self[id].fraction = fraction.max(1);
+    }
+}

@@ -1,0 +1,132 @@
+//! A request arrives: into its queue, its queue into the round robin, and what the arrival says about the process.
+//!
+//! Rules: CFQ-14 to CFQ-17, CFQ-20 to CFQ-23.
+
+use hoistway_blk::kit::process_queue::Waiting;
+use hoistway_blk::{BioFlags, PolicyCx, RqId, SECTOR_BYTES};
+
+use super::class::Class;
+use super::context::ContextId;
+use super::log::{CfqEvent, CfqLog};
+use super::queue::QueueId;
+use super::{Cfq, Whereabouts};
+
+/// A queue with so many waiting requests is flagged deep.
+const DEEP: u32 = 4;
+/// A request no larger than this that arrives alone may still grow: it does not end the wait for it at once. Bytes.
+const SMALL_BYTES: u64 = 4096;
+
+impl<L: CfqLog> Cfq<L> {
+    /// Takes a request in.
+    pub(super) fn arrive(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        let now = self.now(cx);
+        let (queue, context) = self.owner_of(cx, id);
+        self.apply_priority(queue, context);
+        self.enqueue(cx, queue, id, now);
+        self.note_arrival(queue, context, now);
+        let rq = cx.rq(id);
+        let (sector, sectors) = (rq.sector, rq.sectors);
+        let rotational = self.config.rotational;
+        self.queue_mut(queue).note_seek(rotational, sector, sectors);
+        self.judge_idle_window(queue, context);
+        if self.active == Some(queue) {
+            if self.queue(queue).waiting_for_request {
+                if u64::from(sectors) * SECTOR_BYTES > SMALL_BYTES || self.busy_queues > 1 {
+                    self.cancel_timer(cx);
+                    self.queue_mut(queue).waiting_for_request = false;
+                    cx.wishes.run_queues = true;
+                } else {
+                    self.queue_mut(queue).must_dispatch = true;
+                }
+            }
+        } else if self.should_preempt(queue, id, now) {
+            self.preempt(cx, queue, now);
+            cx.wishes.run_queues = true;
+        }
+    }
+
+    /// Puts a request into the backlog of its queue, and that into the round robin.
+    fn enqueue(&mut self, cx: &PolicyCx<'_>, queue: QueueId, id: RqId, now: i64) {
+        let rq = cx.rq(id);
+        let sync = rq.is_sync();
+        let waiting = Waiting {
+            deadline: now + self.settings.fifo_expire[usize::from(sync)],
+            sync,
+            prio: rq.flags.contains(BioFlags::PRIO),
+        };
+        self.queues[queue.0 as usize].backlog.insert(&mut self.requests, id, rq.sector, waiting);
+        self.entries[id.index()].place = Whereabouts::Waiting;
+        self.waiting += 1;
+        if !self.queue(queue).busy {
+            self.add_to_round_robin(queue, now);
+        }
+        self.reconsider(queue, id);
+    }
+
+    /// Lets a request that is new, or has moved, compete for being its queue's next one.
+    fn reconsider(&mut self, queue: QueueId, id: RqId) {
+        let (chooser, head) = (self.chooser(), self.head);
+        if self.queues[queue.0 as usize].backlog.reconsider(&self.requests, chooser, id, head) {
+            self.place_by_position(queue);
+        } else {
+            self.note_position(queue);
+        }
+    }
+
+    /// Takes samples of think time: of the process, of the tree that its queue is in, of the group.
+    fn note_arrival(&mut self, id: QueueId, context: ContextId, now: i64) {
+        let queue = &self.queues[id.0 as usize];
+        let group = &mut self.groups[queue.group];
+        if queue.sync {
+            self.contexts[context].think.arrived(now, self.settings.slice_idle);
+            if let Some(tree) = queue.tree {
+                group.trees[tree.index()].think.arrived(now, self.settings.slice_idle);
+            }
+        }
+        group.think.arrived(now, self.settings.group_idle);
+    }
+
+    /// Decides anew whether a queue deserves to be waited for.
+    fn judge_idle_window(&mut self, id: QueueId, context: ContextId) {
+        let slice_idle = self.settings.slice_idle;
+        let queue = &mut self.queues[id.0 as usize];
+        if !queue.sync || queue.priority.class == Class::Idle {
+            return;
+        }
+        queue.deep |= queue.backlog.len() >= DEEP;
+        let context = &self.contexts[context];
+        let next_is_last = queue.backlog.next().is_some_and(|next| self.entries[next.index()].noidle_write);
+        let deserves = if next_is_last || context.exited || slice_idle == 0 || (!queue.deep && queue.is_seeky()) {
+            false
+        } else {
+            context.think.trusted_mean().map_or(queue.idle_window, |mean| mean <= slice_idle)
+        };
+        if deserves != queue.idle_window {
+            self.note(Some(id), CfqEvent::IdleWindow(deserves));
+            self.queue_mut(id).idle_window = deserves;
+        }
+    }
+
+    /// A request that waits has grown at its front: it begins elsewhere, which may make it the next one.
+    pub(super) fn grown_at_front(&mut self, cx: &PolicyCx<'_>, id: RqId) {
+        let entry = &self.entries[id.index()];
+        if let (Some((queue, _)), Whereabouts::Waiting) = (entry.owner, entry.place) {
+            let sector = cx.rq(id).sector;
+            self.queues[queue.0 as usize].backlog.resort(&mut self.requests, id, sector);
+            self.reconsider(queue, id);
+        }
+    }
+
+    /// A request that waits absorbs another of its queue.
+    pub(super) fn absorb(&mut self, survivor: RqId, absorbed: RqId) {
+        let entry = &self.entries[absorbed.index()];
+        let (Some((queue, _)), Whereabouts::Waiting) = (entry.owner, entry.place) else { return };
+        debug_assert_eq!(self.entries[survivor.index()].owner.map(|(queue, _)| queue), Some(queue));
+        self.queues[queue.0 as usize].backlog.inherit(&mut self.requests, survivor, absorbed);
+        let next = self.queue(queue).backlog.next();
+        self.leave_backlog(queue, absorbed, next);
+        self.entries[absorbed.index()].place = Whereabouts::Elsewhere;
+        // Only requests of one queue are joined, so this one has not run empty.
+        debug_assert!(!self.queue(queue).backlog.is_empty(), "the survivor waits in the same queue");
+    }
+}

@@ -1,0 +1,152 @@
+//! cfq as a [`Scheduler`]: each hook and the organ that answers it.
+
+use hoistway_blk::{
+    Bio, Choice, Edge, HctxId, MayQueue, Needs, News, Place, PolicyCx, Request, RqId, Scheduler, StoreError, Tunable,
+};
+
+use super::log::CfqLog;
+use super::{Backlog, Cfq, Whereabouts};
+
+impl<L: CfqLog> Scheduler for Cfq<L> {
+    fn needs(&self) -> Needs {
+        Needs { bios: true, preparation: true, dispatches_sorted: true, ..Needs::default() }
+    }
+
+    /// A legacy queue inserts nothing at the head: what is requeued stays out of the scheduler.
+    fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _place: Place) {
+        self.arrive(cx, id);
+    }
+
+    fn grow(&mut self, capacity: u32) {
+        let room = (capacity as usize).max(self.entries.len());
+        self.entries.resize_with(room, Default::default);
+        self.requests.grow(capacity);
+    }
+
+    fn dispatch(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
+        self.answer(cx)
+    }
+
+    fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        if matches!(self.entries[id.index()].place, Whereabouts::Dispatched | Whereabouts::Started) {
+            self.complete(cx, id);
+        }
+        self.release(cx, id);
+    }
+
+    fn has_work(&self) -> bool {
+        self.waiting > 0
+    }
+
+    fn bio_arrived(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
+        let now = self.now(cx);
+        self.meet(bio.io_context, bio.cgroup, now);
+    }
+
+    /// Only within one queue, and no sync bio into an async request.
+    fn allow_merge(&mut self, _cx: &mut PolicyCx<'_>, id: RqId, bio: &Bio) -> bool {
+        let entry = &self.entries[id.index()];
+        let context = self.contexts.find(bio.io_context);
+        let (Some((queue, _)), Some(context)) = (entry.owner, context) else { return false };
+        let sync = bio.is_sync();
+        (!sync || entry.sync) && self.contexts[context].queues[usize::from(sync)] == Some(queue)
+    }
+
+    fn front_candidate(&self, _cx: &PolicyCx<'_>, bio: &Bio) -> Option<RqId> {
+        let context = self.contexts.find(bio.io_context)?;
+        let queue = self.contexts[context].queues[usize::from(bio.is_sync())]?;
+        self.queue(queue).backlog.starting_at(&self.requests, bio.end())
+    }
+
+    fn previous(&self, id: RqId) -> Option<RqId> {
+        self.backlog_of(id)?.before(&self.requests, id)
+    }
+
+    fn next(&self, id: RqId) -> Option<RqId> {
+        self.backlog_of(id)?.after(&self.requests, id)
+    }
+
+    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+        if edge == Edge::Front {
+            self.grown_at_front(cx, id);
+        }
+    }
+
+    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+        self.absorb(survivor, absorbed);
+    }
+
+    fn allow_join(&self, first: RqId, second: RqId) -> bool {
+        let queue = |id: RqId| self.entries[id.index()].owner.map(|(queue, _)| queue);
+        queue(first).is_some() && queue(first) == queue(second)
+    }
+
+    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, bio: &Bio) -> MayQueue {
+        self.hint_allocation(bio)
+    }
+
+    fn prepare(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
+        self.allocate(cx, rq);
+    }
+
+    fn dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        self.release(cx, id);
+    }
+
+    fn drain(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, out: &mut Vec<RqId>) {
+        self.drain_all(cx, out);
+    }
+
+    fn requeued(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
+        self.come_back(id);
+    }
+
+    fn started(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
+        self.start(id);
+    }
+
+    fn timer(&mut self, cx: &mut PolicyCx<'_>) {
+        self.idle_timer(cx);
+    }
+
+    fn told(&mut self, cx: &mut PolicyCx<'_>, news: News) {
+        match news {
+            News::IoContextExited(io_context) => self.exit(cx, io_context),
+            // Noticed with the next allocation.
+            News::Priority { io_context, ioprio } => {
+                if let Some(context) = self.contexts.find(io_context) {
+                    self.contexts[context].ioprio = ioprio;
+                }
+            }
+            // `slice_idle` stays as it was when the scheduler was attached.
+            News::Rotational(rotational) => self.config.rotational = rotational,
+            News::CgroupAdded { cgroup, parent } => self.groups.set_parent(cgroup, parent),
+            News::CgroupRemoved(cgroup) => self.remove_group(cx, cgroup),
+            News::Weight { cgroup, weight } => self.groups.set_weight(cgroup, u32::from(weight)),
+            News::LeafWeight { cgroup, weight } => self.groups.set_leaf_weight(cgroup, u32::from(weight)),
+            // A process that has moved is noticed by its bios; the number of requests is no matter of cfq's.
+            News::Moved { .. } | News::Depths { .. } => {}
+        }
+    }
+
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        self.settings.tunables().shown(&self.settings)
+    }
+
+    fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        self.settings.tunables().store(&mut self.settings, name, text)
+    }
+
+    fn adopt(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
+        self.take_over(cx, id);
+    }
+}
+
+impl<L: CfqLog> Cfq<L> {
+    /// Where a request waits, if it does.
+    fn backlog_of(&self, id: RqId) -> Option<&Backlog> {
+        let entry = &self.entries[id.index()];
+        let (queue, _) = entry.owner.filter(|_| entry.place == Whereabouts::Waiting)?;
+        Some(&self.queue(queue).backlog)
+    }
+}

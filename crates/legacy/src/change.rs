@@ -1,0 +1,97 @@
+//! Writing a file of `queue/` while the queue is in use, as an administrator does: some writes take effect at once,
+//! others when the queue has emptied, and I/O waits or goes on meanwhile as on the front's kernel (BL-98, BL-99,
+//! BL-101, BL-102, BL-109, LQ-32 to LQ-34).
+//!
+//! ```text
+//! Front::begin_change -> done, or a Change: Front::poll_change after each completion, or every so often, until it is done
+//! ```
+
+use hoistway_blk::{AttributeError, Cx, Env, Nanos, Sharing, Step};
+
+use crate::front::Front;
+use crate::queue::SWITCH_POLL;
+
+/// A write that waits for the queue to empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    file: String,
+    text: String,
+    look_again: Option<Nanos>,
+}
+
+impl Change {
+    /// The file that is written.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// How often to look whether it can be done; `None` if each completion is the moment to look.
+    #[must_use]
+    pub fn look_again(&self) -> Option<Nanos> {
+        self.look_again
+    }
+}
+
+impl<Sh: Sharing> Front<Sh> {
+    /// Writes `text` to a file of `queue/`. What can only be changed while the queue is empty is answered with a
+    /// [`Change`] that must be seen to its end. Other threads may submit, complete and write meanwhile.
+    ///
+    /// # Errors
+    /// If the kernel would refuse the text; then nothing changes.
+    pub fn begin_change<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        file: &str,
+        text: &str,
+    ) -> Result<Option<Change>, AttributeError> {
+        let waits = |look_again| Change { file: file.to_owned(), text: text.to_owned(), look_again };
+        match self {
+            Front::Mq(queue) if matches!(file, "scheduler" | "nr_requests" | "async_depth") => {
+                if !queue.would_change(file, text)? {
+                    return Ok(None);
+                }
+                queue.freeze(cx);
+                let change = waits(None);
+                Ok((self.poll_change(cx, &change)? == Step::More).then_some(change))
+            }
+            Front::Legacy(queue) if file == "scheduler" => {
+                if !queue.would_switch(text).ok_or(AttributeError::Invalid)? {
+                    return Ok(None);
+                }
+                let step = queue.begin_switch(cx);
+                let change = waits(Some(SWITCH_POLL));
+                match step {
+                    Step::More => Ok(Some(change)),
+                    Step::Done => self.poll_change(cx, &change).map(|_| None),
+                }
+            }
+            front => front.set_attribute(cx.now, file, text, cx.effects).map(|()| None),
+        }
+    }
+
+    /// Finishes a change if the queue has emptied; there is [more](Step::More) to wait for if it has not yet.
+    ///
+    /// # Errors
+    /// If what was asked for could not be made. The change is over then, too.
+    pub fn poll_change<E: Env>(&self, cx: &mut Cx<'_, E>, change: &Change) -> Result<Step, AttributeError> {
+        match self {
+            Front::Mq(queue) => {
+                if !queue.is_drained() {
+                    return Ok(Step::More);
+                }
+                let changed = queue.set_attribute(cx.now, &change.file, &change.text, cx.effects);
+                queue.unfreeze(cx);
+                changed.map(|()| Step::Done)
+            }
+            Front::Legacy(queue) => {
+                if queue.poll_switch(cx) == Step::More {
+                    return Ok(Step::More);
+                }
+                let next = queue.elevator_for(cx.now, &change.text);
+                queue.end_switch(cx, next);
+                Ok(Step::Done)
+            }
+        }
+    }
+}

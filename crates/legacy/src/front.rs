@@ -1,0 +1,358 @@
+//! The two fronts side by side: a scheduler's name decides whether a device has the multi-queue or the legacy block
+//! layer before it. Whoever drives a device in either way, the simulator for one, drives a [`Front`].
+
+use std::sync::Arc;
+
+use hoistway_blk::{
+    AttributeError, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Elevator, Env, Generation,
+    HctxId, Instant, Layer, News, Now, Plug, Queue, QueueConfig, Rq, RqId, Sharing, Status, StoreError, Submission,
+    Submitted, TagSet, Tunable, Waiter,
+};
+
+use crate::queue::{LegacyConfig, LegacyQueue, LegacySubmission};
+
+/// The queue of a device on either front.
+pub enum Front<Sh: Sharing> {
+    /// Multi-queue.
+    Mq(Box<Queue<Sh>>),
+    /// Single queue.
+    Legacy(Box<LegacyQueue<Sh>>),
+}
+
+/// A bio on its way into a front.
+#[derive(Debug)]
+pub enum FrontSubmission {
+    /// Into a multi-queue front.
+    Mq(Submission),
+    /// Into a legacy front.
+    Legacy(LegacySubmission),
+}
+
+impl<Sh: Sharing> Front<Sh> {
+    /// Makes the front that the scheduler of this name, one of the configuration's, belongs to. A legacy front has one
+    /// hardware queue whatever the configuration says; see [`Registry::kernel_under`](hoistway_blk::Registry::kernel_under) for its kernel.
+    ///
+    /// # Errors
+    /// If the name is unknown or the configuration contradicts itself.
+    pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
+        let Some(row) = config.schedulers.find(scheduler) else {
+            return Err(ConfigError::unknown(scheduler, config.schedulers.rows().iter()));
+        };
+        Ok(match row.layer {
+            Layer::MultiQueue => Front::Mq(Box::new(Queue::new(config, scheduler)?)),
+            Layer::SingleQueue => Front::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)),
+        })
+    }
+
+    /// As [`new`](Self::new), with driver tags that it shares with others.
+    ///
+    /// # Errors
+    /// As well if the queue does not fit the tags, or the scheduler is of the legacy front, which shares none.
+    pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
+        if config.schedulers.is_legacy(scheduler) {
+            let why = format!("{scheduler} is of the legacy queue, which shares no tags with others");
+            return Err(ConfigError::new("scheduler", why));
+        }
+        Ok(Front::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
+    }
+
+    /// Whether it is the legacy one.
+    #[must_use]
+    pub fn is_legacy(&self) -> bool {
+        matches!(self, Front::Legacy(_))
+    }
+
+    /// The kernel whose behaviour it has.
+    #[must_use]
+    pub fn generation(&self) -> &Generation {
+        match self {
+            Front::Mq(queue) => queue.generation(),
+            Front::Legacy(queue) => queue.generation(),
+        }
+    }
+
+    /// The name of its scheduler, "none" without one.
+    #[must_use]
+    pub fn scheduler(&self) -> &'static str {
+        match self {
+            Front::Mq(queue) => queue.scheduler(),
+            Front::Legacy(queue) => queue.scheduler(),
+        }
+    }
+
+    /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
+    #[inline]
+    pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
+        match self {
+            Front::Mq(queue) => queue.completion_place(rq, cpu, share_cache),
+            Front::Legacy(queue) => queue.completion_place(rq, cpu, share_cache),
+        }
+    }
+
+    /// Requests that exist now.
+    #[must_use]
+    pub fn requests_in_use(&self) -> usize {
+        match self {
+            Front::Mq(queue) => queue.requests_in_use(),
+            Front::Legacy(queue) => queue.requests_in_use(),
+        }
+    }
+
+    /// Driver tags that are taken now.
+    #[must_use]
+    pub fn driver_tags_in_use(&self) -> u32 {
+        match self {
+            Front::Mq(queue) => queue.driver_tags_in_use(),
+            Front::Legacy(queue) => queue.driver_tags_in_use(),
+        }
+    }
+
+    /// Into how many parts a bio will be cut on its way in.
+    #[must_use]
+    pub fn parts_of(&self, bio: &Bio) -> u32 {
+        match self {
+            Front::Mq(queue) => queue.parts_of(bio),
+            Front::Legacy(queue) => queue.parts_of(bio),
+        }
+    }
+
+    /// A task that writes is held up because too much of the memory is dirty, or none is any longer.
+    pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
+        if let Front::Mq(queue) = self {
+            queue.set_dirty_throttled(now, is_held_up);
+        }
+    }
+
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        match self {
+            Front::Mq(queue) => queue.tell(now, effects, news),
+            Front::Legacy(queue) => queue.tell(now, effects, news),
+        }
+    }
+
+    /// The tunables of the scheduler.
+    #[must_use]
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        match self {
+            Front::Mq(queue) => queue.elevator(Elevator::tunables),
+            Front::Legacy(queue) => queue.tunables(),
+        }
+    }
+
+    /// A tunable's value.
+    ///
+    /// # Errors
+    /// If there is no such tunable.
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        match self {
+            Front::Mq(queue) => queue.elevator(|elevator| elevator.tunable(name)),
+            Front::Legacy(queue) => queue.tunable(name),
+        }
+    }
+
+    /// The content of a file of `queue/`.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
+        match self {
+            Front::Mq(queue) => queue.attribute(file),
+            Front::Legacy(queue) => queue.attribute(file),
+        }
+    }
+
+    /// Writes a file of `queue/`.
+    ///
+    /// # Errors
+    /// If the kernel would refuse the text, or what it changes is in use.
+    pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
+        match self {
+            Front::Mq(queue) => queue.set_attribute(now, file, text, effects),
+            Front::Legacy(queue) => queue.set_attribute(now, file, text, effects),
+        }
+    }
+
+    /// Writes a tunable of the scheduler, with the kernel's parsing, clamping and errors.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
+        match self {
+            Front::Mq(queue) => queue.set_tunable(now, name, text, effects),
+            Front::Legacy(queue) => queue.set_tunable(now, name, text, effects),
+        }
+    }
+}
+
+impl<Sh: Sharing> BlockQueue for Front<Sh> {
+    type Submission = FrontSubmission;
+
+    fn submission(&self, waiter: Waiter) -> FrontSubmission {
+        match self {
+            Front::Mq(queue) => FrontSubmission::Mq(queue.submission(waiter)),
+            Front::Legacy(queue) => FrontSubmission::Legacy(queue.submission(waiter)),
+        }
+    }
+
+    #[inline]
+    fn begin(submission: &mut FrontSubmission, bio: Bio) {
+        match submission {
+            FrontSubmission::Mq(submission) => submission.begin(bio),
+            FrontSubmission::Legacy(submission) => submission.begin(bio),
+        }
+    }
+
+    #[inline]
+    fn withdraw(submission: &mut FrontSubmission) -> Option<Bio> {
+        match submission {
+            FrontSubmission::Mq(submission) => submission.withdraw(),
+            FrontSubmission::Legacy(submission) => submission.withdraw(),
+        }
+    }
+
+    /// # Panics
+    /// If the submission was made by a front of the other kind.
+    #[inline]
+    fn submit<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut FrontSubmission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
+        match (self, submission) {
+            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.submit(cx, submission, plug),
+            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
+            _ => panic!("a submission belongs to the kind of front that made it"),
+        }
+    }
+
+    /// # Panics
+    /// If the submission was made by a front of the other kind.
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut FrontSubmission) -> Option<Bio> {
+        match (self, submission) {
+            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.cancel(cx, submission),
+            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.cancel(cx, submission),
+            _ => panic!("a submission belongs to the kind of front that made it"),
+        }
+    }
+
+    #[inline]
+    fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
+        match self {
+            Front::Mq(queue) => queue.flush_plug(cx, plug),
+            Front::Legacy(queue) => queue.flush_plug(cx, plug),
+        }
+    }
+
+    #[inline]
+    fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        match self {
+            Front::Mq(queue) => queue.complete(cx, rq, status),
+            Front::Legacy(queue) => queue.complete(cx, rq, status),
+        }
+    }
+
+    fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+        match self {
+            Front::Mq(queue) => queue.requeue(cx, rq),
+            Front::Legacy(queue) => queue.requeue(cx, rq),
+        }
+    }
+
+    #[inline]
+    fn hw_queues(&self) -> u16 {
+        match self {
+            Front::Mq(queue) => queue.hw_queues(),
+            Front::Legacy(queue) => queue.hw_queues(),
+        }
+    }
+
+    #[inline]
+    fn worker_cpu(&self, hctx: HctxId) -> CpuId {
+        match self {
+            Front::Mq(queue) => queue.worker_cpu(hctx),
+            Front::Legacy(queue) => queue.worker_cpu(hctx),
+        }
+    }
+
+    fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
+        let (many, one) = match self {
+            Front::Mq(queue) => (Some(queue.hctxs_of_run_all(cpu)), None),
+            Front::Legacy(queue) => (None, Some(queue.hctxs_of_run_all(cpu))),
+        };
+        many.into_iter().flatten().chain(one.into_iter().flatten())
+    }
+
+    #[inline]
+    fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        match self {
+            Front::Mq(queue) => queue.run_hctx(cx, hctx),
+            Front::Legacy(queue) => queue.run_hctx(cx, hctx),
+        }
+    }
+
+    fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.kick_requeue(cx),
+            Front::Legacy(queue) => queue.kick_requeue(cx),
+        }
+    }
+
+    fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.timer(cx),
+            Front::Legacy(queue) => queue.timer(cx),
+        }
+    }
+
+    fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.scan_timeouts(cx),
+            Front::Legacy(queue) => queue.scan_timeouts(cx),
+        }
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        match self {
+            Front::Mq(queue) => queue.timed_out(cx, id),
+            Front::Legacy(queue) => queue.timed_out(cx, id),
+        }
+    }
+
+    fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        match self {
+            Front::Mq(queue) => queue.window_ended(cx),
+            Front::Legacy(queue) => queue.window_ended(cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_blk::{Kernel, Local};
+
+    use crate::schedulers::{ALL_SCHEDULERS, all_schedulers};
+
+    #[test]
+    fn a_schedulers_name_decides_the_front_and_its_kernel() {
+        let config =
+            QueueConfig { cpus: 4, hw_queues: 4, schedulers: all_schedulers(), ..QueueConfig::new(Kernel::V6_18) };
+        for scheduler in ALL_SCHEDULERS {
+            let front: Front<Local> = Front::new(&config, scheduler).unwrap();
+            let (hw_queues, kernel) =
+                if config.schedulers.is_legacy(scheduler) { (1, Kernel::series(4, 20)) } else { (4, Kernel::V6_18) };
+            assert_eq!((front.scheduler(), front.hw_queues()), (scheduler, hw_queues));
+            assert_eq!(
+                (front.generation().kernel, config.schedulers.kernel_under(config.kernel, scheduler)),
+                (kernel, kernel)
+            );
+        }
+        let Err(error) = Front::<Local>::new(&config, "anticipatory") else { panic!("there is no such front") };
+        assert!(
+            error.to_string().starts_with("scheduler: \"anticipatory\" is unknown (expected one of none, "),
+            "{error}"
+        );
+    }
+}

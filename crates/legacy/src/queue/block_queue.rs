@@ -1,0 +1,88 @@
+//! The queue as the caller's kit sees it: as one with a single hardware queue.
+
+use hoistway_blk::{Bio, BlockQueue, CpuId, Cx, Env, HctxId, Plug, Rq, RqId, Sharing, Status, Submitted, Waiter};
+
+use super::{HCTX, LegacyQueue, LegacySubmission};
+
+impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
+    type Submission = LegacySubmission;
+
+    fn submission(&self, waiter: Waiter) -> LegacySubmission {
+        LegacySubmission::idle(waiter)
+    }
+
+    #[inline]
+    fn begin(submission: &mut LegacySubmission, bio: Bio) {
+        submission.begin(bio);
+    }
+
+    #[inline]
+    fn withdraw(submission: &mut LegacySubmission) -> Option<Bio> {
+        submission.withdraw()
+    }
+
+    #[inline]
+    fn submit<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut LegacySubmission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
+        self.submit(cx, submission, plug)
+    }
+
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
+        self.cancel(cx, submission)
+    }
+
+    #[inline]
+    fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
+        self.flush_plug(cx, plug);
+    }
+
+    #[inline]
+    fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        self.complete(cx, rq, status);
+    }
+
+    fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+        self.requeue(cx, rq);
+    }
+
+    #[inline]
+    fn hw_queues(&self) -> u16 {
+        1
+    }
+
+    #[inline]
+    fn worker_cpu(&self, _: HctxId) -> CpuId {
+        CpuId(0)
+    }
+
+    fn hctxs_of_run_all(&self, _: CpuId) -> impl Iterator<Item = HctxId> + '_ {
+        std::iter::once(HCTX)
+    }
+
+    #[inline]
+    fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, _: HctxId) {
+        self.run(cx);
+    }
+
+    /// What the driver gives back waits in the dispatch queue.
+    fn kick_requeue<E: Env>(&self, _: &mut Cx<'_, E>) {}
+
+    fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.timer(cx);
+    }
+
+    fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.scan_timeouts(cx);
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        self.timed_out(cx, id);
+    }
+
+    /// It throttles no write-back.
+    fn window_ended<E: Env>(&self, _: &mut Cx<'_, E>) {}
+}

@@ -1,0 +1,81 @@
+//! The end of a request, and what it sets going (LQ-26 to LQ-28).
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use hoistway_blk::{
+    Affinity, CompletionPlace, CpuId, Cx, Effect, Env, Event, Lock, Marks, Probe, Rq, Sharing, Site, Status, Word,
+};
+
+use super::request_list::IoClass;
+use super::{LegacyQueue, Locked, take_wishes};
+
+impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// Where the completion of a request runs whose interrupt came on `cpu`: always in a softirq (LQ-26 to LQ-28).
+    pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
+        let affinity = Affinity::numbered(self.affinity.load(Relaxed)).unwrap_or_default();
+        if affinity.redirects(rq.ctx, cpu, share_cache) {
+            CompletionPlace::Redirected(rq.ctx)
+        } else {
+            CompletionPlace::Softirq
+        }
+    }
+
+    /// A request has ended; the queue is run again.
+    pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        self.ended(cx, rq, status);
+        self.run(cx);
+    }
+
+    /// A request was at the driver and has ended there: as a whole, or a step of it.
+    pub(super) fn ended<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
+            self.step_done(cx, rq, status);
+        } else {
+            self.end(cx, rq, status);
+        }
+    }
+
+    /// Ends a request: first its bios, then all that it holds.
+    fn end<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
+        cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
+        cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
+        cx.effects.end(&mut rq.bios, status);
+        self.locked.with(cx.meter, Site::Legacy, |queue| {
+            queue.leave_driver(&mut rq);
+            queue.release(cx, rq);
+        });
+    }
+}
+
+impl Locked {
+    /// A request is no longer at the driver.
+    pub(super) fn leave_driver(&mut self, rq: &mut Rq) {
+        self.tags.put(rq);
+        self.flights.end(rq.id());
+        self.in_flight[IoClass::of(rq.is_sync()) as usize] -= 1;
+    }
+
+    /// Frees requests that others have absorbed.
+    #[inline]
+    pub(super) fn release_absorbed<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
+        let mut freed = std::mem::take(&mut cx.scratch.freed);
+        for rq in freed.drain(..) {
+            cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
+            self.release(cx, rq);
+        }
+        cx.scratch.freed = freed;
+    }
+
+    /// Tells the elevator, frees the slot and wakes whoever may have it.
+    pub(super) fn release<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+        if rq.marks.contains(Marks::INSERTED) {
+            self.elevator.finish(&mut cx.elevator(), rq.id());
+            take_wishes(cx);
+        }
+        self.managed -= u32::from(rq.marks.contains(Marks::USES_ELEVATOR));
+        let (class, cgroup) = (IoClass::of(rq.is_sync()), rq.cgroup);
+        rq.bios.clear();
+        self.free.push(rq);
+        self.lists.of(cgroup).uncount(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+    }
+}

@@ -1,0 +1,162 @@
+//! The elevators of a legacy queue. There is always one (LQ-1 to LQ-3, LQ-32 to LQ-34).
+
+use hoistway_blk::kit::Custody;
+use hoistway_blk::{
+    Attachment, Bio, BoxedScheduler, Edge, ElevatorCx, Layer, MayQueue, MergeRules, MqDeadline, News, Now, Place,
+    Policy, Reason, Request, Rq, RqId, Scheduler as _, StoreError, Tunable,
+};
+
+use super::{HCTX, LegacyConfig};
+
+/// The scheduler of a legacy queue, with the requests that it holds.
+pub struct LegacyElevator {
+    name: &'static str,
+    /// Whether what it gives out is sorted into the dispatch queue, and not appended.
+    pub(super) dispatches_sorted: bool,
+    kind: Kind,
+}
+
+enum Kind {
+    Deadline(Box<Custody<MqDeadline>>),
+    Boxed(Box<Custody<BoxedScheduler>>),
+}
+
+macro_rules! with_custody {
+    ($self:expr, $custody:ident => $call:expr) => {
+        match &mut $self.kind {
+            Kind::Deadline($custody) => $call,
+            Kind::Boxed($custody) => $call,
+        }
+    };
+}
+
+impl LegacyElevator {
+    /// The scheduler of this name for a queue, attached now; nothing if there is no such legacy scheduler.
+    #[must_use]
+    pub fn named(name: &str, config: &LegacyConfig, now: Now) -> Option<Self> {
+        let row = config.schedulers.of(Layer::SingleQueue).find(|row| row.name == name)?;
+        let capacity = config.capacity();
+        let queue = Attachment {
+            generation: &config.generation(),
+            limits: &config.limits,
+            nr_requests: config.nr_requests,
+            default_nr_requests: config.nr_requests,
+            async_depth: config.nr_requests,
+            queue_depth: config.queue_depth,
+            capacity,
+            now,
+        };
+        match (row.make)(&queue) {
+            Policy::MqDeadline(policy) => Some(LegacyElevator {
+                name: row.name,
+                dispatches_sorted: false,
+                kind: Kind::Deadline(Box::new(Custody::new(MqDeadline::new(policy, capacity), capacity))),
+            }),
+            Policy::Boxed(policy) => Some(LegacyElevator::custom(row.name, policy, config)),
+            Policy::None | Policy::Kyber(_) | Policy::Bfq(_) => None,
+        }
+    }
+
+    /// A policy of one's own for request ids below [`LegacyConfig::capacity`].
+    #[must_use]
+    pub fn custom(name: &'static str, policy: BoxedScheduler, config: &LegacyConfig) -> Self {
+        let dispatches_sorted = policy.needs().dispatches_sorted;
+        let kind = Kind::Boxed(Box::new(Custody::new(policy, config.capacity())));
+        LegacyElevator { name, dispatches_sorted, kind }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Tries to merge a bio into a request that it holds.
+    pub(super) fn merge_bio(
+        &mut self,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        bio: &mut Option<Bio>,
+    ) -> Option<Edge> {
+        with_custody!(self, custody => custody.merge_bio(cx, rules, bio))
+    }
+
+    /// May a request be allocated?
+    #[inline]
+    pub(super) fn may_queue(&mut self, cx: &mut ElevatorCx<'_>, bio: &Bio) -> MayQueue {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.may_queue(cx, bio)))
+    }
+
+    /// A request was allocated that it will manage.
+    #[inline]
+    pub(super) fn prepare(&mut self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.prepare(cx, rq)));
+    }
+
+    /// Takes a request in; one that comes from a plug may be absorbed by another.
+    pub(super) fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, may_join: bool) {
+        with_custody!(self, custody => if may_join {
+            custody.insert(cx, rules, rq, Place::Sorted);
+        } else {
+            custody.call(cx, |policy, cx| policy.arrived(cx, &rq));
+            custody.take_in(cx, rq, Place::Sorted);
+        });
+    }
+
+    /// Asks for the next request.
+    #[inline]
+    pub(super) fn dispatch(&mut self, cx: &mut ElevatorCx<'_>) -> (Option<Rq>, Reason) {
+        with_custody!(self, custody => custody.dispatch(cx, HCTX))
+    }
+
+    /// Has it give out everything into `out`, ignoring idling and time slices. `ids` is a buffer.
+    pub(super) fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, out: impl FnMut(Rq)) {
+        with_custody!(self, custody => custody.drain(cx, ids, out));
+    }
+
+    /// The driver has looked at a request for the first time since it was given out or came back.
+    #[inline]
+    pub(super) fn started(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.started(cx, id)));
+    }
+
+    /// The driver has given a request back.
+    pub(super) fn requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.requeued(cx, id)));
+    }
+
+    /// A request that it took in has been released.
+    #[inline]
+    pub(super) fn finish(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.finish(cx, id)));
+    }
+
+    /// Request ids below `capacity` will come from now on.
+    pub(super) fn grow(&mut self, capacity: u32) {
+        with_custody!(self, custody => custody.grow(capacity));
+    }
+
+    /// Its timer has come.
+    pub(super) fn timer(&mut self, cx: &mut ElevatorCx<'_>) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.timer(cx)));
+    }
+
+    /// Tells the scheduler of something.
+    pub(super) fn tell(&mut self, cx: &mut ElevatorCx<'_>, news: News) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.told(cx, news)));
+    }
+
+    pub(super) fn tunables(&mut self) -> Vec<(&'static Tunable, i128)> {
+        with_custody!(self, custody => custody.policy().tunables())
+    }
+
+    pub(super) fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.set_tunable(cx, name, text)))
+    }
+
+    /// Whether anything waits in it.
+    #[cfg(test)]
+    pub(super) fn has_work(&mut self) -> bool {
+        with_custody!(self, custody => custody.policy().has_work())
+    }
+}

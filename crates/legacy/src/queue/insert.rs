@@ -1,0 +1,93 @@
+//! Insertion: into the elevator, or past it into the dispatch queue (LQ-15, LQ-16).
+
+use hoistway_blk::{Cx, Env, Event, Marks, MergeRules, Probe, Rq};
+
+use super::{Locked, take_wishes};
+
+/// The kinds of insertion that there are without passthrough requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Insertion {
+    /// An ordinary request that comes from no plug.
+    Sort,
+    /// An ordinary request that comes from a plug: it may be absorbed by one that is there.
+    SortMerge,
+    /// One with a flush or forced unit access.
+    Flush,
+}
+
+/// Whether the queue must run at once, in this context, whatever else is about to be inserted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum MustRun {
+    No,
+    Now,
+}
+
+impl Locked {
+    /// Inserts a request.
+    pub(super) fn insert<E: Env>(
+        &mut self,
+        cx: &mut Cx<'_, E>,
+        rules: &MergeRules,
+        mut rq: Rq,
+        insertion: Insertion,
+    ) -> MustRun {
+        self.comes(cx, &rq);
+        let is_managed = rq.marks.contains(Marks::USES_ELEVATOR);
+        match insertion {
+            Insertion::Sort | Insertion::SortMerge if is_managed => {
+                let may_join = insertion == Insertion::SortMerge;
+                return self.insert_into_elevator(cx, rules, rq, may_join);
+            }
+            // The kind BACK: it comes behind all that there is.
+            Insertion::Sort | Insertion::SortMerge => {
+                rq.marks.set(Marks::SOFT_BARRIER);
+                self.drain_elevator(cx);
+                self.dispatch.push_back(rq);
+                return MustRun::Now;
+            }
+            Insertion::Flush => {
+                rq.marks.set(Marks::SOFT_BARRIER);
+                self.begin_sequence(cx, rq);
+            }
+        }
+        MustRun::No
+    }
+
+    /// Inserts a request that the driver gave back: before all others.
+    pub(super) fn insert_again<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+        self.comes(cx, &rq);
+        rq.marks.set(Marks::SOFT_BARRIER);
+        self.dispatch.push_front(rq);
+    }
+
+    fn comes<E: Env>(&mut self, cx: &mut Cx<'_, E>, rq: &Rq) {
+        cx.probe.event(cx.now, cx.cpu, Event::Insert(rq));
+        if rq.marks.contains(Marks::SOFT_BARRIER) {
+            self.dispatch.set_boundary(rq);
+        }
+    }
+
+    fn insert_into_elevator<E: Env>(
+        &mut self,
+        cx: &mut Cx<'_, E>,
+        rules: &MergeRules,
+        rq: Rq,
+        may_join: bool,
+    ) -> MustRun {
+        self.elevator.insert(&mut cx.elevator(), rules, rq, may_join);
+        let must_run = if std::mem::take(&mut cx.scratch.wishes.run_queues) { MustRun::Now } else { MustRun::No };
+        take_wishes(cx);
+        self.release_absorbed(cx);
+        must_run
+    }
+
+    /// Forced dispatch: moves everything from the elevator to the dispatch queue.
+    pub(super) fn drain_elevator<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
+        let sorted = self.elevator.dispatches_sorted;
+        let Locked { elevator, dispatch, drained, .. } = self;
+        elevator.drain(&mut cx.elevator(), drained, |rq| {
+            if sorted { dispatch.add_sorted(rq) } else { dispatch.add_tail(rq) }
+        });
+        take_wishes(cx);
+    }
+}

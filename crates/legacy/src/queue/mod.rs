@@ -1,0 +1,402 @@
+//! The legacy single queue: the block layer of Linux up to 4.20, and the home of noop, deadline and cfq.
+//!
+//! One lock for everything, one elevator that is always there, one *dispatch queue* of what has left it. The driver
+//! pulls: whoever inserts, or ends a request, runs the queue in its own context, and a run takes as many requests as
+//! the device has room for. Rules: docs/rules/legacy-queue.md; each file names its own.
+//!
+//! The files in the order of the way: `submit` (split, merge, plug), `request_list` and `batching` (who may have a
+//! request), `unplug`, `insert`, `elevator` (which of them), `dispatch_queue` (the order of what left it), `run` (to
+//! the driver) with `driver_tags`, `complete` and `requeue`; beside it `flush`, the sequence of what must be durable. `switch`
+//! changes the elevator under load, `attributes` are its files in sysfs, `block_queue` is how callers see it.
+//!
+//! The ways of working are those of [`Queue`](hoistway_blk::Queue): told the time, answering with effects, tasks that must
+//! wait are parked. A queue that runs "on a worker" asks for it by [`Effect::RunHctx`] with hardware queue 0.
+
+mod attributes;
+mod batching;
+mod block_queue;
+mod complete;
+mod dispatch_queue;
+mod driver_tags;
+mod elevator;
+mod flush;
+mod insert;
+mod request_list;
+mod requeue;
+mod run;
+mod submit;
+mod switch;
+mod unplug;
+
+#[cfg(test)]
+mod tests;
+
+pub use driver_tags::Tagging;
+pub use elevator::LegacyElevator;
+pub use request_list::IoClass;
+pub use submit::LegacySubmission;
+pub use switch::SWITCH_POLL;
+
+use hoistway_blk::kit::{Flights, Home, Timeouts, attributes::value_of, flush_queue::FlushQueue, split};
+use hoistway_blk::{
+    Affinity, Bio, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, ElevatorCx, Env, Generation, HctxId, Kernel,
+    Layer, Limits, Local, Lock, MergeRules, NR_REQUESTS_MAX, Nanos, News, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig,
+    ReadMostly, Registry, Rq, RqId, Sharing, Site, StoreError, Tunable, Wishes, Word,
+};
+
+use batching::Batchers;
+use dispatch_queue::DispatchQueue;
+use driver_tags::DriverTags;
+use request_list::{RequestLists, Thresholds};
+
+/// The last release that has it. Later ones are given the queue of this one.
+pub(crate) const LAST_KERNEL: Kernel = Kernel::series(4, 20);
+
+/// The only hardware queue.
+const HCTX: HctxId = HctxId(0);
+
+/// How to make a legacy queue.
+#[derive(Clone, Debug)]
+pub struct LegacyConfig {
+    /// The kernel whose behaviour is wanted. Releases after 4.20 have no such queue: they get that of 4.20.
+    pub kernel: Kernel,
+    /// CPUs, at least 1.
+    pub cpus: u16,
+    /// Commands that the device takes at once, at least 1.
+    pub queue_depth: u32,
+    /// Requests of each class, sync and async; fewer than 4 become 4.
+    pub nr_requests: u32,
+    /// How the device's tags are given out.
+    pub tagging: Tagging,
+    /// How much merging is switched off.
+    pub nomerges: NoMerges,
+    /// What a request may span.
+    pub limits: Limits,
+    /// The schedulers that the queue can be made with and changed to.
+    pub schedulers: Registry,
+}
+
+/// Requests of each class by default.
+const NR_REQUESTS: u32 = 128;
+
+impl LegacyConfig {
+    /// For the device of a multi-queue configuration, whose hardware queues do not matter here.
+    #[must_use]
+    pub fn new(config: &QueueConfig) -> Self {
+        let nr_requests = config.nr_requests.unwrap_or(NR_REQUESTS);
+        LegacyConfig {
+            kernel: config.kernel,
+            cpus: config.cpus,
+            queue_depth: config.queue_depth,
+            nr_requests,
+            tagging: Tagging::default(),
+            nomerges: config.nomerges,
+            limits: config.limits.clone(),
+            schedulers: config.schedulers.clone(),
+        }
+    }
+
+    /// The variants of the release that has the queue.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        self.kernel.min(LAST_KERNEL).generation()
+    }
+
+    /// Requests of one cgroup that can exist at once: both classes may exceed their number by half.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        2 * Thresholds::new(self.nr_requests).most
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        ConfigError::out_of("cpus", 1..=u32::from(u16::MAX), self.cpus.into())?;
+        ConfigError::out_of("queue_depth", 1..=QUEUE_DEPTH_MAX, self.queue_depth)?;
+        ConfigError::out_of("nr_requests", 0..=NR_REQUESTS_MAX, self.nr_requests)?;
+        self.limits.contradiction().map_or(Ok(()), |(field, why)| Err(ConfigError::new(field, why)))
+    }
+}
+
+/// The legacy queue of one device.
+pub struct LegacyQueue<Sh: Sharing> {
+    generation: Generation,
+    /// Limits and rules of merging, as they are written to `queue/`. Read once in each call, before the lock.
+    rules: Sh::ReadMostly<MergeRules>,
+    /// How it was made; its limits are those of the device.
+    config: LegacyConfig,
+    timeouts: Timeouts<Sh>,
+    /// An [`Affinity`].
+    affinity: Sh::Word,
+    /// 1 after somebody has switched write-back throttling off, which is not there before that.
+    has_wbt_file: Sh::Word,
+    locked: Sh::Lock<Locked>,
+}
+
+/// What flushes depend on.
+#[derive(Clone, Copy, Debug)]
+struct Cache {
+    write_cache: bool,
+    fua: bool,
+    flush_queueable: bool,
+}
+
+/// What the queue's lock protects: everything.
+struct Locked {
+    /// Of its requests, and of those who wait for one.
+    home: Home,
+    elevator: LegacyElevator,
+    thresholds: Thresholds,
+    lists: RequestLists,
+    batchers: Batchers,
+    /// Slots that are free, with their requests, and how many there are in all: more are made when cgroups or a larger
+    /// `nr_requests` need them.
+    free: Vec<Rq>,
+    capacity: u32,
+    /// Requests that exist and that the elevator manages.
+    managed: u32,
+    dispatch: DispatchQueue,
+    tags: DriverTags,
+    /// What must be durable.
+    flush: FlushQueue,
+    cache: Cache,
+    /// Requests at the driver, by class, and each by itself.
+    in_flight: [u32; 2],
+    flights: Flights<Local>,
+    /// The driver has stopped the queue.
+    is_stopped: bool,
+    /// How often the elevator is about to be changed: new requests go past it then.
+    bypasses: u32,
+    /// A buffer for drains.
+    drained: Vec<RqId>,
+}
+
+impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// Makes a queue with the scheduler of this name, one of the configuration's.
+    ///
+    /// # Errors
+    /// If the name is unknown or the configuration contradicts itself.
+    pub fn new(config: &LegacyConfig, scheduler: &str) -> Result<Self, ConfigError> {
+        config.check()?;
+        let elevator = LegacyElevator::named(scheduler, config, Now::default())
+            .ok_or_else(|| ConfigError::unknown(scheduler, config.schedulers.of(Layer::SingleQueue)))?;
+        LegacyQueue::with_elevator(config, elevator)
+    }
+
+    /// Makes a queue with an elevator, which makes room for [`LegacyConfig::capacity`] requests if it was made for fewer.
+    ///
+    /// # Errors
+    /// If the configuration contradicts itself.
+    pub fn with_elevator(config: &LegacyConfig, mut elevator: LegacyElevator) -> Result<Self, ConfigError> {
+        config.check()?;
+        let generation = config.generation();
+        let capacity = config.capacity();
+        elevator.grow(capacity);
+        let home = Home::default();
+        Ok(LegacyQueue {
+            generation,
+            rules: Sh::ReadMostly::new(
+                MergeRules::new(&generation, config.limits.clone(), config.nomerges),
+                config.cpus,
+            ),
+            config: config.clone(),
+            timeouts: Timeouts::default(),
+            affinity: Sh::Word::new(Affinity::default() as u64),
+            has_wbt_file: Sh::Word::new(0),
+            locked: Sh::Lock::new(Locked {
+                elevator,
+                thresholds: Thresholds::new(config.nr_requests),
+                lists: RequestLists::default(),
+                capacity,
+                batchers: Batchers::new(generation.hz),
+                // The lowest number goes out first.
+                free: (0..capacity).rev().map(|id| Rq::empty(RqId(id), &home)).collect(),
+                managed: 0,
+                dispatch: DispatchQueue::default(),
+                tags: DriverTags::new(config.queue_depth, config.tagging),
+                // Behind the ids that slots can have.
+                flush: FlushQueue::new(RqId(u32::MAX)),
+                cache: Cache {
+                    write_cache: config.limits.write_cache,
+                    fua: config.limits.fua,
+                    flush_queueable: config.limits.flush_queueable,
+                },
+                in_flight: [0; 2],
+                flights: Flights::new(capacity, 1),
+                is_stopped: false,
+                bypasses: 0,
+                drained: Vec::new(),
+                home,
+            }),
+        })
+    }
+
+    /// The kernel whose behaviour the queue has, which has a legacy queue.
+    #[must_use]
+    pub fn generation(&self) -> &Generation {
+        &self.generation
+    }
+
+    /// Into how many parts a bio will be cut on its way in.
+    #[must_use]
+    pub fn parts_of(&self, bio: &Bio) -> u32 {
+        self.rules.read(CpuId(0), |rules| split::parts(bio, &rules.limits))
+    }
+
+    /// The name of its scheduler.
+    #[must_use]
+    pub fn scheduler(&self) -> &'static str {
+        self.locked.aside(|queue| queue.elevator.name())
+    }
+
+    /// Requests that each class may have.
+    #[must_use]
+    pub fn nr_requests(&self) -> u32 {
+        self.locked.aside(|queue| queue.thresholds.nr_requests)
+    }
+
+    /// Sets how many requests each class may have; fewer than 4 become 4. Whoever finds room now is woken.
+    ///
+    /// # Errors
+    /// If it is more than any queue can have.
+    pub fn set_nr_requests(&self, nr_requests: u32, effects: &mut Effects) -> Result<(), ConfigError> {
+        let thresholds = Thresholds::new(nr_requests);
+        ConfigError::out_of("nr_requests", 0..=NR_REQUESTS_MAX, nr_requests)?;
+        self.locked.aside(|queue| {
+            queue.thresholds = thresholds;
+            for list in queue.lists.iter_mut() {
+                list.resized(&thresholds, |waiter| effects.push(Effect::Wake(waiter)));
+            }
+        });
+        Ok(())
+    }
+
+    /// Whether a class of a cgroup has so many requests that write-back should hold off.
+    #[must_use]
+    pub fn is_congested(&self, cgroup: CgroupId, class: IoClass) -> bool {
+        self.locked.aside(|queue| queue.lists.of(cgroup).is_congested(class))
+    }
+
+    /// Requests that exist now.
+    #[must_use]
+    pub fn requests_in_use(&self) -> usize {
+        self.locked.aside(|queue| queue.capacity as usize - queue.free.len())
+    }
+
+    /// Requests at the driver now.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.locked.aside(|queue| queue.in_flight.iter().sum())
+    }
+
+    /// Driver tags that are taken now.
+    #[must_use]
+    pub fn driver_tags_in_use(&self) -> u32 {
+        self.locked.aside(|queue| queue.tags.in_use())
+    }
+
+    /// The tunables of the scheduler.
+    #[must_use]
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.locked.aside(|queue| queue.elevator.tunables()).into_iter().map(|(tunable, _)| tunable).collect()
+    }
+
+    /// What a tunable's file shows.
+    ///
+    /// # Errors
+    /// If there is no such tunable.
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        value_of(&self.locked.aside(|queue| queue.elevator.tunables()), name)
+    }
+
+    /// Writes a tunable of the scheduler, with the kernel's parsing and clamping.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
+        call(now, effects, |cx| self.locked.aside(|queue| queue.elevator.set_tunable(cx, name, text)))
+    }
+
+    /// Tells the scheduler of something.
+    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+        call(now, effects, |cx| {
+            self.locked.aside(|queue| {
+                if let News::IoContextExited(io_context) = news {
+                    queue.batchers.forget(io_context);
+                }
+                queue.elevator.tell(cx, news);
+            });
+        });
+    }
+
+    /// The moment that an [`Effect::SetTimeout`] asked for has come.
+    pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.locked.aside(|queue| self.timeouts.scan(cx.now.at, &queue.flights, cx.effects));
+    }
+
+    /// A request was found to be overdue; see [`Queue::timed_out`](hoistway_blk::Queue::timed_out).
+    pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        let overdue = self.locked.aside(|queue| queue.flights.overdue(cx.now.at, cx.cpu, id));
+        if let Some(deadline) = overdue {
+            let next = self.timeouts.ask(cx.now.at, id, cx.driver);
+            self.locked.aside(|queue| queue.flights.put_off(id, deadline, next));
+        }
+    }
+
+    /// How long a request may be at the device (`queue/io_timeout`).
+    #[must_use]
+    pub fn io_timeout(&self) -> Nanos {
+        self.timeouts.timeout()
+    }
+
+    /// The scheduler's timer has come.
+    pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.timer(&mut cx.elevator()));
+        take_wishes(cx);
+    }
+}
+
+impl Locked {
+    /// Makes slots for as many requests again.
+    #[cold]
+    fn grow(&mut self) {
+        let more = self.capacity..2 * self.capacity;
+        self.capacity = more.end;
+        self.elevator.grow(more.end);
+        self.flights.grow(more.end);
+        self.free.extend(more.rev().map(|id| Rq::empty(RqId(id), &self.home)));
+    }
+}
+
+/// Calls into the elevator apart from the way of an I/O.
+fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
+    ElevatorCx::alone(now, |cx| {
+        let answer = body(cx);
+        push_wishes(effects, cx.wishes);
+        answer
+    })
+}
+
+/// Turns what a policy asked for during a call into effects.
+#[inline]
+fn take_wishes<E: Env>(cx: &mut Cx<'_, E>) {
+    if cx.scratch.wishes != Wishes::default() {
+        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.wishes));
+    }
+}
+
+/// Whatever is to be run is the one queue, on a worker.
+fn push_wishes(effects: &mut Effects, wishes: &Wishes) {
+    if let Some(at) = wishes.set_timer {
+        effects.push(Effect::SetTimer(at));
+    } else if wishes.cancel_timer {
+        effects.push(Effect::CancelTimer);
+    }
+    if wishes.run_queues || !wishes.run_hctxs.is_empty() {
+        run_on_worker(effects, Nanos::ZERO);
+    }
+}
+
+/// Has the queue run on a worker.
+#[inline]
+fn run_on_worker(effects: &mut Effects, delay: Nanos) {
+    effects.push(Effect::RunHctx { hctx: HCTX, delay });
+}

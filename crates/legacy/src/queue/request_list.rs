@@ -1,0 +1,235 @@
+//! Who may have a request: counts, marks and the line of sleepers of each class (LQ-8 to LQ-13).
+//!
+//! There is one list for each cgroup that uses a queue, and each may have as many requests as the root's.
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{CgroupId, IoContextId, MayQueue, Now, Waiter};
+
+use super::batching::Batchers;
+
+/// The two classes of I/O, which never take each other's requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IoClass {
+    /// Nobody waits for it.
+    Async = 0,
+    /// Somebody waits: reads, and writes that are flagged so.
+    Sync = 1,
+}
+
+impl IoClass {
+    /// The class of I/O that is waited for, or not.
+    #[inline]
+    #[must_use]
+    pub const fn of(sync: bool) -> IoClass {
+        if sync { IoClass::Sync } else { IoClass::Async }
+    }
+
+    const fn other(self) -> IoClass {
+        match self {
+            IoClass::Async => IoClass::Sync,
+            IoClass::Sync => IoClass::Async,
+        }
+    }
+}
+
+/// What follows from `nr_requests`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Thresholds {
+    /// Requests of a class; only batchers may have more.
+    pub(super) nr_requests: u32,
+    /// The request with this number makes the class congested.
+    congestion_on: u32,
+    /// Fewer than this end the congestion.
+    congestion_off: u32,
+    /// What nobody may exceed.
+    pub(super) most: u32,
+}
+
+/// The fewest requests of a class.
+const NR_REQUESTS_MIN: u32 = 4;
+
+impl Thresholds {
+    pub(super) fn new(nr_requests: u32) -> Self {
+        let n = nr_requests.max(NR_REQUESTS_MIN);
+        Thresholds {
+            nr_requests: n,
+            congestion_on: n.min(n - n / 8 + 1),
+            congestion_off: (n - n / 8 - n / 16 - 1).max(1),
+            most: 3 * n / 2,
+        }
+    }
+}
+
+/// The lists of all cgroups.
+#[derive(Default)]
+pub(super) struct RequestLists {
+    /// By cgroup; they are made when they are first used.
+    lists: Vec<RequestList>,
+}
+
+impl RequestLists {
+    /// The list of a cgroup.
+    #[inline]
+    pub(super) fn of(&mut self, cgroup: CgroupId) -> &mut RequestList {
+        let index = cgroup.index();
+        if index >= self.lists.len() {
+            self.lists.resize_with(index + 1, RequestList::default);
+        }
+        &mut self.lists[index]
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut RequestList> {
+        self.lists.iter_mut()
+    }
+}
+
+/// The requests of one cgroup.
+#[derive(Default)]
+pub(super) struct RequestList {
+    classes: [Class; 2],
+}
+
+#[derive(Default)]
+struct Class {
+    /// Requests that exist.
+    allocated: u32,
+    congested: bool,
+    /// The number was reached: others than batchers wait.
+    full: bool,
+    /// Somebody was refused while there was none to wait for.
+    starved: bool,
+    /// Who sleeps for a request, first come first.
+    line: VecDeque<Waiter>,
+}
+
+impl RequestList {
+    /// Counts a request of `class` for a task, if it may have one; the scheduler has said `may`.
+    #[inline]
+    pub(super) fn try_count(
+        &mut self,
+        now: Now,
+        thresholds: &Thresholds,
+        batchers: &mut Batchers,
+        (class, io_context): (IoClass, IoContextId),
+        may: MayQueue,
+    ) -> bool {
+        let class = &mut self.classes[class as usize];
+        if !class.admits(now, thresholds, batchers, io_context, may) {
+            class.starved |= class.allocated == 0;
+            return false;
+        }
+        class.allocated += 1;
+        class.starved = false;
+        batchers.take_one(now, io_context);
+        true
+    }
+
+    /// A task waits for a request of `class`.
+    pub(super) fn wait(&mut self, class: IoClass, waiter: Waiter) {
+        self.classes[class as usize].line.push_back(waiter);
+    }
+
+    /// A task no longer waits; `false` if it had left the line already, because it was woken.
+    pub(super) fn leave_line(&mut self, class: IoClass, waiter: Waiter) -> bool {
+        let line = &mut self.classes[class as usize].line;
+        let at = line.iter().position(|&other| other == waiter);
+        at.is_some_and(|at| line.remove(at).is_some())
+    }
+
+    /// A task was woken and wants no request: calls `wake` for whoever may try instead.
+    pub(super) fn pass_on(&mut self, thresholds: &Thresholds, class: IoClass, mut wake: impl FnMut(Waiter)) {
+        self.classes[class as usize].freed(thresholds, &mut wake);
+    }
+
+    /// A request of `class` is gone: calls `wake` for whoever may try again.
+    #[inline]
+    pub(super) fn uncount(&mut self, thresholds: &Thresholds, class: IoClass, mut wake: impl FnMut(Waiter)) {
+        let freed = &mut self.classes[class as usize];
+        freed.allocated -= 1;
+        freed.freed(thresholds, &mut wake);
+        let other = &mut self.classes[class.other() as usize];
+        if other.starved {
+            other.freed(thresholds, &mut wake);
+        }
+    }
+
+    /// The thresholds are others now: calls `wake` for as many sleepers as there is room.
+    pub(super) fn resized(&mut self, thresholds: &Thresholds, mut wake: impl FnMut(Waiter)) {
+        for class in &mut self.classes {
+            if class.allocated >= thresholds.congestion_on {
+                class.congested = true;
+            } else if class.allocated < thresholds.congestion_off {
+                class.congested = false;
+            }
+            class.full = class.allocated >= thresholds.nr_requests;
+            let room = thresholds.nr_requests.saturating_sub(class.allocated) as usize;
+            let woken = room.min(class.line.len());
+            class.line.drain(..woken).for_each(&mut wake);
+        }
+    }
+
+    pub(super) fn is_congested(&self, class: IoClass) -> bool {
+        self.classes[class as usize].congested
+    }
+}
+
+impl Class {
+    /// Whether another request may be allocated. The one that reaches the number marks the class full and may go on
+    /// with a burst.
+    #[inline]
+    fn admits(
+        &mut self,
+        now: Now,
+        thresholds: &Thresholds,
+        batchers: &mut Batchers,
+        io_context: IoContextId,
+        may: MayQueue,
+    ) -> bool {
+        if may == MayQueue::No {
+            return false;
+        }
+        let next = self.allocated + 1;
+        if next >= thresholds.congestion_on {
+            self.congested = true;
+            if next >= thresholds.nr_requests {
+                if !self.full {
+                    self.full = true;
+                    batchers.grant(now, io_context);
+                } else if may != MayQueue::Must && !batchers.contains(now, io_context) {
+                    return false;
+                }
+            }
+        }
+        self.allocated < thresholds.most
+    }
+
+    #[inline]
+    fn freed(&mut self, thresholds: &Thresholds, wake: &mut impl FnMut(Waiter)) {
+        if self.allocated < thresholds.congestion_off {
+            self.congested = false;
+        }
+        if self.allocated < thresholds.nr_requests {
+            if let Some(waiter) = self.line.pop_front() {
+                wake(waiter);
+            }
+            self.full = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_for_128_are_113_103_and_192_and_for_1_those_of_4() {
+        let thresholds = |n| {
+            let t = Thresholds::new(n);
+            (t.nr_requests, t.congestion_on, t.congestion_off, t.most)
+        };
+        assert_eq!(thresholds(128), (128, 113, 103, 192));
+        assert_eq!(thresholds(4), (4, 4, 3, 6));
+        assert_eq!(thresholds(1), thresholds(4));
+    }
+}

@@ -1,0 +1,26 @@
+//! A driver gives a started request back: it waits at the head of the dispatch queue (LQ-26 to LQ-28).
+
+use hoistway_blk::{Cx, Env, Event, Lock, Marks, Nanos, Probe, Rq, Sharing, Site};
+
+use super::{LegacyQueue, Locked, run_on_worker, take_wishes};
+
+impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// Takes a started request back. The queue runs soon.
+    pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+        cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.take_back(cx, rq));
+        run_on_worker(cx.effects, Nanos::ZERO);
+    }
+}
+
+impl Locked {
+    pub(super) fn take_back<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+        self.leave_driver(&mut rq);
+        if rq.marks.contains(Marks::INSERTED) {
+            self.elevator.requeued(&mut cx.elevator(), rq.id());
+            take_wishes(cx);
+        }
+        rq.marks.clear(Marks::STARTED);
+        self.insert_again(cx, rq);
+    }
+}

@@ -1,0 +1,292 @@
+//! The way in: a bio is split, merged or given a request, which is plugged or inserted (LQ-4 to LQ-7).
+
+use hoistway_blk::kit::{Checked, Guard, bio_mergeable, check, is_flush_type, split};
+use hoistway_blk::{
+    Bio, BioFlags, Cx, Edge, Effect, Env, Event, Lock, Marks, MergeRules, NoMerges, Plug, Probe, ReadMostly, Rq,
+    Sharing, Site, Status, Submitted, Waiter, is_sync,
+};
+
+use super::insert::Insertion;
+use super::request_list::IoClass;
+use super::{HCTX, LegacyQueue, Locked, take_wishes};
+
+/// A bio on its way into a legacy queue. Whoever submits keeps it until the way has ended, also while it is parked, and
+/// may use it again for the next bio.
+#[derive(Debug)]
+pub struct LegacySubmission {
+    stage: Stage,
+    waiter: Waiter,
+    /// The part that is under way, until a request has it.
+    bio: Option<Bio>,
+    /// What was cut off behind it.
+    remainder: Option<Bio>,
+    /// Armed while it waits.
+    guard: Guard,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Announce.
+    Enter,
+    /// Split.
+    Split,
+    /// Look for a request to join.
+    Merge,
+    /// Ask for a request.
+    Allocate,
+    /// It slept for a request: leave the line and ask again, for a burst of them.
+    Woken,
+    /// This part has gone.
+    Next,
+}
+
+/// What came of asking for a request.
+enum Allocated {
+    Given(Rq),
+    /// There is none: the task is in line.
+    InLine,
+    /// There is none, and the bio must not wait.
+    Refused,
+}
+
+impl LegacySubmission {
+    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
+    #[must_use]
+    pub fn idle(waiter: Waiter) -> Self {
+        LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None, guard: Guard::default() }
+    }
+
+    /// A bio to be submitted by `waiter`.
+    #[must_use]
+    pub fn new(bio: Bio, waiter: Waiter) -> Self {
+        let mut submission = LegacySubmission::idle(waiter);
+        submission.begin(bio);
+        submission
+    }
+
+    /// The next bio; the one before has gone its way.
+    #[inline]
+    pub fn begin(&mut self, bio: Bio) {
+        debug_assert!(self.bio.is_none() && self.remainder.is_none());
+        self.stage = Stage::Enter;
+        self.bio = Some(bio);
+    }
+
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::LegacyQueue::cancel).
+    #[inline]
+    pub fn withdraw(&mut self) -> Option<Bio> {
+        if self.stage != Stage::Enter {
+            return None;
+        }
+        self.stage = Stage::Next;
+        self.bio.take()
+    }
+}
+
+impl<Sh: Sharing> LegacyQueue<Sh> {
+    /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
+    pub fn submit<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut LegacySubmission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
+        self.rules.read(cx.cpu, |rules| self.submit_by(rules, cx, submission, plug))
+    }
+
+    fn submit_by<E: Env>(
+        &self,
+        rules: &MergeRules,
+        cx: &mut Cx<'_, E>,
+        submission: &mut LegacySubmission,
+        mut plug: Option<&mut Plug>,
+    ) -> Submitted {
+        loop {
+            submission.stage = match submission.stage {
+                Stage::Enter => {
+                    let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
+                    match check(&rules.limits, true, bio) {
+                        Checked::Goes => {
+                            cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
+                            split_off(rules, cx, submission)
+                        }
+                        Checked::Ends(status) => end_bio(cx, submission, status),
+                    }
+                }
+                Stage::Split => split_off(rules, cx, submission),
+                Stage::Merge => {
+                    if self.merge(rules, cx, submission, plug.as_deref_mut()) {
+                        Stage::Next
+                    } else {
+                        Stage::Allocate
+                    }
+                }
+                Stage::Allocate => {
+                    match self.locked.with(cx.meter, Site::Legacy, |queue| queue.allocate(cx, submission)) {
+                        Allocated::Given(rq) => {
+                            cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
+                            self.place(rules, cx, rq, plug.as_deref_mut());
+                            Stage::Next
+                        }
+                        Allocated::Refused => end_bio(cx, submission, Status::Again),
+                        Allocated::InLine => {
+                            // A task that sleeps must not keep others waiting for what it has plugged.
+                            if let Some(plug) = plug {
+                                self.unplug(cx, rules, plug, false);
+                            }
+                            submission.stage = Stage::Woken;
+                            return Submitted::Parked;
+                        }
+                    }
+                }
+                Stage::Woken => {
+                    self.locked.with(cx.meter, Site::Legacy, |queue| queue.woken(cx, submission));
+                    Stage::Allocate
+                }
+                Stage::Next => match submission.remainder.take() {
+                    Some(rest) => {
+                        submission.bio = Some(rest);
+                        Stage::Split
+                    }
+                    None => return Submitted::Done,
+                },
+            };
+        }
+    }
+
+    /// Takes a submission back; see [`Queue::cancel`](hoistway_blk::Queue::cancel).
+    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
+        if submission.stage == Stage::Woken {
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));
+        }
+        submission.stage = Stage::Next;
+        submission.guard.disarm();
+        split::rejoin(submission.bio.take(), submission.remainder.take())
+    }
+
+    /// Tries to merge the bio into a request of the plug or of the elevator. Answers whether that worked.
+    fn merge<E: Env>(
+        &self,
+        rules: &MergeRules,
+        cx: &mut Cx<'_, E>,
+        submission: &mut LegacySubmission,
+        plug: Option<&mut Plug>,
+    ) -> bool {
+        let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
+        let bio = &mut submission.bio;
+        let merged = plug
+            .and_then(|plug| plug.merge(&self.generation, rules, bio))
+            .or_else(|| self.locked.with(cx.meter, Site::Legacy, |queue| queue.merge(cx, rules, bio)));
+        if let (Some(edge), Some(bio)) = (merged, &whole) {
+            cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
+        }
+        merged.is_some()
+    }
+
+    /// Hands a new request on: to the plug, or to the elevator and then the driver.
+    fn place<E: Env>(&self, rules: &MergeRules, cx: &mut Cx<'_, E>, rq: Rq, plug: Option<&mut Plug>) {
+        let Some(plug) = plug else {
+            let insertion = if is_flush_type(rq.op, rq.flags) { Insertion::Flush } else { Insertion::Sort };
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.insert(cx, rules, rq, insertion));
+            return self.run(cx);
+        };
+        if plug.is_full(&self.generation, rules.nomerges != NoMerges::Nothing) {
+            self.unplug(cx, rules, plug, true);
+        }
+        if plug.is_empty() {
+            cx.probe.event(cx.now, cx.cpu, Event::Plug);
+        }
+        plug.list.push_back(rq);
+    }
+}
+
+/// Cuts off what is too long for one request.
+fn split_off<E: Env>(rules: &MergeRules, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Stage {
+    let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
+    let limits = &rules.limits;
+    if let Some(at) = split::split_point(bio, limits) {
+        if bio.flags.contains(BioFlags::NOWAIT) {
+            return end_bio(cx, submission, Status::Again);
+        }
+        let front = split::split(bio, at);
+        cx.probe.event(cx.now, cx.cpu, Event::Split(&front));
+        submission.remainder = submission.bio.replace(front);
+    }
+    match &submission.bio {
+        Some(bio) if rules.nomerges != NoMerges::Nothing && bio_mergeable(bio) => Stage::Merge,
+        _ => Stage::Allocate,
+    }
+}
+
+/// Ends a bio that does not go on.
+fn end_bio<E: Env>(cx: &mut Cx<'_, E>, submission: &mut LegacySubmission, status: Status) -> Stage {
+    if let Some(bio) = submission.bio.take() {
+        cx.effects.end_bio(bio, status);
+    }
+    Stage::Next
+}
+
+impl Locked {
+    /// Takes a slot for the bio and makes a request of it, or puts the task in line.
+    fn allocate<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Allocated {
+        let Some(bio) = &submission.bio else { return Allocated::Refused };
+        let class = IoClass::of(is_sync(bio.op, bio.flags));
+        let may = self.elevator.may_queue(&mut cx.elevator(), bio);
+        let whose = (class, bio.io_context);
+        let cgroup = bio.cgroup;
+        let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
+        take_wishes(cx);
+        if !counted && bio.flags.contains(BioFlags::NOWAIT) {
+            return Allocated::Refused;
+        }
+        if !counted {
+            self.lists.of(cgroup).wait(class, submission.waiter);
+            self.home.keep(&mut submission.guard, submission.waiter);
+            return Allocated::InLine;
+        }
+        submission.guard.disarm();
+        let Some(bio) = submission.bio.take() else { return Allocated::Refused };
+        if self.free.is_empty() {
+            self.grow();
+        }
+        let mut rq = self.free.pop().expect("there is a slot for each request that may be counted");
+        rq.found(bio, cx.now.at);
+        rq.ctx = cx.cpu;
+        rq.hctx = HCTX;
+        if self.bypasses == 0 && !is_flush_type(rq.op, rq.flags) {
+            rq.marks.set(Marks::USES_ELEVATOR);
+            self.managed += 1;
+            self.elevator.prepare(&mut cx.elevator(), &rq);
+            take_wishes(cx);
+        }
+        Allocated::Given(rq)
+    }
+
+    /// A task has been woken, or goes on for another reason: it leaves the line and may take a burst.
+    fn woken<E: Env>(&mut self, cx: &Cx<'_, E>, submission: &LegacySubmission) {
+        let Some(bio) = &submission.bio else { return };
+        self.lists.of(bio.cgroup).leave_line(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        self.batchers.grant(cx.now, bio.io_context);
+    }
+
+    /// A task no longer wants a request. If it had been woken to try, the next one in line is.
+    fn depart<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &LegacySubmission) {
+        let Some(bio) = &submission.bio else { return };
+        let (class, waiter) = (IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        let list = self.lists.of(bio.cgroup);
+        if !list.leave_line(class, waiter) {
+            list.pass_on(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+        }
+    }
+
+    /// Tries to merge a bio into a request of the elevator.
+    fn merge<E: Env>(&mut self, cx: &mut Cx<'_, E>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+        if self.bypasses > 0 {
+            return None;
+        }
+        let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);
+        take_wishes(cx);
+        self.release_absorbed(cx);
+        merged
+    }
+}

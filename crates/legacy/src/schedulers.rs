@@ -1,0 +1,81 @@
+//! The schedulers of the legacy queue, a row each, and with them all schedulers of Linux.
+
+use hoistway_blk::{
+    Attachment, BFQ, DeadlineGeneration, KYBER, Layer, MQ_DEADLINE, MqDeadlineConfig, NONE, Noop, Policy, Priorities,
+    QueueConfig, Registry, Row, SCHEDULERS,
+};
+
+use crate::cfq::{Cfq, CfqConfig};
+use crate::queue::LAST_KERNEL;
+
+/// noop.
+pub const NOOP: Row = legacy("noop", |queue| Policy::boxed(Noop::new(queue.capacity)));
+
+/// deadline: mq-deadline's first generation makes its choices.
+pub const DEADLINE: Row = legacy("deadline", |queue| {
+    let config = MqDeadlineConfig::new(queue.generation, queue.nr_requests);
+    Policy::MqDeadline(MqDeadlineConfig { generation: DeadlineGeneration::A, ..config })
+});
+
+/// cfq.
+pub const CFQ: Row = Row {
+    priorities: |_| Priorities::ClassAndLevel,
+    weights: true,
+    ..legacy("cfq", |queue| {
+        let config = CfqConfig::new(queue.generation, queue.limits.rotational);
+        let policy: Cfq = Cfq::new(config, queue.now, queue.capacity);
+        Policy::boxed(policy)
+    })
+};
+
+const fn legacy(name: &'static str, make: fn(&Attachment<'_>) -> Policy) -> Row {
+    Row { layer: Layer::SingleQueue, until: Some(LAST_KERNEL), ..Row::new(name, make) }
+}
+
+/// The schedulers of a legacy queue, in the order in which `queue/scheduler` lists them.
+pub const LEGACY_SCHEDULERS: [&str; 3] = [NOOP.name, DEADLINE.name, CFQ.name];
+
+/// The schedulers of both block layers of Linux: the multi-queue ones, then the legacy ones.
+pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] =
+    [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name, NOOP.name, DEADLINE.name, CFQ.name];
+
+/// The registry with all of them.
+#[must_use]
+pub fn all_schedulers() -> Registry {
+    Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ])
+}
+
+/// The scheduler of a single-queue device while nobody has chosen one: what `elevator=` says if the host was booted
+/// with it, otherwise cfq, as the mainline kernel is configured; noop if there is none of the name (LQ-32 to LQ-34).
+/// `None` if the kernel has no such devices.
+#[must_use]
+pub fn default_legacy_scheduler(config: &QueueConfig, elevator_parameter: Option<&str>) -> Option<&'static str> {
+    if config.kernel > LAST_KERNEL {
+        return None;
+    }
+    let wanted = elevator_parameter.unwrap_or(CFQ.name).trim();
+    let mut known = config.schedulers.of(Layer::SingleQueue);
+    Some(known.find(|row| row.name == wanted).map_or(NOOP.name, |row| row.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_blk::Kernel;
+
+    use super::*;
+
+    #[test]
+    fn the_registry_has_every_scheduler_of_linux() {
+        assert_eq!(all_schedulers().names(), ALL_SCHEDULERS);
+    }
+
+    #[test]
+    fn the_boot_parameter_is_the_default_of_every_single_queue_device_and_of_no_other() {
+        let config = |kernel| QueueConfig { schedulers: all_schedulers(), ..QueueConfig::new(kernel) };
+        let legacy = |parameter| default_legacy_scheduler(&config(Kernel::V4_12), parameter);
+        assert_eq!(legacy(None), Some("cfq"));
+        assert_eq!(legacy(Some("deadline")), Some("deadline"));
+        assert_eq!(legacy(Some("mq-deadline")), Some("noop"), "not one of theirs");
+        assert_eq!(default_legacy_scheduler(&config(Kernel::V6_18), Some("deadline")), None);
+    }
+}
