@@ -18,27 +18,27 @@
 //!
 //! [`process_queue`] is a kit of another kind, for policies that keep a queue for each process, as bfq and cfq do.
 
+pub use crate::bio::check::{Checked, check};
 pub use crate::bio::is_flush_type;
-pub use crate::check::{Checked, check};
-pub use crate::elevator::Custody;
-pub use crate::flights::{Flights, Seen};
-pub use crate::lost::{Guard, Home};
-pub use crate::merge::bio_mergeable;
+pub use crate::drive::flights::{Flights, Seen};
+pub use crate::drive::timeouts::Timeouts;
+pub use crate::ground::lost::{Guard, Home};
+pub use crate::policy::Custody;
+pub use crate::request::merge::bio_mergeable;
 pub use crate::schedulers::process_queue;
-pub use crate::timeouts::Timeouts;
 
 /// Bios that are longer than the queue allows.
 pub mod split {
-    pub use crate::split::{parts, rejoin, split, split_point};
+    pub use crate::bio::split::{parts, rejoin, split, split_point};
 }
 
 /// Flush and FUA: a sequencer that lets many waiters share one flush command.
 pub mod flush_queue {
-    pub use crate::flush_queue::{FlushQueue, Next, begin};
+    pub use crate::queue::flush_queue::{FlushQueue, Next, begin};
 }
 
 /// What the files of `queue/` have in common, whatever the queue.
 pub mod attributes {
-    pub use crate::attributes::{number, show, store, timeout};
-    pub use crate::tunables::value_of;
+    pub use crate::ground::tunables::value_of;
+    pub use crate::sysfs::{number, show, store, timeout};
 }

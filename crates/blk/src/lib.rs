@@ -28,80 +28,72 @@
 //! A block layer of another shape, a [`BlockQueue`] of one's own, takes the parts that do not depend on the shape from
 //! [`kit`]. The single queue of Linux up to 4.20 is one, with cfq on it: the crate `hoistway-legacy`.
 
-mod agenda;
-mod attributes;
+// The folders in the order of the way: each names only those above it.
+
+mod ground;
+
 mod bio;
-mod block_queue;
-mod caller;
-mod check;
-mod cpu_map;
-mod default_scheduler;
-mod disk_stats;
-mod driver;
-mod effects;
-mod elevator;
-mod env;
-mod flights;
-mod flush_queue;
-mod hardware_queue;
-mod id_list;
-mod ids;
-mod ioprio;
-mod kernel;
-pub mod kit;
-mod limits;
-mod lost;
-mod merge;
-mod meter;
-mod plug;
-mod probe;
-mod queue;
+
 mod request;
-mod schedulers;
-mod sector_order;
-mod sharing;
-mod sorted_tree;
-mod split;
-mod submitter;
+
 mod tags;
-mod time;
-mod timeouts;
-mod tunables;
+
 mod wbt;
 
-pub use agenda::{Agenda, Due, Errand, Workers};
-pub use attributes::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
+mod watch;
+
+mod policy;
+
+mod schedulers;
+
+mod elevator;
+
+mod drive;
+
+mod caller;
+
+mod sysfs;
+
+mod queue;
+
+pub mod kit;
+
+pub use bio::ioprio::{CgroupPriority, IoPriority, PriorityClass};
+pub use bio::limits::Limits;
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
-pub use block_queue::BlockQueue;
-pub use caller::{Caller, Scratch};
-pub use cpu_map::{CpuMap, QueueType};
-pub use default_scheduler::default_scheduler;
-pub use disk_stats::{DiskStats, IoCounts};
-pub use driver::{Answer, Driver, Expired, Refusal};
-pub use effects::{Effect, Effects, RESOURCE_DELAY};
-pub use elevator::{
-    BoxedScheduler, Choice, Completions, Elevator, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx,
-    Reason, Requests, Scheduler, Serialized, Wishes, WokenHctxs,
-};
-pub use env::{Cx, Env};
-pub use flush_queue::FlushSteps;
-pub use hardware_queue::{HardwareQueue, SoftwareQueue};
-pub use id_list::{IdList, Links};
-pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
-pub use ioprio::{CgroupPriority, IoPriority, PriorityClass};
-pub use kernel::{
+pub use caller::Caller;
+pub use caller::agenda::{Agenda, Due, Errand, Workers};
+pub use caller::block_queue::{BlockQueue, Submitted};
+pub use caller::env::{Cx, Env, Scratch};
+pub use caller::submitter::{Parts, Submitter};
+pub use drive::driver::{Answer, Driver, Expired, Refusal};
+pub use drive::effects::{Effect, Effects, RESOURCE_DELAY};
+pub use elevator::Elevator;
+pub use ground::id_list::{IdList, Links};
+pub use ground::ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
+pub use ground::kernel::{
     AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
 };
-pub use limits::Limits;
-pub use merge::{Edge, Merge, MergeRules, NoMerges};
-pub use meter::{Held, Meter, NoMeter, Site};
-pub use plug::Plug;
-pub use probe::{Event, NoProbe, Probe};
+pub use ground::meter::{Held, Meter, NoMeter, Site};
+pub use ground::sharing::{CpuLocks, Lent, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
+pub use ground::sorted_tree::{Augment, Nodes, Plain, SortedTree};
+pub use ground::time::{Hz, Instant, Nanos, Now, Tick};
+pub use ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
+pub use policy::{
+    BoxedScheduler, Choice, Completions, ElevatorCx, MayQueue, Needs, News, OwnedPolicy, Place, PolicyCx, Requests,
+    Scheduler, Serialized, Wishes, WokenHctxs,
+};
+pub use queue::default_scheduler;
 pub use queue::{
     Affinity, ChangeError, CompletionPlace, ConfigError, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush,
-    QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission, Submitted,
+    QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission,
 };
+pub use queue::{HardwareQueue, SoftwareQueue};
+pub use request::FlushSteps;
+pub use request::cpu_map::{CpuMap, QueueType};
+pub use request::merge::{Edge, Merge, MergeRules, NoMerges};
+pub use request::plug::Plug;
 pub use request::{Marks, Request, RequestPool, Rq};
 pub use schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row};
 pub use schedulers::{
@@ -111,9 +103,8 @@ pub use schedulers::{
     ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading, MqDeadline, MqDeadlineConfig,
     Noop,
 };
-pub use sharing::{CpuLocks, Lent, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
-pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
-pub use submitter::{Parts, Submitter};
+pub use sysfs::{AttributeError, READ_ONLY as READ_ONLY_ATTRIBUTES, WRITABLE as WRITABLE_ATTRIBUTES};
 pub use tags::{Depth, Sleeper, TagBitmap, TagLayout, TagSet, Tags, WaitQueues};
-pub use time::{Hz, Instant, Nanos, Now, Tick};
-pub use tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
+pub use watch::disk_stats::{DiskStats, IoCounts};
+pub use watch::probe::{Event, NoProbe, Probe};
+pub use watch::reason::Reason;

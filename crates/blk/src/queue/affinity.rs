@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Device, Queue};
-use crate::ids::CpuId;
+use crate::ground::ids::CpuId;
+use crate::ground::sharing::{Sharing, Word};
 use crate::request::Rq;
-use crate::sharing::{Sharing, Word};
 
 /// `queue/rq_affinity`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -3,14 +3,14 @@
 use super::regime::Current;
 use super::submission::Submission;
 use crate::bio::is_flush_type;
-use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId};
-use crate::plug::Plug;
-use crate::probe::{Event, Probe};
+use crate::caller::env::{Cx, Env};
+use crate::ground::ids::{CpuId, HctxId};
+use crate::ground::sharing::Sharing;
+use crate::ground::time::Now;
 use crate::request::Marks;
-use crate::sharing::Sharing;
+use crate::request::plug::Plug;
 use crate::tags::{Depth, Sleeper, Tags};
-use crate::time::Now;
+use crate::watch::probe::{Event, Probe};
 
 impl<Sh: Sharing> Current<'_, Sh> {
     /// The tags that allocation takes from.

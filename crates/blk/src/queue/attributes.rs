@@ -1,16 +1,16 @@
-//! The files of a multi-queue device's `queue/`: those of the common part (`attributes.rs`), scheduler, number of
+//! The files of a multi-queue device's `queue/`: those of the common part (`sysfs.rs`), scheduler, number of
 //! requests, and the scheduler's own.
 
 use super::Queue;
 use super::regime::Current;
-use crate::attributes::{self, AttributeError, number, timeout};
-use crate::effects::Effects;
-use crate::elevator::News;
-use crate::ids::CpuId;
-use crate::kernel::SysfsGeneration;
+use crate::drive::effects::Effects;
+use crate::ground::ids::CpuId;
+use crate::ground::kernel::SysfsGeneration;
+use crate::ground::sharing::{ReadMostly, Sharing};
+use crate::ground::time::Now;
+use crate::policy::News;
 use crate::schedulers::{Layer, NONE};
-use crate::sharing::{ReadMostly, Sharing};
-use crate::time::Now;
+use crate::sysfs::{self, AttributeError, number, timeout};
 
 impl<Sh: Sharing> Queue<Sh> {
     /// The content of a file, its newline included.
@@ -39,7 +39,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
                     let rotational = self.regime.change(|regime| {
-                        attributes::store(&mut regime.rules, &device.config.limits, &device.generation, file, text)?;
+                        sysfs::store(&mut regime.rules, &device.config.limits, &device.generation, file, text)?;
                         Ok::<_, AttributeError>(regime.rules.limits.rotational)
                     })?;
                     self.tell(now, effects, News::Rotational(rotational));
@@ -64,7 +64,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             "io_poll" => u8::from(self.config.poll_queues > 0).to_string(),
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => regime.elevator.tunable(tunable)?.to_string(),
-                None => attributes::show(&regime.rules, &self.config.limits, file).ok_or(AttributeError::Unknown)?,
+                None => sysfs::show(&regime.rules, &self.config.limits, file).ok_or(AttributeError::Unknown)?,
             },
         })
     }

@@ -1,13 +1,14 @@
 //! The queue as the caller's kit sees it.
 
-use super::{Queue, Submission, Submitted};
+use super::{Queue, Submission};
 use crate::bio::{Bio, Status};
-use crate::block_queue::BlockQueue;
-use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId, RqId, Waiter};
-use crate::plug::Plug;
+use crate::caller::block_queue::BlockQueue;
+use crate::caller::block_queue::Submitted;
+use crate::caller::env::{Cx, Env};
+use crate::ground::ids::{CpuId, HctxId, RqId, Waiter};
+use crate::ground::sharing::Sharing;
 use crate::request::Rq;
-use crate::sharing::Sharing;
+use crate::request::plug::Plug;
 
 impl<Sh: Sharing> BlockQueue for Queue<Sh> {
     type Submission = Submission;

@@ -4,9 +4,9 @@ use super::Queue;
 use super::regime::Current;
 use super::submission::{Stage, Submission};
 use crate::bio::Bio;
-use crate::env::{Cx, Env};
-use crate::sharing::Sharing;
-use crate::split;
+use crate::bio::split;
+use crate::caller::env::{Cx, Env};
+use crate::ground::sharing::Sharing;
 
 impl<Sh: Sharing> Queue<Sh> {
     /// Takes a submission back from wherever it has got to, and answers what no request has been made of: the whole bio,

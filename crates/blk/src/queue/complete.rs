@@ -4,14 +4,14 @@
 use super::Queue;
 use super::regime::Current;
 use crate::bio::Status;
-use crate::effects::Effect;
-use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId};
-use crate::probe::{Event, Probe};
+use crate::caller::env::{Cx, Env};
+use crate::drive::effects::Effect;
+use crate::ground::ids::{CpuId, HctxId};
+use crate::ground::sharing::Sharing;
+use crate::ground::time::Nanos;
 use crate::request::{Marks, Rq};
-use crate::sharing::Sharing;
 use crate::tags::{Sleeper, Tags};
-use crate::time::Nanos;
+use crate::watch::probe::{Event, Probe};
 
 impl<Sh: Sharing> Queue<Sh> {
     /// A request has ended. Its bios end *before* its tags are free.

@@ -2,13 +2,13 @@
 
 use super::regime::Current;
 use crate::bio::Status;
-use crate::effects::Effect;
-use crate::env::{Cx, Env};
-use crate::flush_queue::{self, FlushSteps, Next};
-use crate::ids::HctxId;
-use crate::meter::{Meter, Site};
-use crate::request::{Marks, Rq};
-use crate::sharing::{Lock, Sharing};
+use crate::caller::env::{Cx, Env};
+use crate::drive::effects::Effect;
+use crate::ground::ids::HctxId;
+use crate::ground::meter::{Meter, Site};
+use crate::ground::sharing::{Lock, Sharing};
+use crate::queue::flush_queue::{self, Next};
+use crate::request::{FlushSteps, Marks, Rq};
 
 impl<Sh: Sharing> Current<'_, Sh> {
     /// Takes a flush-type request that has just been allocated. It comes back if its data goes the ordinary way now.
@@ -35,7 +35,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             self.regime.flush_queues[hctx.index()].with(
                 cx.meter,
                 Site::FlushQueue,
-                crate::flush_queue::FlushQueue::data_begins,
+                crate::queue::flush_queue::FlushQueue::data_begins,
             );
             return Some(rq);
         }

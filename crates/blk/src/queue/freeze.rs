@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::regime::{Current, Regime};
 use super::{Device, Queue};
-use crate::effects::Effect;
-use crate::env::{Cx, Env};
-use crate::ids::{CpuId, Waiter};
-use crate::lost::Home;
-use crate::meter::{Meter, Site};
-use crate::sharing::{Lock, ReadMostly, Sharing, Word};
-use crate::time::Nanos;
+use crate::caller::env::{Cx, Env};
+use crate::drive::effects::Effect;
+use crate::ground::ids::{CpuId, Waiter};
+use crate::ground::lost::Home;
+use crate::ground::meter::{Meter, Site};
+use crate::ground::sharing::{Lock, ReadMostly, Sharing, Word};
+use crate::ground::time::Nanos;
 
 /// The gate in front of a queue.
 pub(super) struct Gate<Sh: Sharing> {

@@ -4,15 +4,15 @@
 use std::collections::VecDeque;
 
 use super::regime::Current;
-use crate::driver::{Answer, Driver};
-use crate::effects::Effect;
-use crate::elevator::Place;
-use crate::env::{Cx, Env};
-use crate::ids::HctxId;
-use crate::probe::{Event, Probe};
+use crate::caller::env::{Cx, Env};
+use crate::drive::driver::{Answer, Driver};
+use crate::drive::effects::Effect;
+use crate::ground::ids::HctxId;
+use crate::ground::sharing::Sharing;
+use crate::ground::time::Nanos;
+use crate::policy::Place;
 use crate::request::{Marks, Rq};
-use crate::sharing::Sharing;
-use crate::time::Nanos;
+use crate::watch::probe::{Event, Probe};
 
 impl<Sh: Sharing> Current<'_, Sh> {
     /// Inserts a request at the tail.

@@ -4,12 +4,12 @@
 
 use super::regime::Regime;
 use super::{ConfigError, Device, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, make_elevator};
-use crate::attributes::{AttributeError, number};
-use crate::effects::{Effect, Effects};
+use crate::drive::effects::{Effect, Effects};
 use crate::elevator::Elevator;
-use crate::ids::CpuId;
+use crate::ground::ids::CpuId;
+use crate::ground::sharing::{ReadMostly, Sharing};
 use crate::schedulers::{Layer, NONE, scaled};
-use crate::sharing::{ReadMostly, Sharing};
+use crate::sysfs::{AttributeError, number};
 
 /// The kernel looks at so many characters of a scheduler's name.
 const NAME_MAX: usize = 15;
@@ -23,6 +23,16 @@ pub enum ChangeError {
     Invalid,
     /// The new scheduler cannot be made.
     Failed(ConfigError),
+}
+
+impl From<ChangeError> for AttributeError {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Busy => AttributeError::Busy,
+            ChangeError::Invalid => AttributeError::Invalid,
+            ChangeError::Failed(why) => AttributeError::Failed(why.to_string()),
+        }
+    }
 }
 
 impl std::fmt::Display for ChangeError {

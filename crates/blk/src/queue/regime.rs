@@ -11,13 +11,13 @@
 use std::ops::Deref;
 
 use super::{Device, NR_REQUESTS_MIN, Queue, QueueConfig};
+use crate::drive::flights::Flights;
 use crate::elevator::Elevator;
-use crate::flights::Flights;
-use crate::flush_queue::FlushQueue;
-use crate::ids::{CpuId, HctxId, RqId};
-use crate::merge::MergeRules;
+use crate::ground::ids::{CpuId, HctxId, RqId};
+use crate::ground::sharing::{Lock, Padded, ReadMostly, Sharing};
+use crate::queue::flush_queue::FlushQueue;
+use crate::request::merge::MergeRules;
 use crate::request::{RequestPool, Rq};
-use crate::sharing::{Lock, Padded, ReadMostly, Sharing};
 use crate::tags::{Depth, Tags};
 
 /// What can be changed.

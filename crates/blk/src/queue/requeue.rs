@@ -2,14 +2,14 @@
 
 use super::Queue;
 use super::regime::Current;
-use crate::effects::Effect;
-use crate::elevator::Place;
-use crate::env::{Cx, Env};
-use crate::meter::Site;
-use crate::probe::{Event, Probe};
+use crate::caller::env::{Cx, Env};
+use crate::drive::effects::Effect;
+use crate::ground::meter::Site;
+use crate::ground::sharing::{Lock, Sharing};
+use crate::ground::time::Nanos;
+use crate::policy::Place;
 use crate::request::{Marks, Rq};
-use crate::sharing::{Lock, Sharing};
-use crate::time::Nanos;
+use crate::watch::probe::{Event, Probe};
 
 impl<Sh: Sharing> Queue<Sh> {
     /// Takes a started request back. It goes in again when [`kick_requeue`](Self::kick_requeue) is called, which an

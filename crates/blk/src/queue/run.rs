@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use super::Queue;
 use super::regime::Current;
-use crate::driver::Driver;
-use crate::effects::{Effect, RESOURCE_DELAY};
-use crate::env::{Cx, Env};
-use crate::ids::{CpuId, HctxId};
-use crate::kernel::{AfterLeftovers, Fetch};
-use crate::probe::{Event, Probe};
+use crate::caller::env::{Cx, Env};
+use crate::drive::driver::Driver;
+use crate::drive::effects::{Effect, RESOURCE_DELAY};
+use crate::ground::ids::{CpuId, HctxId};
+use crate::ground::kernel::{AfterLeftovers, Fetch};
+use crate::ground::sharing::Sharing;
 use crate::request::Rq;
-use crate::sharing::Sharing;
+use crate::watch::probe::{Event, Probe};
 
 /// How a run has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]

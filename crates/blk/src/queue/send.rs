@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 
 use super::regime::Current;
-use crate::driver::{Answer, Driver, Refusal};
-use crate::effects::{Effect, RESOURCE_DELAY};
-use crate::env::{Cx, Env};
-use crate::hardware_queue::HardwareQueue;
-use crate::ids::{CpuId, HctxId};
-use crate::meter::Meter;
-use crate::probe::{Event, Probe};
+use crate::caller::env::{Cx, Env};
+use crate::drive::driver::{Answer, Driver, Refusal};
+use crate::drive::effects::{Effect, RESOURCE_DELAY};
+use crate::ground::ids::{CpuId, HctxId};
+use crate::ground::meter::Meter;
+use crate::ground::sharing::Sharing;
+use crate::ground::time::Nanos;
+use crate::queue::hardware_queue::HardwareQueue;
 use crate::request::{Marks, Rq};
-use crate::sharing::Sharing;
 use crate::tags::Sleeper;
-use crate::time::Nanos;
+use crate::watch::probe::{Event, Probe};
 
 /// How a list fared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

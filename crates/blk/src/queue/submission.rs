@@ -1,8 +1,8 @@
 //! The state of a bio on its way in, kept by whoever submits it.
 
 use crate::bio::{Bio, BioFlags};
-use crate::ids::{HctxId, Waiter};
-use crate::lost::Guard;
+use crate::ground::ids::{HctxId, Waiter};
+use crate::ground::lost::Guard;
 use crate::request::{Marks, Rq};
 use crate::tags::Depth;
 use crate::wbt::Kind;

@@ -3,27 +3,18 @@
 use super::regime::Current;
 use super::submission::{Stage, Submission};
 use super::{Queue, wbt};
+use crate::bio::check::{Checked, check};
+use crate::bio::split;
 use crate::bio::{Bio, BioFlags, Status, is_flush_type};
-use crate::check::{Checked, check};
-use crate::env::{Cx, Env};
-use crate::kernel::DirectIssue;
-use crate::merge::{self, NoMerges};
-use crate::plug::Plug;
-use crate::probe::{Event, Probe};
+use crate::caller::block_queue::Submitted;
+use crate::caller::env::{Cx, Env};
+use crate::ground::kernel::DirectIssue;
+use crate::ground::sharing::Sharing;
+use crate::request::merge::{self, NoMerges};
+use crate::request::plug::Plug;
 use crate::request::{Marks, Rq};
-use crate::sharing::Sharing;
-use crate::split;
 use crate::tags::Sleeper;
-
-/// Where a submission has got to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Submitted {
-    /// Every part is on its way.
-    Done,
-    /// It sleeps for a tag, or until less write-back is in flight: an [`Effect::Wake`](crate::Effect::Wake) with its waiter
-    /// will come, then go on with it.
-    Parked,
-}
+use crate::watch::probe::{Event, Probe};
 
 impl<Sh: Sharing> Queue<Sh> {
     /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.

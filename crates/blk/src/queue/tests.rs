@@ -22,20 +22,21 @@ mod wbt;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
-use crate::agenda::{Agenda, Due, Errand};
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::caller::Caller;
-use crate::driver::{Answer, Driver, Expired, Refusal};
-use crate::effects::Effect;
-use crate::env::Cx;
-use crate::ids::{RqId, Sector, Waiter};
-use crate::merge::Edge;
-use crate::meter::NoMeter;
-use crate::plug::Plug;
-use crate::probe::{Event, Probe};
+use crate::caller::agenda::{Agenda, Due, Errand};
+use crate::caller::block_queue::Submitted;
+use crate::caller::env::Cx;
+use crate::drive::driver::{Answer, Driver, Expired, Refusal};
+use crate::drive::effects::Effect;
+use crate::ground::ids::{RqId, Sector, Waiter};
+use crate::ground::meter::NoMeter;
+use crate::ground::sharing::Local;
+use crate::ground::time::{Hz, Instant, Nanos};
 use crate::request::Marks;
-use crate::sharing::Local;
-use crate::time::{Hz, Instant, Nanos};
+use crate::request::merge::Edge;
+use crate::request::plug::Plug;
+use crate::watch::probe::{Event, Probe};
 
 /// What one call of the driver looked like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

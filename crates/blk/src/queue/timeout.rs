@@ -1,10 +1,10 @@
 //! The scan for requests that the device keeps for too long (BL-60, BL-61, BL-96, BL-97).
 
 use super::Queue;
-use crate::env::{Cx, Env};
-use crate::ids::RqId;
-use crate::sharing::Sharing;
-use crate::time::Nanos;
+use crate::caller::env::{Cx, Env};
+use crate::ground::ids::RqId;
+use crate::ground::sharing::Sharing;
+use crate::ground::time::Nanos;
 
 impl<Sh: Sharing> Queue<Sh> {
     /// The moment that an [`Effect::SetTimeout`](crate::Effect::SetTimeout) asked for has come. A queue that has nothing

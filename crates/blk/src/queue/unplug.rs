@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use super::Queue;
 use super::regime::Current;
-use crate::env::{Cx, Env};
-use crate::kernel::{DirectIssue, PlugOrder};
-use crate::plug::Plug;
-use crate::probe::{Event, Probe};
+use crate::caller::env::{Cx, Env};
+use crate::ground::kernel::{DirectIssue, PlugOrder};
+use crate::ground::sharing::Sharing;
+use crate::ground::time::Now;
+use crate::request::plug::Plug;
 use crate::request::{Marks, Rq};
-use crate::sharing::Sharing;
-use crate::time::Now;
+use crate::watch::probe::{Event, Probe};
 
 /// The flush of a plug, which a replay takes step by step.
 #[derive(Debug)]

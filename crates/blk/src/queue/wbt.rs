@@ -7,15 +7,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::regime::{Current, Regime};
 use super::submission::Stage;
 use super::{Device, Queue, Submission};
-use crate::attributes::AttributeError;
 use crate::bio::{Bio, BioFlags, Direction, Op, Status};
-use crate::effects::{Effect, Effects};
-use crate::env::{Cx, Env};
-use crate::meter::{Meter, NoMeter, Site};
-use crate::plug::Plug;
+use crate::caller::env::{Cx, Env};
+use crate::drive::effects::{Effect, Effects};
+use crate::ground::meter::{Meter, NoMeter, Site};
+use crate::ground::sharing::{Lock, Sharing, Word};
+use crate::ground::time::{Instant, Nanos};
+use crate::request::plug::Plug;
 use crate::request::{Marks, Request, Rq};
-use crate::sharing::{Lock, Sharing, Word};
-use crate::time::{Instant, Nanos};
+use crate::sysfs::AttributeError;
 use crate::wbt::{Admission, Kind, Throttle, default_target};
 
 /// The throttle of a queue behind its lock.

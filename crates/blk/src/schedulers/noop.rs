@@ -3,9 +3,10 @@
 //! **Promises**: requests leave in the order in which they came; one that grew keeps the place of its oldest part.
 //! **Costs**: O(1) everywhere. **Rules**: docs/rules/noop.md.
 
-use crate::elevator::{Choice, Completions, Needs, Place, PolicyCx, Reason, Scheduler};
-use crate::id_list::{IdList, Links};
-use crate::ids::{HctxId, RqId};
+use crate::ground::id_list::{IdList, Links};
+use crate::ground::ids::{HctxId, RqId};
+use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Scheduler};
+use crate::watch::reason::Reason;
 
 /// The policy. Clone it to look ahead.
 #[derive(Clone, Debug)]

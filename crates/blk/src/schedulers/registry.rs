@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::elevator::{BoxedScheduler, Scheduler};
-use crate::kernel::{DeadlineGeneration, Generation, Kernel};
-use crate::limits::Limits;
-use crate::time::Now;
+use crate::bio::limits::Limits;
+use crate::ground::kernel::{DeadlineGeneration, Generation, Kernel};
+use crate::ground::time::Now;
+use crate::policy::{BoxedScheduler, Scheduler};
 
 use super::{ASYNC_PERCENT, BfqConfig, KyberConfig, MqDeadlineConfig};
 

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
-use crate::ids::CpuId;
-use crate::kernel::ShallowRule;
-use crate::sharing::{Padded, Sharing, Word};
+use crate::ground::ids::CpuId;
+use crate::ground::kernel::ShallowRule;
+use crate::ground::sharing::{Padded, Sharing, Word};
 
 /// How much of a bitmap an allocation may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -234,7 +234,7 @@ pub fn wake_batch(usable: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sharing::Local;
+    use crate::ground::sharing::Local;
     use proptest::prelude::*;
 
     fn map(depth: u32, rule: ShallowRule) -> TagBitmap<Local> {

@@ -18,10 +18,10 @@ pub use wait::{Sleeper, WaitQueues};
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use crate::ids::CpuId;
-use crate::kernel::ShallowRule;
-use crate::meter::{Meter, Site};
-use crate::sharing::{Lock, Sharing, Word};
+use crate::ground::ids::CpuId;
+use crate::ground::kernel::ShallowRule;
+use crate::ground::meter::{Meter, Site};
+use crate::ground::sharing::{Lock, Sharing, Word};
 
 /// One tag space with its sleepers.
 pub struct Tags<Sh: Sharing> {

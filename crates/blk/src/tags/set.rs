@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::{Depth, Sleeper, Tags, wake_batch};
-use crate::ids::{CpuId, HctxId, QueueId};
-use crate::kernel::ShallowRule;
-use crate::meter::Meter;
-use crate::sharing::{Padded, Sharing, Word};
+use crate::ground::ids::{CpuId, HctxId, QueueId};
+use crate::ground::kernel::ShallowRule;
+use crate::ground::meter::Meter;
+use crate::ground::sharing::{Padded, Sharing, Word};
 
 /// No share is smaller.
 const SHARE_MIN: u32 = 4;
@@ -242,7 +242,7 @@ impl<Sh: Sharing> Drop for TagUser<Sh> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sharing::Local;
+    use crate::ground::sharing::Local;
 
     #[test]
     fn a_11_of_64_tags_three_users_have_22_each_and_no_share_is_below_4() {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ids::{HctxId, QueueId, Waiter};
+use crate::ground::ids::{HctxId, QueueId, Waiter};
 
 /// Who waits for a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

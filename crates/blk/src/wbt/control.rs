@@ -1,7 +1,7 @@
 //! The control: at the end of each window the latency of reads moves the step (BL-119 to BL-125).
 
 use super::depths::depth;
-use crate::time::Nanos;
+use crate::ground::time::Nanos;
 
 /// The length of a window at step 0 and below.
 const WINDOW: Nanos = Nanos::from_millis(100);

@@ -14,7 +14,7 @@ mod tests;
 
 pub(crate) use throttle::{Admission, Kind, Throttle};
 
-use crate::time::Nanos;
+use crate::ground::time::Nanos;
 
 /// The target of a device whose `queue/wbt_lat_usec` nobody has written.
 pub(crate) fn default_target(rotational: bool) -> Nanos {

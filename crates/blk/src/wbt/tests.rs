@@ -4,8 +4,8 @@ use super::control::{Control, Verdict};
 use super::depths::{Depths, depth};
 use super::{Admission, Kind, Throttle};
 use crate::bio::{BioFlags, Op};
-use crate::ids::Waiter;
-use crate::time::{Instant, Nanos};
+use crate::ground::ids::Waiter;
+use crate::ground::time::{Instant, Nanos};
 
 const TARGET: Nanos = Nanos::from_millis(2);
 const NONE: BioFlags = BioFlags::NONE;

@@ -6,8 +6,8 @@ use super::control::Control;
 use super::default_target;
 use super::depths::Depths;
 use crate::bio::{BioFlags, Op};
-use crate::ids::Waiter;
-use crate::time::{Instant, Nanos};
+use crate::ground::ids::Waiter;
+use crate::ground::time::{Instant, Nanos};
 
 /// A task counts as held up by dirty pages for so long after it goes on.
 const DIRTY_MEMORY: Nanos = Nanos::from_secs(1);

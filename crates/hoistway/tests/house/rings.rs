@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::modules::{ModulePath, Modules};
 
 /// Which module of a folder uses which.
-type Uses = BTreeSet<(String, String)>;
+pub type Uses = BTreeSet<(String, String)>;
 
 /// Modules of a folder that use each other in a ring.
 pub struct Ring {
@@ -36,7 +36,7 @@ pub fn of(modules: &Modules) -> Vec<Ring> {
 }
 
 /// For each folder, which of its modules uses which: a module stands for all that lies below it.
-fn by_folder(modules: &Modules) -> BTreeMap<ModulePath, Uses> {
+pub fn by_folder(modules: &Modules) -> BTreeMap<ModulePath, Uses> {
     let mut folders: BTreeMap<ModulePath, Uses> = BTreeMap::new();
     for (from, to) in modules.uses() {
         let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();

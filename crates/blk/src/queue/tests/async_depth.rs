@@ -1,7 +1,7 @@
 //! `queue/async_depth` from 7.0 on, and who is limited by it (BL-66 to BL-70, KY-26, DD-7, BFQ-116, BFQ-117).
 
 use super::*;
-use crate::attributes::AttributeError;
+use crate::sysfs::AttributeError;
 
 fn depth(queue_depth: u32) -> QueueConfig {
     QueueConfig { queue_depth, ..config(Kernel::V7_0) }

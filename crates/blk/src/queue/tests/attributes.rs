@@ -1,7 +1,7 @@
 //! The files in sysfs: BL-48, BL-53 to BL-55, BL-94, BL-101, BL-105 to BL-109, BL-124.
 
 use super::*;
-use crate::attributes::{AttributeError, READ_ONLY};
+use crate::sysfs::{AttributeError, READ_ONLY};
 
 impl Bench {
     fn show(&self, file: &str) -> String {

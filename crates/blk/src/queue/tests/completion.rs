@@ -1,8 +1,10 @@
 //! BL-73, BL-92, BL-93, BL-131: the end of a request.
 
 use super::*;
-use crate::elevator::{Choice, Elevator, Place, PolicyCx, Reason, Scheduler};
-use crate::ids::RqId;
+use crate::elevator::Elevator;
+use crate::ground::ids::RqId;
+use crate::policy::{Choice, Place, PolicyCx, Scheduler};
+use crate::watch::reason::Reason;
 use std::sync::{Arc, Mutex};
 
 /// First in, first out; writes down what it is told.

@@ -199,7 +199,7 @@ fn without_budget_nothing_is_dequeued() {
 
 #[test]
 fn if_the_scheduler_gives_nothing_the_budget_is_returned_and_all_run_in_3_ms() {
-    use crate::ioprio::{IoPriority, PriorityClass};
+    use crate::bio::ioprio::{IoPriority, PriorityClass};
     let mut bench = Bench::new(Kernel::V6_18, "mq-deadline");
     bench.driver.budget = Some(5);
     let class = |class, sector| Bio { ioprio: IoPriority::new(class, 0), ..read(sector) };

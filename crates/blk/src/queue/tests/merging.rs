@@ -2,8 +2,8 @@
 //! mq-deadline, or without a scheduler in the software queues.
 
 use super::*;
-use crate::ids::CgroupId;
-use crate::ioprio::{IoPriority, PriorityClass};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
+use crate::ground::ids::CgroupId;
 
 fn quiesced(config: &QueueConfig, scheduler: &str) -> Bench {
     let bench = Bench::with(config, scheduler);

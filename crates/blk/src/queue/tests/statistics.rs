@@ -1,9 +1,9 @@
 //! BL-92, BL-115, BL-126 to BL-128: what `/proc/diskstats` shows.
 
 use super::*;
-use crate::disk_stats::{DiskStats, IoCounts};
-use crate::env::Cx;
-use crate::meter::NoMeter;
+use crate::caller::env::Cx;
+use crate::ground::meter::NoMeter;
+use crate::watch::disk_stats::{DiskStats, IoCounts};
 
 /// A queue that is watched by statistics only.
 struct Watched {

@@ -1,7 +1,7 @@
 //! BL-74, BL-96, BL-97: requests that the device keeps for too long.
 
 use super::*;
-use crate::driver::Expired;
+use crate::drive::driver::Expired;
 
 impl Bench {
     /// Has workers deal with what is overdue; answers the moment of the scan that was asked for last, if any was.

@@ -1,7 +1,7 @@
 //! Write-back throttling on the way of a request: BL-101, BL-102, BL-107, BL-109, BL-115, BL-119 to BL-125.
 
 use super::*;
-use crate::attributes::AttributeError;
+use crate::sysfs::AttributeError;
 
 const DIRECT: BioFlags = BioFlags::SYNC.with(BioFlags::IDLE);
 

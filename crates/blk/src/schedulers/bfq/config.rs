@@ -1,9 +1,9 @@
 //! What bfq is made for, and the fixed numbers of its heuristics. Rules: BFQ-12.
 
 use super::variant::BfqVariant;
-use crate::ids::{CgroupId, Sector};
-use crate::kernel::{Generation, ShallowRule};
-use crate::time::Hz;
+use crate::ground::ids::{CgroupId, Sector};
+use crate::ground::kernel::{Generation, ShallowRule};
+use crate::ground::time::Hz;
 
 /// A cgroup that is known from the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

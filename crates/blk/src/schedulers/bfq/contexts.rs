@@ -5,8 +5,8 @@ use super::super::process_queue::{self, ThinkTime};
 use super::entity::QueueId;
 use super::io_bound::IoBound;
 use super::queue::{Injection, Raising};
-use crate::ids::CgroupId;
-use crate::ioprio::IoPriority;
+use crate::bio::ioprio::IoPriority;
+use crate::ground::ids::CgroupId;
 
 pub(super) use super::super::process_queue::ContextId;
 

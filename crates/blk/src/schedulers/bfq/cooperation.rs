@@ -8,7 +8,7 @@ use super::contexts::{ContextId, Saved};
 use super::entity::{IDLE, QueueId};
 use super::queue::Raising;
 use super::state_lines::StateChange;
-use crate::ids::Sector;
+use crate::ground::ids::Sector;
 
 /// Merging is thought of only in the first part of a queue's activity, ms.
 const WINDOW_MS: u64 = 100;

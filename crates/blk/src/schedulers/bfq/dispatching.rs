@@ -6,8 +6,9 @@ use super::entity::{EntityId, Owner, QueueId};
 use super::rate::{RateEvent, Sample};
 use super::requests::Whereabouts;
 use super::state_lines::{Expiration, StateChange};
-use crate::elevator::{Choice, Reason};
-use crate::ids::RqId;
+use crate::ground::ids::RqId;
+use crate::policy::Choice;
+use crate::watch::reason::Reason;
 
 /// An actuator with fewer requests than this is underused.
 const ACTUATOR_LOAD_MIN: u32 = 4;

@@ -1,7 +1,7 @@
 //! What is scheduled: queues and groups, as nodes of one hierarchy. Rules: BFQ-8.
 
 use super::state_lines::QueueLabel;
-use crate::sorted_tree::{Augment, Nodes};
+use crate::ground::sorted_tree::{Augment, Nodes};
 
 /// A number into the table of entities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,7 +9,7 @@ use super::Bfq;
 use super::contexts::ContextId;
 use super::entity::{BE, Entity, EntityId, GroupId, Owner, QueueId, RT};
 use super::weights::{self, DEFAULT_GROUP_WEIGHT, LEVELS};
-use crate::ids::CgroupId;
+use crate::ground::ids::CgroupId;
 
 /// Async queues of one actuator: RT and BE by level, and one for IDLE.
 const ASYNC_QUEUES: usize = 2 * LEVELS + 1;

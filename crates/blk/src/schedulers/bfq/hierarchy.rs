@@ -7,7 +7,7 @@ use super::state_lines::{StateChange, StateLog};
 use super::variant::BfqVariant;
 use super::vtime::{delta, is_after};
 use super::weights::{WeightCounters, clamp};
-use crate::id_list::{IdList, Links};
+use crate::ground::id_list::{IdList, Links};
 
 /// The children of one group.
 #[derive(Clone, Debug)]

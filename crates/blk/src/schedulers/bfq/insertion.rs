@@ -9,11 +9,11 @@ use super::entity::QueueId;
 use super::raising::Claim;
 use super::requests::{Entry, Whereabouts};
 use super::state_lines::Expiration;
+use crate::bio::ioprio::IoPriority;
 use crate::bio::{Bio, BioFlags};
-use crate::elevator::Place;
-use crate::ids::{RqId, Sector};
-use crate::ioprio::IoPriority;
-use crate::merge::Edge;
+use crate::ground::ids::{RqId, Sector};
+use crate::policy::Place;
+use crate::request::merge::Edge;
 use crate::request::{Marks, Request};
 
 /// A request shorter than this may soon be merged with the next, sectors.

@@ -7,8 +7,8 @@ use super::entity::{Entity, IDLE, Owner, QueueId};
 use super::queue::{NewQueue, Queue};
 use super::state_lines::{Expiration, QueueLabel, StateChange};
 use super::weights::{class_and_level, weight_of_level};
-use crate::ids::IoContextId;
-use crate::ioprio::IoPriority;
+use crate::bio::ioprio::IoPriority;
+use crate::ground::ids::IoContextId;
 use crate::request::Request;
 
 /// All queues.

@@ -6,7 +6,7 @@ use super::hierarchy::Level;
 use super::state_lines::StateChange;
 use super::weights::LEVELS;
 use crate::bio::{Bio, Op, is_sync};
-use crate::kernel::ShallowRule;
+use crate::ground::kernel::ShallowRule;
 use crate::tags::word_bits;
 
 impl Bfq {

@@ -58,14 +58,14 @@ pub use state_lines::{Expiration, QueueLabel, StateChange, StateLine};
 pub use variant::BfqVariant;
 
 use crate::bio::Bio;
-use crate::elevator::{Choice, Completions, Needs, News, Place, PolicyCx, Scheduler};
-use crate::id_list::{IdList, Links};
-use crate::ids::{HctxId, RqId};
-use crate::merge::Edge;
+use crate::ground::id_list::{IdList, Links};
+use crate::ground::ids::{HctxId, RqId};
+use crate::ground::sorted_tree::Nodes;
+use crate::ground::time::Now;
+use crate::ground::tunables::{StoreError, Tunable};
+use crate::policy::{Choice, Completions, Needs, News, Place, PolicyCx, Scheduler};
 use crate::request::Request;
-use crate::sorted_tree::Nodes;
-use crate::time::Now;
-use crate::tunables::{StoreError, Tunable};
+use crate::request::merge::Edge;
 
 use super::process_queue::RequestTable;
 use bursts::Burst;
@@ -230,7 +230,7 @@ impl Bfq {
         self.free_forgotten();
         match self.wishes.timer {
             Some(TimerWish::At(ns)) => {
-                cx.wishes.set_timer = Some(crate::time::Instant(ns));
+                cx.wishes.set_timer = Some(crate::ground::time::Instant(ns));
                 cx.wishes.cancel_timer = false;
             }
             Some(TimerWish::Off) => {
@@ -349,7 +349,7 @@ impl Scheduler for Bfq {
     fn front_candidate(&self, cx: &PolicyCx<'_>, bio: &Bio) -> Option<RqId> {
         let q = self.queue_of_bio(bio)?;
         let id = self.queues[q].backlog.starting_at(&self.requests, bio.end())?;
-        crate::merge::mergeable(cx.rq(id)).then_some(id)
+        crate::request::merge::mergeable(cx.rq(id)).then_some(id)
     }
 
     fn previous(&self, id: RqId) -> Option<RqId> {

@@ -5,7 +5,7 @@ use super::Bfq;
 use super::contexts::ContextId;
 use super::entity::QueueId;
 use super::state_lines::StateChange;
-use crate::ids::{RqId, Sector};
+use crate::ground::ids::{RqId, Sector};
 
 /// What is known of a request slot.
 #[derive(Clone, Copy, Debug, Default)]

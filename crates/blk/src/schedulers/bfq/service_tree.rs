@@ -3,7 +3,7 @@
 
 use super::entity::{Entities, EntityId, Membership};
 use super::vtime::{delta, is_after};
-use crate::sorted_tree::SortedTree;
+use crate::ground::sorted_tree::SortedTree;
 
 /// A service tree.
 #[derive(Clone, Debug, Default)]

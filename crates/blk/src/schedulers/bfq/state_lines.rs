@@ -1,7 +1,7 @@
 //! The inner state as it changes, line by line: what a kernel's bfq writes into a block trace. An aid for comparing
 //! with recordings; it costs a test of a flag while it is off. Rules: BFQ-51.
 
-use crate::ids::IoContextId;
+use crate::ground::ids::IoContextId;
 
 /// The name of a queue in state lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use super::Bfq;
 use super::config::{BfqConfig, MS, SLICE_IDLE};
-use crate::tunables::{Grammar, TunableRow, Tunables, Unit};
+use crate::ground::tunables::{Grammar, TunableRow, Tunables, Unit};
 
 const I32_MAX: i128 = i32::MAX as i128;
 const U32_MAX: i128 = u32::MAX as i128;

@@ -1,6 +1,6 @@
 //! How the releases differ: a table of numbers and switches, never copies of code. Rules: docs/rules/bfq.md.
 
-use crate::kernel::Kernel;
+use crate::ground::kernel::Kernel;
 
 /// The behaviour of one release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 //! BFQ-16, BFQ-17, BFQ-75.
 
 use super::entity::{BE, IDLE, RT};
-use crate::ioprio::{IoPriority, PriorityClass};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
 
 /// Weight of a step of the priority level.
 const LEVEL_STEP: u64 = 10;

@@ -1,9 +1,9 @@
 //! What kyber is made for, its tunables, and its limit for async requests. Rules: KY-2, KY-3, KY-25, KY-26.
 
-use crate::kernel::{Generation, KyberGeneration, ShallowRule};
+use crate::ground::kernel::{Generation, KyberGeneration, ShallowRule};
+use crate::ground::time::Hz;
+use crate::ground::tunables::{Grammar, TunableRow, Tunables, Unit};
 use crate::tags::word_bits;
-use crate::time::Hz;
-use crate::tunables::{Grammar, TunableRow, Tunables, Unit};
 
 use super::domain::Domain;
 

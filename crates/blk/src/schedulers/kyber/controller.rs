@@ -3,10 +3,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::elevator::ElevatorCx;
-use crate::meter::{Meter, Site};
-use crate::sharing::{Lock, Sharing, Word};
-use crate::time::{Hz, Instant, Nanos, Now, Tick};
+use crate::ground::meter::{Meter, Site};
+use crate::ground::sharing::{Lock, Sharing, Word};
+use crate::ground::time::{Hz, Instant, Nanos, Now, Tick};
+use crate::policy::ElevatorCx;
 
 use super::domain::{DOMAINS, Domain, Steering};
 use super::histogram::{CpuHistograms, Kind, MEASURED, bucket_of};

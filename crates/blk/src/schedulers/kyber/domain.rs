@@ -2,7 +2,7 @@
 //! Rules: KY-1, KY-2, KY-9.
 
 use crate::bio::{BioFlags, Op, is_sync};
-use crate::kernel::KyberGeneration;
+use crate::ground::kernel::KyberGeneration;
 
 /// A kind of requests with tokens of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

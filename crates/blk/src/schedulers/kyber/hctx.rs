@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::bio::Bio;
-use crate::elevator::{Place, Reason};
-use crate::hardware_queue::merge_with_newest;
-use crate::ids::HctxId;
-use crate::merge::{Edge, MergeRules};
-use crate::meter::{Meter, NoMeter, Site};
+use crate::ground::ids::HctxId;
+use crate::ground::meter::{Meter, NoMeter, Site};
+use crate::ground::sharing::{Lock, Padded, Sharing, Word};
+use crate::policy::Place;
 use crate::request::Rq;
-use crate::sharing::{Lock, Padded, Sharing, Word};
+use crate::request::merge::{Edge, MergeRules};
+use crate::watch::reason::Reason;
 
 use super::domain::{DOMAINS, Domain, Rules};
 use super::tokens::TokenPool;
@@ -130,7 +130,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         if !self.is_marked(list, queue) {
             return None;
         }
-        self.staged[queue].with(meter, Site::SoftwareQueue, |staged| merge_with_newest(&mut staged[list], rules, bio))
+        self.staged[queue].with(meter, Site::SoftwareQueue, |staged| rules.merge_with_newest(&mut staged[list], bio))
     }
 
     // --- dispatching ---

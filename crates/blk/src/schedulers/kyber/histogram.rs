@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::ids::CpuId;
-use crate::sharing::{Padded, Sharing, Word};
-use crate::time::Nanos;
+use crate::ground::ids::CpuId;
+use crate::ground::sharing::{Padded, Sharing, Word};
+use crate::ground::time::Nanos;
 
 /// Buckets of a histogram: each is a quarter of the target wide, the last takes all that is slower.
 pub(super) const BUCKETS: usize = 8;

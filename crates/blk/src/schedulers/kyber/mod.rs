@@ -37,16 +37,17 @@ pub use replay::{KyberChoice, KyberTurn};
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::bio::{Bio, Op, is_sync};
-use crate::cpu_map::{CpuMap, QueueType};
-use crate::elevator::{ElevatorCx, Place, Reason};
-use crate::ids::{CpuId, HctxId, RqId};
-use crate::merge::{Edge, MergeRules};
-use crate::meter::Meter;
+use crate::ground::ids::{CpuId, HctxId, RqId};
+use crate::ground::meter::Meter;
+use crate::ground::sharing::{Padded, Sharing, Word};
+use crate::ground::time::Instant;
+use crate::ground::tunables::{StoreError, Tunable};
+use crate::policy::{ElevatorCx, Place};
+use crate::request::cpu_map::{CpuMap, QueueType};
+use crate::request::merge::{Edge, MergeRules};
 use crate::request::{Marks, Request, Rq};
-use crate::sharing::{Padded, Sharing, Word};
 use crate::tags::Depth;
-use crate::time::Instant;
-use crate::tunables::{StoreError, Tunable};
+use crate::watch::reason::Reason;
 
 use config::{TARGETS_NS, TUNABLES, Targets};
 use controller::{Controller, Latencies};

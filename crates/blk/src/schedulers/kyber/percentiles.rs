@@ -4,7 +4,7 @@
 //! *other* domains, those whose own total latency is well, lose tokens; a domain whose total latency is bad gains
 //! some at any time.
 
-use crate::time::{Hz, Now, Tick};
+use crate::ground::time::{Hz, Now, Tick};
 
 use super::domain::{DOMAINS, Domain};
 use super::histogram::{FIRST_BAD, Histogram, Kind, MEASURED, Sums};

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::ids::{HctxId, RqId};
-use crate::meter::NoMeter;
+use crate::ground::ids::{HctxId, RqId};
+use crate::ground::meter::NoMeter;
+use crate::ground::sharing::{Sharing, Word};
 use crate::request::{Marks, Rq};
-use crate::sharing::{Sharing, Word};
 
 use super::domain::Domain;
 use super::hctx::Turn;

@@ -5,10 +5,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::ids::{CpuId, HctxId};
-use crate::kernel::ShallowRule;
-use crate::meter::{Meter, NoMeter};
-use crate::sharing::{Padded, Sharing, Word};
+use crate::ground::ids::{CpuId, HctxId};
+use crate::ground::kernel::ShallowRule;
+use crate::ground::meter::{Meter, NoMeter};
+use crate::ground::sharing::{Padded, Sharing, Word};
 use crate::tags::{Depth, Sleeper, Tags, wake_batch};
 
 /// The tokens of one domain, shared by all hardware queues without a lock.

@@ -6,9 +6,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::ids::CpuId;
-use crate::sharing::{Padded, Sharing, Word};
-use crate::time::Nanos;
+use crate::ground::ids::CpuId;
+use crate::ground::sharing::{Padded, Sharing, Word};
+use crate::ground::time::Nanos;
 
 use super::domain::{DOMAINS, Domain};
 

@@ -12,16 +12,17 @@ mod tests;
 
 pub use tunables::MqDeadlineConfig;
 
+use crate::bio::ioprio::PriorityClass;
 use crate::bio::{Bio, Direction, is_sync};
-use crate::elevator::{Choice, Completions, Needs, News, Place, PolicyCx, Reason, Scheduler};
-use crate::id_list::{IdList, Links};
-use crate::ids::{HctxId, RqId};
-use crate::ioprio::PriorityClass;
-use crate::kernel::DeadlineGeneration;
-use crate::merge::Edge;
+use crate::ground::id_list::{IdList, Links};
+use crate::ground::ids::{HctxId, RqId};
+use crate::ground::kernel::DeadlineGeneration;
+use crate::ground::tunables::{StoreError, Tunable};
+use crate::policy::sector_order::SectorOrder;
+use crate::policy::{Choice, Completions, Needs, News, Place, PolicyCx, Scheduler};
 use crate::request::Request;
-use crate::sector_order::SectorOrder;
-use crate::tunables::{StoreError, Tunable};
+use crate::request::merge::Edge;
+use crate::watch::reason::Reason;
 
 /// The three priority classes, best first: indexes into [`MqDeadline::classes`].
 const CLASSES: usize = 3;
@@ -384,7 +385,7 @@ impl Scheduler for MqDeadline {
         };
         let order = &self.classes[class].sort[bio.op.direction().index()];
         let id = RqId(order.find(bio.end().0)?);
-        crate::merge::mergeable(cx.rq(id)).then_some(id)
+        crate::request::merge::mergeable(cx.rq(id)).then_some(id)
     }
 
     fn previous(&self, id: RqId) -> Option<RqId> {

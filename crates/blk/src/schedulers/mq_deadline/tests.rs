@@ -13,14 +13,14 @@ mod rules;
 use std::collections::VecDeque;
 
 use super::{MqDeadline, MqDeadlineConfig};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, Op};
-use crate::elevator::{Choice, Place, PolicyCx, Requests, Scheduler, Wishes};
-use crate::ids::{HctxId, RqId, Sector};
-use crate::ioprio::{IoPriority, PriorityClass};
-use crate::kernel::{DeadlineGeneration, ShallowRule};
+use crate::ground::ids::{HctxId, RqId, Sector};
+use crate::ground::kernel::{DeadlineGeneration, ShallowRule};
+use crate::ground::sharing::Local;
+use crate::ground::time::{Hz, Instant};
+use crate::policy::{Choice, Place, PolicyCx, Requests, Scheduler, Wishes};
 use crate::request::{RequestPool, Rq};
-use crate::sharing::Local;
-use crate::time::{Hz, Instant};
 use DeadlineGeneration::{A, B1, B2, C, CPrime};
 
 const GENERATIONS: [DeadlineGeneration; 5] = [A, B1, B2, C, CPrime];

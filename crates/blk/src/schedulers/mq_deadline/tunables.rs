@@ -1,9 +1,9 @@
 //! mq-deadline's tunables, and its tag limit.
 
-use crate::kernel::{DeadlineGeneration, Generation, ShallowRule};
+use crate::ground::kernel::{DeadlineGeneration, Generation, ShallowRule};
+use crate::ground::time::Hz;
+use crate::ground::tunables::{Grammar, TunableRow, Tunables, Unit};
 use crate::tags::word_bits;
-use crate::time::Hz;
-use crate::tunables::{Grammar, TunableRow, Tunables, Unit};
 
 use super::MqDeadline;
 

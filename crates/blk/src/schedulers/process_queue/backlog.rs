@@ -5,9 +5,9 @@
 //!
 //! Rules: BFQ-57 to BFQ-63, CFQ-14 to CFQ-19.
 
-use crate::id_list::{IdList, Links};
-use crate::ids::{RqId, Sector};
-use crate::sorted_tree::{Nodes, SortedTree};
+use crate::ground::id_list::{IdList, Links};
+use crate::ground::ids::{RqId, Sector};
+use crate::ground::sorted_tree::{Nodes, SortedTree};
 
 use super::choice::{Candidate, Chooser};
 

@@ -2,7 +2,7 @@
 //!
 //! Rules: BFQ-58, CFQ-18, CFQ-19.
 
-use crate::ids::{RqId, Sector};
+use crate::ground::ids::{RqId, Sector};
 
 /// What the choice looks at.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 
-use crate::ids::IoContextId;
+use crate::ground::ids::IoContextId;
 
 /// A record's index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

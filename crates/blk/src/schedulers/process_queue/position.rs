@@ -6,8 +6,8 @@
 //!
 //! Rules: BFQ-105, BFQ-106, CFQ-8, CFQ-9, CFQ-65, CFQ-66.
 
-use crate::ids::Sector;
-use crate::sorted_tree::{Nodes, SortedTree};
+use crate::ground::ids::Sector;
+use crate::ground::sorted_tree::{Nodes, SortedTree};
 
 /// Queues by the sector of their next request. The nodes, indexed by queue, are in the [`Nodes`] of every call.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,7 +3,7 @@
 //!
 //! Rules: BFQ-64, CFQ-22.
 
-use crate::ids::Sector;
+use crate::ground::ids::Sector;
 
 /// A request further than this from the end of the one before is far. Sectors.
 pub const SEEK_DISTANCE: u64 = 800;

@@ -3,9 +3,9 @@
 use super::super::{BfqConfig, BfqVariant};
 use super::machine::{Job, MS, Machine, config};
 use crate::bio::{Bio, Op};
-use crate::elevator::Scheduler;
-use crate::ids::{IoContextId, Sector};
-use crate::kernel::Kernel;
+use crate::ground::ids::{IoContextId, Sector};
+use crate::ground::kernel::Kernel;
+use crate::policy::Scheduler;
 
 /// The second actuator begins here.
 const SECOND: u64 = 1 << 30;

@@ -5,7 +5,7 @@ use super::super::entity::{BE, Entity, EntityId, GroupId, IDLE, Owner, QueueId, 
 use super::super::hierarchy::Hierarchy;
 use super::super::weights::{class_and_level, weight_of_level};
 use super::machine::{Job, MS, Machine, config};
-use crate::ioprio::{IoPriority, PriorityClass};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
 
 fn idle() -> IoPriority {
     IoPriority::new(PriorityClass::Idle, 4)
@@ -53,8 +53,8 @@ fn while_others_have_work_a_queue_of_class_idle_loses_the_device_after_each_requ
     for sector in [0, 8, 16] {
         machine.insert(crate::bio::Bio {
             ioprio: idle(),
-            io_context: crate::ids::IoContextId(1),
-            ..crate::bio::Bio::new(crate::bio::Op::Read, crate::ids::Sector(sector), 8)
+            io_context: crate::ground::ids::IoContextId(1),
+            ..crate::bio::Bio::new(crate::bio::Op::Read, crate::ground::ids::Sector(sector), 8)
         });
     }
     machine.dispatch();
@@ -75,7 +75,7 @@ fn add(hierarchy: &mut Hierarchy, group: GroupId, number: u32, class: usize) -> 
 #[test]
 fn a_group_counts_the_turns_of_class_idle_from_its_creation_on() {
     let next = |tick| {
-        let mut hierarchy = Hierarchy::new(BfqVariant::of(crate::kernel::Kernel::V6_18), 200, 1);
+        let mut hierarchy = Hierarchy::new(BfqVariant::of(crate::ground::kernel::Kernel::V6_18), 200, 1);
         hierarchy.tick = 500;
         let entity = hierarchy.add_entity(Entity::new(Owner::Group(GroupId(1)), GroupId::ROOT, BE, 100));
         let group = hierarchy.add_level(entity);
@@ -89,7 +89,7 @@ fn a_group_counts_the_turns_of_class_idle_from_its_creation_on() {
 
 #[test]
 fn the_turn_of_class_idle_is_counted_from_the_last_time_it_was_considered_even_if_nobody_was_there() {
-    let mut hierarchy = Hierarchy::new(BfqVariant::of(crate::kernel::Kernel::V6_18), 200, 1);
+    let mut hierarchy = Hierarchy::new(BfqVariant::of(crate::ground::kernel::Kernel::V6_18), 200, 1);
     add(&mut hierarchy, GroupId::ROOT, 1, BE);
     add(&mut hierarchy, GroupId::ROOT, 2, BE);
     hierarchy.tick = 201;

@@ -4,11 +4,11 @@ use super::super::config::RAISE_INTERACTIVE;
 use super::super::entity::QueueId;
 use super::super::{BfqConfig, BfqVariant, StateChange};
 use super::machine::{MS, Machine, config};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, Op};
-use crate::elevator::{News, Scheduler};
-use crate::ids::{CgroupId, IoContextId, RqId, Sector};
-use crate::ioprio::{IoPriority, PriorityClass};
-use crate::kernel::Kernel;
+use crate::ground::ids::{CgroupId, IoContextId, RqId, Sector};
+use crate::ground::kernel::Kernel;
+use crate::policy::{News, Scheduler};
 
 const FAR: u64 = 1 << 30;
 
@@ -273,7 +273,7 @@ fn another_level_or_group_is_not_merged_for_good_and_older_releases_do_not_know_
     assert!(merged(config(false), bio(2, FAR)));
     let ioprio = IoPriority::new(PriorityClass::BestEffort, 3);
     assert!(!merged(config(false), Bio { ioprio, ..bio(2, FAR) }));
-    assert!(!merged(config(false), Bio { cgroup: crate::ids::CgroupId(1), ..bio(2, FAR) }));
+    assert!(!merged(config(false), Bio { cgroup: crate::ground::ids::CgroupId(1), ..bio(2, FAR) }));
     for kernel in [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10] {
         assert!(!merged(BfqConfig { variant: BfqVariant::of(kernel), ..config(false) }, bio(2, FAR)), "{kernel}");
     }

@@ -8,9 +8,9 @@ use super::super::service_tree::ServiceTree;
 use super::super::vtime::{delta, is_after};
 use super::super::{BfqConfig, BfqGroup, BfqVariant};
 use super::machine::{Job, MS, Machine, config};
-use crate::ids::CgroupId;
-use crate::ioprio::{IoPriority, PriorityClass};
-use crate::kernel::Kernel;
+use crate::bio::ioprio::{IoPriority, PriorityClass};
+use crate::ground::ids::CgroupId;
+use crate::ground::kernel::Kernel;
 
 fn hierarchy() -> Hierarchy {
     Hierarchy::new(BfqVariant::of(Kernel::V6_18), 200, 1)
@@ -304,7 +304,7 @@ fn a_groups_weight_written_at_run_time_counts_from_its_next_activation_on() {
     }
     machine.run_until(5_000 * MS);
     assert!((machine.share(0) - 0.5).abs() < 0.02);
-    use crate::elevator::{News, Scheduler};
+    use crate::policy::{News, Scheduler};
     machine.call(|bfq, cx| bfq.told(cx, News::Weight { cgroup: CgroupId(2), weight: 300 }));
     machine.served.fill(0);
     machine.run_until(25_000 * MS);

@@ -2,10 +2,10 @@
 
 use super::super::{BfqConfig, BfqGroup, Expiration};
 use super::machine::{Job, MS, Machine, config};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, Op};
-use crate::elevator::{News, Scheduler};
-use crate::ids::{CgroupId, IoContextId, Sector};
-use crate::ioprio::{IoPriority, PriorityClass};
+use crate::ground::ids::{CgroupId, IoContextId, Sector};
+use crate::policy::{News, Scheduler};
 
 fn groups(weights: &[u16]) -> BfqConfig {
     let group = |(id, &weight)| BfqGroup { cgroup: CgroupId(id), parent: CgroupId::ROOT, weight };

@@ -5,9 +5,9 @@ use super::super::config::RAISE_INTERACTIVE;
 use super::super::entity::QueueId;
 use super::super::{BfqConfig, BfqGroup, BfqVariant, Expiration};
 use super::machine::{MS, Machine, config};
-use crate::ids::CgroupId;
-use crate::ioprio::{IoPriority, PriorityClass};
-use crate::kernel::Kernel;
+use crate::bio::ioprio::{IoPriority, PriorityClass};
+use crate::ground::ids::CgroupId;
+use crate::ground::kernel::Kernel;
 
 const OLD: [Kernel; 2] = [Kernel::V4_12, Kernel::V4_19];
 
@@ -74,8 +74,8 @@ fn unequal_weights_of_queues_or_of_groups_let_the_device_wait_for_the_lightest_t
     let queues = |levels: [u8; 2]| {
         let mut machine = Machine::new(as_of(Kernel::V4_12, false));
         for (pid, ioprio) in (1..).zip(levels.map(level)) {
-            let bio = crate::bio::Bio::new(crate::bio::Op::Read, crate::ids::Sector(u64::from(pid) << 24), 8);
-            machine.insert(crate::bio::Bio { ioprio, io_context: crate::ids::IoContextId(pid), ..bio });
+            let bio = crate::bio::Bio::new(crate::bio::Op::Read, crate::ground::ids::Sector(u64::from(pid) << 24), 8);
+            machine.insert(crate::bio::Bio { ioprio, io_context: crate::ground::ids::IoContextId(pid), ..bio });
         }
         [1, 2].map(|pid| machine.bfq.better_to_idle(machine.sync_queue(pid)))
     };

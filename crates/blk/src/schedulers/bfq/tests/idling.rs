@@ -4,10 +4,11 @@ use super::super::config::RAISE_INTERACTIVE;
 use super::super::entity::QueueId;
 use super::super::{BfqConfig, BfqGroup, BfqVariant};
 use super::machine::{Job, MS, Machine, config};
-use crate::elevator::{News, Reason, Scheduler};
-use crate::ids::{CgroupId, IoContextId};
-use crate::ioprio::{IoPriority, PriorityClass};
-use crate::kernel::Kernel;
+use crate::bio::ioprio::{IoPriority, PriorityClass};
+use crate::ground::ids::{CgroupId, IoContextId};
+use crate::ground::kernel::Kernel;
+use crate::policy::{News, Scheduler};
+use crate::watch::reason::Reason;
 
 /// Process 1 is in service, empty, with one request in flight; the others have work.
 fn served_among(config: BfqConfig, others: u32) -> (Machine, QueueId) {

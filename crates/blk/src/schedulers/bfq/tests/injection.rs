@@ -2,7 +2,7 @@
 
 use super::super::entity::QueueId;
 use super::machine::{MS, Machine, config};
-use crate::ids::RqId;
+use crate::ground::ids::RqId;
 
 /// Processes 1 to 3 with a request each; 1 is in service, has run dry and is waited for. Answers 1's queue.
 fn waiting() -> (Machine, QueueId) {
@@ -308,7 +308,7 @@ fn only_the_only_request_of_its_process_is_measured_and_looked_at_for_a_waker() 
         let (mut machine, q) = waiting();
         machine.now = 20 * MS;
         machine.bfq.queues[q].injection.decreased = 0;
-        let context = machine.bfq.contexts.find(crate::ids::IoContextId(1)).unwrap();
+        let context = machine.bfq.contexts.find(crate::ground::ids::IoContextId(1)).unwrap();
         (0..others).for_each(|_| machine.bfq.contexts.hold(context));
         machine.read(1, 16, 8);
         let (id, _) = machine.dispatch().unwrap();

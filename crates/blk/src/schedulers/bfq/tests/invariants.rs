@@ -6,11 +6,11 @@ use super::super::entity::{CLASSES, EntityId, GroupId, Membership, Owner, QueueI
 use super::super::vtime::delta;
 use super::super::{BfqConfig, BfqGroup, BfqVariant};
 use super::machine::{Machine, config};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::{News, Scheduler};
-use crate::ids::{CgroupId, IoContextId, Sector};
-use crate::ioprio::{IoPriority, PriorityClass};
-use crate::kernel::Kernel;
+use crate::ground::ids::{CgroupId, IoContextId, Sector};
+use crate::ground::kernel::Kernel;
+use crate::policy::{News, Scheduler};
 
 /// Something that happens.
 #[derive(Clone, Copy, Debug)]

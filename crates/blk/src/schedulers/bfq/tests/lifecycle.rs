@@ -2,10 +2,10 @@
 
 use super::super::{BfqConfig, BfqGroup};
 use super::machine::{Job, MS, Machine, config};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, Op};
-use crate::elevator::{News, Scheduler};
-use crate::ids::{CgroupId, IoContextId, Sector};
-use crate::ioprio::{IoPriority, PriorityClass};
+use crate::ground::ids::{CgroupId, IoContextId, Sector};
+use crate::policy::{News, Scheduler};
 
 #[test]
 fn the_end_of_a_process_ends_the_slot_of_its_queue_but_serves_its_requests() {
@@ -38,7 +38,7 @@ fn a_requeued_request_goes_first_and_is_not_counted() {
     let (id, _) = machine.dispatch().unwrap();
     machine.call(|bfq, cx| bfq.requeued(cx, id));
     assert_eq!(machine.bfq.in_driver, 0, "for the scheduler that is a completion");
-    machine.bfq.insert_request(id.0, crate::elevator::Place::Head);
+    machine.bfq.insert_request(id.0, crate::policy::Place::Head);
     let choice = machine.bfq.choose();
     assert_eq!((choice.rq, machine.bfq.in_driver), (Some(id), 0));
     machine.call(|bfq, cx| bfq.finish(cx, id));

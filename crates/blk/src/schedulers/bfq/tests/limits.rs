@@ -2,11 +2,11 @@
 
 use super::super::{Bfq, BfqConfig, BfqGroup};
 use super::machine::{Machine, config};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::Scheduler;
-use crate::ids::{CgroupId, IoContextId, Sector};
-use crate::ioprio::{IoPriority, PriorityClass};
-use crate::kernel::ShallowRule;
+use crate::ground::ids::{CgroupId, IoContextId, Sector};
+use crate::ground::kernel::ShallowRule;
+use crate::policy::Scheduler;
 
 fn limit(machine: &mut Machine, pid: u32, op: Op, flags: BioFlags) -> Option<u32> {
     let io_context = IoContextId(pid);

@@ -4,16 +4,16 @@ use super::super::contexts::ContextQueues;
 use super::super::entity::QueueId;
 use super::super::ncq::Ncq;
 use super::super::{Bfq, BfqConfig, BfqVariant, StateChange, StateLine};
+use crate::bio::ioprio::IoPriority;
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::{Place, PolicyCx, Requests, Scheduler, Wishes};
-use crate::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
-use crate::ioprio::IoPriority;
-use crate::kernel::Kernel;
-use crate::merge::Edge;
+use crate::ground::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
+use crate::ground::kernel::Kernel;
+use crate::ground::sharing::Local;
+use crate::ground::time::{Hz, Instant};
+use crate::ground::tunables::value_of;
+use crate::policy::{Place, PolicyCx, Requests, Scheduler, Wishes};
 use crate::request::RequestPool;
-use crate::sharing::Local;
-use crate::time::{Hz, Instant};
-use crate::tunables::value_of;
+use crate::request::merge::Edge;
 
 pub(super) const MS: u64 = 1_000_000;
 

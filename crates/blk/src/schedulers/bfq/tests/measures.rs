@@ -6,7 +6,7 @@ use super::super::rate::{PeakRate, Sample};
 use super::super::vtime::{delta, is_after};
 use super::super::{BfqConfig, BfqVariant};
 use super::machine::{MS, Machine, config};
-use crate::kernel::Kernel;
+use crate::ground::kernel::Kernel;
 use crate::schedulers::process_queue::ThinkTime;
 
 #[test]

@@ -3,8 +3,8 @@
 use super::super::config::{RAISE_INTERACTIVE, RAISE_SOFT_RT};
 use super::super::{BfqConfig, BfqGroup, BfqVariant};
 use super::machine::{Job, MS, Machine, config};
-use crate::ids::CgroupId;
-use crate::ioprio::{IoPriority, PriorityClass};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
+use crate::ground::ids::CgroupId;
 
 /// Flash without stable merging, which would join processes that start together.
 fn flash() -> BfqConfig {

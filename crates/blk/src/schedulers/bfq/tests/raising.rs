@@ -5,8 +5,8 @@ use super::super::entity::QueueId;
 use super::super::raising::Claim;
 use super::super::{BfqVariant, StateChange};
 use super::machine::{Job, MS, Machine, config};
-use crate::ioprio::{IoPriority, PriorityClass};
-use crate::kernel::Kernel;
+use crate::bio::ioprio::{IoPriority, PriorityClass};
+use crate::ground::kernel::Kernel;
 
 fn raised(machine: &Machine, pid: u32) -> bool {
     !machine.lines_of(pid, |what| matches!(what, StateChange::Raised { .. })).is_empty()
@@ -349,7 +349,7 @@ fn a_burst_begins_only_on_an_idle_device_and_shrinks_when_a_process_of_it_ends()
             if shared {
                 bfq.queues[q].owner = None;
             }
-            bfq.context_exited(crate::ids::IoContextId(2));
+            bfq.context_exited(crate::ground::ids::IoContextId(2));
         });
         machine.drain();
         machine.inside(|bfq| {

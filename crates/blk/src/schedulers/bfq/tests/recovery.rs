@@ -3,7 +3,7 @@
 
 use super::super::{BfqConfig, BfqVariant, StateChange};
 use super::machine::{Machine, config};
-use crate::kernel::Kernel;
+use crate::ground::kernel::Kernel;
 
 const FAR: u64 = 1 << 30;
 

@@ -6,8 +6,8 @@ use super::super::hierarchy::Hierarchy;
 use super::super::rate::{PeakRate, Sample};
 use super::super::{BfqConfig, BfqVariant, Expiration};
 use super::machine::{Job, MS, Machine, config};
-use crate::elevator::Scheduler;
-use crate::kernel::Kernel;
+use crate::ground::kernel::Kernel;
+use crate::policy::Scheduler;
 
 fn old(rotational: bool) -> BfqConfig {
     BfqConfig { variant: BfqVariant::of(Kernel::V4_12), ..config(rotational) }
@@ -158,7 +158,7 @@ fn a_drained_device_runs_the_queues_if_something_waits() {
         machine.read(1, 0, 8);
         machine.read(2, 1 << 20, 8);
         let (id, _) = machine.dispatch().unwrap();
-        machine.bfq.begin(crate::time::Hz(1000).now(crate::time::Instant(0)));
+        machine.bfq.begin(crate::ground::time::Hz(1000).now(crate::ground::time::Instant(0)));
         machine.bfq.release_request(id.0);
         assert!(machine.bfq.wishes.run_queues);
     }

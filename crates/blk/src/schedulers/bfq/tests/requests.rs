@@ -4,8 +4,8 @@ use super::super::entity::Entity;
 use super::super::vtime::delta;
 use super::machine::{MS, Machine, config};
 use crate::bio::{Bio, BioFlags, Op};
-use crate::elevator::Scheduler;
-use crate::ids::{IoContextId, RqId, Sector};
+use crate::ground::ids::{IoContextId, RqId, Sector};
+use crate::policy::Scheduler;
 
 /// Which of two requests goes first after `position`.
 fn better(machine: &Machine, one: RqId, other: RqId, position: u64) -> RqId {

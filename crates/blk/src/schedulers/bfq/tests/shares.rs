@@ -5,9 +5,9 @@ use super::super::entity::GroupId;
 use super::super::{BfqConfig, BfqGroup, BfqVariant, StateChange};
 use super::machine::{Job, MS, Machine, config};
 use crate::bio::Op;
-use crate::ids::CgroupId;
-use crate::ioprio::{IoPriority, PriorityClass};
-use crate::kernel::Kernel;
+use crate::bio::ioprio::{IoPriority, PriorityClass};
+use crate::ground::ids::CgroupId;
+use crate::ground::kernel::Kernel;
 
 fn near(value: f64, expected: f64) {
     assert!((value - expected).abs() < 0.01, "{value} instead of {expected}");

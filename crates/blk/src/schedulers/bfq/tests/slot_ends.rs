@@ -5,8 +5,9 @@ use super::super::Expiration;
 use super::super::entity::QueueId;
 use super::machine::{MS, Machine, config};
 use crate::bio::{Bio, Op};
-use crate::elevator::{Place, Reason};
-use crate::ids::{IoContextId, Sector};
+use crate::ground::ids::{IoContextId, Sector};
+use crate::policy::Place;
+use crate::watch::reason::Reason;
 
 /// Process 1 is in service, has run dry at `ms` and is waited for.
 fn waited_for(ms: u64) -> (Machine, QueueId) {
@@ -251,7 +252,7 @@ fn a_last_completion_is_nobodys_if_its_queue_is_shared() {
 
 #[test]
 fn short_thinking_is_not_asked_of_class_idle_nor_without_slice_idle_and_who_has_ended_thinks_long() {
-    use crate::ioprio::{IoPriority, PriorityClass};
+    use crate::bio::ioprio::{IoPriority, PriorityClass};
     let short = |class, slice_idle, exited: bool, thinks_ms: i64| {
         let mut machine = Machine::new(config(true));
         let bio = |sector| {

@@ -3,7 +3,7 @@
 use super::super::config::{RAISE_INTERACTIVE, RAISE_SOFT_RT};
 use super::super::{BfqConfig, BfqVariant, Expiration, StateChange};
 use super::machine::{Job, MS, Machine, config};
-use crate::kernel::Kernel;
+use crate::ground::kernel::Kernel;
 
 /// A machine whose process 1 is in service with one request out and more waiting.
 fn in_service(config: BfqConfig) -> Machine {

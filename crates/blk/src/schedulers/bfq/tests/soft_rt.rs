@@ -5,7 +5,7 @@ use super::super::entity::QueueId;
 use super::super::raising::Claim;
 use super::super::{BfqConfig, BfqVariant, Expiration};
 use super::machine::{MS, Machine, config};
-use crate::kernel::Kernel;
+use crate::ground::kernel::Kernel;
 
 /// A queue of process 1 at 1 s, with one request waiting and not raised; low latency is on.
 fn queued(config: BfqConfig) -> (Machine, QueueId) {
@@ -29,7 +29,7 @@ fn claim(config: BfqConfig, prepare: impl FnOnce(&mut Machine, QueueId)) -> Clai
     machine.bfq.queues[q].budget_timeout = 1000;
     (0..32).for_each(|_| machine.bfq.queues[q].seeks.push(false));
     prepare(&mut machine, q);
-    let context = machine.bfq.contexts.find(crate::ids::IoContextId(1)).unwrap();
+    let context = machine.bfq.contexts.find(crate::ground::ids::IoContextId(1)).unwrap();
     machine.inside(|bfq| bfq.claim(q, context))
 }
 
@@ -55,7 +55,7 @@ fn a_shared_queue_deserves_raising_only_if_it_was_merged_for_good() {
     assert!(!claim(config(true), shared).deserved);
     let for_good = |machine: &mut Machine, q: QueueId| {
         shared(machine, q);
-        let context = machine.bfq.contexts.find(crate::ids::IoContextId(1)).unwrap();
+        let context = machine.bfq.contexts.find(crate::ground::ids::IoContextId(1)).unwrap();
         machine.bfq.contexts[context].queues[0].stably_merged = true;
     };
     assert!(claim(config(true), for_good).deserved);

@@ -4,9 +4,9 @@ use super::super::config::{LONG_AGO_TICK, RAISE_INTERACTIVE, RAISE_SOFT_RT};
 use super::super::entity::QueueId;
 use super::super::{BfqConfig, BfqVariant};
 use super::machine::{MS, Machine, config};
-use crate::elevator::{News, Scheduler};
-use crate::ids::IoContextId;
-use crate::ioprio::{IoPriority, PriorityClass};
+use crate::bio::ioprio::{IoPriority, PriorityClass};
+use crate::ground::ids::IoContextId;
+use crate::policy::{News, Scheduler};
 
 const FAR: u64 = 1 << 30;
 
@@ -21,7 +21,7 @@ fn shared(before: impl FnOnce(&mut Machine, QueueId)) -> (Machine, QueueId) {
     let [one, two] = [1, 2].map(|pid| machine.sync_queue(pid));
     before(&mut machine, two);
     machine.inside(|bfq| {
-        let context = bfq.contexts.find(crate::ids::IoContextId(2)).unwrap();
+        let context = bfq.contexts.find(crate::ground::ids::IoContextId(2)).unwrap();
         bfq.plan_merge(two, one).unwrap();
         bfq.execute_merge(context, two);
     });
@@ -117,7 +117,7 @@ fn a_new_queue_inherits_the_waker_and_the_base_weight_that_was_saved() {
     machine.read(3, 3 * FAR, 8);
     let waker = machine.sync_queue(3);
     machine.inside(|bfq| bfq.set_waker(common, Some(waker)));
-    let context = machine.bfq.contexts.find(crate::ids::IoContextId(2)).unwrap();
+    let context = machine.bfq.contexts.find(crate::ground::ids::IoContextId(2)).unwrap();
     machine.bfq.contexts[context].queues[0].saved.as_mut().unwrap().weight = 70;
     let own = leave(&mut machine, common);
     assert_eq!(machine.bfq.queues[own].waker.known, Some(waker));
@@ -181,8 +181,8 @@ fn another_class_or_a_gap_of_more_than_600_ms_makes_a_queue_the_one_to_compare_w
         machine.read(1, 8, 8);
         machine.now = gap * MS;
         let ioprio = IoPriority::new(class, 4);
-        let bio = crate::bio::Bio::new(crate::bio::Op::Read, crate::ids::Sector(FAR), 8);
-        machine.insert(crate::bio::Bio { ioprio, io_context: crate::ids::IoContextId(2), ..bio });
+        let bio = crate::bio::Bio::new(crate::bio::Op::Read, crate::ground::ids::Sector(FAR), 8);
+        machine.insert(crate::bio::Bio { ioprio, io_context: crate::ground::ids::IoContextId(2), ..bio });
         let two = machine.sync_queue(2);
         let last = machine.bfq.groups[super::super::entity::GroupId::ROOT].last_created;
         (last == Some(two), machine.queues_of(2).stable_merge.is_some())

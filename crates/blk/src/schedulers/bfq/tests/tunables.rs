@@ -2,9 +2,9 @@
 
 use super::super::{BfqConfig, BfqVariant};
 use super::machine::{Machine, config};
-use crate::elevator::Scheduler;
-use crate::kernel::Kernel;
-use crate::time::Hz;
+use crate::ground::kernel::Kernel;
+use crate::ground::time::Hz;
+use crate::policy::Scheduler;
 
 #[test]
 fn the_defaults_are_shown_and_read_back() {

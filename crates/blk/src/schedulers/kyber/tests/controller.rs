@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::histogram::{Histogram, Kind, bucket_of};
 use super::super::percentiles::{ControllerRound, LatencyReading, Percentiles};
 use super::*;
-use crate::time::Nanos;
+use crate::ground::time::Nanos;
 
 #[test]
 fn buckets_are_quarters_of_the_target() {

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use super::super::tokens::TokenPool;
 use super::*;
-use crate::elevator::Reason;
-use crate::meter::{Meter, Site};
-use crate::sharing::Lock;
+use crate::ground::meter::{Meter, Site};
+use crate::ground::sharing::Lock;
+use crate::ground::tunables::value_of;
 use crate::tags::Depth;
-use crate::tunables::value_of;
+use crate::watch::reason::Reason;
 
 #[test]
 fn each_operation_has_its_domain_and_sync_matters_only_in_the_first_generations() {
@@ -272,7 +272,7 @@ thread_local! {
 
 impl Sharing for Watched {
     type Lock<T> = WatchedLock<T>;
-    type ReadMostly<T> = crate::sharing::Lent<T>;
+    type ReadMostly<T> = crate::ground::sharing::Lent<T>;
     type Word = Cell<u64>;
 }
 
@@ -322,7 +322,7 @@ fn a_fresh_kyber_has_the_default_depths_and_targets() {
 
 #[test]
 fn targets_are_written_as_64_bit_decimals() {
-    use crate::tunables::StoreError;
+    use crate::ground::tunables::StoreError;
     let bench: Bench = Bench::current();
     let set = |text| bench.kyber.set_tunable("read_lat_nsec", text);
     assert_eq!(
@@ -361,10 +361,10 @@ fn a_request_waits_for_the_hardware_queue_of_its_type() {
         rq.found(bio(op, 8), Instant::ZERO);
         kyber.insert(&NoMeter, std::iter::once(rq), Place::Sorted);
     }
-    for kind in [crate::cpu_map::QueueType::Read, crate::cpu_map::QueueType::Default] {
+    for kind in [crate::request::cpu_map::QueueType::Read, crate::request::cpu_map::QueueType::Default] {
         let hctx = map.hctx_of(CpuId(0), kind);
         let given = kyber.dispatch(&NoMeter, hctx).0.map(|rq| rq.op);
-        let expected = if kind == crate::cpu_map::QueueType::Read { Op::Read } else { Op::Write };
+        let expected = if kind == crate::request::cpu_map::QueueType::Read { Op::Read } else { Op::Write };
         assert_eq!((given, kyber.has_work(hctx)), (Some(expected), false));
     }
 }

@@ -5,17 +5,17 @@ mod dispatch;
 mod queue;
 mod windows;
 
+use crate::bio::limits::Limits;
 use crate::bio::{Bio, BioFlags, Op};
-use crate::cpu_map::CpuMap;
-use crate::elevator::{ElevatorCx, Place, Wishes};
-use crate::ids::{CpuId, HctxId, RqId, Sector};
-use crate::kernel::{Kernel, KyberGeneration, ShallowRule};
-use crate::limits::Limits;
-use crate::merge::{MergeRules, NoMerges};
-use crate::meter::NoMeter;
+use crate::ground::ids::{CpuId, HctxId, RqId, Sector};
+use crate::ground::kernel::{Kernel, KyberGeneration, ShallowRule};
+use crate::ground::meter::NoMeter;
+use crate::ground::sharing::{Local, Sharing};
+use crate::ground::time::{Hz, Instant, Now};
+use crate::policy::{ElevatorCx, Place, Wishes};
+use crate::request::cpu_map::CpuMap;
+use crate::request::merge::{MergeRules, NoMerges};
 use crate::request::{RequestPool, Rq};
-use crate::sharing::{Local, Sharing};
-use crate::time::{Hz, Instant, Now};
 
 use super::domain::Domain;
 use super::{Kyber, KyberConfig};

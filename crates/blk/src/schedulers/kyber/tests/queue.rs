@@ -4,19 +4,20 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
-use crate::agenda::{Agenda, Due, Errand};
 use crate::bio::Status;
 use crate::caller::Caller;
-use crate::driver::{Answer, Driver};
-use crate::effects::Effects;
-use crate::env::Cx;
-use crate::ids::Waiter;
-use crate::meter::NoMeter;
-use crate::plug::Plug;
-use crate::probe::NoProbe;
-use crate::queue::{Queue, QueueConfig, Submission, Submitted};
-use crate::sharing::Threads;
-use crate::time::Nanos;
+use crate::caller::agenda::{Agenda, Due, Errand};
+use crate::caller::block_queue::Submitted;
+use crate::caller::env::Cx;
+use crate::drive::driver::{Answer, Driver};
+use crate::drive::effects::Effects;
+use crate::ground::ids::Waiter;
+use crate::ground::meter::NoMeter;
+use crate::ground::sharing::Threads;
+use crate::ground::time::Nanos;
+use crate::queue::{Queue, QueueConfig, Submission};
+use crate::request::plug::Plug;
+use crate::watch::probe::NoProbe;
 
 /// What has been started, for all CPUs.
 #[derive(Default)]

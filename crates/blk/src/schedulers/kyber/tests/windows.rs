@@ -2,7 +2,7 @@
 
 use super::super::windows::{WindowEnd, end_of_window};
 use super::*;
-use crate::time::Nanos;
+use crate::ground::time::Nanos;
 
 const MAXIMA: [u32; 4] = [256, 128, 0, 64];
 const TARGETS_NS: [u64; 2] = [2_000_000, 10_000_000];

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::bio::BioFlags;
-use crate::elevator::{ElevatorCx, News, Serialized};
-use crate::ids::CpuId;
-use crate::kernel::Kernel;
-use crate::meter::NoMeter;
+use crate::ground::ids::CpuId;
+use crate::ground::kernel::Kernel;
+use crate::ground::meter::NoMeter;
+use crate::ground::time::Now;
+use crate::ground::tunables::value_of;
+use crate::policy::{ElevatorCx, News, Serialized};
 use crate::tags::{Depth, TagBitmap};
-use crate::time::Now;
-use crate::tunables::value_of;
 
 const SIZES: [u32; 4] = [32, 64, 128, 256];
 

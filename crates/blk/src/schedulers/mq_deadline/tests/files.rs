@@ -1,11 +1,11 @@
 //! The files in `iosched/`: defaults, parsing, clamping and what is read back (DD-5 to DD-7, at HZ=250).
 
 use super::*;
-use crate::elevator::ElevatorCx;
-use crate::elevator::Serialized;
-use crate::meter::NoMeter;
-use crate::time::Now;
-use crate::tunables::{StoreError, value_of};
+use crate::ground::meter::NoMeter;
+use crate::ground::time::Now;
+use crate::ground::tunables::{StoreError, value_of};
+use crate::policy::ElevatorCx;
+use crate::policy::Serialized;
 
 fn scheduler(generation: DeadlineGeneration) -> Serialized<MqDeadline, Local> {
     Serialized::new(MqDeadline::new(config(generation, Hz(250)), CAPACITY), CAPACITY)

@@ -1,13 +1,13 @@
 //! Merging behind the scheduler's lock: DL-6 to DL-9, DD-10.
 
 use super::*;
-use crate::elevator::ElevatorCx;
-use crate::elevator::Serialized;
-use crate::kernel::Kernel;
-use crate::limits::Limits;
-use crate::merge::{Edge, MergeRules, NoMerges};
-use crate::meter::NoMeter;
-use crate::time::Now;
+use crate::bio::limits::Limits;
+use crate::ground::kernel::Kernel;
+use crate::ground::meter::NoMeter;
+use crate::ground::time::Now;
+use crate::policy::ElevatorCx;
+use crate::policy::Serialized;
+use crate::request::merge::{Edge, MergeRules, NoMerges};
 use proptest::prelude::*;
 
 /// A scheduler under its lock, with submitters that try to merge before they insert.

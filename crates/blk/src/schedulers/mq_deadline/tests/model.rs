@@ -260,7 +260,7 @@ fn compare(generation: DeadlineGeneration, acts: &[Act]) -> Result<u32, TestCase
                     bench.complete(rq);
                 }
             }
-            Act::Wait(ms) => bench.now += crate::time::Nanos::from_millis(u64::from(ms)),
+            Act::Wait(ms) => bench.now += crate::ground::time::Nanos::from_millis(u64::from(ms)),
             Act::Set(file, value) => {
                 if let Some((tunable, _)) = bench.policy.tunables().get(file) {
                     bench.write(tunable.name, value);

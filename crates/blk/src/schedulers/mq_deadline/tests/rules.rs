@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bio::Direction;
-use crate::elevator::Reason;
+use crate::watch::reason::Reason;
 
 /// What a head insertion must leave alone.
 fn batch_state(bench: &Bench) -> (Direction, u32, u32) {

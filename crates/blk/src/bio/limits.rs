@@ -1,0 +1,127 @@
+//! Queue limits: what one request may span (BL-13, BL-14).
+
+use crate::bio::Op;
+use crate::ground::ids::Sector;
+
+/// The limits of a queue, in sectors unless said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Logical block size in sectors.
+    pub logical_block: u32,
+    /// Physical block size in sectors.
+    pub physical_block: u32,
+    /// Largest read or write.
+    pub max_sectors: u32,
+    /// The largest read or write that the hardware takes.
+    pub max_hw_sectors: u32,
+    /// Largest number of physical segments of a request.
+    pub max_segments: u16,
+    /// No request crosses a multiple of it; 0 for none.
+    pub chunk_sectors: u32,
+    /// Largest discard; 0 if the device cannot discard.
+    pub max_discard_sectors: u32,
+    /// Ranges of one discard command: discards that do not touch join up to this number.
+    pub max_discard_segments: u16,
+    /// Discards begin and end at multiples of it.
+    pub discard_granularity: u32,
+    /// Largest write-zeroes; 0 if the device cannot.
+    pub max_write_zeroes_sectors: u32,
+    /// Size of the device.
+    pub capacity: Sector,
+    /// Whether the device has a volatile write cache, so that flushes mean something (`queue/write_cache`).
+    pub write_cache: bool,
+    /// Whether the device can write one request past its cache (`queue/fua`).
+    pub fua: bool,
+    /// Whether the device does other commands beside a flush (SATA disks with NCQ do not). Legacy queues ask.
+    pub flush_queueable: bool,
+    /// First sectors of the second and further independent actuators of a disk, ascending: no limit either.
+    pub actuators: Vec<Sector>,
+    /// Whether the device seeks: no limit, but a feature that schedulers ask for.
+    pub rotational: bool,
+}
+
+impl Limits {
+    /// Limits of a device that takes `max_hw_sectors` at once, under a kernel that cuts at `cap`.
+    #[must_use]
+    pub fn new(logical_block: u32, physical_block: u32, max_hw_sectors: u32, cap: u32, max_segments: u16) -> Self {
+        let max_sectors = max_hw_sectors.min(cap);
+        Limits {
+            logical_block,
+            physical_block,
+            max_sectors: max_sectors - max_sectors % logical_block.max(1),
+            max_hw_sectors,
+            max_segments,
+            chunk_sectors: 0,
+            max_discard_sectors: u32::MAX >> 9,
+            max_discard_segments: 1,
+            discard_granularity: physical_block,
+            max_write_zeroes_sectors: 0,
+            capacity: Sector(u64::MAX),
+            write_cache: false,
+            fua: false,
+            flush_queueable: true,
+            rotational: false,
+            actuators: Vec::new(),
+        }
+    }
+
+    /// What contradicts itself in these limits, so that no queue can be made with them: the field, and why.
+    pub fn contradiction(&self) -> Option<(&'static str, String)> {
+        let block = self.logical_block.max(1);
+        let is_multiple = |sectors: u32| sectors.is_multiple_of(block);
+        if self.max_sectors < block {
+            Some((
+                "limits.max_sectors",
+                format!("{} is less than a logical block of {block} sectors", self.max_sectors),
+            ))
+        } else if self.max_segments == 0 {
+            Some(("limits.max_segments", "with 0 no request could have data".into()))
+        } else if !is_multiple(self.physical_block) {
+            Some((
+                "limits.physical_block",
+                format!("{} sectors are not made of logical blocks of {block}", self.physical_block),
+            ))
+        } else if !is_multiple(self.chunk_sectors) {
+            Some(("limits.chunk_sectors", format!("{} are not made of logical blocks of {block}", self.chunk_sectors)))
+        } else if !self.actuators.is_sorted_by(|one, next| one < next) {
+            Some(("limits.actuators", "their first sectors must ascend".into()))
+        } else {
+            None
+        }
+    }
+
+    /// Whether an I/O begins and ends at borders of logical blocks.
+    #[inline]
+    #[must_use]
+    pub fn is_aligned(&self, sector: Sector, sectors: u32) -> bool {
+        let block = u64::from(self.logical_block.max(1));
+        let both = sector.0 | u64::from(sectors);
+        if block.is_power_of_two() {
+            both & (block - 1) == 0
+        } else {
+            sector.0.is_multiple_of(block) && u64::from(sectors).is_multiple_of(block)
+        }
+    }
+
+    /// Largest request of operation `op` that starts at `sector`.
+    #[inline]
+    #[must_use]
+    pub fn max_at(&self, op: Op, sector: Sector) -> u32 {
+        match op {
+            Op::Discard => self.max_discard_sectors,
+            Op::WriteZeroes => self.max_write_zeroes_sectors,
+            Op::Read | Op::Write | Op::Flush if self.chunk_sectors == 0 => self.max_sectors,
+            Op::Read | Op::Write | Op::Flush => {
+                let room = self.chunk_sectors - (sector.0 % u64::from(self.chunk_sectors)) as u32;
+                self.max_sectors.min(room)
+            }
+        }
+    }
+}
+
+impl Default for Limits {
+    /// 512-byte blocks, 1280 KiB, 128 segments.
+    fn default() -> Self {
+        Limits::new(1, 1, u32::MAX, 2560, 128)
+    }
+}

@@ -1,0 +1,265 @@
+//! The bio: the unit of I/O that submitters hand in, and what comes back.
+
+pub mod check;
+pub mod ioprio;
+pub mod limits;
+pub mod split;
+
+use crate::bio::ioprio::IoPriority;
+use crate::ground::ids::{CgroupId, IoContextId, Sector};
+
+/// What a bio or request does to the device. Passthrough and zone operations are outside this project.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Op {
+    /// Data from the device.
+    Read = 0,
+    /// Data to the device.
+    Write = 1,
+    /// Make all completed writes durable. Only the flush machinery issues it: an fsync arrives as an *empty
+    /// write* with [`BioFlags::PREFLUSH`].
+    Flush = 2,
+    /// The sectors' content is no longer needed.
+    Discard = 3,
+    /// Zero the sectors without transferring zeroes.
+    WriteZeroes = 9,
+}
+
+/// The two directions that schedulers, statistics and merge rules know: discards and write-zeroes are writes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Direction {
+    /// From the device.
+    Read = 0,
+    /// To the device, or a discard.
+    Write = 1,
+}
+
+impl Op {
+    /// The data direction. A flush command counts as a read by the kernel's numbering, but is never scheduled.
+    #[inline]
+    #[must_use]
+    pub const fn direction(self) -> Direction {
+        if self as u8 & 1 == 1 { Direction::Write } else { Direction::Read }
+    }
+}
+
+impl Direction {
+    /// Both, reads first.
+    pub const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
+
+    /// 0 for reads, 1 for writes.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The opposite direction.
+    #[inline]
+    #[must_use]
+    pub const fn other(self) -> Direction {
+        match self {
+            Direction::Read => Direction::Write,
+            Direction::Write => Direction::Read,
+        }
+    }
+}
+
+/// Flags of a bio, and of the request that is made of it: a set of bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct BioFlags(pub u32);
+
+impl BioFlags {
+    /// No flag.
+    pub const NONE: BioFlags = BioFlags(0);
+    /// Somebody waits for it.
+    pub const SYNC: BioFlags = BioFlags(1 << 0);
+    /// Metadata of a file system.
+    pub const META: BioFlags = BioFlags(1 << 1);
+    /// Boosted: somebody important waits.
+    pub const PRIO: BioFlags = BioFlags(1 << 2);
+    /// Never merge.
+    pub const NOMERGE: BioFlags = BioFlags(1 << 3);
+    /// More I/O will follow. Together with `SYNC` it marks a direct write.
+    pub const IDLE: BioFlags = BioFlags(1 << 4);
+    /// Complete only when the data is on stable media.
+    pub const FUA: BioFlags = BioFlags(1 << 5);
+    /// Make everything that was completed before durable first.
+    pub const PREFLUSH: BioFlags = BioFlags(1 << 6);
+    /// Read-ahead: may be dropped.
+    pub const RAHEAD: BioFlags = BioFlags(1 << 7);
+    /// Background write-back.
+    pub const BACKGROUND: BioFlags = BioFlags(1 << 8);
+    /// Never sleep: what would have to wait fails instead.
+    pub const NOWAIT: BioFlags = BioFlags(1 << 9);
+    /// The submitter will poll for the completion.
+    pub const POLLED: BioFlags = BioFlags(1 << 10);
+    /// Swap traffic.
+    pub const SWAP: BioFlags = BioFlags(1 << 11);
+
+    /// Whether all bits of `flags` are set.
+    #[inline]
+    #[must_use]
+    pub const fn contains(self, flags: BioFlags) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    /// Whether any bit of `flags` is set.
+    #[inline]
+    #[must_use]
+    pub const fn intersects(self, flags: BioFlags) -> bool {
+        self.0 & flags.0 != 0
+    }
+
+    /// These flags and those.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, flags: BioFlags) -> BioFlags {
+        BioFlags(self.0 | flags.0)
+    }
+
+    /// These flags without those.
+    #[inline]
+    #[must_use]
+    pub const fn without(self, flags: BioFlags) -> BioFlags {
+        BioFlags(self.0 & !flags.0)
+    }
+}
+
+/// Whether somebody waits: every read, and whatever carries SYNC, FUA or PREFLUSH (BL-10 to BL-12).
+#[inline]
+#[must_use]
+pub const fn is_sync(op: Op, flags: BioFlags) -> bool {
+    let waited = BioFlags::SYNC.with(BioFlags::FUA).with(BioFlags::PREFLUSH);
+    matches!(op, Op::Read) || flags.intersects(waited)
+}
+
+/// Whether a bio or request asks for durability: a write with PREFLUSH or FUA.
+#[inline]
+#[must_use]
+pub const fn is_flush_type(op: Op, flags: BioFlags) -> bool {
+    matches!(op, Op::Write) && flags.intersects(BioFlags::PREFLUSH.with(BioFlags::FUA))
+}
+
+/// One I/O as its submitter hands it in. Plain data: it moves into a request and comes back, by value, in
+/// [`Effect::EndBio`](crate::Effect::EndBio).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bio {
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors; 0 for an empty flush.
+    pub sectors: u32,
+    /// Physical segments of its data.
+    pub segments: u16,
+    /// The operation.
+    pub op: Op,
+    /// Lifetime hint of the data, 0 if none.
+    pub write_hint: u8,
+    /// The flags.
+    pub flags: BioFlags,
+    /// The priority it carries.
+    pub ioprio: IoPriority,
+    /// Whose I/O it is.
+    pub io_context: IoContextId,
+    /// The cgroup that it is charged to.
+    pub cgroup: CgroupId,
+    /// Anything that lets the submitter recognise it; not interpreted here.
+    pub owner: u64,
+}
+
+impl Bio {
+    /// A bio of one segment with default priority and no flags.
+    #[must_use]
+    pub fn new(op: Op, sector: Sector, sectors: u32) -> Bio {
+        Bio {
+            sector,
+            sectors,
+            segments: 1,
+            op,
+            write_hint: 0,
+            flags: BioFlags::NONE,
+            ioprio: IoPriority::DEFAULT,
+            io_context: IoContextId(0),
+            cgroup: CgroupId::ROOT,
+            owner: 0,
+        }
+    }
+
+    /// The sector after its last one.
+    #[inline]
+    #[must_use]
+    pub fn end(&self) -> Sector {
+        self.sector + self.sectors
+    }
+
+    /// Whether somebody waits for it.
+    #[inline]
+    #[must_use]
+    pub fn is_sync(&self) -> bool {
+        is_sync(self.op, self.flags)
+    }
+}
+
+/// How a bio or a request ended. Numbers and meanings are those of the kernel's block status codes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Status {
+    /// Done.
+    #[default]
+    Ok,
+    /// The device or queue cannot do that (EOPNOTSUPP).
+    NotSupported,
+    /// No answer in time (ETIMEDOUT).
+    Timeout,
+    /// No space left (ENOSPC).
+    NoSpace,
+    /// The medium is damaged (ENODATA).
+    Medium,
+    /// It would have had to wait and must not (EAGAIN).
+    Again,
+    /// The device is gone (ENODEV).
+    Offline,
+    /// The request makes no sense (EINVAL).
+    Invalid,
+    /// Anything else (EIO).
+    IoError,
+}
+
+impl Status {
+    /// The errno that a system call would answer, 0 for success.
+    #[must_use]
+    pub const fn errno(self) -> i32 {
+        match self {
+            Status::Ok => 0,
+            Status::NotSupported => 95,
+            Status::Timeout => 110,
+            Status::NoSpace => 28,
+            Status::Medium => 61,
+            Status::Again => 11,
+            Status::Offline => 19,
+            Status::Invalid => 22,
+            Status::IoError => 5,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_whatever_is_waited_for_are_sync() {
+        assert!(is_sync(Op::Read, BioFlags::NONE) && is_sync(Op::Read, BioFlags::RAHEAD));
+        for flag in [BioFlags::SYNC, BioFlags::FUA, BioFlags::PREFLUSH] {
+            assert!(is_sync(Op::Write, flag));
+        }
+        assert!(!is_sync(Op::Write, BioFlags::IDLE) && !is_sync(Op::Discard, BioFlags::NONE));
+    }
+
+    #[test]
+    fn discards_and_write_zeroes_are_writes() {
+        assert_eq!(Op::Discard.direction(), Direction::Write);
+        assert_eq!(Op::WriteZeroes.direction(), Direction::Write);
+        assert_eq!(Op::Read.direction(), Direction::Read);
+    }
+}

@@ -1,0 +1,162 @@
+//! Splitting a bio that is longer than the queue allows (BL-15 to BL-20).
+//!
+//! The front part goes on, the remainder comes back through the whole path after it. Segments are counted, not
+//! placed: a part gets its share of the bio's segments by length.
+
+use crate::bio::limits::Limits;
+use crate::bio::{Bio, BioFlags, Op};
+
+/// Where to cut `bio`: the length of the front part in sectors, or `None` if it fits as it is.
+#[inline]
+#[must_use]
+pub fn split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
+    // Nearly every bio fits wherever it begins, which needs no division.
+    let fits_anywhere = u64::from(bio.sectors) + u64::from(limits.physical_block) <= u64::from(limits.max_sectors);
+    let is_data = matches!(bio.op, Op::Read | Op::Write);
+    if is_data && fits_anywhere && limits.chunk_sectors == 0 && bio.segments <= limits.max_segments {
+        return None;
+    }
+    exact_split_point(bio, limits)
+}
+
+fn exact_split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
+    let max = match bio.op {
+        Op::Flush => return None,
+        Op::WriteZeroes => limits.max_at(bio.op, bio.sector),
+        Op::Discard => discard_part(bio, limits)?,
+        Op::Read | Op::Write => {
+            let max = limits.max_at(bio.op, bio.sector);
+            // The *end* of a part is aligned to physical blocks if that leaves anything.
+            let start = (bio.sector.0 % u64::from(limits.physical_block.max(1))) as u32;
+            let end = start + max - (start + max) % limits.physical_block.max(1);
+            if end > start { end - start } else { max - max % limits.logical_block.max(1) }
+        }
+    };
+    let by_segments = if bio.segments > limits.max_segments && matches!(bio.op, Op::Read | Op::Write) {
+        let share = u64::from(bio.sectors) * u64::from(limits.max_segments) / u64::from(bio.segments);
+        (share as u32) - (share as u32) % limits.logical_block.max(1)
+    } else {
+        u32::MAX
+    };
+    let cut = max.min(by_segments).max(limits.logical_block.max(1));
+    (bio.sectors > cut).then_some(cut)
+}
+
+/// Into how many parts a bio will be cut.
+#[must_use]
+pub fn parts(bio: &Bio, limits: &Limits) -> u32 {
+    let mut rest = bio.clone();
+    let mut parts = 1;
+    while let Some(at) = split_point(&rest, limits) {
+        let _front = split(&mut rest, at);
+        parts += 1;
+    }
+    parts
+}
+
+/// The longest first part of a discard: no longer than the device takes, and such that the next one begins at a multiple of
+/// the granularity. `None` if the device takes less than one granule: then it is left as it is.
+fn discard_part(bio: &Bio, limits: &Limits) -> Option<u32> {
+    let granularity = limits.discard_granularity.max(1);
+    let max = limits.max_discard_sectors - limits.max_discard_sectors % granularity;
+    let beyond = ((bio.sector.0 + u64::from(max)) % u64::from(granularity)) as u32;
+    (max > 0).then_some(if beyond < max { max - beyond } else { max })
+}
+
+/// Cuts `bio` after `sectors`: shortens it to the remainder and answers the front part, which never merges.
+#[must_use]
+pub fn split(bio: &mut Bio, sectors: u32) -> Bio {
+    debug_assert!(0 < sectors && sectors < bio.sectors);
+    let mut front = bio.clone();
+    let segments = (u64::from(bio.segments) * u64::from(sectors)).div_ceil(u64::from(bio.sectors)) as u16;
+    front.sectors = sectors;
+    front.segments = segments.max(1);
+    front.flags = front.flags.with(BioFlags::NOMERGE);
+    bio.sector = bio.sector + sectors;
+    bio.sectors -= sectors;
+    bio.segments = bio.segments.saturating_sub(segments).max(1);
+    front
+}
+
+/// Undoes [`split`]: what there is of a front part and of what was cut off behind it is one bio again. A segment that the
+/// cut went through counts in both, and nobody polls for a bio that was cut.
+#[must_use]
+pub fn rejoin(front: Option<Bio>, remainder: Option<Bio>) -> Option<Bio> {
+    let (Some(front), Some(rest)) = (&front, &remainder) else { return front.or(remainder) };
+    debug_assert_eq!(front.end(), rest.sector);
+    Some(Bio {
+        sector: front.sector,
+        sectors: front.sectors + rest.sectors,
+        segments: front.segments.saturating_add(rest.segments),
+        ..rest.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::ids::Sector;
+
+    fn parts(mut bio: Bio, limits: &Limits) -> Vec<(u64, u32, bool)> {
+        let mut out = Vec::new();
+        while let Some(at) = split_point(&bio, limits) {
+            let front = split(&mut bio, at);
+            out.push((front.sector.0, front.sectors, front.flags.contains(BioFlags::NOMERGE)));
+        }
+        out.push((bio.sector.0, bio.sectors, bio.flags.contains(BioFlags::NOMERGE)));
+        out
+    }
+
+    #[test]
+    fn a_300_kib_write_under_a_limit_of_128_kib_gives_128_128_and_44() {
+        let limits = Limits { max_sectors: 256, ..Limits::default() };
+        let bio = Bio::new(Op::Write, Sector(0), 600);
+        assert_eq!(parts(bio, &limits), [(0, 256, true), (256, 256, true), (512, 88, false)]);
+    }
+
+    #[test]
+    fn a_write_is_split_at_a_chunk_boundary() {
+        let limits = Limits { chunk_sectors: 128, ..Limits::default() };
+        let bio = Bio::new(Op::Write, Sector(100), 128);
+        assert_eq!(parts(bio, &limits), [(100, 28, true), (128, 100, false)]);
+    }
+
+    #[test]
+    fn the_end_of_a_part_is_aligned_to_the_physical_block() {
+        let limits = Limits { physical_block: 8, max_sectors: 20, ..Limits::default() };
+        let bio = Bio::new(Op::Write, Sector(3), 40);
+        assert_eq!(parts(bio, &limits)[0].1, 13);
+    }
+
+    #[test]
+    fn parts_of_a_discard_end_at_multiples_of_its_granularity_and_are_no_longer_than_allowed() {
+        let limits = Limits { discard_granularity: 8, max_discard_sectors: 64, ..Limits::default() };
+        let parts = parts(Bio::new(Op::Discard, Sector(4), 200), &limits);
+        let ends: Vec<u64> = parts.iter().map(|&(sector, sectors, _)| sector + u64::from(sectors)).collect();
+        assert_eq!(ends, [64, 128, 192, 204]);
+        assert!(parts.iter().all(|&(_, sectors, _)| sectors <= 64));
+    }
+
+    #[test]
+    fn a_discard_on_a_device_that_takes_less_than_a_granule_is_not_split() {
+        let limits = Limits { discard_granularity: 128, max_discard_sectors: 64, ..Limits::default() };
+        assert_eq!(parts(Bio::new(Op::Discard, Sector(4), 200), &limits), [(4, 200, false)]);
+    }
+
+    #[test]
+    fn what_was_split_can_be_rejoined() {
+        let whole = Bio { segments: 5, flags: BioFlags::SYNC, ..Bio::new(Op::Write, Sector(8), 40) };
+        let mut rest = whole.clone();
+        let front = split(&mut rest, 16);
+        assert_eq!(rejoin(Some(front), Some(rest.clone())), Some(whole), "it may merge again, too");
+        assert_eq!(rejoin(None, Some(rest.clone())), Some(rest));
+        assert_eq!(rejoin(None, None), None);
+    }
+
+    #[test]
+    fn a_bio_of_too_many_segments_is_split() {
+        let limits = Limits { max_segments: 2, ..Limits::default() };
+        let bio = Bio { segments: 3, ..Bio::new(Op::Read, Sector(0), 24) };
+        assert_eq!(parts(bio, &limits), [(0, 16, true), (16, 8, false)]);
+    }
+}

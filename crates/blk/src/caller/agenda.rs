@@ -1,0 +1,431 @@
+//! Everything that is due on a queue, in one table: what calls have asked for, until it has been done.
+//!
+//! ```text
+//! a call into the queue -> Effects -> Agenda::take -> in the table:       Agenda::carry_out, or Due::carry_out
+//!                                                  -> for the caller:     an Errand
+//! ```
+//!
+//! What is asked for again replaces what was asked for before, or not (BL-75 to BL-77, BL-90):
+//!
+//! - A run of a hardware queue to which a worker is on its way already need not be set; one that is delayed for longer is
+//!   replaced, which may postpone it.
+//! - Runs of all hardware queues at once are such runs; delayed ones leave hardware queues alone that are set to run.
+//! - The scheduler's timer and the scan for timeouts are replaced, and the timer may be taken back.
+//! - A window of write-back throttling ends when it was said to.
+//! - Each kick of the requeue list has its worker; one that comes too late finds nothing.
+//!
+//! A caller that has an event queue of its own, as a simulator has, is told of what is [set](Workers::set), and asks when
+//! the moment has come whether it is [still due](Agenda::is_due). One that has none asks when to [come
+//! back](Agenda::next_at).
+
+use crate::bio::{Bio, Status};
+use crate::caller::block_queue::BlockQueue;
+use crate::caller::env::{Cx, Env};
+use crate::drive::effects::{Effect, Effects};
+use crate::ground::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
+use crate::ground::time::{Instant, Nanos};
+
+/// Something that is due on a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due {
+    /// The scheduler's timer.
+    Timer,
+    /// The scan for timeouts.
+    Timeouts,
+    /// The end of a window of write-back throttling.
+    Window,
+    /// Requeued requests are put back in.
+    Requeue,
+    /// A run of a hardware queue.
+    Run(HctxId),
+}
+
+/// What only the caller can do.
+#[derive(Debug)]
+pub enum Errand {
+    /// Tell whoever submitted it that a bio has ended, or a part of one.
+    End {
+        /// The bio.
+        bio: Bio,
+        /// How it ended.
+        status: Status,
+    },
+    /// Wake a submitter that sleeps: it goes on with its submission.
+    Wake(Waiter),
+    /// A request has been at the device for too long: on this CPU, which started it, call
+    /// [`timed_out`](BlockQueue::timed_out).
+    TimedOut {
+        /// The CPU.
+        cpu: CpuId,
+        /// The request.
+        id: RqId,
+    },
+    /// Run a hardware queue of another queue on a worker, as [`Agenda::run`] of its agenda does.
+    RunOther {
+        /// Whose.
+        queue: QueueId,
+        /// Which.
+        hctx: HctxId,
+    },
+}
+
+/// The clock and the workers of a caller. An [`Instant`] is the simplest: it is now, and workers come at once.
+pub trait Workers {
+    /// When a worker that is called now runs on this CPU.
+    fn come(&mut self, cpu: CpuId) -> Instant;
+
+    /// By when one that was called before is there.
+    fn come_by(&self) -> Instant;
+
+    /// Something will be due, instead of what was set for it before. The number of the setting tells the two apart.
+    fn set(&mut self, _at: Instant, _due: Due, _setting: u32) {}
+}
+
+impl Workers for Instant {
+    fn come(&mut self, _: CpuId) -> Instant {
+        *self
+    }
+
+    fn come_by(&self) -> Instant {
+        *self
+    }
+}
+
+/// What is due on one queue.
+#[derive(Debug)]
+pub struct Agenda {
+    /// By the [place](Due::place) of what is due.
+    slots: Vec<Slot>,
+    /// Settings so far: of two that are due at the same moment the earlier one comes first.
+    settings: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// The end of time if nothing is set.
+    at: Instant,
+    setting: u32,
+}
+
+impl Due {
+    const RUNS: usize = 4;
+
+    /// Its number among all that can be due on a queue.
+    #[inline]
+    #[must_use]
+    pub fn place(self) -> usize {
+        match self {
+            Due::Timer => 0,
+            Due::Timeouts => 1,
+            Due::Window => 2,
+            Due::Requeue => 3,
+            Due::Run(hctx) => Due::RUNS + hctx.index(),
+        }
+    }
+
+    /// What has this number.
+    #[inline]
+    #[must_use]
+    pub fn at_place(place: usize) -> Due {
+        match place {
+            0 => Due::Timer,
+            1 => Due::Timeouts,
+            2 => Due::Window,
+            3 => Due::Requeue,
+            hctx => Due::Run(HctxId((hctx - Due::RUNS) as u16)),
+        }
+    }
+
+    /// The CPU of the worker that does it.
+    #[inline]
+    pub fn cpu(self, queue: &impl BlockQueue) -> CpuId {
+        match self {
+            Due::Run(hctx) => queue.worker_cpu(hctx),
+            _ => CpuId(0),
+        }
+    }
+
+    /// Does it, on the CPU of the call.
+    #[inline]
+    pub fn carry_out<E: Env>(self, queue: &impl BlockQueue, cx: &mut Cx<'_, E>) {
+        match self {
+            Due::Run(hctx) => queue.run_hctx(cx, hctx),
+            Due::Timer => queue.timer(cx),
+            Due::Timeouts => queue.scan_timeouts(cx),
+            Due::Window => queue.window_ended(cx),
+            Due::Requeue => queue.kick_requeue(cx),
+        }
+    }
+}
+
+impl Agenda {
+    /// Of a queue with so many hardware queues, on which nothing is due.
+    #[must_use]
+    pub fn new(hw_queues: u16) -> Self {
+        Agenda { slots: vec![Slot { at: Instant::NEVER, setting: 0 }; Due::RUNS + usize::from(hw_queues)], settings: 0 }
+    }
+
+    /// Takes effects of calls on `cpu`, oldest first, until one is for the caller.
+    #[inline]
+    pub fn take(
+        &mut self,
+        queue: &impl BlockQueue,
+        cpu: CpuId,
+        effects: &mut Effects,
+        workers: &mut impl Workers,
+    ) -> Option<Errand> {
+        while let Some(effect) = effects.pop() {
+            let errand = self.note(queue, cpu, effect, workers);
+            if errand.is_some() {
+                return errand;
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn note(
+        &mut self,
+        queue: &impl BlockQueue,
+        cpu: CpuId,
+        effect: Effect,
+        workers: &mut impl Workers,
+    ) -> Option<Errand> {
+        match effect {
+            Effect::EndBio { bio, status } => return Some(Errand::End { bio, status }),
+            Effect::Wake(waiter) => return Some(Errand::Wake(waiter)),
+            Effect::TimedOut { cpu, id } => return Some(Errand::TimedOut { cpu, id }),
+            Effect::RunOther { queue, hctx } => return Some(Errand::RunOther { queue, hctx }),
+            Effect::RunHctx { hctx, delay } => self.run(queue, hctx, delay, workers),
+            Effect::RunAll { delay } => self.run_all(queue, cpu, delay, workers),
+            Effect::KickRequeue => {
+                let at = workers.come(queue.worker_cpu(HctxId(0)));
+                let first = self.slots[Due::Requeue.place()].at;
+                self.set(at, Due::Requeue, workers);
+                let slot = &mut self.slots[Due::Requeue.place()];
+                slot.at = slot.at.min(first);
+            }
+            Effect::SetTimer(at) => self.set(at, Due::Timer, workers),
+            Effect::CancelTimer => drop(self.take_back(Due::Timer)),
+            Effect::SetTimeout(at) => self.set(at, Due::Timeouts, workers),
+            Effect::SetWindow(at) => {
+                debug_assert!(self.at(Due::Window) == Instant::NEVER, "there is one window at a time");
+                self.set(at, Due::Window, workers);
+            }
+        }
+        None
+    }
+
+    /// Sets a run of a hardware queue on a worker.
+    #[inline]
+    pub fn run(&mut self, queue: &impl BlockQueue, hctx: HctxId, delay: Nanos, workers: &mut impl Workers) {
+        if self.at(Due::Run(hctx)) > workers.come_by() {
+            let at = workers.come(queue.worker_cpu(hctx)) + delay;
+            self.set(at, Due::Run(hctx), workers);
+        }
+    }
+
+    /// Sets runs of all hardware queues on workers.
+    pub fn run_all(&mut self, queue: &impl BlockQueue, cpu: CpuId, delay: Nanos, workers: &mut impl Workers) {
+        let mut run = |hctx| {
+            if delay == Nanos::ZERO || self.at(Due::Run(hctx)) == Instant::NEVER {
+                self.run(queue, hctx, delay, workers);
+            }
+        };
+        if queue.hw_queues() == 1 {
+            return run(HctxId(0));
+        }
+        queue.hctxs_of_run_all(cpu).for_each(run);
+    }
+
+    /// Takes something off: it will not be carried out. Answers for when it was set.
+    pub fn take_back(&mut self, due: Due) -> Option<Instant> {
+        let at = std::mem::replace(&mut self.slots[due.place()].at, Instant::NEVER);
+        (at != Instant::NEVER).then_some(at)
+    }
+
+    #[inline]
+    fn at(&self, due: Due) -> Instant {
+        self.slots[due.place()].at
+    }
+
+    #[inline]
+    fn set(&mut self, at: Instant, due: Due, workers: &mut impl Workers) {
+        self.settings = self.settings.wrapping_add(1);
+        self.slots[due.place()] = Slot { at, setting: self.settings };
+        workers.set(at, due, self.settings);
+    }
+
+    // --- for callers with an event queue ---
+
+    /// The moment of a setting has come: whether it still counts. If so it is taken out, and is to be carried out.
+    #[inline]
+    pub fn is_due(&mut self, due: Due, setting: u32) -> bool {
+        let slot = &mut self.slots[due.place()];
+        if slot.setting == setting && slot.at != Instant::NEVER {
+            slot.at = Instant::NEVER;
+            return true;
+        }
+        due == Due::Requeue
+    }
+
+    // --- for callers without ---
+
+    /// When to come back, if something is set.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Instant> {
+        self.slots.iter().map(|slot| slot.at).min().filter(|&at| at != Instant::NEVER)
+    }
+
+    /// Takes effects, and carries out everything that is due by now and whatever comes of it, in the order in which it was
+    /// asked for. `errand` does what only the caller can do.
+    pub fn carry_out<E: Env>(
+        &mut self,
+        queue: &impl BlockQueue,
+        cx: &mut Cx<'_, E>,
+        mut errand: impl FnMut(&mut Cx<'_, E>, Errand),
+    ) {
+        loop {
+            while let Some(due) = self.take_due(cx.now.at) {
+                due.carry_out(queue, cx);
+            }
+            let Some(effect) = cx.effects.pop() else { return };
+            if let Some(todo) = self.note(queue, cx.cpu, effect, &mut cx.now.at) {
+                errand(cx, todo);
+            }
+        }
+    }
+
+    /// Takes what has been due for longest, to be [carried out](Due::carry_out).
+    pub fn take_due(&mut self, now: Instant) -> Option<Due> {
+        let age = |slot: &Slot| self.settings.wrapping_sub(slot.setting);
+        let is_due = |(_, slot): &(usize, &Slot)| slot.at <= now && slot.at != Instant::NEVER;
+        let due = self.slots.iter().enumerate().filter(is_due);
+        let (place, _) = due.min_by_key(|(_, slot)| (slot.at, std::cmp::Reverse(age(slot))))?;
+        let due = Due::at_place(place);
+        self.take_back(due).map(|_| due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::kernel::Kernel;
+    use crate::ground::sharing::Local;
+    use crate::queue::{Queue, QueueConfig};
+
+    const HCTX: HctxId = HctxId(1);
+    const RUN: Due = Due::Run(HCTX);
+    const DELAY: Nanos = Nanos::from_millis(3);
+
+    /// Workers that come after 10 us, and what was set last.
+    struct Slow {
+        now: Instant,
+        set: Vec<(Instant, Due, u32)>,
+    }
+
+    impl Workers for Slow {
+        fn come(&mut self, _: CpuId) -> Instant {
+            self.come_by()
+        }
+
+        fn come_by(&self) -> Instant {
+            self.now + Nanos::from_micros(10)
+        }
+
+        fn set(&mut self, at: Instant, due: Due, setting: u32) {
+            self.set.push((at, due, setting));
+        }
+    }
+
+    struct Bench {
+        queue: Queue<Local>,
+        agenda: Agenda,
+        workers: Slow,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let config = QueueConfig { cpus: 2, hw_queues: 2, ..QueueConfig::new(Kernel::V6_18) };
+            Bench {
+                queue: Queue::new(&config, "none").unwrap(),
+                agenda: Agenda::new(2),
+                workers: Slow { now: Instant::ZERO, set: Vec::new() },
+            }
+        }
+
+        /// Notes an effect at so many ns. Answers what it has set.
+        fn note(&mut self, at_ns: u64, effect: Effect) -> Vec<(u64, Due, u32)> {
+            self.workers.now = Instant(at_ns);
+            assert!(self.agenda.note(&self.queue, CpuId(0), effect, &mut self.workers).is_none());
+            self.workers.set.drain(..).map(|(at, due, setting)| (at.0, due, setting)).collect()
+        }
+    }
+
+    #[test]
+    fn a_delayed_run_is_postponed_by_a_later_queueing_of_its_queue() {
+        let mut bench = Bench::new();
+        let later = |delay| Effect::RunHctx { hctx: HCTX, delay };
+        assert_eq!(bench.note(0, later(DELAY)), [(3_010_000, RUN, 1)]);
+        assert_eq!(bench.note(1_000_000, later(DELAY)), [(4_010_000, RUN, 2)]);
+        assert!(!bench.agenda.is_due(RUN, 1), "the first is void");
+        assert!(bench.agenda.is_due(RUN, 2) && !bench.agenda.is_due(RUN, 2), "the second takes place once");
+    }
+
+    #[test]
+    fn a_delayed_run_is_not_postponed_by_a_delayed_run_of_all_queues() {
+        let mut bench = Bench::new();
+        bench.note(0, Effect::RunHctx { hctx: HCTX, delay: DELAY });
+        let other = Due::Run(HctxId(0));
+        assert_eq!(bench.note(1000, Effect::RunAll { delay: DELAY }), [(3_011_000, other, 2)]);
+        let both = [(12_000, other, 3), (12_000, RUN, 4)];
+        assert_eq!(bench.note(2000, Effect::RunAll { delay: Nanos::ZERO }), both, "a run of all at once does not wait");
+    }
+
+    #[test]
+    fn a_worker_that_is_on_its_way_is_not_called_twice() {
+        let mut bench = Bench::new();
+        let run = || Effect::RunHctx { hctx: HCTX, delay: Nanos::ZERO };
+        assert_eq!(bench.note(0, run()), [(10_000, RUN, 1)]);
+        assert_eq!(bench.note(5000, run()), []);
+        assert!(bench.agenda.is_due(RUN, 1));
+        assert_eq!(bench.note(10_000, run()), [(20_000, RUN, 2)]);
+    }
+
+    #[test]
+    fn a_timer_is_replaced_and_taken_back_and_each_kick_counts() {
+        let mut bench = Bench::new();
+        bench.note(0, Effect::SetTimer(Instant(500)));
+        assert_eq!(bench.note(0, Effect::SetTimer(Instant(800))), [(800, Due::Timer, 2)]);
+        assert!(!bench.agenda.is_due(Due::Timer, 1));
+        bench.note(0, Effect::CancelTimer);
+        assert!(!bench.agenda.is_due(Due::Timer, 2));
+        assert_eq!(bench.note(0, Effect::KickRequeue), [(10_000, Due::Requeue, 3)]);
+        assert_eq!(bench.note(0, Effect::KickRequeue), [(10_000, Due::Requeue, 4)]);
+        assert!(bench.agenda.is_due(Due::Requeue, 3) && bench.agenda.is_due(Due::Requeue, 4));
+    }
+
+    #[test]
+    fn whoever_has_no_event_queue_learns_when_to_come_back_and_what_is_due_first() {
+        let mut bench = Bench::new();
+        assert_eq!(bench.agenda.next_at(), None);
+        bench.note(0, Effect::SetTimer(Instant(90_000)));
+        bench.note(0, Effect::SetWindow(Instant(50_000)));
+        bench.note(0, Effect::RunHctx { hctx: HCTX, delay: Nanos(40_000) });
+        assert_eq!(bench.agenda.next_at(), Some(Instant(50_000)));
+        assert_eq!(bench.agenda.take_due(Instant(49_999)), None);
+        let mut order = Vec::new();
+        while let Some(due) = bench.agenda.take_due(Instant(90_000)) {
+            order.push(due);
+        }
+        assert_eq!(order, [Due::Window, RUN, Due::Timer], "what was asked for first, of two at the same moment");
+        assert_eq!(bench.agenda.next_at(), None);
+    }
+
+    #[test]
+    fn what_is_due_has_a_number() {
+        for due in [Due::Timer, Due::Timeouts, Due::Window, Due::Requeue, Due::Run(HctxId(0)), Due::Run(HctxId(2047))] {
+            assert_eq!(Due::at_place(due.place()), due);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The queue of a device as those see it who submit to it and those who work for it: where the caller's kit, [`Agenda`] and
+//! [`Submitter`], meets a queue of whatever kind.
+//!
+//! [`Agenda`]: crate::Agenda
+//! [`Submitter`]: crate::Submitter
+
+use crate::bio::{Bio, Status};
+use crate::caller::env::{Cx, Env};
+use crate::ground::ids::{CpuId, HctxId, RqId, Waiter};
+use crate::request::Rq;
+use crate::request::plug::Plug;
+
+/// Where a submission has got to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Submitted {
+    /// Every part is on its way.
+    Done,
+    /// It sleeps for a tag, or until less write-back is in flight: an [`Effect::Wake`](crate::Effect::Wake) with its waiter
+    /// will come, then go on with it.
+    Parked,
+}
+
+/// The queue of a device.
+pub trait BlockQueue {
+    /// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it again
+    /// for the next bio.
+    type Submission;
+
+    // --- whoever submits ---
+
+    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
+    fn submission(&self, waiter: Waiter) -> Self::Submission;
+
+    /// The next bio of a submission; the one before has gone its way.
+    fn begin(submission: &mut Self::Submission, bio: Bio);
+
+    /// Takes the bio of a submission back that has not been put forward.
+    fn withdraw(submission: &mut Self::Submission) -> Option<Bio>;
+
+    /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
+    fn submit<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut Self::Submission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted;
+
+    /// Takes a submission back from wherever it has got to. Answers what no request has been made of.
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Self::Submission) -> Option<Bio>;
+
+    /// Flushes a plug at the end of its section.
+    fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug);
+
+    // --- the driver ---
+
+    /// A request has ended.
+    fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status);
+
+    /// Takes a started request back from the driver.
+    fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq);
+
+    // --- workers ---
+
+    /// Number of hardware queues.
+    fn hw_queues(&self) -> u16;
+
+    /// A CPU on which a worker runs this hardware queue.
+    fn worker_cpu(&self, hctx: HctxId) -> CpuId;
+
+    /// The hardware queues that a "run all" on this CPU runs.
+    fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_;
+
+    /// Runs a hardware queue on this CPU.
+    fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId);
+
+    /// Puts requeued requests back in.
+    fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>);
+
+    /// The scheduler's timer has come.
+    fn timer<E: Env>(&self, cx: &mut Cx<'_, E>);
+
+    /// The moment to look for timeouts has come.
+    fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>);
+
+    /// A request that this CPU has started has been at the device for too long: its driver is asked, unless it has ended
+    /// since.
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId);
+
+    /// A window of write-back throttling has ended.
+    fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>);
+}

@@ -1,0 +1,104 @@
+//! What surrounds a call on the way of a request: the time, the CPU, and four parties outside of the block layer.
+
+use std::collections::VecDeque;
+
+use crate::drive::driver::Driver;
+use crate::drive::effects::Effects;
+use crate::ground::ids::CpuId;
+use crate::ground::meter::{Meter, NoMeter};
+use crate::ground::time::Now;
+use crate::policy::{ElevatorCx, Wishes};
+use crate::request::Rq;
+use crate::watch::probe::Probe;
+
+/// The types of those whom the block layer calls: one parameter instead of three. A pair of driver and probe is one whose
+/// locks nobody meters.
+pub trait Env {
+    /// Who carries requests out.
+    type Driver: Driver;
+    /// Who watches.
+    type Probe: Probe;
+    /// Who charges for locks.
+    type Meter: Meter;
+}
+
+impl<D: Driver, P: Probe> Env for (D, P) {
+    type Driver = D;
+    type Probe = P;
+    type Meter = NoMeter;
+}
+
+impl<D: Driver, P: Probe, M: Meter> Env for (D, P, M) {
+    type Driver = D;
+    type Probe = P;
+    type Meter = M;
+}
+
+/// What every call on the way of a request takes; a [`Caller`](crate::Caller) makes it.
+pub struct Cx<'a, E: Env> {
+    /// The time.
+    pub now: Now,
+    /// The CPU that the call runs on.
+    pub cpu: CpuId,
+    /// The driver, as seen from this CPU.
+    pub driver: &'a mut E::Driver,
+    /// What is to be done afterwards.
+    pub effects: &'a mut Effects,
+    /// Memory to work with.
+    pub scratch: &'a mut Scratch,
+    /// Who watches.
+    pub probe: &'a mut E::Probe,
+    /// Who charges for the locks that the call takes.
+    pub meter: &'a E::Meter,
+}
+
+impl<E: Env> Cx<'_, E> {
+    /// What a call into the elevator takes. Its wishes become [effects](Self::take_wishes) after it.
+    #[inline]
+    pub fn elevator(&mut self) -> ElevatorCx<'_> {
+        self.scratch.elevator(self.now, self.cpu)
+    }
+
+    /// Turns what a policy asked for during a call into effects.
+    #[inline]
+    pub fn take_wishes(&mut self) {
+        let Wishes { set_timer, cancel_timer, run_queues, run_hctxs } = &self.scratch.wishes;
+        if set_timer.is_some() || *cancel_timer | *run_queues | !run_hctxs.is_empty() {
+            let wishes = std::mem::take(&mut self.scratch.wishes);
+            self.effects.push_wishes(wishes);
+        }
+    }
+}
+
+/// Memory that calls reuse: between calls there is nothing in it.
+#[derive(Default)]
+pub struct Scratch {
+    /// Boxed, so that lending one moves a pointer and not the list.
+    #[expect(clippy::vec_box)]
+    lists: Vec<Box<VecDeque<Rq>>>,
+    /// Requests that were absorbed during a call.
+    pub freed: Vec<Rq>,
+    /// What a policy asks for during a call: reused, because making and moving one for every call costs more than the call.
+    pub wishes: Wishes,
+}
+
+impl Scratch {
+    /// What a call into an elevator takes. Its wishes become [effects](Cx::take_wishes) after it.
+    #[inline]
+    pub fn elevator(&mut self, now: Now, cpu: CpuId) -> ElevatorCx<'_> {
+        ElevatorCx { now, cpu, wishes: &mut self.wishes, freed: &mut self.freed }
+    }
+
+    /// An empty list of requests that keeps its memory between uses.
+    #[inline]
+    pub fn take_list(&mut self) -> Box<VecDeque<Rq>> {
+        self.lists.pop().unwrap_or_default()
+    }
+
+    /// Gives an emptied list back.
+    #[inline]
+    pub fn give_list(&mut self, list: Box<VecDeque<Rq>>) {
+        debug_assert!(list.is_empty(), "no request is left behind");
+        self.lists.push(list);
+    }
+}

@@ -1,0 +1,40 @@
+//! What a caller of the block layer keeps between its calls: the effects that they leave, and memory that they reuse.
+
+pub mod agenda;
+pub mod block_queue;
+pub mod env;
+pub mod submitter;
+
+use crate::drive::effects::Effects;
+use crate::ground::ids::CpuId;
+use crate::ground::time::Now;
+use env::{Cx, Env, Scratch};
+
+/// A caller: a thread, or a machine in virtual time. It makes one call at a time.
+#[derive(Default)]
+pub struct Caller {
+    /// What its calls have led to and nobody has [taken](crate::Agenda) yet.
+    pub effects: Effects,
+    scratch: Scratch,
+}
+
+impl Caller {
+    /// One that has not called yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Caller::default()
+    }
+
+    /// What surrounds its next call.
+    #[inline]
+    pub fn cx<'a, E: Env>(
+        &'a mut self,
+        now: Now,
+        cpu: CpuId,
+        driver: &'a mut E::Driver,
+        probe: &'a mut E::Probe,
+        meter: &'a E::Meter,
+    ) -> Cx<'a, E> {
+        Cx { now, cpu, driver, effects: &mut self.effects, scratch: &mut self.scratch, probe, meter }
+    }
+}

@@ -1,0 +1,148 @@
+//! A bio from hand-in to the end of its last part: a [`Submitter`] takes bios in, one after the other, and [`Parts`] counts
+//! for each what has not ended.
+
+use crate::bio::{Bio, Status};
+use crate::caller::block_queue::{BlockQueue, Submitted};
+use crate::caller::env::{Cx, Env};
+use crate::ground::ids::Waiter;
+use crate::request::plug::Plug;
+
+/// Whoever submits to a queue: a task, a thread, a connection. It submits one bio at a time, may have a plug open, and sleeps
+/// where the queue lets it wait.
+pub struct Submitter<Q: BlockQueue> {
+    submission: Q::Submission,
+    plug: Plug,
+    is_plugged: bool,
+    is_parked: bool,
+}
+
+impl<Q: BlockQueue> Submitter<Q> {
+    /// One whose wake-ups have this name.
+    #[must_use]
+    pub fn new(queue: &Q, waiter: Waiter) -> Self {
+        Submitter { submission: queue.submission(waiter), plug: Plug::new(), is_plugged: false, is_parked: false }
+    }
+
+    /// Opens a plug: what is submitted is held back until [`unplug`](Self::unplug), or until it sleeps.
+    #[inline]
+    pub fn plug(&mut self) {
+        self.is_plugged = true;
+    }
+
+    /// Whether a plug is open.
+    #[inline]
+    #[must_use]
+    pub fn is_plugged(&self) -> bool {
+        self.is_plugged
+    }
+
+    /// Closes the plug, if one is open: what it holds goes on its way.
+    #[inline]
+    pub fn unplug<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) {
+        if std::mem::take(&mut self.is_plugged) {
+            queue.flush_plug(cx, &mut self.plug);
+        }
+    }
+
+    /// Whether it sleeps with a bio: a wake-up is going to come, then it [goes on](Self::go_on).
+    #[inline]
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        self.is_parked
+    }
+
+    /// Submits a bio.
+    ///
+    /// # Panics
+    /// In debug builds if the one before has not gone its way.
+    #[inline]
+    pub fn submit<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>, bio: Bio) -> Submitted {
+        self.begin(bio);
+        self.go_on(queue, cx)
+    }
+
+    /// Takes a bio in hand, to be submitted by [`go_on`](Self::go_on).
+    ///
+    /// # Panics
+    /// In debug builds if the one before has not gone its way.
+    #[inline]
+    pub fn begin(&mut self, bio: Bio) {
+        debug_assert!(!self.is_parked, "it sleeps with another bio");
+        Q::begin(&mut self.submission, bio);
+    }
+
+    /// Takes the bio back that it has in hand and has not submitted yet.
+    #[inline]
+    pub fn withdraw(&mut self) -> Option<Bio> {
+        if self.is_parked { None } else { Q::withdraw(&mut self.submission) }
+    }
+
+    /// Goes on with the bio in hand, as far as it gets.
+    #[inline]
+    pub fn go_on<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) -> Submitted {
+        let plug = self.is_plugged.then_some(&mut self.plug);
+        let submitted = queue.submit(cx, &mut self.submission, plug);
+        self.is_parked = submitted == Submitted::Parked;
+        submitted
+    }
+
+    /// Takes the bio in hand back from wherever it has got to: its client has departed. Answers what of it no request has been
+    /// made of; the rest ends as if nothing had happened. What is plugged stays so.
+    pub fn cancel<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) -> Option<Bio> {
+        self.is_parked = false;
+        queue.cancel(cx, &mut self.submission)
+    }
+}
+
+/// What is left of a bio that was submitted: a queue may cut it, and its parts end one by one.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Parts {
+    /// Sectors whose end has not been told. What has none counts as one.
+    sectors_left: u32,
+    status: Status,
+}
+
+impl Parts {
+    /// All of a bio.
+    #[inline]
+    #[must_use]
+    pub fn of(bio: &Bio) -> Parts {
+        Parts::of_sectors(bio.sectors)
+    }
+
+    /// All of a bio of so many sectors.
+    #[inline]
+    #[must_use]
+    pub fn of_sectors(sectors: u32) -> Parts {
+        Parts { sectors_left: sectors.max(1), status: Status::Ok }
+    }
+
+    /// A part of it has ended. Answers how the whole has, if it was the last: badly if any has.
+    #[inline]
+    pub fn ended(&mut self, part: &Bio, status: Status) -> Option<Status> {
+        self.sectors_left = self.sectors_left.saturating_sub(part.sectors.max(1));
+        if status != Status::Ok {
+            self.status = status;
+        }
+        (self.sectors_left == 0).then_some(self.status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::Op;
+    use crate::ground::ids::Sector;
+
+    fn read(sectors: u32) -> Bio {
+        Bio::new(Op::Read, Sector(0), sectors)
+    }
+
+    #[test]
+    fn a_bio_ends_with_its_last_part_and_with_the_error_of_any() {
+        let mut parts = Parts::of(&read(32));
+        assert_eq!(parts.ended(&read(8), Status::IoError), None);
+        assert_eq!(parts.ended(&read(24), Status::Ok), Some(Status::IoError));
+        assert_eq!(Parts::of(&read(0)).ended(&read(0), Status::Ok), Some(Status::Ok), "a flush has no sectors");
+    }
+}

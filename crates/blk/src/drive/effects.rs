@@ -1,0 +1,199 @@
+//! Effects: what the block layer wants done by whoever owns the clock and the threads. Calls do not call back;
+//! they answer with effects. An [`Agenda`](crate::Agenda) takes them, and knows which of them replaces which.
+
+use std::collections::VecDeque;
+
+use crate::bio::{Bio, Status};
+use crate::ground::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
+use crate::ground::time::{Instant, Nanos, Now};
+use crate::policy::{ElevatorCx, Wishes};
+
+/// How long a run is delayed when nothing else would trigger it (BL-86 to BL-89).
+pub const RESOURCE_DELAY: Nanos = Nanos::from_millis(3);
+
+/// Something to be done.
+#[derive(Debug)]
+pub enum Effect {
+    /// A bio has ended: tell its submitter.
+    EndBio {
+        /// The bio.
+        bio: Bio,
+        /// How it ended.
+        status: Status,
+    },
+    /// Wake a submitter that sleeps: it goes on with its submission.
+    Wake(Waiter),
+    /// Run a hardware queue on a worker.
+    RunHctx {
+        /// Which.
+        hctx: HctxId,
+        /// Not before this has passed.
+        delay: Nanos,
+    },
+    /// Run a hardware queue of another queue, with which this one shares a [`TagSet`](crate::TagSet), on a worker.
+    RunOther {
+        /// Whose.
+        queue: QueueId,
+        /// Which.
+        hctx: HctxId,
+    },
+    /// Run all hardware queues on workers.
+    RunAll {
+        /// Not before this has passed.
+        delay: Nanos,
+    },
+    /// Put requeued requests back in.
+    KickRequeue,
+    /// The scheduler's timer is to come at this moment.
+    SetTimer(Instant),
+    /// Forget the timer.
+    CancelTimer,
+    /// Somebody is to look for timeouts at this moment.
+    SetTimeout(Instant),
+    /// A request has been at the device for too long: the worker of the CPU that started it is to
+    /// [ask its driver](crate::BlockQueue::timed_out).
+    TimedOut {
+        /// The CPU.
+        cpu: CpuId,
+        /// The request.
+        id: RqId,
+    },
+    /// A window of write-back throttling ends at this moment.
+    SetWindow(Instant),
+}
+
+/// The effects of one or more calls, in order.
+#[derive(Default)]
+pub struct Effects {
+    list: VecDeque<Effect>,
+    /// Bios that have ended, apart from all other effects: they move as they are, because an [`Effect`] built around each
+    /// would stall the processor, which cannot read as a whole what was just written in pieces.
+    ended: Vec<Bio>,
+    /// Those of them that have failed, by index.
+    failed: Vec<(usize, Status)>,
+    /// How many of them have been popped.
+    popped: usize,
+}
+
+impl Effects {
+    /// No effects.
+    #[must_use]
+    pub fn new() -> Self {
+        Effects::default()
+    }
+
+    /// Takes the oldest effect. Bios that have ended come before all others.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Effect> {
+        if self.ended.is_empty() { self.list.pop_front() } else { self.pop_one_ended() }
+    }
+
+    fn pop_one_ended(&mut self) -> Option<Effect> {
+        let effect = Effect::EndBio { bio: self.ended[self.popped].clone(), status: self.status(self.popped) };
+        self.popped += 1;
+        if self.popped == self.ended.len() {
+            self.forget_ended();
+        }
+        Some(effect)
+    }
+
+    /// Takes all bios that have ended, in order, without moving them: what [`pop`](Self::pop) would answer as
+    /// [`Effect::EndBio`].
+    #[inline]
+    pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {
+        if self.failed.is_empty() && self.popped == 0 {
+            for bio in &self.ended {
+                tell(bio, Status::Ok);
+            }
+            self.ended.clear();
+            return;
+        }
+        for (index, bio) in self.ended.iter().enumerate().skip(self.popped) {
+            tell(bio, self.status(index));
+        }
+        self.forget_ended();
+    }
+
+    /// Whether bios have ended that nobody has taken.
+    #[inline]
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// How a bio has ended.
+    #[inline]
+    fn status(&self, index: usize) -> Status {
+        if self.failed.is_empty() {
+            return Status::Ok;
+        }
+        self.failed.iter().find(|(failed, _)| *failed == index).map_or(Status::Ok, |(_, status)| *status)
+    }
+
+    #[inline]
+    fn forget_ended(&mut self) {
+        self.ended.clear();
+        self.failed.clear();
+        self.popped = 0;
+    }
+
+    /// Whether nothing is to be done.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.ended.is_empty()
+    }
+
+    /// These bios have ended.
+    #[inline]
+    pub fn end(&mut self, bios: &mut Vec<Bio>, status: Status) {
+        if status != Status::Ok {
+            let first = self.ended.len();
+            self.failed.extend((first..first + bios.len()).map(|index| (index, status)));
+        }
+        // One by one: nearly always there is one, and calling for a copy of many would cost more.
+        for bio in bios.iter() {
+            self.ended.push(bio.clone());
+        }
+        bios.clear();
+    }
+
+    /// This bio has ended, of which no request was made.
+    pub fn end_bio(&mut self, bio: Bio, status: Status) {
+        if status != Status::Ok {
+            self.failed.push((self.ended.len(), status));
+        }
+        self.ended.push(bio);
+    }
+
+    /// One more.
+    #[inline]
+    pub fn push(&mut self, effect: Effect) {
+        self.list.push_back(effect);
+    }
+
+    /// Calls into an elevator apart from the way of an I/O; what its policy asks for becomes effects.
+    pub(crate) fn call<R>(&mut self, now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
+        ElevatorCx::alone(now, |cx| {
+            let answer = body(cx);
+            self.push_wishes(*cx.wishes);
+            answer
+        })
+    }
+
+    /// Turns what a policy asked for during a call into effects.
+    #[cold]
+    pub(crate) fn push_wishes(&mut self, wishes: Wishes) {
+        if let Some(at) = wishes.set_timer {
+            self.push(Effect::SetTimer(at));
+        } else if wishes.cancel_timer {
+            self.push(Effect::CancelTimer);
+        }
+        if wishes.run_queues {
+            self.push(Effect::RunAll { delay: Nanos::ZERO });
+        }
+        for hctx in wishes.run_hctxs.iter() {
+            self.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });
+        }
+    }
+}

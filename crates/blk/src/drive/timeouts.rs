@@ -1,0 +1,99 @@
+//! Requests that the device keeps for too long (BL-96, BL-97; legacy queues do the same).
+//!
+//! One timer serves all workers. Whoever it reaches looks at [all flights](Flights), and has the worker that issued an
+//! overdue request told, which asks its own driver. By then the request may have ended.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::drive::driver::{Driver, Expired};
+use crate::drive::effects::{Effect, Effects};
+use crate::drive::flights::Flights;
+use crate::ground::ids::{CpuId, RqId};
+use crate::ground::sharing::{Sharing, Word};
+use crate::ground::time::{Instant, Nanos};
+use crate::request::Request;
+
+/// `queue/io_timeout` of a device whose driver says nothing else.
+const DEFAULT: Nanos = Nanos::from_secs(30);
+/// The timer is set no further ahead.
+const AHEAD_MAX: Nanos = Nanos::from_secs(5);
+/// The timer's moments are whole seconds.
+const ROUND: u64 = Nanos::from_secs(1).0;
+/// A timer that is set is moved only if this much is gained.
+const GAIN_MIN: Nanos = Nanos::from_millis(500);
+
+/// The timer of a queue.
+pub struct Timeouts<Sh: Sharing> {
+    /// How long a request may be at the device, ns.
+    timeout_ns: Sh::Word,
+    /// When the next scan is due, ns; the end of time if none is.
+    due_ns: Sh::Word,
+}
+
+impl<Sh: Sharing> Default for Timeouts<Sh> {
+    /// The kernel's for a queue of requests.
+    fn default() -> Self {
+        Timeouts { timeout_ns: Sh::Word::new(DEFAULT.0), due_ns: Sh::Word::new(Instant::NEVER.0) }
+    }
+}
+
+impl<Sh: Sharing> Timeouts<Sh> {
+    /// How long a request may be at the device.
+    #[must_use]
+    pub fn timeout(&self) -> Nanos {
+        Nanos(self.timeout_ns.load(Relaxed))
+    }
+
+    /// For requests that are started from now on.
+    pub fn set_timeout(&self, timeout: Nanos) {
+        self.timeout_ns.store(timeout.0, Relaxed);
+    }
+
+    /// A request is about to be handed to the driver of this CPU.
+    #[inline]
+    pub fn start(
+        &self,
+        (now, cpu): (Instant, CpuId),
+        rq: &mut Request,
+        flights: &Flights<impl Sharing>,
+        effects: &mut Effects,
+    ) {
+        rq.issued = now;
+        let deadline = now + self.timeout();
+        flights.begin(cpu, rq, deadline);
+        if deadline.0 + GAIN_MIN.0 < self.due_ns.load(Relaxed) {
+            self.set_timer(now, deadline, effects);
+        }
+    }
+
+    /// Sets the timer for a deadline, if that is worth it.
+    #[cold]
+    fn set_timer(&self, now: Instant, deadline: Instant, effects: &mut Effects) {
+        let rounded = Instant(deadline.0.div_ceil(ROUND) * ROUND);
+        let due = rounded.min(now + AHEAD_MAX);
+        let set = Instant(self.due_ns.load(Relaxed));
+        if set == Instant::NEVER || due + GAIN_MIN <= set {
+            self.due_ns.store(due.0, Relaxed);
+            effects.push(Effect::SetTimeout(due));
+        }
+    }
+
+    /// The timer has come: whoever issued what is overdue is told. Answers whether anything is in flight; only then the
+    /// timer is set again.
+    pub fn scan(&self, now: Instant, flights: &Flights<impl Sharing>, effects: &mut Effects) -> bool {
+        self.due_ns.store(Instant::NEVER.0, Relaxed);
+        let seen = flights.look(now, now + self.timeout(), |cpu, id| effects.push(Effect::TimedOut { cpu, id }));
+        if seen.any {
+            self.set_timer(now, seen.next.min(now + AHEAD_MAX), effects);
+        }
+        seen.any
+    }
+
+    /// Asks the driver about an overdue request of its own; answers the next deadline.
+    pub fn ask<D: Driver>(&self, now: Instant, id: RqId, driver: &mut D) -> Instant {
+        match driver.timed_out(now, id) {
+            Expired::GoesOn => now + self.timeout(),
+            Expired::Handled => Instant::NEVER,
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What the block layer calls: a scheduler made safe for many CPUs, or none.
+//!
+//! Policy and locking are two subjects. A [`Scheduler`] is a policy, a single-threaded state machine;
+//! [`Serialized`] puts one behind a lock; [`Kyber`] needs none. [`Elevator`] is the choice among them, an enum inside so
+//! that calls inline.
+
+use crate::bio::Bio;
+use crate::ground::ids::{HctxId, RqId};
+use crate::ground::meter::{Meter, NoMeter};
+use crate::ground::sharing::Sharing;
+use crate::ground::time::Now;
+use crate::ground::tunables::{StoreError, Tunable, value_of};
+use crate::policy::{BoxedScheduler, ElevatorCx, News, Place, PolicyCx, Scheduler, Serialized};
+use crate::request::cpu_map::CpuMap;
+use crate::request::merge::{Edge, MergeRules};
+use crate::request::{Request, Rq};
+use crate::schedulers::{ASYNC_PERCENT, Attachment, Bfq, Kyber, MqDeadline, NONE, Policy, Row};
+use crate::tags::Depth;
+use crate::watch::reason::Reason;
+
+/// The scheduler of a queue, or none.
+pub struct Elevator<Sh: Sharing> {
+    name: &'static str,
+    kind: Kind<Sh>,
+}
+
+/// Those that calls are inlined for, and all others.
+enum Kind<Sh: Sharing> {
+    /// Requests wait in the software queues and the driver tags are the only limit.
+    None,
+    MqDeadline(Box<Serialized<MqDeadline, Sh>>),
+    Kyber(Box<Kyber<Sh>>),
+    Bfq(Box<Serialized<Bfq, Sh>>),
+    Boxed(Box<Serialized<BoxedScheduler, Sh>>),
+}
+
+macro_rules! with_scheduler {
+    ($self:expr, $scheduler:ident => $call:expr, kyber $kyber:ident => $by_kyber:expr, none => $none:expr) => {
+        match &$self.kind {
+            Kind::None => $none,
+            Kind::Kyber($kyber) => $by_kyber,
+            Kind::MqDeadline($scheduler) => $call,
+            Kind::Bfq($scheduler) => $call,
+            Kind::Boxed($scheduler) => $call,
+        }
+    };
+    ($self:expr, $scheduler:ident => $call:expr, none => $none:expr) => {
+        with_scheduler!($self, $scheduler => $call, kyber $scheduler => $call, none => $none)
+    };
+}
+
+impl<Sh: Sharing> Elevator<Sh> {
+    /// The scheduler of a row, for a queue with these CPUs and hardware queues.
+    #[must_use]
+    pub fn new(row: &Row, queue: &Attachment<'_>, map: &CpuMap) -> Self {
+        let capacity = queue.capacity;
+        let kind = match (row.make)(queue) {
+            Policy::None => Kind::None,
+            Policy::MqDeadline(config) => {
+                Kind::MqDeadline(Box::new(Serialized::new(MqDeadline::new(config, capacity), capacity)))
+            }
+            Policy::Kyber(config) => Kind::Kyber(Box::new(Kyber::new(config, map, capacity))),
+            Policy::Bfq(config) => Kind::Bfq(Box::new(Serialized::new(Bfq::new(config, capacity), capacity))),
+            Policy::Boxed(policy) => Kind::Boxed(Box::new(Serialized::new(policy, capacity))),
+        };
+        Elevator { name: row.name, kind }
+    }
+
+    /// No scheduler.
+    #[must_use]
+    pub fn none() -> Self {
+        Elevator { name: NONE.name, kind: Kind::None }
+    }
+
+    /// A policy that no registry knows.
+    #[must_use]
+    pub fn custom(name: &'static str, policy: BoxedScheduler, capacity: u32) -> Self {
+        Elevator { name, kind: Kind::Boxed(Box::new(Serialized::new(policy, capacity))) }
+    }
+
+    /// Its name, "none" without one.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// kyber, if that is what it is.
+    #[must_use]
+    pub fn as_kyber(&self) -> Option<&Kyber<Sh>> {
+        match &self.kind {
+            Kind::Kyber(kyber) => Some(kyber),
+            _ => None,
+        }
+    }
+
+    /// Whether there is no scheduler.
+    #[inline]
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        matches!(self.kind, Kind::None)
+    }
+
+    /// Whether "run all" may run a single hardware queue.
+    #[must_use]
+    pub fn is_single_dispatch(&self) -> bool {
+        with_scheduler!(self, s => s.needs().single_dispatch, kyber _kyber => false, none => false)
+    }
+
+    /// Whether it wants no write-back throttling.
+    #[must_use]
+    pub fn disables_wbt(&self) -> bool {
+        with_scheduler!(self, s => s.needs().disables_wbt, kyber _kyber => false, none => false)
+    }
+
+    /// The smallest shallow depth it will ask for.
+    #[must_use]
+    pub fn min_shallow(&self) -> Option<u32> {
+        with_scheduler!(self, s => s.min_shallow(), kyber k => k.min_shallow(), none => None)
+    }
+
+    /// Tries to merge a bio that is submitted on `cpu` into a queued request; see [`Serialized::merge_bio`].
+    #[inline]
+    pub fn merge_bio(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        bio: &mut Option<Bio>,
+    ) -> Option<Edge> {
+        with_scheduler!(
+            self,
+            s => s.merge_bio(meter, cx, rules, bio),
+            kyber k => k.merge_bio(meter, cx.cpu, rules, bio),
+            none => None
+        )
+    }
+
+    /// Takes requests in; see [`Serialized::insert`].
+    #[inline]
+    pub fn insert(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        list: impl Iterator<Item = Rq>,
+        place: Place,
+    ) {
+        with_scheduler!(
+            self,
+            s => s.insert(meter, cx, rules, list, place),
+            kyber k => k.insert(meter, list, place),
+            none => debug_assert!(false, "without a scheduler requests go to the software queues")
+        );
+    }
+
+    /// Asks for the next request for `hctx`.
+    #[inline]
+    pub fn dispatch(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+        with_scheduler!(
+            self,
+            s => s.dispatch(meter, cx, hctx),
+            kyber k => k.dispatch(meter, hctx),
+            none => (None, Reason::Empty)
+        )
+    }
+
+    /// Whether dispatching for `hctx` is worth asking.
+    #[inline]
+    #[must_use]
+    pub fn has_work(&self, hctx: HctxId) -> bool {
+        with_scheduler!(self, s => s.has_work(), kyber k => k.has_work(hctx), none => false)
+    }
+
+    /// How many scheduler tags an allocation may use.
+    #[inline]
+    pub fn limit_depth(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, bio: &Bio) -> Depth {
+        with_scheduler!(
+            self,
+            s => s.limit_depth(meter, cx, bio),
+            kyber k => k.limit_depth(bio),
+            none => Depth::Full
+        )
+    }
+
+    /// A request was allocated.
+    #[inline]
+    pub fn prepare(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        with_scheduler!(self, s => s.prepare(meter, cx, rq), kyber _kyber => {}, none => {});
+    }
+
+    /// A request that this scheduler manages has completed on `cpu`. Its release follows.
+    #[inline]
+    pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        if let Kind::Kyber(kyber) = &self.kind {
+            kyber.completed(cx, rq);
+        }
+    }
+
+    /// A request that was inserted has been released.
+    #[inline]
+    pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_scheduler!(self, s => s.finish(meter, cx, id), kyber k => k.finish(meter, cx, id), none => {});
+    }
+
+    /// A request that was given out comes back.
+    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_scheduler!(self, s => s.requeued(meter, cx, id), kyber k => k.requeued(meter, cx, id), none => {});
+    }
+
+    /// Its timer has come.
+    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        with_scheduler!(self, s => s.timer(meter, cx), none => {});
+    }
+
+    /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
+    #[must_use]
+    pub fn async_percent(&self) -> u32 {
+        with_scheduler!(self, s => s.needs().async_percent, kyber _kyber => ASYNC_PERCENT, none => 100)
+    }
+
+    /// `nr_requests` or `async_depth` has changed.
+    pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
+        let news = News::Depths { nr_requests, async_depth };
+        ElevatorCx::alone(Now::default(), |cx| self.tell(&NoMeter, cx, news));
+    }
+
+    /// Request ids below `capacity` will come from now on. It holds none.
+    pub fn grow(&mut self, capacity: u32) {
+        match &mut self.kind {
+            Kind::None => {}
+            Kind::Kyber(kyber) => kyber.grow(capacity),
+            Kind::MqDeadline(scheduler) => scheduler.grow(capacity),
+            Kind::Bfq(scheduler) => scheduler.grow(capacity),
+            Kind::Boxed(scheduler) => scheduler.grow(capacity),
+        }
+    }
+
+    /// Tells it of something. kyber knows of no process and no cgroup.
+    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
+        with_scheduler!(
+            self,
+            s => s.tell(meter, cx, news),
+            kyber k => if let News::Depths { nr_requests, async_depth } = news { k.depth_updated(nr_requests, async_depth) },
+            none => {}
+        );
+    }
+
+    /// Calls the policy itself, if there is one: for whoever plays block layer, a replay or a test.
+    pub fn with_policy(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>),
+    ) {
+        with_scheduler!(
+            self,
+            s => s.with_policy(meter, cx, |policy, cx| what(policy, cx)),
+            kyber _kyber => {},
+            none => {}
+        );
+    }
+
+    fn shown_tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        with_scheduler!(self, s => s.tunables(), none => Vec::new())
+    }
+
+    /// Its tunables, in the order of their files.
+    #[must_use]
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.shown_tunables().into_iter().map(|(tunable, _)| tunable).collect()
+    }
+
+    /// What a tunable's file shows.
+    ///
+    /// # Errors
+    /// If there is no such tunable.
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        value_of(&self.shown_tunables(), name)
+    }
+
+    /// Writes a tunable, with the kernel's parsing, clamping and errors.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        name: &str,
+        text: &str,
+    ) -> Result<(), StoreError> {
+        with_scheduler!(
+            self,
+            s => s.set_tunable(meter, cx, name, text),
+            kyber k => k.set_tunable(name, text),
+            none => Err(StoreError::Unknown)
+        )
+    }
+}

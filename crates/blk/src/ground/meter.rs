@@ -1,0 +1,107 @@
+//! The door to the locks: each is taken at a named site, and a meter stands there.
+//!
+//! In real time the meter is [`NoMeter`], which compiles to nothing. In virtual time the locks are never held when somebody
+//! comes, because calls follow each other; a meter knows until when they *would be* held, and charges whoever comes
+//! earlier for the wait. So contention comes of the same code.
+
+use std::cell::Cell;
+
+use crate::ground::time::Instant;
+
+/// Which lock is taken, and for the elevator's what for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Site {
+    /// The elevator's, to merge a bio.
+    Merge,
+    /// The elevator's, to take requests in.
+    Insert,
+    /// The elevator's, to ask for a request.
+    Dispatch,
+    /// The elevator's, to tell of a request that has ended.
+    Finish,
+    /// The elevator's, for all else.
+    Elevator,
+    /// A software queue's.
+    SoftwareQueue,
+    /// A hardware queue's, of an elevator that has one for each.
+    HardwareQueue,
+    /// A dispatch list's.
+    DispatchList,
+    /// The list of what was given back.
+    RequeueList,
+    /// A flush sequence's.
+    FlushQueue,
+    /// That of write-back throttling.
+    Writeback,
+    /// That of those who wait for a tag.
+    TagWaiters,
+    /// That of those who wait at the gate.
+    Gate,
+    /// The one lock of a legacy queue.
+    Legacy,
+}
+
+impl Site {
+    /// Every site, in the order of their numbers.
+    pub const ALL: [Site; 14] = [
+        Site::Merge,
+        Site::Insert,
+        Site::Dispatch,
+        Site::Finish,
+        Site::Elevator,
+        Site::SoftwareQueue,
+        Site::HardwareQueue,
+        Site::DispatchList,
+        Site::RequeueList,
+        Site::FlushQueue,
+        Site::Writeback,
+        Site::TagWaiters,
+        Site::Gate,
+        Site::Legacy,
+    ];
+}
+
+/// What a meter keeps with each lock.
+#[derive(Debug)]
+pub struct Held {
+    /// Until when somebody holds it.
+    pub until: Cell<Instant>,
+    /// Who took it last, as meters number those who take locks.
+    pub by: Cell<u32>,
+}
+
+impl Default for Held {
+    /// Nobody has ever held it.
+    fn default() -> Self {
+        Held { until: Cell::new(Instant::ZERO), by: Cell::new(u32::MAX) }
+    }
+}
+
+/// Who charges for locks.
+pub trait Meter {
+    /// Somebody takes a lock. [`leave`](Self::leave) follows.
+    fn enter(&self, lock: &Held, site: Site);
+
+    /// Somebody takes a lock if it is free. Answers whether it was; [`leave`](Self::leave) follows only then.
+    fn try_enter(&self, lock: &Held, site: Site) -> bool;
+
+    /// It gives the lock back.
+    fn leave(&self, lock: &Held, site: Site);
+}
+
+/// Locks cost what they cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMeter;
+
+impl Meter for NoMeter {
+    #[inline(always)]
+    fn enter(&self, _: &Held, _: Site) {}
+
+    #[inline(always)]
+    fn try_enter(&self, _: &Held, _: Site) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn leave(&self, _: &Held, _: Site) {}
+}

@@ -1,0 +1,223 @@
+//! Who shares a queue: one thread (the simulator) or many (real storage). The code of the block layer is the
+//! same; what differs is what a lock and a shared word are made of, and that is a type parameter.
+//!
+//! With [`Local`] a queue is not `Sync`, its locks are checked borrows and its words plain cells. With
+//! [`Threads`] they are mutexes and atomics. A test may bring a third kind (the model checkers').
+
+mod padded;
+mod read_mostly;
+
+pub use padded::Padded;
+pub use read_mostly::{CpuLocks, Lent, ReadMostly};
+
+use std::cell::{Cell, RefCell};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ground::meter::{Held, Meter, NoMeter, Site};
+
+/// A kind of sharing: the family of locks and words that a queue is built from.
+pub trait Sharing: Sized + 'static {
+    /// A lock around a value.
+    type Lock<T>: Lock<T>;
+    /// A value that every call reads and that is rarely changed.
+    type ReadMostly<T>: ReadMostly<T>;
+    /// A word that several CPUs read and change.
+    type Word: Word;
+    /// Whether it pays to put work off that would need a lock.
+    const CONTENDS: bool = true;
+}
+
+/// Mutual exclusion around a value. Locks are not re-entrant and no path of the block layer holds two, but for kyber's:
+/// under a hardware queue's it takes a software queue's or a wait queue's, never the other way round.
+pub trait Lock<T> {
+    /// An unlocked lock.
+    fn new(value: T) -> Self;
+    /// Waits for the lock and runs `body` under it. `meter` charges for that.
+    fn with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R;
+    /// Runs `body` under the lock if nobody holds it.
+    fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R>;
+    /// Waits for the lock and runs `body` under it, aside from the way of a request: nobody is charged.
+    #[inline]
+    fn aside<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        self.with(&NoMeter, Site::Elevator, body)
+    }
+}
+
+/// A shared 64-bit word, with the orderings of [`AtomicU64`].
+///
+/// Each is as weak as its protocol allows, and the protocol says why where its words are declared:
+/// - `Relaxed`: hints, counts, and what a lock or the handing over of a request has put in order already;
+/// - `Acquire` and `Release`: whoever takes a tag sees what was done before it was given back;
+/// - `SeqCst`: two threads each write a word and then look at the other's, and one of them must see the other (a freed tag
+///   and a sleeper, a freed tag and a restart mark, a restart and left-overs). All four accesses have to be.
+pub trait Word {
+    /// A word with this value.
+    fn new(value: u64) -> Self;
+    /// Its value.
+    fn load(&self, order: Ordering) -> u64;
+    /// Overwrites it.
+    fn store(&self, value: u64, order: Ordering);
+    /// Sets bits; answers the value before.
+    fn fetch_or(&self, bits: u64, order: Ordering) -> u64;
+    /// Keeps only the bits of `mask`; answers the value before.
+    fn fetch_and(&self, mask: u64, order: Ordering) -> u64;
+    /// Adds, wrapping; answers the value before.
+    fn fetch_add(&self, n: u64, order: Ordering) -> u64;
+    /// Subtracts, wrapping; answers the value before.
+    fn fetch_sub(&self, n: u64, order: Ordering) -> u64;
+    /// Overwrites it; answers the value before.
+    fn swap(&self, value: u64, order: Ordering) -> u64;
+    /// Overwrites it if it still has its `current` value; answers whether it had. If it had not, that is `Relaxed`.
+    fn compare_exchange(&self, current: u64, value: u64, order: Ordering) -> bool;
+}
+
+/// One thread drives the queue: virtual time.
+#[derive(Debug)]
+pub struct Local;
+
+/// Any number of threads drive the queue: real time.
+#[derive(Debug)]
+pub struct Threads;
+
+impl Sharing for Local {
+    type Lock<T> = MeteredCell<T>;
+    type ReadMostly<T> = Lent<T>;
+    type Word = Cell<u64>;
+    const CONTENDS: bool = false;
+}
+
+impl Sharing for Threads {
+    type Lock<T> = Mutex<T>;
+    type ReadMostly<T> = CpuLocks<T>;
+    type Word = AtomicU64;
+}
+
+/// A lock of a queue that one thread drives: a checked borrow, and what a meter keeps with it.
+#[derive(Debug)]
+pub struct MeteredCell<T> {
+    value: RefCell<T>,
+    held: Held,
+}
+
+impl<T> Lock<T> for MeteredCell<T> {
+    fn new(value: T) -> Self {
+        MeteredCell { value: RefCell::new(value), held: Held::default() }
+    }
+
+    #[inline]
+    fn with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R {
+        meter.enter(&self.held, site);
+        let answer = body(&mut self.value.borrow_mut());
+        meter.leave(&self.held, site);
+        answer
+    }
+
+    #[inline]
+    fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let mut value = self.value.try_borrow_mut().ok()?;
+        if !meter.try_enter(&self.held, site) {
+            return None;
+        }
+        let answer = body(&mut value);
+        meter.leave(&self.held, site);
+        Some(answer)
+    }
+}
+
+impl<T> Lock<T> for Mutex<T> {
+    fn new(value: T) -> Self {
+        Mutex::new(value)
+    }
+
+    #[inline]
+    fn with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> R {
+        // A panic under the lock is a bug that has already been reported; the others go on.
+        body(&mut self.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    #[inline]
+    fn try_with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.try_lock().ok().map(|mut value| body(&mut value))
+    }
+}
+
+impl Word for Cell<u64> {
+    fn new(value: u64) -> Self {
+        Cell::new(value)
+    }
+    #[inline]
+    fn load(&self, _: Ordering) -> u64 {
+        self.get()
+    }
+    #[inline]
+    fn store(&self, value: u64, _: Ordering) {
+        self.set(value);
+    }
+    #[inline]
+    fn fetch_or(&self, bits: u64, _: Ordering) -> u64 {
+        self.replace(self.get() | bits)
+    }
+    #[inline]
+    fn fetch_and(&self, mask: u64, _: Ordering) -> u64 {
+        self.replace(self.get() & mask)
+    }
+    #[inline]
+    fn fetch_add(&self, n: u64, _: Ordering) -> u64 {
+        self.replace(self.get().wrapping_add(n))
+    }
+    #[inline]
+    fn fetch_sub(&self, n: u64, _: Ordering) -> u64 {
+        self.replace(self.get().wrapping_sub(n))
+    }
+    #[inline]
+    fn swap(&self, value: u64, _: Ordering) -> u64 {
+        self.replace(value)
+    }
+    #[inline]
+    fn compare_exchange(&self, current: u64, value: u64, _: Ordering) -> bool {
+        let is_current = self.get() == current;
+        if is_current {
+            self.set(value);
+        }
+        is_current
+    }
+}
+
+impl Word for AtomicU64 {
+    fn new(value: u64) -> Self {
+        AtomicU64::new(value)
+    }
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+    #[inline]
+    fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
+        self.fetch_or(bits, order)
+    }
+    #[inline]
+    fn fetch_and(&self, mask: u64, order: Ordering) -> u64 {
+        self.fetch_and(mask, order)
+    }
+    #[inline]
+    fn fetch_add(&self, n: u64, order: Ordering) -> u64 {
+        self.fetch_add(n, order)
+    }
+    #[inline]
+    fn fetch_sub(&self, n: u64, order: Ordering) -> u64 {
+        self.fetch_sub(n, order)
+    }
+    #[inline]
+    fn swap(&self, value: u64, order: Ordering) -> u64 {
+        self.swap(value, order)
+    }
+    #[inline]
+    fn compare_exchange(&self, current: u64, value: u64, order: Ordering) -> bool {
+        self.compare_exchange(current, value, order, Ordering::Relaxed).is_ok()
+    }
+}

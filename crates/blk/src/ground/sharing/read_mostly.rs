@@ -1,0 +1,123 @@
+//! A value that every call reads and that is changed once in a while: the regime of a queue, the limits of a device.
+//!
+//! Whoever changes it is alone with it: no call that reads it is under way, and those that begin later see the change.
+
+use std::cell::Cell;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::Padded;
+use crate::ground::ids::CpuId;
+
+/// A value that is read all the time and rarely changed.
+pub trait ReadMostly<T> {
+    /// The value, for readers on so many CPUs.
+    fn new(value: T, cpus: u16) -> Self;
+    /// Runs `body` with the value, which stays as it is meanwhile. Not re-entrant: a reader that reads again would wait
+    /// behind a change that waits for it.
+    fn read<R>(&self, cpu: CpuId, body: impl FnOnce(&T) -> R) -> R;
+    /// Waits until nobody reads, and changes the value. Not for readers.
+    fn change<R>(&self, body: impl FnOnce(&mut T) -> R) -> R;
+}
+
+/// A value that one thread reads and changes. It is lent to one call at a time: that costs less than to count readers, and
+/// a call within a call, which could wait for ever where there are threads, panics here each time.
+pub struct Lent<T>(Cell<Option<Box<T>>>);
+
+const LENT: &str = "the value is lent to a call that is under way";
+
+impl<T> ReadMostly<T> for Lent<T> {
+    fn new(value: T, _: u16) -> Self {
+        Lent(Cell::new(Some(Box::new(value))))
+    }
+
+    #[inline]
+    fn read<R>(&self, _: CpuId, body: impl FnOnce(&T) -> R) -> R {
+        let value = self.0.take().expect(LENT);
+        let answer = body(&value);
+        self.0.set(Some(value));
+        answer
+    }
+
+    fn change<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        let mut value = self.0.take().expect(LENT);
+        let answer = body(&mut value);
+        self.0.set(Some(value));
+        answer
+    }
+}
+
+/// A lock for each CPU around the same value: readers take that of their CPU and so share no cache line that anybody
+/// writes; whoever changes the value takes all of them (a "big-reader lock").
+#[derive(Debug)]
+pub struct CpuLocks<T> {
+    shares: Box<[Padded<Share<T>>]>,
+}
+
+/// All are the same value, and there is always one: it is absent only while it is changed, under all locks.
+type Share<T> = RwLock<Option<Arc<T>>>;
+
+const THERE: &str = "a value is absent only under all locks";
+
+impl<T> ReadMostly<T> for CpuLocks<T> {
+    fn new(value: T, cpus: u16) -> Self {
+        let value = Arc::new(value);
+        CpuLocks { shares: (0..cpus.max(1)).map(|_| Padded(RwLock::new(Some(Arc::clone(&value))))).collect() }
+    }
+
+    #[inline]
+    fn read<R>(&self, cpu: CpuId, body: impl FnOnce(&T) -> R) -> R {
+        // A panic under a lock is a bug that has already been reported; the others go on.
+        let share = self.shares[cpu.index() % self.shares.len()].read().unwrap_or_else(PoisonError::into_inner);
+        body(share.as_ref().expect(THERE))
+    }
+
+    fn change<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        // In order, so that of two changes one waits for the other.
+        let locked = self.shares.iter().map(|share| share.write().unwrap_or_else(PoisonError::into_inner));
+        let mut shares: Vec<_> = locked.collect();
+        let mut value = shares.iter_mut().filter_map(|share| share.take()).last().expect(THERE);
+        let answer = body(Arc::get_mut(&mut value).expect("all other shares have been taken back"));
+        for share in &mut shares {
+            **share = Some(Arc::clone(&value));
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "lent to a call that is under way")]
+    fn a_call_within_a_call_is_noticed() {
+        let value = Lent::new(1, 1);
+        value.read(CpuId(0), |_| value.read(CpuId(0), |_| {}));
+    }
+
+    #[test]
+    fn a_change_is_seen_on_every_cpu_and_nobody_sees_half_of_one() {
+        let value: CpuLocks<(u64, u64)> = CpuLocks::new((0, 0), 3);
+        std::thread::scope(|scope| {
+            for cpu in 0..4 {
+                let value = &value;
+                scope.spawn(move || {
+                    for _ in 0..1000 {
+                        value.read(CpuId(cpu), |(one, other)| assert_eq!(one, other));
+                    }
+                });
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        value.change(|pair| {
+                            pair.0 += 1;
+                            pair.1 += 1;
+                        });
+                    }
+                });
+            }
+        });
+        assert!((0..3).all(|cpu| value.read(CpuId(cpu), |pair| *pair == (200, 200))));
+    }
+}

@@ -1,0 +1,69 @@
+//! Completions that wait for the next lock hold: a set of request ids that completing CPUs fill without a lock and
+//! the holder of the policy's lock empties.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::ground::ids::RqId;
+use crate::ground::sharing::{Sharing, Word};
+
+/// The set: a bit for each id, and a bit for each word of those.
+pub struct FinishedSet<Sh: Sharing> {
+    summary: Vec<Sh::Word>,
+    words: Vec<Sh::Word>,
+}
+
+impl<Sh: Sharing> FinishedSet<Sh> {
+    /// An empty set for the ids below `capacity`.
+    #[must_use]
+    pub fn new(capacity: u32) -> Self {
+        let words = (capacity as usize).div_ceil(64).max(1);
+        let zeroes = |count: usize| (0..count).map(|_| Sh::Word::new(0)).collect();
+        FinishedSet { summary: zeroes(words.div_ceil(64)), words: zeroes(words) }
+    }
+
+    /// Adds an id. The summary bit follows the bit itself and is `Release`, so whoever sees it finds the id. Whoever is
+    /// given the same slot anew sees it, because the id is added before its tag is free.
+    #[inline]
+    pub fn add(&self, id: RqId) {
+        let word = id.index() / 64;
+        self.words[word].fetch_or(1 << (id.index() % 64), Relaxed);
+        self.summary[word / 64].fetch_or(1 << (word % 64), Release);
+    }
+
+    /// Empties the set into `each`.
+    #[inline]
+    pub fn drain(&self, mut each: impl FnMut(RqId)) {
+        for (group, summary) in self.summary.iter().enumerate() {
+            if summary.load(Relaxed) == 0 {
+                continue;
+            }
+            let mut marked = summary.swap(0, Acquire);
+            while marked != 0 {
+                let word = group * 64 + marked.trailing_zeros() as usize;
+                marked &= marked - 1;
+                let mut ids = self.words[word].swap(0, Relaxed);
+                while ids != 0 {
+                    each(RqId((word * 64) as u32 + ids.trailing_zeros()));
+                    ids &= ids - 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::sharing::Local;
+
+    #[test]
+    fn every_added_id_is_drained_once() {
+        let set: FinishedSet<Local> = FinishedSet::new(10_000);
+        let ids = [0, 1, 63, 64, 4095, 4096, 9_999];
+        ids.iter().for_each(|&id| set.add(RqId(id)));
+        let mut out = Vec::new();
+        set.drain(|id| out.push(id.0));
+        assert_eq!(out, ids);
+        set.drain(|id| panic!("{id:?} was drained before"));
+    }
+}

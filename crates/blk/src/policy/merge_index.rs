@@ -1,0 +1,112 @@
+//! Where a policy's requests are found for merging: the one-hit cache and the hash by end sector (BL-45 to BL-48).
+//! There is one for each elevator, whatever its policy.
+
+use crate::ground::id_list::{IdList, Links};
+use crate::ground::ids::{RqId, Sector};
+
+const BUCKETS: usize = 64;
+
+/// The cache and the hash.
+pub struct MergeIndex {
+    /// The request that was merged or inserted last and may grow: looked at first.
+    last: Option<RqId>,
+    buckets: [IdList; BUCKETS],
+    links: Links,
+    /// End sector under which a request is hashed, if it is.
+    ends: Vec<Option<Sector>>,
+}
+
+fn bucket(end: Sector) -> usize {
+    // Fibonacci hashing: the top bits of a product with 2^64 over the golden ratio.
+    (end.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize
+}
+
+impl MergeIndex {
+    /// An empty index for the ids below `capacity`.
+    #[must_use]
+    pub fn new(capacity: u32) -> Self {
+        MergeIndex {
+            last: None,
+            buckets: [IdList::default(); BUCKETS],
+            links: Links::new(capacity as usize),
+            ends: vec![None; capacity as usize],
+        }
+    }
+
+    /// Makes room for the ids below `capacity`.
+    pub fn grow(&mut self, capacity: u32) {
+        let capacity = (capacity as usize).max(self.ends.len());
+        self.links.grow(capacity);
+        self.ends.resize(capacity, None);
+    }
+
+    /// The cached request.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> Option<RqId> {
+        self.last
+    }
+
+    /// Caches the request that was just grown.
+    #[inline]
+    pub fn set_last(&mut self, id: RqId) {
+        self.last = Some(id);
+    }
+
+    /// Caches a request if none is cached.
+    #[inline]
+    pub fn set_last_if_none(&mut self, id: RqId) {
+        self.last.get_or_insert(id);
+    }
+
+    /// Puts a request into the hash, or moves it to its new end.
+    #[inline]
+    pub fn hash(&mut self, id: RqId, end: Sector) {
+        self.unhash(id);
+        self.ends[id.index()] = Some(end);
+        self.buckets[bucket(end)].push_front(&mut self.links, id.0);
+    }
+
+    /// Takes a request out of the hash, if it is there.
+    #[inline]
+    pub fn unhash(&mut self, id: RqId) {
+        if let Some(end) = self.ends[id.index()].take() {
+            self.buckets[bucket(end)].remove(&mut self.links, id.0);
+        }
+    }
+
+    /// Forgets a request altogether.
+    #[inline]
+    pub fn forget(&mut self, id: RqId) {
+        self.unhash(id);
+        if self.last == Some(id) {
+            self.last = None;
+        }
+    }
+
+    /// Forgets a request for the cache only.
+    pub fn uncache(&mut self, id: RqId) {
+        if self.last == Some(id) {
+            self.last = None;
+        }
+    }
+
+    /// The youngest hashed request that ends at `end` and is still `mergeable`. Those met on the way that are not
+    /// leave the hash.
+    #[inline]
+    pub fn find(&mut self, end: Sector, mergeable: impl Fn(RqId) -> bool) -> Option<RqId> {
+        let list = &mut self.buckets[bucket(end)];
+        let mut at = list.first();
+        while let Some(id) = at {
+            at = list.next(&self.links, id);
+            let rq = RqId(id);
+            if !mergeable(rq) {
+                list.remove(&mut self.links, id);
+                self.ends[rq.index()] = None;
+            } else if self.ends[rq.index()] == Some(end) {
+                return Some(rq);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,17 @@
+//! What a scheduler is: a [`Scheduler`] decides, alone and without locks, over requests that somebody else keeps for it
+//! ([`Custody`]); [`Serialized`] makes it safe for many CPUs.
+
+mod custody;
+mod finished;
+mod merge_index;
+mod scheduler;
+pub mod sector_order;
+mod serialized;
+mod woken;
+
+pub use custody::{BoxedScheduler, Custody, OwnedPolicy};
+pub use scheduler::{
+    Choice, Completions, ElevatorCx, MayQueue, Needs, News, Place, PolicyCx, Requests, Scheduler, Wishes,
+};
+pub use serialized::Serialized;
+pub use woken::WokenHctxs;

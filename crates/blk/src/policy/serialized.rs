@@ -1,0 +1,256 @@
+//! A policy behind one lock of its own.
+//!
+//! The lock around the policy's custody, what the hot path may know without the lock (is there work? how deep may it
+//! allocate?), and how completions get in. Every public call takes the policy's lock at most once and no other lock
+//! meanwhile, so that it is one *step* of the way.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::bio::{Bio, BioFlags, Op, is_sync};
+use crate::ground::ids::{HctxId, RqId, Sector};
+use crate::ground::meter::{Meter, NoMeter, Site};
+use crate::ground::sharing::{Lock, Sharing, Word};
+use crate::ground::time::Now;
+use crate::ground::tunables::{StoreError, Tunable};
+use crate::request::merge::{Edge, MergeRules};
+use crate::request::{Marks, Request, Rq};
+use crate::tags::Depth;
+
+use super::custody::{Custody, OwnedPolicy};
+use super::finished::FinishedSet;
+use super::scheduler::{Completions, ElevatorCx, Needs, News, Place, PolicyCx, Scheduler as _};
+use crate::watch::reason::Reason;
+
+/// A policy and what it needs around it.
+pub struct Serialized<S, Sh: Sharing> {
+    needs: Needs,
+    custody: Sh::Lock<Custody<S>>,
+    /// Whether dispatching is worth the lock. `Relaxed`: it is written under the lock, so whoever has inserted something
+    /// sees that there is work, or what a later holder of the lock has made of it. Others may overlook work for a while:
+    /// whoever brings it dispatches afterwards, or asks for a run.
+    has_work: Sh::Word,
+    /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none. Three hints, each for itself.
+    depths: [Sh::Word; 3],
+    finished: FinishedSet<Sh>,
+}
+
+const NO_LIMIT: u64 = u64::MAX;
+
+/// Which of the published depths an allocation falls under.
+fn depth_kind(bio: &Bio) -> usize {
+    match bio.op {
+        Op::Read => 0,
+        op if is_sync(op, bio.flags) => 1,
+        _ => 2,
+    }
+}
+
+impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
+    /// Puts a policy behind a lock; it will be given request ids below `capacity`.
+    #[must_use]
+    pub fn new(policy: S, capacity: u32) -> Self {
+        let needs = policy.policy().needs();
+        let serialized: Self = Serialized {
+            needs,
+            custody: Sh::Lock::new(Custody::new(policy, capacity)),
+            has_work: Sh::Word::new(0),
+            depths: [NO_LIMIT; 3].map(Sh::Word::new),
+            finished: FinishedSet::new(capacity),
+        };
+        serialized.custody.aside(|custody| serialized.publish_depths(custody));
+        serialized
+    }
+
+    /// What the policy needs.
+    #[must_use]
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Takes the lock, lets the policy learn what has ended meanwhile, runs `body`, publishes whether there is work.
+    #[inline]
+    fn locked<R>(
+        &self,
+        meter: &impl Meter,
+        site: Site,
+        cx: &mut ElevatorCx<'_>,
+        body: impl FnOnce(&mut Custody<S>, &mut ElevatorCx<'_>) -> R,
+    ) -> R {
+        self.custody.with(meter, site, |custody| {
+            if self.defers() {
+                self.finished.drain(|id| custody.call(cx, |policy, cx| policy.finish(cx, id)));
+            }
+            let answer = body(custody, cx);
+            self.has_work.store(u64::from(custody.policy().has_work()), Relaxed);
+            answer
+        })
+    }
+
+    /// Publishes the tag limits, so that allocation need not ask under the lock.
+    fn publish_depths(&self, custody: &mut Custody<S>) {
+        let probes = [(Op::Read, false), (Op::Write, true), (Op::Write, false)];
+        for (word, (op, sync)) in self.depths.iter().zip(probes) {
+            let flags = if sync { BioFlags::SYNC } else { BioFlags::NONE };
+            let bio = Bio { flags, ..Bio::new(op, Sector(0), 0) };
+            let limit =
+                ElevatorCx::alone(Now::default(), |cx| custody.call(cx, |policy, cx| policy.limit_depth(cx, &bio)));
+            word.store(limit.map_or(NO_LIMIT, u64::from), Relaxed);
+        }
+    }
+
+    /// Tries to merge a bio into a queued request. It is taken out of its option exactly when that succeeded.
+    /// Requests that were absorbed on the way are [freed](ElevatorCx::freed).
+    pub fn merge_bio(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        bio: &mut Option<Bio>,
+    ) -> Option<Edge> {
+        self.locked(meter, Site::Merge, cx, |custody, cx| custody.merge_bio(cx, rules, bio))
+    }
+
+    /// Takes a list of requests in, in order and under one lock hold. Requests that were absorbed on the way are
+    /// [freed](ElevatorCx::freed).
+    pub fn insert(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        list: impl Iterator<Item = Rq>,
+        place: Place,
+    ) {
+        self.locked(meter, Site::Insert, cx, |custody, cx| {
+            for rq in list {
+                custody.insert(cx, rules, rq, place);
+            }
+        });
+    }
+
+    /// Asks the policy for the next request.
+    #[inline]
+    pub fn dispatch(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+        self.locked(meter, Site::Dispatch, cx, |custody, cx| {
+            let (mut rq, reason) = custody.dispatch(cx, hctx);
+            if let Some(rq) = &mut rq {
+                rq.marks.set(Marks::STARTED);
+            }
+            (rq, reason)
+        })
+    }
+
+    /// Whether dispatching is worth the lock. Never takes it.
+    #[inline]
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.has_work.load(Relaxed) != 0
+    }
+
+    /// How many scheduler tags an allocation may use.
+    #[inline]
+    pub fn limit_depth(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, bio: &Bio) -> Depth {
+        let limit = if self.needs.depth_by_context {
+            self.locked(meter, Site::Elevator, cx, |custody, cx| {
+                custody.call(cx, |policy, cx| policy.limit_depth(cx, bio))
+            })
+        } else {
+            match self.depths[depth_kind(bio)].load(Relaxed) {
+                NO_LIMIT => None,
+                depth => Some(depth as u32),
+            }
+        };
+        limit.map_or(Depth::Full, Depth::Shallow)
+    }
+
+    /// A request was allocated.
+    #[inline]
+    pub fn prepare(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, rq: &Request) {
+        if self.needs.preparation {
+            self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.prepare(cx, rq)));
+        }
+    }
+
+    /// A request that was inserted has been released.
+    #[inline]
+    pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        if self.defers() {
+            self.finished.add(id);
+        } else {
+            self.locked(meter, Site::Finish, cx, |custody, cx| custody.call(cx, |policy, cx| policy.finish(cx, id)));
+        }
+    }
+
+    /// Whether completions wait for the next lock hold: if the policy allows it, and if there is anybody to contend with.
+    #[inline]
+    fn defers(&self) -> bool {
+        Sh::CONTENDS && self.needs.completions == Completions::Deferred
+    }
+
+    /// A request that was given out comes back; its insertion follows.
+    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.requeued(cx, id)));
+    }
+
+    /// The policy's timer has come.
+    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.timer(cx)));
+    }
+
+    /// Tells the policy of something.
+    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| {
+            custody.call(cx, |policy, cx| policy.told(cx, news));
+            if matches!(news, News::Depths { .. }) {
+                self.publish_depths(custody);
+            }
+        });
+    }
+
+    /// The smallest shallow depth that the policy will ask for now.
+    #[must_use]
+    pub fn min_shallow(&self) -> Option<u32> {
+        self.custody.aside(|custody| custody.policy().needs().min_shallow)
+    }
+
+    /// Calls the policy itself: for whoever plays block layer, a replay or a test.
+    pub fn with_policy(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        what: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>),
+    ) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, what));
+    }
+
+    /// Request ids below `capacity` will come from now on. Nothing is held, and nobody else is here.
+    pub fn grow(&mut self, capacity: u32) {
+        // What has ended and was not told of yet.
+        ElevatorCx::alone(Now::default(), |cx| self.locked(&NoMeter, Site::Elevator, cx, |_, _| {}));
+        self.finished = FinishedSet::new(capacity);
+        self.custody.aside(|custody| custody.grow(capacity));
+    }
+
+    /// The policy's tunables, and what each shows now.
+    #[must_use]
+    pub fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        self.custody.aside(|custody| custody.policy().tunables())
+    }
+
+    /// Writes a tunable, with the kernel's parsing, clamping and errors.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        name: &str,
+        text: &str,
+    ) -> Result<(), StoreError> {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| {
+            custody.call(cx, |policy, cx| policy.set_tunable(cx, name, text))?;
+            self.publish_depths(custody);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,30 @@
+//! Which scheduler a multi-queue device has while nobody has chosen one (BL-100).
+
+use crate::queue::QueueConfig;
+use crate::schedulers::{MQ_DEADLINE, NONE};
+
+/// mq-deadline where one hardware queue, or one space of tags, serves all CPUs; none where every CPU may have its own. The
+/// boot parameter `elevator=` never mattered to these devices.
+#[must_use]
+pub fn default_scheduler(config: &QueueConfig) -> &'static str {
+    let one_tag_space = config.host_wide_tags && config.kernel.generation().one_scheduler_map;
+    if config.hw_queues.min(config.cpus) == 1 || one_tag_space { MQ_DEADLINE.name } else { NONE.name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::kernel::Kernel;
+
+    fn mq(kernel: Kernel, hw_queues: u16, host_wide_tags: bool) -> &'static str {
+        default_scheduler(&QueueConfig { cpus: 8, hw_queues, host_wide_tags, ..QueueConfig::new(kernel) })
+    }
+
+    #[test]
+    fn one_hardware_queue_or_from_5_14_on_host_wide_tags_mean_mq_deadline_and_all_else_none() {
+        for kernel in Kernel::EXAMPLES {
+            assert_eq!((mq(kernel, 1, false), mq(kernel, 8, false)), ("mq-deadline", "none"), "{kernel}");
+        }
+        assert_eq!((mq(Kernel::V5_10, 8, true), mq(Kernel::V6_18, 8, true)), ("none", "mq-deadline"));
+    }
+}

@@ -1,0 +1,301 @@
+//! When a bio may join a request, and a request its neighbour (BL-34 to BL-44). Where candidates are looked for is the
+//! business of plug, software queue and elevator.
+
+use std::collections::VecDeque;
+
+use crate::bio::limits::Limits;
+use crate::bio::{Bio, BioFlags, Op};
+use crate::ground::kernel::Generation;
+use crate::request::{Marks, Request, Rq};
+
+/// How many requests of a software queue a bio is compared with, newest first.
+const MERGE_WINDOW: usize = 8;
+
+/// The end of a request at which a bio fits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Edge {
+    /// The bio comes before the request.
+    Front,
+    /// The bio comes after the request.
+    Back,
+}
+
+/// How much merging is switched off (`queue/nomerges`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum NoMerges {
+    /// 0: nothing is.
+    #[default]
+    All = 0,
+    /// 1: only the cheap tries are left: plug, software queue and the one-hit cache.
+    Cheap = 1,
+    /// 2: no merging at all.
+    Nothing = 2,
+}
+
+/// Why a bio that fits by position did not merge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Merge {
+    /// It did.
+    Merged(Edge),
+    /// It does not fit there, or the two must not mix.
+    No,
+    /// The request would become too long; it has been marked and never merges again.
+    TooLong,
+}
+
+/// What the rules depend on besides the two candidates.
+#[derive(Clone, Debug)]
+pub struct MergeRules {
+    /// The queue's limits.
+    pub limits: Limits,
+    /// Bios of different priority stay apart.
+    pub equal_priority: bool,
+    /// Bios of different cgroups stay apart.
+    pub equal_cgroup: bool,
+    /// How much merging is switched off.
+    pub nomerges: NoMerges,
+}
+
+/// I/O of a cgroup that is charged to the root instead.
+const CHARGED_TO_ROOT: BioFlags = BioFlags::META.with(BioFlags::SWAP);
+
+const NEVER: BioFlags = BioFlags(BioFlags::NOMERGE.0 | BioFlags::PREFLUSH.0 | BioFlags::FUA.0);
+
+/// What has these marks no longer grows.
+const CLOSED: Marks = Marks::STARTED.with(Marks::IN_SEQUENCE);
+
+/// Whether a bio may merge at all.
+#[inline]
+#[must_use]
+pub fn bio_mergeable(bio: &Bio) -> bool {
+    !bio.flags.intersects(NEVER) && bio.sectors > 0
+}
+
+/// Whether a request may still grow.
+#[inline]
+#[must_use]
+pub fn mergeable(rq: &Request) -> bool {
+    !matches!(rq.op, Op::Flush | Op::WriteZeroes) && !rq.flags.intersects(NEVER) && !rq.marks.intersects(CLOSED)
+}
+
+impl MergeRules {
+    /// Tries to merge a bio into one of the newest requests of a list. The first that fits by position decides.
+    pub(crate) fn merge_with_newest(&self, list: &mut VecDeque<Rq>, bio: &mut Option<Bio>) -> Option<Edge> {
+        for rq in list.iter_mut().rev().take(MERGE_WINDOW) {
+            match self.merge(rq, bio) {
+                Merge::No => {}
+                Merge::Merged(edge) => return Some(edge),
+                Merge::TooLong => return None,
+            }
+        }
+        None
+    }
+
+    /// The rules of a kernel for a queue with these limits.
+    #[must_use]
+    pub fn new(generation: &Generation, limits: Limits, nomerges: NoMerges) -> Self {
+        MergeRules {
+            limits,
+            equal_priority: generation.merge_needs_equal_priority,
+            equal_cgroup: generation.merge_needs_equal_cgroup,
+            nomerges,
+        }
+    }
+
+    /// The edge at which `bio` may join `rq` as far as position and kind go; sizes are not looked at.
+    #[inline]
+    #[must_use]
+    pub fn edge(&self, rq: &Request, bio: &Bio) -> Option<Edge> {
+        let edge = if rq.end() == bio.sector || self.joins_ranges(rq) {
+            Edge::Back
+        } else if bio.end() == rq.sector {
+            Edge::Front
+        } else {
+            return None;
+        };
+        self.alike(rq, bio).then_some(edge)
+    }
+
+    /// Whether a request takes more ranges, wherever they are.
+    #[inline]
+    fn joins_ranges(&self, rq: &Request) -> bool {
+        rq.op == Op::Discard && self.limits.max_discard_segments > 1
+    }
+
+    /// Whether `bio` and `rq` are of a kind; where they lie is not looked at.
+    #[inline]
+    #[must_use]
+    pub fn alike(&self, rq: &Request, bio: &Bio) -> bool {
+        mergeable(rq)
+            && rq.op == bio.op
+            && rq.write_hint == bio.write_hint
+            && (!self.equal_priority || rq.ioprio == bio.ioprio)
+            && (!self.equal_cgroup
+                || (rq.cgroup == bio.cgroup
+                    && rq.flags.intersects(CHARGED_TO_ROOT) == bio.flags.intersects(CHARGED_TO_ROOT)))
+    }
+
+    /// Whether `bio` may join `rq` at `edge` as far as sizes go.
+    fn fits(&self, rq: &Request, bio: &Bio, edge: Edge) -> bool {
+        if self.joins_ranges(rq) {
+            return rq.bios.len() < usize::from(self.limits.max_discard_segments)
+                && rq.sectors + bio.sectors <= self.limits.max_discard_sectors;
+        }
+        let start = if edge == Edge::Front { bio.sector } else { rq.sector };
+        rq.sectors + bio.sectors <= self.limits.max_at(rq.op, start)
+            && u32::from(rq.segments) + u32::from(bio.segments) <= u32::from(self.limits.max_segments)
+    }
+
+    /// Adds `bio` to `rq` if it may join it. The bio is taken out of its option exactly when it merged.
+    pub fn merge(&self, rq: &mut Request, bio: &mut Option<Bio>) -> Merge {
+        let Some(candidate) = bio.as_ref() else { return Merge::No };
+        let Some(edge) = self.edge(rq, candidate) else { return Merge::No };
+        if !self.fits(rq, candidate, edge) {
+            rq.flags = rq.flags.with(BioFlags::NOMERGE);
+            return Merge::TooLong;
+        }
+        let Some(bio) = bio.take() else { return Merge::No };
+        rq.sectors += bio.sectors;
+        rq.segments += bio.segments;
+        // Before equal priorities were demanded the request took the better one; unset (0) was then best of all.
+        if !self.equal_priority {
+            rq.ioprio.0 = rq.ioprio.0.min(bio.ioprio.0);
+        }
+        match edge {
+            Edge::Back => rq.bios.push(bio),
+            Edge::Front => {
+                rq.sector = bio.sector;
+                rq.bios.insert(0, bio);
+            }
+        }
+        Merge::Merged(edge)
+    }
+
+    /// Whether `second` may be absorbed by `first`, which ends where it starts.
+    #[must_use]
+    pub fn may_absorb(&self, first: &Request, second: &Request) -> bool {
+        first.end() == second.sector
+            && mergeable(first)
+            && mergeable(second)
+            && first.op == second.op
+            && first.write_hint == second.write_hint
+            && (!self.equal_priority || first.ioprio == second.ioprio)
+            && (!self.equal_cgroup
+                || (first.cgroup == second.cgroup
+                    && first.flags.intersects(CHARGED_TO_ROOT) == second.flags.intersects(CHARGED_TO_ROOT)))
+            && first.sectors + second.sectors <= self.limits.max_at(first.op, first.sector)
+            && u32::from(first.segments) + u32::from(second.segments) <= u32::from(self.limits.max_segments)
+            && (!self.joins_ranges(first)
+                || first.bios.len() + second.bios.len() <= usize::from(self.limits.max_discard_segments))
+    }
+}
+
+/// Moves everything of `second` into `first`; the rest of `second` is an empty slot to be freed.
+pub fn absorb(first: &mut Request, second: &mut Rq) {
+    first.sectors += second.sectors;
+    first.segments += second.segments;
+    first.start = first.start.min(second.start);
+    // Different priorities join only where bios of different priority merge too: the better one holds.
+    first.ioprio.0 = first.ioprio.0.min(second.ioprio.0);
+    first.bios.append(&mut second.bios);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::ioprio::{IoPriority, PriorityClass};
+    use crate::ground::ids::{CgroupId, RqId, Sector};
+    use crate::ground::kernel::Kernel;
+    use crate::ground::sharing::Local;
+    use crate::ground::time::Instant;
+    use crate::request::RequestPool;
+
+    fn request(bio: Bio) -> Rq {
+        let mut rq = RequestPool::<Local>::new(1).take(RqId(0));
+        rq.found(bio, Instant::ZERO);
+        rq
+    }
+
+    fn rules(kernel: Kernel) -> MergeRules {
+        MergeRules::new(
+            &kernel.generation(),
+            Limits { max_sectors: 64, max_segments: 4, ..Limits::default() },
+            NoMerges::All,
+        )
+    }
+
+    fn merge(rq: &mut Rq, bio: Bio) -> Merge {
+        rules(Kernel::V6_18).merge(rq, &mut Some(bio))
+    }
+
+    fn write(sector: u64) -> Bio {
+        Bio::new(Op::Write, Sector(sector), 8)
+    }
+
+    #[test]
+    fn back_and_front_merges_update_extent_and_keep_bios_in_sector_order() {
+        let mut rq = request(write(100));
+        assert_eq!(merge(&mut rq, write(108)), Merge::Merged(Edge::Back));
+        assert_eq!(merge(&mut rq, write(92)), Merge::Merged(Edge::Front));
+        assert_eq!((rq.sector, rq.sectors, rq.segments), (Sector(92), 24, 3));
+        assert_eq!(rq.bios.iter().map(|bio| bio.sector.0).collect::<Vec<_>>(), [92, 100, 108]);
+        assert_eq!(merge(&mut rq, write(300)), Merge::No);
+    }
+
+    #[test]
+    fn different_operation_priority_cgroup_or_hint_never_merge() {
+        let rt = IoPriority::new(PriorityClass::RealTime, 0);
+        for bio in [
+            Bio { op: Op::Read, ..write(108) },
+            Bio { ioprio: rt, ..write(108) },
+            Bio { cgroup: CgroupId(1), ..write(108) },
+            Bio { write_hint: 3, ..write(108) },
+        ] {
+            assert_eq!(merge(&mut request(write(100)), bio), Merge::No);
+        }
+    }
+
+    #[test]
+    fn before_5_0_priorities_merge_and_the_smaller_value_wins() {
+        let rt = IoPriority::new(PriorityClass::RealTime, 0);
+        let mut rq = request(write(100));
+        let merged = rules(Kernel::V4_12).merge(&mut rq, &mut Some(Bio { ioprio: rt, ..write(108) }));
+        assert_eq!((merged, rq.ioprio), (Merge::Merged(Edge::Back), rt));
+    }
+
+    #[test]
+    fn different_sync_flags_do_merge_and_the_request_keeps_its_own() {
+        let mut rq = request(write(100));
+        let sync = Bio { flags: BioFlags::SYNC, ..write(108) };
+        assert_eq!(merge(&mut rq, sync), Merge::Merged(Edge::Back));
+        assert!(!rq.is_sync());
+    }
+
+    #[test]
+    fn a_request_that_would_become_too_long_never_merges_again() {
+        let mut rq = request(Bio { sectors: 60, ..write(100) });
+        assert_eq!(merge(&mut rq, write(160)), Merge::TooLong);
+        assert_eq!(merge(&mut rq, Bio { sectors: 1, ..write(160) }), Merge::No);
+        let mut rq = request(Bio { segments: 4, ..write(100) });
+        assert_eq!(merge(&mut rq, write(108)), Merge::TooLong);
+    }
+
+    #[test]
+    fn preflush_fua_nomerge_and_started_never_merge() {
+        for flag in [BioFlags::PREFLUSH, BioFlags::FUA, BioFlags::NOMERGE] {
+            assert!(!bio_mergeable(&Bio { flags: flag, ..write(108) }));
+            assert_eq!(merge(&mut request(Bio { flags: flag, ..write(100) }), write(108)), Merge::No);
+        }
+        let mut rq = request(write(100));
+        rq.marks.set(Marks::STARTED);
+        assert_eq!(merge(&mut rq, write(108)), Merge::No);
+    }
+
+    #[test]
+    fn no_merge_across_a_chunk_boundary() {
+        let mut rules = rules(Kernel::V6_18);
+        rules.limits.chunk_sectors = 128;
+        let mut rq = request(write(120));
+        assert_eq!(rules.merge(&mut rq, &mut Some(write(128))), Merge::TooLong);
+    }
+}

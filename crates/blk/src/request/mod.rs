@@ -1,0 +1,288 @@
+//! The request: what travels from a bio's allocation to its completion, and the pool that its slots live in.
+//!
+//! **Ownership is location.** A [`Rq`] is the ownership of one slot. It can be moved but not copied, so a
+//! request is in exactly one place (plug, software queue, elevator, dispatch list, driver, ...), can be neither
+//! queued nor completed twice, and whoever holds it may read and change it without a lock. Slots are made once,
+//! with the queue; nothing is allocated per I/O. A plain [`RqId`] names a slot in indexes.
+
+pub mod cpu_map;
+mod flush_steps;
+pub mod merge;
+pub mod plug;
+
+pub use flush_steps::FlushSteps;
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use crate::bio::ioprio::IoPriority;
+use crate::bio::{Bio, BioFlags, Direction, Op, is_sync};
+use crate::ground::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, Sector};
+use crate::ground::lost::{Guard, Home};
+use crate::ground::sharing::{Lock, Sharing};
+use crate::ground::time::Instant;
+
+/// A request's state. Extents are those of all its bios together.
+#[derive(Debug)]
+pub struct Request {
+    id: RqId,
+    _guard: Guard,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// The operation.
+    pub op: Op,
+    /// Flags of the bio that founded it.
+    pub flags: BioFlags,
+    /// Physical segments, summed over its bios.
+    pub segments: u16,
+    /// Priority of the bio that founded it.
+    pub ioprio: IoPriority,
+    /// Lifetime hint of the data.
+    pub write_hint: u8,
+    /// What happened to it.
+    pub marks: Marks,
+    /// Steps of its flush sequence that are still to be done.
+    pub steps: FlushSteps,
+    /// The software queue it was allocated on; it keeps it for life.
+    pub ctx: CpuId,
+    /// The hardware queue it was allocated for; it keeps it for life.
+    pub hctx: HctxId,
+    /// Its number at the driver, between dispatch and completion.
+    pub driver_tag: Option<u32>,
+    /// Whose I/O it is.
+    pub io_context: IoContextId,
+    /// The cgroup that it is charged to.
+    pub cgroup: CgroupId,
+    /// When it was allocated for its I/O.
+    pub start: Instant,
+    /// When the driver took it.
+    pub issued: Instant,
+    /// Its bios in the order of their sectors.
+    pub bios: Vec<Bio>,
+}
+
+/// What happened to a request: a set of bits, in a word that is read and written as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Marks(u32);
+
+impl Marks {
+    /// Nothing yet.
+    pub const NONE: Marks = Marks(0);
+    /// An elevator manages it: the scheduler hooks apply.
+    pub const USES_ELEVATOR: Marks = Marks(1);
+    /// The elevator has given it out, or (legacy queues) the driver has seen it: no more merging.
+    pub const STARTED: Marks = Marks(2);
+    /// Holds a piece of the driver's budget.
+    pub const HAS_BUDGET: Marks = Marks(4);
+    /// The driver keeps data of its own for it: when requeued it skips the elevator.
+    pub const DONTPREP: Marks = Marks(8);
+    /// The elevator has taken it in, and must be told when it is released.
+    pub const INSERTED: Marks = Marks(16);
+    /// Legacy queues: no request may be sorted past it in the dispatch queue.
+    pub const SOFT_BARRIER: Marks = Marks(32);
+
+    /// Its data is one step of a flush sequence.
+    pub const IN_SEQUENCE: Marks = Marks(64);
+    /// It is the flush command of a sequencer.
+    pub const FLUSH_COMMAND: Marks = Marks(128);
+    /// Write-back throttling counts it.
+    pub const THROTTLED: Marks = Marks(256);
+    /// It comes to the elevator some time after it was allocated: no plug has stopped its submitter's clock.
+    pub const CLOCK_RAN: Marks = Marks(512);
+
+    /// Whether all of `marks` are set.
+    #[inline]
+    #[must_use]
+    pub const fn contains(self, marks: Marks) -> bool {
+        self.0 & marks.0 == marks.0
+    }
+
+    /// These marks and those.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, marks: Marks) -> Marks {
+        Marks(self.0 | marks.0)
+    }
+
+    /// Whether any of `marks` is set.
+    #[inline]
+    #[must_use]
+    pub const fn intersects(self, marks: Marks) -> bool {
+        self.0 & marks.0 != 0
+    }
+
+    /// Sets `marks`.
+    #[inline]
+    pub fn set(&mut self, marks: Marks) {
+        self.0 |= marks.0;
+    }
+
+    /// Clears `marks`.
+    #[inline]
+    pub fn clear(&mut self, marks: Marks) {
+        self.0 &= !marks.0;
+    }
+}
+
+impl Request {
+    /// The slot.
+    #[inline]
+    #[must_use]
+    pub fn id(&self) -> RqId {
+        self.id
+    }
+
+    /// The sector after its last one.
+    #[inline]
+    #[must_use]
+    pub fn end(&self) -> Sector {
+        self.sector + self.sectors
+    }
+
+    /// The data direction.
+    #[inline]
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        self.op.direction()
+    }
+
+    /// Whether somebody waits for it.
+    #[inline]
+    #[must_use]
+    pub fn is_sync(&self) -> bool {
+        is_sync(self.op, self.flags)
+    }
+
+    /// Makes the request anew from its founding bio.
+    pub fn found(&mut self, bio: Bio, start: Instant) {
+        debug_assert!(self.bios.is_empty(), "a slot is emptied before it is used again");
+        self.sector = bio.sector;
+        self.sectors = bio.sectors;
+        self.op = bio.op;
+        self.flags = bio.flags;
+        self.segments = bio.segments;
+        self.ioprio = bio.ioprio;
+        self.write_hint = bio.write_hint;
+        self.io_context = bio.io_context;
+        self.cgroup = bio.cgroup;
+        self.start = start;
+        self.issued = Instant::NEVER;
+        self.marks = Marks::NONE;
+        self.steps = FlushSteps::NONE;
+        self.driver_tag = None;
+        self.bios.push(bio);
+    }
+}
+
+/// The ownership of a request: it can be moved, not copied, and gives access to the slot.
+#[must_use = "a request that is dropped never ends"]
+pub struct Rq(Box<Request>);
+
+impl Rq {
+    /// An empty slot of a queue.
+    pub fn empty(id: RqId, home: &Home) -> Rq {
+        Rq::guarded(id, home.guard("request", id.0))
+    }
+
+    fn guarded(id: RqId, guard: Guard) -> Rq {
+        Rq(Box::new(Request {
+            id,
+            _guard: guard,
+            sector: Sector(0),
+            sectors: 0,
+            op: Op::Read,
+            flags: BioFlags::NONE,
+            segments: 0,
+            ioprio: IoPriority::UNSET,
+            write_hint: 0,
+            marks: Marks::NONE,
+            steps: FlushSteps::NONE,
+            ctx: CpuId(0),
+            hctx: HctxId(0),
+            driver_tag: None,
+            io_context: IoContextId(0),
+            cgroup: CgroupId::ROOT,
+            start: Instant::ZERO,
+            issued: Instant::NEVER,
+            bios: Vec::with_capacity(1),
+        }))
+    }
+}
+
+impl Deref for Rq {
+    type Target = Request;
+    #[inline]
+    fn deref(&self) -> &Request {
+        &self.0
+    }
+}
+
+impl DerefMut for Rq {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Request {
+        &mut self.0
+    }
+}
+
+impl fmt::Debug for Rq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// All request slots of a queue. A slot is taken by whoever owns its tag.
+pub struct RequestPool<Sh: Sharing> {
+    _home: Home,
+    slots: Vec<Sh::Lock<Option<Rq>>>,
+}
+
+impl<Sh: Sharing> RequestPool<Sh> {
+    /// A pool of `count` slots, numbered from 0, that belongs to no queue: a bench of a scheduler may drop its requests.
+    #[must_use]
+    pub fn new(count: u32) -> Self {
+        RequestPool::with(Home::default(), count, |id, _| Rq::guarded(id, Guard::default()))
+    }
+
+    /// The pool of a queue.
+    pub(crate) fn of_queue(count: u32) -> Self {
+        RequestPool::with(Home::default(), count, Rq::empty)
+    }
+
+    fn with(home: Home, count: u32, rq: impl Fn(RqId, &Home) -> Rq) -> Self {
+        let slot = |id| Sh::Lock::new(Some(rq(RqId(id), &home)));
+        RequestPool { slots: (0..count).map(slot).collect(), _home: home }
+    }
+
+    /// Number of slots.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Takes the slot `id`, whose tag the caller has just been given.
+    ///
+    /// # Panics
+    /// If the slot is in use: then a tag was given out twice.
+    #[inline]
+    pub fn take(&self, id: RqId) -> Rq {
+        self.slots[id.index()].aside(Option::take).expect("a tag has one owner, and so has its slot")
+    }
+
+    /// Puts a slot back. Its tag must be freed after that, not before.
+    #[inline]
+    pub fn put(&self, mut rq: Rq) {
+        rq.bios.clear();
+        self.slots[rq.id().index()].aside(|slot| {
+            debug_assert!(slot.is_none(), "a slot comes back once");
+            *slot = Some(rq);
+        });
+    }
+
+    /// Number of slots that are out: for invariants in tests.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.aside(|slot| slot.is_none())).count()
+    }
+}

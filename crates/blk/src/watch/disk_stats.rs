@@ -1,0 +1,257 @@
+//! I/O statistics of a device, as `/proc/diskstats` shows them (BL-126 to BL-128).
+//!
+//! They are a probe: whoever wants them watches, and nobody else pays.
+
+use std::fmt::Write as _;
+
+use crate::bio::{Direction, Op, Status};
+use crate::ground::ids::CpuId;
+use crate::ground::kernel::{DiskStatsGeneration, Kernel};
+use crate::ground::time::{Hz, Instant, Now, Tick};
+use crate::request::Request;
+use crate::watch::probe::{Event, Probe};
+
+/// What is counted of one kind of I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct IoCounts {
+    /// Requests that have ended.
+    pub ios: u64,
+    /// Bios and requests that joined another request; counted when that ends.
+    pub merges: u64,
+    /// Sectors of the requests that have ended.
+    pub sectors: u64,
+    /// Time from allocation to end, summed, ns: waiting in the plug and the scheduler included.
+    pub nanos: u64,
+}
+
+/// The kinds that are counted apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+enum Kind {
+    Read,
+    Write,
+    Discard,
+    Flush,
+}
+
+impl Kind {
+    fn of(op: Op, generation: DiskStatsGeneration) -> Kind {
+        match op {
+            Op::Read => Kind::Read,
+            Op::Discard if generation > DiskStatsGeneration::ExactWithoutDiscards => Kind::Discard,
+            Op::Write | Op::WriteZeroes | Op::Discard => Kind::Write,
+            Op::Flush => Kind::Flush,
+        }
+    }
+}
+
+/// The statistics of one device.
+#[derive(Clone, Debug)]
+pub struct DiskStats {
+    generation: DiskStatsGeneration,
+    hz: Hz,
+    kinds: [IoCounts; 4],
+    /// Requests between their allocation and their end.
+    in_flight: u64,
+    /// Of them, those at the driver, by direction.
+    issued: [u64; 2],
+    /// Ticks in which something was going on.
+    io_ticks: u64,
+    /// Up to when `io_ticks` is counted.
+    stamp: Tick,
+    /// For how long something was in flight until `busy_since`, ns: what older kernels show.
+    busy_ns: u64,
+    /// Since when something has been in flight.
+    busy_since: Instant,
+    /// The sum of all ends less the sum of all beginnings, ns: with the present moment for each request in flight this is
+    /// the time that all of them took together.
+    queued_ns: u64,
+}
+
+impl DiskStats {
+    /// Nothing counted yet.
+    #[must_use]
+    pub fn new(kernel: Kernel) -> Self {
+        let generation = kernel.generation();
+        DiskStats {
+            generation: generation.disk_stats,
+            hz: generation.hz,
+            kinds: [IoCounts::default(); 4],
+            in_flight: 0,
+            issued: [0; 2],
+            io_ticks: 0,
+            stamp: Tick(0),
+            busy_ns: 0,
+            busy_since: Instant::ZERO,
+            queued_ns: 0,
+        }
+    }
+
+    /// Reads.
+    #[must_use]
+    pub fn reads(&self) -> IoCounts {
+        self.kinds[Kind::Read as usize]
+    }
+
+    /// Writes, and write-zeroes.
+    #[must_use]
+    pub fn writes(&self) -> IoCounts {
+        self.kinds[Kind::Write as usize]
+    }
+
+    /// Discards.
+    #[must_use]
+    pub fn discards(&self) -> IoCounts {
+        self.kinds[Kind::Discard as usize]
+    }
+
+    /// Flush commands.
+    #[must_use]
+    pub fn flushes(&self) -> IoCounts {
+        self.kinds[Kind::Flush as usize]
+    }
+
+    /// Requests that exist.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Milliseconds in which the device had something to do, as this kernel counts them. Call it with the present moment.
+    pub fn io_ticks_ms(&mut self, now: Now) -> u64 {
+        // Reading brings it up to date.
+        self.count_ticks(now, self.in_flight > 0);
+        if self.generation <= DiskStatsGeneration::Exact {
+            let lasting = if self.in_flight > 0 { now.at.since(self.busy_since).0 } else { 0 };
+            (self.busy_ns + lasting) / 1_000_000
+        } else {
+            self.io_ticks * self.hz.tick_ns() / 1_000_000
+        }
+    }
+
+    /// Milliseconds that all I/Os together took until now.
+    #[must_use]
+    pub fn time_in_queue_ms(&self, now: Now) -> u64 {
+        if self.generation <= DiskStatsGeneration::Exact {
+            self.queued_ns.wrapping_add(self.in_flight.wrapping_mul(now.at.0)) / 1_000_000
+        } else {
+            self.kinds.iter().map(|counts| counts.nanos / 1_000_000).sum()
+        }
+    }
+
+    /// The fields of `/sys/block/DEV/stat`, separated by blanks; `/proc/diskstats` has numbers and name of the device
+    /// before them.
+    pub fn line(&mut self, now: Now) -> String {
+        let (in_flight, io_ticks) = (self.in_flight, self.io_ticks_ms(now));
+        let mut line = String::new();
+        let mut add = |value: u64| {
+            let blank = if line.is_empty() { "" } else { " " };
+            // Writing to a string does not fail.
+            let _ = write!(line, "{blank}{value}");
+        };
+        let shown = |counts: IoCounts| [counts.ios, counts.merges, counts.sectors, counts.nanos / 1_000_000];
+        shown(self.reads()).into_iter().chain(shown(self.writes())).for_each(&mut add);
+        [in_flight, io_ticks, self.time_in_queue_ms(now)].into_iter().for_each(&mut add);
+        if self.generation > DiskStatsGeneration::ExactWithoutDiscards {
+            shown(self.discards()).into_iter().for_each(&mut add);
+        }
+        if self.generation > DiskStatsGeneration::Exact {
+            [self.flushes().ios, self.flushes().nanos / 1_000_000].into_iter().for_each(&mut add);
+        }
+        line
+    }
+
+    /// The content of `/sys/block/DEV/inflight`: reads and writes at the driver.
+    #[must_use]
+    pub fn inflight_line(&self) -> String {
+        format!("{:8} {:8}\n", self.issued[0], self.issued[1])
+    }
+
+    #[inline]
+    fn began(&mut self, now: Now) {
+        if now.tick != self.stamp {
+            self.count_ticks(now, false);
+        }
+        if self.in_flight == 0 {
+            self.busy_since = now.at;
+        }
+        self.in_flight += 1;
+        self.queued_ns = self.queued_ns.wrapping_sub(now.at.0);
+    }
+
+    #[inline]
+    fn ended(&mut self, now: Now) {
+        if now.tick != self.stamp {
+            self.count_ticks(now, true);
+        }
+        if self.in_flight == 0 {
+            // It began before anybody watched.
+            return;
+        }
+        self.in_flight -= 1;
+        self.queued_ns = self.queued_ns.wrapping_add(now.at.0);
+        if self.in_flight == 0 {
+            self.busy_ns += now.at.since(self.busy_since).0;
+        }
+    }
+
+    /// A request begins or ends in another tick than the one before.
+    #[cold]
+    fn count_ticks(&mut self, now: Now, ends_or_goes_on: bool) {
+        let ticks = now.tick.0.saturating_sub(self.stamp.0);
+        if ticks > 0 {
+            self.stamp = now.tick;
+            self.io_ticks += match self.generation {
+                DiskStatsGeneration::StartsCountOne if !ends_or_goes_on => 1,
+                DiskStatsGeneration::Ticks if !ends_or_goes_on && self.in_flight == 0 => 0,
+                _ => ticks,
+            };
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, now: Now, rq: &Request) {
+        let counts = &mut self.kinds[Kind::of(rq.op, self.generation) as usize];
+        counts.ios += 1;
+        counts.merges += (rq.bios.len() as u64).saturating_sub(1);
+        counts.sectors += u64::from(rq.sectors);
+        counts.nanos += now.at.since(rq.start).0;
+    }
+
+    fn left_the_driver(&mut self, direction: Direction) {
+        let issued = &mut self.issued[direction.index()];
+        *issued = issued.saturating_sub(1);
+    }
+}
+
+impl Probe for DiskStats {
+    // What merged shows in the request, so nothing needs to be kept for it.
+    const WATCHES: bool = false;
+
+    // Where an event happens its kind is known: inlined there, most of this is nothing.
+    #[inline(always)]
+    fn event(&mut self, now: Now, _: CpuId, event: Event<'_>) {
+        match event {
+            Event::GetRq(_) => self.began(now),
+            Event::Absorbed(_) => self.ended(now),
+            Event::Issue(rq) => self.issued[rq.direction().index()] += 1,
+            Event::Requeue(rq) => self.left_the_driver(rq.direction()),
+            Event::Complete(rq, status) => {
+                self.left_the_driver(rq.direction());
+                if rq.op == Op::Flush && status == Status::Ok {
+                    let counts = &mut self.kinds[Kind::Flush as usize];
+                    counts.ios += 1;
+                    counts.nanos += now.at.since(rq.issued).0;
+                }
+            }
+            Event::End(rq) => {
+                self.ended(now);
+                self.count(now, rq);
+            }
+            Event::Queue(_) | Event::Split(_) | Event::Merge(..) | Event::Plug | Event::Unplug { .. } => {}
+            Event::Insert(_) | Event::Dispatch { .. } => {}
+            // Drivers that take bios count for themselves what they want counted.
+            Event::BioComplete(..) => {}
+        }
+    }
+}

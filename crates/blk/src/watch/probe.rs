@@ -1,0 +1,97 @@
+//! Probes: what an observer sees of the way of a request. The events have the kernel's names and meaning (BL-131,
+//! BL-132), so that a run can be compared with a recording event by event.
+//!
+//! A probe is a static parameter. With [`NoProbe`] the calls compile to nothing.
+
+use crate::bio::{Bio, Status};
+use crate::ground::ids::{CpuId, HctxId, Waiter};
+use crate::ground::time::Now;
+use crate::request::Request;
+use crate::request::merge::Edge;
+use crate::watch::reason::Reason;
+
+/// Something that happened, with blktrace's letter.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// Q: a bio entered.
+    Queue(&'a Bio),
+    /// X: a bio was cut; this is the front part.
+    Split(&'a Bio),
+    /// G: a request was allocated.
+    GetRq(&'a Request),
+    /// P: the first request went into a plug.
+    Plug,
+    /// U: a plug was flushed.
+    Unplug {
+        /// Requests in it.
+        count: usize,
+        /// Whether the task asked for it; otherwise it was about to sleep.
+        explicit: bool,
+    },
+    /// M or F: a bio merged into a request.
+    Merge(Edge, &'a Bio),
+    /// m: a request was absorbed by another.
+    Absorbed(&'a Request),
+    /// I: a request went into the scheduler or a software queue.
+    Insert(&'a Request),
+    /// The scheduler was asked: what it gave out, and why.
+    Dispatch {
+        /// For which hardware queue.
+        hctx: HctxId,
+        /// The request, or none.
+        rq: Option<&'a Request>,
+        /// Why this one, or why none.
+        reason: Reason,
+    },
+    /// D: a request was handed to the driver.
+    Issue(&'a Request),
+    /// R: the driver gave a request back.
+    Requeue(&'a Request),
+    /// C: a request ended at the driver.
+    Complete(&'a Request, Status),
+    /// C: a bio ended at a driver that takes bios; those of requests are not told one by one.
+    BioComplete(&'a Bio, Status),
+    /// A request ends for good, the last step of a flush sequence included. The kernel traces nothing here; its
+    /// statistics count.
+    End(&'a Request),
+}
+
+/// An observer.
+pub trait Probe {
+    /// Whether it looks at anything: what is prepared for it alone is left out otherwise.
+    const WATCHES: bool = true;
+
+    /// What happens from now on, until the next call, happens in the queue of this device (as its owner numbers it), and
+    /// in a system call of this submitter if one is named.
+    fn enter(&mut self, _device: u32, _submitter: Option<Waiter>) {}
+
+    /// Something happened at `now` on `cpu`.
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>);
+}
+
+/// Two observers see the same.
+impl<A: Probe, B: Probe> Probe for (A, B) {
+    const WATCHES: bool = A::WATCHES || B::WATCHES;
+
+    fn enter(&mut self, device: u32, submitter: Option<Waiter>) {
+        self.0.enter(device, submitter);
+        self.1.enter(device, submitter);
+    }
+
+    #[inline(always)]
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
+        self.0.event(now, cpu, event);
+        self.1.event(now, cpu, event);
+    }
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProbe;
+
+impl Probe for NoProbe {
+    const WATCHES: bool = false;
+
+    #[inline(always)]
+    fn event(&mut self, _: Now, _: CpuId, _: Event<'_>) {}
+}
