@@ -15,7 +15,7 @@ use hoistway_blk::Op;
 use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Dispatch, Event, EventKind, Insert, InsertedBy, Io, Merge, RqMerge, RqNumber, Trace};
 
-use crate::kyber;
+use crate::kyber_domains;
 
 /// A recording whose events fit together, with one scheduler from its beginning to its end.
 ///
@@ -154,7 +154,7 @@ impl Ways {
             "noop" | "deadline" => Kind::Legacy,
             _ => Kind::MultiQueue,
         };
-        let tokens = kyber::tokens(header);
+        let tokens = kyber_domains::tokens(header);
         Ways { ways: HashMap::new(), scheduler, lossy: header.dropped > 0, tokens, count: 0, most: 0 }
     }
 
@@ -182,7 +182,7 @@ impl Ways {
                 Ok(())
             }
             EventKind::KyberAdjust { domain, depth } if self.scheduler == Kind::Kyber => {
-                let most = self.tokens[kyber::domain_of(*domain).index()];
+                let most = self.tokens[kyber_domains::domain_of(*domain).index()];
                 if (1..=most).contains(depth) {
                     return Ok(());
                 }

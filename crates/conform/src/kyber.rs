@@ -10,18 +10,19 @@ mod clock;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
-    ControllerRound, CpuId, CpuMap, Domain, ElevatorCx, HctxId, Hz, Instant, Kyber, KyberChoice, KyberConfig, Local,
+    ControllerRound, CpuId, CpuMap, Domain, ElevatorCx, Hz, Instant, Kyber, KyberChoice, KyberConfig, Local,
     MergeRules, NoMeter, Now, Place, Rq, Tick,
 };
 use hoistway_trace::iosched::{
-    BioNumber, Dispatch, Event, EventKind, Header, Insert, InsertedBy, Io, KyberDomain, KyberLatency, LatencyKind,
-    Mark, RqNumber, Submitted, Trace,
+    BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, KyberLatency, LatencyKind, Mark, RqNumber,
+    Submitted, Trace,
 };
 
 use crate::bench::baseline::{Baseline, Candidate};
 use crate::bench::{Slots, bio_of, limits_of, longer};
 use crate::consistency::Consistent;
 use crate::kernel_of;
+use crate::kyber_domains::domain_of;
 use crate::plugs::hctx_of_cpu;
 use crate::score::{Outcome, OwnController};
 use clock::{Moment, PlugClocks, moments};
@@ -57,22 +58,6 @@ enum Depths {
 enum Finding {
     Latency { domain: Domain, kind: LatencyKind, bucket: u8, samples: u32 },
     Depth { domain: Domain, depth: u32 },
-}
-
-/// The most tokens of each domain.
-pub(crate) fn tokens(header: &Header) -> [u32; 4] {
-    let config = KyberConfig::new(&kernel_of(header).generation(), 1, 1);
-    let fresh: Kyber<Local> = Kyber::new(config, &CpuMap::of_one_type(&[HctxId(0)]), 0);
-    Domain::ALL.map(|domain| fresh.depth(domain))
-}
-
-pub(crate) fn domain_of(domain: KyberDomain) -> Domain {
-    match domain {
-        KyberDomain::Read => Domain::Read,
-        KyberDomain::Write => Domain::Write,
-        KyberDomain::Discard => Domain::Discard,
-        KyberDomain::Other => Domain::Other,
-    }
 }
 
 fn recorded_findings(trace: &Trace) -> Vec<Finding> {

@@ -16,6 +16,7 @@ pub mod cfq;
 pub mod consistency;
 
 pub mod kyber;
+mod kyber_domains;
 pub mod none;
 mod parts;
 mod plugs;

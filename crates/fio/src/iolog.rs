@@ -1,34 +1,14 @@
 //! fio's I/O logs, versions 2 and 3. They are read line by line, anew in each run: a log may be larger than memory.
 
-use std::fmt;
-use std::io::{self, BufRead, Cursor};
+use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use hoistway_blk::{IoPriority, Nanos, Op};
 use hoistway_load::{Io, Pause, Record, RecordError, Records, Summary};
 
+use crate::environment::LogSource;
 use crate::error::quoted;
-use crate::subjects::ReplaySettings;
-
-/// A log that can be read as often as it is needed, from its beginning.
-pub trait LogSource: fmt::Debug + Send + Sync {
-    /// Begins to read it.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    fn open(&self) -> io::Result<Box<dyn BufRead + Send>>;
-}
-
-impl LogSource for Arc<[u8]> {
-    fn open(&self) -> io::Result<Box<dyn BufRead + Send>> {
-        Ok(Box::new(Cursor::new(Arc::clone(self))))
-    }
-}
-
-/// A log in memory.
-pub fn log_in_memory(bytes: impl Into<Arc<[u8]>>) -> Arc<dyn LogSource> {
-    Arc::new(bytes.into())
-}
+use crate::options::ReplaySettings;
 
 /// What is found in a log when it is first read.
 #[derive(Debug)]

@@ -8,19 +8,19 @@
 //! Nothing here reads a clock, a file or the environment: what a job file refers to comes from an [`Environment`].
 
 mod build;
+mod document;
+mod environment;
 mod error;
 mod iolog;
-mod job;
 mod jobfile;
+mod notices;
 mod options;
-mod subjects;
 mod values;
 
 use hoistway_load::Load;
 
+pub use environment::{Environment, LogSource, log_in_memory};
 pub use error::JobFileError;
-pub use iolog::{LogSource, log_in_memory};
-pub use jobfile::Environment;
 pub use options::{OptionSpec, Treatment, options};
 
 /// What a job file asks for.

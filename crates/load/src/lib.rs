@@ -31,15 +31,18 @@
 mod check;
 mod error;
 mod generator;
+mod io;
 mod load;
 mod pace;
 mod pattern;
 mod plan;
 mod process;
 mod replay;
+mod stream;
 
 pub use error::{LoadError, Origin};
-pub use generator::{Generator, Io, Purpose, Stream};
+pub use generator::Generator;
+pub use io::Io;
 pub use load::Load;
 pub use pace::{Flow, Pace, Pacer, Rate, RateLimits, RateProcess, Think, ThinkBlocks};
 pub use pattern::{
@@ -52,6 +55,7 @@ pub use process::{
     SteadyFigure, SteadyState, WriteSync,
 };
 pub use replay::{Pause, Record, RecordError, Records, Replay, Summary};
+pub use stream::{Purpose, Stream};
 
 /// The limits that a load has to keep.
 pub mod limits {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::{Checked, ensure};
+use crate::limits::PROCESSES;
 use crate::{LoadError, Process};
 
 /// What is to be done: processes, and the files that they use. One file is one device.
@@ -51,8 +53,34 @@ impl Load {
     /// # Errors
     /// The first field that is wrong.
     pub fn check(&self) -> Result<(), LoadError> {
-        crate::check::load(self)
+        let count = self.processes.len();
+        ensure(count > 0, "processes", "there are none", "add one")?;
+        ensure(
+            count <= PROCESSES,
+            "processes",
+            format_args!("{count} are too many"),
+            format_args!("at most {PROCESSES}"),
+        )?;
+        for process in &self.processes {
+            let scheduled = scheduled(process, self);
+            scheduled.map_err(|error| error.of(&process.name, process.plan.origin.as_ref()))?;
+            process.check()?;
+        }
+        Ok(())
     }
+}
+
+/// What depends on the other processes, and on the files.
+fn scheduled(process: &Process, load: &Load) -> Checked {
+    let schedule = &process.schedule;
+    let is_earlier = schedule
+        .wait_for
+        .is_none_or(|job| job < schedule.job && load.processes.iter().any(|other| other.schedule.job == job));
+    ensure(is_earlier, "schedule.wait_for", "there is no such job before this one", "the number of an earlier job")?;
+    let is_phase = (schedule.phase as usize) < load.processes.len();
+    ensure(is_phase, "schedule.phase", "more phases than processes", "phases are counted from 0")?;
+    let are_there = process.files.iter().all(|&file| (file as usize) < load.files.len());
+    ensure(are_there, "files", "there is no such file in the load", "an index into its files")
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use hoistway_blk::{Nanos, Op};
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Purpose, Stream, lane_of};
+use crate::io::lane_of;
 use crate::replay::Pause;
+use crate::stream::{Purpose, Stream};
 
 /// How fast a process goes, if anything but its depth decides it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

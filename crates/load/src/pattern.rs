@@ -1,5 +1,7 @@
 //! Which I/Os a process makes up, as data.
 
+mod check;
+
 use std::sync::Arc;
 
 use hoistway_blk::IoPriority;
@@ -304,7 +306,7 @@ impl Distribution {
     /// # Errors
     /// What is out of range.
     pub fn check(&self) -> Result<(), crate::LoadError> {
-        crate::check::distribution(self)
+        check::distribution(self)
     }
 }
 

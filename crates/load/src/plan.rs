@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::generator::Generator;
+use crate::check::{Checked, ensure, whole_sectors};
+use crate::limits::{FILES, REGION_BYTES};
 use crate::{Amount, Direction, Distribution, Extent, LoadError, Origin, Pattern, Replay, Sizes};
 
 /// Which I/Os a process issues. It becomes a [`Generator`] when the sizes of the devices are known.
@@ -74,23 +75,24 @@ impl IoPlan {
         Arc::make_mut(&mut self.pattern)
     }
 
-    pub(crate) fn generator(
-        &self,
-        process: u32,
-        seed: u64,
-        device_bytes: &dyn Fn(usize) -> u64,
-    ) -> Result<Generator, LoadError> {
-        crate::check::plan(self)?;
-        if let Some(replay) = &self.replay {
-            replay.summary.check(device_bytes)?;
-            return Ok(Generator::of_replay(replay, &self.pattern, process, seed, device_bytes));
+    /// What a generator relies on.
+    pub(crate) fn check(&self) -> Checked {
+        if self.replay.is_none() {
+            let files = self.files.len();
+            ensure(
+                (1..=FILES).contains(&files),
+                "plan.files",
+                format_args!("{files} files"),
+                format_args!("expected 1 to {FILES}"),
+            )?;
         }
-        // One file, as almost always, needs no list.
-        if let [file] = *self.files {
-            return Ok(Generator::new(&self.pattern, &[self.region(file, device_bytes)?], process, seed));
+        for own in self.files.iter().filter_map(|file| file.own) {
+            let is_small = own.start_bytes <= REGION_BYTES && own.bytes <= REGION_BYTES;
+            ensure(is_small, "plan.files", "larger than any device", "expected at most 1 EiB")?;
+            whole_sectors("plan.files", own.start_bytes)?;
+            whole_sectors("plan.files", own.bytes)?;
         }
-        let regions: Result<Vec<_>, _> = self.files.iter().map(|file| self.region(*file, device_bytes)).collect();
-        Ok(Generator::new(&self.pattern, &regions?, process, seed))
+        self.pattern.check(self.files.len() as u64)
     }
 
     /// What of a device, by its place in [`Process::files`](crate::Process::files), its files without a name take, in bytes;
@@ -165,7 +167,7 @@ impl IoPlan {
         self.files.iter().map(range).collect()
     }
 
-    fn region(&self, file: PlacedFile, device_bytes: &dyn Fn(usize) -> u64) -> Result<Region, LoadError> {
+    pub(crate) fn region(&self, file: PlacedFile, device_bytes: &dyn Fn(usize) -> u64) -> Result<Region, LoadError> {
         let (pattern, volume) = (&*self.pattern, &self.pattern.volume);
         let device_bytes = device_bytes(usize::from(file.device));
         let (base, whole) = match (file.own, volume.file_bytes) {

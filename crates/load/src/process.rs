@@ -1,12 +1,14 @@
 //! One process of a load.
 
+mod check;
+
 use std::sync::Arc;
 
 use hoistway_blk::{IoPriority, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::pace::Pace;
-use crate::{Generator, IoPlan, LoadError, Pacer, Pattern};
+use crate::{IoPlan, LoadError, Pacer, Pattern};
 
 /// One process (or thread).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -53,22 +55,7 @@ impl Process {
     /// # Errors
     /// The first field that is wrong.
     pub fn check(&self) -> Result<(), LoadError> {
-        crate::check::process(self).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
-    }
-
-    /// Its I/Os as process `number` of its load, on devices whose sizes in bytes are known by their places in
-    /// [`Process::files`]. The same seed gives the same I/Os, on any machine.
-    ///
-    /// # Errors
-    /// If what it works on does not fit a device, or is smaller than the smallest block of a direction.
-    pub fn generator(
-        &self,
-        number: u32,
-        seed: u64,
-        device_bytes: impl Fn(usize) -> u64,
-    ) -> Result<Generator, LoadError> {
-        let generator = self.plan.generator(number, seed, &device_bytes);
-        generator.map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
+        check::process(self).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
     }
 
     /// Where it works on devices of `device_bytes` each: for each of its files the first byte and the length. Nothing

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hoistway_load::{Amount, OwnFile, Pattern, PlacedFile, Purpose, Stream};
 
 use crate::JobFileError;
-use crate::job::Job;
+use crate::options::Job;
 
 /// The distinct files, and the space that files without a name take.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hoistway_load::{Flow, Process, Schedule};
 
 use crate::JobFileError;
-use crate::job::Job;
+use crate::options::Job;
 
 /// The balances so far, by `flow_id`.
 #[derive(Default)]

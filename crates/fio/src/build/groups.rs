@@ -4,8 +4,8 @@ use hoistway_load::{Ends, Schedule};
 
 use crate::JobFileError;
 use crate::error::quoted;
-use crate::job::Job;
-use crate::subjects::groups::Groups as Settings;
+use crate::options::Job;
+use crate::options::groups::Groups as Settings;
 
 /// Numbers jobs, reporting groups and phases.
 #[derive(Default)]

@@ -3,7 +3,6 @@
 mod files;
 mod flows;
 mod groups;
-mod notices;
 mod replays;
 
 use std::cell::RefCell;
@@ -11,17 +10,17 @@ use std::sync::Arc;
 
 use hoistway_load::{Load, PlacedFile, Process};
 
+use crate::document::{Document, Section};
 use crate::error::quoted;
-use crate::job::Job;
-use crate::jobfile::{Document, Section};
+use crate::options::Job;
 use crate::options::{Action, OptionIndex, Topic};
-use crate::subjects::{PROCESSES_MAX, SUBJECTS, Settings, groups as times, priority};
+use crate::options::{PROCESSES_MAX, SUBJECTS, Settings, groups as times, priority};
 use crate::{Environment, JobFile, JobFileError, values};
 
+use crate::notices::Notices;
 use files::{Files, FilesOf};
 use flows::Flows;
 use groups::Groups;
-pub(crate) use notices::Notices;
 use replays::Replays;
 
 /// Reads the options of `document` and makes the processes of its jobs.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use hoistway_load::{RecordError, Replay};
 
+use crate::environment::LogSource;
 use crate::error::quoted;
-use crate::iolog::{self, Found, LogSource};
-use crate::job::Job;
-use crate::subjects::ReplaySettings;
+use crate::iolog::{self, Found};
+use crate::options::Job;
+use crate::options::ReplaySettings;
 use crate::{Environment, JobFileError};
 
 /// What was found in logs, each read once for the same settings.

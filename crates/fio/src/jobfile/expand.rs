@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Environment;
+use crate::environment::Environment;
 use crate::error::quoted;
 use crate::values::Refusal;
 

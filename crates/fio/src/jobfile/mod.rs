@@ -2,65 +2,7 @@
 //!
 //! This part knows the grammar, not the options: what an option means is in [`options`](crate::options).
 
-mod environment;
 mod expand;
 mod reader;
 
-pub use environment::Environment;
 pub(crate) use reader::read;
-
-use std::ops::Range;
-use std::sync::Arc;
-
-use crate::JobFileError;
-
-/// Where a line stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
-    /// Index into [`Document::files`].
-    pub(crate) file: u16,
-    /// From 1.
-    pub(crate) line: u32,
-}
-
-/// One `option=value` line.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
-    /// With variables replaced; `None` for a flag without `=`.
-    pub(crate) value: Option<String>,
-    pub(crate) place: Place,
-}
-
-/// A `[section]` and its options.
-#[derive(Clone, Debug)]
-pub(crate) struct Section {
-    pub(crate) name: Arc<str>,
-    pub(crate) place: Place,
-    /// Indices into [`Document::entries`].
-    pub(crate) entries: Range<usize>,
-}
-
-impl Section {
-    /// Whether it holds defaults for the jobs after it.
-    pub(crate) fn is_global(&self) -> bool {
-        &*self.name == "global"
-    }
-}
-
-/// A job file as read, in the order of the file.
-#[derive(Clone, Debug)]
-pub(crate) struct Document {
-    /// The job file, then the files that it includes.
-    pub(crate) files: Vec<Arc<str>>,
-    pub(crate) sections: Vec<Section>,
-    pub(crate) entries: Vec<Entry>,
-}
-
-impl Document {
-    /// An error in the line at `place`.
-    pub(crate) fn error_at(&self, place: Place, section: Option<&Section>, message: &str) -> JobFileError {
-        let file = self.files.get(usize::from(place.file)).unwrap_or(&self.files[0]);
-        JobFileError::new(file, message).at_line(place.line).in_section(section.map(|s| &s.name))
-    }
-}

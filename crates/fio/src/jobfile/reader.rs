@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Document, Entry, Environment, Place, Section, expand};
+use super::expand;
 use crate::JobFileError;
+use crate::document::{Document, Entry, Place, Section};
+use crate::environment::Environment;
 use crate::error::quoted;
 use crate::options::OptionIndex;
 

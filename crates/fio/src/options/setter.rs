@@ -5,8 +5,8 @@ use std::fmt;
 use hoistway_blk::Nanos;
 use hoistway_load::Amount;
 
+use super::Settings;
 use crate::error::quoted;
-use crate::subjects::Settings;
 use crate::values::{self, Refusal, TimeUnit};
 
 /// The largest number that fits 32 bits.

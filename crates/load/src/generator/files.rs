@@ -5,7 +5,7 @@
 
 use super::Cursor;
 use super::ranks::Ranks;
-use super::stream::{Purpose, Stream};
+use crate::stream::{Purpose, Stream};
 use crate::{FileService, Pattern, Popularity};
 
 /// The files of a process.

@@ -1,10 +1,11 @@
 //! Where the next I/O of a direction goes.
 
+use super::grid::share_order;
 use super::order::Order;
 use super::sizes::Draw;
-use super::stream::{Purpose, Stream};
 use super::strided::Zones;
-use crate::{Distribution, Pattern, Sequencer};
+use crate::stream::{Purpose, Stream};
+use crate::{Pattern, Sequencer};
 
 /// One direction. As in fio, each goes on from where it was itself: a sequential mix reads the region and
 /// writes the region, side by side.
@@ -31,33 +32,6 @@ impl Lane {
     pub(super) fn restart(&mut self) {
         (self.last_start, self.last_end) = (0, 0);
     }
-}
-
-/// The random offsets of a direction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Grid {
-    /// Bytes from one to the next.
-    pub(super) align: u64,
-    /// How many there are, at least one.
-    pub(super) blocks: u64,
-}
-
-/// The random offsets of direction `lane` in a region: those from which its smallest block fits.
-pub(super) fn grid(job: &Pattern, lane: usize, region_bytes: u64) -> Grid {
-    let (align, smallest) = (job.align_bytes(lane), u64::from(job.sizes[lane].min()));
-    Grid { align, blocks: region_bytes.saturating_sub(smallest) / align + 1 }
-}
-
-/// Whether all directions share one random order, so that each block is either read or written once: those with blocks
-/// of the same size and alignment do, unless each has zones of its own.
-pub(super) fn share_order(job: &Pattern, region_bytes: u64) -> bool {
-    let lanes = job.direction.lanes();
-    let is_alike = |lane: usize| grid(job, lane, region_bytes) == grid(job, lanes[0], region_bytes);
-    let is_zoned_alike = |lane: usize| match job.random_offsets().map(|random| &random.distribution) {
-        Some(Distribution::Zoned(zones)) => zones[lane] == zones[lanes[0]],
-        _ => true,
-    };
-    lanes.iter().all(|&lane| is_alike(lane) && is_zoned_alike(lane))
 }
 
 impl Lane {

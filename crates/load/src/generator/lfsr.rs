@@ -1,7 +1,7 @@
 //! A linear feedback shift register of full period: every block once from a single word of state. This is
 //! fio's `random_generator=lfsr`, with its character: a block number is often half of the one before.
 
-use super::stream::Stream;
+use crate::stream::Stream;
 
 /// Visits each of `n` blocks once, then starts over in the same order.
 #[derive(Clone, Debug)]
@@ -116,8 +116,8 @@ const TAPS: [u64; 63] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::Purpose;
     use super::*;
+    use crate::stream::Purpose;
 
     fn register(n: u64) -> Lfsr {
         Lfsr::new(n, &mut Stream::new(n, 0, Purpose::Offset))

@@ -6,6 +6,7 @@
 //! allocated for an I/O, but by [`unvisited`], which remembers where it was.
 
 mod files;
+mod grid;
 mod lane;
 mod lfsr;
 mod order;
@@ -15,7 +16,6 @@ mod ranks;
 mod recorded;
 mod sizes;
 mod skew;
-mod stream;
 mod strided;
 mod unvisited;
 mod verify;
@@ -23,34 +23,21 @@ mod zones;
 
 use hoistway_blk::{IoPriority, Op};
 
+use crate::io::{Io, lane_of};
 use crate::plan::Region;
-use crate::{Amount, Direction, Offsets, Pattern, Pause, RandomGenerator, Replay, Sequencer};
+use crate::stream::{Purpose, Stream, splitmix};
+use crate::{
+    Amount, Direction, IoPlan, LoadError, Offsets, Pattern, Pause, Process, RandomGenerator, Replay, Sequencer,
+};
 
 use files::Files;
+use grid::{grid, share_order};
 use lane::{Lane, Track};
 use order::Order;
 use priorities::Priorities;
 use recorded::Recorded;
-use stream::splitmix;
-pub use stream::{Purpose, Stream};
 use strided::Zones;
 use verify::Verify;
-
-/// One I/O of a process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Io {
-    /// [`Op::Read`], [`Op::Write`], [`Op::Discard`] (a trim), or [`Op::Flush`]: an fsync, for which the process
-    /// waits until the I/Os before it are done. To the block layer it goes as an empty write with PREFLUSH.
-    pub op: Op,
-    /// The device: index into [`Process::files`](crate::Process::files).
-    pub file: u8,
-    /// The priority that this I/O has of its own; [`IoPriority::UNSET`] if it has none.
-    pub priority: IoPriority,
-    /// Length; 0 for a flush.
-    pub bytes: u32,
-    /// First byte on the device; 0 for a flush.
-    pub offset_bytes: u64,
-}
 
 /// Yields the I/Os of one process in the order in which it issues them.
 #[derive(Debug)]
@@ -111,13 +98,37 @@ impl Cursor {
     }
 }
 
-/// The lane of an operation: reads 0, writes 1, trims 2; none for a flush.
-#[inline]
-pub(crate) fn lane_of(op: Op) -> Option<usize> {
-    // A table, because the direction of a mix is a coin toss that no branch can foresee.
-    const LANES: [u8; 10] = [0, 1, 3, 2, 3, 3, 3, 3, 3, 1];
-    let lane = usize::from(LANES[op as usize]);
-    (lane < 3).then_some(lane)
+impl Process {
+    /// Its I/Os as process `number` of its load, on devices whose sizes in bytes are known by their places in
+    /// [`Process::files`]. The same seed gives the same I/Os, on any machine.
+    ///
+    /// # Errors
+    /// If what it works on does not fit a device, or is smaller than the smallest block of a direction.
+    pub fn generator(
+        &self,
+        number: u32,
+        seed: u64,
+        device_bytes: impl Fn(usize) -> u64,
+    ) -> Result<Generator, LoadError> {
+        let generator = self.plan.generator(number, seed, &device_bytes);
+        generator.map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
+    }
+}
+
+impl IoPlan {
+    fn generator(&self, process: u32, seed: u64, device_bytes: &dyn Fn(usize) -> u64) -> Result<Generator, LoadError> {
+        self.check()?;
+        if let Some(replay) = &self.replay {
+            replay.summary.check(device_bytes)?;
+            return Ok(Generator::of_replay(replay, &self.pattern, process, seed, device_bytes));
+        }
+        // One file, as almost always, needs no list.
+        if let [file] = *self.files {
+            return Ok(Generator::new(&self.pattern, &[self.region(file, device_bytes)?], process, seed));
+        }
+        let regions: Result<Vec<_>, _> = self.files.iter().map(|file| self.region(*file, device_bytes)).collect();
+        Ok(Generator::new(&self.pattern, &regions?, process, seed))
+    }
 }
 
 impl Generator {
@@ -468,7 +479,7 @@ fn cuts_short(job: &Pattern, region_bytes: u64) -> bool {
         && random.generator == RandomGenerator::Tausworthe
         && is_drawn
         && job.fixed_size().is_none()
-        && lane::share_order(job, region_bytes)
+        && share_order(job, region_bytes)
 }
 
 /// The random orders of the lanes: one for all of them, or one for each.
@@ -476,13 +487,13 @@ fn orders(job: &Pattern, region_bytes: u64, seed: u64, process: u64, is_only: bo
     let Some(random) = job.random_offsets() else { return Vec::new() };
     // Tried with fio 3.33: with several files or zones no pass repeats another.
     let same_passes = random.repeats && !job.volume.time_based && is_only && job.zones.is_none();
-    let order = |lane, seed| Order::new(random, same_passes, lane, lane::grid(job, lane, region_bytes), seed, process);
+    let order = |lane, seed| Order::new(random, same_passes, lane, grid(job, lane, region_bytes), seed, process);
     let lanes = job.direction.lanes();
     if cuts_short(job, region_bytes) {
-        let grid = lane::grid(job, lanes[0], region_bytes);
+        let grid = grid(job, lanes[0], region_bytes);
         return vec![Order::unvisited(grid, seed, process)];
     }
-    if lane::share_order(job, region_bytes) {
+    if share_order(job, region_bytes) {
         return vec![order(lanes[0], seed)];
     }
     lanes.iter().map(|&lane| order(lane, splitmix(seed ^ lane as u64))).collect()

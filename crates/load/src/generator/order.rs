@@ -1,12 +1,12 @@
 //! In which order the blocks of a random job are visited.
 
-use super::lane::Grid;
+use super::grid::Grid;
 use super::lfsr::Lfsr;
 use super::permutation::Walk;
 use super::skew::Skewed;
-use super::stream::{Purpose, Stream};
 use super::unvisited::Unvisited;
 use super::zones::Zoned;
+use crate::stream::{Purpose, Stream};
 use crate::{Distribution, Random, RandomGenerator};
 
 /// Yields block numbers.

@@ -5,7 +5,7 @@
 //! two with steps that can each be undone (add a key, fold the high bits into the low ones, multiply by an odd
 //! number); values out of range are left out, which are fewer than those in range.
 
-use super::stream::Stream;
+use crate::stream::Stream;
 
 /// A permutation of the numbers below `n`.
 #[derive(Clone, Debug)]
@@ -121,8 +121,8 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::Purpose;
     use super::*;
+    use crate::stream::Purpose;
     use proptest::prelude::*;
 
     fn stream(seed: u64) -> Stream {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::stream::Stream;
-use super::{Io, lane_of};
 use crate::PriorityRule;
+use crate::io::{Io, lane_of};
+use crate::stream::Stream;
 
 /// Draws which I/O gets which priority.
 #[derive(Debug)]

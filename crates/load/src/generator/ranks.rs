@@ -1,7 +1,7 @@
 //! Which of many blocks (or files) are asked for more often than others: zipf, pareto and a bell.
 
-use super::stream::Stream;
 use crate::Popularity;
+use crate::stream::Stream;
 
 /// Draws ranks, from 0 on.
 #[derive(Clone, Debug)]

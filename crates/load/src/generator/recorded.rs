@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Io;
+use crate::Io;
 use crate::replay::{Pause, Record, RecordError, Replay};
 
 /// Yields what was recorded, one after the other.

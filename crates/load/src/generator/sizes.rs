@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::stream::Stream;
 use crate::Sizes;
+use crate::stream::Stream;
 
 /// How the sizes of a direction are drawn.
 #[derive(Clone, Debug)]
@@ -90,9 +90,9 @@ impl Draw {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::Purpose;
     use super::*;
     use crate::Share;
+    use crate::stream::Purpose;
     use std::collections::BTreeMap;
 
     fn shares(sizes: &Draw, room: u64) -> BTreeMap<u32, f64> {

@@ -2,8 +2,8 @@
 
 use super::permutation::Permutation;
 use super::ranks::Ranks;
-use super::stream::{Purpose, Stream};
 use crate::Popularity;
+use crate::stream::{Purpose, Stream};
 
 /// Draws blocks by popularity. As in fio the ranks are scattered: hot blocks are spread over the region, not adjacent,
 /// not even those of a normal distribution. The hottest lies at the centre if there is one, and at random if not.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::stream::Stream;
+use crate::stream::Stream;
 
 /// The blocks, of the smallest size, that were not visited in this pass.
 #[derive(Clone, Debug)]
@@ -72,8 +72,8 @@ impl Unvisited {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::Purpose;
     use super::*;
+    use crate::stream::Purpose;
 
     fn unvisited(blocks: u64) -> Unvisited {
         Unvisited::new(512, blocks, Stream::new(1, 0, Purpose::Offset))

@@ -4,7 +4,8 @@
 
 use hoistway_blk::Op;
 
-use super::{Generator, Io};
+use super::Generator;
+use crate::Io;
 
 /// The reads that check what a process has written.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::stream::Stream;
+use crate::stream::Stream;
 use crate::{Extent, Zone};
 
 /// Draws blocks by zone.
@@ -55,7 +55,7 @@ impl Zoned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generator::Purpose;
+    use crate::stream::Purpose;
 
     fn zone(access_percent: f64, extent: Extent) -> Zone {
         Zone { access_percent, extent }

@@ -3,10 +3,10 @@
 use hoistway_blk::Nanos;
 use hoistway_load::{Process, Steadiness, SteadyFigure, SteadyState};
 
+use super::Job;
+use super::{OptionSpec, Setter, row};
 use super::{Settings, Subject};
 use crate::JobFileError;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, row};
 use crate::values::{Refusal, TimeUnit, decimal};
 
 #[derive(Clone, Debug, Default)]

@@ -3,10 +3,10 @@
 use hoistway_blk::Nanos;
 use hoistway_load::{Flow, Process, Rate, RateLimits, RateProcess, Think, ThinkBlocks};
 
+use super::Job;
+use super::{OptionSpec, Setter, U32_MAX, row};
 use super::{Settings, Subject};
 use crate::JobFileError;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX, row};
 use crate::values::{Refusal, TimeUnit, bytes, per_direction, whole};
 
 #[derive(Clone, Debug, Default)]

@@ -2,10 +2,10 @@
 
 use hoistway_load::{Direction, Process};
 
+use super::Job;
 use super::Subject;
+use super::{OptionSpec, Setter, U32_MAX, row};
 use crate::JobFileError;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX, row};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verify {

@@ -2,11 +2,11 @@
 
 use hoistway_load::{Distribution, Offsets, Process, Strided};
 
+use super::Job;
+use super::{OptionSpec, Setter, row};
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, row};
 use crate::values::{KbBase, Refusal, bytes};
 
 const BYTES: &str = "bytes such as 256m";

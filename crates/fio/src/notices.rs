@@ -10,22 +10,22 @@ pub(crate) struct Notices {
     ignored: BTreeSet<&'static str>,
     schedulers: BTreeSet<String>,
     /// Files of jobs without `filename`.
-    pub(super) own_files: u64,
+    pub(crate) own_files: u64,
     /// What is simulated instead of what options ask for, and which options.
     told: BTreeMap<&'static str, BTreeSet<&'static str>>,
     sentences: Vec<String>,
 }
 
 impl Notices {
-    pub(super) fn ignored(&mut self, name: &'static str) {
+    pub(crate) fn ignored(&mut self, name: &'static str) {
         self.ignored.insert(name);
     }
 
-    pub(super) fn told(&mut self, name: &'static str, sentence: &'static str) {
+    pub(crate) fn told(&mut self, name: &'static str, sentence: &'static str) {
         self.told.entry(sentence).or_default().insert(name);
     }
 
-    pub(super) fn scheduler(&mut self, name: &str) {
+    pub(crate) fn scheduler(&mut self, name: &str) {
         self.schedulers.insert(printable(name).into_owned());
     }
 
@@ -36,7 +36,7 @@ impl Notices {
         }
     }
 
-    pub(super) fn into_sentences(mut self) -> Vec<String> {
+    pub(crate) fn into_sentences(mut self) -> Vec<String> {
         if self.own_files > 0 {
             self.sentences.push(format!(
                 "Jobs without filename: the {} files of their processes lie one after the other on the device.",

@@ -1,11 +1,9 @@
 //! What a job file may ask of its surroundings.
 
 use std::fmt;
-use std::io;
+use std::io::{self, BufRead, Cursor};
 use std::path::Path;
 use std::sync::Arc;
-
-use crate::LogSource;
 
 /// What a job file may refer to: environment variables, included files and properties of the host. This crate
 /// reads none of them itself.
@@ -48,4 +46,24 @@ impl fmt::Debug for Environment<'_> {
             .field("memory_mib", &self.memory_mib)
             .finish_non_exhaustive()
     }
+}
+
+/// A log that can be read as often as it is needed, from its beginning.
+pub trait LogSource: fmt::Debug + Send + Sync {
+    /// Begins to read it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn open(&self) -> io::Result<Box<dyn BufRead + Send>>;
+}
+
+impl LogSource for Arc<[u8]> {
+    fn open(&self) -> io::Result<Box<dyn BufRead + Send>> {
+        Ok(Box::new(Cursor::new(Arc::clone(self))))
+    }
+}
+
+/// A log in memory.
+pub fn log_in_memory(bytes: impl Into<Arc<[u8]>>) -> Arc<dyn LogSource> {
+    Arc::new(bytes.into())
 }

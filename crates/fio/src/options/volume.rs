@@ -2,10 +2,10 @@
 
 use hoistway_load::{Amount, Process};
 
+use super::Job;
 use super::Subject;
+use super::{OptionSpec, Setter, U32_MAX, row};
 use crate::JobFileError;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX, row};
 
 pub(super) const SUBJECT: Subject = Subject {
     rows: ROWS,

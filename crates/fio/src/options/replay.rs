@@ -3,12 +3,12 @@
 use hoistway_blk::{Nanos, Op};
 use hoistway_load::{Pause, Process};
 
+use super::Job;
 use super::files::names;
+use super::{OptionSpec, Setter, U32_MAX, row};
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX, row};
 use crate::values::{Refusal, bytes};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

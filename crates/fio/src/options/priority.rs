@@ -4,12 +4,12 @@ use hoistway_blk::{IoPriority, PriorityClass};
 use hoistway_load::limits::SHARES as SHARES_MAX;
 use hoistway_load::{Engine, PriorityRule, Process};
 
+use super::Job;
 use super::files::name_of;
+use super::{OptionSpec, Setter, row};
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, row};
 use crate::values::{KbBase, Refusal, bytes, merge, per_direction, whole};
 
 /// CPUs are numbered below this.

@@ -2,12 +2,12 @@
 
 use hoistway_load::{Direction, Offsets, Process, Random, RandomGenerator, Sequencer, Share as Sized, Sizes};
 
+use super::Job;
 use super::distribution;
+use super::{OptionSpec, Setter, U32_MAX, row};
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX, row};
 use crate::values::{self, Refusal, merge, per_direction};
 
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 //! simulated instead.
 
 use super::Subject;
-use crate::options::{Action, OptionSpec, Topic};
+use super::{Action, OptionSpec, Topic};
 
 const POLLING: &str = "completions come by interrupt, or by polling all of them (hipri)";
 const SUBMISSION: &str = "each process submits its I/Os itself, by system calls";

@@ -1,7 +1,7 @@
 //! What log files hold, if whoever runs the job wants some.
 
 use super::Subject;
-use crate::options::{OptionSpec, Setter, row};
+use super::{OptionSpec, Setter, row};
 use crate::values::TimeUnit;
 
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land: |_, _| Ok(()), fields: &[] };

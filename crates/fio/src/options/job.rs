@@ -4,12 +4,12 @@ use std::cell::RefCell;
 
 use hoistway_load::{LoadError, Origin};
 
+use super::OptionIndex;
+use super::{SUBJECTS, Settings};
 use crate::JobFileError;
-use crate::build::Notices;
+use crate::document::{Document, Place, Section};
 use crate::error::printable;
-use crate::jobfile::{Document, Place, Section};
-use crate::options::OptionIndex;
-use crate::subjects::{SUBJECTS, Settings};
+use crate::notices::Notices;
 
 /// A job's options, where they come from, and whom to tell about them.
 pub(crate) struct Job<'a> {

@@ -2,11 +2,11 @@
 
 use hoistway_load::{Process, WriteSync};
 
+use super::Job;
 use super::Subject;
 use super::files::name_of;
+use super::{OptionSpec, Setter, U32_MAX, row};
 use crate::JobFileError;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX, row};
 
 const DEPTH_MAX: i64 = hoistway_load::limits::DEPTH as i64;
 

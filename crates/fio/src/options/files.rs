@@ -2,12 +2,12 @@
 
 use hoistway_load::{Engine, FileService, Process};
 
+use super::Job;
 use super::distribution::popularity;
+use super::{OptionSpec, Setter, U32_MAX, row};
 use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::error::quoted;
-use crate::job::Job;
-use crate::options::{OptionSpec, Setter, U32_MAX, row};
 use crate::values::{self, KbBase, Refusal, whole};
 
 /// More files than this in one process are refused.

@@ -1,7 +1,7 @@
 //! Options that would change the results and are not modelled, with what to do instead.
 
+use super::OptionSpec;
 use super::Subject;
-use crate::options::OptionSpec;
 
 /// The default, spelled out, is no reason to refuse a job.
 const ONLY_OFF: &[&str] = &["0"];

@@ -1,0 +1,28 @@
+//! One I/O.
+
+use hoistway_blk::{IoPriority, Op};
+
+/// One I/O of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Io {
+    /// [`Op::Read`], [`Op::Write`], [`Op::Discard`] (a trim), or [`Op::Flush`]: an fsync, for which the process
+    /// waits until the I/Os before it are done. To the block layer it goes as an empty write with PREFLUSH.
+    pub op: Op,
+    /// The device: index into [`Process::files`](crate::Process::files).
+    pub file: u8,
+    /// The priority that this I/O has of its own; [`IoPriority::UNSET`] if it has none.
+    pub priority: IoPriority,
+    /// Length; 0 for a flush.
+    pub bytes: u32,
+    /// First byte on the device; 0 for a flush.
+    pub offset_bytes: u64,
+}
+
+/// The lane of an operation: reads 0, writes 1, trims 2; none for a flush.
+#[inline]
+pub(crate) fn lane_of(op: Op) -> Option<usize> {
+    // A table, because the direction of a mix is a coin toss that no branch can foresee.
+    const LANES: [u8; 10] = [0, 1, 3, 2, 3, 3, 3, 3, 3, 1];
+    let lane = usize::from(LANES[op as usize]);
+    (lane < 3).then_some(lane)
+}
