@@ -58,48 +58,76 @@ impl<Sh: Sharing> Current<'_, Sh> {
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
-        loop {
-            let next = match submission.stage {
-                Stage::Enter | Stage::ShutOut => {
-                    let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
-                    if !self.gate.is_open() {
-                        match self.shut_out(cx, submission, plug.as_deref_mut()) {
-                            Some(submitted) => return submitted,
-                            None => continue,
-                        }
-                    }
-                    match check(&self.regime.rules.limits, self.takes_polled, bio) {
-                        Checked::Goes => {
-                            cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
-                            Some(self.enter(cx, submission))
-                        }
-                        Checked::Ends(status) => Some(self.end_bio(cx, submission, status)),
-                    }
-                }
-                Stage::Split => Some(self.enter(cx, submission)),
-                Stage::Merge => Some(self.try_merge(cx, submission, plug.as_deref_mut())),
-                Stage::Throttle => self.throttle(cx, submission, plug.as_deref_mut()),
-                Stage::Waiting => self.woken_in_line(cx, submission),
-                Stage::Allocate => self.allocate_or_sleep(cx, submission, plug.as_deref_mut()),
-                Stage::Woken => {
-                    // The CPU may have changed: everything is chosen anew.
-                    let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
-                    self.leave_line(cx, submission, Some(wanted));
-                    Some(Stage::Allocate)
-                }
-                Stage::Next => {
-                    let Some(rest) = submission.remainder.take() else { return Submitted::Done };
-                    submission.bio = Some(rest);
-                    Some(Stage::Split)
-                }
-            };
-            let Some(stage) = next else { return Submitted::Parked };
-            submission.stage = stage;
-            // The common end costs no extra round.
-            if stage == Stage::Next && submission.remainder.is_none() {
-                return Submitted::Done;
+        let submitted = self.part(cx, submission, plug.as_deref_mut());
+        if submitted == Submitted::Done && submission.remainder.is_some() {
+            return self.further_parts(cx, submission, plug);
+        }
+        submitted
+    }
+
+    #[cold]
+    fn further_parts<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut Submission,
+        mut plug: Option<&mut Plug>,
+    ) -> Submitted {
+        while let Some(rest) = submission.remainder.take() {
+            submission.bio = Some(rest);
+            submission.stage = Stage::Split;
+            if self.part(cx, submission, plug.as_deref_mut()) == Submitted::Parked {
+                return Submitted::Parked;
             }
         }
+        Submitted::Done
+    }
+
+    /// Takes the part under way from its stage through those behind it. They are written down one after the other and not as
+    /// a loop, before which a compiler reads all that any stage may need of the regime, at each call.
+    #[inline]
+    fn part<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, mut plug: Option<&mut Plug>) -> Submitted {
+        let mut stage = submission.stage;
+        if let Stage::Enter | Stage::ShutOut = stage {
+            while !self.gate.is_open() {
+                if let Some(submitted) = self.shut_out(cx, submission, plug.as_deref_mut()) {
+                    return submitted;
+                }
+            }
+            let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
+            stage = match check(&self.regime.rules.limits, self.takes_polled, bio) {
+                Checked::Goes => {
+                    cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
+                    Stage::Split
+                }
+                Checked::Ends(status) => self.end_bio(cx, submission, status),
+            };
+        }
+        if stage == Stage::Split {
+            stage = self.enter(cx, submission);
+        }
+        if stage == Stage::Merge {
+            stage = self.try_merge(cx, submission, plug.as_deref_mut());
+        }
+        if let Stage::Throttle | Stage::Waiting = stage {
+            let admitted = match stage {
+                Stage::Throttle => self.throttle(cx, submission, plug.as_deref_mut()),
+                _ => self.woken_in_line(cx, submission),
+            };
+            let Some(next) = admitted else { return Submitted::Parked };
+            stage = next;
+        }
+        if stage == Stage::Woken {
+            // The CPU may have changed: everything is chosen anew.
+            let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
+            self.leave_line(cx, submission, Some(wanted));
+            stage = Stage::Allocate;
+        }
+        if stage == Stage::Allocate {
+            let Some(next) = self.allocate_or_sleep(cx, submission, plug) else { return Submitted::Parked };
+            stage = next;
+        }
+        submission.stage = stage;
+        Submitted::Done
     }
 
     /// The queue is frozen: the submission waits, and what its task has plugged goes on without it. Answers `None` if it is
