@@ -1,5 +1,5 @@
-//! The event queue: ordered by time, ties broken by the order of scheduling. Most events wait in two sorted lanes, near
-//! whose ends new ones belong; the rest in a 4-ary heap.
+//! The event queue: ordered by time, ties broken by the order of scheduling. A timing wheel holds what is near, a 4-ary heap
+//! what is far.
 
 use hoistway_blk::Instant;
 
@@ -112,161 +112,267 @@ impl Entry {
     }
 
     #[inline]
-    fn key(&self) -> u128 {
-        u128::from(self.at) << 64 | u128::from(self.order)
-    }
-}
-
-/// Events that come nearly in order wait in lanes, those of devices and those of the host apart: completions are far
-/// away, wake-ups are near, and each of them rarely overtakes many of its own kind.
-const LANES: usize = 2;
-
-/// An event that would overtake more than this in its lane goes into the heap.
-const OVERTAKES_MAX: usize = 8;
-
-/// Entries in order: a ring. `VecDeque` would be the same, but builds an entry beside the ring and copies it in, which
-/// stalls the processor, because it cannot yet read as a whole what was just written word by word.
-#[derive(Default)]
-struct Lane {
-    /// Its length is a power of two, or 0.
-    ring: Vec<Entry>,
-    head: usize,
-    len: usize,
-}
-
-impl Lane {
-    #[inline]
-    fn front(&self) -> Option<&Entry> {
-        if self.len == 0 { None } else { self.ring.get(self.head) }
-    }
-
-    /// Inserts an entry, scheduled last of all, before those that are later. Answers whether these were few enough.
-    #[inline]
-    fn insert(&mut self, at: u64, order: u64, event: Event) -> bool {
-        if self.len == self.ring.len() {
-            self.grow();
-        }
-        let mask = self.ring.len() - 1;
-        if self.len > OVERTAKES_MAX && self.ring[(self.head + self.len - 1 - OVERTAKES_MAX) & mask].at > at {
-            return false;
-        }
-        let mut hole = self.head + self.len;
-        while hole > self.head {
-            let before = self.ring[(hole - 1) & mask];
-            if before.at <= at {
-                break;
-            }
-            self.ring[hole & mask] = before;
-            hole -= 1;
-        }
-        self.ring[hole & mask].set(at, order, event);
-        self.len += 1;
-        true
+    fn key(&self) -> (u64, u64) {
+        (self.at, self.order)
     }
 
     #[inline]
-    fn pop_front(&mut self) -> Option<&Entry> {
-        let first = self.head;
-        self.head = (first + 1) & (self.ring.len() - 1);
-        self.len -= 1;
-        self.ring.get(first)
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        self.ring.rotate_left(self.head);
-        self.head = 0;
-        self.ring.resize((2 * self.len).max(16), Entry::default());
+    fn span(&self) -> u64 {
+        self.at >> SPAN_BITS
     }
 }
 
-/// Events to come.
-#[derive(Default)]
+/// A span is of 2^10 ns: under load there is about one event in each.
+const SPAN_BITS: u32 = 10;
+
+/// Spans that the wheel knows, from the present one on: 2.1 ms, in which nearly all that happens in a host and on flash has its
+/// moment.
+const SPANS: usize = 2048;
+
+const WORDS: usize = SPANS / 64;
+
+/// No entry of the slab.
+const NONE: u32 = u32::MAX;
+
+/// An entry of the wheel, and the one that was scheduled before it for the same span.
+#[derive(Clone, Copy, Default)]
+struct Node {
+    entry: Entry,
+    next: u32,
+}
+
+/// Events to come. Those of the present span stand in order; those of the next spans in a list each, newest first, which is put
+/// in order when its span begins; what is further away in a heap.
 pub(crate) struct EventQueue {
-    lanes: [Lane; LANES],
-    heap: Vec<Entry>,
+    /// The present span, counted from the beginning of time.
+    span: u64,
+    /// Its events in order, those before `head` gone.
+    present: Vec<Entry>,
+    head: usize,
+    /// The newest event of each span, by its number modulo [`SPANS`].
+    newest: Box<[u32; SPANS]>,
+    /// A bit for each span that has events, and one for each word that has bits.
+    occupied: [u64; WORDS],
+    words: u64,
+    slab: Vec<Node>,
+    /// The first of the nodes that are free.
+    free: u32,
+    far: Heap,
     scheduled: u64,
 }
 
-/// Children of a node: four keep the heap flat and a node's children in one or two cache lines.
-const ARITY: usize = 4;
+impl Default for EventQueue {
+    fn default() -> Self {
+        EventQueue {
+            span: 0,
+            present: Vec::new(),
+            head: 0,
+            newest: Box::new([NONE; SPANS]),
+            occupied: [0; WORDS],
+            words: 0,
+            slab: Vec::new(),
+            free: NONE,
+            far: Heap::default(),
+            scheduled: 0,
+        }
+    }
+}
 
 impl EventQueue {
     /// Schedules an event.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
-        let is_of_device = event.kind_and_place >> 32 <= Kind::Alarm as u64;
         let (at, order) = (at.0, self.scheduled);
         self.scheduled += 1;
-        if !self.lanes[usize::from(is_of_device)].insert(at, order, event) {
-            self.push_into_heap(at, order, event);
+        let span = at >> SPAN_BITS;
+        if span <= self.span {
+            self.push_into_present(at, order, event);
+        } else if span - self.span < SPANS as u64 {
+            self.push_into_span(span, at, order, event);
+        } else {
+            self.far.push(at, order, event);
         }
     }
 
-    #[inline(never)]
-    fn push_into_heap(&mut self, at: u64, order: u64, event: Event) {
-        let key = Entry { at, order, event }.key();
-        let mut hole = self.heap.len();
-        self.heap.push(Entry::default());
-        while hole > 0 {
-            let parent = (hole - 1) / ARITY;
-            if self.heap[parent].key() <= key {
-                break;
-            }
-            self.heap[hole] = self.heap[parent];
-            hole = parent;
+    /// Before those that are later: it was scheduled last of all.
+    fn push_into_present(&mut self, at: u64, order: u64, event: Event) {
+        let mut hole = self.present.len();
+        self.present.push(Entry::default());
+        while hole > self.head && self.present[hole - 1].at > at {
+            self.present[hole] = self.present[hole - 1];
+            hole -= 1;
         }
-        self.heap[hole].set(at, order, event);
+        self.present[hole].set(at, order, event);
+    }
+
+    #[inline]
+    fn push_into_span(&mut self, span: u64, at: u64, order: u64, event: Event) {
+        let slot = span as usize % SPANS;
+        let number = match self.slab.get(self.free as usize) {
+            Some(node) => std::mem::replace(&mut self.free, node.next),
+            None => self.grow(),
+        };
+        let node = &mut self.slab[number as usize];
+        node.entry.set(at, order, event);
+        node.next = std::mem::replace(&mut self.newest[slot], number);
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        self.words |= 1 << (slot / 64);
+    }
+
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        self.slab.push(Node::default());
+        self.slab.len() as u32 - 1
     }
 
     /// Takes the earliest event.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
-        let [host, device] = &mut self.lanes;
-        let key = |entry: Option<&Entry>| entry.map_or(u128::MAX, Entry::key);
-        let (of_host, of_device) = (key(host.front()), key(device.front()));
-        let of_heap = key(self.heap.first());
-        if of_heap < of_host.min(of_device) {
-            return Some(self.pop_from_heap());
+        if self.head == self.present.len() {
+            return self.first_of_next_span();
         }
-        let lane = if of_host < of_device { host } else { device };
-        if lane.len == 0 { None } else { lane.pop_front().map(|entry| (Instant(entry.at), entry.event)) }
+        let Entry { at, event, .. } = self.present[self.head];
+        self.head += 1;
+        if self.head == self.present.len() {
+            self.present.clear();
+            self.head = 0;
+        }
+        Some((Instant(at), event))
+    }
+
+    /// Nothing is left of the present span: the next one begins that has events.
+    #[inline]
+    fn first_of_next_span(&mut self) -> Option<(Instant, Event)> {
+        let near = self.next_in_wheel();
+        let far = self.far.first().map(Entry::span);
+        let span = match (near, far) {
+            (None, None) => return None,
+            (near, far) => near.unwrap_or(u64::MAX).min(far.unwrap_or(u64::MAX)),
+        };
+        self.span = span;
+        if far == Some(span) || near != Some(span) {
+            return self.begin_with_far();
+        }
+        let slot = span as usize % SPANS;
+        let number = self.take_list(slot);
+        let node = self.slab[number as usize];
+        if node.next != NONE {
+            self.put_in_order(number);
+            return self.pop();
+        }
+        self.slab[number as usize].next = std::mem::replace(&mut self.free, number);
+        Some((Instant(node.entry.at), node.entry.event))
+    }
+
+    /// The number of the next span with events in the wheel.
+    #[inline]
+    fn next_in_wheel(&self) -> Option<u64> {
+        let present = self.span as usize % SPANS;
+        let (word, bit) = (present / 64, present % 64);
+        let here = self.occupied[word] & (u64::MAX << bit);
+        let slot = if here != 0 {
+            word * 64 + here.trailing_zeros() as usize
+        } else {
+            // Behind the word of the present span, and from the first one on again.
+            let behind = self.words & (u64::MAX << 1 << word);
+            let words = if behind != 0 { behind } else { self.words };
+            if words == 0 {
+                return None;
+            }
+            let word = words.trailing_zeros() as usize;
+            word * 64 + self.occupied[word].trailing_zeros() as usize
+        };
+        Some(self.span + (slot.wrapping_sub(present) % SPANS) as u64)
+    }
+
+    /// Takes the list of a span out of the wheel.
+    #[inline]
+    fn take_list(&mut self, slot: usize) -> u32 {
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        if self.occupied[slot / 64] == 0 {
+            self.words &= !(1 << (slot / 64));
+        }
+        std::mem::replace(&mut self.newest[slot], NONE)
+    }
+
+    /// A list, newest first, becomes the events of the present span.
+    fn put_in_order(&mut self, mut number: u32) {
+        while let Some(node) = self.slab.get_mut(number as usize) {
+            self.present.push(node.entry);
+            let next = std::mem::replace(&mut node.next, self.free);
+            self.free = std::mem::replace(&mut number, next);
+        }
+        self.present.sort_unstable_by_key(Entry::key);
+    }
+
+    /// The present span has events in the heap, and perhaps in the wheel as well.
+    #[cold]
+    fn begin_with_far(&mut self) -> Option<(Instant, Event)> {
+        while let Some(entry) = self.far.first().filter(|entry| entry.span() == self.span).copied() {
+            self.far.pop();
+            self.present.push(entry);
+        }
+        let number = self.take_list(self.span as usize % SPANS);
+        self.put_in_order(number);
+        self.pop()
+    }
+}
+
+/// A heap of entries, the earliest first.
+#[derive(Default)]
+struct Heap(Vec<Entry>);
+
+/// Children of a node: four keep the heap flat and a node's children in one or two cache lines.
+const ARITY: usize = 4;
+
+impl Heap {
+    #[inline]
+    fn first(&self) -> Option<&Entry> {
+        self.0.first()
     }
 
     #[inline(never)]
-    fn pop_from_heap(&mut self) -> (Instant, Event) {
-        let Entry { at, event, .. } = self.heap[0];
-        if let Some(last) = self.heap.pop()
-            && !self.heap.is_empty()
-        {
-            self.sift_down(last);
+    fn push(&mut self, at: u64, order: u64, event: Event) {
+        let heap = &mut self.0;
+        let mut hole = heap.len();
+        heap.push(Entry::default());
+        while hole > 0 {
+            let parent = (hole - 1) / ARITY;
+            if heap[parent].key() <= (at, order) {
+                break;
+            }
+            heap[hole] = heap[parent];
+            hole = parent;
         }
-        (Instant(at), event)
+        heap[hole].set(at, order, event);
     }
 
-    /// Puts `entry` into the hole at the root.
-    #[inline]
-    fn sift_down(&mut self, entry: Entry) {
-        let len = self.heap.len();
+    /// Takes the first away.
+    fn pop(&mut self) {
+        let heap = &mut self.0;
+        let Some(entry) = heap.pop() else { return };
+        if heap.is_empty() {
+            return;
+        }
         let mut hole = 0;
         loop {
             let first = hole * ARITY + 1;
-            if first >= len {
+            if first >= heap.len() {
                 break;
             }
             let mut least = first;
-            for child in first + 1..(first + ARITY).min(len) {
-                if self.heap[child].key() < self.heap[least].key() {
+            for child in first + 1..(first + ARITY).min(heap.len()) {
+                if heap[child].key() < heap[least].key() {
                     least = child;
                 }
             }
-            if entry.key() <= self.heap[least].key() {
+            if entry.key() <= heap[least].key() {
                 break;
             }
-            self.heap[hole] = self.heap[least];
+            heap[hole] = heap[least];
             hole = least;
         }
-        self.heap[hole] = entry;
+        heap[hole] = entry;
     }
 }
 
@@ -284,24 +390,31 @@ mod tests {
         }
     }
 
+    /// At once, in the same span, within the wheel, at its end, or beyond it.
+    fn after() -> impl Strategy<Value = u64> {
+        let wheel = (SPANS as u64) << SPAN_BITS;
+        prop_oneof![Just(0), 0u64..20, 0..2000u64, 0..wheel, wheel - 3000..wheel + 3000, 0..4 * wheel]
+    }
+
     proptest! {
         #[test]
         fn events_come_in_the_order_of_time_and_then_of_scheduling(
-            steps in prop::collection::vec(prop::option::of((0u64..20, any::<bool>())), 1..300),
+            steps in prop::collection::vec(prop::option::of(after()), 1..300),
         ) {
+            let mut now = 0;
             let mut queue = EventQueue::default();
             let mut model: Vec<(u64, u32)> = Vec::new();
             for (number, step) in steps.into_iter().enumerate() {
                 let number = number as u32;
                 match step {
-                    Some((at, is_of_device)) => {
-                        let kind = if is_of_device { Kind::Complete } else { Kind::Run };
-                        queue.push(Instant(at), Event::of(kind, number));
-                        model.push((at, number));
+                    Some(after) => {
+                        queue.push(Instant(now + after), Event::of(Kind::Run, number));
+                        model.push((now + after, number));
                     }
                     None => {
                         let next = model.iter().enumerate().min_by_key(|(_, entry)| **entry).map(|(index, _)| index);
                         let expected = next.map(|index| model.remove(index));
+                        now = expected.map_or(now, |(at, _)| at);
                         let got = queue.pop().map(|(at, event)| (at.0, event.place()));
                         prop_assert_eq!(got, expected);
                     }
