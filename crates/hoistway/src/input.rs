@@ -2,11 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
 use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_lab::{Field, Surroundings};
 
@@ -17,12 +19,43 @@ const BYTES_MAX: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The surroundings of whoever types a command.
-pub(crate) struct CommandLine;
+#[derive(Default)]
+pub(crate) struct CommandLine {
+    /// The files that have been read.
+    read: Mutex<Vec<Identity>>,
+}
+
+/// What makes a file the same under any name: its device and its number there.
+pub(crate) type Identity = (u64, u64);
+
+/// Refuses to write over a file, by whatever name, that is one of those that are read.
+pub(crate) fn spare(read: &[Identity], output: &Path) -> Result<()> {
+    let is_read = identity(output).is_some_and(|identity| read.contains(&identity));
+    ensure!(!is_read, "{}: is read by this command (expected another file to write to)", output.display());
+    Ok(())
+}
+
+/// None of what is not an ordinary file.
+pub(crate) fn identity(path: &Path) -> Option<Identity> {
+    fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+impl CommandLine {
+    fn remember(&self, path: &Path) {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).extend(identity(path));
+    }
+
+    /// Refuses to write over a file that the command itself has read.
+    pub(crate) fn spare(&self, output: &Path) -> Result<()> {
+        spare(&self.read.lock().unwrap_or_else(PoisonError::into_inner), output)
+    }
+}
 
 impl Surroundings for CommandLine {
     /// The content of a file, or of standard input if it is `-`. It is read in a thread of its own: of a pipe, or a file of the
     /// kernel's, nobody knows whether anything will ever come, and one wants to be told what is waited for.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.remember(path);
         let (sender, receiver) = mpsc::channel();
         let of = path.to_owned();
         thread::spawn(move || {
@@ -46,6 +79,7 @@ impl Surroundings for CommandLine {
     /// What is no file (a pipe) can be read only once, so it is held in memory.
     fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
         if fs::metadata(path)?.is_file() {
+            self.remember(path);
             return Ok(Arc::new(LogFile(path.to_owned())));
         }
         self.read(path).map(log_in_memory)

@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // Not `eprintln!`: that panics if nobody reads standard error any more.
-            let _ = writeln!(std::io::stderr(), "hoistway: {}", told_once(&error));
+            let _ = writeln!(std::io::stderr(), "hoistway: {}", printable(&told_once(&error)));
             ExitCode::from(2)
         }
     }
@@ -87,4 +87,17 @@ fn told_once(error: &anyhow::Error) -> String {
         }
     }
     message
+}
+
+/// Text for a terminal: what names and files of others may hold to move its cursor or colour it is shown, not done.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => shown.push(character),
+            _ if character.is_control() => shown.extend(character.escape_default()),
+            _ => shown.push(character),
+        }
+    }
+    shown
 }

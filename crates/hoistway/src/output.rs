@@ -48,7 +48,7 @@ impl Output {
             let file = opened.with_context(|| cannot_be_written(&name))?;
             return Ok(Output::Special { name, file });
         }
-        let place = fs::canonicalize(&name).unwrap_or_else(|_| name.clone());
+        let place = behind_links(&name).with_context(|| cannot_be_written(&name))?;
         let last = place
             .file_name()
             .ok_or_else(|| anyhow!("{}: expected the name of a file to write the results to", name.display()))?;
@@ -70,7 +70,11 @@ impl Output {
             }
             Output::File { name, place, beside } => {
                 let written = fs::write(&*beside, text).and_then(|()| fs::rename(&*beside, &*place));
-                written.with_context(|| cannot_be_written(name))
+                written.or_else(|error| {
+                    // The folder has gone meanwhile, or is full: what took so long to reckon is not thrown away.
+                    Output::Standard.write(text)?;
+                    Err(error).context("the results are on standard output instead").context(cannot_be_written(name))
+                })
             }
             Output::Special { name, file } => file.write_all(text.as_bytes()).with_context(|| cannot_be_written(name)),
         }
@@ -164,6 +168,23 @@ impl Write for Stream {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
+}
+
+/// Where a file is, or will be: a link that leads to nothing yet is followed as well.
+fn behind_links(name: &Path) -> io::Result<PathBuf> {
+    const LINKS_MAX: usize = 40;
+    let mut place = name.to_owned();
+    for _ in 0..LINKS_MAX {
+        if let Ok(there) = fs::canonicalize(&place) {
+            return Ok(there);
+        }
+        match fs::read_link(&place) {
+            // A relative link starts from its own folder, an absolute one replaces it.
+            Ok(target) => place = place.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Ok(place),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
 }
 
 pub(crate) fn cannot_be_written(name: &Path) -> String {

@@ -31,6 +31,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         revision: REVISION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: String::new(),
+        arguments: Vec::new(),
         job_file: plan.load.name.clone(),
         job_text: plan.load.text.clone(),
         device: first.device,

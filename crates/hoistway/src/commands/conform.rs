@@ -11,6 +11,7 @@ use hoistway_trace::iosched::{ReadError, Trace};
 use rayon::prelude::*;
 
 use crate::Ending;
+use crate::input::{Identity, identity, spare};
 use crate::output::{Format, Output};
 
 /// Replays recordings of real kernels and compares every decision.
@@ -42,6 +43,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let mut files = Vec::new();
     for path in &arguments.recordings {
         collect(path, &mut files)?;
+    }
+    if let Some(output) = &arguments.output {
+        let read: Vec<Identity> = files.iter().filter_map(|file| identity(file)).collect();
+        spare(&read, output)?;
     }
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let text = match &arguments.device {
         Some(name) if arguments.toml => Preset::builtin_toml(name)?,
-        Some(name) => preset(&name.as_str().into(), &CommandLine)?.describe(),
+        Some(name) => preset(&name.as_str().into(), &CommandLine::default())?.describe(),
         None => {
             let mut text = String::new();
             for name in Preset::builtin_names() {

@@ -57,7 +57,7 @@ fn the_document_says_which_host_it_was() {
 fn the_json_document_has_all_its_keys_in_order() {
     let text = compare_json(&[]);
     let document: Value = serde_json::from_str(&text).unwrap();
-    let expected = "format revision version command job_file job_text device guests kernel cpus hw_queues nr_requests \
+    let expected = "format revision version command arguments job_file job_text device guests kernel cpus hw_queues nr_requests \
                     host seed seeds wall_seconds simulated_ios partial notices baseline focus doubts conclusion statistics \
                     runs";
     assert_eq!(keys(&document).join(" "), expected);

@@ -12,6 +12,7 @@ mod fio_run;
 mod formats;
 mod guests;
 mod loads;
+mod overwriting;
 mod queues;
 mod refusals;
 mod repeats;

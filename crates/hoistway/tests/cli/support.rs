@@ -49,7 +49,9 @@ pub(crate) fn repeatable(json: &str) -> Value {
             Value::Object(object) => {
                 for (key, value) in object {
                     match key.as_str() {
-                        "wall_seconds" | "timestamp" | "timestamp_ms" | "time" | "command" => *value = Value::Null,
+                        "wall_seconds" | "timestamp" | "timestamp_ms" | "time" | "command" | "arguments" => {
+                            *value = Value::Null;
+                        }
                         _ => scrub(value),
                     }
                 }

@@ -40,8 +40,11 @@ pub struct ResultsDocument {
     pub revision: u32,
     /// Version of hoistway that wrote the document.
     pub version: String,
-    /// The command line.
+    /// The command line, quoted so that a shell reads it as it was.
     pub command: String,
+    /// The command and its arguments, one by one.
+    #[serde(default)]
+    pub arguments: Vec<String>,
     /// Path of the job file or trace, as given.
     pub job_file: String,
     /// The job file's text, so that the run can be repeated without the file.

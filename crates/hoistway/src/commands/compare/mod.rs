@@ -24,7 +24,9 @@ pub(crate) use self::arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let comparison = asked::comparison(arguments)?;
-    let plan = Plan::of(&comparison, &CommandLine)?;
+    let surroundings = CommandLine::default();
+    let plan = Plan::of(&comparison, &surroundings)?;
+    [&arguments.output, &arguments.trace].into_iter().flatten().try_for_each(|file| surroundings.spare(file))?;
     arguments.format.check(plan.run_count())?;
     let output = Output::open(arguments.output.as_deref())?;
     let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, &output)).transpose()?;
@@ -46,7 +48,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             Some(trace) => trace.run(&plan, &controls, &watching)?,
         }
     };
-    document.command = std::env::args().collect::<Vec<_>>().join(" ");
+    document.arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    document.command = shell_words::join(&document.arguments);
     document.runs.iter_mut().for_each(|run| run.fio.set_timestamp_ms(now_ms()));
     document.conclusion = hoistway_report::conclusion(&document);
     let json_plus = watching.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,108 @@
+//! Where results go must not be where something else is: what the command reads, what a link leads to, a folder that has gone.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::support::{RECORDINGS, hoistway, refused, succeeded};
+
+const JOB: &str = "[global]\ninclude common.fio\n[reader]\nfilename=/dev/sda\n";
+const COMMON: &str = "rw=randread\ndirect=1\nruntime=1\ntime_based\n";
+
+fn load_in(folder: &Path) {
+    fs::write(folder.join("job.fio"), JOB).unwrap();
+    fs::write(folder.join("common.fio"), COMMON).unwrap();
+    fs::write(folder.join("own.toml"), succeeded(hoistway().args(["devices", "intel-s3520-1600gb", "--toml"])))
+        .unwrap();
+}
+
+#[test]
+fn what_a_command_reads_it_does_not_overwrite_under_any_name() {
+    let folder = tempdir().unwrap();
+    load_in(folder.path());
+    fs::hard_link(folder.path().join("job.fio"), folder.path().join("hard")).unwrap();
+    symlink("job.fio", folder.path().join("soft")).unwrap();
+    let compare = ["compare", "job.fio", "--device", "own.toml", "--schedulers", "none", "--runtime", "10ms"];
+    for option in ["-o", "--trace"] {
+        for place in ["job.fio", "./common.fio", "own.toml", "hard", "soft"] {
+            refused(folder.path(), &[&compare[..], &[option, place]].concat(), &["is read by this command"]);
+        }
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("job.fio")).unwrap(), JOB);
+
+    let recording = format!("{RECORDINGS}/mq-deadline/dd-flush.jsonl.gz");
+    fs::copy(recording, folder.path().join("recording.jsonl.gz")).unwrap();
+    refused(folder.path(), &["conform", ".", "-o", "recording.jsonl.gz"], &["is read by this command"]);
+}
+
+#[test]
+fn a_link_that_leads_to_nothing_yet_stays_and_what_it_leads_to_is_made() {
+    let folder = tempdir().unwrap();
+    load_in(folder.path());
+    fs::create_dir(folder.path().join("below")).unwrap();
+    symlink("below/second", folder.path().join("first")).unwrap();
+    symlink("third", folder.path().join("below/second")).unwrap();
+    symlink("round", folder.path().join("round")).unwrap();
+    let compare = ["compare", "job.fio", "--schedulers", "none", "--runtime", "10ms", "-o"];
+    succeeded(hoistway().current_dir(folder.path()).args(compare).arg("first"));
+    assert!(fs::symlink_metadata(folder.path().join("first")).unwrap().is_symlink());
+    assert!(fs::read_to_string(folder.path().join("below/third")).unwrap().contains("none"));
+    refused(folder.path(), &[&compare[..], &["round"]].concat(), &["round: cannot be written"]);
+}
+
+#[test]
+fn results_whose_folder_has_gone_are_printed() {
+    let folder = tempdir().unwrap();
+    load_in(folder.path());
+    let results = folder.path().join("results");
+    fs::create_dir(&results).unwrap();
+    fs::write(folder.path().join("long.fio"), "[a]\nfilename=/dev/sda\nrw=read\ntime_based\nruntime=200000\n").unwrap();
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_hoistway"))
+        .current_dir(folder.path())
+        .args(["compare", "long.fio", "--schedulers", "none", "-o", "results/table"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    fs::remove_dir_all(&results).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains("results/table: cannot be written"), "{complaint}");
+    assert!(complaint.contains("the results are on standard output instead"), "{complaint}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("none"));
+}
+
+#[test]
+fn the_command_of_a_document_can_be_given_to_a_shell() {
+    let folder = tempdir().unwrap();
+    let job = "it's $(touch pwned) & more.fio";
+    fs::write(folder.path().join(job), format!("[global]\n{COMMON}[reader]\nfilename=/dev/sda\n")).unwrap();
+    let arguments = ["compare", job, "--schedulers", "none", "--runtime", "10ms", "--format", "json"];
+    let first = succeeded(hoistway().current_dir(folder.path()).args(arguments));
+    let document: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(document["arguments"][2], job);
+    let shell = std::process::Command::new("sh")
+        .current_dir(folder.path())
+        .args(["-c", document["command"].as_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(!folder.path().join("pwned").exists());
+    let again: Value = serde_json::from_slice(&shell.stdout).unwrap();
+    assert_eq!(again["arguments"], document["arguments"]);
+    assert_eq!(again["runs"][0]["simulated_ios"], document["runs"][0]["simulated_ios"]);
+}
+
+#[test]
+fn control_characters_of_names_do_not_reach_the_terminal_in_complaints() {
+    let folder = tempdir().unwrap();
+    let output = hoistway().current_dir(folder.path()).args(["compare", "evil\x1b]0;title\x07.fio"]).output().unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.contains("evil\\u{1b}]0;title\\u{7}.fio"), "{complaint:?}");
+}
