@@ -11,6 +11,9 @@ use crate::random::Random;
 /// No page.
 const NONE: u32 = u32::MAX;
 
+/// A block that is not collected.
+const KEPT: u32 = u32::MAX;
+
 /// Free blocks below which garbage is collected: one for the host and one for what moves.
 const FREE_BLOCKS_LEAST: usize = 2;
 
@@ -27,8 +30,9 @@ pub(super) struct Translation {
     contents: Vec<u32>,
     /// For each block its valid pages.
     valid: Vec<u32>,
-    /// Whether a block is open or free: it is not collected then.
-    is_kept: Vec<bool>,
+    /// The same for those that can be collected, [`KEPT`] for those that are open or free. Apart from all else and without a
+    /// condition, because the fewest are looked for again and again: that is done for many blocks at a time.
+    collectable: Vec<u32>,
     free: Vec<u32>,
     host: OpenBlock,
     moving: OpenBlock,
@@ -56,7 +60,7 @@ impl Translation {
             places: vec![NONE; pages as usize],
             contents: vec![NONE; blocks as usize * block_pages as usize],
             valid: vec![0; blocks as usize],
-            is_kept: vec![true; blocks as usize],
+            collectable: vec![KEPT; blocks as usize],
             free: (2..blocks).rev().collect(),
             host: OpenBlock { block: 0, filled: 0 },
             moving: OpenBlock { block: 1, filled: 0 },
@@ -99,7 +103,11 @@ impl Translation {
         let old = self.places[page as usize];
         if old != NONE {
             self.contents[old as usize] = NONE;
-            self.valid[(old / self.block_pages) as usize] -= 1;
+            let block = (old / self.block_pages) as usize;
+            self.valid[block] -= 1;
+            if self.collectable[block] != KEPT {
+                self.collectable[block] = self.valid[block];
+            }
         }
         let mut host = self.host;
         self.append(&mut host, page);
@@ -116,7 +124,7 @@ impl Translation {
 
     fn append(&mut self, open: &mut OpenBlock, page: u32) {
         if open.filled == self.block_pages {
-            self.is_kept[open.block as usize] = false;
+            self.collectable[open.block as usize] = self.valid[open.block as usize];
             // Collection keeps some free; the open block of the other kind is never full of valid pages.
             let Some(block) = self.free.pop() else { return };
             *open = OpenBlock { block, filled: 0 };
@@ -130,12 +138,11 @@ impl Translation {
 
     /// Collects the block with the fewest valid pages, and answers how many moved. None if that would gain nothing.
     fn collect(&mut self) -> Option<u32> {
-        let blocks = self.valid.iter().zip(&self.is_kept).enumerate();
-        let victims = blocks.filter(|(_, (_, is_kept))| !**is_kept).map(|(block, (valid, _))| (*valid, block));
-        let (moved, block) = victims.min()?;
-        if moved == self.block_pages {
+        let moved = *self.collectable.iter().min()?;
+        if moved >= self.block_pages {
             return None;
         }
+        let block = self.collectable.iter().position(|&valid| valid == moved)?;
         let mut moving = self.moving;
         let first = block * self.block_pages as usize;
         for place in first..first + self.block_pages as usize {
@@ -146,7 +153,7 @@ impl Translation {
         }
         self.moving = moving;
         self.valid[block] = 0;
-        self.is_kept[block] = true;
+        self.collectable[block] = KEPT;
         self.free.push(block as u32);
         Some(moved)
     }
