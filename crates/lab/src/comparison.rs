@@ -4,18 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use hoistway_results::ResultsDocument;
 use serde::{Deserialize, Serialize};
-
-use crate::error::Error;
-use crate::plan::Plan;
-use crate::run::Unwatched;
-use crate::surroundings::Surroundings;
 
 /// One load under several schedulers: on a device, a kernel and a host, or on several of each.
 ///
 /// Everything but the load has a default, and the load has one for a first try. What cannot be is told by
-/// [`run`](Self::run), with the [field](crate::Field) that is at fault.
+/// [`run`](Comparison::run), with the [field](crate::Field) that is at fault.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Comparison {
@@ -99,18 +93,6 @@ impl Default for Comparison {
             seed: 1,
             logs: false,
         }
-    }
-}
-
-impl Comparison {
-    /// Runs it, as many runs at once as there are cores; the results do not depend on how many that are. For progress, for
-    /// cancelling, and to see more of each run than the document holds, make a [`Plan`] of it first.
-    ///
-    /// # Errors
-    /// The first thing that cannot be.
-    pub fn run(&self, surroundings: &dyn Surroundings) -> Result<ResultsDocument, Error> {
-        let plan = Plan::of(self, surroundings)?;
-        plan.run(&plan.controls(), &Unwatched)
     }
 }
 

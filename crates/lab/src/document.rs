@@ -6,9 +6,9 @@ use hoistway_results::{Direction, ResultsDocument};
 use crate::calibrated;
 use crate::error::{Error, Field};
 use crate::guests::Chosen;
+use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::repeats;
-use crate::run::Outcome;
 
 /// The document of a plan's runs, in their order; without an outcome those that never began.
 pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: f64) -> Result<ResultsDocument, Error> {

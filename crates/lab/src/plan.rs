@@ -10,9 +10,9 @@ use crate::comparison::{Comparison, Devices, Profile};
 use crate::error::{About as _, Error, Field};
 use crate::load::{self, Load};
 use crate::repeats::{self, REPEATS_MAX};
-use crate::run::Controls;
 use crate::setup::Setup;
 use crate::surroundings::{Asked, Surroundings};
+use crate::watch::Controls;
 
 /// What is going to run.
 #[derive(Debug)]

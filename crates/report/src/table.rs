@@ -9,6 +9,7 @@ use crate::failures;
 use crate::grid::{Grid, NAMELESS, Spacing, baseline};
 use crate::layout::Layout;
 use crate::units;
+use crate::words::device_name;
 use crate::wrap::{hanging, wrapped};
 
 /// How tables look.
@@ -39,7 +40,7 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
         None => set_up(document) + "\n",
         Some(width) => hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
     };
-    for job in comparison.jobs.iter().filter(|job| !job.directions.is_empty()) {
+    for job in comparison.jobs.iter().filter(|job| !job.operations.is_empty()) {
         text += &format!("\n{}\n", title(job));
         text += &job_table(&comparison, job, style);
     }
@@ -84,14 +85,6 @@ pub(crate) fn set_up(document: &ResultsDocument) -> String {
     )
 }
 
-pub(crate) fn device_name(device: &Value) -> String {
-    match device {
-        Value::String(name) => name.clone(),
-        Value::Array(devices) => devices.iter().map(device_name).collect::<Vec<_>>().join(" + "),
-        _ => device["name"].as_str().unwrap_or("a device without a name").to_owned(),
-    }
-}
-
 /// Virtual time of a run: the same for all of them, or from the shortest to the longest.
 fn simulated_time(document: &ResultsDocument) -> String {
     let times = || document.runs.iter().map(|run| run.simulated_seconds);
@@ -103,16 +96,10 @@ fn simulated_time(document: &ResultsDocument) -> String {
 /// The lines under the tables.
 pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, ascii: bool) -> Vec<String> {
     let mut lines: Vec<String> = failures::remark(comparison).into_iter().collect();
-    if comparison.jobs.iter().any(|job| !job.directions.is_empty()) {
+    if comparison.jobs.iter().any(|job| !job.operations.is_empty()) {
         lines.push(
             "IOPS and bandwidth: sum over the job's processes. Latency: total (fio's lat), all their I/Os.".to_owned(),
         );
-        let mut rows = comparison.jobs.iter().flat_map(|job| &job.directions).flat_map(|direction| &direction.rows);
-        if rows.any(|row| row.cpu_us_per_io.is_some()) {
-            lines.push(
-                "CPU per I/O: what the host profile charges, in both directions; not the scheduler's own.".to_owned(),
-            );
-        }
     } else {
         lines.push("There was no I/O.".to_owned());
     }
@@ -136,24 +123,23 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, a
 fn job_table(comparison: &Comparison<'_>, job: &JobComparison, style: &Style) -> String {
     let table = JobTable { comparison, job, style };
     let limit = style.width.map_or(USUAL_WIDTH, usize::from);
-    let all = Column::of(job);
     for spacing in [Spacing::Wide, Spacing::Close] {
-        let layout = table.layout(&all, spacing);
+        let layout = table.layout(&Column::ALL, spacing);
         // Where no width is given, nothing is cut to fit.
         if layout.width() <= limit || (spacing == Spacing::Close && style.width.is_none()) {
             return layout.text(style.colour);
         }
     }
     let (dispensable, last) = Column::DISPENSABLE.split_at(Column::BEFORE_STACKING);
-    let narrow = table.narrowed(&all, dispensable, Spacing::Narrow, limit);
+    let narrow = table.narrowed(&Column::ALL, dispensable, Spacing::Narrow, limit);
     if narrow.layout.width() <= limit {
         return table.text(&narrow);
     }
-    let stacked = table.narrowed(&all, dispensable, Spacing::Stacked, limit);
+    let stacked = table.narrowed(&Column::ALL, dispensable, Spacing::Stacked, limit);
     if stacked.layout.width() <= limit {
         return table.text(&stacked);
     }
-    table.text(&table.narrowed(&all, &[dispensable, last].concat(), Spacing::Stacked, limit))
+    table.text(&table.narrowed(&Column::ALL, &[dispensable, last].concat(), Spacing::Stacked, limit))
 }
 
 /// What a job's table is made from.

@@ -134,7 +134,7 @@ proptest! {
         let document = repeated(&schedulers);
         let [meaning, _] = sentences(&document);
         let comparison = Comparison::of(&document);
-        let rows = &comparison.jobs[0].directions[0].rows;
+        let rows = &comparison.jobs[0].operations[0].rows;
         for (index, row) in rows.iter().enumerate() {
             let claim = format!("{} gives the lowest", comparison.variants[row.variant].label);
             if meaning.contains(&claim) {

@@ -19,15 +19,8 @@ const STANDING: &[(&str, &str)] = &[
     ("conform", "consistency kyber"),
     ("device", "middleware model"),
     ("fio", "build iolog job jobfile options subjects"),
-    (
-        "lab",
-        "comparison devices document effects guests host io_max io_prio_class load plan queue_files queues run schedulers setup surroundings tunables writes",
-    ),
     ("load", "check generator load pace pattern plan process replay"),
     ("load", "generator lane order"),
-    ("report", "conclusion failures table"),
-    ("results", "comparison document"),
-    ("results", "fio histogram_log io_log measurement"),
     ("sim", "cpu disk driver io_thread task throttling"),
     ("sim", "host profile"),
 ];

@@ -4,8 +4,8 @@ use hoistway_results::comparison::Comparison;
 use hoistway_results::settling::{Settling, SettlingFigure};
 use hoistway_results::{Figure, ResultsDocument};
 
-use super::{Chosen, list, noun};
-use crate::table::device_name;
+use super::{Chosen, noun};
+use crate::words::{device_name, list};
 use crate::{failures, units};
 
 /// I/Os beyond a percentile, from which on it means something.
@@ -62,7 +62,7 @@ fn noise(comparison: &Comparison<'_>, chosen: &Chosen<'_>) -> Option<String> {
         return None;
     }
     let baseline = &comparison.variants[comparison.baseline].label;
-    let noun = noun(chosen.figure, chosen.direction.direction);
+    let noun = noun(chosen.figure, chosen.direction.operation);
     let who = if within.len() == rows.len() - 1 { "of all others".to_owned() } else { format!("of {}", list(&within)) };
     Some(format!("the difference in {noun} {who} from {baseline} is within the noise of {repeats} repeats"))
 }
@@ -72,7 +72,7 @@ fn settling(comparison: &Comparison<'_>) -> Vec<String> {
     let mut unsettled: Vec<(String, f64, SettlingFigure)> = Vec::new();
     let mut warming: Vec<(String, f64, SettlingFigure, f64)> = Vec::new();
     for job in &comparison.jobs {
-        for direction in &job.directions {
+        for direction in &job.operations {
             for row in &direction.rows {
                 let name = || format!("{} under {}", job.name, comparison.variants[row.variant].label);
                 for sample in row.samples() {
@@ -137,7 +137,7 @@ fn few(chosen: &Chosen<'_>) -> Option<String> {
         _ => return None,
     };
     let fewest = chosen.direction.rows.iter().map(|row| row.ios_min()).min()?;
-    let noun = noun(chosen.figure, chosen.direction.direction);
+    let noun = noun(chosen.figure, chosen.direction.operation);
     ((fewest as f64) * beyond < BEYOND_MIN)
         .then(|| format!("the {noun} rests on {fewest} I/O(s) in the run with the fewest: try a longer --runtime"))
 }

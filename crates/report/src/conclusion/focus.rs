@@ -1,7 +1,7 @@
 //! Which figure a load is about.
 
-use hoistway_results::comparison::{Comparison, DirectionComparison, FigureName, JobComparison};
-use hoistway_results::{Direction, Figure};
+use hoistway_results::comparison::{Comparison, JobComparison, OperationComparison};
+use hoistway_results::{Figure, FigureName, Operation};
 
 use super::Chosen;
 
@@ -18,10 +18,10 @@ pub(super) fn chosen<'a>(comparison: &'a Comparison<'_>, wanted: Option<&FigureN
     if let Some(((job, direction), figure)) = found {
         return Some(Chosen { job: &job.name, direction, figure });
     }
-    let all = comparison.jobs.iter().flat_map(|job| job.directions.iter().map(move |direction| (job, direction)));
-    let is_read = |direction: Direction| direction == Direction::Read;
-    let rank = |(_, direction): &(&JobComparison, &DirectionComparison)| {
-        (!is_read(direction.direction), outstanding(direction))
+    let all = comparison.jobs.iter().flat_map(|job| job.operations.iter().map(move |direction| (job, direction)));
+    let is_read = |direction: Operation| direction == Operation::Read;
+    let rank = |(_, direction): &(&JobComparison, &OperationComparison)| {
+        (!is_read(direction.operation), outstanding(direction))
     };
     let (job, direction) = all.min_by(|a, b| {
         let (a, b) = (rank(a), rank(b));
@@ -30,7 +30,7 @@ pub(super) fn chosen<'a>(comparison: &'a Comparison<'_>, wanted: Option<&FigureN
     Some(Chosen { job: &job.name, direction, figure: figure_of(direction) })
 }
 
-fn figure_of(direction: &DirectionComparison) -> Figure {
+fn figure_of(direction: &OperationComparison) -> Figure {
     let (ios, bytes) = direction
         .rows
         .iter()
@@ -38,7 +38,7 @@ fn figure_of(direction: &DirectionComparison) -> Figure {
         .fold((0.0, 0.0), |(ios, bytes), sample| (ios + sample.ios as f64, bytes + sample.bytes as f64));
     if bytes >= STREAM_BYTES * ios {
         Figure::Bandwidth
-    } else if direction.direction != Direction::Read {
+    } else if direction.operation != Operation::Read {
         Figure::Iops
     } else if direction.rows.iter().all(|row| row.ios_min() >= IOS_MIN) {
         Figure::P99
@@ -48,7 +48,7 @@ fn figure_of(direction: &DirectionComparison) -> Figure {
 }
 
 /// I/Os that are under way on average, by Little's law, under the first scheduler.
-fn outstanding(direction: &DirectionComparison) -> f64 {
+fn outstanding(direction: &OperationComparison) -> f64 {
     let Some(row) = direction.rows.first() else { return 0.0 };
     row.estimate(Figure::Iops).mean * row.estimate(Figure::Mean).mean / 1e9
 }

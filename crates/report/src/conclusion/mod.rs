@@ -7,12 +7,12 @@ mod doubts;
 mod focus;
 mod price;
 
-use hoistway_results::comparison::{Comparison, DirectionComparison, FigureName, Ranking};
-use hoistway_results::{Direction, Figure, ResultsDocument};
+use hoistway_results::comparison::{Comparison, OperationComparison, Ranking};
+use hoistway_results::{Figure, FigureName, Operation, ResultsDocument};
 
 use crate::columns::value;
-use crate::table::device_name;
 use crate::units;
+use crate::words::{device_name, list};
 
 /// The two sentences; none if there is nothing to compare.
 ///
@@ -31,22 +31,22 @@ pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
 /// One figure of one direction of one job.
 pub(crate) struct Chosen<'a> {
     pub(crate) job: &'a str,
-    pub(crate) direction: &'a DirectionComparison,
+    pub(crate) direction: &'a OperationComparison,
     pub(crate) figure: Figure,
 }
 
 /// A figure in words: `p99 read latency of oltp`.
 pub fn figure_in_words(name: &FigureName) -> String {
-    in_words(&name.job, name.direction, name.figure)
+    in_words(&name.job, name.operation, name.figure)
 }
 
-fn in_words(job: &str, direction: Direction, figure: Figure) -> String {
-    format!("{} of {job}", noun(figure, direction))
+fn in_words(job: &str, operation: Operation, figure: Figure) -> String {
+    format!("{} of {job}", noun(figure, operation))
 }
 
 /// `p99 read latency`, `write bandwidth`.
-fn noun(figure: Figure, direction: Direction) -> String {
-    let direction = direction.name();
+fn noun(figure: Figure, operation: Operation) -> String {
+    let direction = operation.name();
     match figure {
         Figure::Iops => format!("{direction} IOPS"),
         Figure::Bandwidth => format!("{direction} bandwidth"),
@@ -69,7 +69,7 @@ impl Meaning<'_> {
         let ranking = self.chosen.direction.ranking(self.chosen.figure);
         let device = device_name(&self.document.device);
         let best = if self.chosen.figure.higher_is_better() { "highest" } else { "lowest" };
-        let name = in_words(self.chosen.job, self.chosen.direction.direction, self.chosen.figure);
+        let name = in_words(self.chosen.job, self.chosen.direction.operation, self.chosen.figure);
         let is_single = self.comparison.repeats() < 2;
         match (&ranking.best[..], is_single) {
             ([], true) => {
@@ -169,14 +169,5 @@ impl Meaning<'_> {
         let show = |mean| value(self.chosen.figure, mean, false);
         let (least, most) = (show(means().fold(f64::INFINITY, f64::min)), show(means().fold(0.0, f64::max)));
         if least == most { least } else { format!("{least} to {most}") }
-    }
-}
-
-/// `a, b and c`.
-pub(crate) fn list(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [names @ .., last] => format!("{} and {last}", names.join(", ")),
     }
 }

@@ -1,7 +1,7 @@
 //! What the best at one thing loses at others.
 
 use hoistway_results::comparison::{Comparison, Row};
-use hoistway_results::{Direction, Figure};
+use hoistway_results::{Figure, Operation};
 
 use super::{Chosen, noun};
 use crate::units;
@@ -22,7 +22,7 @@ struct Loss {
 pub(super) fn losses(comparison: &Comparison<'_>, chosen: &Chosen<'_>, variant: usize) -> Vec<String> {
     let mut losses: Vec<Loss> = Vec::new();
     for job in &comparison.jobs {
-        for direction in &job.directions {
+        for direction in &job.operations {
             let Some(own) = direction.row(variant) else { continue };
             let is_chosen = std::ptr::eq(direction, chosen.direction);
             for figure in [Figure::Iops, Figure::P99] {
@@ -32,7 +32,7 @@ pub(super) fn losses(comparison: &Comparison<'_>, chosen: &Chosen<'_>, variant: 
                 }
                 let others = direction.rows.iter().filter(|row| row.variant != variant);
                 let worst =
-                    others.filter_map(|other| loss(comparison, own, other, figure, &job.name, direction.direction));
+                    others.filter_map(|other| loss(comparison, own, other, figure, &job.name, direction.operation));
                 losses.extend(worst.max_by(|a, b| a.fraction.total_cmp(&b.fraction)));
             }
         }
@@ -48,7 +48,7 @@ fn loss(
     other: &Row,
     figure: Figure,
     job: &str,
-    direction: Direction,
+    direction: Operation,
 ) -> Option<Loss> {
     let difference = own.difference(other, figure)?;
     if difference.is_significant() == Some(false) || (difference.pairs < 2 && comparison.repeats() > 1) {

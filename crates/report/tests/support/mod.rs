@@ -52,7 +52,10 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
                 processes,
                 failed: Vec::new(),
                 cpu_us_per_io: None,
+                random: None,
+                fairness: None,
                 directions,
+                sync: None,
             })
             .collect(),
         fio: fio::Output::default(),

@@ -12,7 +12,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::comparison::FigureName;
+use crate::figure_name::FigureName;
 use crate::fio;
 
 pub use disk::{CgroupIoSummary, DiskSummary};
@@ -20,7 +20,9 @@ pub use guests::GuestsSummary;
 pub use page_cache::PageCacheSummary;
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
-pub use summary::{DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, cpu_us_per_io};
+pub use summary::{
+    DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, SyncSummary, cpu_us_per_io,
+};
 pub use variant::RunVariant;
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
@@ -28,7 +30,7 @@ pub use variant::RunVariant;
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 1;
+pub const REVISION: u32 = 2;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! The figures by which schedulers are compared.
 
-use crate::document::DirectionSummary;
+use crate::operation::Operation;
 
-/// A figure of one direction of a job.
+/// A figure of one operation of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Figure {
     /// I/Os a second.
@@ -25,7 +25,7 @@ impl Figure {
     /// All of them.
     pub const ALL: [Self; 7] = [Self::Iops, Self::Bandwidth, Self::Mean, Self::P50, Self::P99, Self::P99_9, Self::Max];
 
-    /// What it is called in the [name](super::FigureName) of a figure of some job.
+    /// What it is called in the [name](crate::FigureName) of a figure of some job.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Iops => "iops",
@@ -51,22 +51,18 @@ impl Figure {
         }
     }
 
+    /// Whether an operation has it: syncs move no bytes.
+    pub fn is_of(self, operation: Operation) -> bool {
+        self != Self::Bandwidth || operation != Operation::Sync
+    }
+
+    /// Whether it is a latency.
+    pub const fn is_latency(self) -> bool {
+        !matches!(self, Self::Iops | Self::Bandwidth)
+    }
+
     /// Whether more of it is better.
     pub const fn higher_is_better(self) -> bool {
         matches!(self, Self::Iops | Self::Bandwidth)
-    }
-
-    /// Its value in one run.
-    pub fn of(self, summary: &DirectionSummary) -> f64 {
-        let latency = &summary.lat_ns;
-        match self {
-            Self::Iops => summary.iops,
-            Self::Bandwidth => summary.bytes_per_second,
-            Self::Mean => latency.mean,
-            Self::P50 => latency.p50 as f64,
-            Self::P99 => latency.p99 as f64,
-            Self::P99_9 => latency.p99_9 as f64,
-            Self::Max => latency.max as f64,
-        }
     }
 }
