@@ -23,6 +23,7 @@
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
 //! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` and `trace` (seen through `watch`), `outcome`, `document`.
 
+mod alike;
 mod asked_kernel;
 mod calibrated;
 mod comparison;

@@ -1,13 +1,12 @@
 //! The runs of a comparison, side by side on all cores.
 
-use std::sync::atomic::Ordering;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hoistway_blk::{NoProbe, Probe};
-use hoistway_load::Load;
 use hoistway_results::ProcessResult;
 use hoistway_results::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
 use hoistway_sim::{Control, RunError, RunResult, Statistics, run_probed};
-use rayon::prelude::*;
 use serde_json::{Map, Value};
 
 use crate::comparison::Comparison;
@@ -15,6 +14,7 @@ use crate::document;
 use crate::error::{Error, Field};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Planned};
+use crate::setup::Setup;
 use crate::surroundings::Surroundings;
 use crate::watch::{Controls, Ended, Unwatched, Watch, fio_document};
 
@@ -38,18 +38,36 @@ impl Plan<'_> {
     /// The first run that cannot begin.
     pub fn run(&self, controls: &Controls, watch: &dyn Watch) -> Result<ResultsDocument, Error> {
         let begin = watch.seconds();
-        let outcomes: Vec<Option<Outcome>> = self
-            .runs
-            .par_iter()
-            .zip(&controls.0)
-            .map(|(planned, control)| {
-                if control.cancelled.load(Ordering::Relaxed) {
-                    return Ok(None);
+        let next = AtomicUsize::new(0);
+        let wanted: Vec<OnceLock<bool>> = self.seeds.iter().map(|_| OnceLock::new()).collect();
+        let outcomes: Vec<OnceLock<Result<Option<Outcome>, Error>>> =
+            self.runs.iter().map(|_| OnceLock::new()).collect();
+        // One after the other, so that all schedulers have had their first run before any has its second.
+        rayon::broadcast(|_| {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some((planned, control)) = self.runs.get(number).zip(controls.0.get(number)) else { break };
+                let is_wanted = || planned.repeat == 0 || watch.goes_on(planned.repeat);
+                if !wanted[planned.repeat as usize].get_or_init(is_wanted) {
+                    next.store(self.runs.len(), Ordering::Relaxed);
+                    break;
                 }
-                let (outcome, NoProbe) = self.one(planned, control, watch, NoProbe)?;
-                Ok(Some(outcome))
-            })
-            .collect::<Result<_, Error>>()?;
+                let is_cancelled = control.cancelled.load(Ordering::Relaxed);
+                let outcome = if is_cancelled {
+                    Ok(None)
+                } else {
+                    self.one(planned, control, watch, NoProbe).map(|(outcome, NoProbe)| Some(outcome))
+                };
+                if outcome.is_err() {
+                    next.store(self.runs.len(), Ordering::Relaxed);
+                }
+                outcomes[number].get_or_init(|| outcome);
+            }
+        });
+        let repeats = wanted.iter().take_while(|wanted| wanted.get() == Some(&true)).count();
+        // Those that never began are missing only if a run before them failed, which is told.
+        let begun = outcomes.into_iter().take(repeats * self.runs_of_repeat());
+        let outcomes = begun.map(|outcome| outcome.into_inner().unwrap_or(Ok(None))).collect::<Result<_, Error>>()?;
         document::of(self, outcomes, watch.seconds() - begin)
     }
 
@@ -74,6 +92,7 @@ impl Plan<'_> {
         let run = Run {
             scheduler: spec.label(),
             front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
+            ran_as: self.setups[planned.setup].stands_in(&spec.scheduler),
             tunables,
             variant: planned.variant.clone(),
             setup: planned.setup as u32,
@@ -83,25 +102,26 @@ impl Plan<'_> {
             simulated_ios: ios,
             wall_seconds,
             cpu_us_per_io: cpu_us_per_io(&processes),
-            jobs: jobs(&processes, scenario.workload),
+            jobs: jobs(&processes, &self.setups[planned.setup]),
             fio: fio_document(&scenario.workload.options, &processes, &disks, false),
             disks,
             page_cache,
         };
         let label = planned.variant.label.as_str();
         let global_options = &scenario.workload.options;
-        watch.ended(&Ended { label, repeat: planned.repeat, processes: &processes, global_options, disks: &run.disks });
+        watch.ended(&Ended { label, repeat: planned.repeat, processes: &processes, global_options, run: &run });
         let is_log_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
         let refused = refused.iter().map(|refused| format!("{label}: {refused}.")).collect();
         Ok((Outcome { run, is_partial: partial, is_log_cut, refused }, probe))
     }
 }
 
-/// The summaries of all jobs. What was measured does not say where the I/Os lay.
-fn jobs(processes: &[ProcessResult], workload: &Load) -> Vec<JobSummary> {
+/// The summaries of all jobs, with what measurements do not say.
+fn jobs(processes: &[ProcessResult], setup: &Setup) -> Vec<JobSummary> {
     let mut jobs = JobSummary::from_processes(processes);
     for summary in &mut jobs {
-        let mut clones = workload.processes.iter().filter(|process| process.schedule.job == summary.job);
+        summary.alike = setup.alike.get(summary.job as usize).copied().flatten();
+        let mut clones = setup.workload.processes.iter().filter(|process| process.schedule.job == summary.job as usize);
         summary.random = Some(clones.any(|process| process.plan.is_random()));
     }
     jobs

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use hoistway_results::ProcessResult;
-use hoistway_results::document::DiskSummary;
+use hoistway_results::document::{DiskSummary, Run};
 use hoistway_results::fio::{Output, OutputParameters};
 use hoistway_sim::Control;
 
@@ -14,6 +14,13 @@ pub trait Watch: Sync {
     /// Seconds of wall-clock time since any moment: durations in the document come from it. By default it stands still.
     fn seconds(&self) -> f64 {
         0.0
+    }
+
+    /// Whether repeat number `repeat`, from 0, is wanted as well. It is asked once for each but the first, when the runs of those
+    /// before have begun; after a no there are no more.
+    fn goes_on(&self, repeat: u32) -> bool {
+        let _ = repeat;
+        true
     }
 
     /// Is shown a run as soon as it has ended: in any order, on any thread.
@@ -35,18 +42,19 @@ pub struct Ended<'a> {
     pub label: &'a str,
     /// Number of the repeat, from 0.
     pub repeat: u32,
+    /// The run as the document will have it.
+    pub run: &'a Run,
     /// What each process measured, with its logs.
     pub processes: &'a [ProcessResult],
     /// Options of the job file's `[global]`.
     pub(crate) global_options: &'a [(String, String)],
-    pub(crate) disks: &'a [DiskSummary],
 }
 
 impl Ended<'_> {
     /// fio's document of it with all latency bins (fio's json+).
     #[must_use]
     pub fn fio_json_plus(&self) -> Output {
-        fio_document(self.global_options, self.processes, self.disks, true)
+        fio_document(self.global_options, self.processes, &self.run.disks, true)
     }
 }
 

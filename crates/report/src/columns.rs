@@ -27,6 +27,16 @@ impl Column {
         Self::Of(Figure::Max),
     ];
 
+    /// Those of a table for the first look.
+    pub(crate) const MAIN: [Self; 6] = [
+        Self::Of(Figure::Iops),
+        Self::Versus(Figure::Iops),
+        Self::Of(Figure::Bandwidth),
+        Self::Of(Figure::Mean),
+        Self::Of(Figure::P99),
+        Self::Of(Figure::Max),
+    ];
+
     /// What is left out of a table that is too wide, first things first.
     pub(crate) const DISPENSABLE: [Self; 6] = [
         Self::Of(Figure::P50),

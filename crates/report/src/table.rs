@@ -10,7 +10,7 @@ use crate::grid::{Grid, NAMELESS, Spacing, baseline};
 use crate::layout::Layout;
 use crate::units;
 use crate::words::device_name;
-use crate::wrap::{hanging, wrapped};
+use crate::wrap::hanging;
 
 /// How tables look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Style {
     pub colour: bool,
     /// Columns of the terminal: less important columns of a wider table are left out. None for no limit.
     pub width: Option<u16>,
+    /// Also the columns that most readers can do without: medians, p99.9.
+    pub wide: bool,
     /// Nothing but ASCII in what is added here; names and notices stay as they are.
     pub ascii: bool,
 }
@@ -53,7 +55,7 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
         text.push('\n');
     }
     for sentence in &document.conclusion {
-        text += &wrapped(sentence, prose_width, 0);
+        text += &hanging(sentence, prose_width, 0, 2);
     }
     text
 }
@@ -123,23 +125,24 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, a
 fn job_table(comparison: &Comparison<'_>, job: &JobComparison, style: &Style) -> String {
     let table = JobTable { comparison, job, style };
     let limit = style.width.map_or(USUAL_WIDTH, usize::from);
+    let columns = if style.wide { &Column::ALL[..] } else { &Column::MAIN };
     for spacing in [Spacing::Wide, Spacing::Close] {
-        let layout = table.layout(&Column::ALL, spacing);
+        let layout = table.layout(columns, spacing);
         // Where no width is given, nothing is cut to fit.
         if layout.width() <= limit || (spacing == Spacing::Close && style.width.is_none()) {
             return layout.text(style.colour);
         }
     }
     let (dispensable, last) = Column::DISPENSABLE.split_at(Column::BEFORE_STACKING);
-    let narrow = table.narrowed(&Column::ALL, dispensable, Spacing::Narrow, limit);
+    let narrow = table.narrowed(columns, dispensable, Spacing::Narrow, limit);
     if narrow.layout.width() <= limit {
         return table.text(&narrow);
     }
-    let stacked = table.narrowed(&Column::ALL, dispensable, Spacing::Stacked, limit);
+    let stacked = table.narrowed(columns, dispensable, Spacing::Stacked, limit);
     if stacked.layout.width() <= limit {
         return table.text(&stacked);
     }
-    table.text(&table.narrowed(&Column::ALL, &[dispensable, last].concat(), Spacing::Stacked, limit))
+    table.text(&table.narrowed(columns, &[dispensable, last].concat(), Spacing::Stacked, limit))
 }
 
 /// What a job's table is made from.

@@ -1,9 +1,12 @@
 //! The figures by which schedulers are compared.
 
+use serde::{Deserialize, Serialize};
+
 use crate::operation::Operation;
 
 /// A figure of one operation of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Figure {
     /// I/Os a second.
     Iops,
@@ -16,6 +19,7 @@ pub enum Figure {
     /// 99th percentile, ns.
     P99,
     /// 99.9th percentile, ns.
+    #[serde(rename = "p99.9")]
     P99_9,
     /// Largest latency, ns.
     Max,

@@ -9,6 +9,7 @@ pub mod document;
 mod figure;
 mod figure_name;
 pub mod fio;
+mod focus;
 pub mod histogram;
 pub mod io_log;
 pub mod measurement;
@@ -20,12 +21,14 @@ pub mod series;
 pub mod settling;
 pub mod stats;
 mod steady_state;
+pub mod verdict;
 
 pub use comparison::Comparison;
 pub use direction::Direction;
 pub use document::ResultsDocument;
 pub use figure::Figure;
 pub use figure_name::{FigureName, FigureNameError, quoted};
+pub use focus::WeightedFigure;
 pub use histogram::LatencyHistogram;
 pub use io_log::IoLog;
 pub use measurement::{

@@ -21,4 +21,5 @@ mod shells;
 mod support;
 mod terminal;
 mod trace;
+mod verdict;
 mod writes;

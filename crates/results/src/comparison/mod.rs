@@ -42,6 +42,10 @@ pub struct JobComparison {
     pub job: u32,
     /// Number of its processes.
     pub processes: u32,
+    /// Index of the section of the first job that is like it; None if there is no other.
+    pub alike: Option<u32>,
+    /// Whether its I/Os lie anywhere, if that is known.
+    pub random: Option<bool>,
     /// What it did, in the order of tables.
     pub operations: Vec<OperationComparison>,
 }
@@ -101,6 +105,11 @@ impl Row {
         self.samples.values()
     }
 
+    /// That of one repeat.
+    pub fn sample(&self, repeat: u32) -> Option<&Sample> {
+        self.samples.get(&repeat)
+    }
+
     /// Number of I/Os in the run that had the fewest.
     pub fn ios_min(&self) -> u64 {
         self.samples().map(|sample| sample.ios).min().unwrap_or(0)
@@ -151,7 +160,12 @@ impl<'a> Comparison<'a> {
         let variants = Variant::of(&document.runs);
         let wanted = document.baseline.as_deref();
         let position = |name: fn(&Variant<'a>) -> &'a str| variants.iter().position(|one| Some(name(one)) == wanted);
-        let baseline = position(Variant::name).or_else(|| position(Variant::scheduler)).unwrap_or(0);
+        let default = document.default_scheduler.as_deref().filter(|_| wanted.is_none());
+        let is_default = |variant: &Variant<'a>| Some(variant.scheduler()) == default;
+        let baseline = position(Variant::name)
+            .or_else(|| position(Variant::scheduler))
+            .or_else(|| variants.iter().position(is_default))
+            .unwrap_or(0);
         let mut jobs: BTreeMap<u32, &JobSummary> = BTreeMap::new();
         for job in document.runs.iter().flat_map(|run| &run.jobs) {
             jobs.entry(job.job).or_insert(job);
@@ -160,6 +174,8 @@ impl<'a> Comparison<'a> {
             name: job.name.clone(),
             job: job.job,
             processes: job.processes,
+            alike: job.alike,
+            random: job.random,
             operations: operations(job.job, &variants),
         });
         Self { jobs: jobs.collect(), variants, baseline }

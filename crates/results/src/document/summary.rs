@@ -29,6 +29,10 @@ pub struct JobSummary {
     /// Modelled CPU time for each I/O, us, as [`Run::cpu_us_per_io`](super::Run::cpu_us_per_io).
     #[serde(default)]
     pub cpu_us_per_io: Option<f64>,
+    /// The first job that does the same under another name, on other files or elsewhere on them (its own index if that is it
+    /// and others follow); None if it is like no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alike: Option<u32>,
     /// Whether its I/Os lie anywhere, not one behind the other; None in documents of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random: Option<bool>,
@@ -144,6 +148,7 @@ impl JobSummary {
             processes: clones.len() as u32,
             failed: FailedProcesses::among(clones),
             cpu_us_per_io: cpu_us_per_io(clones.iter().copied()),
+            alike: None,
             random: None,
             fairness: stats::jain_index(&clones.iter().map(|clone| rate_of(clone)).collect::<Vec<_>>()),
             directions: summaries.filter(|summary| summary.ios > 0).collect(),
