@@ -137,6 +137,8 @@ fn option(field: Field) -> &'static str {
         Field::RampNs => "--ramp",
         Field::Repeats => "--repeat",
         Field::Baseline => "--baseline",
+        Field::Focus => "--focus",
+        Field::SmallestEffect => "--smallest-effect",
         Field::Logs => "--fio-logs",
     }
 }

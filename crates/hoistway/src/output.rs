@@ -122,7 +122,12 @@ impl Output {
     /// How tables look there.
     pub(crate) fn style(&self) -> hoistway_report::Style {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        hoistway_report::Style { colour: self.is_terminal() && !plain, width: self.columns(), ascii: false }
+        hoistway_report::Style {
+            colour: self.is_terminal() && !plain,
+            width: self.columns(),
+            wide: false,
+            ascii: false,
+        }
     }
 }
 

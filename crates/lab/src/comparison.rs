@@ -4,19 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use hoistway_results::ResultsDocument;
+use hoistway_results::WeightedFigure;
 use serde::{Deserialize, Serialize};
-
-use crate::error::Error;
-use crate::plan::Plan;
-use crate::run::Unwatched;
-use crate::surroundings::Surroundings;
 
 /// One load under several schedulers: on a device, a kernel and a host, or on several of each.
 ///
 /// Everything but the load has a default, and the load has one for a first try. What cannot be is told by
-/// [`run`](Self::run), with the [field](crate::Field) that is at fault.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// [`run`](Comparison::run), with the [field](crate::Field) that is at fault.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Comparison {
     /// What runs.
@@ -32,8 +27,8 @@ pub struct Comparison {
     pub cpus: Option<u16>,
     /// Memory of each host, instead of what its profile says.
     pub memory_bytes: Option<u64>,
-    /// The schedulers: names, `all`, or `default` for the one that the kernel gives the device. None: all; with guests
-    /// none, mq-deadline, kyber and bfq.
+    /// The schedulers: names, `all`, or `default` for the one that the kernel gives the device. None: those that the kernel has;
+    /// with guests its multi-queue ones.
     pub schedulers: Vec<String>,
     /// What the kernel was booted with as `elevator=`: up to 4.20 the default scheduler of devices with a legacy queue.
     pub elevator: Option<String>,
@@ -61,10 +56,16 @@ pub struct Comparison {
     pub runtime_ns: Option<u64>,
     /// Replaces the time of every process before measuring begins.
     pub ramp_ns: Option<u64>,
-    /// Runs of each variant, each with a seed of its own that all variants share.
+    /// Runs of each variant, each with a seed of its own that all variants share; fewer if whoever [watches](crate::Watch) has
+    /// seen enough.
     pub repeats: u32,
-    /// What others are compared with: a scheduler, or the label of a variant. None: the first one.
+    /// What others are compared with: a scheduler, or the label of a variant. None: the kernel's default, or else the first one.
     pub baseline: Option<String>,
+    /// What they are judged by: figures of jobs, with weights. None: what the load is about, or else whoever is likeliest to be
+    /// waited for.
+    pub focus: Vec<WeightedFigure>,
+    /// What is less, as a fraction, is no difference. None: 0.02.
+    pub smallest_effect: Option<f64>,
     /// Everything random is drawn from it.
     pub seed: u64,
     /// Whether every process logs each of its I/Os, for [`Ended`](crate::Ended): 40 bytes of memory each.
@@ -96,21 +97,11 @@ impl Default for Comparison {
             ramp_ns: None,
             repeats: 1,
             baseline: None,
+            focus: Vec::new(),
+            smallest_effect: None,
             seed: 1,
             logs: false,
         }
-    }
-}
-
-impl Comparison {
-    /// Runs it, as many runs at once as there are cores; the results do not depend on how many that are. For progress, for
-    /// cancelling, and to see more of each run than the document holds, make a [`Plan`] of it first.
-    ///
-    /// # Errors
-    /// The first thing that cannot be.
-    pub fn run(&self, surroundings: &dyn Surroundings) -> Result<ResultsDocument, Error> {
-        let plan = Plan::of(self, surroundings)?;
-        plan.run(&plan.controls(), &Unwatched)
     }
 }
 

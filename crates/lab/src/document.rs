@@ -1,14 +1,15 @@
 //! The result document of runs.
 
 use hoistway_results::document::{FormatTag, REVISION, Run, Statistics};
+use hoistway_results::verdict::{SMALLEST_EFFECT, verdicts};
 use hoistway_results::{Direction, ResultsDocument};
 
 use crate::calibrated;
 use crate::error::{Error, Field};
 use crate::guests::Chosen;
+use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::repeats;
-use crate::run::Outcome;
 
 /// The document of a plan's runs, in their order; without an outcome those that never began.
 pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: f64) -> Result<ResultsDocument, Error> {
@@ -22,6 +23,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         ));
     }
     notices.extend(outcomes.iter().flatten().flat_map(|outcome| &outcome.refused).cloned());
+    let repeats = outcomes.len() / plan.runs_of_repeat().max(1);
     let counted = repeats::counted(outcomes, plan.runs_of_repeat(), |outcome| !outcome.is_partial);
     let runs: Vec<Run> = counted.into_iter().map(|outcome| outcome.run).collect();
     let mut setups = plan.setups.iter().map(|setup| setup.summary()).collect::<Result<Vec<_>, Error>>()?;
@@ -42,15 +44,19 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         nr_requests: first.nr_requests,
         host: first.host,
         seed: asked.comparison.seed,
-        seeds: plan.seeds.clone(),
+        seeds: plan.seeds[..repeats].to_vec(),
         setups,
         wall_seconds,
         simulated_ios: runs.iter().map(|run| run.simulated_ios).sum(),
         partial,
         notices,
+        default_scheduler: first.default_scheduler,
         baseline: asked.comparison.baseline.clone(),
         focus: plan.load.page.as_ref().map(|page| page.focus.clone()),
+        focuses: asked.comparison.focus.clone(),
+        smallest_effect: Some(asked.comparison.smallest_effect.unwrap_or(SMALLEST_EFFECT)),
         doubts: Vec::new(),
+        verdicts: Vec::new(),
         conclusion: Vec::new(),
         statistics: None,
         runs,
@@ -62,6 +68,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         document.doubts.extend(new);
     }
     document.statistics = Some(Statistics::of(&document));
+    document.verdicts = verdicts(&document);
     Ok(document)
 }
 

@@ -30,6 +30,8 @@ pub enum Field {
     RampNs,
     Repeats,
     Baseline,
+    Focus,
+    SmallestEffect,
     Logs,
 }
 
@@ -62,6 +64,8 @@ impl Field {
             Field::RampNs => "ramp_ns",
             Field::Repeats => "repeats",
             Field::Baseline => "baseline",
+            Field::Focus => "focus",
+            Field::SmallestEffect => "smallest_effect",
             Field::Logs => "logs",
         }
     }

@@ -21,8 +21,9 @@
 //!
 //! The way of a comparison: `comparison` (what is asked for) and `surroundings` (by whom), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
-//! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` and `trace`, `document`.
+//! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` and `trace` (seen through `watch`), `outcome`, `document`.
 
+mod alike;
 mod asked_kernel;
 mod calibrated;
 mod comparison;
@@ -38,6 +39,7 @@ mod io_max;
 mod io_prio_class;
 mod joined;
 mod load;
+mod outcome;
 mod plan;
 mod queue_files;
 mod queues;
@@ -50,6 +52,7 @@ mod surroundings;
 pub mod texts;
 mod trace;
 mod tunables;
+mod watch;
 mod writes;
 
 pub use asked_kernel::AskedKernel;
@@ -57,9 +60,9 @@ pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, Que
 pub use devices::preset;
 pub use error::{Error, Field};
 pub use plan::Plan;
-pub use run::{Controls, Ended, Unwatched, Watch};
 pub use surroundings::{Alone, Surroundings};
 pub use trace::TraceError;
+pub use watch::{Controls, Ended, Unwatched, Watch};
 
 /// What fields of a comparison may be, for whoever reads them from a text.
 pub mod limits {

@@ -10,9 +10,9 @@ use crate::comparison::{Comparison, Devices, Profile};
 use crate::error::{About as _, Error, Field};
 use crate::load::{self, Load};
 use crate::repeats::{self, REPEATS_MAX};
-use crate::run::Controls;
 use crate::setup::Setup;
 use crate::surroundings::{Asked, Surroundings};
+use crate::watch::Controls;
 
 /// What is going to run.
 #[derive(Debug)]
@@ -71,6 +71,7 @@ impl<'a> Plan<'a> {
         }
         let plan = Plan { asked, load, setups, seeds, runs, notices, runtime };
         plan.check_labels()?;
+        plan.check_focus()?;
         Ok(plan)
     }
 
@@ -88,6 +89,28 @@ impl<'a> Plan<'a> {
                 Err(self.asked.refuse(Field::Baseline, name, problem))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// What the results are judged by is of jobs that there are, and what is no difference is a fraction.
+    fn check_focus(&self) -> Result<(), Error> {
+        let comparison = self.asked.comparison;
+        if let Some(effect) = comparison.smallest_effect.filter(|effect| !(0.0..1.0).contains(effect)) {
+            return Err(self.asked.refuse(Field::SmallestEffect, effect, "expected a fraction from 0 to below 1"));
+        }
+        let mut jobs: Vec<&str> = Vec::new();
+        for process in self.setups.iter().flat_map(|setup| &setup.workload.processes) {
+            if !jobs.contains(&&*process.name) {
+                jobs.push(&process.name);
+            }
+        }
+        match comparison.focus.iter().map(|focus| &focus.figure).find(|figure| !jobs.contains(&&*figure.job)) {
+            Some(figure) => {
+                let known = jobs.join(", ");
+                let problem = format!("there is no job \"{}\" (expected one of {known})", figure.job);
+                Err(self.asked.refuse(Field::Focus, figure, problem))
+            }
+            None => Ok(()),
         }
     }
 

@@ -1,95 +1,33 @@
 //! The runs of a comparison, side by side on all cores.
 
-use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hoistway_blk::{NoProbe, Probe};
 use hoistway_results::ProcessResult;
-use hoistway_results::document::{DiskSummary, Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
-use hoistway_results::fio::{Output, OutputParameters};
+use hoistway_results::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
 use hoistway_sim::{Control, RunError, RunResult, Statistics, run_probed};
-use rayon::prelude::*;
 use serde_json::{Map, Value};
 
+use crate::comparison::Comparison;
 use crate::document;
 use crate::error::{Error, Field};
-use crate::fio_options;
+use crate::outcome::Outcome;
 use crate::plan::{Plan, Planned};
+use crate::setup::Setup;
+use crate::surroundings::Surroundings;
+use crate::watch::{Controls, Ended, Unwatched, Watch, fio_document};
 
-/// Whoever watches runs.
-pub trait Watch: Sync {
-    /// Seconds of wall-clock time since any moment: durations in the document come from it. By default it stands still.
-    fn seconds(&self) -> f64 {
-        0.0
+impl Comparison {
+    /// Runs it, as many runs at once as there are cores; the results do not depend on how many that are. For progress, for
+    /// cancelling, and to see more of each run than the document holds, make a [`Plan`] of it first.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn run(&self, surroundings: &dyn Surroundings) -> Result<ResultsDocument, Error> {
+        let plan = Plan::of(self, surroundings)?;
+        plan.run(&plan.controls(), &Unwatched)
     }
-
-    /// Is shown a run as soon as it has ended: in any order, on any thread.
-    fn ended(&self, ended: &Ended<'_>) {
-        let _ = ended;
-    }
-}
-
-/// Nobody watches.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
-
-impl Watch for Unwatched {}
-
-/// A run that has ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
-    /// What the run is of; with its repeat it is unique.
-    pub label: &'a str,
-    /// Number of the repeat, from 0.
-    pub repeat: u32,
-    /// What each process measured, with its logs.
-    pub processes: &'a [ProcessResult],
-    run: &'a Run,
-    plan: &'a Plan<'a>,
-}
-
-impl Ended<'_> {
-    /// fio's document of it with all latency bins (fio's json+).
-    #[must_use]
-    pub fn fio_json_plus(&self) -> Output {
-        fio_document(&self.plan.setups[0].workload.options, self.processes, &self.run.disks, true)
-    }
-}
-
-/// What may be done with runs, and seen of them, while they are under way.
-#[derive(Debug, Default)]
-pub struct Controls(Vec<Control>);
-
-impl Controls {
-    pub(crate) fn new(runs: usize) -> Self {
-        Controls((0..runs).map(|_| Control::default()).collect())
-    }
-
-    /// Ends all runs early. What they have measured until then counts.
-    pub fn cancel(&self) {
-        self.0.iter().for_each(|run| run.cancelled.store(true, Ordering::Relaxed));
-    }
-
-    /// Virtual time that has passed, in all runs together.
-    #[must_use]
-    pub fn reached_ns(&self) -> u64 {
-        self.0.iter().fold(0, |sum, run| sum.saturating_add(run.reached_ns.load(Ordering::Relaxed)))
-    }
-
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Control> {
-        self.0.iter()
-    }
-}
-
-/// What a run leaves.
-pub(crate) struct Outcome {
-    pub(crate) run: Run,
-    /// Whether it was cancelled before its end.
-    pub(crate) is_partial: bool,
-    /// Whether a process did more than its log holds.
-    pub(crate) is_log_cut: bool,
-    /// Writes to `queue/` that were refused.
-    pub(crate) refused: Vec<String>,
 }
 
 impl Plan<'_> {
@@ -100,18 +38,36 @@ impl Plan<'_> {
     /// The first run that cannot begin.
     pub fn run(&self, controls: &Controls, watch: &dyn Watch) -> Result<ResultsDocument, Error> {
         let begin = watch.seconds();
-        let outcomes: Vec<Option<Outcome>> = self
-            .runs
-            .par_iter()
-            .zip(&controls.0)
-            .map(|(planned, control)| {
-                if control.cancelled.load(Ordering::Relaxed) {
-                    return Ok(None);
+        let next = AtomicUsize::new(0);
+        let wanted: Vec<OnceLock<bool>> = self.seeds.iter().map(|_| OnceLock::new()).collect();
+        let outcomes: Vec<OnceLock<Result<Option<Outcome>, Error>>> =
+            self.runs.iter().map(|_| OnceLock::new()).collect();
+        // One after the other, so that all schedulers have had their first run before any has its second.
+        rayon::broadcast(|_| {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some((planned, control)) = self.runs.get(number).zip(controls.0.get(number)) else { break };
+                let is_wanted = || planned.repeat == 0 || watch.goes_on(planned.repeat);
+                if !wanted[planned.repeat as usize].get_or_init(is_wanted) {
+                    next.store(self.runs.len(), Ordering::Relaxed);
+                    break;
                 }
-                let (outcome, NoProbe) = self.one(planned, control, watch, NoProbe)?;
-                Ok(Some(outcome))
-            })
-            .collect::<Result<_, Error>>()?;
+                let is_cancelled = control.cancelled.load(Ordering::Relaxed);
+                let outcome = if is_cancelled {
+                    Ok(None)
+                } else {
+                    self.one(planned, control, watch, NoProbe).map(|(outcome, NoProbe)| Some(outcome))
+                };
+                if outcome.is_err() {
+                    next.store(self.runs.len(), Ordering::Relaxed);
+                }
+                outcomes[number].get_or_init(|| outcome);
+            }
+        });
+        let repeats = wanted.iter().take_while(|wanted| wanted.get() == Some(&true)).count();
+        // Those that never began are missing only if a run before them failed, which is told.
+        let begun = outcomes.into_iter().take(repeats * self.runs_of_repeat());
+        let outcomes = begun.map(|outcome| outcome.into_inner().unwrap_or(Ok(None))).collect::<Result<_, Error>>()?;
         document::of(self, outcomes, watch.seconds() - begin)
     }
 
@@ -136,6 +92,7 @@ impl Plan<'_> {
         let run = Run {
             scheduler: spec.label(),
             front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
+            ran_as: self.setups[planned.setup].stands_in(&spec.scheduler),
             tunables,
             variant: planned.variant.clone(),
             setup: planned.setup as u32,
@@ -145,30 +102,29 @@ impl Plan<'_> {
             simulated_ios: ios,
             wall_seconds,
             cpu_us_per_io: cpu_us_per_io(&processes),
-            jobs: JobSummary::from_processes(&processes),
+            jobs: jobs(&processes, &self.setups[planned.setup]),
             fio: fio_document(&scenario.workload.options, &processes, &disks, false),
             disks,
             page_cache,
         };
         let label = planned.variant.label.as_str();
-        watch.ended(&Ended { label, repeat: planned.repeat, processes: &processes, run: &run, plan: self });
+        let global_options = &scenario.workload.options;
+        watch.ended(&Ended { label, repeat: planned.repeat, processes: &processes, global_options, run: &run });
         let is_log_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
         let refused = refused.iter().map(|refused| format!("{label}: {refused}.")).collect();
         Ok((Outcome { run, is_partial: partial, is_log_cut, refused }, probe))
     }
 }
 
-fn fio_document(
-    global_options: &[(String, String)],
-    processes: &[ProcessResult],
-    disks: &[DiskSummary],
-    bins: bool,
-) -> Output {
-    let disk_util = disks.iter().map(DiskSummary::as_fio).collect();
-    let parameters = OutputParameters { bins, disk_util, ..OutputParameters::default() };
-    let mut output = Output::from_processes(global_options, processes, &parameters);
-    fio_options::complete(&mut output);
-    output
+/// The summaries of all jobs, with what measurements do not say.
+fn jobs(processes: &[ProcessResult], setup: &Setup) -> Vec<JobSummary> {
+    let mut jobs = JobSummary::from_processes(processes);
+    for summary in &mut jobs {
+        summary.alike = setup.alike.get(summary.job as usize).copied().flatten();
+        let mut clones = setup.workload.processes.iter().filter(|process| process.schedule.job == summary.job as usize);
+        summary.random = Some(clones.any(|process| process.plan.is_random()));
+    }
+    jobs
 }
 
 /// The field to look at if a run cannot begin.
@@ -181,10 +137,4 @@ fn cannot_begin(error: RunError) -> Error {
         RunError::Tunable { .. } => Field::Tunables,
     };
     Error::new(field, error)
-}
-
-impl fmt::Debug for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outcome").field("label", &self.run.variant.label).finish_non_exhaustive()
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hoistway_blk::{ConfigError, Local, QueueConfig, default_scheduler};
+use hoistway_blk::{ConfigError, Kernel, Local, QueueConfig, Row, default_scheduler};
 use hoistway_device::Shape;
 use hoistway_legacy::{Front, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;
@@ -24,6 +24,11 @@ impl Default<'_> {
     fn of(&self, shape: &Shape) -> &'static str {
         let legacy = shape.scsi.then(|| default_legacy_scheduler(&self.queue.config(shape), self.elevator)).flatten();
         legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(shape)))
+    }
+
+    /// The scheduler of all devices, if they have one in common.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.scheduler().ok().map(|(name, _)| name.to_owned())
     }
 
     /// The scheduler of all devices, and what must be said of it.
@@ -49,6 +54,17 @@ impl Default<'_> {
     }
 }
 
+/// Those that the kernel has, of a kind.
+pub(crate) fn of_kernel(queue: &QueueSettings, is_meant: impl Fn(&Row) -> bool) -> Vec<String> {
+    let rows = queue.schedulers.rows().iter().filter(|row| row.exists_in(queue.kernel) && is_meant(row));
+    rows.map(|row| row.name.to_owned()).collect()
+}
+
+/// Whether a kernel is older than a scheduler. Of newer ones that have lost it the last that had it stands in.
+fn is_yet_to_come(row: &Row, kernel: Kernel) -> bool {
+    kernel < row.since && !row.exists_in(kernel)
+}
+
 /// The schedulers of a field's list, each once. Adds what must be said of a default to `notices`.
 pub(crate) fn choose(
     asked: &Asked<'_>,
@@ -70,8 +86,23 @@ pub(crate) fn choose(
             chosen.push(scheduler.to_owned());
             notices.push(notice);
         } else if name == "all" {
-            chosen.extend(known.names().into_iter().map(str::to_owned));
-        } else if known.find(name).is_some() {
+            let (later, there): (Vec<&Row>, Vec<&Row>) =
+                known.rows().iter().partition(|row| is_yet_to_come(row, default.queue.kernel));
+            chosen.extend(there.iter().map(|row| row.name.to_owned()));
+            if !later.is_empty() {
+                let later: Vec<_> = later.iter().map(|row| format!("{} ({})", row.name, row.since)).collect();
+                let kernel = default.queue.kernel;
+                notices.push(format!("Linux {kernel} is older than {}: left out.", later.join(", ")));
+            }
+        } else if let Some(row) = known.find(name) {
+            let kernel = default.queue.kernel;
+            if is_yet_to_come(row, kernel) {
+                let there = of_kernel(default.queue, |_| true).join(", ");
+                let later = asked.given(Field::Kernels, row.since);
+                let problem =
+                    format!("Linux {kernel} does not have it yet (expected some of {there}, or {later} or later)");
+                return Err(asked.refuse(field, name, problem));
+            }
             chosen.push(name.clone());
         } else {
             let name = if name.is_empty() { "\"\"" } else { name };

@@ -7,6 +7,7 @@ use hoistway_results::document::SetupSummary;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
 use serde_json::{Map, Value};
 
+use crate::alike::alike;
 use crate::asked_kernel::AskedKernel;
 use crate::comparison::{Devices, Profile};
 use crate::error::{About as _, Error, Field};
@@ -28,6 +29,10 @@ pub(crate) struct Setup {
     /// The queue of the first device.
     pub(crate) config: QueueConfig,
     schedulers: Vec<String>,
+    /// What the kernel gives the devices, if that is one for all and the load does not run in guests.
+    default_scheduler: Option<String>,
+    /// For each job the first one that is like it.
+    pub(crate) alike: Vec<Option<u32>>,
     settings: Settings,
     pub(crate) notices: Vec<String>,
     /// By what it differs from other setups of the comparison.
@@ -64,10 +69,11 @@ impl Setup {
         let default = Default { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
         let wanted = match &comparison.schedulers[..] {
             // With all of them, and those of the guests, there would be dozens of pairs.
-            [] if in_guests => queue.schedulers.of(Layer::MultiQueue).map(|row| row.name.to_owned()).collect(),
-            [] => vec!["all".to_owned()],
+            [] if in_guests => schedulers::of_kernel(&queue, |row| row.layer == Layer::MultiQueue),
+            [] => schedulers::of_kernel(&queue, |_| true),
             wanted => wanted.to_vec(),
         };
+        let default_scheduler = default.name().filter(|_| !in_guests);
         let schedulers = schedulers::choose(asked, Field::Schedulers, &wanted, &default, &mut notices)?;
         // The schedulers that see the load's processes and cgroups, and all that there are.
         let of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers);
@@ -101,13 +107,15 @@ impl Setup {
         let kernel = asked_kernel.clone();
         Ok(Setup {
             kernel,
-            workload,
             devices,
             guests,
             host,
             queue,
             config,
             schedulers,
+            default_scheduler,
+            alike: alike(&workload),
+            workload,
             settings,
             notices,
             varied: Map::new(),
@@ -131,6 +139,12 @@ impl Setup {
         self.schedulers.iter().flat_map(|scheduler| guests.iter().map(move |guest| over(scheduler, guest))).collect()
     }
 
+    /// The kernel whose block layer a scheduler runs on, if the one that was asked for lacks it.
+    pub(crate) fn stands_in(&self, scheduler: &str) -> Option<String> {
+        let row = self.queue.schedulers.find(scheduler)?;
+        (!row.exists_in(self.queue.kernel)).then(|| row.kernel(self.queue.kernel).to_string())
+    }
+
     /// What its devices are called.
     pub(crate) fn device_name(&self) -> String {
         let mut names: Vec<&str> = self.devices.iter().map(|preset| preset.name.as_str()).collect();
@@ -146,6 +160,7 @@ impl Setup {
             hw_queues: u32::from(self.config.cpu_map().hctxs()),
             nr_requests: self.config.scheduler_depth(),
             host: serde_json::to_value(&self.host).about(Field::Hosts)?,
+            default_scheduler: self.default_scheduler.clone(),
         })
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::document;
 use crate::error::{Error, Field};
 use crate::plan::Plan;
-use crate::run::{Controls, Watch};
+use crate::watch::{Controls, Watch};
 
 /// Why runs with their events come to nothing.
 #[derive(Debug, thiserror::Error)]

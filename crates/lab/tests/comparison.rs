@@ -252,7 +252,7 @@ fn a_scheduler_of_ones_own_is_compared_with_the_others_on_hosts_and_in_guests() 
     assert_eq!((&mine.scheduler[..], &mine.fio, &mine.jobs), ("mine", &theirs.fio, &theirs.jobs));
     assert_ne!(mine.jobs, none.jobs);
     let all = Comparison { schedulers: Vec::new(), ..small() };
-    assert_eq!(Plan::of(&all, &Workshop).unwrap().run_count(), 8);
+    assert_eq!(Plan::of(&all, &Workshop).unwrap().run_count(), 5);
     let guests = Guests { schedulers: wanted, ..Guests::default() };
     let document = Comparison { guests, ..small() }.run(&Workshop).unwrap();
     assert_eq!(labels(&document)[..2], ["mine-over-none", "mq-deadline-over-none"]);

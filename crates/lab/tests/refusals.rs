@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hoistway_lab::{
     Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Tunable, Write,
 };
+use hoistway_results::WeightedFigure;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -128,6 +129,7 @@ prop_compose! {
         (cpus, hw_queues) in (option::of(any::<u16>()), option::of(any::<u16>())),
         (read_queues, poll_queues, shared_tags) in (0u16..3, 0u16..3, any::<bool>()),
         (runtime_ns, ramp_ns, repeats) in (option::of(any::<u64>()), option::of(any::<u64>()), 0u32..3),
+        (focus, smallest_effect) in (vec(("[ab]:(read|write|sync):(p99|max)", 0.1..9.0_f64), 0..3), option::of(-1.0..2.0_f64)),
         (memory_bytes, baseline, elevator) in (option::of(any::<u64>()), option::of(word()), option::of(word())),
     ) -> Comparison {
         let groups: Vec<_> = groups.into_iter().map(|(cgroup, text)| CgroupFile { cgroup, text }).collect();
@@ -154,6 +156,8 @@ prop_compose! {
             ramp_ns,
             repeats,
             baseline,
+            focus: focus.into_iter().map(|(name, weight)| WeightedFigure { weight, figure: name.parse().unwrap() }).collect(),
+            smallest_effect,
             seed: 1,
             logs: false,
         }

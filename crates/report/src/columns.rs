@@ -1,7 +1,7 @@
 //! The columns of figures in a comparison table.
 
-use hoistway_results::Figure;
-use hoistway_results::comparison::{JobComparison, Row};
+use hoistway_results::comparison::Row;
+use hoistway_results::{Figure, Operation};
 
 use crate::units;
 
@@ -11,12 +11,11 @@ pub(crate) enum Column {
     Of(Figure),
     /// The difference from the baseline.
     Versus(Figure),
-    /// CPU time for each I/O of the job.
-    Cpu,
 }
 
 impl Column {
-    const ALL: [Self; 10] = [
+    /// All of them.
+    pub(crate) const ALL: [Self; 9] = [
         Self::Of(Figure::Iops),
         Self::Versus(Figure::Iops),
         Self::Of(Figure::Bandwidth),
@@ -26,19 +25,20 @@ impl Column {
         Self::Of(Figure::P99),
         Self::Of(Figure::P99_9),
         Self::Of(Figure::Max),
-        Self::Cpu,
     ];
 
-    /// The columns of a job's table: all for which there is something to show.
-    pub(crate) fn of(job: &JobComparison) -> Vec<Self> {
-        let mut rows = job.directions.iter().flat_map(|direction| &direction.rows);
-        let has_cpu = rows.any(|row| row.cpu_us_per_io.is_some());
-        Self::ALL.into_iter().filter(|&column| column != Self::Cpu || has_cpu).collect()
-    }
+    /// Those of a table for the first look.
+    pub(crate) const MAIN: [Self; 6] = [
+        Self::Of(Figure::Iops),
+        Self::Versus(Figure::Iops),
+        Self::Of(Figure::Bandwidth),
+        Self::Of(Figure::Mean),
+        Self::Of(Figure::P99),
+        Self::Of(Figure::Max),
+    ];
 
     /// What is left out of a table that is too wide, first things first.
-    pub(crate) const DISPENSABLE: [Self; 7] = [
-        Self::Cpu,
+    pub(crate) const DISPENSABLE: [Self; 6] = [
         Self::Of(Figure::P50),
         Self::Of(Figure::Bandwidth),
         Self::Of(Figure::P99_9),
@@ -48,7 +48,7 @@ impl Column {
     ];
 
     /// How many of these are left out before a table is stacked.
-    pub(crate) const BEFORE_STACKING: usize = 6;
+    pub(crate) const BEFORE_STACKING: usize = 5;
 
     /// Two lines, so that all stand on the separator.
     pub(crate) fn header(self, baseline: &str) -> String {
@@ -60,7 +60,6 @@ impl Column {
             Self::Of(Figure::P99) => "\np99",
             Self::Of(Figure::P99_9) => "\np99.9",
             Self::Of(Figure::Max) => "\nmax",
-            Self::Cpu => "CPU\nper I/O",
             Self::Versus(_) => return format!("vs\n{baseline}"),
         };
         name.to_owned()
@@ -76,8 +75,9 @@ impl Column {
     }
 
     /// What the column shows of a row.
-    pub(crate) fn cell(self, row: &Row, baseline: Option<&Row>, ascii: bool) -> String {
+    pub(crate) fn cell(self, operation: Operation, row: &Row, baseline: Option<&Row>, ascii: bool) -> String {
         match self {
+            Self::Of(figure) if !figure.is_of(operation) => "-".to_owned(),
             Self::Of(figure) => {
                 let estimate = row.estimate(figure);
                 let value = value(figure, estimate.mean, ascii);
@@ -98,7 +98,6 @@ impl Column {
                 });
                 shown.unwrap_or_else(|| "-".to_owned())
             }
-            Self::Cpu => row.cpu_us_per_io.map_or_else(|| "-".to_owned(), |us| units::latency(us * 1e3, ascii)),
         }
     }
 
@@ -106,7 +105,7 @@ impl Column {
     pub(crate) fn judged(self) -> Option<Figure> {
         match self {
             Self::Of(figure) => Some(figure),
-            Self::Versus(_) | Self::Cpu => None,
+            Self::Versus(_) => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The comparison as comma-separated values.
 
-use hoistway_results::comparison::{Comparison, DirectionComparison, JobComparison, Row, Variant};
+use hoistway_results::comparison::{Comparison, JobComparison, OperationComparison, Row, Variant};
 use hoistway_results::document::Front;
 use hoistway_results::{Figure, ResultsDocument};
 
@@ -21,25 +21,25 @@ const NAMES: [&str; 10] = [
 ];
 
 /// Columns behind those of figures.
-const BEHIND: [&str; 3] = ["cpu_us_per_io", "failed_processes", "errnos"];
+const BEHIND: [&str; 2] = ["failed_processes", "errnos"];
 
 /// One line for each scheduler (with its setting), job and direction, after a line with the names of the columns.
 ///
 /// Each figure has four columns: its mean over the repeats, half the width of its 95 % interval, the relative
 /// difference from the baseline, and whether that is significant (`true` or `false`). What there is not, as the
-/// interval of a single run, is empty. Latencies are in ns. Behind the figures stand CPU time for each I/O of the job, in
-/// us, the processes of the job that an error ended (in the repeat with the most) and the numbers of these errors. A
-/// job that failed before any I/O has a line without direction and figures.
+/// interval of a single run, is empty. Latencies are in ns. Syncs have a line of their own and no
+/// bandwidth. Behind the figures stand the processes of the job that an error ended (in the repeat with the most) and the
+/// numbers of these errors. A job that failed before any I/O has a line without direction and figures.
 pub fn csv(document: &ResultsDocument) -> String {
     let comparison = Comparison::of(document);
     let mut records = vec![header()];
     for job in &comparison.jobs {
-        for direction in &job.directions {
-            records.extend(direction.rows.iter().map(|row| record(document, &comparison, job, direction, row)));
+        for operation in &job.operations {
+            records.extend(operation.rows.iter().map(|row| record(document, &comparison, job, operation, row)));
         }
         let idle = (0..)
             .zip(&comparison.variants)
-            .filter(|(variant, _)| job.directions.iter().all(|direction| direction.row(*variant).is_none()));
+            .filter(|(variant, _)| job.operations.iter().all(|operation| operation.row(*variant).is_none()));
         records.extend(idle.filter_map(|(_, variant)| record_of_failure(document, variant, job)));
     }
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -67,7 +67,7 @@ fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobComparison)
     let (device, kernel) = document.place_of(variant.first());
     vec![
         document.job_file.clone(),
-        crate::table::device_name(device),
+        crate::words::device_name(device),
         kernel.to_owned(),
         variant.scheduler().to_owned(),
         block_layer.to_owned(),
@@ -81,18 +81,22 @@ fn record(
     document: &ResultsDocument,
     comparison: &Comparison<'_>,
     job: &JobComparison,
-    direction: &DirectionComparison,
+    operation: &OperationComparison,
     row: &Row,
 ) -> Vec<String> {
     let variant = &comparison.variants[row.variant];
-    let baseline = direction.row(comparison.baseline).filter(|baseline| baseline.variant != row.variant);
+    let baseline = operation.row(comparison.baseline).filter(|baseline| baseline.variant != row.variant);
     let mut record = names(document, variant, job);
     record.extend([
-        direction.direction.name().to_owned(),
+        operation.operation.name().to_owned(),
         row.samples().len().to_string(),
         row.samples().map(|sample| sample.ios).sum::<u64>().to_string(),
     ]);
     for figure in Figure::ALL {
+        if !figure.is_of(operation.operation) {
+            record.extend([const { String::new() }; 4]);
+            continue;
+        }
         let estimate = row.estimate(figure);
         let difference = baseline.and_then(|baseline| row.difference(baseline, figure));
         let or_empty = |value: Option<String>| value.unwrap_or_default();
@@ -103,7 +107,6 @@ fn record(
             or_empty(difference.and_then(|difference| difference.is_significant()).map(|is| is.to_string())),
         ]);
     }
-    record.push(row.cpu_us_per_io.map(|us| us.to_string()).unwrap_or_default());
     record.extend(failure(&Failed::of(job.job, variant)));
     record
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hoistway_results::comparison::{Comparison, JobComparison, Variant};
 use hoistway_results::document::FailedProcesses;
 
-use crate::conclusion::list;
+use crate::words::list;
 
 /// All of them in one remark; None if there are none.
 pub(crate) fn remark(comparison: &Comparison<'_>) -> Option<String> {

@@ -1,7 +1,7 @@
 //! The cells of one job's table, whatever it is drawn with.
 
-use hoistway_results::Direction;
-use hoistway_results::comparison::{Comparison, DirectionComparison, JobComparison};
+use hoistway_results::Operation;
+use hoistway_results::comparison::{Comparison, JobComparison, OperationComparison};
 
 use crate::colour::{Mark, marks};
 use crate::columns::Column;
@@ -56,10 +56,10 @@ pub(crate) struct Grid {
     pub(crate) lines: Vec<GridLine>,
 }
 
-/// A line of a table: one direction under one variant.
+/// A line of a table: one operation under one variant.
 pub(crate) struct GridLine {
     pub(crate) label: String,
-    pub(crate) direction: Direction,
+    pub(crate) operation: Operation,
     /// What the columns of figures show, and whether it is best or worst.
     pub(crate) cells: Vec<(String, Option<Mark>)>,
 }
@@ -81,10 +81,10 @@ impl Grid {
         ascii: bool,
     ) -> Self {
         let baseline = spacing.baseline(baseline(comparison));
-        let lines = |direction| lines(comparison, direction, columns, spacing, ascii);
+        let lines = |operation| lines(comparison, operation, columns, spacing, ascii);
         Self {
             headers: columns.iter().map(|column| column.header(baseline)).collect(),
-            lines: job.directions.iter().flat_map(lines).collect(),
+            lines: job.operations.iter().flat_map(lines).collect(),
         }
     }
 }
@@ -96,21 +96,22 @@ pub(crate) fn baseline<'a>(comparison: &Comparison<'a>) -> &'a str {
 
 fn lines(
     comparison: &Comparison<'_>,
-    direction: &DirectionComparison,
+    operation: &OperationComparison,
     columns: &[Column],
     spacing: Spacing,
     ascii: bool,
 ) -> Vec<GridLine> {
-    let baseline = direction.row(comparison.baseline);
+    let baseline = operation.row(comparison.baseline);
     let line = |variant: usize| GridLine {
         label: spacing.label(&comparison.variants[variant].label),
-        direction: direction.direction,
+        operation: operation.operation,
         cells: Vec::with_capacity(columns.len()),
     };
-    let mut lines: Vec<GridLine> = direction.rows.iter().map(|row| line(row.variant)).collect();
+    let mut lines: Vec<GridLine> = operation.rows.iter().map(|row| line(row.variant)).collect();
     for column in columns {
-        let texts: Vec<String> = direction.rows.iter().map(|row| column.cell(row, baseline, ascii)).collect();
-        let marks = column_marks(direction, *column, &texts);
+        let texts: Vec<String> =
+            operation.rows.iter().map(|row| column.cell(operation.operation, row, baseline, ascii)).collect();
+        let marks = column_marks(operation, *column, &texts);
         for ((line, text), mark) in lines.iter_mut().zip(texts).zip(marks) {
             line.cells.push((spacing.cell(text), mark));
         }
@@ -119,14 +120,16 @@ fn lines(
 }
 
 /// Best and worst of a column. Over repeats: beyond the noise.
-fn column_marks(direction: &DirectionComparison, column: Column, texts: &[String]) -> Vec<Option<Mark>> {
-    let rows = &direction.rows;
-    let Some(figure) = column.judged() else { return vec![None; rows.len()] };
+fn column_marks(operation: &OperationComparison, column: Column, texts: &[String]) -> Vec<Option<Mark>> {
+    let rows = &operation.rows;
+    let Some(figure) = column.judged().filter(|figure| figure.is_of(operation.operation)) else {
+        return vec![None; rows.len()];
+    };
     if rows.iter().all(|row| row.samples().len() == 1) {
         let values: Vec<f64> = rows.iter().map(|row| row.estimate(figure).mean).collect();
         return marks(&values, texts, figure.higher_is_better());
     }
-    let ranking = direction.ranking(figure);
+    let ranking = operation.ranking(figure);
     let mark = |index: usize| match index {
         index if ranking.is_best(index) => Some(Mark::Best),
         index if ranking.is_worst(index) => Some(Mark::Worst),

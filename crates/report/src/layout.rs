@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use crate::colour::{Mark, paint};
 use crate::grid::{Grid, GridLine, Spacing};
 
-/// Columns before those of figures: the scheduler and the direction.
+/// Columns before those of figures: the scheduler and the operation.
 const NAME_COLUMNS: usize = 2;
 
 /// A table laid out.
@@ -27,7 +27,7 @@ impl Layout {
         table.load_style(TableStyle::new().header_separator(LineStyle::none().fill(dash)));
         table.set_header(["\nscheduler", ""].into_iter().chain(grid.headers.iter().map(String::as_str)));
         for line in &grid.lines {
-            let names = [line.label.as_str(), line.direction.name()];
+            let names = [line.label.as_str(), line.operation.name()];
             table.add_row(names.into_iter().chain(line.cells.iter().map(|(text, _)| text.as_str())));
         }
         for (index, column) in table.column_iter_mut().enumerate() {

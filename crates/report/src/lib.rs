@@ -10,6 +10,7 @@ mod layout;
 mod markdown;
 mod table;
 mod units;
+mod words;
 mod wrap;
 
 use hoistway_results::ResultsDocument;

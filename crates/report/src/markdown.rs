@@ -13,14 +13,14 @@ use crate::table::{remarks, set_up, title};
 pub fn markdown(document: &ResultsDocument) -> String {
     let comparison = Comparison::of(document);
     let mut text = format!("{}\n", escaped(&set_up(document)));
-    for job in comparison.jobs.iter().filter(|job| !job.directions.is_empty()) {
-        let grid = Grid::new(&comparison, job, &Column::of(job), Spacing::Wide, false);
+    for job in comparison.jobs.iter().filter(|job| !job.operations.is_empty()) {
+        let grid = Grid::new(&comparison, job, &Column::ALL, Spacing::Wide, false);
         text += &format!("\n**{}**\n\n", escaped(&title(job)));
         let headers: Vec<_> = grid.headers.iter().map(|header| header.trim_start().replace('\n', " ")).collect();
         text += &format!("| scheduler | | {} |\n", headers.join(" | "));
         text += &format!("| --- | --- |{}\n", " ---: |".repeat(grid.headers.len()));
         for line in &grid.lines {
-            text += &format!("| {} | {} |", escaped(&line.label), line.direction.name());
+            text += &format!("| {} | {} |", escaped(&line.label), line.operation.name());
             for (cell, mark) in &line.cells {
                 text += &match mark {
                     Some(Mark::Best) => format!(" **{cell}** |"),

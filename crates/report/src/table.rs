@@ -9,7 +9,8 @@ use crate::failures;
 use crate::grid::{Grid, NAMELESS, Spacing, baseline};
 use crate::layout::Layout;
 use crate::units;
-use crate::wrap::{hanging, wrapped};
+use crate::words::device_name;
+use crate::wrap::hanging;
 
 /// How tables look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Style {
     pub colour: bool,
     /// Columns of the terminal: less important columns of a wider table are left out. None for no limit.
     pub width: Option<u16>,
+    /// Also the columns that most readers can do without: medians, p99.9.
+    pub wide: bool,
     /// Nothing but ASCII in what is added here; names and notices stay as they are.
     pub ascii: bool,
 }
@@ -39,7 +42,7 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
         None => set_up(document) + "\n",
         Some(width) => hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
     };
-    for job in comparison.jobs.iter().filter(|job| !job.directions.is_empty()) {
+    for job in comparison.jobs.iter().filter(|job| !job.operations.is_empty()) {
         text += &format!("\n{}\n", title(job));
         text += &job_table(&comparison, job, style);
     }
@@ -52,7 +55,7 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
         text.push('\n');
     }
     for sentence in &document.conclusion {
-        text += &wrapped(sentence, prose_width, 0);
+        text += &hanging(sentence, prose_width, 0, 2);
     }
     text
 }
@@ -84,14 +87,6 @@ pub(crate) fn set_up(document: &ResultsDocument) -> String {
     )
 }
 
-pub(crate) fn device_name(device: &Value) -> String {
-    match device {
-        Value::String(name) => name.clone(),
-        Value::Array(devices) => devices.iter().map(device_name).collect::<Vec<_>>().join(" + "),
-        _ => device["name"].as_str().unwrap_or("a device without a name").to_owned(),
-    }
-}
-
 /// Virtual time of a run: the same for all of them, or from the shortest to the longest.
 fn simulated_time(document: &ResultsDocument) -> String {
     let times = || document.runs.iter().map(|run| run.simulated_seconds);
@@ -103,16 +98,10 @@ fn simulated_time(document: &ResultsDocument) -> String {
 /// The lines under the tables.
 pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, ascii: bool) -> Vec<String> {
     let mut lines: Vec<String> = failures::remark(comparison).into_iter().collect();
-    if comparison.jobs.iter().any(|job| !job.directions.is_empty()) {
+    if comparison.jobs.iter().any(|job| !job.operations.is_empty()) {
         lines.push(
             "IOPS and bandwidth: sum over the job's processes. Latency: total (fio's lat), all their I/Os.".to_owned(),
         );
-        let mut rows = comparison.jobs.iter().flat_map(|job| &job.directions).flat_map(|direction| &direction.rows);
-        if rows.any(|row| row.cpu_us_per_io.is_some()) {
-            lines.push(
-                "CPU per I/O: what the host profile charges, in both directions; not the scheduler's own.".to_owned(),
-            );
-        }
     } else {
         lines.push("There was no I/O.".to_owned());
     }
@@ -136,24 +125,24 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, a
 fn job_table(comparison: &Comparison<'_>, job: &JobComparison, style: &Style) -> String {
     let table = JobTable { comparison, job, style };
     let limit = style.width.map_or(USUAL_WIDTH, usize::from);
-    let all = Column::of(job);
+    let columns = if style.wide { &Column::ALL[..] } else { &Column::MAIN };
     for spacing in [Spacing::Wide, Spacing::Close] {
-        let layout = table.layout(&all, spacing);
+        let layout = table.layout(columns, spacing);
         // Where no width is given, nothing is cut to fit.
         if layout.width() <= limit || (spacing == Spacing::Close && style.width.is_none()) {
             return layout.text(style.colour);
         }
     }
     let (dispensable, last) = Column::DISPENSABLE.split_at(Column::BEFORE_STACKING);
-    let narrow = table.narrowed(&all, dispensable, Spacing::Narrow, limit);
+    let narrow = table.narrowed(columns, dispensable, Spacing::Narrow, limit);
     if narrow.layout.width() <= limit {
         return table.text(&narrow);
     }
-    let stacked = table.narrowed(&all, dispensable, Spacing::Stacked, limit);
+    let stacked = table.narrowed(columns, dispensable, Spacing::Stacked, limit);
     if stacked.layout.width() <= limit {
         return table.text(&stacked);
     }
-    table.text(&table.narrowed(&all, &[dispensable, last].concat(), Spacing::Stacked, limit))
+    table.text(&table.narrowed(columns, &[dispensable, last].concat(), Spacing::Stacked, limit))
 }
 
 /// What a job's table is made from.

@@ -1,15 +1,15 @@
-//! The two sentences under a comparison: that they follow from its figures, and never claim what noise may have made.
+//! The sentences under a comparison: that they say what the verdict is, and never claim what noise may have made.
 
 mod support;
 
 use hoistway_report::{conclusion, figure_in_words};
-use hoistway_results::document::Run;
-use hoistway_results::{Comparison, Direction, Figure, FigureName, ResultsDocument, Settling};
-use proptest::prelude::*;
+use hoistway_results::document::{JobSummary, LatencySummary, Run, SetupSummary, SyncSummary};
+use hoistway_results::{Direction, FigureName, ResultsDocument, Settling};
+use serde_json::json;
 
 use support::{direction, document, run};
 
-/// Repeats of one job of reads with these IOPS under each scheduler.
+/// Repeats of one job of reads with these IOPS under each scheduler; latencies go with them.
 fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
     let runs = schedulers.iter().flat_map(|(name, iops)| {
         iops.iter().zip(0..).map(|(iops, repeat)| Run {
@@ -20,88 +20,258 @@ fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
     document(runs.collect())
 }
 
-fn sentences(document: &ResultsDocument) -> [String; 2] {
-    conclusion(document).try_into().unwrap()
+/// What a run has, if its figures are those of the first times a factor.
+type Jobs = dyn Fn(f64) -> Vec<JobSummary>;
+
+/// Three repeats of a job under each scheduler, each a bit different from the others.
+fn three(schedulers: &[(&str, &Jobs)]) -> ResultsDocument {
+    let runs = schedulers.iter().flat_map(|(name, jobs)| {
+        [1.0, 1.01, 0.995].into_iter().zip(0..).map(|(factor, repeat)| Run {
+            repeat,
+            jobs: jobs(factor),
+            ..run(name, Vec::new())
+        })
+    });
+    document(runs.collect())
+}
+
+fn job(name: &str, job: u32, reads_mean_ns: f64, change: impl FnOnce(&mut JobSummary)) -> JobSummary {
+    let of = vec![direction(Direction::Read, 1e9 / reads_mean_ns, reads_mean_ns)];
+    let mut summary = run("", vec![(name, 1, of)]).jobs.remove(0);
+    summary.job = job;
+    // Enough of them for a p99.
+    (summary.directions[0].ios, summary.directions[0].bytes) = (5000, 5000 * 4096);
+    change(&mut summary);
+    summary
+}
+
+fn told(document: &ResultsDocument) -> String {
+    conclusion(document).join("\n")
 }
 
 #[test]
-fn whoever_is_beyond_the_noise_of_all_others_gives_the_lowest_latency() {
+fn whoever_is_better_beyond_the_noise_is_worth_a_change() {
     let document = repeated(&[
         ("none", &[1000.0, 1010.0, 990.0]),
         ("kyber", &[2000.0, 2020.0, 1985.0]),
         ("bfq", &[1200.0, 1190.0, 1210.0]),
     ]);
-    let [meaning, doubt] = sentences(&document);
+    let sentences = conclusion(&document);
     assert!(
-        meaning
-            .starts_with("For this load on nvme-datacenter, kyber gives the lowest p99 read latency of a (2.00 ms ±"),
-        "{meaning}"
+        sentences[0].starts_with(
+            "For this load on nvme-datacenter: change from none to kyber: p99 read latency of a 4.00 ms -> 2.00 ms, -50.0% (95 %: "
+        ),
+        "{sentences:?}"
     );
-    assert!(meaning.contains("; none 4.00 ms ±") && meaning.contains(", -50.0%)"), "{meaning}");
-    assert!(doubt.starts_with("Nothing in the data speaks against it: 3 repeats agree"), "{doubt}");
+    assert_eq!(sentences[1], "Nothing else gets worse by 2 % or more.");
+    assert!(sentences[2].starts_with("Also better than none: bfq (-16.7%)."), "{sentences:?}");
+    assert!(sentences[3].contains("--focus JOB:OPERATION:FIGURE, such as a:read:p99"), "{sentences:?}");
+    assert_eq!(sentences.len(), 4);
 }
 
 #[test]
-fn whoever_is_within_the_noise_is_not_told_apart() {
-    let document = repeated(&[
-        ("none", &[1000.0, 1010.0, 990.0]),
-        ("kyber", &[2000.0, 2020.0, 1985.0]),
-        ("bfq", &[2010.0, 1990.0, 2000.0]),
+fn within_the_noise_or_below_the_smallest_effect_the_default_stays() {
+    let mut document = repeated(&[
+        ("none", &[1000.0, 1300.0, 900.0]),
+        ("mq-deadline", &[1000.0, 1301.0, 901.0]),
+        ("bfq", &[1300.0, 900.0, 1400.0]),
     ]);
-    let [meaning, _] = sentences(&document);
+    document.default_scheduler = Some("mq-deadline".to_owned());
+    let text = told(&document);
     assert!(
-        meaning.contains("kyber and bfq cannot be told apart at the lowest")
-            || meaning.contains("bfq and kyber cannot be told apart"),
-        "{meaning}"
+        text.contains(": keep the default (mq-deadline): nothing here is worth a change in p99 read latency of a ("),
+        "{text}"
     );
-    assert!(meaning.contains("none is worst (4.00 ms"), "{meaning}");
-    let same = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[1005.0, 1002.0])]);
-    let [meaning, doubt] = sentences(&same);
-    assert!(meaning.contains("no difference between the schedulers in p99 read latency of a can be told"), "{meaning}");
-    assert!(doubt.contains("of all others from none is within the noise of 2 repeats"), "{doubt}");
+    assert!(text.contains("No different by 2 % beyond the noise: none and bfq."), "{text}");
+    document.smallest_effect = Some(0.1);
+    assert!(told(&document).contains("No different by 10 % beyond the noise"));
+    document.baseline = Some("none".to_owned());
+    assert!(told(&document).contains(": keep none: nothing here"), "who was asked for is no default");
 }
 
 #[test]
 fn single_runs_are_told_as_what_they_are() {
-    let [meaning, doubt] = sentences(&repeated(&[("none", &[1000.0]), ("kyber", &[2000.0])]));
+    let text = told(&repeated(&[("none", &[1000.0]), ("kyber", &[2000.0])]));
     assert!(
-        meaning.contains("kyber had the lowest p99 read latency of a in this one run (2.00 ms; none 4.00 ms"),
-        "{meaning}"
+        text.contains("in this one run kyber was ahead of none: p99 read latency of a 4.00 ms -> 2.00 ms, -50.0%."),
+        "{text}"
     );
-    assert!(doubt.contains("--repeat 5"), "{doubt}");
-    let [meaning, _] = sentences(&repeated(&[("none", &[1000.0]), ("kyber", &[1000.0])]));
-    assert!(meaning.contains("all schedulers had the same"), "{meaning}");
+    assert!(text.contains("--repeat 3"), "{text}");
+    let text = told(&repeated(&[("none", &[1000.0]), ("kyber", &[1000.0])]));
+    assert!(text.contains("in this one run nothing was better than none"), "{text}");
 }
 
 #[test]
-fn the_price_is_what_the_winner_loses_elsewhere() {
-    let runs = [("none", 1000.0, 5000.0), ("kyber", 2000.0, 4000.0)].map(|(name, reads, writes)| {
-        let jobs = vec![
-            ("log", 1, vec![direction(Direction::Write, writes, 1e9)]),
-            ("a", 1, vec![direction(Direction::Read, reads, 1e9 / reads)]),
-        ];
-        run(name, jobs)
-    });
-    let [meaning, _] = sentences(&document(runs.into()));
-    assert!(meaning.ends_with(", at the price of -20.0% write IOPS of log (against none)."), "{meaning}");
+fn one_scheduler_alone_is_told_with_its_interval_and_its_doubts() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0])]);
+    document.doubts = vec!["the device is unlike yours".to_owned()];
+    let text = told(&document);
+    assert!(
+        text.starts_with("For this load on nvme-datacenter: p99 read latency of a under none is 4.00 ms ±"),
+        "{text}"
+    );
+    assert!(text.ends_with("Uncertain: the device is unlike yours."), "{text}");
 }
 
 #[test]
-fn the_author_of_a_load_may_say_what_it_is_about() {
+fn a_better_mean_with_a_much_worse_p99_and_stalls_is_no_reason_to_change() {
+    // What a scheduler that idles does to a desktop: most reads are fast, and some wait very long.
+    let document = three(&[
+        ("none", &|factor| vec![job("interactive", 0, 2e6 * factor, |_| {})]),
+        ("bfq", &|factor| {
+            vec![job("interactive", 0, 8e5 * factor, |summary| {
+                let latency = &mut summary.directions[0].lat_ns;
+                (latency.p99, latency.max) = (68_000_000, 8_500_000_000);
+            })]
+        }),
+    ]);
+    let mut document = document;
+    document.focus = "interactive:read:mean".parse().ok();
+    let text = told(&document);
+    assert!(text.contains(": keep none: nothing here is worth a change in mean read latency of interactive"), "{text}");
+    assert!(
+        text.contains(
+            "Not bfq (-60.0%), which loses more than it gains: largest read latency of interactive 61.6 ms -> 8.50 s"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("p99 read latency of interactive 8.01 ms -> 68.0 ms (8.49 times)"), "{text}");
+}
+
+#[test]
+fn what_the_recommended_one_costs_is_told_worst_first_commits_and_others_throughput_included() {
+    let syncs = |summary: &mut JobSummary, ms: f64| {
+        let lat_ns = LatencySummary {
+            mean: ms * 1e6,
+            p99: (ms * 2e6) as u64,
+            max: (ms * 3e6) as u64,
+            ..LatencySummary::default()
+        };
+        summary.sync = Some(SyncSummary { syncs: 4000, syncs_per_second: 2000.0 / ms, lat_ns });
+    };
+    let jobs = |reads_ns: f64, backup: f64, ms: f64| {
+        move |factor: f64| {
+            vec![
+                job("backends", 0, reads_ns * factor, |summary| syncs(summary, ms)),
+                job("backup", 1, 1e6, |summary| {
+                    summary.directions[0].iops *= backup * factor;
+                    summary.directions[0].bytes_per_second *= backup * factor;
+                }),
+            ]
+        }
+    };
+    let document = three(&[("none", &jobs(1e6, 1.0, 1.0)), ("bfq", &jobs(2e5, 0.5, 1.3))]);
+    let sentences = conclusion(&document);
+    assert!(
+        sentences[0].contains("change from none to bfq: p99 read latency of backends 4.01 ms -> 801 µs"),
+        "{sentences:?}"
+    );
+    let losses = sentences[1].strip_prefix("It costs, worst first: ").unwrap();
+    assert!(losses.starts_with("read IOPS of backup 1.00 k -> 501 (-50.0%); "), "{losses}");
+    assert!(losses.contains("p99 fsync latency of backends 2.00 ms -> 2.60 ms (+30.0%)"), "{losses}");
+}
+
+#[test]
+fn jobs_that_are_alike_are_judged_as_one_and_unfairness_among_them_is_a_loss() {
+    let guests = |means: [f64; 3]| {
+        move |factor: f64| {
+            (0..3)
+                .map(|guest| {
+                    job(&format!("guest{guest}"), guest, means[guest as usize] * factor, |summary| {
+                        summary.alike = Some(0)
+                    })
+                })
+                .collect::<Vec<_>>()
+        }
+    };
+    let fair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6; 3]))]);
+    let text = told(&fair);
+    assert!(text.contains("p99 read latency of guest0 and the 2 jobs like it (median) 8.01 ms -> 4.01 ms"), "{text}");
+    let unfair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6, 1.5e6, 40e6]))]);
+    let text = told(&unfair);
+    assert!(text.contains("Not kyber (-25.0%), which loses more than it gains"), "{text}");
+    assert!(
+        text.contains("p99 read latency of the job that is worst off of guest0 and 2 alike 8.01 ms -> 160 ms"),
+        "{text}"
+    );
+}
+
+#[test]
+fn whoever_asked_for_a_focus_gets_it_and_the_author_of_a_load_may_say_what_it_is_about() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
     let focus: FigureName = "a:read:iops".parse().unwrap();
     assert_eq!(figure_in_words(&focus), "read IOPS of a");
-    (document.focus, document.doubts) = (Some(focus), vec!["the device is unlike yours".to_owned()]);
-    let [meaning, doubt] = sentences(&document);
-    assert!(meaning.contains("kyber gives the highest read IOPS of a"), "{meaning}");
-    assert_eq!(doubt, "What makes this uncertain: the device is unlike yours.");
+    document.focus = Some(focus);
+    let text = told(&document);
+    assert!(text.contains("change from none to kyber: read IOPS of a 1.00 k -> 2.00 k, "), "{text}");
+    assert!(text.contains("Judged by read IOPS, as this load is about that"), "{text}");
+    document.focuses = vec!["a:read:max".parse().unwrap(), "a:read:mean*3".parse().unwrap()];
+    let text = told(&document);
+    assert!(text.contains("largest read latency of a 30.5 ms -> 15.2 ms, mean read latency of a"), "{text}");
+    assert!(text.contains("; together 2.00 times as good"), "{text}");
+    assert!(!text.contains("Judged by"), "they know: {text}");
 }
 
 #[test]
 fn a_figure_that_the_results_do_not_have_is_replaced_by_one_that_they_have() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
     document.focus = Some("a:write:iops".parse().unwrap());
-    assert!(sentences(&document)[0].contains("p99 read latency of a"));
+    assert!(told(&document).contains("p99 read latency of a"));
+}
+
+#[test]
+fn schedulers_that_the_kernel_lacks_have_no_part_in_it() {
+    let mut document =
+        repeated(&[("none", &[1000.0, 1010.0]), ("noop", &[2000.0, 2010.0]), ("bfq", &[1000.0, 1011.0])]);
+    document.runs.iter_mut().filter(|run| run.scheduler == "noop").for_each(|run| run.ran_as = Some("4.20".to_owned()));
+    let text = told(&document);
+    assert!(text.contains("keep none") && !text.contains("noop"), "{text}");
+}
+
+#[test]
+fn a_scheduler_that_never_had_a_choice_is_told() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("bfq", &[1000.0, 1011.0, 991.0])]);
+    for run in &mut document.runs {
+        run.simulated_ios = 10_000;
+        run.disks = serde_json::from_value(json!([{
+            "file": "/dev/sda", "stat": "", "read_ios": 0, "read_merges": 0, "read_ms": 0, "write_ios": 0, "write_merges": 0,
+            "write_ms": 0, "in_queue_ms": 0, "util_percent": 0.0, "choices": 3
+        }]))
+        .unwrap();
+    }
+    assert!(told(&document).contains("The schedulers never had a choice"), "{}", told(&document));
+    document.runs[4].disks[0].choices = Some(5000);
+    assert!(!told(&document).contains("never had a choice"));
+    document.runs[4].disks[0].choices = None;
+    assert!(!told(&document).contains("never had a choice"), "nobody counted");
+}
+
+#[test]
+fn each_place_has_a_verdict_of_its_own() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
+    let elsewhere = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[500.0, 505.0])]);
+    let settings = |kernel: &str| serde_json::Map::from_iter([("kernel".to_owned(), json!(kernel))]);
+    let at = |kernel: &str| SetupSummary {
+        device: json!({"name": "hdd"}),
+        kernel: kernel.to_owned(),
+        cpus: 8,
+        hw_queues: 1,
+        nr_requests: 256,
+        host: json!("ideal"),
+        default_scheduler: Some("none".to_owned()),
+    };
+    document.runs.extend(elsewhere.runs.into_iter().map(|run| Run { setup: 1, ..run }));
+    for run in &mut document.runs {
+        let kernel = ["4.19", "6.18"][run.setup as usize];
+        run.variant = hoistway_results::document::RunVariant::new(&run.scheduler, settings(kernel));
+    }
+    document.setups = vec![at("4.19"), at("6.18")];
+    let text = told(&document);
+    assert!(
+        text.contains("On hdd, Linux 4.19: change from the default (none kernel=4.19) to kyber kernel=4.19"),
+        "{text}"
+    );
+    assert!(text.contains("On hdd, Linux 6.18: keep the default (none kernel=6.18)"), "{text}");
 }
 
 #[test]
@@ -110,9 +280,9 @@ fn runs_that_had_not_settled_are_named() {
     let figure = hoistway_results::settling::SettlingFigure::Iops;
     document.runs[0].jobs[0].directions[0].settling = Settling::WarmUp { seconds: 2.5, figure, difference: 0.4 };
     document.runs[2].jobs[0].directions[0].settling = Settling::Unsettled { figure, difference: -0.3 };
-    let [_, doubt] = sentences(&document);
+    let doubt = told(&document);
     assert!(
-        doubt.contains("a under kyber had not settled by the end (up to IOPS -30.0% at first, by MSER)"),
+        doubt.contains("Uncertain: a under kyber had not settled by the end (up to IOPS -30.0% at first, by MSER)"),
         "{doubt}"
     );
     assert!(doubt.contains("the first 2.50 s of a under none are unlike the rest (up to IOPS +40.0%"), "{doubt}");
@@ -121,29 +291,4 @@ fn runs_that_had_not_settled_are_named() {
 #[test]
 fn nothing_is_concluded_from_nothing() {
     assert!(conclusion(&document(Vec::new())).is_empty());
-    assert!(conclusion(&repeated(&[("none", &[1000.0])])).is_empty());
-}
-
-proptest! {
-    #[test]
-    fn nobody_is_called_the_best_whose_interval_against_anyone_includes_zero(
-        samples in prop::collection::vec(prop::collection::vec(900.0..1100.0_f64, 2..6), 2..5),
-    ) {
-        let names = ["none", "kyber", "bfq", "mq-deadline"];
-        let schedulers: Vec<(&str, &[f64])> = names.into_iter().zip(samples.iter().map(Vec::as_slice)).collect();
-        let document = repeated(&schedulers);
-        let [meaning, _] = sentences(&document);
-        let comparison = Comparison::of(&document);
-        let rows = &comparison.jobs[0].directions[0].rows;
-        for (index, row) in rows.iter().enumerate() {
-            let claim = format!("{} gives the lowest", comparison.variants[row.variant].label);
-            if meaning.contains(&claim) {
-                for (_, other) in rows.iter().enumerate().filter(|(other, _)| *other != index) {
-                    let difference = row.difference(other, Figure::P99).unwrap();
-                    prop_assert_eq!(difference.is_significant(), Some(true), "{}", &meaning);
-                    prop_assert!(difference.mean < 0.0, "{}", &meaning);
-                }
-            }
-        }
-    }
 }

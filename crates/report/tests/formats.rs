@@ -2,9 +2,9 @@
 
 mod support;
 
-use hoistway_report::{csv, markdown};
-use hoistway_results::document::{FailedProcesses, Run, Statistics};
-use hoistway_results::{Direction, ResultsDocument};
+use hoistway_report::{Style, csv, markdown};
+use hoistway_results::document::{FailedProcesses, LatencySummary, Run, Statistics, SyncSummary};
+use hoistway_results::{Direction, Operation, ResultsDocument};
 
 use support::{direction, document, run};
 
@@ -84,22 +84,22 @@ fn the_document_says_what_is_significant() {
 }
 
 #[test]
-fn cpu_time_has_a_column_where_it_is_known_and_is_the_mean_over_the_repeats() {
+fn syncs_are_rows_of_their_own_without_bandwidth() {
     let mut document = two_repeats();
-    assert!(!markdown(&document).contains("CPU per I/O") && csv(&document).lines().nth(1).unwrap().ends_with(",,0,"));
-    for (run, us) in document.runs.iter_mut().zip([2.0, 3.0, 2.62, 2.62]) {
-        run.jobs[0].cpu_us_per_io = Some(us);
+    for run in &mut document.runs {
+        let lat_ns = LatencySummary { mean: 2e6, p99: 5_000_000, max: 9_000_000, ..LatencySummary::default() };
+        run.jobs[0].sync = Some(SyncSummary { syncs: 4000, syncs_per_second: 2000.0, lat_ns });
     }
     let text = markdown(&document);
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-    assert!(rows[0].ends_with("| CPU per I/O |"), "{text}");
-    assert!(rows[2].ends_with("| 2.50 µs |") && rows[3].ends_with("| 2.62 µs |"), "{text}");
-    assert!(text.contains("not the scheduler's own"), "{text}");
+    let row = text.lines().find(|line| line.starts_with("| kyber | sync |")).unwrap();
+    assert!(row.contains("| - | 2.00 ms") && row.contains("| 5.00 ms") && row.contains("| 9.00 ms"), "{row}");
+    assert!(hoistway_report::table(&document, &Style::default()).contains("sync"), "also in the table");
     let text = csv(&document);
-    let ends: Vec<_> = text.lines().map(|line| line.rsplit(',').nth(2).unwrap()).collect();
-    assert_eq!(ends, ["cpu_us_per_io", "2.5", "2.62"]);
-    let wide = hoistway_report::table(&document, &hoistway_report::Style::default());
-    assert!(wide.contains("per I/O") && wide.contains("2.62 µs"), "{wide}");
-    let narrow = hoistway_report::Style { width: Some(90), ..Default::default() };
-    assert!(hoistway_report::table(&document, &narrow).contains("no room for: CPU per I/O"));
+    let [header, line] = [0, 3].map(|line| text.lines().nth(line).unwrap().split(',').collect::<Vec<_>>());
+    let of = |column: &str| line[1 + header.iter().position(|name| *name == column).unwrap()];
+    // A job's name with a comma takes two places.
+    assert_eq!([of("direction"), of("bytes_per_second"), of("lat_p99_ns")], ["sync", "", "5000000"]);
+    let statistics = Statistics::of(&document);
+    let row = statistics.rows.iter().find(|row| row.direction == Operation::Sync).unwrap();
+    assert!(row.figures.get("lat_max_ns").is_some() && row.figures.get("bytes_per_second").is_none());
 }

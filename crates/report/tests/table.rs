@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use support::{direction, document, run};
 
-const PLAIN: Style = Style { colour: false, width: None, ascii: false };
+const PLAIN: Style = Style { colour: false, width: None, wide: true, ascii: false };
 
 fn two_jobs() -> ResultsDocument {
     use Direction::{Read, Write};
@@ -51,6 +51,7 @@ fn several_places_are_told_and_their_rows_are_apart() {
         hw_queues: 1,
         nr_requests: 256,
         host: json!("ideal"),
+        default_scheduler: None,
     };
     document.setups = vec![at("4.19"), at("6.18")];
     let text = table(&document, &PLAIN);
@@ -84,6 +85,13 @@ fn a_usual_terminal_is_wide_enough() {
     }
     let text = table(&two_jobs(), &Style { width: Some(100), ..PLAIN });
     assert!(!text.contains("no room"));
+}
+
+#[test]
+fn the_first_look_leaves_out_what_most_readers_can_do_without() {
+    let text = table(&two_jobs(), &Style { wide: false, ..PLAIN });
+    assert!(!text.contains("p50") && !text.contains("p99.9"), "{text}");
+    assert!(text.contains("p99") && text.contains("max") && !text.contains("no room"), "{text}");
 }
 
 #[test]
@@ -170,7 +178,7 @@ fn processes_that_failed_are_named_under_the_table_and_make_the_conclusion_uncer
         assert!(table.contains(&format!("{remark} IOPS and bandwidth: ")), "{table}");
         Some(remark)
     };
-    let doubts = |document: &ResultsDocument| conclusion(document)[1].clone();
+    let doubts = |document: &ResultsDocument| conclusion(document).join("\n");
     assert_eq!(say(&document), None);
     assert!(!doubts(&document).contains("failed"));
 

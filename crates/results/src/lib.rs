@@ -4,27 +4,38 @@
 //! repeat the run the result document ([`document`]) from which tables and plots are made.
 
 pub mod comparison;
+mod direction;
 pub mod document;
+mod figure;
+mod figure_name;
 pub mod fio;
+mod focus;
 pub mod histogram;
-pub mod histogram_log;
 pub mod io_log;
 pub mod measurement;
+mod operation;
 pub mod ordered_map;
 mod rate;
 pub mod samples;
 pub mod series;
 pub mod settling;
 pub mod stats;
+mod steady_state;
+pub mod verdict;
 
-pub use comparison::{Comparison, Figure, FigureName};
+pub use comparison::Comparison;
+pub use direction::Direction;
 pub use document::ResultsDocument;
+pub use figure::Figure;
+pub use figure_name::{FigureName, FigureNameError, quoted};
+pub use focus::WeightedFigure;
 pub use histogram::LatencyHistogram;
 pub use io_log::IoLog;
 pub use measurement::{
-    BatchLevels, CpuUsage, DepthLevels, Direction, DirectionResult, LatencySearchResult, PriorityLatency,
-    ProcessResult, SyncResult,
+    BatchLevels, CpuUsage, DepthLevels, DirectionResult, LatencySearchResult, PriorityLatency, ProcessResult,
+    SyncResult,
 };
+pub use operation::Operation;
 pub use ordered_map::OrderedMap;
 pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};
 pub use series::Series;

@@ -1,38 +1,11 @@
 //! What a simulation (or a run on a real device) hands over for each process: raw counts, in fio's buckets.
 
-use serde::{Deserialize, Serialize};
-
-use crate::fio::SteadyState;
+use crate::direction::Direction;
 use crate::histogram::LatencyHistogram;
 use crate::io_log::IoLog;
 use crate::samples::SampleStats;
 use crate::series::Series;
-
-/// Direction of an I/O, in fio's order; the index into [`ProcessResult::directions`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Reads.
-    Read = 0,
-    /// Writes.
-    Write = 1,
-    /// Trims (discards).
-    Trim = 2,
-}
-
-impl Direction {
-    /// All directions, in fio's order.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
-
-    /// The name fio's output uses: `read`, `write` or `trim`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Trim => "trim",
-        }
-    }
-}
+use crate::steady_state::SteadyState;
 
 /// Everything measured of one process: one clone of one job.
 ///

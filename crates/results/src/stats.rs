@@ -39,6 +39,13 @@ pub fn relative_difference(value: f64, reference: f64) -> Option<f64> {
     difference.is_finite().then_some(difference)
 }
 
+/// Jain's index of fairness: 1 if all have the same, 1/n if one of n has everything. None of fewer than two, and if nobody has
+/// anything.
+pub fn jain_index(shares: &[f64]) -> Option<f64> {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
+    (shares.len() > 1 && squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +69,13 @@ mod tests {
         assert!((half_width(&[1.0, 2.0, 3.0]).unwrap() - 4.302_653 / 3.0_f64.sqrt()).abs() < 1e-6);
         assert_eq!(half_width(&[5.0, 5.0]), Some(0.0));
         assert_eq!(half_width(&[5.0]), None);
+    }
+
+    #[test]
+    fn jains_index_is_one_of_equal_shares_and_falls_to_one_of_n() {
+        assert_eq!(jain_index(&[3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(jain_index(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!((jain_index(&[1.0]), jain_index(&[0.0, 0.0])), (None, None));
     }
 
     #[test]

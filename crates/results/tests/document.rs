@@ -43,14 +43,19 @@ fn document() -> ResultsDocument {
         simulated_ios: 2010,
         partial: false,
         notices: vec!["A notice.".to_owned()],
+        default_scheduler: None,
         baseline: Some("none".to_owned()),
         focus: "a:read:p99".parse().ok(),
+        focuses: Vec::new(),
+        smallest_effect: None,
         doubts: vec!["nobody measured".to_owned()],
+        verdicts: Vec::new(),
         conclusion: vec!["It is so.".to_owned()],
         statistics: None,
         runs: vec![Run {
             scheduler: "none".to_owned(),
             front: Front::Mq,
+            ran_as: None,
             tunables: Map::from_iter([("nr_requests".to_owned(), Value::from(64))]),
             variant: RunVariant::new("none", Map::new()),
             setup: 0,
@@ -122,6 +127,7 @@ fn one_scheduler_on_several_kernels_is_several_variants() {
         hw_queues: 4,
         nr_requests: 256,
         host: json!("ideal"),
+        default_scheduler: None,
     };
     document.setups = vec![here("4.19"), here("6.18")];
     let run = |setup, kernel: &str| Run {

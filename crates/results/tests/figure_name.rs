@@ -1,7 +1,7 @@
 //! Names of figures: read, written, and looked up in results.
 
 use hoistway_results::document::{JobSummary, ResultsDocument};
-use hoistway_results::{Direction, Figure, FigureName, ProcessResult};
+use hoistway_results::{Direction, Figure, FigureName, Operation, ProcessResult};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -10,9 +10,9 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn a_name_says_job_direction_and_figure() {
+fn a_name_says_job_operation_and_figure() {
     let name: FigureName = "backends:read:p99".parse().unwrap();
-    let same = FigureName { job: "backends".to_owned(), direction: Direction::Read, figure: Figure::P99 };
+    let same = FigureName { job: "backends".to_owned(), operation: Operation::Read, figure: Figure::P99 };
     assert_eq!((&name, name.to_string().as_str()), (&same, "backends:read:p99"));
     let quoted: FigureName = r#""the \"db\": a\\b":write:p99.9"#.parse().unwrap();
     assert_eq!((quoted.job.as_str(), quoted.figure), (r#"the "db": a\b"#, Figure::P99_9));
@@ -25,19 +25,20 @@ fn what_names_no_figure_is_told_with_the_grammar_and_what_there_is() {
     for (text, problem) in [
         ("", "it has no job"),
         (":read:p99", "it has no job"),
-        ("backends", "it has no direction and figure"),
-        ("backends:read", "it has no direction and figure"),
+        ("backends", "it has no operation and figure"),
+        ("backends:read", "it has no operation and figure"),
         ("a:b:read:p99", "it has too many parts"),
-        ("backends:reads:p99", "\"reads\" is no direction"),
+        ("backends:reads:p99", "\"reads\" is no operation"),
         ("backends:read:p98", "\"p98\" is no figure"),
+        ("wal:sync:bandwidth", "a sync has no bandwidth"),
         ("\"a:read:p99", "the closing quotation mark is missing"),
         ("\"a\"read:p99", "no colon follows the quoted job"),
         ("\"a\\n\":read:p99", "behind \\ only"),
     ] {
         let error = error(text);
         assert!(error.starts_with(&format!("{text:?} names no figure: {problem}")), "{error}");
-        assert!(error.contains("expected JOB:DIRECTION:FIGURE, such as backends:read:p99"), "{error}");
-        assert!(error.contains("read, write, trim") && error.contains("bandwidth, mean, p50"), "{error}");
+        assert!(error.contains("expected JOB:OPERATION:FIGURE, such as backends:read:p99"), "{error}");
+        assert!(error.contains("read, write, trim, sync") && error.contains("bandwidth, mean, p50"), "{error}");
     }
 }
 
@@ -88,8 +89,10 @@ fn a_figure_that_results_do_not_have_is_told_with_those_that_they_have() {
 
 proptest! {
     #[test]
-    fn every_name_reads_back_as_it_was_written(job in ".*", direction in 0usize..3, figure in 0usize..7) {
-        let name = FigureName { job, direction: Direction::ALL[direction], figure: Figure::ALL[figure] };
+    fn every_name_reads_back_as_it_was_written(job in ".*", operation in 0usize..4, figure in 0usize..7) {
+        let (operation, figure) = (Operation::ALL[operation], Figure::ALL[figure]);
+        prop_assume!(figure.is_of(operation));
+        let name = FigureName { job, operation, figure };
         let text = name.to_string();
         prop_assert_eq!(text.parse::<FigureName>().unwrap(), name.clone());
         let json = serde_json::to_string(&name).unwrap();
@@ -97,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_read_means_the_same_when_it_is_written(text in r#"("[a-z:"\\ ]{0,6}"|[a-z" ]{1,6}):(read|write|trim):(p99|p99\.9|iops|x)"#) {
+    fn what_was_read_means_the_same_when_it_is_written(text in r#"("[a-z:"\\ ]{0,6}"|[a-z" ]{1,6}):(read|write|trim|sync):(p99|p99\.9|iops|x)"#) {
         if let Ok(name) = text.parse::<FigureName>() {
             prop_assert_eq!(name.to_string().parse::<FigureName>().unwrap(), name);
         }

@@ -9,10 +9,42 @@ use hoistway_results::document::{CgroupIoSummary, DiskSummary};
 use crate::cgroups::Cgroups;
 use crate::scenario::{RunSpec, Scenario};
 
+/// What is kept of a device.
+#[derive(Debug)]
+struct OfDisk {
+    disk: DiskStats,
+    groups: CgroupStats,
+    choices: Choices,
+}
+
+/// How often a scheduler could choose.
+#[derive(Debug, Default)]
+struct Choices {
+    /// Requests that it holds. Those that were absorbed by others there stay counted: they did wait together.
+    held: u64,
+    /// Times that it gave one of several out, or none of those that it had.
+    count: u64,
+}
+
+impl Choices {
+    #[inline(always)]
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Insert(_) => self.held += 1,
+            Event::Dispatch { rq: Some(_), .. } => {
+                self.count += u64::from(self.held > 1);
+                self.held = self.held.saturating_sub(1);
+            }
+            Event::Dispatch { rq: None, .. } => self.count += u64::from(self.held > 0),
+            _ => {}
+        }
+    }
+}
+
 /// The statistics of all devices of a run: a probe that keeps them.
 #[derive(Debug)]
 pub struct Statistics {
-    disks: Vec<(DiskStats, CgroupStats)>,
+    disks: Vec<OfDisk>,
     hz: Hz,
     /// The device that events are about.
     device: usize,
@@ -24,7 +56,11 @@ impl Statistics {
     pub fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
         let queue = &scenario.queue;
         let kernel_under = |scheduler: &str| queue.schedulers.kernel_under(queue.kernel, scheduler);
-        let disk = |scheduler: &str| (DiskStats::new(kernel_under(scheduler)), CgroupStats::default());
+        let disk = |scheduler: &str| OfDisk {
+            disk: DiskStats::new(kernel_under(scheduler)),
+            groups: CgroupStats::default(),
+            choices: Choices::default(),
+        };
         let of_files = spec.guest.as_ref().map_or(&spec.scheduler, |guest| &guest.scheduler);
         let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(of_files)).collect();
         disks.extend(scenario.guests.as_ref().map(|_| disk(&spec.scheduler)));
@@ -38,7 +74,8 @@ impl Statistics {
         let files = scenario.workload.files.len();
         let of_load = Cgroups::of(scenario.workload);
         let of_host = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
-        let summary = |(number, ((mut disk, groups), file)): (usize, ((DiskStats, CgroupStats), &str))| {
+        let summary = |(number, (of_disk, file)): (usize, (OfDisk, &str))| {
+            let OfDisk { mut disk, groups, choices } = of_disk;
             let cgroups = of_host.as_ref().filter(|_| number == files).unwrap_or(&of_load);
             let busy_ms = disk.io_ticks_ms(now);
             DiskSummary {
@@ -52,6 +89,7 @@ impl Statistics {
                 write_ms: disk.writes().nanos / 1_000_000,
                 in_queue_ms: disk.time_in_queue_ms(now),
                 util_percent: (busy_ms as f64 * 1e8 / simulated.0.max(1) as f64).min(100.0),
+                choices: Some(choices.count),
                 cgroups: cgroups
                     .with_descendants()
                     .map(|(path, members)| CgroupIoSummary {
@@ -74,7 +112,8 @@ impl Probe for Statistics {
 
     #[inline(always)]
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
-        let (disk, groups) = &mut self.disks[self.device];
+        let OfDisk { disk, groups, choices } = &mut self.disks[self.device];
+        choices.event(&event);
         disk.event(now, cpu, event);
         groups.event(now, cpu, event);
     }

@@ -22,4 +22,5 @@ mod shells;
 mod support;
 mod terminal;
 mod trace;
+mod verdict;
 mod writes;

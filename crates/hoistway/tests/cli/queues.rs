@@ -108,7 +108,7 @@ fn what_kernel_devices_or_job_file_have_not_is_refused() {
     );
     refuse(&["one.fio", "--shared-tags"], &["--shared-tags: the job file uses one device"]);
     refuse(
-        &["two.fio", "--shared-tags"],
+        &["two.fio", "--shared-tags", "--schedulers", "all"],
         &["--shared-tags: with noop a device shares no tags", "expected --schedulers"],
     );
     let unlike = ["two.fio", "--shared-tags", "--device", "null", "--device", "/dev/sdb=intel-p4800x-375gb"];

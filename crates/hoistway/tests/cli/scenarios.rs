@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hoistway_legacy::ALL_SCHEDULERS;
+use hoistway_blk::SCHEDULERS;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -15,7 +15,7 @@ fn names() -> Vec<String> {
 }
 
 #[test]
-fn every_scenario_runs_under_every_scheduler_and_ends_with_a_sentence_about_its_figure() {
+fn every_scenario_runs_under_every_scheduler_of_the_kernel_and_ends_with_a_sentence_about_its_figure() {
     let names = names();
     assert_eq!(names.len(), 8);
     for name in names {
@@ -23,7 +23,7 @@ fn every_scenario_runs_under_every_scheduler_and_ends_with_a_sentence_about_its_
         let document: Value = serde_json::from_str(&text).unwrap();
         let runs = document["runs"].as_array().unwrap();
         // Guests have three, over each of the four that a host of theirs may have.
-        let expected = if name == "guests" { 3 * 4 } else { ALL_SCHEDULERS.len() };
+        let expected = if name == "guests" { 3 * 4 } else { SCHEDULERS.len() };
         assert_eq!(runs.len(), expected, "{name}");
         assert!(runs.iter().all(|run| run["simulated_ios"].as_u64() > Some(100)), "{name}");
         let notices = document["notices"].to_string();

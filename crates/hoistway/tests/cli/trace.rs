@@ -43,7 +43,7 @@ fn count(trace: &[Value], run: usize, name: &str) -> u64 {
 #[test]
 fn the_first_line_says_what_was_run_and_the_last_that_nothing_is_missing() {
     let folder = tempdir().unwrap();
-    let (trace, _) = traced(folder.path(), &["--set", "bfq.slice_idle=0", "--seed", "7"]);
+    let (trace, _) = traced(folder.path(), &["--set", "bfq.slice_idle=0", "--seed", "7", "--schedulers", "all"]);
     let header = &trace[0];
     assert_eq!(keys(header).join(" "), "format version job_file devices kernel cpus seed runs processes");
     assert_eq!((text(header, "format"), text(header, "job_file")), ("hoistway-trace/1", "load.fio"));
@@ -75,7 +75,7 @@ fn time_never_goes_back_and_runs_do_not_mix() {
 fn each_issue_is_followed_by_exactly_one_completion_or_requeue() {
     let folder = tempdir().unwrap();
     for kernel in ["4.12", "5.10", "7.2"] {
-        let (trace, _) = traced(folder.path(), &["--kernel", kernel]);
+        let (trace, _) = traced(folder.path(), &["--kernel", kernel, "--schedulers", "all"]);
         for run in 0..ALL_SCHEDULERS.len() {
             let mut at_the_driver = BTreeMap::new();
             for event in events_of(&trace, run) {
@@ -99,7 +99,7 @@ fn each_issue_is_followed_by_exactly_one_completion_or_requeue() {
 #[test]
 fn the_counts_agree_with_the_results_and_with_each_other() {
     let folder = tempdir().unwrap();
-    let (trace, results) = traced(folder.path(), &[]);
+    let (trace, results) = traced(folder.path(), &["--schedulers", "all"]);
     for (run, scheduler) in ALL_SCHEDULERS.iter().enumerate() {
         let count = |name| count(&trace, run, name);
         let ios = results["runs"][run]["simulated_ios"].as_u64().unwrap();

@@ -1,11 +1,12 @@
 //! What makes a comparison uncertain.
 
 use hoistway_results::comparison::Comparison;
+use hoistway_results::document::Verdict;
 use hoistway_results::settling::{Settling, SettlingFigure};
-use hoistway_results::{Figure, ResultsDocument};
+use hoistway_results::{Figure, FigureName, ResultsDocument};
 
-use super::{Chosen, list, noun};
-use crate::table::device_name;
+use super::phrases::figure_in_words;
+use crate::words::list;
 use crate::{failures, units};
 
 /// I/Os beyond a percentile, from which on it means something.
@@ -14,7 +15,7 @@ const BEYOND_MIN: f64 = 10.0;
 const NAMES_MAX: usize = 3;
 
 /// All doubts, as half sentences: those that follow from the data, then what else the document knows.
-pub(super) fn doubts(document: &ResultsDocument, comparison: &Comparison<'_>, chosen: &Chosen<'_>) -> Vec<String> {
+pub(super) fn doubts(document: &ResultsDocument, comparison: &Comparison<'_>, verdict: &Verdict) -> Vec<String> {
     let mut doubts = Vec::new();
     if document.partial {
         doubts.push("it was cut short".to_owned());
@@ -22,49 +23,10 @@ pub(super) fn doubts(document: &ResultsDocument, comparison: &Comparison<'_>, ch
     if failures::remark(comparison).is_some() {
         doubts.push("processes failed (see under the table)".to_owned());
     }
-    doubts.extend(noise(comparison, chosen));
     doubts.extend(settling(comparison));
-    doubts.extend(few(chosen));
+    doubts.extend(verdict.focus.iter().filter_map(|focus| few(comparison, &focus.figure)));
     doubts.extend(document.doubts.iter().cloned());
     doubts
-}
-
-/// The second sentence.
-pub(super) fn sentence(document: &ResultsDocument, comparison: &Comparison<'_>, doubts: &[String]) -> String {
-    if doubts.is_empty() {
-        return format!(
-            "Nothing in the data speaks against it: {} repeats agree, all runs had settled, and the model of {} is \
-             calibrated for such a load.",
-            comparison.repeats(),
-            device_name(&document.device)
-        );
-    }
-    format!("What makes this uncertain: {}.", doubts.join("; "))
-}
-
-/// What is noise.
-fn noise(comparison: &Comparison<'_>, chosen: &Chosen<'_>) -> Option<String> {
-    let repeats = comparison.repeats();
-    if repeats < 2 {
-        return Some("of one run each nobody knows what is noise (--repeat 5 tells)".to_owned());
-    }
-    let rows = &chosen.direction.rows;
-    let baseline = chosen.direction.row(comparison.baseline)?;
-    let others = rows.iter().filter(|row| row.variant != baseline.variant);
-    let within: Vec<String> = others
-        .filter(|row| {
-            let difference = row.difference(baseline, chosen.figure);
-            difference.is_some_and(|difference| difference.is_significant() != Some(true))
-        })
-        .map(|row| comparison.variants[row.variant].label.clone())
-        .collect();
-    if within.is_empty() {
-        return None;
-    }
-    let baseline = &comparison.variants[comparison.baseline].label;
-    let noun = noun(chosen.figure, chosen.direction.direction);
-    let who = if within.len() == rows.len() - 1 { "of all others".to_owned() } else { format!("of {}", list(&within)) };
-    Some(format!("the difference in {noun} {who} from {baseline} is within the noise of {repeats} repeats"))
 }
 
 /// Runs that had not settled, or began with a warm-up: the worst of each kind.
@@ -72,7 +34,7 @@ fn settling(comparison: &Comparison<'_>) -> Vec<String> {
     let mut unsettled: Vec<(String, f64, SettlingFigure)> = Vec::new();
     let mut warming: Vec<(String, f64, SettlingFigure, f64)> = Vec::new();
     for job in &comparison.jobs {
-        for direction in &job.directions {
+        for direction in &job.operations {
             for row in &direction.rows {
                 let name = || format!("{} under {}", job.name, comparison.variants[row.variant].label);
                 for sample in row.samples() {
@@ -130,14 +92,15 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
 }
 
 /// A percentile of too few I/Os.
-fn few(chosen: &Chosen<'_>) -> Option<String> {
-    let beyond = match chosen.figure {
+fn few(comparison: &Comparison<'_>, name: &FigureName) -> Option<String> {
+    let beyond = match name.figure {
         Figure::P99 => 0.01,
         Figure::P99_9 => 0.001,
         _ => return None,
     };
-    let fewest = chosen.direction.rows.iter().map(|row| row.ios_min()).min()?;
-    let noun = noun(chosen.figure, chosen.direction.direction);
+    let (_, operation) = comparison.find(name).ok()?;
+    let fewest = operation.rows.iter().map(|row| row.ios_min()).min()?;
+    let figure = figure_in_words(name);
     ((fewest as f64) * beyond < BEYOND_MIN)
-        .then(|| format!("the {noun} rests on {fewest} I/O(s) in the run with the fewest: try a longer --runtime"))
+        .then(|| format!("the {figure} rests on {fewest} I/O(s) in the run with the fewest: try a longer --runtime"))
 }

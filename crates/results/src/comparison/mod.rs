@@ -4,20 +4,22 @@
 //! *paired*: taken repeat by repeat, so that what varies from load to load cancels. A difference is *significant* if
 //! the interval of its mean excludes zero. Each interval is for itself: of many comparisons, one in twenty errs.
 
-mod figure;
-mod figure_name;
+mod lookup;
 mod ranking;
+mod sample;
+mod statistics;
 mod variant;
 
 use std::collections::BTreeMap;
 
-use crate::document::{DirectionSummary, JobSummary, ResultsDocument, Run};
-use crate::measurement::Direction;
+use crate::document::{JobSummary, ResultsDocument, Run};
+use crate::figure::Figure;
+use crate::operation::Operation;
 use crate::stats;
 
-pub use figure::Figure;
-pub use figure_name::{FigureName, FigureNameError, NoSuchFigure};
+pub use lookup::NoSuchFigure;
 pub use ranking::Ranking;
+pub use sample::Sample;
 pub use variant::Variant;
 
 /// All jobs of a job file under all variants.
@@ -40,28 +42,32 @@ pub struct JobComparison {
     pub job: u32,
     /// Number of its processes.
     pub processes: u32,
-    /// Directions in which there was I/O, in fio's order.
-    pub directions: Vec<DirectionComparison>,
+    /// Index of the section of the first job that is like it; None if there is no other.
+    pub alike: Option<u32>,
+    /// Whether its I/Os lie anywhere, if that is known.
+    pub random: Option<bool>,
+    /// What it did, in the order of tables.
+    pub operations: Vec<OperationComparison>,
 }
 
-/// One direction of a job.
+/// One operation of a job.
 #[derive(Clone, Debug)]
-pub struct DirectionComparison {
-    /// Read, write or trim.
-    pub direction: Direction,
-    /// One for each variant that had I/O in this direction, in their order.
+pub struct OperationComparison {
+    /// Read, write, trim or sync.
+    pub operation: Operation,
+    /// One for each variant that had any of it, in their order.
     pub rows: Vec<Row>,
 }
 
-/// One direction of a job under one variant.
+/// One operation of a job under one variant.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// Index into [`Comparison::variants`].
     pub variant: usize,
-    /// Modelled CPU time for each I/O of the job, in whichever direction, us: the mean over the repeats.
+    /// Modelled CPU time for each I/O of the job, of whichever kind, us: the mean over the repeats.
     pub cpu_us_per_io: Option<f64>,
     /// By number of the repeat.
-    samples: BTreeMap<u32, DirectionSummary>,
+    samples: BTreeMap<u32, Sample>,
 }
 
 /// The mean of a figure over the repeats.
@@ -95,8 +101,13 @@ impl Difference {
 
 impl Row {
     /// The runs' summaries, by repeat.
-    pub fn samples(&self) -> impl ExactSizeIterator<Item = &DirectionSummary> {
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = &Sample> {
         self.samples.values()
+    }
+
+    /// That of one repeat.
+    pub fn sample(&self, repeat: u32) -> Option<&Sample> {
+        self.samples.get(&repeat)
     }
 
     /// Number of I/Os in the run that had the fewest.
@@ -106,7 +117,7 @@ impl Row {
 
     /// A figure over the repeats.
     pub fn estimate(&self, figure: Figure) -> Estimate {
-        let values: Vec<f64> = self.samples().map(|sample| figure.of(sample)).collect();
+        let values: Vec<f64> = self.samples().map(|sample| sample.figure(figure)).collect();
         if figure == Figure::Max {
             return Estimate { mean: values.into_iter().fold(0.0, f64::max), half_width: None };
         }
@@ -117,8 +128,8 @@ impl Row {
     /// there is no interval: their distribution has too long a tail for one.
     pub fn difference(&self, other: &Row, figure: Figure) -> Option<Difference> {
         let pairs = self.samples.iter().filter_map(|(repeat, sample)| {
-            let other = figure.of(other.samples.get(repeat)?);
-            Some((figure.of(sample) - other, other))
+            let other = other.samples.get(repeat)?.figure(figure);
+            Some((sample.figure(figure) - other, other))
         });
         let (differences, others): (Vec<f64>, Vec<f64>) = pairs.unzip();
         let (mean, of_other) = (stats::mean(&differences)?, stats::mean(&others)?);
@@ -131,7 +142,7 @@ impl Row {
     }
 }
 
-impl DirectionComparison {
+impl OperationComparison {
     /// The row of a variant.
     pub fn row(&self, variant: usize) -> Option<&Row> {
         self.rows.iter().find(|row| row.variant == variant)
@@ -149,7 +160,12 @@ impl<'a> Comparison<'a> {
         let variants = Variant::of(&document.runs);
         let wanted = document.baseline.as_deref();
         let position = |name: fn(&Variant<'a>) -> &'a str| variants.iter().position(|one| Some(name(one)) == wanted);
-        let baseline = position(Variant::name).or_else(|| position(Variant::scheduler)).unwrap_or(0);
+        let default = document.default_scheduler.as_deref().filter(|_| wanted.is_none());
+        let is_default = |variant: &Variant<'a>| Some(variant.scheduler()) == default;
+        let baseline = position(Variant::name)
+            .or_else(|| position(Variant::scheduler))
+            .or_else(|| variants.iter().position(is_default))
+            .unwrap_or(0);
         let mut jobs: BTreeMap<u32, &JobSummary> = BTreeMap::new();
         for job in document.runs.iter().flat_map(|run| &run.jobs) {
             jobs.entry(job.job).or_insert(job);
@@ -158,7 +174,9 @@ impl<'a> Comparison<'a> {
             name: job.name.clone(),
             job: job.job,
             processes: job.processes,
-            directions: directions(job.job, &variants),
+            alike: job.alike,
+            random: job.random,
+            operations: operations(job.job, &variants),
         });
         Self { jobs: jobs.collect(), variants, baseline }
     }
@@ -169,21 +187,17 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn directions(job: u32, variants: &[Variant<'_>]) -> Vec<DirectionComparison> {
-    let of = |direction| {
+fn operations(job: u32, variants: &[Variant<'_>]) -> Vec<OperationComparison> {
+    let of = |operation| {
         let row = |(variant, compared): (usize, &Variant<'_>)| {
-            let sample = |run: &&Run| Some((run.repeat, find(run, job, direction)?.clone()));
+            let sample = |run: &&Run| Some((run.repeat, Sample::of(of_job(run, job)?, operation)?));
             let samples: BTreeMap<_, _> = compared.runs.iter().filter_map(sample).collect();
             let cpu: Vec<f64> = compared.runs.iter().filter_map(|run| of_job(run, job)?.cpu_us_per_io).collect();
             (!samples.is_empty()).then(|| Row { variant, cpu_us_per_io: stats::mean(&cpu), samples })
         };
-        DirectionComparison { direction, rows: variants.iter().enumerate().filter_map(row).collect() }
+        OperationComparison { operation, rows: variants.iter().enumerate().filter_map(row).collect() }
     };
-    Direction::ALL.into_iter().map(of).filter(|direction| !direction.rows.is_empty()).collect()
-}
-
-fn find(run: &Run, job: u32, direction: Direction) -> Option<&DirectionSummary> {
-    of_job(run, job)?.directions.iter().find(|summary| summary.direction == direction && summary.ios > 0)
+    Operation::ALL.into_iter().map(of).filter(|operation| !operation.rows.is_empty()).collect()
 }
 
 fn of_job(run: &Run, job: u32) -> Option<&JobSummary> {

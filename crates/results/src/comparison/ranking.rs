@@ -1,6 +1,7 @@
 //! Who is best, who is worst, and where that cannot be told.
 
-use super::{Figure, Row};
+use super::Row;
+use crate::figure::Figure;
 
 /// The rows at both ends of a figure: indexes into the rows that were ranked, the extreme one first.
 ///

@@ -27,6 +27,10 @@ pub struct DiskSummary {
     pub in_queue_ms: u64,
     /// Time with a request in flight, percent, as the kernel counts it.
     pub util_percent: f64,
+    /// How often a scheduler could choose: it held several requests, or held back those that it had. None in documents of
+    /// versions that did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<u64>,
     /// What each cgroup, with all below it, has submitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cgroups: Vec<CgroupIoSummary>,

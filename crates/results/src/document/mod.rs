@@ -7,28 +7,33 @@ mod setup;
 mod statistics;
 mod summary;
 mod variant;
+mod verdict;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::comparison::FigureName;
+use crate::figure_name::FigureName;
 use crate::fio;
+use crate::focus::WeightedFigure;
 
 pub use disk::{CgroupIoSummary, DiskSummary};
 pub use guests::GuestsSummary;
 pub use page_cache::PageCacheSummary;
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
-pub use summary::{DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, cpu_us_per_io};
+pub use summary::{
+    DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, SyncSummary, cpu_us_per_io,
+};
 pub use variant::RunVariant;
+pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Verdict};
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
 /// new keys alone do not change it, as unknown keys are ignored.
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 1;
+pub const REVISION: u32 = 2;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,16 +87,28 @@ pub struct ResultsDocument {
     /// Warnings and remarks for whoever reads the figures, one sentence each.
     #[serde(default)]
     pub notices: Vec<String>,
-    /// The scheduler that others are compared with; the first one if null.
+    /// The scheduler that the kernel gives the devices by itself, if they have one in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_scheduler: Option<String>,
+    /// The scheduler that others are compared with. If null: the default one, or without it the first.
     #[serde(default)]
     pub baseline: Option<String>,
     /// The figure that the load is about, if its author says.
     #[serde(default)]
     pub focus: Option<FigureName>,
+    /// What the results are to be judged by, if whoever asked for them said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub focuses: Vec<WeightedFigure>,
+    /// What is less, as a fraction, is no difference; null in documents of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_effect: Option<f64>,
     /// What makes the results uncertain and cannot be seen in them, as half sentences: a load outside of the range that
     /// the device's model is calibrated for.
     #[serde(default)]
     pub doubts: Vec<String>,
+    /// What to do, in each place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<Verdict>,
     /// What the results mean, and what makes that uncertain: a sentence each.
     #[serde(default)]
     pub conclusion: Vec<String>,
@@ -109,6 +126,9 @@ pub struct Run {
     pub scheduler: String,
     /// The block layer it ran on.
     pub front: Front,
+    /// The kernel whose block layer it ran on, if that of the place lacks this scheduler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_as: Option<String>,
     /// The tunables that were set (not those left at their defaults), by name.
     pub tunables: Map<String, Value>,
     /// What tells it from other runs of the same scheduler.

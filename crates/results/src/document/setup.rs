@@ -18,4 +18,7 @@ pub struct SetupSummary {
     pub nr_requests: u32,
     /// The host profile.
     pub host: Value,
+    /// The scheduler that the kernel gives the devices by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_scheduler: Option<String>,
 }

@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::direction::Direction;
 use crate::histogram::LatencyHistogram;
-use crate::measurement::{Direction, ProcessResult};
+use crate::measurement::ProcessResult;
 use crate::rate::per_second;
 use crate::series::{Interval, Series};
 use crate::settling::Settling;
+use crate::stats;
 
 /// One job of the job file, all its processes (clones) taken together.
 ///
@@ -27,8 +29,22 @@ pub struct JobSummary {
     /// Modelled CPU time for each I/O, us, as [`Run::cpu_us_per_io`](super::Run::cpu_us_per_io).
     #[serde(default)]
     pub cpu_us_per_io: Option<f64>,
+    /// The first job that does the same under another name, on other files or elsewhere on them (its own index if that is it
+    /// and others follow); None if it is like no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alike: Option<u32>,
+    /// Whether its I/Os lie anywhere, not one behind the other; None in documents of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random: Option<bool>,
+    /// Jain's index of the I/Os a second of its processes: 1 if all have the same, 1/n if one of n has everything. None of a
+    /// single process, and without I/O.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
     /// Directions in which there was I/O, in fio's order.
     pub directions: Vec<DirectionSummary>,
+    /// Its `fsync`s, `fdatasync`s and the like; None without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync: Option<SyncSummary>,
 }
 
 /// Processes of a job that the same error ended.
@@ -63,6 +79,17 @@ pub struct DirectionSummary {
     pub settling: Settling,
 }
 
+/// The `fsync`s, `fdatasync`s and the like of a job: commits, to a database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SyncSummary {
+    /// How many have ended.
+    pub syncs: u64,
+    /// How many a second, summed over the processes.
+    pub syncs_per_second: f64,
+    /// Their latency.
+    pub lat_ns: LatencySummary,
+}
+
 /// I/Os and latencies over time: of the intervals of equal length that lie wholly in the measurement, which begins
 /// after the ramp.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -76,7 +103,7 @@ pub struct SeriesSummary {
 }
 
 /// A distribution of latencies, ns. Percentiles are midpoints of bins, so they may be off by 1/128.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Smallest.
     pub min: u64,
@@ -121,8 +148,28 @@ impl JobSummary {
             processes: clones.len() as u32,
             failed: FailedProcesses::among(clones),
             cpu_us_per_io: cpu_us_per_io(clones.iter().copied()),
+            alike: None,
+            random: None,
+            fairness: stats::jain_index(&clones.iter().map(|clone| rate_of(clone)).collect::<Vec<_>>()),
             directions: summaries.filter(|summary| summary.ios > 0).collect(),
+            sync: SyncSummary::of_clones(clones),
         }
+    }
+}
+
+/// I/Os a second of a process.
+fn rate_of(process: &ProcessResult) -> f64 {
+    per_second(process.total_ios(), process.runtime_ns)
+}
+
+impl SyncSummary {
+    fn of_clones(clones: &[&ProcessResult]) -> Option<Self> {
+        let mut lat = LatencyHistogram::new();
+        clones.iter().for_each(|process| lat.merge(&process.sync.lat));
+        let syncs = clones.iter().map(|process| process.sync.total_ios).sum();
+        let syncs_per_second =
+            clones.iter().map(|process| per_second(process.sync.total_ios, process.runtime_ns)).sum();
+        (syncs > 0).then(|| Self { syncs, syncs_per_second, lat_ns: LatencySummary::from(&lat) })
     }
 }
 

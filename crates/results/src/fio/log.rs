@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use crate::histogram_log::HistogramLog;
+use crate::io_log::HistogramLog;
 use crate::io_log::{IoLog, LogEntry};
 
 /// A kind of log.

@@ -15,9 +15,7 @@ mod distribution;
 mod log;
 mod schema;
 
+pub use crate::steady_state::{SteadyState, SteadyStateData};
 pub use build::{OutputParameters, PERCENTILES, PercentileChoice};
 pub use log::{LogKind, write_histograms};
-pub use schema::{
-    AggregateDiskUtil, DirectionStats, DiskUtil, Job, LatencyStats, Output, PriorityStats, SteadyState,
-    SteadyStateData, SyncStats,
-};
+pub use schema::{AggregateDiskUtil, DirectionStats, DiskUtil, Job, LatencyStats, Output, PriorityStats, SyncStats};

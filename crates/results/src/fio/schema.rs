@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ordered_map::OrderedMap;
+use crate::steady_state::SteadyState;
 
 /// A whole output document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -207,38 +208,6 @@ pub struct SyncStats {
     pub total_ios: u64,
     /// Their latency.
     pub lat_ns: LatencyStats,
-}
-
-/// What steady-state detection (`ss=`) found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SteadyState {
-    /// The option's value, normalised.
-    pub ss: String,
-    /// `ss_dur`, s.
-    pub duration: u64,
-    /// 1 if the steady state was reached.
-    pub attained: u8,
-    /// What was compared with the limit, with its unit.
-    pub criterion: String,
-    /// Largest deviation from the mean.
-    pub max_deviation: f64,
-    /// Slope of the line through the samples.
-    pub slope: f64,
-    /// The samples.
-    pub data: SteadyStateData,
-}
-
-/// Samples of steady-state detection, one a second.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SteadyStateData {
-    /// Mean bandwidth, B/s.
-    pub bw_mean: u64,
-    /// Mean IOPS.
-    pub iops_mean: u64,
-    /// IOPS samples.
-    pub iops: Vec<u64>,
-    /// Bandwidth samples, B/s.
-    pub bw: Vec<u64>,
 }
 
 /// Statistics of a block device over the run.

@@ -43,8 +43,8 @@ pub(crate) struct Arguments {
     /// NAME=PRESET for each file of the job file; one without NAME is for all others. [default: intel-s3520-1600gb; of a bundled load, its own]
     #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
     pub(super) device: Vec<String>,
-    /// The schedulers to compare: a list, or all. In the list, default is the one that the kernel gives the device.
-    /// [default: all; with guests none,mq-deadline,kyber,bfq]
+    /// The schedulers to compare: a list, or all, with those that the kernel has no longer. In the list, default is the one that
+    /// the kernel gives the device. [default: those that the kernel has; with guests its multi-queue ones]
     #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
     pub(super) schedulers: Vec<String>,
     /// Puts the load into guests (docs/guests.md): each file of the job file is a virtual disk, and all of them lie on the
@@ -119,16 +119,27 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = parse_ramp)]
     pub(super) ramp: Option<Nanos>,
     /// Runs each scheduler so many times, with as many seeds, for means, 95 % confidence intervals and paired
-    /// differences: a repeat has the same seed, and so the same load, under every scheduler.
-    #[arg(long, value_name = "K", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
-    pub(super) repeat: u32,
-    /// The scheduler that others are compared with; without it the first one.
+    /// differences: a repeat has the same seed, and so the same load, under every scheduler. [default: 3, and up to 10 as long as
+    /// that takes less than ten seconds; 1 for JSON, --fio-logs and --trace]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
+    pub(super) repeat: Option<u32>,
+    /// The scheduler that others are compared with. [default: the one that the kernel gives the device; without it the first]
     #[arg(long, value_name = "NAME")]
     pub(super) baseline: Option<String>,
+    /// What schedulers are judged by: a figure of a job, such as backends:read:p99 or wal:sync:max, or several with weights
+    /// (docs/results.md, "Names of figures"). [default: what a bundled load is about; else small random reads, then fsyncs, then
+    /// streams, then writes]
+    #[arg(long, value_name = "JOB:OPERATION:FIGURE[*WEIGHT]")]
+    pub(super) focus: Vec<String>,
+    /// What is less, in percent, is no difference that matters. [default: 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    pub(super) smallest_effect: Option<f64>,
     /// Everything random is drawn from it; the same seed gives the same results to the bit.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
+    /// Also shows medians and p99.9.
+    #[arg(long)]
+    pub(super) wide: bool,
     /// How the results are written.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
@@ -143,6 +154,21 @@ pub(crate) struct Arguments {
     /// line for each I/O (40 bytes of memory meanwhile), or the means over log_avg_msec, if the job file sets it.
     #[arg(long, value_name = "DIR")]
     pub(super) fio_logs: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Whether somebody is going to read it: then it says how sure it is. Programs get one run unless they ask for more.
+    pub(super) fn is_for_people(&self) -> bool {
+        let for_programs = matches!(self.format, Format::Json | Format::FioJson | Format::FioJsonPlus);
+        !for_programs && self.trace.is_none() && self.fio_logs.is_none()
+    }
+}
+
+/// `2%` or `2` as a fraction.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let fraction = number.map(|percent| percent / 100.0).filter(|fraction| (0.0..1.0).contains(fraction));
+    fraction.ok_or_else(|| "expected percent from 0 to below 100, such as 2%".to_owned())
 }
 
 /// As [`parse_time`], or 0.

@@ -5,6 +5,9 @@ use hoistway_lab::{CgroupFile, Comparison, Devices, Guests, Load, QueueFile, Tun
 
 use super::arguments::{Arguments, parse_time};
 
+/// Repeats, if nobody says how many: as many as fit into a short time, and no more than these.
+const REPEATS_AT_MOST: u32 = 10;
+
 /// What the options ask for.
 pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
     Ok(Comparison {
@@ -39,8 +42,10 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         })?,
         runtime_ns: arguments.runtime.map(|runtime| runtime.0),
         ramp_ns: arguments.ramp.map(|ramp| ramp.0),
-        repeats: arguments.repeat,
+        repeats: arguments.repeat.unwrap_or(if arguments.is_for_people() { REPEATS_AT_MOST } else { 1 }),
         baseline: arguments.baseline.clone(),
+        focus: each(&arguments.focus, |text| text.parse().with_context(|| format!("--focus {text}")))?,
+        smallest_effect: arguments.smallest_effect,
         seed: arguments.seed,
         logs: arguments.fio_logs.is_some(),
     })

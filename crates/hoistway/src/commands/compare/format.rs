@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use hoistway_report::Style;
 use hoistway_results::{ResultsDocument, fio};
 
 use crate::output::Output;
@@ -43,10 +44,11 @@ impl Format {
         self,
         document: &ResultsDocument,
         plus: Option<&fio::Output>,
+        wide: bool,
         to: &Output,
     ) -> Result<String> {
         Ok(match self {
-            Self::Table => hoistway_report::table(document, &to.style()),
+            Self::Table => hoistway_report::table(document, &Style { wide, ..to.style() }),
             Self::Json => hoistway_report::json(document),
             Self::Csv => hoistway_report::csv(document),
             Self::Markdown => hoistway_report::markdown(document),

@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         logs: logs.as_ref(),
         wants_json_plus: arguments.format == Format::FioJsonPlus,
         json_plus: Mutex::new(None),
+        is_repeat_wanted: arguments.repeat.is_some(),
     };
     let mut document = {
         let _progress = Progress::show(&controls, plan.expected_ns());
@@ -51,15 +52,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     document.arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
     document.command = shell_words::join(&document.arguments);
     document.runs.iter_mut().for_each(|run| run.fio.set_timestamp_ms(now_ms()));
+    check_focus(&document)?;
     document.conclusion = hoistway_report::conclusion(&document);
     let json_plus = watching.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let text = arguments.format.rendered(&document, json_plus.as_ref(), &output)?;
+    let text = arguments.format.rendered(&document, json_plus.as_ref(), arguments.wide, &output)?;
     logs.map(FioLogs::finish).transpose()?;
     output.write(&text)?;
     if document.partial {
         return Ok(Ending::Interrupted);
     }
     Ok(if has_failed(&document) { Ending::JobFailed } else { Ending::Done })
+}
+
+/// Whether what was asked to be in focus was there.
+fn check_focus(document: &ResultsDocument) -> Result<()> {
+    let comparison = hoistway_results::Comparison::of(document);
+    for focus in document.focuses.iter().filter(|_| !document.partial) {
+        comparison.find(&focus.figure).map(|_| ()).with_context(|| format!("--focus {}", focus.figure))?;
+    }
+    Ok(())
 }
 
 /// Whether an error ended a process in any run.
@@ -75,11 +86,24 @@ struct Watching<'a> {
     wants_json_plus: bool,
     /// fio's json+ of the last run.
     json_plus: Mutex<Option<fio::Output>>,
+    /// Whether somebody said how many repeats there are.
+    is_repeat_wanted: bool,
 }
+
+/// Repeats without which an interval says little.
+const REPEATS_AT_LEAST: u32 = 3;
+/// How long one waits gladly for an answer that is more certain, s.
+const PATIENCE_SECONDS: f64 = 10.0;
 
 impl Watch for Watching<'_> {
     fn seconds(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
+    }
+
+    fn goes_on(&self, repeat: u32) -> bool {
+        // As long as those before, on average.
+        let after = self.seconds() * f64::from(repeat + 1) / f64::from(repeat);
+        self.is_repeat_wanted || repeat < REPEATS_AT_LEAST || after < PATIENCE_SECONDS
     }
 
     fn ended(&self, ended: &Ended<'_>) {

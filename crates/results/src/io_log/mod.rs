@@ -1,7 +1,10 @@
 //! What fio writes into its log files: every I/O, or means over windows.
 
-use crate::histogram_log::HistogramLog;
-use crate::measurement::Direction;
+mod histogram_log;
+
+use crate::direction::Direction;
+
+pub use histogram_log::{HistogramLog, HistogramRow};
 
 /// Entries of one process at most (768 MiB, and 128 MiB of offsets); what comes after is not logged.
 const ENTRIES_MAX: usize = 1 << 24;

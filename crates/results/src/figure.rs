@@ -1,9 +1,12 @@
 //! The figures by which schedulers are compared.
 
-use crate::document::DirectionSummary;
+use serde::{Deserialize, Serialize};
 
-/// A figure of one direction of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use crate::operation::Operation;
+
+/// A figure of one operation of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Figure {
     /// I/Os a second.
     Iops,
@@ -16,6 +19,7 @@ pub enum Figure {
     /// 99th percentile, ns.
     P99,
     /// 99.9th percentile, ns.
+    #[serde(rename = "p99.9")]
     P99_9,
     /// Largest latency, ns.
     Max,
@@ -25,7 +29,7 @@ impl Figure {
     /// All of them.
     pub const ALL: [Self; 7] = [Self::Iops, Self::Bandwidth, Self::Mean, Self::P50, Self::P99, Self::P99_9, Self::Max];
 
-    /// What it is called in the [name](super::FigureName) of a figure of some job.
+    /// What it is called in the [name](crate::FigureName) of a figure of some job.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Iops => "iops",
@@ -51,22 +55,18 @@ impl Figure {
         }
     }
 
+    /// Whether an operation has it: syncs move no bytes.
+    pub fn is_of(self, operation: Operation) -> bool {
+        self != Self::Bandwidth || operation != Operation::Sync
+    }
+
+    /// Whether it is a latency.
+    pub const fn is_latency(self) -> bool {
+        !matches!(self, Self::Iops | Self::Bandwidth)
+    }
+
     /// Whether more of it is better.
     pub const fn higher_is_better(self) -> bool {
         matches!(self, Self::Iops | Self::Bandwidth)
-    }
-
-    /// Its value in one run.
-    pub fn of(self, summary: &DirectionSummary) -> f64 {
-        let latency = &summary.lat_ns;
-        match self {
-            Self::Iops => summary.iops,
-            Self::Bandwidth => summary.bytes_per_second,
-            Self::Mean => latency.mean,
-            Self::P50 => latency.p50 as f64,
-            Self::P99 => latency.p99 as f64,
-            Self::P99_9 => latency.p99_9 as f64,
-            Self::Max => latency.max as f64,
-        }
     }
 }

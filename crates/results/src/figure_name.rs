@@ -1,7 +1,8 @@
-//! How a figure is named, everywhere the same: `job:direction:figure`.
+//! How a figure is named, everywhere the same: `job:operation:figure`.
 //!
 //! ```text
 //! backends:read:p99           the 99th percentile of the latencies of the reads of the job "backends"
+//! wal:sync:max                the longest fsync (or fdatasync) of the job "wal"
 //! "db:main":write:iops        a job's name that holds a colon or a blank stands in quotes; \" and \\ are the characters
 //! ```
 
@@ -10,18 +11,17 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Comparison, DirectionComparison, Estimate, Figure, JobComparison};
-use crate::document::ResultsDocument;
-use crate::measurement::Direction;
+use crate::figure::Figure;
+use crate::operation::Operation;
 
-/// A figure of one direction of a job, by name.
+/// A figure of one operation of a job, by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FigureName {
     /// Name of the job; of several with this name the first is meant.
     pub job: String,
-    /// Read, write or trim.
-    pub direction: Direction,
+    /// Read, write, trim or sync.
+    pub operation: Operation,
     /// The figure.
     pub figure: Figure,
 }
@@ -29,9 +29,9 @@ pub struct FigureName {
 /// Why a text names no figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} names no figure: {problem} (expected JOB:DIRECTION:FIGURE, such as backends:read:p99, with one of {}, and \
+    "{text:?} names no figure: {problem} (expected JOB:OPERATION:FIGURE, such as backends:read:p99, with one of {}, and \
      one of {}; a JOB with a colon in quotes)",
-    directions(),
+    operations(),
     figures()
 )]
 pub struct FigureNameError {
@@ -41,22 +41,8 @@ pub struct FigureNameError {
     pub problem: String,
 }
 
-/// Why a figure is not among some results.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{name}: there was no such I/O (expected {}, each with one of {})",
-    if known.is_empty() { "results with I/O".to_owned() } else { format!("one of {}", known.join(", ")) },
-    figures()
-)]
-pub struct NoSuchFigure {
-    /// The figure.
-    pub name: FigureName,
-    /// What there is: jobs with their directions.
-    pub known: Vec<String>,
-}
-
-fn directions() -> String {
-    Direction::ALL.map(Direction::name).join(", ")
+fn operations() -> String {
+    Operation::ALL.map(Operation::name).join(", ")
 }
 
 fn figures() -> String {
@@ -84,21 +70,24 @@ impl FigureName {
             }
         };
         let parts: Vec<&str> = rest.split(':').collect();
-        let &[direction, figure] = &parts[..] else {
+        let &[operation, figure] = &parts[..] else {
             return Err(match parts.len() {
-                1 => "it has no direction and figure".to_owned(),
+                1 => "it has no operation and figure".to_owned(),
                 _ => "it has too many parts".to_owned(),
             });
         };
-        let direction = Direction::ALL
+        let operation = Operation::ALL
             .into_iter()
-            .find(|known| known.name() == direction)
-            .ok_or_else(|| format!("{direction:?} is no direction"))?;
+            .find(|known| known.name() == operation)
+            .ok_or_else(|| format!("{operation:?} is no operation"))?;
         let figure = Figure::ALL
             .into_iter()
             .find(|known| known.name() == figure)
             .ok_or_else(|| format!("{figure:?} is no figure"))?;
-        Ok(Self { job, direction, figure })
+        if !figure.is_of(operation) {
+            return Err(format!("a {} has no {}", operation.name(), figure.name()));
+        }
+        Ok(Self { job, operation, figure })
     }
 }
 
@@ -120,6 +109,11 @@ fn unquoted(text: &str) -> Result<(String, &str), String> {
         }
     }
     Err("the closing quotation mark is missing".to_owned())
+}
+
+/// A job as it stands in the name of a figure: in quotes if it has to be.
+pub fn quoted(job: &str) -> impl fmt::Display {
+    Job(job)
 }
 
 /// A job as it stands in a name.
@@ -144,7 +138,7 @@ impl fmt::Display for Job<'_> {
 
 impl fmt::Display for FigureName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", Job(&self.job), self.direction.name(), self.figure.name())
+        write!(f, "{}:{}:{}", Job(&self.job), self.operation.name(), self.figure.name())
     }
 }
 
@@ -159,35 +153,5 @@ impl TryFrom<String> for FigureName {
 impl From<FigureName> for String {
     fn from(name: FigureName) -> String {
         name.to_string()
-    }
-}
-
-impl Comparison<'_> {
-    /// The job and direction that a figure is of.
-    ///
-    /// # Errors
-    /// If no variant had such I/O; the error lists what there was.
-    pub fn find(&self, name: &FigureName) -> Result<(&JobComparison, &DirectionComparison), NoSuchFigure> {
-        let all = || self.jobs.iter().flat_map(|job| job.directions.iter().map(move |direction| (job, direction)));
-        let is_wanted = |(job, direction): &(&JobComparison, &DirectionComparison)| {
-            job.name == name.job && direction.direction == name.direction
-        };
-        all().find(is_wanted).ok_or_else(|| NoSuchFigure {
-            name: name.clone(),
-            known: all().map(|(job, direction)| format!("{}:{}", Job(&job.name), direction.direction.name())).collect(),
-        })
-    }
-}
-
-impl ResultsDocument {
-    /// A figure under each variant that has it, with the variant's label.
-    ///
-    /// # Errors
-    /// If no variant had such I/O; the error lists what there was.
-    pub fn figure(&self, name: &FigureName) -> Result<Vec<(String, Estimate)>, NoSuchFigure> {
-        let comparison = Comparison::of(self);
-        let (_, direction) = comparison.find(name)?;
-        let of = |row: &super::Row| (comparison.variants[row.variant].label.clone(), row.estimate(name.figure));
-        Ok(direction.rows.iter().map(of).collect())
     }
 }

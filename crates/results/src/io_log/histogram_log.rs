@@ -1,8 +1,8 @@
 //! Histograms of completion latencies over windows of time: fio's `log_hist_msec`.
 
+use super::{LogParameters, LoggedIo};
+use crate::direction::Direction;
 use crate::histogram::{BIN_COUNT, LatencyHistogram};
-use crate::io_log::{LogParameters, LoggedIo};
-use crate::measurement::Direction;
 
 /// The histograms of a process. As in fio, what its last window has when the process ends is not there.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,177 @@
+//! What `hoistway compare` says to do: on all bundled loads, and on those with which people were misled.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+
+use crate::support::{hoistway, printed, refused, succeeded};
+
+/// Backends, a log that is committed, a checkpointer and a backup, as a database has them.
+const POSTGRES: &str = "[global]\nfilename=/dev/sda\ndirect=1\nruntime=2\ntime_based\n\
+                        [backup]\nrw=read\nbs=256k\nioengine=libaio\niodepth=4\n\
+                        [wal]\nrw=write\nbs=8k\nfdatasync=1\nsize=2%\n\
+                        [checkpointer]\nrw=randwrite\nbs=8k\nioengine=libaio\niodepth=32\n\
+                        [backends]\nrw=randread\nbs=8k\nnumjobs=16\n";
+
+fn with_load(text: &str) -> TempDir {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("load.fio"), text).unwrap();
+    folder
+}
+
+fn compared(folder: &Path, options: &[&str]) -> Value {
+    let mut command = hoistway();
+    command.current_dir(folder).args(["compare", "load.fio", "--format", "json"]).args(options);
+    serde_json::from_str(&succeeded(&mut command)).unwrap()
+}
+
+fn conclusion(document: &Value) -> String {
+    let sentences = document["conclusion"].as_array().unwrap().iter();
+    sentences.map(|sentence| sentence.as_str().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+/// Asserts that a verdict keeps to its rules.
+fn assert_sound(document: &Value, of: &str) {
+    let verdicts = document["verdicts"].as_array().unwrap();
+    assert_eq!(verdicts.len(), 1, "{of}");
+    let verdict = &verdicts[0];
+    let candidates = verdict["candidates"].as_array().unwrap();
+    let recommended = candidates.iter().find(|candidate| candidate["scheduler"] == verdict["recommended"]);
+    match verdict["decision"].as_str().unwrap() {
+        "keep" => assert_eq!(verdict["recommended"], verdict["reference"], "{of}"),
+        "change" => {
+            let recommended = recommended.unwrap();
+            let gain = recommended["gain"]["factor"].as_f64().unwrap();
+            let losses = recommended["losses"].as_array().unwrap();
+            for loss in losses.iter().filter(|loss| loss["weighs"] == true) {
+                assert!(loss["factor"].as_f64().unwrap() <= gain, "{of}: {loss}");
+            }
+            if recommended["outcome"] == "better" {
+                assert!(gain >= 1.02 && recommended["gain"]["low"].as_f64().unwrap() > 1.0, "{of}: {recommended}");
+            } else {
+                assert_eq!((&recommended["outcome"], losses.len()), (&"better_elsewhere".into(), 0), "{of}");
+            }
+        }
+        other => panic!("{of}: {other} of several runs of several schedulers"),
+    }
+    let runs = document["runs"].as_array().unwrap();
+    let of_kernel = |label: &Value| {
+        let label = label.as_str().unwrap().trim_end_matches(" (legacy)");
+        runs.iter().any(|run| run["variant"]["label"] == label && run["ran_as"].is_null())
+    };
+    assert!(candidates.iter().all(|candidate| of_kernel(&candidate["scheduler"])), "{of}: {verdict}");
+}
+
+#[test]
+fn on_every_bundled_load_the_verdict_keeps_to_its_rules() {
+    let list = printed(&["scenarios"]);
+    let names = list.lines().take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().next().unwrap());
+    for name in names {
+        let short = ["compare", name, "--runtime", "600ms", "--ramp", "0", "--repeat", "3", "--format", "json"];
+        for more in [&[][..], &["--kernel", "4.19", "--schedulers", "all"], &["--device", "hgst-he10-8tb"]] {
+            let document: Value = serde_json::from_str(&printed(&[&short[..], more].concat())).unwrap();
+            assert_sound(&document, &format!("{name} {more:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_freezing_desktop_is_not_told_to_use_what_stalls_it_whatever_the_seed() {
+    for seed in ["1", "2"] {
+        let arguments =
+            ["compare", "desktop-freeze", "--runtime", "8s", "--repeat", "3", "--format", "json", "--seed", seed];
+        let document: Value = serde_json::from_str(&printed(&arguments)).unwrap();
+        assert_sound(&document, seed);
+        let bfq =
+            document["verdicts"][0]["candidates"].as_array().unwrap().iter().find(|one| one["scheduler"] == "bfq");
+        let losses = bfq.unwrap()["losses"].to_string();
+        assert!(losses.contains(r#"{"figure":"max"}"#) || losses.contains(r#"{"figure":"p99"}"#), "{losses}");
+    }
+}
+
+#[test]
+fn of_a_database_the_backends_are_judged_and_not_the_backup_and_anybody_can_say_otherwise() {
+    let folder = with_load(POSTGRES);
+    let document = compared(folder.path(), &["--repeat", "3", "--runtime", "500ms"]);
+    assert_eq!(document["verdicts"][0]["focus"][0]["figure"], "backends:read:p99");
+    assert!(
+        conclusion(&document).contains("--focus JOB:OPERATION:FIGURE, such as backends:read:p99"),
+        "{}",
+        conclusion(&document)
+    );
+    let of =
+        ["--focus", "wal:sync:p99*2", "--focus", "backup:read:bandwidth", "--schedulers", "none,bfq", "--repeat", "2"];
+    let document = compared(folder.path(), &of);
+    let focus = &document["verdicts"][0]["focus"];
+    assert_eq!((&focus[0]["figure"], &focus[0]["weight"]), (&"wal:sync:p99".into(), &2.0.into()));
+    assert_eq!(focus[1]["figure"], "backup:read:bandwidth");
+    let text = conclusion(&document);
+    assert!(text.contains("p99 fsync latency of wal") && text.contains("read bandwidth of backup"), "{text}");
+}
+
+#[test]
+fn twenty_guests_that_do_the_same_are_one_party_with_a_fairness() {
+    let mut text =
+        "[global]\ndirect=1\nrw=randread\nioengine=libaio\niodepth=4\nruntime=1\ntime_based\nfilename=/dev/sda\n"
+            .to_owned();
+    for guest in 0..20 {
+        text += &format!("[guest{guest}]\noffset={}%\nsize=5%\n", guest * 5);
+    }
+    let folder = with_load(&text);
+    let document = compared(folder.path(), &["--repeat", "2", "--runtime", "200ms"]);
+    assert_eq!(document["verdicts"][0]["alike"].as_array().unwrap().len(), 20);
+    assert!(conclusion(&document).contains("guest0 and the 19 jobs like it (median)"), "{}", conclusion(&document));
+}
+
+#[test]
+fn a_focus_that_cannot_be_is_refused_with_what_there_is() {
+    let folder = with_load(POSTGRES);
+    let refuse = |focus: &str, words: &[&str]| {
+        refused(folder.path(), &["compare", "load.fio", "--runtime", "50ms", "--repeat", "1", "--focus", focus], words);
+    };
+    refuse("backends:p99", &["--focus backends:p99", "expected JOB:OPERATION:FIGURE, such as"]);
+    refuse("backends:read:p99*0", &["behind * stands a weight"]);
+    refuse("backend:read:p99", &["there is no job \"backend\" (expected one of backup, wal, checkpointer, backends)"]);
+    refuse("backends:write:p99", &["there was no such I/O", "backends:read"]);
+    refused(
+        folder.path(),
+        &["compare", "load.fio", "--smallest-effect", "200%"],
+        &["expected percent from 0 to below 100"],
+    );
+}
+
+#[test]
+fn schedulers_that_a_kernel_has_not_yet_are_refused_and_left_out_of_all_with_a_word() {
+    let folder = with_load(POSTGRES);
+    refused(
+        folder.path(),
+        &["compare", "load.fio", "--kernel", "4.4", "--schedulers", "none,kyber"],
+        &[
+            "--schedulers kyber: Linux 4.4 does not have it yet",
+            "expected some of none, noop, deadline, cfq, or --kernel 4.12 or later",
+        ],
+    );
+    let document = compared(folder.path(), &["--kernel", "4.4", "--schedulers", "all", "--runtime", "50ms"]);
+    let names: Vec<_> = document["runs"].as_array().unwrap().iter().map(|run| run["scheduler"].clone()).collect();
+    assert_eq!(names, ["none", "noop", "deadline", "cfq"]);
+    assert!(
+        document["notices"]
+            .to_string()
+            .contains("Linux 4.4 is older than mq-deadline (4.11), kyber (4.12), bfq (4.12): left out.")
+    );
+}
+
+#[test]
+fn tables_rest_on_three_runs_and_documents_for_programs_on_one() {
+    let folder = with_load(POSTGRES);
+    let table = |format: &str| {
+        let mut command = hoistway();
+        command.current_dir(folder.path()).args(["compare", "load.fio", "--runtime", "20ms", "--format", format]);
+        succeeded(&mut command)
+    };
+    assert!(table("table").contains("Means of 10 repeats"), "they are short: {}", table("table"));
+    assert!(table("markdown").contains("Means of 10 repeats"));
+    assert_eq!(serde_json::from_str::<Value>(&table("json")).unwrap()["seeds"].as_array().unwrap().len(), 1);
+}

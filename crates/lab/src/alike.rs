@@ -1,0 +1,71 @@
+//! Jobs that do the same: results judge them as a group.
+
+use hoistway_load::{Load, Process};
+use serde_json::Value;
+
+/// For each job the first one that is like it, its own number if others follow; None if it is like no other. Jobs are alike if
+/// their processes differ in nothing but names, files, places on these, and cgroups.
+pub(crate) fn alike(workload: &Load) -> Vec<Option<u32>> {
+    let jobs = workload.processes.iter().map(|process| process.schedule.job + 1).max().unwrap_or(0);
+    let of_job = |job| workload.processes.iter().filter(move |process: &&Process| process.schedule.job == job);
+    let deeds: Vec<Option<Vec<Value>>> = (0..jobs).map(|job| of_job(job).map(deed).collect()).collect();
+    let first_like = |job: usize| {
+        let mine = deeds[job].as_ref().filter(|deeds| !deeds.is_empty())?;
+        let mut like = (0..jobs).filter(|&other| deeds[other].as_ref() == Some(mine));
+        let first = like.next()?;
+        // Alone it is like itself only.
+        (first != job || like.next().is_some()).then_some(first as u32)
+    };
+    (0..jobs).map(first_like).collect()
+}
+
+/// What a process does, wherever and under whatever name.
+fn deed(process: &Process) -> Option<Value> {
+    let mut value = serde_json::to_value(process).ok()?;
+    for path in [
+        "/name",
+        "/options",
+        "/files",
+        "/schedule/job",
+        "/schedule/clone",
+        "/schedule/group",
+        "/schedule/start_delay",
+        "/standing/cgroup",
+        "/plan/origin",
+        "/plan/pattern/volume",
+        "/plan/pattern/seed",
+    ] {
+        if let Some(place) = value.pointer_mut(path) {
+            *place = Value::Null;
+        }
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_fio::{Environment, JobFile};
+
+    use super::*;
+
+    fn told(text: &str) -> Vec<Option<u32>> {
+        alike(&JobFile::parse(text, "a.fio", &Environment::empty()).unwrap().load)
+    }
+
+    #[test]
+    fn jobs_that_differ_in_names_files_and_places_only_are_alike() {
+        let text = "[global]\ndirect=1\nrw=randread\n[a]\nfilename=/dev/vda\n[b]\nfilename=/dev/vdb\noffset=1g\ncgroup=b\n\
+                    [log]\nfilename=/dev/vda\nrw=write\n[c]\nfilename=/dev/vda\nnumjobs=2\n[d]\nfilename=/dev/vdc\nstartdelay=1\n";
+        assert_eq!(told(text), [Some(0), Some(0), None, None, Some(0)]);
+    }
+
+    #[test]
+    fn jobs_with_other_sizes_depths_or_weights_are_not() {
+        for option in
+            ["bs=8k", "iodepth=2\nioengine=libaio", "cgroup=g\ncgroup_weight=200", "rw=randwrite", "rate_iops=10"]
+        {
+            let text = format!("[global]\ndirect=1\nrw=randread\nfilename=/dev/sda\n[a]\n[b]\n{option}\n");
+            assert_eq!(told(&text), [None, None], "{option}");
+        }
+    }
+}

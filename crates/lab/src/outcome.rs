@@ -1,0 +1,22 @@
+//! What a run leaves.
+
+use std::fmt;
+
+use hoistway_results::document::Run;
+
+/// What a run leaves, besides what whoever watched it was shown.
+pub(crate) struct Outcome {
+    pub(crate) run: Run,
+    /// Whether it was cancelled before its end.
+    pub(crate) is_partial: bool,
+    /// Whether a process did more than its log holds.
+    pub(crate) is_log_cut: bool,
+    /// Writes to `queue/` that were refused.
+    pub(crate) refused: Vec<String>,
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcome").field("label", &self.run.variant.label).finish_non_exhaustive()
+    }
+}

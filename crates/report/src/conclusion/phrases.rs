@@ -1,0 +1,115 @@
+//! Figures and their changes in words.
+
+use hoistway_results::document::{Aspect, Change, Shift};
+use hoistway_results::{Figure, FigureName, Operation};
+
+use crate::columns::value;
+use crate::units;
+
+/// A figure in words: `p99 read latency of oltp`.
+pub fn figure_in_words(name: &FigureName) -> String {
+    format!("{} of {}", noun(name.figure, name.operation), name.job)
+}
+
+/// `p99 read latency`, `write bandwidth`, `fsyncs a second`.
+pub(super) fn noun(figure: Figure, operation: Operation) -> String {
+    let of = if operation == Operation::Sync { "fsync" } else { operation.name() };
+    match figure {
+        Figure::Iops if operation == Operation::Sync => "fsyncs a second".to_owned(),
+        Figure::Iops => format!("{of} IOPS"),
+        Figure::Bandwidth => format!("{of} bandwidth"),
+        Figure::Mean => format!("mean {of} latency"),
+        Figure::P50 => format!("median {of} latency"),
+        Figure::P99 => format!("p99 {of} latency"),
+        Figure::P99_9 => format!("p99.9 {of} latency"),
+        Figure::Max => format!("largest {of} latency"),
+    }
+}
+
+/// A change for the better by a factor, as the change of a figure: twice as good is half the latency.
+pub(super) fn relative(factor: f64, figure: Figure) -> String {
+    units::difference(if figure.higher_is_better() { factor - 1.0 } else { 1.0 / factor - 1.0 })
+}
+
+/// `-61.0% (95 %: -64.2% to -58.1%)`.
+pub(super) fn change(change: Change, figure: Figure) -> String {
+    let told = relative(change.factor, figure);
+    match (change.low, change.high) {
+        (Some(low), Some(high)) => {
+            let ends = if figure.higher_is_better() { [low, high] } else { [high, low] };
+            let [from, to] = ends.map(|end| relative(end, figure));
+            if from == to { format!("{told} in every run") } else { format!("{told} (95 %: {from} to {to})") }
+        }
+        _ => told,
+    }
+}
+
+/// `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.6 times)`.
+pub(super) fn shift(shift: &Shift) -> String {
+    let jobs = match shift.jobs {
+        1 => shift.job.clone(),
+        jobs => format!("{} and {} alike", shift.job, jobs - 1),
+    };
+    let (what, from, to, is_higher_better) = match (shift.aspect, shift.operation) {
+        (Aspect::Figure(figure), Some(operation)) => {
+            let shown = |number| value(figure, number, false);
+            (noun(figure, operation), shown(shift.from), shown(shift.to), figure.higher_is_better())
+        }
+        (Aspect::Worst(figure), Some(operation)) => {
+            let what = format!("{} of the job that is worst off", noun(figure, operation));
+            let shown = |number| value(figure, number, false);
+            (what, shown(shift.from), shown(shift.to), figure.higher_is_better())
+        }
+        (Aspect::Fairness | Aspect::Figure(_) | Aspect::Worst(_), _) => {
+            let what = "fairness (Jain's index)".to_owned();
+            (what, format!("{:.2}", shift.from), format!("{:.2}", shift.to), true)
+        }
+    };
+    let is_up = shift.to > shift.from;
+    let how_much = match shift.factor {
+        factor if factor >= 2.0 && is_up => format!("{} times", units::times(factor)),
+        factor if is_up == is_higher_better || is_up => units::difference(factor - 1.0),
+        factor => units::difference(1.0 / factor - 1.0),
+    };
+    let certain = if shift.significant == Some(false) { ", within the noise" } else { "" };
+    format!("{what} of {jobs} {from} -> {to} ({how_much}{certain})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_for_the_better_is_less_latency_or_more_throughput() {
+        assert_eq!(relative(2.0, Figure::P99), "-50.0%");
+        assert_eq!(relative(0.5, Figure::P99), "+100%");
+        assert_eq!(relative(1.25, Figure::Iops), "+25.0%");
+        let told = change(Change { factor: 2.0, low: Some(1.6), high: Some(2.5) }, Figure::Mean);
+        assert_eq!(told, "-50.0% (95 %: -60.0% to -37.5%)");
+        let told = change(Change { factor: 2.0, low: Some(2.0), high: Some(2.0) }, Figure::Mean);
+        assert_eq!(told, "-50.0% in every run");
+    }
+
+    #[test]
+    fn a_shift_says_from_what_to_what() {
+        let base = Shift {
+            job: "a".to_owned(),
+            jobs: 1,
+            operation: Some(Operation::Read),
+            aspect: Aspect::Figure(Figure::P99),
+            from: 4.49e6,
+            to: 38.5e6,
+            factor: 38.5 / 4.49,
+            significant: Some(true),
+            weighs: true,
+        };
+        assert_eq!(shift(&base), "p99 read latency of a 4.49 ms -> 38.5 ms (8.57 times)");
+        let iops = Aspect::Figure(Figure::Iops);
+        let fewer =
+            Shift { aspect: iops, from: 100.0, to: 80.0, factor: 1.25, significant: Some(false), ..base.clone() };
+        assert_eq!(shift(&fewer), "read IOPS of a 100 -> 80.0 (-20.0%, within the noise)");
+        let unfair =
+            Shift { aspect: Aspect::Fairness, operation: None, jobs: 20, from: 1.0, to: 0.25, factor: 4.0, ..base };
+        assert_eq!(shift(&unfair), "fairness (Jain's index) of a and 19 alike 1.00 -> 0.25 (-75.0%)");
+    }
+}

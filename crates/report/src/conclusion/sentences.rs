@@ -1,0 +1,228 @@
+//! The sentences about one place: what to do, what that costs, what became of the others, and by what it was judged.
+
+use hoistway_results::comparison::{Comparison, Estimate};
+use hoistway_results::document::{Candidate, Decision, FocusFrom, Outcome, Shift, Verdict};
+use hoistway_results::{FigureName, ResultsDocument, WeightedFigure};
+
+use super::phrases::{change, figure_in_words, noun, relative, shift};
+use crate::columns::value;
+use crate::units;
+use crate::words::{device_name, list};
+
+/// Losses that are told one by one.
+const LOSSES_MAX: usize = 6;
+/// Losses of somebody who was not chosen.
+const LOSSES_OF_OTHERS_MAX: usize = 2;
+
+/// A verdict in words.
+pub(super) struct Sentences<'a> {
+    pub(super) document: &'a ResultsDocument,
+    pub(super) comparison: &'a Comparison<'a>,
+    pub(super) verdict: &'a Verdict,
+}
+
+impl Sentences<'_> {
+    pub(super) fn all(&self) -> Vec<String> {
+        let verdict = self.verdict;
+        let mut sentences = vec![self.first()];
+        if verdict.had_a_choice == Some(false) {
+            sentences.push(
+                "The schedulers never had a choice: hardly any request waited beside another, so they differ in nothing but \
+                 what they cost."
+                    .to_owned(),
+            );
+        }
+        if let Some(recommended) = self.recommended() {
+            sentences.push(self.costs(recommended));
+        }
+        sentences.extend(self.others());
+        sentences.extend(self.judged_by());
+        sentences
+    }
+
+    fn first(&self) -> String {
+        let (verdict, place) = (self.verdict, self.place());
+        let nouns = self.nouns();
+        match (verdict.decision, self.recommended()) {
+            (Decision::Change, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => {
+                let gains = told(&candidate.gains, LOSSES_OF_OTHERS_MAX);
+                let (from, to) = (self.reference(), &candidate.scheduler);
+                format!("{place}: change from {from} to {to}, which is no different in {nouns} and better at {gains}.")
+            }
+            (Decision::Change, Some(candidate)) => {
+                let (from, to) = (self.reference(), &candidate.scheduler);
+                format!("{place}: change from {from} to {to}: {}.", self.gained(candidate))
+            }
+            (Decision::OneRun, Some(candidate)) => format!(
+                "{place}: in this one run {} was ahead of {}: {}. One run does not say what is noise: --repeat 3 does.",
+                candidate.scheduler,
+                self.reference(),
+                self.gained(candidate)
+            ),
+            (Decision::OneRun, None) => format!(
+                "{place}: in this one run nothing was better than {} in {nouns} ({}). One run does not say what is noise: \
+                 --repeat 3 does.",
+                self.reference(),
+                self.shown(&verdict.reference)
+            ),
+            (Decision::Alone, _) => {
+                format!("{place}: {nouns} under {} is {}.", verdict.reference, self.shown(&verdict.reference))
+            }
+            (Decision::Keep | Decision::Change, _) => format!(
+                "{place}: keep {}: nothing here is worth a change in {nouns} ({}).",
+                self.reference(),
+                self.shown(&verdict.reference)
+            ),
+        }
+    }
+
+    fn place(&self) -> String {
+        let runs = self.document.runs.iter().find(|run| run.setup == self.verdict.setup);
+        let (device, kernel) =
+            runs.map_or((&self.document.device, &*self.document.kernel), |run| self.document.place_of(run));
+        let device = device_name(device);
+        if self.document.setups.len() > 1 {
+            format!("On {device}, Linux {kernel}")
+        } else {
+            format!("For this load on {device}")
+        }
+    }
+
+    /// What one would change from: `the default (mq-deadline)`.
+    fn reference(&self) -> String {
+        let name = &self.verdict.reference;
+        if self.verdict.reference_is_default { format!("the default ({name})") } else { name.clone() }
+    }
+
+    fn recommended(&self) -> Option<&Candidate> {
+        let verdict = self.verdict;
+        verdict.candidates.iter().find(|candidate| candidate.scheduler == verdict.recommended)
+    }
+
+    fn nouns(&self) -> String {
+        let figures = &self.verdict.focus;
+        let with_weight = |WeightedFigure { figure, weight }: &WeightedFigure| match figures.len() {
+            1 => self.named(figure),
+            _ => format!("{} (weight {weight})", self.named(figure)),
+        };
+        list(&figures.iter().map(with_weight).collect::<Vec<_>>())
+    }
+
+    /// A figure, with how many jobs it stands for.
+    fn named(&self, figure: &FigureName) -> String {
+        match self.verdict.alike.len() {
+            0 | 1 => figure_in_words(figure),
+            jobs => format!("{} and the {} jobs like it (median)", figure_in_words(figure), jobs - 1),
+        }
+    }
+
+    fn estimate(&self, figure: &FigureName, label: &str) -> Option<Estimate> {
+        let (_, operation) = self.comparison.find(figure).ok()?;
+        let variant = self.comparison.variants.iter().position(|variant| variant.label == label)?;
+        Some(operation.row(variant)?.estimate(figure.figure))
+    }
+
+    /// The figures under a variant, with their intervals.
+    fn shown(&self, label: &str) -> String {
+        let one = |WeightedFigure { figure, .. }: &WeightedFigure| {
+            let Some(estimate) = self.estimate(figure, label) else { return "nothing".to_owned() };
+            let text = value(figure.figure, estimate.mean, false);
+            match estimate.half_width {
+                Some(half) if estimate.mean > 0.0 => format!("{text} {}", units::spread(half / estimate.mean, false)),
+                _ => text,
+            }
+        };
+        self.verdict.focus.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a candidate has gained: `p99 read latency of a 3.26 ms -> 1.27 ms, -61.0% (95 %: -64.2% to -58.1%)`.
+    fn gained(&self, candidate: &Candidate) -> String {
+        let moved = |WeightedFigure { figure, .. }: &WeightedFigure| {
+            let of = |label| self.estimate(figure, label).map(|estimate| value(figure.figure, estimate.mean, false));
+            let (from, to) = (of(&self.verdict.reference), of(&candidate.scheduler));
+            let arrow = from.zip(to).map(|(from, to)| format!(" {from} -> {to}")).unwrap_or_default();
+            format!("{}{arrow}", self.named(figure))
+        };
+        let figures = &self.verdict.focus;
+        let moved = figures.iter().map(moved).collect::<Vec<_>>().join(", ");
+        let Some(gain) = candidate.gain else { return moved };
+        match &figures[..] {
+            [one] => format!("{moved}, {}", change(gain, one.figure.figure)),
+            _ => format!("{moved}; together {} times as good", units::times(gain.factor)),
+        }
+    }
+
+    /// What the recommended one loses.
+    fn costs(&self, recommended: &Candidate) -> String {
+        let smallest = units::difference(self.verdict.smallest_effect).trim_start_matches('+').replace(".0%", " %");
+        if recommended.losses.is_empty() {
+            return format!("Nothing else gets worse by {smallest} or more.");
+        }
+        format!("It costs, worst first: {}.", told(&recommended.losses, LOSSES_MAX))
+    }
+
+    /// What became of those that were not chosen.
+    fn others(&self) -> Vec<String> {
+        let verdict = self.verdict;
+        if matches!(verdict.decision, Decision::Alone | Decision::OneRun) {
+            return Vec::new();
+        }
+        let mut sentences = Vec::new();
+        let others = || verdict.candidates.iter().filter(|candidate| candidate.scheduler != verdict.recommended);
+        let of = |outcome| others().filter(move |candidate| candidate.outcome == outcome);
+        let first = verdict.focus.first().map(|focus| focus.figure.figure);
+        let with_gain = |candidate: &Candidate| match (candidate.gain, first) {
+            (Some(gain), Some(figure)) if verdict.focus.len() == 1 => {
+                format!("{} ({})", candidate.scheduler, relative(gain.factor, figure))
+            }
+            _ => candidate.scheduler.clone(),
+        };
+        let better: Vec<String> = of(Outcome::Better).chain(of(Outcome::BetterElsewhere)).map(with_gain).collect();
+        if !better.is_empty() {
+            sentences.push(format!("Also better than {}: {}.", verdict.reference, list(&better)));
+        }
+        sentences.extend(of(Outcome::Outweighed).map(|candidate| {
+            // What outweighs first.
+            let (mut losses, others): (Vec<Shift>, Vec<Shift>) =
+                candidate.losses.iter().cloned().partition(|loss| loss.weighs);
+            losses.extend(others);
+            let losses = told(&losses, LOSSES_OF_OTHERS_MAX);
+            format!("Not {}, which loses more than it gains: {losses}.", with_gain(candidate))
+        }));
+        let alike: Vec<String> = of(Outcome::NoDifference)
+            .chain(of(Outcome::WithinNoise))
+            .map(|candidate| candidate.scheduler.clone())
+            .collect();
+        if !alike.is_empty() {
+            let smallest = verdict.smallest_effect * 100.0;
+            sentences.push(format!("No different by {smallest} % beyond the noise: {}.", list(&alike)));
+        }
+        sentences
+    }
+
+    /// By what it was judged, and how to change that.
+    fn judged_by(&self) -> Option<String> {
+        let focus = self.verdict.focus.first()?;
+        let noun = noun(focus.figure.figure, focus.figure.operation);
+        match self.verdict.focus_from {
+            FocusFrom::Asked => None,
+            FocusFrom::Load => {
+                Some(format!("Judged by {noun}, as this load is about that; --focus {} chooses it.", focus.figure))
+            }
+            FocusFrom::Figures => Some(format!(
+                "Judged by {noun} of {}, for which somebody is likeliest to wait; --focus JOB:OPERATION:FIGURE, such as {}, \
+                 chooses another figure.",
+                focus.figure.job, focus.figure
+            )),
+        }
+    }
+}
+
+/// Shifts in words, and how many more there are.
+fn told(shifts: &[Shift], max: usize) -> String {
+    let mut words: Vec<String> = shifts.iter().take(max).map(shift).collect();
+    if shifts.len() > max {
+        words.push(format!("{} more", shifts.len() - max));
+    }
+    words.join("; ")
+}

@@ -1,0 +1,60 @@
+//! What results are judged by: figures by name, with weights.
+//!
+//! ```text
+//! backends:read:p99        this figure alone
+//! wal:sync:max*2           with twice the weight of the others
+//! ```
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::figure_name::{FigureName, FigureNameError};
+
+/// A figure that matters, and how much.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WeightedFigure {
+    /// The figure.
+    pub figure: FigureName,
+    /// Its weight beside others: above 0.
+    pub weight: f64,
+}
+
+impl From<FigureName> for WeightedFigure {
+    fn from(figure: FigureName) -> Self {
+        Self { figure, weight: 1.0 }
+    }
+}
+
+impl FromStr for WeightedFigure {
+    type Err = FigureNameError;
+
+    fn from_str(text: &str) -> Result<Self, FigureNameError> {
+        // An asterisk may also be a part of the job's name: then there are colons behind it.
+        let Some((name, weight)) = text.rsplit_once('*').filter(|(_, weight)| !weight.contains(':')) else {
+            return Ok(text.parse::<FigureName>()?.into());
+        };
+        let weight = weight.parse().ok().filter(|weight: &f64| weight.is_finite() && *weight > 0.0);
+        let weight = weight.ok_or_else(|| FigureNameError {
+            text: text.to_owned(),
+            problem: "behind * stands a weight, a number above 0 such as p99*2".to_owned(),
+        })?;
+        Ok(Self { figure: name.parse()?, weight })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_stands_behind_an_asterisk() {
+        let read = |text: &str| text.parse::<WeightedFigure>().map(|focus| (focus.figure.to_string(), focus.weight));
+        assert_eq!(read("a:read:p99"), Ok(("a:read:p99".to_owned(), 1.0)));
+        assert_eq!(read("wal:sync:max*2.5"), Ok(("wal:sync:max".to_owned(), 2.5)));
+        assert_eq!(read("a*b:read:p99"), Ok(("a*b:read:p99".to_owned(), 1.0)));
+        for wrong in ["a:read:p99*", "a:read:p99*0", "a:read:p99*-1", "a:read:p99*inf", "a:read:p99*x"] {
+            assert!(read(wrong).unwrap_err().to_string().contains("a weight, a number above 0"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What jobs do to their files: the rows of a comparison.
+
+use serde::{Deserialize, Serialize};
+
+use crate::direction::Direction;
+
+/// An operation whose latency somebody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Trims (discards).
+    Trim,
+    /// `fsync`, `fdatasync` and the like: they move no bytes of their own.
+    Sync,
+}
+
+impl Operation {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Trim, Self::Sync];
+
+    /// Its name: `read`, `write`, `trim` or `sync`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Sync => "sync",
+        }
+    }
+}
+
+impl From<Direction> for Operation {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Read => Self::Read,
+            Direction::Write => Self::Write,
+            Direction::Trim => Self::Trim,
+        }
+    }
+}

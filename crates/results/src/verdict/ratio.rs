@@ -1,0 +1,47 @@
+//! How a measure changes from one variant to another: ratios, repeat by repeat.
+
+use crate::document::Change;
+use crate::stats;
+
+/// Ratios as logarithms: twice and half are equally far from no change, and several can be weighed together. Above 0 is
+/// better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ratio {
+    /// Mean over the repeats.
+    pub(super) mean: f64,
+    /// Half the width of its interval; None of one repeat.
+    half_width: Option<f64>,
+}
+
+impl Ratio {
+    /// Of logarithms, one for each repeat; None without any.
+    pub(super) fn of(logarithms: &[f64]) -> Option<Self> {
+        Some(Self { mean: stats::mean(logarithms)?, half_width: stats::half_width(logarithms) })
+    }
+
+    /// Whether it is better beyond the noise; never of one repeat.
+    pub(super) fn is_better(self) -> bool {
+        self.half_width.is_some_and(|half_width| self.mean > half_width)
+    }
+
+    /// Whether it is worse beyond the noise.
+    pub(super) fn is_worse(self) -> bool {
+        Self { mean: -self.mean, ..self }.is_better()
+    }
+
+    /// Whether it is a change beyond the noise; None of one repeat.
+    pub(super) fn is_significant(self) -> Option<bool> {
+        self.half_width.map(|half_width| self.mean.abs() > half_width)
+    }
+
+    pub(super) fn as_change(self) -> Change {
+        let at = |of: fn(f64, f64) -> f64| self.half_width.map(|half_width| of(self.mean, half_width).exp());
+        Change { factor: self.mean.exp(), low: at(|mean, half| mean - half), high: at(|mean, half| mean + half) }
+    }
+}
+
+/// How much better `to` is than `from`, as a logarithm; None if either is zero.
+pub(super) fn logarithm(from: f64, to: f64, higher_is_better: bool) -> Option<f64> {
+    let logarithm = (to / from).ln();
+    logarithm.is_finite().then_some(if higher_is_better { logarithm } else { -logarithm })
+}
