@@ -120,6 +120,12 @@ impl Engine {
         self.shared.mailboxes.len()
     }
 
+    /// Number of hardware queues: as many as workers, if the target has so many.
+    #[must_use]
+    pub fn hw_queues(&self) -> u16 {
+        self.shared.queue.hw_queues()
+    }
+
     /// The time on its clock.
     #[must_use]
     pub fn now(&self) -> Instant {

@@ -155,3 +155,17 @@ impl Shape {
         self.volumes.last().map_or(Sector(0), |volume| Sector(volume.first.0 + volume.sectors))
     }
 }
+
+impl<B: Backend + ?Sized> Backend for Box<B> {
+    fn shape(&self) -> &Shape {
+        (**self).shape()
+    }
+
+    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
+        (**self).station(worker)
+    }
+
+    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        (**self).extents(range)
+    }
+}
