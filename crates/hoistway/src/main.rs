@@ -13,7 +13,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
-/// Hoistway is the Linux multi-queue block layer with its I/O schedulers, in virtual time over device models.
+/// Hoistway is the Linux multi-queue block layer with its I/O schedulers: in virtual time over device models, and for real
+/// over files and disks.
 #[derive(Parser, Debug)]
 #[command(version, about, long_about, propagate_version = true, max_term_width = 100)]
 struct Cli {
@@ -29,6 +30,7 @@ enum Command {
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
     Man(commands::man::Arguments),
+    Run(Box<commands::run::Arguments>),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
     Why(commands::why::Arguments),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
+        Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),

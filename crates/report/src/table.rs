@@ -79,11 +79,12 @@ pub(crate) fn set_up(document: &ResultsDocument) -> String {
         places.push(place(&document.device, &document.kernel, document.cpus, document.hw_queues));
     }
     format!(
-        "{} on {}, seed {}, {} simulated",
+        "{} on {}, seed {}, {} {}",
         document.job_file,
         places.join("; "),
         document.seed,
         simulated_time(document),
+        if document.is_real { "for real" } else { "simulated" },
     )
 }
 
