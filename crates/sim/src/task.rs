@@ -17,11 +17,11 @@ use hoistway_load::{Generator, Io, Pacer, Process, WriteSync};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::disk::Submitter;
 use crate::flow::Flows;
 use crate::identity::{owner_task, place_of};
 use crate::latency_search::LatencySearch;
 use crate::measure::Measurement;
+use crate::submitter::Submitter;
 use crate::thinking::Thinking;
 use lanes::Lane;
 use window::{Slot, Window};

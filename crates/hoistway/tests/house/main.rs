@@ -17,7 +17,6 @@ const STANDING: &[(&str, &str)] = &[
     ("blk", "elevator schedulers"),
     ("blk", "flush_queue lost merge plug request"),
     ("conform", "consistency kyber"),
-    ("device", "middleware model"),
     ("fio", "build iolog job jobfile options subjects"),
     (
         "lab",
@@ -28,8 +27,6 @@ const STANDING: &[(&str, &str)] = &[
     ("report", "conclusion failures table"),
     ("results", "comparison document"),
     ("results", "fio histogram_log io_log measurement"),
-    ("sim", "cpu disk driver io_thread task throttling"),
-    ("sim", "host profile"),
 ];
 
 /// The modules of a crate are in layers: none of those that lie side by side in a folder uses another that, by whatever way

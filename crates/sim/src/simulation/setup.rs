@@ -5,8 +5,8 @@ use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Instant, Probe};
 use super::Simulation;
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
-use crate::cpu::{Cpus, Span};
-use crate::disk::{Disk, QueueSettings, Submitter};
+use crate::cpu::Cpus;
+use crate::disk::{Disk, QueueSettings};
 use crate::driver::Backing;
 use crate::events::EventQueue;
 use crate::flow::Flows;
@@ -15,7 +15,9 @@ use crate::identity::Sleeper;
 use crate::io_thread::IoThread;
 use crate::page_cache::PageCache;
 use crate::scenario::{RunError, RunSpec, Scenario};
+use crate::span::Span;
 use crate::steady_state::SteadyStates;
+use crate::submitter::Submitter;
 use crate::task::{Placement, Task};
 use crate::throttling::Throttling;
 
@@ -109,7 +111,8 @@ fn stacked(
         // The host's device has the first stream, as if it were alone.
         let seed = seed_of(spec.seed, number + 1);
         let place = guests.place(number as u32, count, processes, scenario.queue.cpus);
-        let thread = IoThread::new(&guests.disk, &below, &place, seed);
+        let shape = guests.disk.shape(below.driver.shape(), count);
+        let thread = IoThread::new(&guests.disk, shape, &below.front, &place, seed);
         let disk = Disk::new(Backing::Thread(Box::new(thread)), &queue, &guest.scheduler, seed, &mut None)?;
         set_tunables(&disk, &guest.scheduler, &guest.tunables, hz, effects)?;
         disks.push(disk);
