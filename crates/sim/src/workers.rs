@@ -52,7 +52,10 @@ impl Workers for DiskWorkers<'_> {
 
     #[inline]
     fn come_by(&self) -> Instant {
-        self.now + self.host_worker.map_or(self.cpus.worker_max(), Span::max)
+        match self.host_worker {
+            Some(worker) => self.now + worker.max(),
+            None => self.cpus.worker_comes_by(self.now),
+        }
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! A simulation before its first event: disks, and the tasks that use them.
 
-use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Instant, Probe};
+use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Instant, Nanos, Probe};
 
 use super::Simulation;
 use crate::cgroups::Cgroups;
@@ -50,6 +50,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             now: Instant::ZERO,
             clock: TickClock::new(hz),
             events: EventQueue::default(),
+            start: Nanos(scenario.host.start_ns()),
             cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
             caller,
             page_cache: PageCache::of(scenario.workload, files, scenario.host.memory_bytes).map(Box::new),
