@@ -44,9 +44,9 @@ pub use flash::{
 };
 pub use hdd::{Hdd, HddParameters, PauseParameters, WriteCacheParameters};
 pub use middleware::{
-    FaultInjector, FaultParameters, Throttle, ThrottleBurst, ThrottleParameters, TraceEvent, Tracer, TracerParameters,
+    FaultInjector, FaultParameters, Throttle, ThrottleBurst, ThrottleParameters, Tracer, TracerParameters,
 };
-pub use model::{Command, Completion, Device, Refusal, Schedule, Shape};
+pub use model::{Command, Completion, Device, Refusal, Schedule, Shape, TraceEvent};
 pub use null::{Null, NullParameters};
 pub use optane::{Optane, OptaneParameters};
 pub use preset::{

@@ -4,9 +4,9 @@
 //! [`Schedule`], which whoever owns the clock empties after each call. No scheduler's name and no tunable of a
 //! scheduler ever reaches a model.
 
-use hoistway_blk::{Instant, Op, Sector, Status};
+use std::collections::VecDeque;
 
-use crate::middleware::Tracer;
+use hoistway_blk::{Instant, Op, Sector, Status};
 
 /// A command as the driver sends it to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,17 @@ pub struct Completion {
     pub tag: u32,
     /// How it ended.
     pub status: Status,
+}
+
+/// What a device was told or has answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceEvent {
+    /// It took a command.
+    Taken(Instant, Command),
+    /// It refused one.
+    Refused(Instant, Command, Refusal),
+    /// It has said at that time how and when a command ends.
+    Ends(Instant, Completion),
 }
 
 /// What a model wants to happen later. Times lie at or after the `now` of the call.
@@ -133,8 +144,8 @@ pub trait Device: Send {
     /// An alarm of this model has come.
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule);
 
-    /// What was traced of the device, if a [`Tracer`] is around it.
-    fn tracer(&self) -> Option<&Tracer> {
+    /// What was traced of the device, the oldest first, if a tracer is around it.
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
         None
     }
 }

@@ -415,7 +415,7 @@ fn a_tracer_remembers_the_last_events() {
         .map(|tag| (1000, Command { tag, queue: 0, op: Op::Read, sector: Sector(0), sectors: 8, fua: false }))
         .collect();
     serve(&mut *device, &load);
-    let events: Vec<String> = device.tracer().unwrap().events().map(|event| format!("{event:?}")).collect();
+    let events: Vec<String> = device.traced().unwrap().iter().map(|event| format!("{event:?}")).collect();
     assert_eq!(events.len(), 3);
     assert!(
         events[0].starts_with("Ends") && events[1].starts_with("Taken") && events[2].contains("tag: 4"),

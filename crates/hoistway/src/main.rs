@@ -30,6 +30,7 @@ enum Command {
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
     Man(commands::man::Arguments),
+    Reproduce(commands::reproduce::Arguments),
     Run(Box<commands::run::Arguments>),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
@@ -51,6 +52,13 @@ pub(crate) fn command() -> clap::Command {
     Cli::command()
 }
 
+/// The command with its arguments, one by one and as a line for a shell.
+pub(crate) fn command_line() -> (Vec<String>, String) {
+    let arguments: Vec<_> = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let line = shell_words::join(&arguments);
+    (arguments, line)
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let ending = match cli.command {
@@ -60,6 +68,7 @@ fn main() -> ExitCode {
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
+        Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),

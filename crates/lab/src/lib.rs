@@ -16,7 +16,7 @@
 //!   [traced](Plan::traced).
 //! * The same comparison gives the same results, on every machine and however many runs go side by side.
 //!
-//! What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`texts`] (what each scheduler and
+//! What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`reproduction`] (published tables), [`texts`] (what each scheduler and
 //! tunable does) and [`facts`] (defaults and ranges of tunables, asked of the policies themselves).
 //!
 //! The way of a comparison: `comparison` (what is asked for) and `surroundings` (by whom), `plan` and its `setup`s (with `load`,
@@ -44,6 +44,7 @@ mod plan;
 mod queue_files;
 mod queues;
 mod repeats;
+pub mod reproduction;
 mod run;
 pub mod scenarios;
 mod schedulers;

@@ -8,11 +8,14 @@
 //! complete_ns  wake_ns                    if it is busy         submit_ns
 //! ```
 //!
-//! A task acts at one moment, the end of its first submission: it reaps, and puts its whole batch forward. Its CPU is then
-//! busy for the rest of the batch. To let the I/Os of a batch arrive `submit_ns` apart would take an event for each;
-//! so it is one event a wake-up, and the first I/O of a batch, the only one of a shallow closed loop, is exactly in
-//! time. A completion while its task runs wakes nobody, and the task goes on when it has done what it does. One that
-//! comes while the task is on its way is taken along.
+//! A task reaps and submits one I/O at one moment, the end of that submission, so that a wake-up of a shallow closed loop is one
+//! event. Each further I/O of the same turn has a moment of its own, `submit_ns` later, and interrupts come between. A
+//! completion while its task runs wakes nobody, and the task goes on when it has done what it does. One that comes while
+//! the task is on its way is taken along. A process that slept for a tag takes it `resume_ns` after it runs again: it has paid
+//! for the submission before.
+//!
+//! A task has its CPU until it sleeps. Others that wake meanwhile go before its next I/O, because a scheduler of CPUs prefers
+//! who has had less of one; those that it has put off in this way wait until it has had a slice.
 //!
 //! Interrupts come one after the other, before tasks: a device that completes faster than its CPU takes interrupts is held up by
 //! that, and a task that they keep for too long has its turn all the same.
@@ -29,47 +32,25 @@
 //!
 //! Where there are guests, these are the CPUs of the guests: interrupts of the host's device are not theirs.
 //!
-//! What workers of hardware queues do is part of `submit_ns`; they come after `worker_ns` and wait for no CPU.
+//! The worker of a hardware queue begins `worker_ns` after the interrupt that called it, goes before tasks, but not into the
+//! middle of a submission, and has sent a command `dispatch_ns` later. What a submitter sends itself is part of `submit_ns`.
 
 use std::collections::VecDeque;
 
 use hoistway_blk::{CompletionPlace, CpuId, Instant, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::Rng;
 
 use crate::host::{Host, IDLE_STATES_MAX};
+use crate::span::Span;
 use crate::task::Task;
-
-/// A time that is drawn: each from the least to the most is as likely as any other.
-#[derive(Clone, Copy)]
-pub(crate) struct Span {
-    least: Nanos,
-    /// How many times there are.
-    count: u64,
-}
-
-impl Span {
-    pub(crate) fn new([least, most]: [u64; 2]) -> Self {
-        Span { least: Nanos(least), count: most - least + 1 }
-    }
-
-    pub(crate) fn max(self) -> Nanos {
-        Nanos(self.least.0 + self.count - 1)
-    }
-
-    #[inline]
-    pub(crate) fn draw(self, random: &mut Xoshiro256PlusPlus) -> Nanos {
-        if self.count == 1 {
-            return self.least;
-        }
-        // Host profiles allow a second at most, so that the product fits.
-        Nanos(self.least.0 + ((u64::from(random.next_u32()) * self.count) >> 32))
-    }
-}
 
 /// Interrupts go before tasks, but keep one no longer than this: then Linux makes the work of interrupts wait as well. The
 /// length is assumed.
 const PATIENCE: Nanos = Nanos::from_millis(2);
+
+/// A task gives its CPU to others that were in the middle of their turns after so long: the base slice of EEVDF on a host of eight CPUs or more
+/// (`/sys/kernel/debug/sched/base_slice_ns`).
+const SLICE: Nanos = Nanos(2_800_000);
 
 /// Whose turn it is on a CPU that tasks wait for.
 pub(crate) enum Turn {
@@ -77,6 +58,18 @@ pub(crate) enum Turn {
     Run(u32),
     /// Nobody's before this moment.
     Later(Instant),
+    /// Nobody waits.
+    Nobodys,
+}
+
+/// What comes of a task's time in the middle of its turn.
+pub(crate) enum StepEnd {
+    /// It submits.
+    Submits,
+    /// Interrupts have kept the CPU: not before this moment.
+    Later(Instant),
+    /// It waits behind others: when to give the CPU to the first of them, if that is not set.
+    PutOff(Option<Instant>),
 }
 
 /// The CPUs of the host.
@@ -85,7 +78,9 @@ pub(crate) struct Cpus {
     /// The last of all `interrupts_until`.
     interrupts_until: Instant,
     submit: Nanos,
+    resume: Nanos,
     complete: Nanos,
+    dispatch: Nanos,
     redirect: Nanos,
     wake: Span,
     worker: Span,
@@ -110,10 +105,28 @@ struct Cpu {
     /// The task that ran last, and until when it runs.
     task: u32,
     task_until: Instant,
-    /// Tasks whose wake-up is over, in the order in which they came, and since when they wait.
-    waiting: VecDeque<(u32, Instant)>,
+    /// That task is in the middle of its turn. It has had the CPU since `turn_began`, and does what it does now since
+    /// `step_began`.
+    is_taken: bool,
+    turn_began: Instant,
+    step_began: Instant,
+    /// When the last turn ended.
+    turn_ended: Instant,
+    /// Tasks whose wake-up is over, in the order in which they came.
+    waiting: VecDeque<Waiting>,
     /// An event is set that gives it to the first of them.
     is_set: bool,
+}
+
+/// A task that waits for a CPU.
+#[derive(Clone, Copy)]
+struct Waiting {
+    task: u32,
+    since: Instant,
+    /// It has slept, and did not have to give the CPU away.
+    was_asleep: bool,
+    /// What it does first, when it has the CPU.
+    entry: Nanos,
 }
 
 fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
@@ -133,7 +146,9 @@ impl Cpus {
             cpus: (0..cpus).map(|cpu| Cpu { cache: cpu / cache_cpus, ..Cpu::default() }).collect(),
             interrupts_until: Instant::ZERO,
             submit: Nanos(host.submit_ns),
+            resume: Nanos(host.resume_ns()),
             complete: Nanos(host.complete_ns),
+            dispatch: Nanos(host.dispatch_ns()),
             redirect: Nanos(host.redirect_ns),
             wake: Span::new(host.wake_ns),
             worker: Span::new(host.worker_ns),
@@ -149,15 +164,25 @@ impl Cpus {
         Nanos(self.idle.iter().map(|state| if idle >= state.after { state.more.0 } else { 0 }).sum())
     }
 
-    /// The longest that a worker takes on a CPU that is awake.
-    pub(crate) fn worker_max(&self) -> Nanos {
-        self.worker.max()
+    /// By when a worker has come that was called before, if its CPU was awake.
+    pub(crate) fn worker_comes_by(&self, now: Instant) -> Instant {
+        now.max(self.interrupts_until) + self.worker.max() + self.submit + self.dispatch
     }
 
-    /// When a worker runs that is woken now, on this CPU.
+    /// When a worker has sent its first command that is called now, on this CPU.
     #[inline]
     pub(crate) fn worker_runs(&self, now: Instant, cpu: CpuId, random: &mut Xoshiro256PlusPlus) -> Instant {
-        now + self.worker.draw(random) + self.exit(now, cpu)
+        let on = &self.cpus[cpu.index()];
+        let wakes = now.max(on.interrupts_until) + self.worker.draw(random) + self.exit(now, cpu);
+        let begins = if on.is_taken { wakes.max(on.task_until) } else { wakes };
+        begins + self.dispatch
+    }
+
+    /// A worker has run on this CPU until now.
+    #[inline]
+    pub(crate) fn worker_ran(&mut self, now: Instant, cpu: CpuId) {
+        let began = Instant(now.0.saturating_sub(self.dispatch.0));
+        self.interrupt(began, cpu, self.dispatch);
     }
 
     #[inline]
@@ -246,75 +271,157 @@ impl Cpus {
         self.cpus[one.index()].cache == self.cpus[other.index()].cache
     }
 
-    /// When a task that is woken now has its first submission done, if its CPU is free then.
+    /// When a task that is woken now has done what it does first, if its CPU is free then.
     #[inline]
     pub(crate) fn wake(&self, now: Instant, task: &mut Task) -> Instant {
+        task.entry = if task.sleeps_for_tag() { self.resume } else { self.submit };
         let on = &self.cpus[task.cpu.index()];
         if on.task_until > now && on.task == task.number {
-            return on.task_until + self.submit;
+            return on.task_until + task.entry;
         }
         if let Some(since) = task.spins_since.take() {
             task.charge(now, now.since(since));
-            return on.free_at.max(now) + self.submit;
+            return on.free_at.max(now) + task.entry;
         }
-        now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random) + self.submit
+        if on.is_taken {
+            // The CPU is awake, and its scheduler knows of the task as soon as the interrupt is over.
+            return now + self.complete;
+        }
+        now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random) + task.entry
     }
 
-    /// Whether a CPU had the time for a task that submits now.
+    /// Whether submissions take time, so that those of a turn are apart.
     #[inline]
-    pub(crate) fn is_free(&mut self, now: Instant, cpu: CpuId) -> bool {
-        let submit = self.submit;
-        let on = self.on(cpu);
-        on.waiting.is_empty() && on.free_at + submit <= now
+    pub(crate) fn submissions_take_time(&self) -> bool {
+        self.submit > Nanos::ZERO
+    }
+
+    /// Whether its CPU had the time for what a task has done by now.
+    #[inline]
+    pub(crate) fn is_free(&mut self, now: Instant, task: &Task) -> bool {
+        let on = self.on(task.cpu);
+        on.waiting.is_empty() && on.free_at + task.entry <= now && !on.is_taken
     }
 
     /// A task waits for its CPU. Answers when to give it to the next one, if that is not set yet.
-    pub(crate) fn enqueue(&mut self, now: Instant, cpu: CpuId, task: u32) -> Option<Instant> {
-        self.on(cpu).waiting.push_back((task, now));
-        self.set(cpu)
+    pub(crate) fn enqueue(&mut self, now: Instant, task: &Task) -> Option<Instant> {
+        self.wait(now, task.cpu, Waiting { task: task.number, since: now, was_asleep: true, entry: task.entry })
+    }
+
+    fn wait(&mut self, now: Instant, cpu: CpuId, waiting: Waiting) -> Option<Instant> {
+        self.on(cpu).waiting.push_back(waiting);
+        self.set(now, cpu)
     }
 
     /// Whose turn it is now.
     pub(crate) fn next(&mut self, now: Instant, cpu: CpuId) -> Turn {
-        let free_at = self.on(cpu).free_at + self.submit;
         let on = self.on(cpu);
-        let patient_until = on.waiting.front().map_or(now, |&(_, since)| since + PATIENCE);
-        let at = free_at.min(patient_until);
-        if at <= now
-            && let Some((task, _)) = on.waiting.pop_front()
-        {
+        let Some(&Waiting { task, since, entry, .. }) = on.waiting.front() else {
             on.is_set = false;
-            return Turn::Run(task);
+            return Turn::Nobodys;
+        };
+        let at = (on.free_at + entry).min((since + PATIENCE).max(on.turn_ended + entry));
+        if at > now {
+            return Turn::Later(at);
         }
-        Turn::Later(at)
+        on.waiting.pop_front();
+        on.is_set = false;
+        Turn::Run(task)
     }
 
-    /// A task has run and put so many I/Os forward. Answers when to give the CPU to the next one, if anybody waits.
+    /// A task has the CPU, and has done what it does first.
     #[inline]
-    pub(crate) fn ran(&mut self, now: Instant, task: &mut Task, submissions: u32) -> Option<Instant> {
-        let rest = Nanos(self.submit.0 * u64::from(submissions.saturating_sub(1)));
-        task.charge(now, self.submit + rest);
+    pub(crate) fn enter(&mut self, now: Instant, task: &mut Task) {
+        task.charge(now, task.entry);
         let on = self.on(task.cpu);
-        on.free_at = on.free_at.max(now) + rest + std::mem::take(&mut task.spin);
+        on.turn_began = now;
+    }
+
+    /// A task goes on with its turn, to submit another I/O. Answers when that is done, unless interrupts come between; if not,
+    /// its slice is over and it waits behind others, and the answer is when to give the CPU to the first of them.
+    #[inline]
+    pub(crate) fn goes_on(&mut self, now: Instant, task: &mut Task) -> Result<Instant, Option<Instant>> {
+        task.entry = self.submit;
+        if self.gives_way(now, task) {
+            return Err(self.put_off(now, task));
+        }
+        let submit = self.submit;
+        let on = self.on(task.cpu);
+        task.charge(now, submit);
+        on.is_taken = true;
+        on.step_began = now;
+        on.free_at = on.free_at.max(now) + submit;
         on.task = task.number;
         on.task_until = on.free_at;
+        Ok(on.free_at)
+    }
+
+    /// Whether others go before a task that is in the middle of its turn.
+    fn gives_way(&mut self, now: Instant, task: &Task) -> bool {
+        let on = self.on(task.cpu);
+        !on.waiting.is_empty()
+            && (on.waiting.iter().any(|waiting| waiting.was_asleep) || now.since(on.turn_began) >= SLICE)
+    }
+
+    /// A task in the middle of its turn waits until others have had its CPU. Answers when the first of them has it.
+    fn put_off(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
+        self.end_turn(now, task);
+        let waiting = Waiting { task: task.number, since: now, was_asleep: false, entry: task.entry };
+        self.wait(now, task.cpu, waiting)
+    }
+
+    /// The time of a task that goes on is over: whether it has submitted, or interrupts or others have come before.
+    #[inline]
+    pub(crate) fn step_ends(&mut self, now: Instant, task: &mut Task) -> StepEnd {
+        let on = self.on(task.cpu);
+        let until = on.task_until.min(on.step_began + PATIENCE);
+        if until > now {
+            return StepEnd::Later(until);
+        }
+        if self.gives_way(now, task) {
+            // It was about to take a tag.
+            task.entry = self.resume;
+            return StepEnd::PutOff(self.put_off(now, task));
+        }
+        StepEnd::Submits
+    }
+
+    /// The turn of a task is over. Answers when to give the CPU to the next one, if anybody waits.
+    #[inline]
+    pub(crate) fn ran(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
+        self.end_turn(now, task);
+        let on = self.on(task.cpu);
         task.spins_since = task.is_polling().then_some(on.free_at);
-        if on.waiting.is_empty() { None } else { self.set(task.cpu) }
+        if on.waiting.is_empty() { None } else { self.set(now, task.cpu) }
+    }
+
+    #[inline]
+    fn end_turn(&mut self, now: Instant, task: &mut Task) {
+        let on = self.on(task.cpu);
+        on.is_taken = false;
+        on.free_at = on.free_at.max(now) + std::mem::take(&mut task.spin);
+        on.task = task.number;
+        on.task_until = on.free_at;
+        on.turn_ended = on.free_at;
     }
 
     /// A task that runs copies for so long. Answers when it goes on, if nobody else has its CPU then.
     pub(crate) fn copies(&mut self, now: Instant, task: &mut Task, time: Nanos) -> Instant {
         task.charge(now, time);
+        task.entry = self.submit;
         let submit = self.submit;
         let on = self.on(task.cpu);
         on.free_at = on.free_at.max(now) + time;
         on.free_at + submit
     }
 
-    fn set(&mut self, cpu: CpuId) -> Option<Instant> {
-        let submit = self.submit;
+    /// Sets the moment of the first task that waits. While another one is in the middle of its turn, nobody knows when that is.
+    fn set(&mut self, now: Instant, cpu: CpuId) -> Option<Instant> {
         let on = self.on(cpu);
-        (!std::mem::replace(&mut on.is_set, true)).then_some(on.free_at + submit)
+        let first = on.waiting.front().filter(|_| !on.is_taken && !on.is_set)?;
+        let at = on.free_at.max(now) + first.entry;
+        on.is_set = true;
+        Some(at)
     }
 
     /// What a completion costs the interrupted CPU if its work is done elsewhere.
@@ -402,7 +509,8 @@ mod tests {
         let mut interrupts = |at| cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
         interrupts(1000);
         interrupts(1000);
-        assert_eq!(cpus.enqueue(Instant(1000), cpu, 7), Some(Instant(1600)));
+        let task = Waiting { task: 7, since: Instant(1000), was_asleep: true, entry: Nanos::ZERO };
+        assert_eq!(cpus.wait(Instant(1000), cpu, task), Some(Instant(1600)));
         cpus.complete(Instant(1500), cpu, CompletionPlace::Interrupt);
         assert!(matches!(cpus.next(Instant(1600), cpu), Turn::Later(Instant(1900))));
         let end = 1000 + PATIENCE.0;

@@ -13,12 +13,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::administration::{Administration, Write};
-use crate::cpu::Span;
 use crate::driver::{Backing, DiskDriver};
+use crate::span::Span;
 use crate::throttling::Throttling;
-
-/// Whoever submits to a disk.
-pub(crate) type Submitter = hoistway_blk::Submitter<Front<Local>>;
 
 /// One device under test.
 pub(crate) struct Disk {

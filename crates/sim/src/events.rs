@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Alarm,
     /// A task's wake-up is over.
     Run,
+    /// A task in the middle of its turn has put another I/O forward.
+    GoOn,
     /// Something on a disk's agenda: disk, its place there and the setting.
     Due,
     /// A CPU that tasks wait for is free.
@@ -39,10 +41,11 @@ pub(crate) enum Kind {
     Steady,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Complete,
     Kind::Alarm,
     Kind::Run,
+    Kind::GoOn,
     Kind::Due,
     Kind::Cpu,
     Kind::Task,

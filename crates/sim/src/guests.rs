@@ -47,7 +47,6 @@ impl Guests {
         Place {
             number,
             lower: disks as u32,
-            disks,
             io_context: IoContextId(io_context),
             cgroup: if self.weights.is_empty() { CgroupId::ROOT } else { CgroupId(number + 1) },
             cpu: CpuId(number % u32::from(cpus.max(1))),

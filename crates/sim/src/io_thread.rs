@@ -22,9 +22,9 @@ use hoistway_legacy::Front;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::cpu::Span;
-use crate::disk::{Disk, Submitter};
 use crate::identity::{Sleeper, owner_io_thread, place_of};
+use crate::span::Span;
+use crate::submitter::Submitter;
 use crate::virtual_disk::VirtualDisk;
 
 /// Keeps the random streams of I/O threads apart from all others of the seed.
@@ -61,16 +61,14 @@ pub(crate) struct Place {
     /// Its own number, and that of the disk it lies on.
     pub(crate) number: u32,
     pub(crate) lower: u32,
-    /// How many lie on that one.
-    pub(crate) disks: usize,
     pub(crate) io_context: IoContextId,
     pub(crate) cgroup: CgroupId,
     pub(crate) cpu: CpuId,
 }
 
 impl IoThread {
-    pub(crate) fn new(profile: &VirtualDisk, lower: &Disk, place: &Place, seed: u64) -> Self {
-        let shape = profile.shape(lower.driver.shape(), place.disks);
+    /// `shape` is the virtual disk's, and `lower` the queue that it submits to.
+    pub(crate) fn new(profile: &VirtualDisk, shape: Shape, lower: &Front<Local>, place: &Place, seed: u64) -> Self {
         let tags = u32::from(shape.hw_queues) * shape.queue_depth;
         IoThread {
             first: Sector(shape.capacity_sectors * u64::from(place.number)),
@@ -78,7 +76,7 @@ impl IoThread {
             cpu: place.cpu,
             ring: VecDeque::with_capacity(tags as usize),
             under_way: vec![Parts::default(); tags as usize],
-            submitter: Submitter::new(&lower.front, Sleeper::IoThread(place.number).waiter()),
+            submitter: Submitter::new(lower, Sleeper::IoThread(place.number).waiter()),
             is_woken: false,
             free_at: Instant::ZERO,
             pattern: Bio {
@@ -205,7 +203,7 @@ mod tests {
     use hoistway_device::Preset;
 
     use super::*;
-    use crate::disk::QueueSettings;
+    use crate::disk::{Disk, QueueSettings};
     use crate::driver::Backing;
 
     /// A thread over a disk of the host, with plain times: wake-up 7000 ns, submission 300, answer 20.
@@ -225,8 +223,9 @@ mod tests {
             let device = Backing::Device(Preset::builtin("null").unwrap().build(1));
             let lower = Disk::new(device, &settings, "mq-deadline", 1, &mut None).unwrap();
             let (io_context, cgroup) = (IoContextId(1), CgroupId::ROOT);
-            let place = Place { number: 1, lower: 2, disks: 2, io_context, cgroup, cpu: CpuId(0) };
-            let thread = IoThread::new(&profile, &lower, &place, 1);
+            let place = Place { number: 1, lower: 2, io_context, cgroup, cpu: CpuId(0) };
+            let shape = profile.shape(lower.driver.shape(), 2);
+            let thread = IoThread::new(&profile, shape, &lower.front, &place, 1);
             Bench { thread, lower, caller: Caller::new(), schedule: Schedule::default() }
         }
 

@@ -3,10 +3,10 @@
 //! * [`run`] simulates one load under one scheduler; same seed, same bits.
 //! * One run is single-threaded; independent runs can go side by side.
 //!
-//! The way of time: `events` (the queue) and `clock`, `host` (a `profile`) and `cpu` (what reacting costs), `task` (what a process
+//! The way of time: `events` (the queue) and `clock`, `span` (times that are drawn), `host` (a `profile`) and `cpu` (what reacting costs), `task` (what a process
 //! does) with `thinking` (its pauses), `flow` (its balance with others), `latency_search` and `steady_state` (what it looks for),
 //! `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile),
-//! `page_cache` (for I/O that is not direct), `disk` and `driver` (what is below the block layer), `guests`, `virtual_disk`
+//! `page_cache` (for I/O that is not direct), `submitter`, `disk` and `driver` (what is below the block layer), `guests`, `virtual_disk`
 //! (a `profile`, too) and `io_thread` (virtual machines: a disk over a disk), `identity` (whose a bio is, and who sleeps),
 //! `measure` and `statistics` (what comes out), `scenario` (what goes in), `simulation` (the loop).
 
@@ -28,8 +28,10 @@ mod page_cache;
 mod profile;
 mod scenario;
 mod simulation;
+mod span;
 mod statistics;
 mod steady_state;
+mod submitter;
 mod task;
 mod thinking;
 mod throttling;

@@ -7,10 +7,9 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::host::{Host, IDLE_STATES_MAX};
-
 /// The longest time: a second is far more than anything here takes, and finds slips of units.
 const NS_MAX: u64 = 1_000_000_000;
+
 /// What the value of a key must be.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
@@ -18,10 +17,12 @@ pub(crate) enum Kind {
     Flag,
     /// A whole number, from the least to the most.
     Count(u64, u64),
-    Memory,
+    /// Bytes, from the least to the most.
+    Bytes(u64, u64),
     Time,
     Span,
-    Steps,
+    /// At most so many.
+    Steps(usize),
     Sources,
 }
 
@@ -118,15 +119,13 @@ impl Kind {
             Kind::Text => "a text that is not empty, in quotes".to_owned(),
             Kind::Flag => "true or false".to_owned(),
             Kind::Count(least, most) => format!("a whole number from {least} to {most}"),
-            Kind::Memory => {
-                format!("a whole number of bytes from {} to {}", Host::MEMORY_BYTES.start(), Host::MEMORY_BYTES.end())
-            }
+            Kind::Bytes(least, most) => format!("a whole number of bytes from {least} to {most}"),
             Kind::Time => format!("a whole number of nanoseconds from 0 to {NS_MAX}"),
             Kind::Span => {
                 format!("two whole numbers of nanoseconds from 0 to {NS_MAX}, [least, most], the least first")
             }
-            Kind::Steps => format!(
-                "at most {IDLE_STATES_MAX} times [idle for so long, wakes so much later] in a list, both growing, whole \
+            Kind::Steps(most) => format!(
+                "at most {most} times [idle for so long, wakes so much later] in a list, both growing, whole \
                  numbers of nanoseconds from 0 to {NS_MAX}"
             ),
             Kind::Sources => "a section with the keys of figures, each with a text".to_owned(),
@@ -141,14 +140,15 @@ impl Kind {
         match (self, value) {
             (Kind::Text, DeValue::String(text)) => !text.trim().is_empty(),
             (Kind::Flag, DeValue::Boolean(_)) => true,
-            (Kind::Count(least, most), number) => whole(number).is_some_and(|n| (least..=most).contains(&n)),
-            (Kind::Memory, number) => whole(number).is_some_and(|n| Host::MEMORY_BYTES.contains(&n)),
+            (Kind::Count(least, most) | Kind::Bytes(least, most), number) => {
+                whole(number).is_some_and(|n| (least..=most).contains(&n))
+            }
             (Kind::Time, number) => whole(number).is_some_and(|n| n <= NS_MAX),
             (Kind::Span, ends) => pair(ends).is_some_and(|(least, most)| least <= most && most <= NS_MAX),
-            (Kind::Steps, DeValue::Array(steps)) => {
+            (Kind::Steps(most), DeValue::Array(steps)) => {
                 let steps: Option<Vec<_>> = steps.iter().map(|step| pair(step.get_ref())).collect();
                 steps.is_some_and(|steps| {
-                    steps.len() <= IDLE_STATES_MAX
+                    steps.len() <= most
                         && steps.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1)
                         && steps.iter().all(|&(_, exit)| exit <= NS_MAX)
                 })

@@ -17,7 +17,7 @@ use hoistway_load::Load;
 use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
-use crate::cpu::{Cpus, Turn};
+use crate::cpu::{Cpus, StepEnd, Turn};
 use crate::disk::Disk;
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
@@ -59,6 +59,8 @@ struct Simulation<'a, P> {
     clock: TickClock,
     events: EventQueue,
     cpus: Cpus,
+    /// What the beginning of a process takes of its CPU.
+    start: Nanos,
     caller: Caller,
     disks: Vec<Disk>,
     /// The cgroups that tasks are in.
@@ -148,6 +150,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         match event.kind() {
             Kind::Complete => self.complete(place, what, setting),
             Kind::Run => self.woken(place),
+            Kind::GoOn => self.go_on(place),
             Kind::Due => self.due(place, Due::at_place(what as usize), setting),
             Kind::Cpu => self.next_on(CpuId(place)),
             Kind::Task => {
@@ -197,11 +200,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// A wake-up is over: the task runs, or waits for its CPU.
     #[inline]
     fn woken(&mut self, number: u32) {
-        let cpu = self.tasks[number as usize].cpu;
-        if self.cpus.is_free(self.now, cpu) {
-            self.occupy(cpu, number);
-        } else if let Some(at) = self.cpus.enqueue(self.now, cpu, number) {
-            self.events.push(at, Event::of(Kind::Cpu, cpu.0));
+        let task = &mut self.tasks[number as usize];
+        if task.is_running {
+            // It was woken by what it did itself, and has gone on since.
+            task.is_woken = false;
+        } else if self.cpus.is_free(self.now, task) {
+            self.occupy(number);
+        } else if let Some(at) = self.cpus.enqueue(self.now, task) {
+            self.events.push(at, Event::of(Kind::Cpu, task.cpu.0));
         }
     }
 
@@ -209,22 +215,66 @@ impl<'a, P: Probe> Simulation<'a, P> {
     #[cold]
     fn next_on(&mut self, cpu: CpuId) {
         match self.cpus.next(self.now, cpu) {
-            Turn::Run(task) => self.occupy(cpu, task),
+            Turn::Run(task) => self.occupy(task),
             Turn::Later(at) => self.events.push(at, Event::of(Kind::Cpu, cpu.0)),
+            Turn::Nobodys => {}
         }
     }
 
-    /// Lets a task run on its CPU until it waits.
+    /// A task has its CPU.
     #[inline]
-    fn occupy(&mut self, cpu: CpuId, number: u32) {
-        self.tasks[number as usize].is_woken = false;
-        let submissions = self.run_task(number);
+    fn occupy(&mut self, number: u32) {
+        let task = &mut self.tasks[number as usize];
+        task.is_woken = false;
+        self.cpus.enter(self.now, task);
+        self.step(number);
+    }
+
+    /// A task in the middle of its turn goes on, unless interrupts have kept its CPU.
+    fn go_on(&mut self, number: u32) {
+        let task = &mut self.tasks[number as usize];
+        match self.cpus.step_ends(self.now, task) {
+            StepEnd::Submits => {
+                task.is_running = false;
+                self.step(number);
+            }
+            StepEnd::Later(at) => self.events.push(at, Event::of(Kind::GoOn, number)),
+            StepEnd::PutOff(next) => self.put_off(number, next),
+        }
+    }
+
+    /// A task in the middle of its turn waits until others have had its CPU: it is as good as woken.
+    fn put_off(&mut self, number: u32, next: Option<Instant>) {
+        let task = &mut self.tasks[number as usize];
+        task.is_running = false;
+        task.is_woken = true;
+        if let Some(at) = next {
+            self.events.push(at, Event::of(Kind::Cpu, task.cpu.0));
+        }
+    }
+
+    /// Lets a task run on its CPU until it waits, or has another I/O to put forward.
+    #[inline]
+    fn step(&mut self, number: u32) {
+        let has_more = self.run_task(number);
         if self.flows.has_released() {
             self.wake_released();
         }
         let task = &mut self.tasks[number as usize];
-        if let Some(at) = self.cpus.ran(self.now, task, submissions) {
-            self.events.push(at, Event::of(Kind::Cpu, cpu.0));
+        let next = if has_more {
+            match self.cpus.goes_on(self.now, task) {
+                Ok(at) => {
+                    task.is_running = true;
+                    self.events.push(at, Event::of(Kind::GoOn, number));
+                    return;
+                }
+                Err(next) => return self.put_off(number, next),
+            }
+        } else {
+            self.cpus.ran(self.now, task)
+        };
+        if let Some(at) = next {
+            self.events.push(at, Event::of(Kind::Cpu, task.cpu.0));
         }
     }
 
@@ -248,30 +298,37 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let on = &mut self.disks[disk as usize];
         if on.agenda.is_due(due, setting) {
             let cpu = due.cpu(&on.front);
+            if matches!(due, Due::Run(_)) && on.host_worker.is_none() {
+                self.cpus.worker_ran(self.now, cpu);
+            }
             self.with_front(disk, cpu, |front, cx| due.carry_out(front, cx));
             self.settle(disk, cpu);
         }
     }
 
-    /// Lets a task go on until it waits. Answers how many I/Os it has put forward.
+    /// Lets a task go on until it waits, or until it has an I/O in hand that comes later, because it has submitted one now.
+    /// Answers whether it has.
     #[inline]
-    fn run_task(&mut self, number: u32) -> u32 {
-        let mut submissions = 0;
+    fn run_task(&mut self, number: u32) -> bool {
+        let mut has_submitted = false;
         loop {
             let task = &mut self.tasks[number as usize];
             if task.has_exited {
-                return submissions;
+                return false;
             }
             let next = task.next(self.now, &mut self.flows);
             // A task of several disks may have turned to another one.
             let (disk, cpu, now) = (task.lane.disk, task.cpu, self.clock.now);
             match next {
                 Next::Submit => {
-                    submissions += 1;
+                    if std::mem::replace(&mut has_submitted, true) && self.cpus.submissions_take_time() {
+                        task.resume_call();
+                        return true;
+                    }
                     match self.route(disk, number) {
                         Route::Direct => {}
                         Route::Kept => continue,
-                        Route::Cached => return submissions,
+                        Route::Cached => return false,
                     }
                     let task = &mut self.tasks[number as usize];
                     let Disk { front, driver, plug_use, .. } = &mut self.disks[disk as usize];
@@ -284,7 +341,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.settle(disk, cpu);
                     if submitted == Submitted::Parked {
                         self.flush_other_plugs(number);
-                        return submissions;
+                        return false;
                     }
                 }
                 Next::EndCall => {
@@ -304,7 +361,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     if let Some(at) = alarm {
                         self.events.push(at, event);
                     }
-                    return submissions;
+                    return false;
                 }
                 Next::Exit => {
                     let io_context = task.io_context();
@@ -319,7 +376,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.end_others(number);
                     self.start_tasks();
                     self.start_phase();
-                    return submissions;
+                    return false;
                 }
             }
         }
@@ -344,7 +401,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 /// happened with it.
 #[inline]
 fn wake(now: Instant, task: &mut Task, cpus: &Cpus, events: &mut EventQueue) {
-    if !task.is_woken && !task.has_exited {
+    if !task.is_woken && !task.is_running && !task.has_exited {
         task.is_woken = true;
         events.push(cpus.wake(now, task), Event::of(Kind::Run, task.number));
     }

@@ -1,7 +1,7 @@
 //! A task: one fio process as a state machine that submits, waits and reaps.
 //!
 //! It follows fio's main loop: fill the queue up to `iodepth` in batches, wait for completions, refill. Everything it
-//! does between two waits happens at one moment; `cpu` says when, and for how long its CPU is then busy.
+//! does between two submissions happens at one moment; `cpu` says when.
 //!
 //! `lanes` is which disk it submits to, `window` what it has under way, `pace` when it submits, `reap` what comes of it.
 
@@ -17,11 +17,11 @@ use hoistway_load::{Generator, Io, Pacer, Process, WriteSync};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::disk::Submitter;
 use crate::flow::Flows;
 use crate::identity::{owner_task, place_of};
 use crate::latency_search::LatencySearch;
 use crate::measure::Measurement;
+use crate::submitter::Submitter;
 use crate::thinking::Thinking;
 use lanes::Lane;
 use window::{Slot, Window};
@@ -48,6 +48,10 @@ pub(crate) struct Task {
     other_lanes: Vec<Lane>,
     /// Woken and not yet running.
     pub(crate) is_woken: bool,
+    /// In the middle of its turn on its CPU.
+    pub(crate) is_running: bool,
+    /// CPU time of what it does first in its turn.
+    pub(crate) entry: Nanos,
     /// It has been looking for a completion since then.
     pub(crate) spins_since: Option<Instant>,
     /// How long its wake-ups take.
@@ -57,7 +61,7 @@ pub(crate) struct Task {
     window: Window,
     /// Its I/O goes through the page cache.
     pub(crate) is_buffered: bool,
-    /// Its call has something left to do when it is woken.
+    /// Its call has something left to do when it is woken, or in its next step.
     resumes_call: bool,
     /// An I/O that was drawn and could not be submitted yet.
     held_back: Option<Io>,
@@ -143,6 +147,8 @@ impl Task {
             lane,
             other_lanes,
             is_woken: false,
+            is_running: false,
+            entry: Nanos::ZERO,
             spins_since: None,
             wake_random: Xoshiro256PlusPlus::seed_from_u64(
                 placement.seed ^ WAKE_STREAM ^ u64::from(placement.number) << 32,
@@ -343,7 +349,13 @@ impl Task {
         self.begin_submission()
     }
 
-    /// Its call goes on when it is woken.
+    /// Whether it sleeps for a tag.
+    #[inline]
+    pub(crate) fn sleeps_for_tag(&self) -> bool {
+        self.lane.submitter.is_parked()
+    }
+
+    /// Its call goes on when it is woken, or in its next step.
     pub(crate) fn resume_call(&mut self) {
         self.resumes_call = true;
     }

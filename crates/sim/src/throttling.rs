@@ -6,7 +6,7 @@ use hoistway_blk::{Bio, Cx, Env, Instant, Local, Submitted};
 use hoistway_cgroup::{Charge, Throttle};
 use hoistway_legacy::Front;
 
-use crate::disk::Submitter;
+use crate::submitter::Submitter;
 
 /// The limits of a device, and its worker.
 pub(crate) struct Throttling {

@@ -4,9 +4,10 @@ use hoistway_blk::{Agenda, BlockQueue, CpuId, Due, HctxId, Instant, Local, Worke
 use hoistway_legacy::Front;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::cpu::{Cpus, Span};
+use crate::cpu::Cpus;
 use crate::disk::Disk;
 use crate::events::{Event, EventQueue, Kind};
+use crate::span::Span;
 
 /// The workers of a disk at a moment, and the events that bring them.
 pub(crate) struct DiskWorkers<'a> {
@@ -51,7 +52,10 @@ impl Workers for DiskWorkers<'_> {
 
     #[inline]
     fn come_by(&self) -> Instant {
-        self.now + self.host_worker.map_or(self.cpus.worker_max(), Span::max)
+        match self.host_worker {
+            Some(worker) => self.now + worker.max(),
+            None => self.cpus.worker_comes_by(self.now),
+        }
     }
 
     #[inline]

@@ -101,7 +101,8 @@ fn one_interrupt_is_taken_after_the_other_and_tasks_on_that_cpu_do_not_starve() 
     let host = Host { complete_ns: 1000, ..Host::builtin("server").unwrap() };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     let (result, _) = run_probed(&scenario, &spec("none", &[], 1), &Control::default(), Ends::default()).unwrap();
-    assert!((950_000..=1_000_100).contains(&result.ios), "{}", result.ios);
+    // Four of the processes begin 0.4 ms later: they share their CPUs with others, and beginning takes CPU time.
+    assert!((950_000..=1_000_500).contains(&result.ios), "{}", result.ios);
     let least = result.processes.iter().map(|process| process.directions[0].ios).min();
     // A turn every 2 ms.
     assert!(least > Some(400), "{least:?}");

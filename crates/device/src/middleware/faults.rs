@@ -3,10 +3,12 @@
 //! What happens to a command is drawn when it is submitted, so equal seeds and loads give equal faults. A command that
 //! the wrapped device has not refused still ends exactly once: a lost one with a timeout, when the host gives it up.
 
+use std::collections::VecDeque;
+
 use hoistway_blk::{Instant, Nanos, Op, Status};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 use crate::random::{Random, from_ms};
 
 /// How often what goes wrong: the `[faults]` section of a preset.
@@ -158,7 +160,7 @@ impl Device for FaultInjector {
         self.spoil(from, schedule);
     }
 
-    fn tracer(&self) -> Option<&super::Tracer> {
-        self.inner.tracer()
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        self.inner.traced()
     }
 }

@@ -10,4 +10,4 @@ mod tracer;
 
 pub use faults::{FaultInjector, FaultParameters};
 pub use throttle::{Throttle, ThrottleBurst, ThrottleParameters};
-pub use tracer::{TraceEvent, Tracer, TracerParameters};
+pub use tracer::{Tracer, TracerParameters};

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 
 /// What a volume may do: the `[throttle]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -188,7 +188,7 @@ impl Device for Throttle {
         self.set_alarm(now, schedule);
     }
 
-    fn tracer(&self) -> Option<&super::Tracer> {
-        self.inner.tracer()
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        self.inner.traced()
     }
 }

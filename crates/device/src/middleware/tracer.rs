@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hoistway_blk::Instant;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Completion, Device, Refusal, Schedule, Shape};
+use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 
 /// How much is remembered: the `[tracer]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -15,21 +15,11 @@ pub struct TracerParameters {
     pub keeps_events: u32,
 }
 
-/// What a device was told or has answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TraceEvent {
-    /// It took a command.
-    Taken(Instant, Command),
-    /// It refused one.
-    Refused(Instant, Command, Refusal),
-    /// It has said at that time how and when a command ends.
-    Ends(Instant, Completion),
-}
-
 /// The wrapper.
 pub struct Tracer {
     inner: Box<dyn Device>,
     keeps: usize,
+    /// What is remembered, the oldest first.
     events: VecDeque<TraceEvent>,
 }
 
@@ -39,11 +29,6 @@ impl Tracer {
     pub fn new(inner: Box<dyn Device>, parameters: &TracerParameters) -> Tracer {
         let keeps = parameters.keeps_events as usize;
         Tracer { inner, keeps, events: VecDeque::with_capacity(keeps) }
-    }
-
-    /// What was remembered, the oldest first.
-    pub fn events(&self) -> impl Iterator<Item = &TraceEvent> {
-        self.events.iter()
     }
 
     fn remember(&mut self, event: TraceEvent) {
@@ -84,7 +69,7 @@ impl Device for Tracer {
         self.remember_ends(now, from, schedule);
     }
 
-    fn tracer(&self) -> Option<&Tracer> {
-        Some(self)
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        Some(&self.events)
     }
 }

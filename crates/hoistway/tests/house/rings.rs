@@ -13,15 +13,6 @@ pub struct Ring {
     uses: Vec<(String, String)>,
 }
 
-impl Ring {
-    /// Their names, in the order of the alphabet, behind that of their folder if it is not the root.
-    pub fn members(&self) -> String {
-        let members: BTreeSet<&str> = self.uses.iter().map(|(user, _)| user.as_str()).collect();
-        let folder = self.folder.iter().map(String::as_str);
-        folder.chain(members).collect::<Vec<_>>().join(" ")
-    }
-}
-
 impl std::fmt::Display for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let folder = if self.folder.is_empty() { "the root".to_owned() } else { self.folder.join("::") };

@@ -14,8 +14,9 @@ use hoistway_blk::{
 use hoistway_legacy::Front;
 
 use super::{PAGE_BYTES, PageCache, PageRange, Purpose, bio, sectors_of};
-use crate::disk::{Disk, Submitter};
+use crate::disk::Disk;
 use crate::identity::Sleeper;
+use crate::submitter::Submitter;
 
 /// How often flushers look for old pages: Linux's `dirty_writeback_centisecs`.
 pub(crate) const INTERVAL: Nanos = Nanos::from_secs(5);

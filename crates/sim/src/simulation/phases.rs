@@ -1,6 +1,6 @@
 //! Which processes run when: phases (`stonewall`), who waits for whom, and who ends whom.
 
-use hoistway_blk::Probe;
+use hoistway_blk::{CpuId, Nanos, Probe};
 use hoistway_load::Ends;
 
 use super::Simulation;
@@ -20,6 +20,7 @@ impl<P: Probe> Simulation<'_, P> {
 
     /// Starts the processes of this phase that wait for no other.
     pub(super) fn start_tasks(&mut self) {
+        let mut begun: Vec<(CpuId, Nanos, u64)> = Vec::new();
         for number in 0..self.tasks.len() {
             let (process, task) = (&self.workload.processes[number], &self.tasks[number]);
             let mut of_all = self.workload.processes.iter().zip(&self.tasks);
@@ -27,8 +28,20 @@ impl<P: Probe> Simulation<'_, P> {
             if task.has_started || task.phase() >= self.phase || process.schedule.wait_for.is_some_and(waits) {
                 continue;
             }
-            let start = self.now + process.schedule.start_delay;
+            let delay = process.schedule.start_delay;
             let task = &mut self.tasks[number];
+            let before = begun.iter_mut().find(|(cpu, other, _)| (*cpu, *other) == (task.cpu, delay));
+            let place = match before {
+                Some((.., count)) => {
+                    *count += 1;
+                    *count
+                }
+                None => {
+                    begun.push((task.cpu, delay, 0));
+                    0
+                }
+            };
+            let start = self.now + delay + Nanos(self.start.0 * place);
             task.has_started = true;
             task.start_at(process, start);
             task.alarm_setting += 1;

@@ -1,12 +1,12 @@
 //! A simulation before its first event: disks, and the tasks that use them.
 
-use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Instant, Probe};
+use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Instant, Nanos, Probe};
 
 use super::Simulation;
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
-use crate::cpu::{Cpus, Span};
-use crate::disk::{Disk, QueueSettings, Submitter};
+use crate::cpu::Cpus;
+use crate::disk::{Disk, QueueSettings};
 use crate::driver::Backing;
 use crate::events::EventQueue;
 use crate::flow::Flows;
@@ -15,7 +15,9 @@ use crate::identity::Sleeper;
 use crate::io_thread::IoThread;
 use crate::page_cache::PageCache;
 use crate::scenario::{RunError, RunSpec, Scenario};
+use crate::span::Span;
 use crate::steady_state::SteadyStates;
+use crate::submitter::Submitter;
 use crate::task::{Placement, Task};
 use crate::throttling::Throttling;
 
@@ -48,6 +50,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             now: Instant::ZERO,
             clock: TickClock::new(hz),
             events: EventQueue::default(),
+            start: Nanos(scenario.host.start_ns()),
             cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
             caller,
             page_cache: PageCache::of(scenario.workload, files, scenario.host.memory_bytes).map(Box::new),
@@ -109,7 +112,8 @@ fn stacked(
         // The host's device has the first stream, as if it were alone.
         let seed = seed_of(spec.seed, number + 1);
         let place = guests.place(number as u32, count, processes, scenario.queue.cpus);
-        let thread = IoThread::new(&guests.disk, &below, &place, seed);
+        let shape = guests.disk.shape(below.driver.shape(), count);
+        let thread = IoThread::new(&guests.disk, shape, &below.front, &place, seed);
         let disk = Disk::new(Backing::Thread(Box::new(thread)), &queue, &guest.scheduler, seed, &mut None)?;
         set_tunables(&disk, &guest.scheduler, &guest.tunables, hz, effects)?;
         disks.push(disk);

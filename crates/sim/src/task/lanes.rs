@@ -1,7 +1,7 @@
 //! The disks that a task uses: it submits to one at a time, and turns to another when that is its next I/O's.
 
 use super::Task;
-use crate::disk::Submitter;
+use crate::submitter::Submitter;
 
 /// A disk that a task uses.
 pub(crate) struct Lane {

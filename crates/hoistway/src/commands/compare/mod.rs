@@ -49,8 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             Some(trace) => trace.run(&plan, &controls, &watching)?,
         }
     };
-    document.arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    document.command = shell_words::join(&document.arguments);
+    (document.arguments, document.command) = crate::command_line();
     document.runs.iter_mut().for_each(|run| run.fio.set_timestamp_ms(now_ms()));
     check_focus(&document)?;
     document.conclusion = hoistway_report::conclusion(&document);

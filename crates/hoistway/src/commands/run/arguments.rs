@@ -66,6 +66,9 @@ pub(crate) struct Arguments {
     /// How the results are written.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
+    /// All columns of the table, also where they do not fit beside each other.
+    #[arg(long)]
+    pub(super) wide: bool,
     /// Write to a file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,

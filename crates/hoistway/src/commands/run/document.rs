@@ -34,11 +34,13 @@ pub(super) fn of(
     }
     notices.push(ABOUT_LATENCY.to_owned());
     let first = runs.first();
+    let command_line = crate::command_line();
     let mut document = ResultsDocument {
         format: FormatTag,
         revision: REVISION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: command_line.1,
+        arguments: command_line.0,
         job_file: arguments.job.display().to_string(),
         job_text: text,
         device: json!({ "name": target.name(), "target": arguments.target }),
@@ -56,9 +58,13 @@ pub(super) fn of(
         is_real: true,
         partial: false,
         notices,
+        default_scheduler: None,
         baseline: None,
         focus: None,
+        focuses: Vec::new(),
+        smallest_effect: None,
         doubts: Vec::new(),
+        verdicts: Vec::new(),
         conclusion: Vec::new(),
         statistics: None,
         runs: runs.iter().map(|run| run_of(arguments, file, run)).collect(),
@@ -74,6 +80,7 @@ fn run_of(arguments: &Arguments, file: &JobFile, run: &RunOf) -> Run {
     Run {
         scheduler: run.scheduler.clone(),
         front: Front::Mq,
+        ran_as: None,
         tunables,
         variant: RunVariant::new(&run.scheduler, Map::new()),
         setup: 0,

@@ -35,8 +35,10 @@ struct RunOf {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let target = Target::parse(&arguments.target)?;
-    let (text, file) = job_file(arguments)?;
+    let surroundings = CommandLine::default();
+    let target = Target::parse(&arguments.target, &surroundings)?;
+    let (text, file) = job_file(arguments, &surroundings)?;
+    arguments.output.iter().try_for_each(|file| surroundings.spare(file))?;
     arguments.format.check(arguments.scheduler.len())?;
     hoistway_run::check(&file.load)?;
     let settings = settings_of(arguments)?;
@@ -61,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let mut document = document::of(arguments, &target, &file, text, runs, begin.elapsed().as_secs_f64());
     document.partial = is_partial;
     document.conclusion = hoistway_report::conclusion(&document);
-    let text = arguments.format.rendered(&document, plus.as_ref(), &output)?;
+    let text = arguments.format.rendered(&document, plus.as_ref(), arguments.wide, &output)?;
     output.write(&text)?;
     Ok(match (is_partial, has_failed) {
         (true, _) => Ending::Interrupted,
@@ -71,17 +73,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 }
 
 /// The job file, and what it says.
-fn job_file(arguments: &Arguments) -> Result<(String, JobFile)> {
+fn job_file(arguments: &Arguments, surroundings: &CommandLine) -> Result<(String, JobFile)> {
     let name = arguments.job.display().to_string();
     let read = |path: &std::path::Path| {
-        let text = String::from_utf8(CommandLine.read(path)?);
+        let text = String::from_utf8(surroundings.read(path)?);
         text.map_err(|_| std::io::Error::other("not text (expected options of a fio job file)"))
     };
     let text = read(&arguments.job).with_context(|| format!("{name}: cannot be read (expected a fio job file)"))?;
     let environment = Environment {
-        variable: &|name| CommandLine.variable(name),
+        variable: &|name| surroundings.variable(name),
         include: &read,
-        log: &|path| CommandLine.log(path),
+        log: &|path| surroundings.log(path),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
         page_bytes: 4096,
         memory_mib: 4096,

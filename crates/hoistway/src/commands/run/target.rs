@@ -32,7 +32,7 @@ pub(super) enum Target {
 
 impl Target {
     /// Reads `--target`.
-    pub(super) fn parse(text: &str) -> Result<Target> {
+    pub(super) fn parse(text: &str, surroundings: &CommandLine) -> Result<Target> {
         let Some((kind, rest)) = text.split_once(':') else { bail!("--target {text}: {EXPECTED}") };
         let path = || {
             if rest.is_empty() {
@@ -50,7 +50,7 @@ impl Target {
             "null" if rest.is_empty() => Target::Null(NULL_BYTES),
             "null" => Target::Null(bytes()?),
             "sim" => {
-                let preset = hoistway_lab::preset(&rest.into(), &CommandLine);
+                let preset = hoistway_lab::preset(&rest.into(), surroundings);
                 Target::Simulated(Box::new(preset.with_context(|| format!("--target {text}"))?))
             }
             _ => bail!("--target {text}: {EXPECTED}"),

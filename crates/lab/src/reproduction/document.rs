@@ -1,0 +1,45 @@
+//! Tables as a document, for programs.
+
+use serde::{Deserialize, Serialize};
+
+use super::cell::Cell;
+
+/// What [`Reproduction::format`] is.
+pub const FORMAT: &str = "hoistway-reproduction/1";
+
+/// Tables with their cells.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Reproduction {
+    /// [`FORMAT`].
+    pub format: String,
+    /// The tables, in the order in which they were asked for.
+    pub tables: Vec<Reproduced>,
+}
+
+/// One table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Reproduced {
+    /// What it is called.
+    pub name: String,
+    /// Who published it.
+    pub source: String,
+    /// Its cells.
+    pub cells: Vec<Cell>,
+}
+
+impl Reproduction {
+    /// A document of these tables.
+    #[must_use]
+    pub fn of(tables: Vec<Reproduced>) -> Reproduction {
+        Reproduction { format: FORMAT.to_owned(), tables }
+    }
+}
+
+impl Reproduced {
+    /// Cells within what is claimed of them, cells of which anything is claimed, and cells that were calibrated on.
+    #[must_use]
+    pub fn counts(&self) -> [usize; 3] {
+        let count = |is_meant: fn(&Cell) -> bool| self.cells.iter().filter(|cell| is_meant(cell)).count();
+        [count(|cell| cell.within == Some(true)), count(|cell| cell.within.is_some()), count(|cell| cell.calibration)]
+    }
+}

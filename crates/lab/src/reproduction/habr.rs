@@ -1,0 +1,204 @@
+//! The tables of the habr article: seven schedulers on a SATA SSD, an NVMe SSD and a hard disk.
+
+use std::collections::BTreeMap;
+
+use hoistway_results::fio::{DirectionStats, Job, Output};
+use serde::Deserialize;
+
+use super::Table;
+use super::cell::{Cell, Judgement};
+use super::runs::{Length, load, median, of_job, run};
+use crate::comparison::Comparison;
+use crate::error::Error;
+
+/// A row of a published table: a job under a scheduler, one direction; figures of one process.
+#[derive(Deserialize)]
+struct Row {
+    scheduler: String,
+    job: String,
+    dir: String,
+    /// The printed ones are truncated; these are of the bandwidth.
+    iops_from_bw: f64,
+    lat_mean_ms: f64,
+}
+
+/// What is particular to one of the tables.
+struct Article {
+    csv: &'static str,
+    job_name: &'static str,
+    job: &'static str,
+    device: &'static str,
+    kernel: &'static str,
+    cpus: u16,
+    /// Simulated seconds until figures have settled: under kyber, and under the others.
+    settled_s: [u64; 2],
+    /// How far from the published figure a cell may be; none for what only bounds are known of.
+    tolerance: fn(scheduler: &str, column: &str) -> Option<f64>,
+    /// The same for kyber's ratios to none: of all IOPS, and of the mean latency of reads.
+    kyber_ratios: Option<[f64; 2]>,
+}
+
+const PUBLISHED_S: u64 = 7200;
+
+const SSD_ARTICLE: Article = Article {
+    csv: include_str!("../../published/habr_ssd.csv"),
+    job_name: "habr-ssd.fio",
+    job: include_str!("../../published/jobs/habr-ssd.fio"),
+    device: "intel-s3520-1600gb",
+    kernel: "4.12",
+    cpus: 12,
+    settled_s: [400, 40],
+    tolerance: |scheduler, _| match scheduler {
+        "cfq" => Some(0.12),
+        "kyber" => Some(0.15),
+        _ => Some(0.07),
+    },
+    kyber_ratios: Some([0.10, 0.30]),
+};
+
+const NVME_ARTICLE: Article = Article {
+    csv: include_str!("../../published/habr_nvme.csv"),
+    job_name: "habr-nvme.fio",
+    job: include_str!("../../published/jobs/habr-nvme.fio"),
+    device: "micron-9100-1600gb",
+    kernel: "4.12",
+    cpus: 12,
+    settled_s: [90, 10],
+    tolerance: |scheduler, _| Some(if scheduler == "kyber" { 0.15 } else { 0.07 }),
+    kyber_ratios: Some([0.10, 0.30]),
+};
+
+const HDD_ARTICLE: Article = Article {
+    csv: include_str!("../../published/habr_hdd.csv"),
+    job_name: "habr-hdd.fio",
+    job: include_str!("../../published/jobs/habr-hdd.fio"),
+    device: "hgst-he10-8tb",
+    kernel: "4.13",
+    cpus: 24,
+    settled_s: [1200, 1200],
+    tolerance: |scheduler, column| match scheduler {
+        "bfq" => None,
+        "kyber" => column.contains("IOPS").then_some(0.15),
+        _ => Some(0.05),
+    },
+    kyber_ratios: None,
+};
+
+pub(super) const SSD: Table = Table {
+    name: "habr-ssd",
+    title: "seven schedulers on a SATA SSD: ten writers and two processes of 20 % reads, iodepth 4",
+    source: "habr, 2017: Intel DC S3520 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
+    story: "Medians over the processes of a job, as published. The device is calibrated on the row none. kyber of 4.12 steps \
+            its write depth down at each stall of the drive until it is 1, which takes some minutes: its run is 400 s.",
+    run: |length| reproduce(&SSD_ARTICLE, length),
+};
+
+pub(super) const NVME: Table = Table {
+    name: "habr-nvme",
+    title: "four schedulers on an NVMe SSD: ten writers and two processes of 20 % reads, iodepth 8",
+    source: "habr, 2017: Micron 9100 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
+    story: "Medians over the processes of a job, as published. The device is calibrated on the row none; its round trip of \
+            writes at depth 1, which decides kyber's total, on no measurement of such a drive. kyber's run is 90 s.",
+    run: |length| reproduce(&NVME_ARTICLE, length),
+};
+
+pub(super) const HDD: Table = Table {
+    name: "habr-hdd",
+    title: "seven schedulers on a hard disk: two writers and a process of 40 % reads, iodepth 1",
+    source: "habr, 2017: HGST 8 TB, Linux 4.13, 24 CPUs, 2 h for each scheduler",
+    story: "The device is calibrated on the row none. Of bfq nothing is claimed: which process it waits for is decided by \
+            chance, and single runs of two hours differ.",
+    run: |length| reproduce(&HDD_ARTICLE, length),
+};
+
+fn rows(csv: &str) -> Vec<Row> {
+    let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
+    rows.map(|row| row.expect("a test reads the bundled tables")).collect()
+}
+
+fn direction<'a>(row: &Row, process: &'a Job) -> &'a DirectionStats {
+    if row.dir == "read" { &process.read } else { &process.write }
+}
+
+fn reproduce(article: &Article, length: Length) -> Result<Vec<Cell>, Error> {
+    let rows = rows(article.csv);
+    let mut schedulers: Vec<&str> = rows.iter().map(|row| row.scheduler.as_str()).collect();
+    schedulers.dedup();
+    let mut outputs = BTreeMap::new();
+    let [with_kyber, without]: [Vec<&str>; 2] = [true, false]
+        .map(|is_kyber| schedulers.iter().copied().filter(|name| (*name == "kyber") == is_kyber).collect());
+    for (names, settled_s) in [with_kyber, without].iter().zip(article.settled_s) {
+        let comparison = Comparison {
+            load: load(article.job_name, article.job),
+            devices: vec![article.device.into()],
+            kernels: vec![article.kernel.to_owned()],
+            cpus: Some(article.cpus),
+            runtime_ns: Some(length.of(settled_s, PUBLISHED_S)),
+            ..Comparison::default()
+        };
+        outputs.extend(names.iter().copied().zip(run(comparison, names, &[])?));
+    }
+    let mut cells = Vec::new();
+    for row in &rows {
+        let processes = || of_job(&outputs[row.scheduler.as_str()], &row.job).map(|process| direction(row, process));
+        let figures = [
+            ("IOPS", median(processes().map(|stats| stats.iops).collect()), row.iops_from_bw),
+            ("mean ms", median(processes().map(|stats| stats.lat_ns.mean / 1e6).collect()), row.lat_mean_ms),
+        ];
+        for (figure, ours, published) in figures {
+            let column = format!("{}, {}, {figure}", row.job, row.dir);
+            let judgement = match (article.tolerance)(&row.scheduler, &column) {
+                _ if row.scheduler == "none" => Judgement::Calibration,
+                Some(most) => Judgement::Error(most),
+                None => Judgement::None,
+            };
+            cells.push(Cell::new(&row.scheduler, column, ours, Some(published), judgement));
+        }
+    }
+    if let Some(tolerances) = article.kyber_ratios {
+        cells.extend(kyber_ratios(&rows, &outputs, tolerances));
+    }
+    Ok(cells)
+}
+
+/// What kyber costs and gains: all IOPS, and the mean latency of reads, over those of none.
+fn kyber_ratios(rows: &[Row], outputs: &BTreeMap<&str, Output>, [of_total, of_reads]: [f64; 2]) -> [Cell; 2] {
+    let published_total = |scheduler: &str| -> f64 {
+        let of = rows.iter().filter(|row| row.scheduler == scheduler);
+        of.map(|row| row.iops_from_bw * of_job(&outputs["none"], &row.job).count() as f64).sum()
+    };
+    let published_reads = |scheduler: &str| {
+        let reads = rows.iter().find(|row| row.scheduler == scheduler && row.dir == "read");
+        reads.map_or(f64::NAN, |row| row.lat_mean_ms)
+    };
+    let total =
+        |scheduler: &str| -> f64 { outputs[scheduler].jobs.iter().map(|job| job.read.iops + job.write.iops).sum() };
+    let reads = |scheduler: &str| -> f64 {
+        let mixed = outputs[scheduler].jobs.iter().map(|job| &job.read).filter(|read| read.total_ios > 0);
+        median(mixed.map(|read| read.lat_ns.mean).collect())
+    };
+    let cell = |column: &str, ours: f64, published: f64, tolerance| {
+        Cell::new("kyber / none", column, ours, Some(published), Judgement::Error(tolerance))
+    };
+    [
+        cell("all IOPS", total("kyber") / total("none"), published_total("kyber") / published_total("none"), of_total),
+        cell(
+            "reads, mean ms",
+            reads("kyber") / reads("none"),
+            published_reads("kyber") / published_reads("none"),
+            of_reads,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bundled_tables_can_be_read_and_have_a_row_for_each_direction_of_each_job_under_each_scheduler() {
+        for (article, schedulers) in [(SSD_ARTICLE, 7), (NVME_ARTICLE, 4), (HDD_ARTICLE, 7)] {
+            assert_eq!(rows(article.csv).len(), 3 * schedulers, "{}", article.job_name);
+        }
+    }
+}

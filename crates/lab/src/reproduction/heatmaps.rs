@@ -1,0 +1,151 @@
+//! The heatmaps of the ICPE'24 slides: the 99th percentile of reads of latency-sensitive processes on one drive.
+
+use serde::Deserialize;
+
+use super::Table;
+use super::cell::{Cell, Judgement};
+use super::runs::{Length, load, median, p99_us, run};
+use crate::comparison::Comparison;
+use crate::error::Error;
+
+/// A cell of a heatmap: over none at the least load.
+#[derive(Deserialize)]
+struct Row {
+    axis_value: u32,
+    scheduler: String,
+    normalized_p99_latency: f64,
+}
+
+struct Heatmap {
+    csv: &'static str,
+    job_name: &'static str,
+    job: &'static str,
+    /// The variable of the job file that is the axis.
+    variable: &'static str,
+    what: &'static str,
+}
+
+pub(super) const SCHEDULERS: [&str; 4] = ["none", "bfq", "kyber", "mq-deadline"];
+
+const SOURCE: &str =
+    "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores, submission dispatches in the submitter";
+const STORY: &str = "99th percentile of completion latency over that of none at the least load. The drive and the host are \
+                     calibrated on measurements of none on this host, so the rows of none are not judged. Until a host \
+                     profile says what a scheduler costs, one that is limited by the CPU comes out as fast as none: that is \
+                     what the errors of bfq at high loads are.";
+
+const DEPTH_MAP: Heatmap = Heatmap {
+    csv: include_str!("../../published/icpe24_heatmap_a.csv"),
+    job_name: "icpe24-lapp-intra.fio",
+    job: include_str!("../../published/jobs/icpe24-lapp-intra.fio"),
+    variable: "QD",
+    what: "iodepth",
+};
+
+const ONE_CORE_MAP: Heatmap = Heatmap {
+    csv: include_str!("../../published/icpe24_heatmap_b.csv"),
+    job_name: "icpe24-lapp-inter-1core.fio",
+    job: include_str!("../../published/jobs/icpe24-lapp-inter-1core.fio"),
+    variable: "NPROC",
+    what: "processes",
+};
+
+const TEN_CORES_MAP: Heatmap = Heatmap {
+    csv: include_str!("../../published/icpe24_heatmap_c.csv"),
+    job_name: "icpe24-lapp-inter-10core.fio",
+    job: include_str!("../../published/jobs/icpe24-lapp-inter-10core.fio"),
+    variable: "NPROC",
+    what: "processes",
+};
+
+pub(super) const DEPTH: Table = Table {
+    name: "icpe24-heatmap-a",
+    title: "p99 of one process on one core by iodepth",
+    source: SOURCE,
+    story: STORY,
+    run: |length| reproduce(&DEPTH_MAP, length),
+};
+
+pub(super) const ONE_CORE: Table = Table {
+    name: "icpe24-heatmap-b",
+    title: "p99 of processes of iodepth 1 on one core",
+    source: SOURCE,
+    story: STORY,
+    run: |length| reproduce(&ONE_CORE_MAP, length),
+};
+
+pub(super) const TEN_CORES: Table = Table {
+    name: "icpe24-heatmap-c",
+    title: "p99 of processes of iodepth 1 on ten cores",
+    source: SOURCE,
+    story: STORY,
+    run: |length| reproduce(&TEN_CORES_MAP, length),
+};
+
+/// The 99th percentile of reads for each scheduler, us.
+pub(super) fn p99_by_scheduler(
+    job_name: &str,
+    job: &str,
+    variables: &[(&str, String)],
+    length: Length,
+) -> Result<[f64; 4], Error> {
+    let comparison = Comparison {
+        load: load(job_name, job),
+        devices: vec!["samsung-980pro-1tb".into()],
+        kernels: vec!["6.3".to_owned()],
+        cpus: Some(10),
+        ramp_ns: Some(length.of(0, 30)),
+        runtime_ns: Some(length.of(1, 120)),
+        ..Comparison::default()
+    };
+    let outputs = run(comparison, &SCHEDULERS, variables)?;
+    let mut p99 = [0.0; 4];
+    for (p99, output) in p99.iter_mut().zip(&outputs) {
+        *p99 = median(output.jobs.iter().map(|job| p99_us(&job.read)).collect());
+    }
+    Ok(p99)
+}
+
+/// The variables of these job files.
+pub(super) fn variables(name: &'static str, value: u32) -> [(&'static str, String); 3] {
+    [("DEV", "/dev/nvme0n1".to_owned()), ("SCHED", "none".to_owned()), (name, value.to_string())]
+}
+
+fn reproduce(map: &Heatmap, length: Length) -> Result<Vec<Cell>, Error> {
+    let rows: Vec<Row> = csv::Reader::from_reader(map.csv.as_bytes())
+        .into_deserialize()
+        .map(|row| row.expect("a test reads the bundled tables"))
+        .collect();
+    let mut axis: Vec<u32> = rows.iter().map(|row| row.axis_value).collect();
+    axis.dedup();
+    let mut base = None;
+    let mut cells = Vec::new();
+    for value in axis {
+        let p99 = p99_by_scheduler(map.job_name, map.job, &variables(map.variable, value), length)?;
+        let base = *base.get_or_insert(p99[0]);
+        for row in rows.iter().filter(|row| row.axis_value == value) {
+            let place = SCHEDULERS.iter().position(|name| *name == row.scheduler).unwrap_or_default();
+            let judgement = if place == 0 { Judgement::Calibration } else { Judgement::Error(0.25) };
+            let name = format!("{} {value}", map.what);
+            cells.push(Cell::new(name, &row.scheduler, p99[place] / base, Some(row.normalized_p99_latency), judgement));
+        }
+    }
+    let errors = cells.iter().filter(|cell| !cell.calibration).filter_map(|cell| cell.error.map(f64::abs)).collect();
+    cells.push(Cell::new("all predicted cells", "median error", median(errors), None, Judgement::AtMost(0.10)));
+    Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bundled_heatmaps_can_be_read_and_know_the_schedulers() {
+        for map in [DEPTH_MAP, ONE_CORE_MAP, TEN_CORES_MAP] {
+            let rows: Result<Vec<Row>, _> = csv::Reader::from_reader(map.csv.as_bytes()).into_deserialize().collect();
+            let rows = rows.unwrap();
+            assert_eq!(rows.len(), 36);
+            assert!(rows.iter().all(|row| SCHEDULERS.contains(&row.scheduler.as_str())));
+        }
+    }
+}

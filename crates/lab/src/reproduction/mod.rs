@@ -1,0 +1,64 @@
+//! Published measurements of I/O schedulers, and what comes out here: table by table, cell by cell.
+//!
+//! A cell that a device or host was calibrated on says so, and is never judged: that it fits is no evidence. All others are
+//! predictions. Where one is outside its tolerance, the table's story says what seems to be missing.
+//!
+//! `cell` (what is compared), `document` (what comes out), `runs` (how a run is made), and a module for each source.
+
+mod cell;
+mod dd;
+mod document;
+mod habr;
+mod heatmaps;
+mod prose;
+mod runs;
+
+pub use cell::{Cell, Judgement};
+pub use document::{FORMAT, Reproduced, Reproduction};
+pub use runs::Length;
+
+use crate::error::Error;
+
+/// A published table, or figures of one source that are stated in prose.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// What it is called on a command line.
+    pub name: &'static str,
+    /// What was measured, in a line.
+    pub title: &'static str,
+    /// Who published it, and what it was measured on.
+    pub source: &'static str,
+    /// What to know of the cells: how they are made, and the story of each miss.
+    pub story: &'static str,
+    run: fn(Length) -> Result<Vec<Cell>, Error>,
+}
+
+/// Every table, in the order of the documentation.
+pub const TABLES: &[Table] = &[
+    habr::SSD,
+    habr::NVME,
+    habr::HDD,
+    heatmaps::DEPTH,
+    heatmaps::ONE_CORE,
+    heatmaps::TEN_CORES,
+    prose::OVERHEAD,
+    prose::INTERFERENCE,
+    dd::DD,
+];
+
+impl Table {
+    /// The table of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Table> {
+        TABLES.iter().find(|table| table.name == name)
+    }
+
+    /// Simulates what it takes.
+    ///
+    /// # Errors
+    /// If a run cannot be made: the loads and devices are bundled, so that this is a defect.
+    pub fn reproduce(&self, length: Length) -> Result<Reproduced, Error> {
+        let cells = (self.run)(length)?;
+        Ok(Reproduced { name: self.name.to_owned(), source: self.source.to_owned(), cells })
+    }
+}

@@ -1,0 +1,79 @@
+//! What the ICPE'24 slides say in words.
+
+use super::Table;
+use super::cell::{Cell, Judgement};
+use super::heatmaps::{SCHEDULERS, p99_by_scheduler, variables};
+use super::runs::{Length, load, of_job, p99_us, run};
+use crate::comparison::Comparison;
+use crate::error::Error;
+
+pub(super) const OVERHEAD: Table = Table {
+    name: "icpe24-overhead",
+    title: "what a scheduler adds to the p99 of a lone process at iodepth 1: at most 2.7 %",
+    source: "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, one core",
+    story: "p99 over that of none. Claimed is a bound of 4 %.",
+    run: overhead,
+};
+
+pub(super) const INTERFERENCE: Table = Table {
+    name: "icpe24-interference",
+    title: "only bfq and kyber bound the p99 of a reader beside many writers",
+    source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figures 11c and 11d",
+    story: "p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, over the worse of bfq and kyber. Claimed is \
+            at least 3 for none and mq-deadline. All processes are of one fio here; published, each was its own and began \
+            when it began.",
+    run: interference,
+};
+
+fn overhead(length: Length) -> Result<Vec<Cell>, Error> {
+    let job = include_str!("../../published/jobs/icpe24-lapp-intra.fio");
+    let p99 = p99_by_scheduler("icpe24-lapp-intra.fio", job, &variables("QD", 1), length)?;
+    let ratios = SCHEDULERS.iter().zip(p99).skip(1);
+    Ok(ratios
+        .map(|(scheduler, of)| {
+            let published = (*scheduler == "bfq").then_some(1.027);
+            Cell::new(*scheduler, "p99 over none", of / p99[0], published, Judgement::AtMost(1.04))
+        })
+        .collect())
+}
+
+fn interference(length: Length) -> Result<Vec<Cell>, Error> {
+    let jobs = [
+        (
+            "11c (4 KiB)",
+            "icpe24-interference-11c.fio",
+            include_str!("../../published/jobs/icpe24-interference-11c.fio"),
+        ),
+        (
+            "11d (64 KiB)",
+            "icpe24-interference-11d.fio",
+            include_str!("../../published/jobs/icpe24-interference-11d.fio"),
+        ),
+    ];
+    let drives: Vec<String> = (0..8).map(|drive| format!("/dev/nvme{drive}n1")).collect();
+    let mut cells = Vec::new();
+    for (figure, job_name, job) in jobs {
+        for writers in [8, 16] {
+            let variables =
+                [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", u32::to_string(&writers))];
+            let comparison = Comparison {
+                load: load(job_name, job),
+                devices: vec!["samsung-980pro-1tb".into()],
+                kernels: vec!["6.3".to_owned()],
+                cpus: Some(10),
+                ramp_ns: Some(length.of(1, 600)),
+                runtime_ns: Some(length.of(3, 600)),
+                ..Comparison::default()
+            };
+            let outputs = run(comparison, &SCHEDULERS, &variables)?;
+            let p99 = |place: usize| of_job(&outputs[place], "lapp").map(|job| p99_us(&job.read)).sum::<f64>();
+            let bounded = p99(1).max(p99(2));
+            for place in [0, 3] {
+                let row = format!("{figure}, {writers} writers");
+                let column = format!("{} over the worse of bfq and kyber", SCHEDULERS[place]);
+                cells.push(Cell::new(row, column, p99(place) / bounded, None, Judgement::AtLeast(3.0)));
+            }
+        }
+    }
+    Ok(cells)
+}

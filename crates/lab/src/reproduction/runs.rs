@@ -1,0 +1,69 @@
+//! How a run of a published load is made: its job file with the variables that its author set.
+
+use hoistway_results::fio::{DirectionStats, Job, Output};
+
+use crate::comparison::{Comparison, Load};
+use crate::error::Error;
+use crate::surroundings::Surroundings;
+
+/// How long runs are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Length {
+    /// As long as figures take to settle.
+    Settled,
+    /// As long as those that were published.
+    Published,
+}
+
+impl Length {
+    /// Of these seconds those that it means, ns.
+    pub(super) fn of(self, settled_s: u64, published_s: u64) -> u64 {
+        let seconds = if self == Length::Settled { settled_s } else { published_s };
+        seconds * 1_000_000_000
+    }
+}
+
+/// The variables that a job file names.
+pub(super) struct Variables<'a>(pub(super) &'a [(&'a str, String)]);
+
+impl Surroundings for Variables<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+    }
+}
+
+/// A published job file.
+pub(super) fn load(name: &str, text: &str) -> Load {
+    Load::Text { name: name.to_owned(), text: text.to_owned() }
+}
+
+/// Runs a load under schedulers. Answers what each left, in their order.
+pub(super) fn run(
+    comparison: Comparison,
+    schedulers: &[&str],
+    variables: &[(&str, String)],
+) -> Result<Vec<Output>, Error> {
+    let schedulers = schedulers.iter().map(|&name| name.to_owned()).collect();
+    let document = Comparison { schedulers, ..comparison }.run(&Variables(variables))?;
+    Ok(document.runs.into_iter().map(|run| run.fio).collect())
+}
+
+/// The 99th percentile of latency from the submission on, us.
+pub(super) fn p99_us(stats: &DirectionStats) -> f64 {
+    let percentiles = stats.clat_ns.percentile.as_ref();
+    percentiles.and_then(|all| all.get("99.000000")).map_or(0.0, |&ns| ns as f64 / 1e3)
+}
+
+/// The processes of a job.
+pub(super) fn of_job<'a>(output: &'a Output, job: &'a str) -> impl Iterator<Item = &'a Job> {
+    output.jobs.iter().filter(move |process| process.jobname == job)
+}
+
+/// The median of some figures.
+pub(super) fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    match figures.len() {
+        0 => 0.0,
+        count => (figures[(count - 1) / 2] + figures[count / 2]) / 2.0,
+    }
+}

@@ -1,0 +1,7 @@
+//! Whoever submits to a disk: a task, the worker of a limit, the thread behind a virtual disk.
+
+use hoistway_blk::Local;
+use hoistway_legacy::Front;
+
+/// One that submits to a disk's queue.
+pub(crate) type Submitter = hoistway_blk::Submitter<Front<Local>>;
