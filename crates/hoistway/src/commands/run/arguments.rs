@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     /// How the results are written.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
-    /// All columns of the table, also where they do not fit beside each other.
+    /// Also shows medians and p99.9.
     #[arg(long)]
     pub(super) wide: bool,
     /// Write to a file instead of standard output.
