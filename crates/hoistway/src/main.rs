@@ -3,6 +3,7 @@
 mod commands;
 mod input;
 mod output;
+mod printable;
 mod progress;
 mod trace_file;
 
@@ -82,7 +83,7 @@ fn main() -> ExitCode {
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // Not `eprintln!`: that panics if nobody reads standard error any more.
-            let _ = writeln!(std::io::stderr(), "hoistway: {}", printable(&told_once(&error)));
+            let _ = writeln!(std::io::stderr(), "hoistway: {}", printable::text(&told_once(&error)));
             ExitCode::from(2)
         }
     }
@@ -99,17 +100,4 @@ fn told_once(error: &anyhow::Error) -> String {
         }
     }
     message
-}
-
-/// Text for a terminal: what names and files of others may hold to move its cursor or colour it is shown, not done.
-fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' | '\t' => shown.push(character),
-            _ if character.is_control() => shown.extend(character.escape_default()),
-            _ => shown.push(character),
-        }
-    }
-    shown
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::schedulers::aligned;
 use crate::Ending;
 use crate::output::{Format, Output};
+use crate::printable;
 
 /// Counts why each scheduler chose requests, or gave none, in a trace of `hoistway compare --trace`.
 ///
@@ -52,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&document(&header, &runs, is_partial))? + "\n",
-        Format::Table => table(&header, &runs, is_partial),
+        Format::Table => printable::text(&table(&header, &runs, is_partial)),
     };
     output.write(&text)?;
     Ok(Ending::Done)

@@ -13,6 +13,7 @@ mod formats;
 mod guests;
 mod loads;
 mod overwriting;
+mod printable;
 mod queues;
 mod refusals;
 mod repeats;

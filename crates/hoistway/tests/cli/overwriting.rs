@@ -98,11 +98,3 @@ fn the_command_of_a_document_can_be_given_to_a_shell() {
     assert_eq!(again["arguments"], document["arguments"]);
     assert_eq!(again["runs"][0]["simulated_ios"], document["runs"][0]["simulated_ios"]);
 }
-
-#[test]
-fn control_characters_of_names_do_not_reach_the_terminal_in_complaints() {
-    let folder = tempdir().unwrap();
-    let output = hoistway().current_dir(folder.path()).args(["compare", "evil\x1b]0;title\x07.fio"]).output().unwrap();
-    let complaint = String::from_utf8(output.stderr).unwrap();
-    assert!(complaint.contains("evil\\u{1b}]0;title\\u{7}.fio"), "{complaint:?}");
-}

@@ -6,6 +6,7 @@ use hoistway_report::Style;
 use hoistway_results::{ResultsDocument, fio};
 
 use crate::output::Output;
+use crate::printable;
 
 /// How results are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -39,6 +40,11 @@ impl Format {
         Ok(())
     }
 
+    /// Whether it shows names as they are. JSON escapes what is not for terminals.
+    fn is_text(self) -> bool {
+        matches!(self, Self::Table | Self::Csv | Self::Markdown)
+    }
+
     /// The document in this format. `plus` is the json+ of its only run.
     pub(crate) fn rendered(
         self,
@@ -47,6 +53,8 @@ impl Format {
         wide: bool,
         to: &Output,
     ) -> Result<String> {
+        let printable = if self.is_text() { printable::document(document)? } else { None };
+        let document = printable.as_ref().unwrap_or(document);
         Ok(match self {
             Self::Table => hoistway_report::table(document, &Style { wide, ..to.style() }),
             Self::Json => hoistway_report::json(document),

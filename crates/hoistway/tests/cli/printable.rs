@@ -1,0 +1,30 @@
+//! Names that a terminal would obey.
+
+use std::fs;
+
+use tempfile::tempdir;
+
+use crate::support::{hoistway, succeeded};
+
+#[test]
+fn complaints_show_what_a_terminal_would_obey() {
+    let folder = tempdir().unwrap();
+    let output = hoistway().current_dir(folder.path()).args(["compare", "evil\x1b]0;title\x07.fio"]).output().unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.contains("evil␛]0;title␇.fio"), "{complaint:?}");
+}
+
+#[test]
+fn tables_and_counts_show_what_a_terminal_would_obey() {
+    let folder = tempdir().unwrap();
+    let job = "[evil\x1b[31m\x07]\nfilename=/dev/sda\nrw=randread\ndirect=1\nnumber_ios=20\n";
+    fs::write(folder.path().join("job.fio"), job).unwrap();
+    for format in ["table", "csv", "markdown"] {
+        let mut command = hoistway();
+        command.current_dir(folder.path()).args(["compare", "job.fio", "--schedulers", "none", "--format", format]);
+        let text = succeeded(command.args(["--trace", "trace.jsonl"]));
+        assert!(text.contains("evil␛") && !text.contains(['\x1b', '\x07']), "{format}: {text:?}");
+    }
+    let counts = succeeded(hoistway().current_dir(folder.path()).args(["why", "trace.jsonl"]));
+    assert!(counts.contains("evil␛") && !counts.contains(['\x1b', '\x07']), "{counts:?}");
+}
