@@ -3,7 +3,8 @@
 //! ```text
 //! cargo bench -p hoistway-engine -- null memory file:PATH clients    # or some of them
 //! ```
-//! Schedulers take turns, so that all see the same weather; the median of the rounds is told, and the fastest and slowest.
+//! Schedulers take turns, so that all see the same weather; the median of the rounds is told, and the fastest and slowest: time
+//! on the clock, and CPU time of all threads, which says more on a machine that others use, too.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant as WallClock};
@@ -92,26 +93,34 @@ impl Resident for Load {
     }
 }
 
-/// ns for each request, of all workers together.
-fn round(scheduler: &str, workers: usize, depth: usize, writes: bool, backend: Box<dyn Backend>) -> f64 {
+fn cpu_time_ns() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// ns for each request, of all workers together: on the clock, and of CPU time.
+fn round(scheduler: &str, workers: usize, depth: usize, writes: bool, backend: Box<dyn Backend>) -> [f64; 2] {
     let config = Config { workers, scheduler: scheduler.into(), ..Config::default() };
     let engine = Engine::start(&config, backend).unwrap();
     let done: Arc<Done> = Arc::default();
     let volume = engine.volume();
+    let cpu_ns = cpu_time_ns();
     for worker in 0..workers {
         volume.settle(Context::default(), worker, Load::new(&done, depth, volume.bytes(), worker as u64 + 1, writes));
     }
     let ended = done.1.wait_while(done.0.lock().unwrap(), |ended| ended.len() < workers).unwrap();
     let ios: u64 = ended.iter().map(|(ios, _)| ios).sum();
     let time = ended.iter().map(|(_, ns)| *ns).max().unwrap_or(0);
-    time as f64 / ios as f64
+    [time as f64, cpu_time_ns() - cpu_ns].map(|ns| ns / ios as f64)
 }
 
-fn told(name: &str, mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    let median = figures[figures.len() / 2];
-    println!("{name:32} {median:8.0} ns a request   ({:.0} to {:.0})", figures[0], figures[figures.len() - 1]);
-    median
+fn told(name: &str, figures: &[[f64; 2]]) {
+    let of = |index: usize| {
+        let mut all: Vec<f64> = figures.iter().map(|figure| figure[index]).collect();
+        all.sort_by(f64::total_cmp);
+        format!("{:5.0} ({:.0} to {:.0})", all[all.len() / 2], all[0], all[all.len() - 1])
+    };
+    println!("{name:32} ns a request {:22} CPU ns {}", of(0), of(1));
 }
 
 fn compare(target: &str, depth: usize, writes: bool, backend: &dyn Fn() -> Box<dyn Backend>) {
@@ -123,7 +132,7 @@ fn compare(target: &str, depth: usize, writes: bool, backend: &dyn Fn() -> Box<d
             }
         }
         for (scheduler, figures) in SCHEDULERS.iter().zip(figures) {
-            told(&format!("{target} {scheduler} {workers} worker(s)"), figures);
+            told(&format!("{target} {scheduler} {workers} worker(s)"), &figures);
         }
     }
 }
@@ -136,6 +145,7 @@ fn clients() {
         let client = engine.volume().client(Context::default(), depth, handler);
         let mut figures = Vec::new();
         for _ in 0..ROUNDS {
+            let cpu_ns = cpu_time_ns();
             let (begin, mut ended, mut requests, mut ios) = (WallClock::now(), Vec::new(), Vec::new(), 0u32);
             requests.extend((0..depth).map(|_| Request::read(0, Buffer::zeroed(BLOCK), 0)));
             while begin.elapsed() < ROUND {
@@ -144,10 +154,11 @@ fn clients() {
                 ios += ended.len() as u32;
                 requests.extend(ended.drain(..).map(|answer| Request::read(0, answer.buffer, 0)));
             }
-            figures.push(begin.elapsed().as_nanos() as f64 / f64::from(ios));
+            let spent = [begin.elapsed().as_nanos() as f64, cpu_time_ns() - cpu_ns];
+            figures.push(spent.map(|ns| ns / f64::from(ios)));
             while client.unanswered() > 0 && answers.wait(&mut ended) {}
         }
-        told(&format!("null none, a client of depth {depth}"), figures);
+        told(&format!("null none, a client of depth {depth}"), &figures);
     }
 }
 
