@@ -27,6 +27,7 @@ fn document() -> ResultsDocument {
         revision: REVISION,
         version: "0.1.0".to_owned(),
         command: "hoistway compare job.fio".to_owned(),
+        arguments: Vec::new(),
         job_file: "job.fio".to_owned(),
         job_text: "[a]\nrw=randread\n".to_owned(),
         device: json!({"name": "nvme", "channels": 8}),

@@ -7,6 +7,8 @@ mod null;
 mod simulated;
 mod sparse;
 
+#[cfg(test)]
+pub(crate) use file::FileStation;
 pub use file::{FileSpec, Files, OpenError};
 pub use memory::Memory;
 pub use null::Null;

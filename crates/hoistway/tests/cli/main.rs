@@ -17,6 +17,7 @@ mod printable;
 mod queues;
 mod refusals;
 mod repeats;
+mod run;
 mod scenarios;
 mod schedulers;
 mod shells;

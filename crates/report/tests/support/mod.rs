@@ -70,6 +70,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         revision: REVISION,
         version: "0.1.0".to_owned(),
         command: "hoistway compare mixed.fio".to_owned(),
+        arguments: ["hoistway", "compare", "mixed.fio"].map(str::to_owned).to_vec(),
         job_file: "mixed.fio".to_owned(),
         job_text: String::new(),
         device: json!({"name": "nvme-datacenter"}),

@@ -6,7 +6,7 @@ use hoistway_blk::Kernel;
 use hoistway_fio::JobFile;
 use hoistway_load::Load;
 use hoistway_results::ResultsDocument;
-use hoistway_results::document::{FormatTag, Front, JobSummary, REVISION, Run, RunVariant, Statistics};
+use hoistway_results::document::{FormatTag, Front, JobSummary, REVISION, Run, RunVariant, Statistics, cpu_us_per_io};
 use hoistway_results::fio::{Output, OutputParameters};
 use serde_json::{Map, Value, json};
 
@@ -89,7 +89,7 @@ fn run_of(arguments: &Arguments, file: &JobFile, run: &RunOf) -> Run {
         simulated_seconds: run.seconds,
         simulated_ios: run.processes.iter().map(|process| process.total_ios()).sum(),
         wall_seconds: run.seconds,
-        cpu_us_per_io: None,
+        cpu_us_per_io: cpu_us_per_io(&run.processes),
         disks: Vec::new(),
         page_cache: None,
         jobs: JobSummary::from_processes(&run.processes),

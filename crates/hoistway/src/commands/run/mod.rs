@@ -154,7 +154,9 @@ fn run_one(
     }
     let begin = WallClock::now();
     let settings = Settings { seed: arguments.seed, runtime: arguments.runtime };
-    let processes = hoistway_run::run(&engine, &file.load, &settings, board)?;
+    let cpu_ns = cpu_time_ns();
+    let mut processes = hoistway_run::run(&engine, &file.load, &settings, board)?;
+    share_cpu_time(&mut processes, cpu_time_ns() - cpu_ns);
     let tunables = own.filter(|(of, ..)| of.is_some());
     Ok(RunOf {
         scheduler: scheduler.to_owned(),
@@ -165,4 +167,18 @@ fn run_one(
         nr_requests: engine.attribute("nr_requests").ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0),
         notes,
     })
+}
+
+/// CPU time of this program so far.
+fn cpu_time_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Processes share workers: each is charged for its share of the I/Os.
+fn share_cpu_time(processes: &mut [ProcessResult], cpu_ns: u64) {
+    let all: u64 = processes.iter().map(ProcessResult::total_ios).sum();
+    for process in processes {
+        process.cpu.system_ns = (u128::from(cpu_ns) * u128::from(process.total_ios()) / u128::from(all.max(1))) as u64;
+    }
 }
