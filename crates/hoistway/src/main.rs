@@ -40,6 +40,8 @@ pub(crate) enum Ending {
     Done,
     /// It did what it was asked, and what it simulated failed: as with fio, when a job ends with an error.
     JobFailed,
+    /// It did what it was asked, and a limit that it was given is broken.
+    LimitBroken,
     /// The user interrupted it; what it had was printed and marked.
     Interrupted,
 }
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
     match ending {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::JobFailed) => ExitCode::FAILURE,
+        Ok(Ending::LimitBroken) => ExitCode::from(3),
         Ok(Ending::Interrupted) => ExitCode::from(130),
         // Whoever read our output has had enough: nothing to complain about.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

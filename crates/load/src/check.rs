@@ -26,7 +26,7 @@ fn times(field: &'static str, times: impl IntoIterator<Item = Nanos>) -> Checked
 
 fn whole_sectors(field: &'static str, bytes: u64) -> Checked {
     let message = format_args!("{bytes} bytes are not a multiple of a sector of 512");
-    ensure(bytes.is_multiple_of(512), field, message, "direct I/O needs whole sectors, and nothing else is modelled")
+    ensure(bytes.is_multiple_of(512), field, message, "direct I/O and trims need whole sectors")
 }
 
 pub(crate) fn load(load: &Load) -> Checked {
@@ -119,7 +119,9 @@ pub(crate) fn process(process: &Process) -> Checked {
     let replayed = process.plan.replay.iter().flat_map(|replay| 0..replay.summary.ends.len());
     let are_known = used.chain(replayed).all(is_device);
     ensure(are_known, "plan.files", "a device that the process does not have", "a place in its files")?;
-    plan(&process.plan)
+    plan(&process.plan)?;
+    // What goes through the page cache may have any size: the cache reads and writes whole pages.
+    if caching.direct { process.plan.pattern.active_sizes().try_for_each(whole_blocks) } else { Ok(()) }
 }
 
 /// What a generator relies on.
@@ -146,7 +148,10 @@ fn pattern(pattern: &Pattern, files: u64) -> Checked {
     let percent = pattern.read_percent;
     ensure(percent <= 100, "plan.pattern.read_percent", "out of range", "expected 0 to 100")?;
     for lane in 0..3 {
-        sizes(&pattern.sizes[lane], pattern.direction.lanes().contains(&lane))?;
+        sizes(&pattern.sizes[lane])?;
+    }
+    if pattern.direction.lanes().contains(&TRIMS) {
+        whole_blocks(&pattern.sizes[TRIMS])?;
     }
     match &pattern.offsets {
         Offsets::Sequential { skip_bytes } => {
@@ -180,22 +185,33 @@ fn pattern(pattern: &Pattern, files: u64) -> Checked {
     Ok(())
 }
 
-fn sizes(sizes: &Sizes, is_used: bool) -> Checked {
-    const FIELD: &str = "plan.pattern.sizes";
-    let check = |bytes: u32| {
-        if is_used {
-            whole_sectors(FIELD, u64::from(bytes))?;
+/// The lane of trims, none of which goes through the page cache.
+const TRIMS: usize = 2;
+const SIZES: &str = "plan.pattern.sizes";
+
+/// All sizes are of whole sectors.
+fn whole_blocks(sizes: &Sizes) -> Checked {
+    match sizes {
+        Sizes::Fixed(bytes) => whole_sectors(SIZES, u64::from(*bytes)),
+        Sizes::Range { min, max, step } => {
+            [min, max, step].into_iter().try_for_each(|bytes| whole_sectors(SIZES, u64::from(*bytes)))
         }
+        Sizes::Split(shares) => shares.iter().try_for_each(|share| whole_sectors(SIZES, u64::from(share.bytes))),
+    }
+}
+
+fn sizes(sizes: &Sizes) -> Checked {
+    const FIELD: &str = SIZES;
+    let check = |bytes: u32| {
         let is_right = (1..=BLOCK_BYTES).contains(&u64::from(bytes));
-        ensure(is_right, FIELD, format_args!("a block of {bytes} bytes is out of range"), "expected 512 bytes to 1 GiB")
+        ensure(is_right, FIELD, format_args!("a block of {bytes} bytes is out of range"), "expected 1 byte to 1 GiB")
     };
     match sizes {
         Sizes::Fixed(bytes) => check(*bytes),
         Sizes::Range { min, max, step } => {
             check(*min)?;
             check(*max)?;
-            let is_range =
-                min <= max && *step > 0 && min.is_multiple_of(*step) && (!is_used || step.is_multiple_of(512));
+            let is_range = min <= max && *step > 0 && min.is_multiple_of(*step);
             ensure(is_range, FIELD, "not a range of multiples", "the smallest, then the largest, and what divides both")
         }
         Sizes::Split(shares) => {
