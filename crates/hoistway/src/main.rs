@@ -28,6 +28,7 @@ enum Command {
     Conform(commands::conform::Arguments),
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
+    Fio(commands::fio::Arguments),
     Man(commands::man::Arguments),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
@@ -52,13 +53,23 @@ pub(crate) fn command() -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => match commands::fio::meant_for_fio(&error) {
+            Some(tip) => {
+                let _ = writeln!(std::io::stderr(), "hoistway: {tip}");
+                return ExitCode::from(2);
+            }
+            None => error.exit(),
+        },
+    };
     let ending = match cli.command {
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Conform(arguments) => commands::conform::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
+        Command::Fio(arguments) => commands::fio::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),

@@ -9,8 +9,8 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant as WallClock, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
-use hoistway_lab::{Controls, Ended, Plan, Watch};
+use anyhow::{Context, Result, bail};
+use hoistway_lab::{Comparison, Controls, Ended, Load, Plan, Watch};
 use hoistway_results::{ResultsDocument, Threshold, fio};
 
 use self::fio_logs::FioLogs;
@@ -24,7 +24,18 @@ use crate::trace_file::TraceFile;
 pub(crate) use self::arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let comparison = asked::comparison(arguments)?;
+    compare(arguments, asked::comparison(arguments)?)
+}
+
+/// The same of a load that is at hand: options may not name another.
+pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
+    if let Some(job) = &arguments.job {
+        bail!("{}: the load is the command line of fio's (expected options only)", job.display());
+    }
+    compare(arguments, Comparison { load, ..asked::comparison(arguments)? })
+}
+
+fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let plan = Plan::of(&comparison, &CommandLine)?;
     arguments.format.check(plan.run_count())?;
     let output = Output::open(arguments.output.as_deref())?;
