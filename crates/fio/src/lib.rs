@@ -8,6 +8,7 @@
 //! Nothing here reads a clock, a file or the environment: what a job file refers to comes from an [`Environment`].
 
 mod build;
+mod command_line;
 mod document;
 mod environment;
 mod error;
@@ -19,6 +20,7 @@ mod values;
 
 use hoistway_load::Load;
 
+pub use command_line::{CommandLineError, job_text};
 pub use environment::{Environment, LogSource, log_in_memory};
 pub use error::JobFileError;
 pub use options::{OptionSpec, Treatment, options};

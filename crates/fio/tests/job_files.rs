@@ -301,7 +301,7 @@ fn errors_name_place_option_fault_and_remedy() {
         ("bs", "[a] bs: needs a value (expected read,write,trim: bytes such as 4k)"),
         (
             "bs=1000",
-            "[a] bs: 1000 bytes are not a multiple of a sector of 512 (direct I/O needs whole sectors, and nothing else is modelled)",
+            "[a] bs: 1000 bytes are not a multiple of a sector of 512 (direct I/O and trims need whole sectors)",
         ),
         (
             "size=2k",

@@ -30,6 +30,7 @@ enum Command {
     Conform(commands::conform::Arguments),
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
+    Fio(commands::fio::Arguments),
     Man(commands::man::Arguments),
     Reproduce(commands::reproduce::Arguments),
     Run(Box<commands::run::Arguments>),
@@ -44,6 +45,8 @@ pub(crate) enum Ending {
     Done,
     /// It did what it was asked, and what it simulated failed: as with fio, when a job ends with an error.
     JobFailed,
+    /// It did what it was asked, and a limit that it was given is broken.
+    LimitBroken,
     /// The user interrupted it; what it had was printed and marked.
     Interrupted,
 }
@@ -61,13 +64,23 @@ pub(crate) fn command_line() -> (Vec<String>, String) {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => match commands::fio::meant_for_fio(&error) {
+            Some(tip) => {
+                let _ = writeln!(std::io::stderr(), "hoistway: {tip}");
+                return ExitCode::from(2);
+            }
+            None => error.exit(),
+        },
+    };
     let ending = match cli.command {
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Conform(arguments) => commands::conform::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
+        Command::Fio(arguments) => commands::fio::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),
@@ -78,6 +91,7 @@ fn main() -> ExitCode {
     match ending {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::JobFailed) => ExitCode::FAILURE,
+        Ok(Ending::LimitBroken) => ExitCode::from(3),
         Ok(Ending::Interrupted) => ExitCode::from(130),
         // Whoever read our output has had enough: nothing to complain about.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

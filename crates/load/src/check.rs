@@ -23,5 +23,5 @@ pub fn times(field: &'static str, times: impl IntoIterator<Item = Nanos>) -> Che
 
 pub fn whole_sectors(field: &'static str, bytes: u64) -> Checked {
     let message = format_args!("{bytes} bytes are not a multiple of a sector of 512");
-    ensure(bytes.is_multiple_of(512), field, message, "direct I/O needs whole sectors, and nothing else is modelled")
+    ensure(bytes.is_multiple_of(512), field, message, "direct I/O and trims need whole sectors")
 }

@@ -13,13 +13,18 @@ mod units;
 mod words;
 mod wrap;
 
-use hoistway_results::ResultsDocument;
+use hoistway_results::{Figure, ResultsDocument};
 
 pub use self::csv::csv;
 pub use conclusion::{conclusion, figure_in_words};
 pub use markdown::markdown;
 pub use table::{Style, table};
 pub use wrap::{hanging, wrapped};
+
+/// A value of a figure with its unit, in three digits.
+pub fn figure_value(figure: Figure, value: f64) -> String {
+    columns::value(figure, value, false)
+}
 
 /// The document as JSON to be stored or read by other programs: indented, with a newline at the end.
 ///

@@ -21,6 +21,7 @@ pub mod series;
 pub mod settling;
 pub mod stats;
 mod steady_state;
+mod threshold;
 pub mod verdict;
 
 pub use comparison::Comparison;
@@ -40,3 +41,4 @@ pub use ordered_map::OrderedMap;
 pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};
 pub use series::Series;
 pub use settling::Settling;
+pub use threshold::{Relation, Threshold, ThresholdError};

@@ -395,7 +395,7 @@ impl Task {
         };
         Bio {
             sector: Sector(slot.offset_bytes / 512),
-            sectors: slot.bytes / 512,
+            sectors: slot.sectors(),
             // A page of user memory is a segment.
             segments: slot.bytes.div_ceil(4096).clamp(1, u32::from(u16::MAX)) as u16,
             op,

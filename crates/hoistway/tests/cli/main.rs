@@ -6,6 +6,7 @@ mod devices;
 mod ending;
 mod explain;
 mod fio_files;
+mod fio_lines;
 mod fio_readers;
 #[path = "../../../fio/tests/fio_run/mod.rs"]
 mod fio_run;

@@ -21,7 +21,14 @@ fn tables_and_counts_show_what_a_terminal_would_obey() {
     fs::write(folder.path().join("job.fio"), job).unwrap();
     for format in ["table", "csv", "markdown"] {
         let mut command = hoistway();
-        command.current_dir(folder.path()).args(["compare", "job.fio", "--schedulers", "mq-deadline", "--format", format]);
+        command.current_dir(folder.path()).args([
+            "compare",
+            "job.fio",
+            "--schedulers",
+            "mq-deadline",
+            "--format",
+            format,
+        ]);
         let text = succeeded(command.args(["--trace", "trace.jsonl"]));
         assert!(text.contains("evil␛") && !text.contains(['\x1b', '\x07']), "{format}: {text:?}");
     }

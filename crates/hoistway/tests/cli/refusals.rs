@@ -74,7 +74,7 @@ fn an_option_that_does_not_exist_with_the_one_that_was_meant() {
 
 #[test]
 fn a_value_that_cannot_be() {
-    job_refused(job_with("bs=0"), &["load.fio:4:", "bs:", "0 bytes is out of range", "expected 512 bytes to 1 GiB"]);
+    job_refused(job_with("bs=0"), &["load.fio:4:", "bs:", "0 bytes is out of range", "expected 1 byte to 1 GiB"]);
     job_refused(job_with("iodepth=many"), &["load.fio:4:", "iodepth:", "\"many\"", "whole number"]);
     job_refused(job_with("rw=sideways"), &["load.fio:4:", "rw:", "\"sideways\"", "after rand"]);
     job_refused(job_with("rwmixread=101"), &["load.fio:4:", "rwmixread:", "100"]);

@@ -175,3 +175,72 @@ fn tables_rest_on_three_runs_and_documents_for_programs_on_one() {
     assert!(table("markdown").contains("Means of 10 repeats"));
     assert_eq!(serde_json::from_str::<Value>(&table("json")).unwrap()["seeds"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn the_load_with_which_etcd_judges_disks_runs_and_tells_how_long_a_commit_takes() {
+    let folder = with_load("[etcd]\nfilename=/dev/sda\nrw=write\nioengine=sync\nfdatasync=1\nsize=2m\nbs=2300\n");
+    let document = compared(folder.path(), &["--schedulers", "mq-deadline", "--device", "hgst-he10-8tb"]);
+    let job = &document["runs"][0]["jobs"][0];
+    let (writes, commits) = (&job["directions"][0], &job["sync"]);
+    assert_eq!((writes["ios"].as_u64(), writes["bytes"].as_u64()), (Some(911), Some(911 * 2300)));
+    // As with fio, none follows the last write.
+    assert_eq!(commits["syncs"], 910);
+    // A write ends in memory, a commit on the disk.
+    assert!(writes["lat_ns"]["mean"].as_f64().unwrap() < 10e3, "{writes}");
+    assert!(commits["lat_ns"]["p99"].as_f64().unwrap() > 1e6, "{commits}");
+    assert_eq!(document["verdicts"][0]["focus"][0]["figure"].as_str().unwrap().split_once(':').unwrap().1, "sync:mean");
+    let direct = ["compare", "load.fio", "--schedulers", "none"];
+    fs::write(folder.path().join("load.fio"), "[etcd]\nfilename=/dev/sda\ndirect=1\nrw=write\nbs=2300\n").unwrap();
+    refused(folder.path(), &direct, &["load.fio:4: [etcd] bs: 2300 bytes are not a multiple of a sector of 512"]);
+}
+
+#[test]
+fn a_limit_that_is_broken_ends_the_command_with_3_and_is_told() {
+    let folder = with_load(POSTGRES);
+    let ended = |limits: &[&str]| {
+        let mut command = hoistway();
+        command.current_dir(folder.path()).args([
+            "compare",
+            "load.fio",
+            "--runtime",
+            "100ms",
+            "--schedulers",
+            "none,bfq",
+        ]);
+        for limit in limits {
+            command.args(["--fail-if", limit]);
+        }
+        let output = command.output().unwrap();
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("backends, 16 processes"),
+            "the table is there all the same"
+        );
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(ended(&["backends:read:p99>10s", "backends:read:iops<1"]), (Some(0), String::new()));
+    let (status, told) = ended(&["backends:read:p99>10s", "backends:read:p99>1us", "wal:sync:iops<1M"]);
+    assert_eq!((status, told.lines().count()), (Some(3), 2), "{told}");
+    assert!(
+        told.starts_with("hoistway: --fail-if backends:read:p99>1us: ") && told.contains(" under none, "),
+        "{told}"
+    );
+    let short = ["compare", "load.fio", "--runtime", "50ms", "--fail-if"];
+    refused(folder.path(), &[&short[..], &["backends:read:p99>2"]].concat(), &["\"2\" is no value of p99"]);
+    refused(folder.path(), &[&short[..], &["backend:read:p99>2s"]].concat(), &["there was no such I/O"]);
+}
+
+#[test]
+fn stable_documents_are_the_same_to_the_byte() {
+    let folder = with_load(POSTGRES);
+    let document = |format: &str, more: &[&str]| {
+        let mut command = hoistway();
+        let arguments = ["compare", "load.fio", "--runtime", "100ms", "--stable", "--format", format];
+        succeeded(command.current_dir(folder.path()).args(arguments).args(more))
+    };
+    let one = document("json", &[]);
+    assert!(one == document("json", &["--seed", "1"]), "two runs differ");
+    assert!(one.contains("\"wall_seconds\": 0.0") && one.contains("\"command\": \"\""));
+    let fio = ["--schedulers", "none"];
+    assert!(document("fio-json+", &fio) == document("fio-json+", &fio));
+    assert!(document("markdown", &[]).contains("Means of 3 repeats"), "not as many as the machine has time for");
+}

@@ -8,12 +8,20 @@ use crate::pattern::{
 };
 
 impl Pattern {
+    /// Whether all that it reads, writes and trims is of whole sectors, as direct I/O has to be.
+    pub(crate) fn check_whole_blocks(&self) -> Checked {
+        self.active_sizes().try_for_each(whole_blocks)
+    }
+
     /// What a generator of so many files relies on.
     pub(crate) fn check(&self, files: u64) -> Checked {
         let percent = self.read_percent;
         ensure(percent <= 100, "plan.pattern.read_percent", "out of range", "expected 0 to 100")?;
         for lane in 0..3 {
-            sizes(&self.sizes[lane], self.direction.lanes().contains(&lane))?;
+            sizes(&self.sizes[lane])?;
+        }
+        if self.direction.lanes().contains(&TRIMS) {
+            whole_blocks(&self.sizes[TRIMS])?;
         }
         match &self.offsets {
             Offsets::Sequential { skip_bytes } => {
@@ -48,28 +56,38 @@ impl Pattern {
     }
 }
 
-fn sizes(sizes: &Sizes, is_used: bool) -> Checked {
-    const FIELD: &str = "plan.pattern.sizes";
-    let check = |bytes: u32| {
-        if is_used {
-            whole_sectors(FIELD, u64::from(bytes))?;
+/// The lane of trims, none of which goes through the page cache.
+const TRIMS: usize = 2;
+const SIZES: &str = "plan.pattern.sizes";
+
+/// All sizes are of whole sectors.
+fn whole_blocks(sizes: &Sizes) -> Checked {
+    match sizes {
+        Sizes::Fixed(bytes) => whole_sectors(SIZES, u64::from(*bytes)),
+        Sizes::Range { min, max, step } => {
+            [min, max, step].into_iter().try_for_each(|bytes| whole_sectors(SIZES, u64::from(*bytes)))
         }
+        Sizes::Split(shares) => shares.iter().try_for_each(|share| whole_sectors(SIZES, u64::from(share.bytes))),
+    }
+}
+
+fn sizes(sizes: &Sizes) -> Checked {
+    let check = |bytes: u32| {
         let is_right = (1..=BLOCK_BYTES).contains(&u64::from(bytes));
-        ensure(is_right, FIELD, format_args!("a block of {bytes} bytes is out of range"), "expected 512 bytes to 1 GiB")
+        ensure(is_right, SIZES, format_args!("a block of {bytes} bytes is out of range"), "expected 1 byte to 1 GiB")
     };
     match sizes {
         Sizes::Fixed(bytes) => check(*bytes),
         Sizes::Range { min, max, step } => {
             check(*min)?;
             check(*max)?;
-            let is_range =
-                min <= max && *step > 0 && min.is_multiple_of(*step) && (!is_used || step.is_multiple_of(512));
-            ensure(is_range, FIELD, "not a range of multiples", "the smallest, then the largest, and what divides both")
+            let is_range = min <= max && *step > 0 && min.is_multiple_of(*step);
+            ensure(is_range, SIZES, "not a range of multiples", "the smallest, then the largest, and what divides both")
         }
         Sizes::Split(shares) => {
-            ensure(shares.len() <= SHARES, FIELD, format_args!("more than {SHARES} sizes"), "leave some out")?;
+            ensure(shares.len() <= SHARES, SIZES, format_args!("more than {SHARES} sizes"), "leave some out")?;
             shares.iter().try_for_each(|share| check(share.bytes))?;
-            add_up(FIELD, shares.iter().map(|share| share.percent))
+            add_up(SIZES, shares.iter().map(|share| share.percent))
         }
     }
 }

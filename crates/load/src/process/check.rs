@@ -72,5 +72,7 @@ pub fn process(process: &Process) -> Checked {
     let replayed = process.plan.replay.iter().flat_map(|replay| 0..replay.summary.ends.len());
     let are_known = used.chain(replayed).all(is_device);
     ensure(are_known, "plan.files", "a device that the process does not have", "a place in its files")?;
-    process.plan.check()
+    process.plan.check()?;
+    // What goes through the page cache may have any size: the cache reads and writes whole pages.
+    if caching.direct { process.plan.pattern.check_whole_blocks() } else { Ok(()) }
 }

@@ -42,7 +42,18 @@ pub(super) struct Slot {
     pub(super) issued: Instant,
 }
 
+/// Sectors that so many bytes from an offset on touch: of what is not direct, ends may lie within one.
+fn sectors(offset_bytes: u64, bytes: u32) -> u32 {
+    ((offset_bytes + u64::from(bytes)).div_ceil(512) - offset_bytes / 512) as u32
+}
+
 impl Slot {
+    /// Sectors that it touches.
+    #[inline]
+    pub(super) fn sectors(&self) -> u32 {
+        sectors(self.offset_bytes, self.bytes)
+    }
+
     /// An I/O that was drawn now.
     #[inline]
     pub(super) fn of(io: &Io, now: Instant) -> Slot {
@@ -52,7 +63,7 @@ impl Slot {
             priority: io.priority,
             offset_bytes: io.offset_bytes,
             bytes: io.bytes,
-            parts: Parts::of_sectors(io.bytes / 512),
+            parts: Parts::of_sectors(sectors(io.offset_bytes, io.bytes)),
             created: now,
             issued: Instant::ZERO,
         }

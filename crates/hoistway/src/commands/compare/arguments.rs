@@ -6,13 +6,15 @@ use clap::Args;
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_lab::AskedKernel;
 use hoistway_lab::limits::{CPUS_MAX, HW_QUEUES_MAX, REPEATS_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
+use hoistway_results::Threshold;
 use hoistway_sim::Host;
 
 use super::format::Format;
 
 /// Runs a fio job file under every scheduler, in virtual time, and compares.
 ///
-/// Exit status: 0; 1 if an error ended a simulated process, after all is printed; 2 for bad input; 130 if interrupted.
+/// Exit status: 0; 1 if an error ended a simulated process, and 3 if a --fail-if holds, after all is printed; 2 for bad input;
+/// 130 if interrupted.
 ///
 /// Examples:
 ///   hoistway compare
@@ -28,7 +30,9 @@ use super::format::Format;
 ///   hoistway compare polled.fio --device intel-p4800x-375gb --read-queues 4 --poll-queues 2
 ///   hoistway compare two-disks.fio --device hgst-he10-8tb --shared-tags --schedulers none,mq-deadline
 ///   hoistway compare guests --guest-schedulers none,bfq --schedulers bfq --guest-weight /dev/vda=300
-///   hoistway compare my-load.fio --format json -o results.json
+///   hoistway compare my-load.fio --focus "wal:sync:p99*2" --focus backends:read:p99
+///   hoistway compare my-load.fio --schedulers default --fail-if "backends:read:p99>2ms"
+///   hoistway compare my-load.fio --format json --stable -o results.json
 ///   hoistway compare my-load.fio --format csv -o results.csv
 ///   hoistway compare my-load.fio --fio-logs logs
 ///   hoistway compare my-load.fio --runtime 1s --trace events.jsonl.gz
@@ -137,6 +141,14 @@ pub(crate) struct Arguments {
     /// Everything random is drawn from it; the same seed gives the same results to the bit.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
+    /// Ends with status 3, and says what it was, if this holds under any of the schedulers: a figure, one of > >= < <=, and a value
+    /// with its unit. May be given several times.
+    #[arg(long, value_name = "FIGURE>VALUE")]
+    pub(super) fail_if: Vec<Threshold>,
+    /// Leaves out of documents what depends on when, how fast and by which command line they were made: the same input and
+    /// version give the same bytes.
+    #[arg(long)]
+    pub(super) stable: bool,
     /// Also shows medians and p99.9.
     #[arg(long)]
     pub(super) wide: bool,

@@ -5,6 +5,8 @@ use hoistway_lab::{CgroupFile, Comparison, Devices, Guests, Load, QueueFile, Tun
 
 use super::arguments::{Arguments, parse_time};
 
+/// Repeats without which an interval says little.
+pub(super) const REPEATS_AT_LEAST: u32 = 3;
 /// Repeats, if nobody says how many: as many as fit into a short time, and no more than these.
 const REPEATS_AT_MOST: u32 = 10;
 
@@ -42,7 +44,12 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         })?,
         runtime_ns: arguments.runtime.map(|runtime| runtime.0),
         ramp_ns: arguments.ramp.map(|ramp| ramp.0),
-        repeats: arguments.repeat.unwrap_or(if arguments.is_for_people() { REPEATS_AT_MOST } else { 1 }),
+        repeats: arguments.repeat.unwrap_or(match arguments.is_for_people() {
+            false => 1,
+            // How many fit into a time depends on the machine.
+            true if arguments.stable => REPEATS_AT_LEAST,
+            true => REPEATS_AT_MOST,
+        }),
         baseline: arguments.baseline.clone(),
         focus: each(&arguments.focus, |text| text.parse().with_context(|| format!("--focus {text}")))?,
         smallest_effect: arguments.smallest_effect,

@@ -5,12 +5,13 @@ mod asked;
 mod fio_logs;
 mod format;
 
+use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant as WallClock, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
-use hoistway_lab::{Controls, Ended, Plan, Watch};
-use hoistway_results::{ResultsDocument, fio};
+use anyhow::{Context, Result, bail};
+use hoistway_lab::{Comparison, Controls, Ended, Load, Plan, Watch};
+use hoistway_results::{ResultsDocument, Threshold, fio};
 
 use self::fio_logs::FioLogs;
 use crate::Ending;
@@ -23,7 +24,18 @@ pub(crate) use self::arguments::{Arguments, parse_ramp, parse_time};
 pub(crate) use self::format::Format;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let comparison = asked::comparison(arguments)?;
+    compare(arguments, asked::comparison(arguments)?)
+}
+
+/// The same of a load that is at hand: options may not name another.
+pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
+    if let Some(job) = &arguments.job {
+        bail!("{}: the load is the command line of fio's (expected options only)", job.display());
+    }
+    compare(arguments, Comparison { load, ..asked::comparison(arguments)? })
+}
+
+fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let surroundings = CommandLine::default();
     let plan = Plan::of(&comparison, &surroundings)?;
     [&arguments.output, &arguments.trace].into_iter().flatten().try_for_each(|file| surroundings.spare(file))?;
@@ -40,7 +52,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         logs: logs.as_ref(),
         wants_json_plus: arguments.format == Format::FioJsonPlus,
         json_plus: Mutex::new(None),
-        is_repeat_wanted: arguments.repeat.is_some(),
+        is_repeat_wanted: arguments.repeat.is_some() || arguments.stable,
+        is_stable: arguments.stable,
     };
     let mut document = {
         let _progress = Progress::show(&controls, plan.expected_ns());
@@ -51,7 +64,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     };
     (document.arguments, document.command) = crate::command_line();
     document.runs.iter_mut().for_each(|run| run.fio.set_timestamp_ms(now_ms()));
+    if arguments.stable {
+        document = ResultsDocument { command: String::new(), arguments: Vec::new(), ..document.without_wall_clock() };
+    }
     check_focus(&document)?;
+    let broken = broken(&document, &arguments.fail_if)?;
     document.conclusion = hoistway_report::conclusion(&document);
     let json_plus = watching.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = arguments.format.rendered(&document, json_plus.as_ref(), arguments.wide, &output)?;
@@ -60,7 +77,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     if document.partial {
         return Ok(Ending::Interrupted);
     }
-    Ok(if has_failed(&document) { Ending::JobFailed } else { Ending::Done })
+    for broken in &broken {
+        // Not `eprintln!`: that panics if nobody reads standard error any more.
+        let _ = writeln!(std::io::stderr(), "hoistway: {broken}");
+    }
+    Ok(match () {
+        () if has_failed(&document) => Ending::JobFailed,
+        () if !broken.is_empty() => Ending::LimitBroken,
+        () => Ending::Done,
+    })
+}
+
+/// A sentence for each limit that is broken.
+fn broken(document: &ResultsDocument, limits: &[Threshold]) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for limit in limits {
+        let breaking = document.breaking(limit).with_context(|| format!("--fail-if {limit}"))?;
+        if !breaking.is_empty() {
+            let shown = |(label, value): &(String, f64)| {
+                format!("{} under {label}", hoistway_report::figure_value(limit.figure.figure, *value))
+            };
+            let shown: Vec<String> = breaking.iter().map(shown).collect();
+            broken.push(format!("--fail-if {limit}: {}", shown.join(", ")));
+        }
+    }
+    Ok(broken)
 }
 
 /// Whether what was asked to be in focus was there.
@@ -85,12 +126,11 @@ struct Watching<'a> {
     wants_json_plus: bool,
     /// fio's json+ of the last run.
     json_plus: Mutex<Option<fio::Output>>,
-    /// Whether somebody said how many repeats there are.
+    /// Whether somebody said how many repeats there are, or it must not depend on the machine.
     is_repeat_wanted: bool,
+    is_stable: bool,
 }
 
-/// Repeats without which an interval says little.
-const REPEATS_AT_LEAST: u32 = 3;
 /// How long one waits gladly for an answer that is more certain, s.
 const PATIENCE_SECONDS: f64 = 10.0;
 
@@ -102,7 +142,7 @@ impl Watch for Watching<'_> {
     fn goes_on(&self, repeat: u32) -> bool {
         // As long as those before, on average.
         let after = self.seconds() * f64::from(repeat + 1) / f64::from(repeat);
-        self.is_repeat_wanted || repeat < REPEATS_AT_LEAST || after < PATIENCE_SECONDS
+        self.is_repeat_wanted || repeat < asked::REPEATS_AT_LEAST || after < PATIENCE_SECONDS
     }
 
     fn ended(&self, ended: &Ended<'_>) {
@@ -110,7 +150,7 @@ impl Watch for Watching<'_> {
             return;
         }
         let mut json = ended.fio_json_plus();
-        json.set_timestamp_ms(now_ms());
+        json.set_timestamp_ms(if self.is_stable { 0 } else { now_ms() });
         if let Some(logs) = self.logs
             && !logs.write(ended, &json)
         {

@@ -1,0 +1,143 @@
+//! fio's command line: the job file that it means.
+//!
+//! ```text
+//! fio --ioengine=libaio --direct=1 --name=a --rw=randread --name=b --rw=write
+//!
+//! [global]            what stands before the first --name, or behind --name=global
+//! ioengine=libaio
+//! direct=1
+//! [a]                 each --name begins a job
+//! rw=randread
+//! [b]
+//! rw=write
+//! ```
+//!
+//! Tried with fio 3.33. A value may stand behind `=` or be an argument of its own.
+
+use crate::options::OptionIndex;
+
+/// Options of fio itself that only say what it prints, and how.
+const OF_OUTPUT: [&str; 17] = [
+    "alloc-size",
+    "append-terse",
+    "bandwidth-log",
+    "eta",
+    "eta-interval",
+    "eta-newline",
+    "kb_base",
+    "max-jobs",
+    "minimal",
+    "output",
+    "output-format",
+    "readonly",
+    "runtime-log",
+    "status-interval",
+    "terse-version",
+    "unit_base",
+    "warnings-fatal",
+];
+
+/// Why a command line is none of fio's, or asks for more than a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommandLineError(String);
+
+impl std::fmt::Display for CommandLineError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CommandLineError {}
+
+/// The text of the job file that the arguments of fio mean; `fio` may stand before them. What only says how fio prints is left
+/// out.
+///
+/// # Errors
+/// If something is no option, or asks for something else than a job to be run.
+///
+/// ```
+/// let text = hoistway_fio::job_text(["fio", "--direct=1", "--name=a", "--rw", "randread"]).unwrap();
+/// assert_eq!(text, "[global]\ndirect=1\n\n[a]\nrw=randread\n");
+/// ```
+pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, CommandLineError> {
+    let index = OptionIndex::new();
+    let mut arguments = arguments.into_iter().peekable();
+    arguments.next_if(|first| *first == "fio" || first.ends_with("/fio"));
+    let (mut text, mut has_section, mut has_job) = (String::new(), false, false);
+    while let Some(argument) = arguments.next() {
+        // fio takes one dash as well as two.
+        let Some(option) = argument.strip_prefix('-').map(|rest| rest.strip_prefix('-').unwrap_or(rest)) else {
+            let expected = "expected options with two dashes; `hoistway compare FILE` takes a job file";
+            return Err(CommandLineError(format!("{argument:?} is no option ({expected})")));
+        };
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option, arguments.next_if(|next| !next.starts_with('-'))),
+        };
+        if OF_OUTPUT.contains(&name) {
+            continue;
+        }
+        // In a job file a line ends at any of them.
+        if value.is_some_and(|value| value.contains(['\n', '\r', ';', '#'])) {
+            return Err(CommandLineError(format!(
+                "--{name}: a job file cannot have this value (expected no ; # or new line)"
+            )));
+        }
+        if name == "name" {
+            let job = value.filter(|job| !job.is_empty());
+            let job = job.ok_or_else(|| CommandLineError("--name: expected the name of a job".to_owned()))?;
+            text += &format!("{}[{job}]\n", if has_section { "\n" } else { "" });
+            (has_section, has_job) = (true, has_job || job != "global");
+            continue;
+        }
+        if index.find(name).is_none() {
+            let hint = index.nearest(name).map(|known| format!("did you mean --{known}? ")).unwrap_or_default();
+            let expected = format!("({hint}expected options of a job, such as --rw=randread)");
+            return Err(CommandLineError(format!("--{name}: no option of fio's jobs {expected}")));
+        }
+        if !has_section {
+            text += "[global]\n";
+            has_section = true;
+        }
+        text += name;
+        text += &value.map(|value| format!("={value}")).unwrap_or_default();
+        text.push('\n');
+    }
+    if has_job { Ok(text) } else { Err(CommandLineError("no job is named (expected --name=NAME)".to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(line: &str) -> Result<String, String> {
+        job_text(line.split_whitespace()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_name_begins_a_job_and_what_stands_before_is_for_all() {
+        let line =
+            "fio --ioengine=libaio --direct 1 --name=a --rw=randread --group_reporting --name=b -rw=write --output=x";
+        let text = "[global]\nioengine=libaio\ndirect=1\n\n[a]\nrw=randread\ngroup_reporting\n\n[b]\nrw=write\n";
+        assert_eq!(told(line).as_deref(), Ok(text));
+        assert_eq!(told("--name=global --bs=8k --name=a").as_deref(), Ok("[global]\nbs=8k\n\n[a]\n"));
+        assert_eq!(told("/usr/bin/fio --eta=never --name=a --size=${SIZE}").as_deref(), Ok("[a]\nsize=${SIZE}\n"));
+    }
+
+    #[test]
+    fn what_is_no_command_line_of_fio_is_refused() {
+        for (line, words) in [
+            ("fio --name=a --iodpeth=4", "did you mean --iodepth? "),
+            ("fio job.fio", "`hoistway compare FILE` takes a job file"),
+            ("fio --rw=randread", "expected --name=NAME"),
+            ("fio", "expected --name=NAME"),
+            ("--name=global --rw=read", "expected --name=NAME"),
+            ("--name= --rw=read", "--name: expected the name of a job"),
+            ("--name=a --client=host", "--client: no option of fio's jobs"),
+        ] {
+            let error = told(line).unwrap_err();
+            assert!(error.contains(words), "{line}: {error}");
+        }
+        assert!(job_text(["--name=a", "--filename=/dev/sda\nrw=read"]).is_err());
+    }
+}

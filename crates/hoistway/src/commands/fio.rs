@@ -1,0 +1,68 @@
+//! `hoistway fio`: a whole command line of fio's, compared as a job file would be.
+
+use anyhow::{Context as _, Result};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Args, FromArgMatches as _};
+use hoistway_fio::{job_text, options};
+use hoistway_lab::Load;
+
+use super::compare;
+use crate::Ending;
+use crate::output::Output;
+
+/// Compares a command line of fio's: paste it whole, `fio` itself included.
+///
+/// Options of `hoistway compare` stand behind two dashes of their own.
+///
+/// Examples:
+///   hoistway fio --name=x --filename=/dev/sda --direct=1 --rw=randread --bs=4k --runtime=10 --time_based
+///   hoistway fio fio --name=x --filename=/dev/sda --rw=randread -- --device samsung-980pro-1tb --schedulers none,bfq
+///   hoistway fio --print-job --direct=1 --name=a --rw=read --name=b --rw=write
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Prints the job file that the command line means, and nothing else.
+    #[arg(long)]
+    print_job: bool,
+    /// What one would type for fio; behind -- what one would type for `hoistway compare`.
+    #[arg(
+        value_name = "FIO OPTIONS [-- COMPARE OPTIONS]",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    line: Vec<String>,
+}
+
+/// What to type instead, if `compare` was given an option that it does not have and fio has.
+pub(crate) fn meant_for_fio(error: &clap::Error) -> Option<String> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = arguments.split_first()?;
+    if error.kind() != ErrorKind::UnknownArgument || command != "compare" {
+        return None;
+    }
+    let unknown = error.get(ContextKind::InvalidArg)?.to_string();
+    let name = unknown.trim_start_matches('-').split('=').next()?.to_owned();
+    let is_of_fio = options().any(|option| option.name == name || option.aliases.contains(&&*name)) || name == "name";
+    let line: Vec<&str> = rest.iter().map(String::as_str).filter(|argument| *argument != "--").collect();
+    is_of_fio.then(|| format!("compare: --{name} is an option of fio (try: hoistway fio {})", line.join(" ")))
+}
+
+/// What the job is called in messages and results.
+const NAME: &str = "fio command line";
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let mut parts = arguments.line.splitn(2, |argument| argument == "--");
+    let of_fio = parts.next().unwrap_or_default().iter().map(String::as_str);
+    let text = job_text(of_fio).context(NAME)?;
+    if arguments.print_job {
+        Output::open(None)?.write(&text)?;
+        return Ok(Ending::Done);
+    }
+    let names = ["hoistway compare".to_owned()];
+    let of_compare = names.iter().chain(parts.next().unwrap_or_default());
+    let command = compare::Arguments::augment_args(clap::Command::new("hoistway compare"));
+    let matches = command.try_get_matches_from(of_compare).unwrap_or_else(|error| error.exit());
+    let options = compare::Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    compare::run_load(&options, Load::Text { name: NAME.to_owned(), text })
+}
