@@ -46,6 +46,8 @@ pub struct Comparison {
     pub poll_queues: u16,
     /// Whether all devices are behind one controller and share its tags.
     pub shared_tags: bool,
+    /// Whether processes run hardware queues themselves where the kernel leaves that to a worker: some who measure patch theirs so.
+    pub submitter_dispatches: bool,
     /// Files of `queue/` of every device that are written while the load runs.
     pub writes: Vec<Write>,
     /// `io.max` of cgroups that the load names, on every device.
@@ -90,6 +92,7 @@ impl Default for Comparison {
             read_queues: 0,
             poll_queues: 0,
             shared_tags: false,
+            submitter_dispatches: false,
             writes: Vec::new(),
             io_max: Vec::new(),
             io_prio_class: Vec::new(),

@@ -149,6 +149,7 @@ prop_compose! {
             read_queues,
             poll_queues,
             shared_tags,
+            submitter_dispatches: false,
             writes: writes.into_iter().map(|(at_ns, under, file, text)| Write { at_ns, under, file, text }).collect(),
             io_max: groups.clone(),
             io_prio_class: groups,

@@ -78,6 +78,7 @@ pub(crate) struct Cpus {
     /// The last of all `interrupts_until`.
     interrupts_until: Instant,
     submit: Nanos,
+    switch: Nanos,
     resume: Nanos,
     complete: Nanos,
     dispatch: Nanos,
@@ -146,6 +147,7 @@ impl Cpus {
             cpus: (0..cpus).map(|cpu| Cpu { cache: cpu / cache_cpus, ..Cpu::default() }).collect(),
             interrupts_until: Instant::ZERO,
             submit: Nanos(host.submit_ns),
+            switch: Nanos(host.switch_ns),
             resume: Nanos(host.resume_ns()),
             complete: Nanos(host.complete_ns),
             dispatch: Nanos(host.dispatch_ns()),
@@ -255,6 +257,12 @@ impl Cpus {
         self.interrupts_until = self.interrupts_until.max(now + time);
     }
 
+    /// Whatever runs on a CPU takes so much longer.
+    #[inline]
+    pub(crate) fn spend(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
+        self.interrupt(now, cpu, time);
+    }
+
     /// An interrupt takes so much of a CPU's time.
     #[inline]
     fn interrupt(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
@@ -275,6 +283,7 @@ impl Cpus {
     #[inline]
     pub(crate) fn wake(&self, now: Instant, task: &mut Task) -> Instant {
         task.entry = if task.sleeps_for_tag() { self.resume } else { self.submit };
+        task.switch = Nanos::ZERO;
         let on = &self.cpus[task.cpu.index()];
         if on.task_until > now && on.task == task.number {
             return on.task_until + task.entry;
@@ -283,6 +292,7 @@ impl Cpus {
             task.charge(now, now.since(since));
             return on.free_at.max(now) + task.entry;
         }
+        task.switch = self.switch;
         if on.is_taken {
             // The CPU is awake, and its scheduler knows of the task as soon as the interrupt is over.
             return now + self.complete;
@@ -305,7 +315,8 @@ impl Cpus {
 
     /// A task waits for its CPU. Answers when to give it to the next one, if that is not set yet.
     pub(crate) fn enqueue(&mut self, now: Instant, task: &Task) -> Option<Instant> {
-        self.wait(now, task.cpu, Waiting { task: task.number, since: now, was_asleep: true, entry: task.entry })
+        let entry = task.entry + task.switch;
+        self.wait(now, task.cpu, Waiting { task: task.number, since: now, was_asleep: true, entry })
     }
 
     fn wait(&mut self, now: Instant, cpu: CpuId, waiting: Waiting) -> Option<Instant> {
@@ -332,7 +343,7 @@ impl Cpus {
     /// A task has the CPU, and has done what it does first.
     #[inline]
     pub(crate) fn enter(&mut self, now: Instant, task: &mut Task) {
-        task.charge(now, task.entry);
+        task.charge(now, task.switch + task.entry);
         let on = self.on(task.cpu);
         on.turn_began = now;
     }
@@ -366,7 +377,9 @@ impl Cpus {
     /// A task in the middle of its turn waits until others have had its CPU. Answers when the first of them has it.
     fn put_off(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
         self.end_turn(now, task);
-        let waiting = Waiting { task: task.number, since: now, was_asleep: false, entry: task.entry };
+        task.switch = self.switch;
+        let entry = task.entry + task.switch;
+        let waiting = Waiting { task: task.number, since: now, was_asleep: false, entry };
         self.wait(now, task.cpu, waiting)
     }
 
@@ -408,7 +421,7 @@ impl Cpus {
     /// A task that runs copies for so long. Answers when it goes on, if nobody else has its CPU then.
     pub(crate) fn copies(&mut self, now: Instant, task: &mut Task, time: Nanos) -> Instant {
         task.charge(now, time);
-        task.entry = self.submit;
+        (task.entry, task.switch) = (self.submit, Nanos::ZERO);
         let submit = self.submit;
         let on = self.on(task.cpu);
         on.free_at = on.free_at.max(now) + time;

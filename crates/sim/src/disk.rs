@@ -14,6 +14,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::administration::{Administration, Write};
 use crate::driver::{Backing, DiskDriver};
+use crate::locks::SectionCost;
 use crate::span::Span;
 use crate::throttling::Throttling;
 
@@ -23,6 +24,10 @@ pub(crate) struct Disk {
     /// Which system calls plug, on the kernel that the front is of.
     pub(crate) plug_use: PlugUse,
     pub(crate) driver: DiskDriver,
+    /// What a section of its scheduler takes.
+    pub(crate) section: SectionCost,
+    /// Processes run the hardware queues themselves that the kernel leaves to workers.
+    pub(crate) submitter_dispatches: bool,
     /// What is written to its files.
     pub(crate) administration: Administration,
     /// Limits of cgroups, if there are any.
@@ -61,6 +66,8 @@ pub struct QueueSettings {
     pub io_prio_class: Vec<(String, CgroupPriority)>,
     /// Files of `queue/` that are written while the load runs.
     pub writes: Vec<Write>,
+    /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some who measure patch it so.
+    pub submitter_dispatches: bool,
     /// The schedulers that there are.
     pub schedulers: Registry,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
@@ -77,6 +84,7 @@ impl QueueSettings {
             read_queues: 0,
             poll_queues: 0,
             shared_tags: false,
+            submitter_dispatches: false,
             nr_requests: None,
             io_prio_class: Vec::new(),
             io_max: Vec::new(),
@@ -142,6 +150,8 @@ impl Disk {
             plug_use: front.generation().plug_use,
             agenda: Agenda::new(front.hw_queues()),
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
+            section: SectionCost::default(),
+            submitter_dispatches: settings.submitter_dispatches,
             throttling: None,
             is_used_by_tasks: true,
             host_worker: None,

@@ -4,6 +4,7 @@ use hoistway_blk::{Answer, Driver, HctxId, Instant, Now, Refusal, Rq, Status};
 use hoistway_device::{self as device, Command, Device, Schedule, Shape};
 
 use crate::io_thread::IoThread;
+use crate::locks::LockMeter;
 
 /// What carries the commands of a disk out.
 pub(crate) enum Backing {
@@ -14,7 +15,7 @@ pub(crate) enum Backing {
 }
 
 /// Who is around the block layer of a simulated machine.
-pub(crate) type Machine<P> = (DiskDriver, P);
+pub(crate) type Machine<P> = (DiskDriver, P, LockMeter);
 
 /// A disk's driver: it keeps the requests that are in flight and, for SCSI disks, the budget.
 pub(crate) struct DiskDriver {

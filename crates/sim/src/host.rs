@@ -1,7 +1,8 @@
 //! Host profiles: what CPU time an I/O costs, and how long processes and workers take to react.
 //!
 //! A profile is a TOML file, as device presets are; the built-in ones are compiled in, and a user's own file goes
-//! through the same code. It holds for every scheduler alike: what a scheduler itself costs is not in it.
+//! through the same code. What a scheduler itself costs is in `sections_ns`; all else holds for every
+//! scheduler alike.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,10 @@ const FORMAT: Format = Format {
         ("dispatch_ns", Kind::Time, false),
         ("redirect_ns", Kind::Time, false),
         ("wake_ns", Kind::Span, true),
+        ("switch_ns", Kind::Time, false),
+        ("sections_ns", Kind::Times, false),
+        ("handover_ns", Kind::Time, false),
+        ("waiter_ns", Kind::Time, false),
         ("worker_ns", Kind::Span, true),
         ("idle_ns", Kind::Steps(IDLE_STATES_MAX), false),
         ("sources", Kind::Sources, false),
@@ -82,6 +87,19 @@ pub struct Host {
     pub redirect_ns: u64,
     /// From the end of the completion's interrupt until the process that it wakes runs, on a CPU that is free, ns.
     pub wake_ns: [u64; 2],
+    /// CPU time of switching to a process that wakes, ns. On a CPU that is free it is a part of `wake_ns`; on one that is not, it
+    /// comes on top of what the process does.
+    #[serde(default)]
+    pub switch_ns: u64,
+    /// How long a section under a lock of a scheduler takes, by its name, ns. A scheduler that is not named costs nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sections_ns: BTreeMap<String, u64>,
+    /// What a section takes longer if another CPU had the lock last, ns.
+    #[serde(default)]
+    pub handover_ns: u64,
+    /// What it takes longer for each CPU that waits for the lock before, ns.
+    #[serde(default)]
+    pub waiter_ns: u64,
     /// From the moment that somebody asks for a worker until it runs, ns.
     pub worker_ns: [u64; 2],
     /// What waking costs on top if the CPU has slept: `[idle for so long, so much longer]`, ns, the shorter first.

@@ -199,12 +199,13 @@ impl IoThread {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{Caller, Hz, Kernel, NoMeter, NoProbe};
+    use hoistway_blk::{Caller, Hz, Kernel, NoProbe};
     use hoistway_device::Preset;
 
     use super::*;
     use crate::disk::{Disk, QueueSettings};
     use crate::driver::Backing;
+    use crate::locks::LockMeter;
 
     /// A thread over a disk of the host, with plain times: wake-up 7000 ns, submission 300, answer 20.
     struct Bench {
@@ -238,7 +239,8 @@ mod tests {
             let now = Hz(1000).now(Instant(at_ns));
             let Disk { front, driver, .. } = &mut self.lower;
             let probe = &mut NoProbe;
-            let mut cx = self.caller.cx::<crate::driver::Machine<NoProbe>>(now, CpuId(0), driver, probe, &NoMeter);
+            let meter = LockMeter::default();
+            let mut cx = self.caller.cx::<crate::driver::Machine<NoProbe>>(now, CpuId(0), driver, probe, &meter);
             self.thread.run(&mut cx, front, &mut self.schedule, |_| false);
         }
 

@@ -3,7 +3,7 @@
 //! * [`run`] simulates one load under one scheduler; same seed, same bits.
 //! * One run is single-threaded; independent runs can go side by side.
 //!
-//! The way of time: `events` (the queue) and `clock`, `span` (times that are drawn), `host` (a `profile`) and `cpu` (what reacting costs), `task` (what a process
+//! The way of time: `events` (the queue) and `clock`, `span` (times that are drawn), `host` (a `profile`), `cpu` (what reacting costs) and `locks` (what a scheduler costs), `task` (what a process
 //! does) with `thinking` (its pauses), `flow` (its balance with others), `latency_search` and `steady_state` (what it looks for),
 //! `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile),
 //! `page_cache` (for I/O that is not direct), `submitter`, `disk` and `driver` (what is below the block layer), `guests`, `virtual_disk`
@@ -23,6 +23,7 @@ mod host;
 mod identity;
 mod io_thread;
 mod latency_search;
+mod locks;
 mod measure;
 mod page_cache;
 mod profile;

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Bytes(u64, u64),
     Time,
     Span,
+    /// A time for each of some names.
+    Times,
     /// At most so many.
     Steps(usize),
     Sources,
@@ -95,7 +97,7 @@ impl Format {
                 return Err(Problem::of_key(&name.span(), name.get_ref(), &what, &expected));
             };
             check(key, *kind, value)?;
-            if let DeValue::Table(sources) = value.get_ref() {
+            if let (Kind::Sources, DeValue::Table(sources)) = (*kind, value.get_ref()) {
                 for (name, value) in sources {
                     let path = format!("sources.{}", name.get_ref());
                     if !self.keys.iter().any(|(key, kind, _)| key == name.get_ref() && kind.is_figure()) {
@@ -124,6 +126,7 @@ impl Kind {
             Kind::Span => {
                 format!("two whole numbers of nanoseconds from 0 to {NS_MAX}, [least, most], the least first")
             }
+            Kind::Times => format!("a section of names, each with a whole number of nanoseconds from 0 to {NS_MAX}"),
             Kind::Steps(most) => format!(
                 "at most {most} times [idle for so long, wakes so much later] in a list, both growing, whole \
                  numbers of nanoseconds from 0 to {NS_MAX}"
@@ -152,6 +155,9 @@ impl Kind {
                         && steps.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1)
                         && steps.iter().all(|&(_, exit)| exit <= NS_MAX)
                 })
+            }
+            (Kind::Times, DeValue::Table(times)) => {
+                times.values().all(|time| whole(time.get_ref()).is_some_and(|ns| ns <= NS_MAX))
             }
             (Kind::Sources, DeValue::Table(_)) => true,
             _ => false,

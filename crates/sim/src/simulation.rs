@@ -8,9 +8,7 @@ mod setup;
 
 use std::sync::atomic::Ordering;
 
-use hoistway_blk::{
-    Caller, CpuId, Cx, Due, Instant, Local, Nanos, News, NoMeter, NoProbe, PlugUse, Probe, Submitted, Waiter,
-};
+use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, News, NoProbe, PlugUse, Probe, Submitted, Waiter};
 use hoistway_legacy::Front;
 use hoistway_load::Load;
 
@@ -22,7 +20,9 @@ use crate::disk::Disk;
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
 use crate::flow::Flows;
+use crate::host::Host;
 use crate::identity::Sleeper;
+use crate::locks::{LockMeter, SectionCost};
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::steady_state::SteadyStates;
@@ -62,6 +62,11 @@ struct Simulation<'a, P> {
     /// What the beginning of a process takes of its CPU.
     start: Nanos,
     caller: Caller,
+    /// What the call under way has paid for locks.
+    meter: LockMeter,
+    host: &'a Host,
+    /// Whoever has submitted last pays for the workers.
+    last_submitter: u32,
     disks: Vec<Disk>,
     /// The cgroups that tasks are in.
     cgroups: Cgroups,
@@ -131,10 +136,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn administer(&mut self, disk: u32) {
         let now = self.clock.now;
         self.probe.enter(disk, None);
+        self.begin_call(disk, CpuId(0));
         let on = &mut self.disks[disk as usize];
-        let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &NoMeter);
+        let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &self.meter);
         let (switched, left) = on.administration.go_on(&mut cx, &on.front);
         if switched {
+            on.section = SectionCost::of(self.host, on.front.scheduler());
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
             let cgroups = of_host.unwrap_or(&self.cgroups);
             cgroups.introduce(&on.front, now, &mut self.caller.effects);
@@ -281,6 +288,21 @@ impl<'a, P: Probe> Simulation<'a, P> {
     // --- calls into the block layer ---
 
     #[inline]
+    pub(super) fn begin_call(&mut self, disk: u32, cpu: CpuId) {
+        self.meter.begin(self.now, cpu, self.disks[disk as usize].section);
+    }
+
+    /// A call on a CPU has taken time beyond what the host profile says of every scheduler: for locks. Somebody pays.
+    #[inline]
+    fn pay_for_locks(&mut self, cpu: CpuId, payer: u32) {
+        let spent = self.meter.spent();
+        if spent > Nanos::ZERO {
+            self.cpus.spend(self.now, cpu, spent);
+            self.tasks[payer as usize].charge(self.now, spent);
+        }
+    }
+
+    #[inline]
     fn with_front<R>(
         &mut self,
         disk: u32,
@@ -289,8 +311,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
     ) -> R {
         let now = self.clock.now;
         self.probe.enter(disk, None);
+        self.begin_call(disk, cpu);
         let Disk { front, driver, .. } = &mut self.disks[disk as usize];
-        body(front, &mut self.caller.cx(now, cpu, driver, &mut self.probe, &NoMeter))
+        body(front, &mut self.caller.cx(now, cpu, driver, &mut self.probe, &self.meter))
     }
 
     /// The moment of something on the agenda of a disk has come.
@@ -298,11 +321,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let on = &mut self.disks[disk as usize];
         if on.agenda.is_due(due, setting) {
             let cpu = due.cpu(&on.front);
-            if matches!(due, Due::Run(_)) && on.host_worker.is_none() {
+            let is_worker = matches!(due, Due::Run(_)) && on.host_worker.is_none();
+            if is_worker && !on.submitter_dispatches {
                 self.cpus.worker_ran(self.now, cpu);
             }
             self.with_front(disk, cpu, |front, cx| due.carry_out(front, cx));
             self.settle(disk, cpu);
+            if is_worker {
+                self.pay_for_locks(cpu, self.last_submitter);
+            }
         }
     }
 
@@ -330,15 +357,18 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         Route::Kept => continue,
                         Route::Cached => return false,
                     }
+                    self.begin_call(disk, cpu);
+                    self.last_submitter = number;
                     let task = &mut self.tasks[number as usize];
                     let Disk { front, driver, plug_use, .. } = &mut self.disks[disk as usize];
                     if opens_plug(*plug_use, task.call_size()) {
                         task.lane.submitter.plug();
                     }
                     self.probe.enter(disk, Some(Waiter(number)));
-                    let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
+                    let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
                     let submitted = task.lane.submitter.go_on(front, &mut cx);
                     self.settle(disk, cpu);
+                    self.pay_for_locks(cpu, number);
                     if submitted == Submitted::Parked {
                         self.flush_other_plugs(number);
                         return false;
@@ -346,11 +376,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
                 Next::EndCall => {
                     if task.lane.submitter.is_plugged() {
+                        self.meter.begin(self.now, cpu, self.disks[disk as usize].section);
                         let Disk { front, driver, .. } = &mut self.disks[disk as usize];
                         self.probe.enter(disk, Some(Waiter(number)));
-                        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
+                        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
                         task.lane.submitter.unplug(front, &mut cx);
                         self.settle(disk, cpu);
+                        self.pay_for_locks(cpu, number);
                     }
                     self.tasks[number as usize].call_ended(self.now);
                 }
@@ -388,11 +420,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let cpu = self.tasks[number as usize].cpu;
         while let Some(lane) = self.tasks[number as usize].other_plugged() {
             let disk = lane.disk;
-            let Disk { front, driver, .. } = &mut self.disks[disk as usize];
+            let Disk { front, driver, section, .. } = &mut self.disks[disk as usize];
+            self.meter.begin(self.now, cpu, *section);
             self.probe.enter(disk, Some(Waiter(number)));
-            let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &NoMeter);
+            let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &self.meter);
             lane.submitter.unplug(front, &mut cx);
             self.settle(disk, cpu);
+            self.pay_for_locks(cpu, number);
         }
     }
 }

@@ -50,8 +50,9 @@ pub(crate) struct Task {
     pub(crate) is_woken: bool,
     /// In the middle of its turn on its CPU.
     pub(crate) is_running: bool,
-    /// CPU time of what it does first in its turn.
+    /// CPU time of what it does first in its turn, and of switching to it before that.
     pub(crate) entry: Nanos,
+    pub(crate) switch: Nanos,
     /// It has been looking for a completion since then.
     pub(crate) spins_since: Option<Instant>,
     /// How long its wake-ups take.
@@ -149,6 +150,7 @@ impl Task {
             is_woken: false,
             is_running: false,
             entry: Nanos::ZERO,
+            switch: Nanos::ZERO,
             spins_since: None,
             wake_random: Xoshiro256PlusPlus::seed_from_u64(
                 placement.seed ^ WAKE_STREAM ^ u64::from(placement.number) << 32,

@@ -15,6 +15,8 @@ pub(crate) struct DiskWorkers<'a> {
     disk: u32,
     /// How long they take if they run on CPUs of the host below guests.
     host_worker: Option<Span>,
+    /// They need not be called: whoever asks for a run makes it.
+    are_here: bool,
     random: &'a mut Xoshiro256PlusPlus,
     cpus: &'a Cpus,
     events: &'a mut EventQueue,
@@ -30,8 +32,9 @@ impl Disk {
         cpus: &'a Cpus,
         events: &'a mut EventQueue,
     ) -> (&'a mut Agenda, &'a Front<Local>, DiskWorkers<'a>) {
-        let Disk { agenda, front, worker_random: random, host_worker, .. } = self;
-        (agenda, front, DiskWorkers { now, disk, host_worker: *host_worker, random, cpus, events })
+        let Disk { agenda, front, worker_random: random, host_worker, submitter_dispatches, .. } = self;
+        let (host_worker, are_here) = (*host_worker, *submitter_dispatches);
+        (agenda, front, DiskWorkers { now, disk, host_worker, are_here, random, cpus, events })
     }
 
     /// When a worker runs that is called now, for no hardware queue in particular.
@@ -44,6 +47,9 @@ impl Disk {
 impl Workers for DiskWorkers<'_> {
     #[inline]
     fn come(&mut self, cpu: CpuId) -> Instant {
+        if self.are_here {
+            return self.now;
+        }
         match self.host_worker {
             Some(worker) => self.now + worker.draw(self.random),
             None => self.cpus.worker_runs(self.now, cpu, self.random),

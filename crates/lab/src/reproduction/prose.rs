@@ -61,6 +61,7 @@ fn interference(length: Length) -> Result<Vec<Cell>, Error> {
                 devices: vec!["samsung-980pro-1tb".into()],
                 kernels: vec!["6.3".to_owned()],
                 cpus: Some(10),
+                submitter_dispatches: true,
                 ramp_ns: Some(length.of(1, 600)),
                 runtime_ns: Some(length.of(3, 600)),
                 ..Comparison::default()

@@ -28,6 +28,7 @@ impl<P: Probe> Simulation<'_, P> {
         let Some((rq, status)) = driver.finish(tag) else { return };
         let restart = driver.take_restart();
         let (interrupted, place) = interrupt_of(&rq, front, &self.cpus);
+        let payer = rq.bios.first().filter(|bio| is_of_task(bio)).map_or(self.last_submitter, task_of);
         let cpu = if setting == PASSED_ON || !*is_used_by_tasks {
             place.cpu(interrupted)
         } else {
@@ -43,6 +44,9 @@ impl<P: Probe> Simulation<'_, P> {
         }
         self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
         self.settle(disk, cpu);
+        if self.disks[disk as usize].is_used_by_tasks {
+            self.pay_for_locks(cpu, payer);
+        }
         if restart {
             self.run_all(disk, cpu);
         }

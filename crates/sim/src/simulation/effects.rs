@@ -25,9 +25,11 @@ impl<P: Probe> Simulation<'_, P> {
     /// Sets events for what a device has announced.
     #[inline(never)]
     pub(super) fn announce(&mut self, disk: u32) {
+        // A command is sent when the sections before it are over.
+        let late = self.meter.spent();
         let driver = &mut self.disks[disk as usize].driver;
         for completion in &driver.schedule.completions {
-            self.events.push(completion.at, Event::of(Kind::Complete, disk).about(completion.tag));
+            self.events.push(completion.at + late, Event::of(Kind::Complete, disk).about(completion.tag));
             if completion.status != Status::Ok {
                 driver.failed.push((completion.tag, completion.status));
             }

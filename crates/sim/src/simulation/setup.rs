@@ -13,6 +13,7 @@ use crate::flow::Flows;
 use crate::guests::{GuestSpec, Guests};
 use crate::identity::Sleeper;
 use crate::io_thread::IoThread;
+use crate::locks::{LockMeter, SectionCost};
 use crate::page_cache::PageCache;
 use crate::scenario::{RunError, RunSpec, Scenario};
 use crate::span::Span;
@@ -36,6 +37,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         };
         let start = hz.now(Instant::ZERO);
         for (index, disk) in (0..).zip(&mut disks) {
+            disk.section = SectionCost::of(&scenario.host, disk.front.scheduler());
             let cgroups = host_cgroups.as_ref().filter(|_| !disk.is_used_by_tasks).unwrap_or(&cgroups);
             cgroups.introduce(&disk.front, start, effects);
             if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks) {
@@ -53,6 +55,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
             start: Nanos(scenario.host.start_ns()),
             cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
             caller,
+            meter: LockMeter::default(),
+            host: &scenario.host,
+            last_submitter: 0,
             page_cache: PageCache::of(scenario.workload, files, scenario.host.memory_bytes).map(Box::new),
             disks,
             cgroups,

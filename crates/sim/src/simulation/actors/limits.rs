@@ -1,6 +1,6 @@
 //! Limits of cgroups in the event loop: what they keep, and the worker that sends it when it may go.
 
-use hoistway_blk::{CpuId, NoMeter, Probe};
+use hoistway_blk::{CpuId, Probe};
 
 use super::Simulation;
 use crate::disk::Disk;
@@ -30,9 +30,10 @@ impl<P: Probe> Simulation<'_, P> {
     pub(super) fn release(&mut self, disk: u32) {
         let (now, cpu) = (self.clock.now, CpuId(0));
         self.probe.enter(disk, None);
+        self.begin_call(disk, cpu);
         let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
         let Some(throttling) = throttling else { return };
-        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &NoMeter);
+        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
         let has_sent_all = throttling.send(&mut cx, front);
         self.settle(disk, cpu);
         if has_sent_all {

@@ -1,6 +1,6 @@
 //! The page cache in the event loop: calls of processes, bios that end, and flushers.
 
-use hoistway_blk::{Bio, CpuId, NoMeter, Probe, Status, Waiter};
+use hoistway_blk::{Bio, CpuId, Probe, Status, Waiter};
 
 use super::{Around, Simulation, wake};
 use crate::disk::Disk;
@@ -30,14 +30,16 @@ impl<P: Probe> Simulation<'_, P> {
     /// process waits, if only for its CPU.
     #[cold]
     pub(super) fn call_page_cache(&mut self, disk: u32, number: u32) {
-        let Simulation { page_cache: Some(cache), disks, tasks, caller, probe, cpus, events, now, .. } = self else {
+        let Simulation { page_cache: Some(cache), disks, tasks, caller, meter, probe, cpus, events, now, .. } = self
+        else {
             return;
         };
         let (task, on) = (&mut tasks[number as usize], &mut disks[disk as usize]);
-        let Disk { front, driver, throttling, .. } = on;
+        let Disk { front, driver, throttling, section, .. } = on;
+        meter.begin(*now, task.cpu, *section);
         probe.enter(disk, Some(Waiter(number)));
         let cpu = task.cpu;
-        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, &NoMeter);
+        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, meter);
         match cache.call(&mut cx, front, throttling.as_deref_mut(), task) {
             Call::Done(cpu_time) => {
                 task.is_woken = true;
@@ -65,7 +67,7 @@ impl<P: Probe> Simulation<'_, P> {
     /// The flusher of a disk runs.
     #[cold]
     pub(super) fn write_back(&mut self, disk: u32, setting: u32) {
-        let Simulation { page_cache: Some(cache), disks, caller, probe, events, now, .. } = self else { return };
+        let Simulation { page_cache: Some(cache), disks, caller, meter, probe, events, now, .. } = self else { return };
         if setting == IS_TICK {
             events.push(*now + INTERVAL, flusher_comes(disk).with_setting(IS_TICK));
             if cache.is_flushing(disk) {
@@ -73,9 +75,10 @@ impl<P: Probe> Simulation<'_, P> {
             }
         }
         let cpu = CpuId(0);
-        let Disk { front, driver, .. } = &mut disks[disk as usize];
+        let Disk { front, driver, section, .. } = &mut disks[disk as usize];
+        meter.begin(*now, cpu, *section);
         probe.enter(disk, None);
-        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, &NoMeter);
+        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, meter);
         if let Some(after) = cache.flush(&mut cx, front, disk) {
             events.push(*now + after, flusher_comes(disk));
         }

@@ -1,6 +1,6 @@
 //! Virtual disks in the event loop: their threads run, and hear of what has ended on the host.
 
-use hoistway_blk::{Bio, NoMeter, Probe, Status};
+use hoistway_blk::{Bio, Probe, Status};
 
 use super::{Around, Simulation, opens_plug};
 use crate::driver::{Backing, Machine};
@@ -17,8 +17,9 @@ impl<P: Probe> Simulation<'_, P> {
         // The host's device comes after all virtual disks.
         let below = &mut host[(lower - disk - 1) as usize];
         self.probe.enter(lower, None);
+        self.meter.begin(self.now, cpu, below.section);
         let now = self.clock.now;
-        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, &mut below.driver, &mut self.probe, &NoMeter);
+        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, &mut below.driver, &mut self.probe, &self.meter);
         let plugs = |count| opens_plug(below.plug_use, count);
         thread.run(&mut cx, &below.front, &mut driver.schedule, plugs);
         self.settle(lower, cpu);

@@ -1,0 +1,144 @@
+//! What locks of schedulers cost: the meter at their doors.
+//!
+//! Calls follow each other in virtual time, so no lock is ever held when somebody comes. The meter knows until when each would
+//! be: whoever comes earlier spins until then, and the caller's own time moves on with every section that it goes through. So
+//! a call that takes a lock three times holds it three times for a short while, and others come between.
+//!
+//! ```text
+//! the caller's time | spins while it is held | hand-over, if another CPU | the section | the caller's time
+//!                     (waiter_ns more for      had it last                  itself
+//!                     each who waits)          handover_ns                  sections_ns
+//! ```
+//!
+//! The costs are of the host profile; without any, nothing is different.
+
+use std::cell::Cell;
+
+use hoistway_blk::{CpuId, Held, Instant, Meter, Nanos, Site};
+
+use crate::host::Host;
+
+/// What a section of a scheduler takes on a host.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SectionCost {
+    section: Nanos,
+    handover: Nanos,
+    waiter: Nanos,
+}
+
+impl SectionCost {
+    /// Of this scheduler.
+    pub(crate) fn of(host: &Host, scheduler: &str) -> SectionCost {
+        let Some(&section) = host.sections_ns.get(scheduler) else { return SectionCost::default() };
+        SectionCost { section: Nanos(section), handover: Nanos(host.handover_ns), waiter: Nanos(host.waiter_ns) }
+    }
+}
+
+/// The meter of one caller after the other.
+#[derive(Default)]
+pub(crate) struct LockMeter {
+    cost: Cell<SectionCost>,
+    /// Who calls: its CPU.
+    by: Cell<u32>,
+    began: Cell<Instant>,
+    /// The caller's own time.
+    at: Cell<Instant>,
+}
+
+impl LockMeter {
+    /// A call begins.
+    #[inline]
+    pub(crate) fn begin(&self, now: Instant, cpu: CpuId, cost: SectionCost) {
+        self.cost.set(cost);
+        self.by.set(cpu.0);
+        self.began.set(now);
+        self.at.set(now);
+    }
+
+    /// What the sections of the call have taken so far.
+    #[inline]
+    pub(crate) fn spent(&self) -> Nanos {
+        self.at.get().since(self.began.get())
+    }
+
+    /// Whether what is done at this site is under a lock of a scheduler in Linux, too: there allocation asks for limits and tells of
+    /// requests without one.
+    fn is_of_scheduler(site: Site) -> bool {
+        use Site::{Dispatch, Finish, HardwareQueue, Insert, Merge, SoftwareQueue};
+        matches!(site, Merge | Insert | Dispatch | Finish | SoftwareQueue | HardwareQueue)
+    }
+
+    #[inline(never)]
+    fn pass(&self, lock: &Held, cost: SectionCost) {
+        let at = self.at.get();
+        let granted = at.max(lock.until.get());
+        let is_handed_over = lock.by.get() != self.by.get() && lock.by.get() != u32::MAX;
+        let handover = if is_handed_over { cost.handover } else { Nanos::ZERO };
+        // Each who waits before this one is a section and a hand-over long.
+        let waiters = granted.since(at).0 / (cost.section.0 + cost.handover.0).max(1);
+        let until = granted + handover + Nanos(cost.waiter.0 * waiters) + cost.section;
+        lock.until.set(until);
+        lock.by.set(self.by.get());
+        self.at.set(until);
+    }
+}
+
+impl Meter for LockMeter {
+    #[inline]
+    fn enter(&self, lock: &Held, site: Site) {
+        let cost = self.cost.get();
+        if cost.section > Nanos::ZERO && Self::is_of_scheduler(site) {
+            self.pass(lock, cost);
+        }
+    }
+
+    #[inline]
+    fn try_enter(&self, lock: &Held, site: Site) -> bool {
+        if self.cost.get().section > Nanos::ZERO && Self::is_of_scheduler(site) && lock.until.get() > self.at.get() {
+            return false;
+        }
+        self.enter(lock, site);
+        true
+    }
+
+    #[inline]
+    fn leave(&self, _: &Held, _: Site) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COST: SectionCost = SectionCost { section: Nanos(100), handover: Nanos(40), waiter: Nanos(10) };
+
+    #[test]
+    fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
+        let (meter, lock) = (LockMeter::default(), Held::default());
+        let pass = |at, cpu| {
+            meter.begin(Instant(at), CpuId(cpu), COST);
+            meter.enter(&lock, Site::Insert);
+            meter.leave(&lock, Site::Insert);
+            meter.spent().0
+        };
+        assert_eq!(pass(1000, 0), 100, "it was nobody's");
+        assert_eq!(pass(1050, 0), 150, "the same CPU needs no hand-over");
+        assert_eq!(pass(1150, 1), 50 + 40 + 100);
+        assert_eq!(pass(1150, 2), 190 + 40 + 10 + 100, "one waits before it");
+        assert_eq!(pass(9000, 2), 100);
+    }
+
+    #[test]
+    fn sections_of_a_call_follow_each_other_and_other_locks_cost_nothing() {
+        let (meter, lock) = (LockMeter::default(), Held::default());
+        meter.begin(Instant(1000), CpuId(0), COST);
+        for site in [Site::Merge, Site::TagWaiters, Site::Dispatch] {
+            meter.enter(&lock, site);
+        }
+        assert_eq!(meter.spent(), Nanos(200));
+        meter.begin(Instant(1100), CpuId(1), COST);
+        assert!(!meter.try_enter(&lock, Site::Merge), "it is held until 1200");
+        meter.begin(Instant(1100), CpuId(1), SectionCost::default());
+        assert!(meter.try_enter(&lock, Site::Merge), "nothing is held where nothing costs");
+        assert_eq!(meter.spent(), Nanos::ZERO);
+    }
+}
