@@ -1,0 +1,88 @@
+//! A target in memory: what was written takes space, nothing else does.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hoistway_blk::{Instant, Limits, Op, SECTOR_BYTES, Sector, Status};
+
+use super::sparse::SparseBytes;
+use super::{Backend, Command, Ended, Extent, Shape, Started, Station, VolumeShape};
+use crate::memory::Segments;
+use crate::wake::{Parker, Wake};
+
+/// Commands at a time for each hardware queue: they end as they are started, so this only has to be enough for a batch.
+const QUEUE_DEPTH: u32 = 256;
+
+/// One volume of zeroes in memory, which forgets everything with the engine.
+pub struct Memory {
+    shape: Shape,
+    bytes: Arc<SparseBytes>,
+}
+
+impl Memory {
+    /// So many bytes, rounded down to whole sectors.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        let sectors = bytes / SECTOR_BYTES;
+        let limits = Limits { capacity: Sector(sectors), max_write_zeroes_sectors: u32::MAX >> 9, ..Limits::default() };
+        let shape = Shape {
+            volumes: vec![VolumeShape { first: Sector(0), sectors, read_only: false }],
+            limits,
+            hw_queues_max: u16::MAX,
+            queue_depth: QUEUE_DEPTH,
+            host_wide_tags: false,
+        };
+        Memory { shape, bytes: Arc::new(SparseBytes::new(sectors * SECTOR_BYTES)) }
+    }
+}
+
+impl Backend for Memory {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
+        Ok(Box::new(MemoryStation { bytes: Arc::clone(&self.bytes), parker: Arc::default() }))
+    }
+
+    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        Ok(self.bytes.extents(range.start, range.end))
+    }
+}
+
+struct MemoryStation {
+    bytes: Arc<SparseBytes>,
+    parker: Arc<Parker>,
+}
+
+impl Station for MemoryStation {
+    #[inline]
+    fn start(&mut self, _: Instant, command: &Command, data: Segments<'_>) -> Started {
+        carry_out(&self.bytes, command, data);
+        Started::Done(Status::Ok)
+    }
+
+    fn reap(&mut self, _: Instant, _: &mut Vec<Ended>) {}
+
+    fn sleep(&mut self, most: Option<Duration>) {
+        self.parker.park(most);
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        Arc::clone(&self.parker) as Arc<dyn Wake>
+    }
+}
+
+/// Does to the content what a command says.
+pub(super) fn carry_out(bytes: &SparseBytes, command: &Command, mut data: Segments<'_>) {
+    let (at, len) = (command.sector.0 * SECTOR_BYTES, u64::from(command.sectors) * SECTOR_BYTES);
+    match command.op {
+        Op::Read => data.for_each(|before, piece| bytes.read(at + before, piece)),
+        Op::Write => data.for_each(|before, piece| bytes.write(at + before, piece)),
+        Op::Flush => {}
+        Op::Discard => bytes.zero(at, len, true),
+        Op::WriteZeroes => bytes.zero(at, len, command.zeroing.may_unmap),
+    }
+}

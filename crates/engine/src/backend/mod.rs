@@ -1,0 +1,153 @@
+//! What carries commands out, behind two small traits: a [`Backend`] is a target as all threads see it, a [`Station`] is one
+//! worker's access to it.
+
+mod memory;
+mod null;
+mod sparse;
+
+pub use memory::Memory;
+pub use null::Null;
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hoistway_blk::{Instant, Limits, Op, Sector, Status};
+
+use crate::memory::Segments;
+use crate::wake::Wake;
+
+/// A target.
+pub trait Backend: Send + Sync {
+    /// What does not change.
+    fn shape(&self) -> &Shape;
+
+    /// What a worker works with. Called for worker 0, 1, ... before any of them runs.
+    ///
+    /// # Errors
+    /// If the system refuses something that it needs, a ring say.
+    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>>;
+
+    /// Which parts of a range of sectors hold data and which are holes that read as zeroes, in order and without gaps. May be
+    /// slow: it is the caller's thread that waits.
+    ///
+    /// # Errors
+    /// If the target cannot be asked.
+    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }])
+    }
+}
+
+/// A part of a volume that is all data or all hole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Its length in sectors.
+    pub sectors: u64,
+    /// Whether it is a hole: it reads as zeroes and takes no space.
+    pub is_hole: bool,
+}
+
+/// What a target is like.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Its volumes, in the order of their sectors. What lies between them does not exist.
+    pub volumes: Vec<VolumeShape>,
+    /// What a command may span, and what the target can do. The capacity is the end of the last volume.
+    pub limits: Limits,
+    /// Hardware queues, at most: as many as workers if it does not matter.
+    pub hw_queues_max: u16,
+    /// Commands that each hardware queue holds.
+    pub queue_depth: u32,
+    /// Whether the depth is that of all hardware queues together.
+    pub host_wide_tags: bool,
+}
+
+/// A volume: a stretch of the target's sectors that clients see as a disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VolumeShape {
+    /// Where it begins.
+    pub first: Sector,
+    /// Its length.
+    pub sectors: u64,
+    /// Whether it cannot be written.
+    pub read_only: bool,
+}
+
+/// A command, as a request has become one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// Its number: of commands in flight, on whatever worker, no two have the same. Less than `hw_queues * queue_depth`.
+    pub id: u32,
+    /// The hardware queue that it comes from.
+    pub queue: u16,
+    /// Its driver tag.
+    pub tag: u32,
+    /// What to do.
+    pub op: Op,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors; 0 for a flush.
+    pub sectors: u32,
+    /// A write that ends when its data is durable.
+    pub fua: bool,
+    /// What kind of zeroes a write-zeroes is after.
+    pub zeroing: Zeroing,
+}
+
+/// What a write-zeroes allows.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Zeroing {
+    /// The space need not stay allocated.
+    pub may_unmap: bool,
+    /// Rather fail than write zeroes.
+    pub fast_only: bool,
+}
+
+/// What a station makes of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Started {
+    /// It has ended.
+    Done(Status),
+    /// It is under way, and [`Station::reap`] will tell of its end.
+    Queued,
+    /// There is no room. One of the commands under way at this target makes some when it ends.
+    Full,
+}
+
+/// The end of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// The command's.
+    pub id: u32,
+    /// How it ended.
+    pub status: Status,
+}
+
+/// One worker's access to a target. All calls come from that worker's thread.
+pub trait Station: Send {
+    /// Starts a command. Its data stays where it is until the command has ended.
+    fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started;
+
+    /// Lets what was started go, and takes what has ended. Never sleeps.
+    fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>);
+
+    /// When it has to be called again even if nobody wakes it: for targets that are told the time.
+    fn next_at(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Sleeps until a command ends, until somebody wakes the station, or for so long.
+    fn sleep(&mut self, most: Option<Duration>);
+
+    /// What wakes it.
+    fn waker(&self) -> Arc<dyn Wake>;
+}
+
+impl Shape {
+    /// Where the last volume ends.
+    #[must_use]
+    pub fn end(&self) -> Sector {
+        self.volumes.last().map_or(Sector(0), |volume| Sector(volume.first.0 + volume.sectors))
+    }
+}

@@ -1,0 +1,63 @@
+//! A target that does nothing, at once: what is left is the cost of the way to it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hoistway_blk::{Instant, Limits, Sector, Status};
+
+use super::{Backend, Command, Ended, Shape, Started, Station, VolumeShape};
+use crate::memory::Segments;
+use crate::wake::{Parker, Wake};
+
+const QUEUE_DEPTH: u32 = 256;
+
+/// One volume that forgets what is written, and leaves the buffers of reads as they are.
+pub struct Null {
+    shape: Shape,
+}
+
+impl Null {
+    /// Of so many sectors.
+    #[must_use]
+    pub fn new(sectors: u64) -> Self {
+        let limits = Limits { capacity: Sector(sectors), max_write_zeroes_sectors: u32::MAX >> 9, ..Limits::default() };
+        let shape = Shape {
+            volumes: vec![VolumeShape { first: Sector(0), sectors, read_only: false }],
+            limits,
+            hw_queues_max: u16::MAX,
+            queue_depth: QUEUE_DEPTH,
+            host_wide_tags: false,
+        };
+        Null { shape }
+    }
+}
+
+impl Backend for Null {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
+        Ok(Box::new(NullStation(Arc::default())))
+    }
+}
+
+struct NullStation(Arc<Parker>);
+
+impl Station for NullStation {
+    #[inline]
+    fn start(&mut self, _: Instant, _: &Command, _: Segments<'_>) -> Started {
+        Started::Done(Status::Ok)
+    }
+
+    fn reap(&mut self, _: Instant, _: &mut Vec<Ended>) {}
+
+    fn sleep(&mut self, most: Option<Duration>) {
+        self.0.park(most);
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        Arc::clone(&self.0) as Arc<dyn Wake>
+    }
+}

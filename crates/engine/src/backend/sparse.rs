@@ -1,0 +1,125 @@
+//! Memory that holds only what was written: the content of targets that keep it themselves.
+
+use std::sync::{Mutex, PoisonError};
+
+use hoistway_blk::{SECTOR_BYTES, Sector};
+
+use super::Extent;
+
+/// Bytes of a chunk: what a first write allocates, and what a hole is a multiple of.
+const CHUNK: u64 = 64 << 10;
+const CHUNK_SECTORS: u64 = CHUNK / SECTOR_BYTES;
+
+type Chunk = Option<Box<[u8]>>;
+
+/// The content. Each chunk has its lock, so that transfers to different places do not meet.
+pub struct SparseBytes {
+    chunks: Box<[Mutex<Chunk>]>,
+    bytes: u64,
+}
+
+impl SparseBytes {
+    /// So many zeroes.
+    pub fn new(bytes: u64) -> Self {
+        SparseBytes { chunks: (0..bytes.div_ceil(CHUNK)).map(|_| Mutex::new(None)).collect(), bytes }
+    }
+
+    /// Reads from `at`.
+    pub fn read(&self, at: u64, into: &mut [u8]) {
+        let mut rest = into;
+        self.each(at, rest.len() as u64, |chunk, within, len| {
+            let (piece, behind) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = behind;
+            match chunk {
+                Some(bytes) => piece.copy_from_slice(&bytes[within..within + len]),
+                None => piece.fill(0),
+            }
+        });
+    }
+
+    /// Writes at `at`.
+    pub fn write(&self, at: u64, from: &[u8]) {
+        let mut rest = from;
+        self.each(at, from.len() as u64, |chunk, within, len| {
+            let (piece, behind) = rest.split_at(len);
+            rest = behind;
+            chunk.get_or_insert_with(zeroes)[within..within + len].copy_from_slice(piece);
+        });
+    }
+
+    /// Zeroes; whole chunks are given up if that is allowed, and allocated if it is not.
+    pub fn zero(&self, at: u64, bytes: u64, may_unmap: bool) {
+        self.each(at, bytes, |chunk, within, len| match chunk {
+            _ if may_unmap && len as u64 == CHUNK => *chunk = None,
+            Some(bytes) => bytes[within..within + len].fill(0),
+            None if may_unmap => {}
+            None => *chunk = Some(zeroes()),
+        });
+    }
+
+    /// What of a range is there.
+    pub fn extents(&self, from: Sector, to: Sector) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = Vec::new();
+        let mut at = from.0;
+        while at < to.0 {
+            let end = ((at / CHUNK_SECTORS + 1) * CHUNK_SECTORS).min(to.0);
+            let is_hole = self.chunk(at / CHUNK_SECTORS, |chunk| chunk.is_none());
+            match extents.last_mut() {
+                Some(last) if last.is_hole == is_hole => last.sectors += end - at,
+                _ => extents.push(Extent { sectors: end - at, is_hole }),
+            }
+            at = end;
+        }
+        extents
+    }
+
+    /// Each chunk of a range, with where in it the range begins and how much of it that covers.
+    fn each(&self, at: u64, bytes: u64, mut body: impl FnMut(&mut Chunk, usize, usize)) {
+        debug_assert!(at + bytes <= self.bytes, "whoever asks has looked at the capacity");
+        let (mut at, end) = (at, at + bytes);
+        while at < end {
+            let within = at % CHUNK;
+            let len = (CHUNK - within).min(end - at);
+            self.chunk(at / CHUNK, |chunk| body(chunk, within as usize, len as usize));
+            at += len;
+        }
+    }
+
+    fn chunk<R>(&self, index: u64, body: impl FnOnce(&mut Chunk) -> R) -> R {
+        body(&mut self.chunks[index as usize].lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn zeroes() -> Box<[u8]> {
+    vec![0; CHUNK as usize].into_boxed_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_never_written_is_a_hole_and_reads_as_zeroes() {
+        let bytes = SparseBytes::new(4 * CHUNK);
+        bytes.write(2 * CHUNK - 3, &[1, 2, 3, 4, 5]);
+        let mut read = [9; 7];
+        bytes.read(2 * CHUNK - 4, &mut read);
+        assert_eq!(read, [0, 1, 2, 3, 4, 5, 0]);
+        let extents = bytes.extents(Sector(8), Sector(4 * CHUNK_SECTORS));
+        let told: Vec<_> = extents.iter().map(|extent| (extent.sectors, extent.is_hole)).collect();
+        assert_eq!(told, [(CHUNK_SECTORS - 8, true), (2 * CHUNK_SECTORS, false), (CHUNK_SECTORS, true)]);
+    }
+
+    #[test]
+    fn zeroing_gives_whole_chunks_up_only_if_it_may() {
+        let bytes = SparseBytes::new(2 * CHUNK);
+        bytes.write(0, &vec![7; 2 * CHUNK as usize]);
+        bytes.zero(0, CHUNK + 1, true);
+        assert!(bytes.extents(Sector(0), Sector(CHUNK_SECTORS))[0].is_hole);
+        let mut read = [9; 2];
+        bytes.read(CHUNK, &mut read);
+        assert_eq!(read, [0, 7]);
+        bytes.zero(0, CHUNK, false);
+        assert!(!bytes.extents(Sector(0), Sector(CHUNK_SECTORS))[0].is_hole, "it was to stay allocated");
+    }
+}

@@ -1,0 +1,61 @@
+//! How to start an engine.
+
+use std::io;
+
+use hoistway_blk::{ConfigError, Kernel, Nanos, NoMerges};
+
+/// How to start an engine. The defaults suit a block server.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Worker threads, each with a hardware queue of its own if the target has as many; 1 to 256.
+    pub workers: usize,
+    /// The scheduler, one of [`SCHEDULERS`](hoistway_blk::SCHEDULERS).
+    pub scheduler: String,
+    /// The kernel whose behaviour the block layer has.
+    pub kernel: Kernel,
+    /// Commands of each hardware queue at the target; `None` for as many as the target takes. A scheduler has a choice
+    /// only among what is beyond it.
+    pub queue_depth: Option<u32>,
+    /// Requests of each hardware queue; `None` for the kernel's default.
+    pub nr_requests: Option<u32>,
+    /// How much merging is switched off.
+    pub nomerges: NoMerges,
+    /// Requests of a worker's clients that the block layer has at once; more wait with their clients.
+    pub requests_per_worker: u32,
+    /// How long a worker without work looks for more before it sleeps. Being woken takes longer than this.
+    pub spin: Nanos,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            workers: 1,
+            scheduler: "none".into(),
+            kernel: Kernel::DEFAULT,
+            queue_depth: None,
+            nr_requests: None,
+            nomerges: NoMerges::All,
+            requests_per_worker: 4096,
+            spin: Nanos::from_micros(20),
+        }
+    }
+}
+
+/// Why an engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A field of [`Config`] contradicts itself, the target or the machine.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The target could not be opened for a worker.
+    #[error("worker {worker}: {source}")]
+    Station {
+        /// Which.
+        worker: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}

@@ -1,0 +1,328 @@
+//! The engine: workers, their queue, and the target below it.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use hoistway_blk::{
+    AttributeError, CgroupId, ConfigError, Hz, Instant, IoContextId, News, Queue, QueueConfig, SECTOR_BYTES, Sector,
+    Submitter,
+};
+
+use crate::backend::{Backend, Extent, VolumeShape};
+use crate::client::Client;
+use crate::clock::{Clock, MonotonicClock};
+use crate::config::{Config, StartError};
+use crate::context::{Context, Group};
+use crate::handler::Handler;
+use crate::mailbox::Mailbox;
+use crate::request::Errno;
+use crate::resident::Resident;
+use crate::slots::Slots;
+use crate::worker::{Change, Member, Message, Reply, Shared, Sink, Worker, news_of_group, waiter};
+
+const WORKERS_MAX: usize = 256;
+/// Of a group, as the weight file of bfq has it.
+const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
+
+/// A block layer at work: a queue with its scheduler over a target, and the threads that drive it. All of it can be used
+/// from any thread. Dropping it [stops](Self::stop) it.
+pub struct Engine {
+    shared: Arc<Shared>,
+    backend: Arc<dyn Backend>,
+    threads: Vec<JoinHandle<()>>,
+    next_worker: AtomicUsize,
+}
+
+impl Engine {
+    /// Starts one over a target.
+    ///
+    /// # Errors
+    /// If the configuration contradicts itself or the target, or the system refuses what is needed.
+    pub fn start(config: &Config, backend: impl Backend + 'static) -> Result<Engine, StartError> {
+        let (mut engine, workers) = Engine::prepare(config, Arc::new(backend), Box::new(MonotonicClock::start()))?;
+        for (index, worker) in workers.into_iter().enumerate() {
+            let thread = std::thread::Builder::new().name(format!("hoistway-{index}"));
+            engine.threads.push(thread.spawn(move || worker.run()).map_err(StartError::Thread)?);
+        }
+        Ok(engine)
+    }
+
+    /// An engine whose workers somebody else runs.
+    pub(crate) fn prepare(
+        config: &Config,
+        backend: Arc<dyn Backend>,
+        clock: Box<dyn Clock>,
+    ) -> Result<(Engine, Vec<Worker>), StartError> {
+        let (workers, shape) = (config.workers, backend.shape());
+        if !(1..=WORKERS_MAX).contains(&workers) {
+            let why = format!("{workers} is not in 1 to {WORKERS_MAX}");
+            return Err(ConfigError::new("workers", why).into());
+        }
+        if config.requests_per_worker == 0 {
+            return Err(ConfigError::new("requests_per_worker", "with 0 nothing could be submitted").into());
+        }
+        let queue_depth = config.queue_depth.unwrap_or(shape.queue_depth);
+        if queue_depth > shape.queue_depth {
+            let why = format!("{queue_depth} is more than the target takes, {}", shape.queue_depth);
+            return Err(ConfigError::new("queue_depth", why).into());
+        }
+        let queue_config = QueueConfig {
+            cpus: workers as u16,
+            hw_queues: (workers as u16).min(shape.hw_queues_max),
+            queue_depth,
+            host_wide_tags: shape.host_wide_tags,
+            nr_requests: config.nr_requests,
+            nomerges: config.nomerges,
+            limits: shape.limits.clone(),
+            ..QueueConfig::new(config.kernel)
+        };
+        let queue = Queue::new(&queue_config, &config.scheduler)?;
+        let station = |worker| backend.station(worker).map_err(|source| StartError::Station { worker, source });
+        let stations = (0..workers).map(station).collect::<Result<Vec<_>, _>>()?;
+        let shared = Arc::new(Shared {
+            queue,
+            slots: Slots::new(workers, config.requests_per_worker),
+            mailboxes: stations.iter().map(|station| Mailbox::new(station.waker())).collect(),
+            clock,
+            hz: Hz::DEFAULT,
+            timer_ns: AtomicU64::new(Instant::NEVER.0),
+            quiet: AtomicUsize::new(0),
+            seats: (0..workers).map(|_| Mutex::default()).collect(),
+            io_contexts: AtomicU32::new(1),
+            groups: Mutex::default(),
+        });
+        let worker = |(index, station)| Worker::new(Arc::clone(&shared), index, station, queue_depth, config.spin);
+        let all = stations.into_iter().enumerate().map(worker).collect();
+        Ok((Engine { shared, backend, threads: Vec::new(), next_worker: AtomicUsize::new(0) }, all))
+    }
+
+    /// Its volumes, as the target has them.
+    #[must_use]
+    pub fn volumes(&self) -> Vec<Volume<'_>> {
+        let shapes = self.backend.shape().volumes.iter().cloned();
+        shapes.map(|shape| Volume { engine: self, shape }).collect()
+    }
+
+    /// The first volume: most targets have one.
+    ///
+    /// # Panics
+    /// If the target has none.
+    #[must_use]
+    pub fn volume(&self) -> Volume<'_> {
+        self.volumes().swap_remove(0)
+    }
+
+    /// Number of workers.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.shared.mailboxes.len()
+    }
+
+    /// The time on its clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.shared.clock.now()
+    }
+
+    /// The content of a file as in `/sys/block/DEV/queue/`, tunables under `iosched/`, its newline included.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
+        self.shared.queue.attribute(file)
+    }
+
+    /// Writes such a file, and waits until it holds: another scheduler or number of requests when everything that is under
+    /// way has ended, while clients submit and wait. Not to be called by handlers and residents.
+    ///
+    /// # Errors
+    /// If the kernel would refuse the text; then nothing has changed.
+    pub fn set_attribute(&self, file: &str, text: &str) -> Result<(), AttributeError> {
+        let reply: Arc<Reply> = Arc::default();
+        let change = Change { file: file.to_owned(), text: text.to_owned(), reply: Arc::clone(&reply) };
+        match self.shared.mailboxes[0].send_one(Message::Change(change)) {
+            Ok(()) => reply.wait(),
+            Err(_) => Err(AttributeError::Busy),
+        }
+    }
+
+    /// A new group of clients: one share of the device for all of them together, by weight, 1 to 1000 (100 is usual), if the
+    /// scheduler has such shares (bfq).
+    ///
+    /// # Errors
+    /// If the weight is out of range.
+    pub fn add_group(&self, weight: u16) -> Result<Group, ConfigError> {
+        check_weight(weight)?;
+        let mut groups = self.groups();
+        let group = CgroupId(groups.len() as u32 + 1);
+        groups.push((group, weight));
+        drop(groups);
+        news_of_group(group, weight).into_iter().for_each(|news| self.tell(news));
+        Ok(Group(group))
+    }
+
+    /// Changes the weight of a group.
+    ///
+    /// # Errors
+    /// If it is out of range.
+    pub fn set_weight(&self, Group(cgroup): Group, weight: u16) -> Result<(), ConfigError> {
+        check_weight(weight)?;
+        self.groups().iter_mut().filter(|(id, _)| *id == cgroup).for_each(|group| group.1 = weight);
+        self.tell(News::Weight { cgroup, weight });
+        Ok(())
+    }
+
+    fn groups(&self) -> std::sync::MutexGuard<'_, Vec<(CgroupId, u16)>> {
+        self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, news: News) {
+        // An engine that has stopped has nobody to be fair to.
+        let _ = self.shared.mailboxes[0].send_one(Message::Tell(news));
+    }
+
+    /// Stops it: what is under way ends as usual, what the queue has not seen yet is answered with [`Errno::SHUTDOWN`], and
+    /// so is what comes later.
+    pub fn stop(self) {
+        drop(self);
+    }
+
+    fn attach(
+        &self,
+        volume: &VolumeShape,
+        context: Context,
+        sink: Sink,
+        at: Option<usize>,
+    ) -> (usize, u32, Arc<AtomicU32>) {
+        let worker = at.unwrap_or_else(|| self.next_worker.fetch_add(1, Relaxed)) % self.workers();
+        let seat = self.shared.seats[worker].lock().unwrap_or_else(PoisonError::into_inner).take();
+        let unanswered: Arc<AtomicU32> = Arc::default();
+        let member = Member {
+            submitter: Submitter::new(&self.shared.queue, waiter(worker, seat)),
+            context,
+            io_context: IoContextId(self.shared.io_contexts.fetch_add(1, Relaxed)),
+            volume: volume.clone(),
+            block: self.backend.shape().limits.logical_block,
+            backlog: Default::default(),
+            in_hand: None,
+            in_flight: 0,
+            done: Vec::new(),
+            turn_at: Instant::ZERO,
+            sink,
+            unanswered: Arc::clone(&unanswered),
+            has_departed: false,
+            is_listed: false,
+            has_news: false,
+        };
+        let _ = self.shared.mailboxes[worker].send_one(Message::Attach { seat, member: Box::new(member) });
+        (worker, seat, unanswered)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        for mailbox in &self.shared.mailboxes {
+            let _ = mailbox.send_one(Message::Stop);
+        }
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn check_weight(weight: u16) -> Result<(), ConfigError> {
+    if WEIGHTS.contains(&weight) {
+        return Ok(());
+    }
+    Err(ConfigError::new("weight", format!("{weight} is not in {} to {}", WEIGHTS.start(), WEIGHTS.end())))
+}
+
+/// A disk as clients see it: one of the target's volumes, or a part of it.
+#[derive(Clone)]
+pub struct Volume<'a> {
+    engine: &'a Engine,
+    shape: VolumeShape,
+}
+
+impl Volume<'_> {
+    /// Its length in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.shape.sectors * SECTOR_BYTES
+    }
+
+    /// What offsets and lengths must be multiples of, in bytes. Others are answered with [`Errno::INVAL`]: the engine never
+    /// reads to complete a write.
+    #[must_use]
+    pub fn block_bytes(&self) -> u32 {
+        self.engine.backend.shape().limits.logical_block.max(1) * SECTOR_BYTES as u32
+    }
+
+    /// What they should be multiples of, in bytes.
+    #[must_use]
+    pub fn preferred_block_bytes(&self) -> u32 {
+        self.engine.backend.shape().limits.physical_block.max(1) * SECTOR_BYTES as u32
+    }
+
+    /// Whether it cannot be written.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.shape.read_only
+    }
+
+    /// The same, but nobody can write through it.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.shape.read_only = true;
+        self
+    }
+
+    /// A part of it, in bytes from its start.
+    ///
+    /// # Errors
+    /// If it is not made of whole blocks ([`Errno::INVAL`]), or reaches beyond the end ([`Errno::NOSPC`]).
+    pub fn part(mut self, range: Range<u64>) -> Result<Self, Errno> {
+        self.shape = self.sectors(range)?;
+        Ok(self)
+    }
+
+    fn sectors(&self, range: Range<u64>) -> Result<VolumeShape, Errno> {
+        let block = u64::from(self.block_bytes());
+        if !range.start.is_multiple_of(block) || !range.end.is_multiple_of(block) || range.end < range.start {
+            return Err(Errno::INVAL);
+        }
+        if range.end > self.bytes() {
+            return Err(Errno::NOSPC);
+        }
+        let first = Sector(self.shape.first.0 + range.start / SECTOR_BYTES);
+        Ok(VolumeShape { first, sectors: (range.end - range.start) / SECTOR_BYTES, ..self.shape })
+    }
+
+    /// What of a range of bytes is data and what are holes, in order and without gaps. It is asked on this thread, and may
+    /// take a while. What is being written meanwhile may be told either way.
+    ///
+    /// # Errors
+    /// If the range is no part of the volume, or the target cannot be asked.
+    pub fn extents(&self, range: Range<u64>) -> std::io::Result<Vec<Extent>> {
+        let shape = self.sectors(range)?;
+        self.engine.backend.extents(shape.first..Sector(shape.first.0 + shape.sectors))
+    }
+
+    /// A client on it, which may have `depth` requests unanswered, at least 1. Clients go to workers in turn.
+    #[must_use]
+    pub fn client(&self, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
+        let sink = Sink::Handler(Box::new(handler));
+        let (worker, seat, unanswered) = self.engine.attach(&self.shape, context, sink, None);
+        Client::new(Arc::clone(&self.engine.shared), worker, seat, depth.max(1), unanswered)
+    }
+
+    /// A client that lives on a worker's thread: that of this number, modulo how many there are. Its first turn comes at
+    /// once, and it stays until it leaves or the engine is stopped.
+    pub fn settle(&self, context: Context, worker: usize, resident: impl Resident + 'static) {
+        let sink = Sink::Resident(Box::new(resident));
+        self.engine.attach(&self.shape, context, sink, Some(worker));
+    }
+}

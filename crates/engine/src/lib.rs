@@ -1,0 +1,61 @@
+//! The block layer in real time: the same schedulers that the simulator runs, over memory, files, disks and simulated devices.
+//!
+//! An [`Engine`] is a queue with a scheduler, over a target (a [`Backend`]), driven by worker threads. Whoever wants to read and
+//! write becomes a [`Client`] of one of its [volumes](Volume), with an I/O [`Context`] that schedulers know it by:
+//!
+//! ```
+//! use hoistway_engine::{Buffer, Config, Context, Engine, Memory, Request, answers};
+//!
+//! let config = Config { scheduler: "bfq".into(), ..Config::default() };
+//! let engine = Engine::start(&config, Memory::new(1 << 20))?;
+//! let (handler, answers) = answers();
+//! let client = engine.volume().client(Context::default(), 128, handler);
+//! client.submit(Request::write(4096, Buffer::from(&[7; 4096][..]), 1)).unwrap();
+//!
+//! let mut ended = Vec::new();
+//! assert!(answers.wait(&mut ended));
+//! assert_eq!((ended[0].token, ended[0].result), (1, Ok(())));
+//! # Ok::<(), hoistway_engine::StartError>(())
+//! ```
+//!
+//! # What it promises
+//! - Each request gets exactly one answer, with an errno if it failed ([`Errno`]), unless its client departs before.
+//! - A [`Buffer`] belongs to the engine until its request is answered: no client, however it ends, can pull it away from
+//!   under a device.
+//! - Memory is bounded: a client has at most its depth of requests unanswered, and more are [`Refused`], not queued.
+//! - What was answered after a flush, or as a durable write, is on stable storage if the target has any.
+//! - Requests are made of whole [blocks](Volume::block_bytes). The engine refuses others, and never reads to complete a write.
+//! - Scheduler, tunables, number of requests, weights and priorities change while clients submit.
+//!
+//! # How it works
+//! Clients belong to a worker, in turn. Their requests come through its mailbox, in batches, and go through the block layer on
+//! its thread; so do those of a [`Resident`], which lives there and needs no mailbox. Whichever worker the scheduler hands a
+//! request to carries it out on its own station, and sends the end of it to the client's worker. A worker without work looks for more
+//! for a moment ([`Config::spin`]) and then sleeps until a command ends, a message comes, or a timer of the scheduler is due.
+
+mod backend;
+mod client;
+mod clock;
+mod config;
+mod context;
+mod engine;
+mod handler;
+mod mailbox;
+mod memory;
+mod request;
+mod resident;
+mod slots;
+mod wake;
+mod worker;
+
+pub use backend::{Backend, Command, Ended, Extent, Memory, Null, Shape, Started, Station, VolumeShape, Zeroing};
+pub use client::{Client, Refused};
+pub use clock::{Clock, MonotonicClock};
+pub use config::{Config, StartError};
+pub use context::{Context, Group};
+pub use engine::{Engine, Volume};
+pub use handler::{Answers, AnswersHandler, Handler, answers};
+pub use memory::{BUFFER_ALIGN, Buffer, RawSegment, Segments};
+pub use request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
+pub use resident::{Resident, Turn};
+pub use wake::{Parker, Wake};

@@ -1,0 +1,101 @@
+//! Messages to a worker: any thread leaves them in batches, the worker takes them all at once, and is woken only if it sleeps.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::wake::Wake;
+
+/// The messages that a worker has not taken yet.
+pub struct Mailbox<T> {
+    inside: Mutex<Inside<T>>,
+    /// Whether there may be messages: a hint for a worker that looks often. `Relaxed`, because the lock decides.
+    has_mail: AtomicBool,
+    waker: Arc<dyn Wake>,
+}
+
+struct Inside<T> {
+    messages: Vec<T>,
+    /// Whether the worker sleeps, or is about to.
+    sleeps: bool,
+    /// Whether nobody is going to take what is left here.
+    is_closed: bool,
+}
+
+impl<T> Mailbox<T> {
+    /// An empty one of a worker that is woken by this.
+    pub fn new(waker: Arc<dyn Wake>) -> Self {
+        let inside = Inside { messages: Vec::new(), sleeps: false, is_closed: false };
+        Mailbox { inside: Mutex::new(inside), has_mail: AtomicBool::new(false), waker }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside<T>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves messages, and answers whether the worker will see them. If not they are still there.
+    pub fn send(&self, batch: &mut Vec<T>) -> bool {
+        let mut inside = self.lock();
+        if inside.is_closed {
+            return false;
+        }
+        inside.messages.append(batch);
+        self.ring_the_bell(inside);
+        true
+    }
+
+    /// Leaves one message, or gives it back if nobody will see it.
+    pub fn send_one(&self, message: T) -> Result<(), T> {
+        let mut inside = self.lock();
+        if inside.is_closed {
+            return Err(message);
+        }
+        inside.messages.push(message);
+        self.ring_the_bell(inside);
+        Ok(())
+    }
+
+    fn ring_the_bell(&self, mut inside: MutexGuard<'_, Inside<T>>) {
+        self.has_mail.store(true, Relaxed);
+        let sleeps = std::mem::take(&mut inside.sleeps);
+        // Woken up, it wants the lock.
+        drop(inside);
+        if sleeps {
+            self.waker.wake();
+        }
+    }
+
+    /// Takes everything that is there. `into` is empty, and its memory is used for what comes next.
+    #[inline]
+    pub fn take(&self, into: &mut Vec<T>) {
+        debug_assert!(into.is_empty(), "what was taken before has been dealt with");
+        if self.has_mail.load(Relaxed) {
+            let mut inside = self.lock();
+            std::mem::swap(&mut inside.messages, into);
+            self.has_mail.store(false, Relaxed);
+        }
+    }
+
+    /// The worker is about to sleep. Answers whether it may: there is no mail, and whoever leaves some wakes it.
+    pub fn may_sleep(&self) -> bool {
+        let mut inside = self.lock();
+        inside.sleeps = inside.messages.is_empty();
+        inside.sleeps
+    }
+
+    /// It does not sleep any longer.
+    pub fn is_up(&self) {
+        self.lock().sleeps = false;
+    }
+
+    /// Wakes the worker, whatever it does.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Nobody takes messages any more; answers those that are left.
+    pub fn close(&self) -> Vec<T> {
+        let mut inside = self.lock();
+        inside.is_closed = true;
+        std::mem::take(&mut inside.messages)
+    }
+}

@@ -1,0 +1,179 @@
+//! The memory that data moves through. All of it that needs `unsafe` is here and in the ring.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Buffers begin at multiples of it, in bytes: what any device asks of direct I/O.
+pub const BUFFER_ALIGN: usize = 4096;
+
+/// The data of a request. It moves into the engine with the request and comes back with its completion, so nobody can
+/// touch it while a device does, even if its client departs.
+pub struct Buffer {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a buffer owns its memory, as a boxed slice does.
+unsafe impl Send for Buffer {}
+// SAFETY: shared, it can only be read.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// None: for requests without data.
+    pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), len: 0 };
+
+    /// One of `len` zeroes, at a multiple of [`BUFFER_ALIGN`].
+    #[must_use]
+    pub fn zeroed(len: usize) -> Buffer {
+        if len == 0 {
+            return Buffer::EMPTY;
+        }
+        let layout = Buffer::layout(len);
+        // SAFETY: the layout has a size.
+        let start = unsafe { alloc_zeroed(layout) };
+        Buffer { start: NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout)), len }
+    }
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, BUFFER_ALIGN).expect("no buffer fills half of the address space")
+    }
+
+    pub(crate) fn address(&mut self) -> usize {
+        self.start.as_ptr().expose_provenance()
+    }
+}
+
+impl From<&[u8]> for Buffer {
+    fn from(bytes: &[u8]) -> Self {
+        let mut buffer = Buffer::zeroed(bytes.len());
+        buffer.copy_from_slice(bytes);
+        buffer
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` points to `len` bytes that this buffer owns and that have been initialised; with 0 it dangles,
+        // which is aligned and not null.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            // SAFETY: it was allocated with this layout.
+            unsafe { dealloc(self.start.as_ptr(), Buffer::layout(self.len)) }
+        }
+    }
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Buffer::EMPTY
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len)
+    }
+}
+
+/// Where a piece of a command's data lies, as the kernel's `iovec` has it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct RawSegment {
+    /// Its address.
+    pub start: *mut u8,
+    /// Its length in bytes.
+    pub len: usize,
+}
+
+// SAFETY: an address by itself can be known to any thread.
+unsafe impl Send for RawSegment {}
+
+impl RawSegment {
+    /// A piece of a [`Buffer`] whose address was [exposed](Buffer::address).
+    #[inline]
+    pub(crate) fn at(address: usize, len: usize) -> RawSegment {
+        RawSegment { start: std::ptr::with_exposed_provenance_mut(address), len }
+    }
+}
+
+/// The data of a command, piece by piece in the order of its sectors, while a station is being handed it.
+#[derive(Debug)]
+pub struct Segments<'a> {
+    raw: &'a [RawSegment],
+    _lent: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Segments<'a> {
+    /// The data of a request whose buffers the engine owns.
+    ///
+    /// # Safety
+    /// All of it stays allocated and nobody else touches it until the command has been answered.
+    #[inline]
+    pub(crate) unsafe fn new(raw: &'a [RawSegment]) -> Self {
+        Segments { raw, _lent: PhantomData }
+    }
+
+    /// Where the pieces lie. They stay there, and nobody else touches them, until the command has been answered: that is
+    /// what a ring builds on, which goes on with them after the call.
+    #[inline]
+    #[must_use]
+    pub fn raw(&self) -> &'a [RawSegment] {
+        self.raw
+    }
+
+    /// Each piece, and how many bytes come before it.
+    #[inline]
+    pub fn for_each(&mut self, mut body: impl FnMut(u64, &mut [u8])) {
+        let mut before = 0;
+        for segment in self.raw {
+            // SAFETY: whoever made this promised so, and it is lent exclusively.
+            body(before, unsafe { std::slice::from_raw_parts_mut(segment.start, segment.len) });
+            before += segment.len as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_aligned_and_zeroed_and_an_empty_one_needs_no_memory() {
+        let mut buffer = Buffer::zeroed(5000);
+        assert_eq!(buffer.address() % BUFFER_ALIGN, 0);
+        assert!(buffer.iter().all(|&byte| byte == 0));
+        buffer[4999] = 7;
+        assert_eq!(buffer.last(), Some(&7));
+        assert!(Buffer::zeroed(0).is_empty() && Buffer::default().is_empty());
+    }
+
+    #[test]
+    fn segments_are_lent_piece_by_piece() {
+        let mut buffer = Buffer::zeroed(12);
+        let start = buffer.address();
+        let raw = [RawSegment::at(start + 4, 8), RawSegment::at(start, 4)];
+        // SAFETY: the buffer lives on, and is not touched until they have been used.
+        let mut segments = unsafe { Segments::new(&raw) };
+        segments.for_each(|before, piece| piece.fill(before as u8 + 1));
+        assert_eq!(*buffer, [9, 9, 9, 9, 1, 1, 1, 1, 1, 1, 1, 1]);
+    }
+}

@@ -1,0 +1,72 @@
+//! Where the data of each request lies that is under way: a worker that carries a command out may have got it from a client
+//! of another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use hoistway_blk::{Bio, SECTOR_BYTES};
+
+use crate::backend::Zeroing;
+use crate::memory::RawSegment;
+
+const MAY_UNMAP: u32 = 1;
+const FAST_ONLY: u32 = 2;
+
+/// A request under way. Its words are `Relaxed`: the request passes from worker to worker under the locks of the queue,
+/// which put them in order.
+#[derive(Default)]
+struct Slot {
+    address: AtomicUsize,
+    first_sector: AtomicU64,
+    zeroing: AtomicU32,
+}
+
+/// The requests of all workers: each has a share of the numbers, and only it gives those out.
+#[derive(Clone)]
+pub struct Slots {
+    slots: Arc<[Slot]>,
+    of_worker: u32,
+}
+
+impl Slots {
+    /// So many for each worker.
+    pub fn new(workers: usize, of_worker: u32) -> Self {
+        Slots { slots: (0..workers * of_worker as usize).map(|_| Slot::default()).collect(), of_worker }
+    }
+
+    /// The numbers of a worker.
+    pub fn of(&self, worker: usize) -> std::ops::Range<u32> {
+        let first = worker as u32 * self.of_worker;
+        first..first + self.of_worker
+    }
+
+    /// The worker that a number belongs to, and which of its numbers it is.
+    #[inline]
+    pub fn place(&self, slot: u32) -> (usize, usize) {
+        ((slot / self.of_worker) as usize, (slot % self.of_worker) as usize)
+    }
+
+    /// A request begins: its data lies at `address`.
+    #[inline]
+    pub fn set(&self, slot: u32, address: usize, first_sector: u64, zeroing: Zeroing) {
+        let slot = &self.slots[slot as usize];
+        slot.address.store(address, Relaxed);
+        slot.first_sector.store(first_sector, Relaxed);
+        let zeroing = (u32::from(zeroing.may_unmap) * MAY_UNMAP) | (u32::from(zeroing.fast_only) * FAST_ONLY);
+        slot.zeroing.store(zeroing, Relaxed);
+    }
+
+    /// Where the data of a bio lies.
+    #[inline]
+    pub fn segment(&self, bio: &Bio) -> RawSegment {
+        let slot = &self.slots[bio.owner as usize];
+        let into = (bio.sector.0 - slot.first_sector.load(Relaxed)) * SECTOR_BYTES;
+        RawSegment::at(slot.address.load(Relaxed) + into as usize, (u64::from(bio.sectors) * SECTOR_BYTES) as usize)
+    }
+
+    /// What a write-zeroes allows.
+    pub fn zeroing(&self, bio: &Bio) -> Zeroing {
+        let bits = self.slots[bio.owner as usize].zeroing.load(Relaxed);
+        Zeroing { may_unmap: bits & MAY_UNMAP != 0, fast_only: bits & FAST_ONLY != 0 }
+    }
+}

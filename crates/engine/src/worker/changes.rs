@@ -1,0 +1,73 @@
+//! Files of the queue that are written while it is in use. Some take effect at once; scheduler and number of requests are
+//! changed while the queue is frozen and empty.
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{Instant, Nanos};
+
+use super::message::Change;
+use super::queue_calls::QueueCalls;
+use super::shared::Shared;
+
+/// How often to look whether a frozen queue has emptied: other workers complete requests, too.
+const LOOK_AGAIN: Nanos = Nanos::from_micros(20);
+
+/// The changes that are to be made, one after the other.
+#[derive(Default)]
+pub struct Changes {
+    waiting: VecDeque<Change>,
+    /// Whether the queue is frozen for the first of them.
+    is_frozen: bool,
+}
+
+impl Changes {
+    pub fn add(&mut self, change: Change) {
+        self.waiting.push_back(change);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// When to look again.
+    pub fn look_again(&self, now: Instant) -> Instant {
+        if self.is_frozen { now + LOOK_AGAIN } else { Instant::NEVER }
+    }
+
+    /// Goes as far as it can. Answers whether anything was done.
+    pub fn step(&mut self, shared: &Shared, calls: &mut QueueCalls) -> bool {
+        let mut any = false;
+        while let Some(change) = self.waiting.front() {
+            let answer = if self.is_frozen {
+                if !shared.queue.is_drained() {
+                    return any;
+                }
+                let answer = calls.set_attribute(shared, &change.file, &change.text);
+                if change.file == "scheduler" {
+                    shared.news_of_groups().into_iter().for_each(|news| calls.tell(shared, news));
+                }
+                calls.unfreeze(shared);
+                self.is_frozen = false;
+                answer
+            } else if matches!(change.file.as_str(), "scheduler" | "nr_requests" | "async_depth") {
+                match shared.queue.would_change(&change.file, &change.text) {
+                    Ok(true) => {
+                        calls.freeze(shared);
+                        self.is_frozen = true;
+                        // What it has to run is run before the next look.
+                        return true;
+                    }
+                    Ok(false) => Ok(()),
+                    Err(error) => Err(error),
+                }
+            } else {
+                calls.set_attribute(shared, &change.file, &change.text)
+            };
+            if let Some(change) = self.waiting.pop_front() {
+                change.reply.give(answer);
+            }
+            any = true;
+        }
+        any
+    }
+}

@@ -1,0 +1,94 @@
+//! The driver of a worker: between the block layer and a station.
+
+use hoistway_blk::{Answer, BioFlags, Driver, Instant, Now, Op, Refusal, Rq, Status};
+
+use crate::backend::{Command, Ended, Started, Station, Zeroing};
+use crate::memory::{RawSegment, Segments};
+use crate::slots::Slots;
+
+/// Carries requests out on this worker's station.
+pub struct StationDriver {
+    pub station: Box<dyn Station>,
+    slots: Slots,
+    /// Requests at the station, by command number.
+    in_flight: Vec<Option<Rq>>,
+    /// How many those are.
+    pub count: u32,
+    /// From the tags of one hardware queue to those of the next.
+    stride: u32,
+    /// Where the data of a command lies, while it is started.
+    segments: Vec<RawSegment>,
+}
+
+impl StationDriver {
+    pub fn new(station: Box<dyn Station>, slots: Slots, hw_queues: u16, queue_depth: u32) -> Self {
+        let commands = u32::from(hw_queues) * queue_depth;
+        StationDriver {
+            station,
+            slots,
+            in_flight: (0..commands).map(|_| None).collect(),
+            count: 0,
+            stride: queue_depth,
+            segments: Vec::new(),
+        }
+    }
+
+    /// Takes a request out of flight whose command has ended; `None` if no such command is under way.
+    #[inline]
+    pub fn take(&mut self, id: u32) -> Option<Rq> {
+        let rq = self.in_flight.get_mut(id as usize)?.take();
+        self.count -= u32::from(rq.is_some());
+        rq
+    }
+
+    /// Takes what has ended at the station.
+    #[inline]
+    pub fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
+        self.station.reap(now, ended);
+    }
+}
+
+impl Driver for StationDriver {
+    #[inline]
+    fn queue_rq(&mut self, now: Now, rq: Rq, _: bool) -> Answer {
+        // A request comes to a driver with a tag.
+        let Some(tag) = rq.driver_tag else { return Answer::Done(rq, Status::IoError) };
+        let id = u32::from(rq.hctx.0) * self.stride + tag;
+        self.segments.clear();
+        let mut zeroing = Zeroing::default();
+        match rq.op {
+            Op::Read | Op::Write => self.segments.extend(rq.bios.iter().map(|bio| self.slots.segment(bio))),
+            // Those are never merged.
+            Op::WriteZeroes => zeroing = rq.bios.first().map_or(zeroing, |bio| self.slots.zeroing(bio)),
+            Op::Flush | Op::Discard => {}
+        }
+        let command = Command {
+            id,
+            queue: rq.hctx.0,
+            tag,
+            op: rq.op,
+            sector: rq.sector,
+            sectors: rq.sectors,
+            fua: rq.flags.contains(BioFlags::FUA),
+            zeroing,
+        };
+        match self.station.start(now.at, &command, lend(&self.segments)) {
+            Started::Done(status) => Answer::Done(rq, status),
+            Started::Queued => {
+                self.in_flight[id as usize] = Some(rq);
+                self.count += 1;
+                Answer::Queued
+            }
+            // What makes room may be under way at another worker, whose completion restarts another hardware queue.
+            Started::Full => Answer::Refused(rq, Refusal::Busy),
+        }
+    }
+}
+
+/// The data of a request that is being started.
+#[allow(unsafe_code)]
+fn lend(segments: &[RawSegment]) -> Segments<'_> {
+    // SAFETY: they are pieces of buffers that lie with the worker of their request from its submission until the last bio of
+    // it has ended, which is after the command has been answered; meanwhile nobody has a reference to their content.
+    unsafe { Segments::new(segments) }
+}

@@ -1,0 +1,119 @@
+//! A client, as its worker knows it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Release};
+
+use hoistway_blk::{Bio, BioFlags, Instant, IoContextId, Op, Queue, SECTOR_BYTES, Sector, Submitter, Threads};
+
+use crate::backend::{VolumeShape, Zeroing};
+use crate::context::Context;
+use crate::handler::Handler;
+use crate::request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
+use crate::resident::Resident;
+
+/// Who is told of completions.
+pub enum Sink {
+    Handler(Box<dyn Handler>),
+    Resident(Box<dyn Resident>),
+}
+
+/// A client at its worker. It submits one bio after the other, as a process does.
+pub struct Member {
+    pub submitter: Submitter<Queue<Threads>>,
+    pub context: Context,
+    pub io_context: IoContextId,
+    /// The sectors that it may reach.
+    pub volume: VolumeShape,
+    /// Sectors of a logical block.
+    pub block: u32,
+    /// What it has submitted and the queue has not seen.
+    pub backlog: VecDeque<Request>,
+    /// The slot of the request that its submitter has in hand.
+    pub in_hand: Option<u32>,
+    /// Slots that it has.
+    pub in_flight: u32,
+    /// Answers that it has not been told.
+    pub done: Vec<Completion>,
+    /// When it wants its turn, if it is a resident.
+    pub turn_at: Instant,
+    pub sink: Sink,
+    /// What the client counts as submitted and not answered; nobody asks a resident.
+    pub unanswered: Arc<AtomicU32>,
+    pub has_departed: bool,
+    /// Whether it is on the worker's list of those with something to submit.
+    pub is_listed: bool,
+    /// Whether it is on the worker's list of those with something to be told.
+    pub has_news: bool,
+}
+
+impl Member {
+    /// What a request is to the queue. The owner is not known yet.
+    ///
+    /// # Errors
+    /// If the volume cannot do that.
+    pub fn bio(&self, request: &Request) -> Result<(Bio, Zeroing), Errno> {
+        let bytes = request.bytes();
+        let block = u64::from(self.block) * SECTOR_BYTES;
+        let mut zeroing = Zeroing::default();
+        let (op, flags) = match request.operation {
+            Operation::Read => (Op::Read, BioFlags::NONE),
+            // As direct I/O of a process: somebody waits, and more follows.
+            Operation::Write { durable: false } => (Op::Write, BioFlags::SYNC.with(BioFlags::IDLE)),
+            Operation::Write { durable: true } => (Op::Write, BioFlags::SYNC.with(BioFlags::IDLE).with(BioFlags::FUA)),
+            Operation::Flush => (Op::Write, BioFlags::PREFLUSH),
+            Operation::Discard { .. } => (Op::Discard, BioFlags::NONE),
+            Operation::WriteZeroes { may_unmap, fast_only, .. } => {
+                zeroing = Zeroing { may_unmap, fast_only };
+                (Op::WriteZeroes, BioFlags::SYNC)
+            }
+        };
+        let is_flush = request.operation == Operation::Flush;
+        if self.volume.read_only && op == Op::Write && !is_flush || self.volume.read_only && op > Op::Write {
+            return Err(Errno::PERM);
+        }
+        if !is_flush && bytes == 0
+            || !request.offset.is_multiple_of(block)
+            || !bytes.is_multiple_of(block)
+            || (request.buffer.len() as u64) > TRANSFER_BYTES_MAX
+        {
+            return Err(Errno::INVAL);
+        }
+        let (first, sectors) = (request.offset / SECTOR_BYTES, bytes / SECTOR_BYTES);
+        if first + sectors > self.volume.sectors {
+            return Err(Errno::NOSPC);
+        }
+        let sectors = u32::try_from(sectors).map_err(|_| Errno::INVAL)?;
+        let bio = Bio {
+            flags,
+            ioprio: self.context.ioprio,
+            io_context: self.io_context,
+            cgroup: self.context.group.0,
+            ..Bio::new(op, Sector(self.volume.first.0 + first), sectors)
+        };
+        Ok((bio, zeroing))
+    }
+
+    /// Whether it has gone and left nothing behind.
+    pub fn is_done(&self) -> bool {
+        self.has_departed && self.in_flight == 0 && !self.submitter.is_parked()
+    }
+
+    /// One of its requests has been answered.
+    pub fn answer(&mut self, completion: Completion) {
+        if !self.has_departed {
+            self.done.push(completion);
+        }
+    }
+
+    /// Tells a handler what there is to tell.
+    pub fn tell(&mut self) {
+        if let Sink::Handler(handler) = &mut self.sink {
+            let answers = self.done.len() as u32;
+            // Counted before they are told: whoever is told may submit as many again.
+            self.unanswered.fetch_sub(answers, Release);
+            handler.completed(&mut self.done);
+            self.done.clear();
+        }
+    }
+}

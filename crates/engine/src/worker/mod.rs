@@ -1,0 +1,528 @@
+//! A worker: one thread, one station, the clients that belong to it, and the loop that it runs.
+//!
+//! ```text
+//! mailbox -> members -> queue -> driver -> station
+//!    other workers' mailboxes <- parts that ended, wake-ups
+//!                      members <- parts that ended, wake-ups
+//!      handlers and residents  <- answers
+//! ```
+//!
+//! All of a request that is not the queue's own lies with the worker of its client: slot, buffer, what is left of it. Another
+//! worker that carries a part of it out reads where the data lies, and sends a message when that has ended.
+
+mod changes;
+mod driver;
+mod flights;
+mod member;
+mod message;
+mod queue_calls;
+mod shared;
+
+pub use driver::StationDriver;
+pub use member::{Member, Sink};
+pub use message::{Change, Message, Reply};
+pub use shared::{Shared, news_of_group, waiter};
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use hoistway_blk::{AttributeError, Instant, Nanos, News};
+
+use crate::backend::{Ended, Station};
+use crate::context::Context;
+use crate::request::{Completion, Errno, Request};
+use crate::resident::Turn;
+use changes::Changes;
+use flights::Flights;
+use queue_calls::QueueCalls;
+use shared::place;
+
+/// A worker.
+pub struct Worker {
+    shared: Arc<Shared>,
+    index: usize,
+    calls: QueueCalls,
+    members: Vec<Option<Box<Member>>>,
+    flights: Flights,
+    /// Seats of members that have something to submit.
+    to_submit: Vec<u32>,
+    /// Seats of members that wait for a slot, in the order in which they came.
+    starved: Vec<u32>,
+    /// Seats of members that have something to be told.
+    to_tell: Vec<u32>,
+    /// Seats of residents.
+    residents: Vec<u32>,
+    changes: Changes,
+    /// For each worker, what it is to be told.
+    outbox: Vec<Vec<Message>>,
+    is_stopping: bool,
+    is_quiet: bool,
+    /// How long it looks for something to do before it sleeps.
+    spin: Nanos,
+    /// When it last had something to do.
+    busy_at: Instant,
+    // Memory that is used again.
+    inbox: Vec<Message>,
+    ended: Vec<Ended>,
+    requests: Vec<Request>,
+    seats: Vec<u32>,
+}
+
+/// What a step of a worker came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stepped {
+    /// Something was done; there may be more.
+    Worked,
+    /// There was nothing to do, and there will be at this moment unless something else happens.
+    Idle(Instant),
+    /// The engine was stopped, and everything has ended.
+    Home,
+}
+
+impl Worker {
+    pub fn new(shared: Arc<Shared>, index: usize, station: Box<dyn Station>, queue_depth: u32, spin: Nanos) -> Self {
+        let driver = StationDriver::new(station, shared.slots.clone(), shared.queue.hw_queues(), queue_depth);
+        Worker {
+            index,
+            calls: QueueCalls::new(&shared, index, driver),
+            members: Vec::new(),
+            flights: Flights::new(shared.slots.of(index)),
+            to_submit: Vec::new(),
+            starved: Vec::new(),
+            to_tell: Vec::new(),
+            residents: Vec::new(),
+            changes: Changes::default(),
+            outbox: shared.mailboxes.iter().map(|_| Vec::new()).collect(),
+            is_stopping: false,
+            is_quiet: false,
+            spin,
+            busy_at: Instant::ZERO,
+            inbox: Vec::new(),
+            ended: Vec::new(),
+            requests: Vec::new(),
+            seats: Vec::new(),
+            shared,
+        }
+    }
+
+    /// Works until the engine is stopped.
+    pub fn run(mut self) {
+        loop {
+            match self.step() {
+                Stepped::Worked => {}
+                Stepped::Home => return,
+                Stepped::Idle(until) => self.idle(until),
+            }
+        }
+    }
+
+    /// Nothing to do: looks on for a while, then sleeps.
+    fn idle(&mut self, until: Instant) {
+        let now = self.shared.clock.now();
+        if now.since(self.busy_at) < self.spin {
+            std::hint::spin_loop();
+        } else if until > now && self.shared.mailboxes[self.index].may_sleep() {
+            let most = (until != Instant::NEVER).then(|| Duration::from_nanos(until.since(now).0));
+            self.calls.driver.station.sleep(most);
+            self.shared.mailboxes[self.index].is_up();
+        }
+    }
+
+    /// Does what there is to do now. A whole engine can be run by calling this for one worker after the other, in one thread.
+    pub fn step(&mut self) -> Stepped {
+        let now = self.shared.now();
+        self.calls.now = now;
+        let mut worked = self.take_messages();
+        worked |= self.take_completions();
+        worked |= self.changes.step(&self.shared, &mut self.calls);
+        worked |= self.calls.carry_out_due(&self.shared);
+        self.settle();
+        worked |= self.give_turns();
+        self.settle();
+        worked |= self.tell_handlers();
+        self.send_messages();
+        if worked {
+            self.busy_at = now.at;
+            return Stepped::Worked;
+        }
+        if self.is_stopping && self.goes_home() {
+            return Stepped::Home;
+        }
+        Stepped::Idle(self.next_at())
+    }
+
+    fn next_at(&self) -> Instant {
+        let station = self.calls.driver.station.next_at().unwrap_or(Instant::NEVER);
+        let turns = self.residents.iter().filter_map(|&seat| self.members[seat as usize].as_ref());
+        let turn = turns.map(|member| member.turn_at).min().unwrap_or(Instant::NEVER);
+        self.calls.next_at().min(station).min(turn).min(self.changes.look_again(self.calls.now.at))
+    }
+
+    // --- messages ---
+
+    fn take_messages(&mut self) -> bool {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        self.shared.mailboxes[self.index].take(&mut inbox);
+        let any = !inbox.is_empty();
+        for message in inbox.drain(..) {
+            self.take_message(message);
+        }
+        self.inbox = inbox;
+        any
+    }
+
+    fn take_message(&mut self, message: Message) {
+        match message {
+            Message::Submit { seat, request: Request { token, buffer, .. } } if self.is_stopping => {
+                self.answer(seat, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
+            }
+            Message::Submit { seat, request } => {
+                if let Some(member) = self.members[seat as usize].as_mut() {
+                    member.backlog.push_back(request);
+                    self.list(seat);
+                }
+            }
+            Message::Ended { slot, sectors, status } => {
+                let (_, local) = self.shared.slots.place(slot);
+                self.part_ended(local, sectors, Errno::of(status));
+            }
+            Message::Wake { seat } => self.list(seat),
+            Message::Attach { seat, member } => self.attach(seat, member),
+            Message::Detach { seat } => self.detach(seat),
+            Message::Cancel { seat, token } => self.cancel(seat, token),
+            Message::Context { seat, context } => self.set_context(seat, context),
+            Message::Tell(news) => self.calls.tell(&self.shared, news),
+            Message::Change(change) => self.changes.add(change),
+            Message::Stop => self.stop(),
+        }
+    }
+
+    fn send_messages(&mut self) {
+        for (worker, batch) in self.outbox.iter_mut().enumerate() {
+            if !batch.is_empty() && !self.shared.mailboxes[worker].send(batch) {
+                // It has gone home: nothing of it was under way any more, so these are wake-ups that mean nothing.
+                batch.clear();
+            }
+        }
+    }
+
+    // --- members ---
+
+    fn attach(&mut self, seat: u32, member: Box<Member>) {
+        if self.members.len() <= seat as usize {
+            self.members.resize_with(seat as usize + 1, || None);
+        }
+        if matches!(member.sink, Sink::Resident(_)) {
+            self.residents.push(seat);
+        }
+        self.members[seat as usize] = Some(member);
+        if self.is_stopping {
+            self.detach(seat);
+        }
+    }
+
+    /// A client has gone: what the queue has not seen is forgotten, and the rest ends without anybody being told.
+    fn detach(&mut self, seat: u32) {
+        let Some(member) = self.members[seat as usize].as_mut() else { return };
+        member.has_departed = true;
+        member.backlog.clear();
+        member.done.clear();
+        self.residents.retain(|&other| other != seat);
+        self.take_back_in_hand(seat, Errno::CANCELED);
+        self.leave_if_done(seat);
+    }
+
+    fn leave_if_done(&mut self, seat: u32) {
+        let Some(member) = self.members[seat as usize].take_if(|member| member.is_done()) else { return };
+        self.calls.tell(&self.shared, News::IoContextExited(member.io_context));
+        self.starved.retain(|&other| other != seat);
+        self.to_submit.retain(|&other| other != seat);
+        self.to_tell.retain(|&other| other != seat);
+        self.shared.seats[self.index].lock().unwrap_or_else(PoisonError::into_inner).give_back(seat);
+    }
+
+    /// Gives a request back that is not on its way yet. One that is will be answered as usual.
+    fn cancel(&mut self, seat: u32, token: u64) {
+        let Some(member) = self.members[seat as usize].as_mut() else { return };
+        if let Some(at) = member.backlog.iter().position(|request| request.token == token) {
+            let Some(request) = member.backlog.remove(at) else { return };
+            self.answer(seat, Completion { token, result: Err(Errno::CANCELED), buffer: request.buffer });
+        } else if member.in_hand.is_some_and(|slot| self.flights.token(slot as usize) == token) {
+            self.take_back_in_hand(seat, Errno::CANCELED);
+            self.list(seat);
+        }
+    }
+
+    /// Takes back what a member's submitter sleeps with, as far as no request has been made of it.
+    fn take_back_in_hand(&mut self, seat: u32, errno: Errno) {
+        let Some(member) = self.members[seat as usize].as_mut() else { return };
+        let Some(slot) = member.in_hand.take() else { return };
+        if let Some(rest) = self.calls.cancel(&self.shared, &mut member.submitter) {
+            self.part_ended(slot as usize, rest.sectors, Err(errno));
+        }
+    }
+
+    fn set_context(&mut self, seat: u32, context: Context) {
+        let Some(member) = self.members[seat as usize].as_mut() else { return };
+        let (before, io_context) = (std::mem::replace(&mut member.context, context), member.io_context);
+        if before.ioprio != context.ioprio {
+            self.calls.tell(&self.shared, News::Priority { io_context, ioprio: context.ioprio });
+        }
+        if before.group != context.group {
+            self.calls.tell(&self.shared, News::Moved { io_context, cgroup: context.group.0 });
+        }
+    }
+
+    /// A member may have something to submit.
+    #[inline]
+    fn list(&mut self, seat: u32) {
+        if let Some(member) = self.members.get_mut(seat as usize).and_then(Option::as_mut)
+            && !std::mem::replace(&mut member.is_listed, true)
+        {
+            self.to_submit.push(seat);
+        }
+    }
+
+    // --- submitting ---
+
+    /// Submits what can be submitted, and deals with what comes of it, until nothing does.
+    fn settle(&mut self) {
+        loop {
+            while let Some(seat) = self.to_submit.pop() {
+                self.submit(seat);
+            }
+            self.calls.carry_out(&self.shared);
+            if !self.take_ended() {
+                return;
+            }
+        }
+    }
+
+    /// Submits what a member has, until its submitter sleeps.
+    fn submit(&mut self, seat: u32) {
+        let Some(member) = self.members[seat as usize].as_mut() else { return };
+        member.is_listed = false;
+        if member.submitter.is_parked() {
+            self.calls.go_on(&self.shared, &mut member.submitter);
+            if member.submitter.is_parked() {
+                return;
+            }
+            member.in_hand = None;
+        }
+        // One request alone gains nothing by being held back.
+        let is_batch = member.backlog.len() > 1;
+        if is_batch {
+            member.submitter.plug();
+        }
+        while let Some(member) = self.members[seat as usize].as_mut()
+            && let Some(request) = member.backlog.pop_front()
+        {
+            if self.flights.is_full() {
+                member.backlog.push_front(request);
+                if !self.starved.contains(&seat) {
+                    self.starved.push(seat);
+                }
+                break;
+            }
+            if self.submit_one(seat, request) {
+                break;
+            }
+        }
+        if is_batch && let Some(member) = self.members[seat as usize].as_mut() {
+            self.calls.unplug(&self.shared, &mut member.submitter);
+        }
+    }
+
+    /// Submits a request. Answers whether the member sleeps with it.
+    #[inline]
+    fn submit_one(&mut self, seat: u32, mut request: Request) -> bool {
+        let Some(member) = self.members[seat as usize].as_mut() else { return false };
+        let (mut bio, zeroing) = match member.bio(&request) {
+            Ok(bio) => bio,
+            Err(errno) => {
+                let completion = Completion { token: request.token, result: Err(errno), buffer: request.buffer };
+                self.answer(seat, completion);
+                return false;
+            }
+        };
+        let address = request.buffer.address();
+        let local = self.flights.begin(seat, request.token, request.buffer, &bio);
+        let slot = self.shared.slots.of(self.index).start + local as u32;
+        self.shared.slots.set(slot, address, bio.sector.0, zeroing);
+        bio.owner = u64::from(slot);
+        member.in_flight += 1;
+        self.calls.submit(&self.shared, &mut member.submitter, bio);
+        member.in_hand = member.submitter.is_parked().then_some(local as u32);
+        member.in_hand.is_some()
+    }
+
+    // --- what has ended ---
+
+    fn take_completions(&mut self) -> bool {
+        let mut ended = std::mem::take(&mut self.ended);
+        self.calls.driver.reap(self.calls.now.at, &mut ended);
+        let any = !ended.is_empty();
+        for Ended { id, status } in ended.drain(..) {
+            self.calls.complete(&self.shared, id, status);
+        }
+        self.ended = ended;
+        any
+    }
+
+    /// Deals with parts that calls into the queue have ended, and with submitters that they woke. Answers if there were any.
+    fn take_ended(&mut self) -> bool {
+        let any = !self.calls.ended.is_empty() || !self.calls.woken.is_empty();
+        let mut ended = std::mem::take(&mut self.calls.ended);
+        for part in ended.drain(..) {
+            match self.shared.slots.place(part.slot) {
+                (worker, local) if worker == self.index => self.part_ended(local, part.sectors, Errno::of(part.status)),
+                (worker, _) => {
+                    let message = Message::Ended { slot: part.slot, sectors: part.sectors, status: part.status };
+                    self.outbox[worker].push(message);
+                }
+            }
+        }
+        self.calls.ended = ended;
+        while let Some(waiter) = self.calls.woken.pop() {
+            match place(waiter) {
+                (worker, seat) if worker == self.index => self.list(seat),
+                (worker, seat) => self.outbox[worker].push(Message::Wake { seat }),
+            }
+        }
+        any
+    }
+
+    /// A part of a request has ended, and perhaps all of it.
+    #[inline]
+    fn part_ended(&mut self, local: usize, sectors: u32, result: Result<(), Errno>) {
+        let Some((seat, completion)) = self.flights.part_ended(local, sectors, result) else { return };
+        if let Some(member) = self.members[seat as usize].as_mut() {
+            member.in_flight -= 1;
+            let is_leaving = member.has_departed;
+            self.answer(seat, completion);
+            if is_leaving {
+                self.leave_if_done(seat);
+            }
+        }
+        if !self.starved.is_empty() {
+            self.feed_a_starved_one();
+        }
+    }
+
+    /// There is a slot again.
+    #[cold]
+    fn feed_a_starved_one(&mut self) {
+        let has_backlog = |&seat: &u32| self.members[seat as usize].as_ref().is_some_and(|it| !it.backlog.is_empty());
+        let first = self.starved.iter().position(has_backlog);
+        // Those before it have nothing to submit any more.
+        self.starved.drain(..first.unwrap_or(self.starved.len()));
+        if first.is_some() {
+            let seat = self.starved.remove(0);
+            self.list(seat);
+        }
+    }
+
+    #[inline]
+    fn answer(&mut self, seat: u32, completion: Completion) {
+        if let Some(member) = self.members[seat as usize].as_mut() {
+            member.answer(completion);
+            if !std::mem::replace(&mut member.has_news, true) {
+                self.to_tell.push(seat);
+            }
+        }
+    }
+
+    fn tell_handlers(&mut self) -> bool {
+        let any = !self.to_tell.is_empty();
+        while let Some(seat) = self.to_tell.pop() {
+            if let Some(member) = self.members[seat as usize].as_mut() {
+                member.has_news = false;
+                member.tell();
+            }
+        }
+        any
+    }
+
+    // --- residents ---
+
+    /// Gives each resident its turn for which something has ended or whose time has come.
+    fn give_turns(&mut self) -> bool {
+        let mut seats = std::mem::take(&mut self.seats);
+        let now = self.calls.now.at;
+        seats.extend(self.residents.iter().copied().filter(|&seat| {
+            let member = self.members[seat as usize].as_ref();
+            member.is_some_and(|member| member.turn_at <= now || !member.done.is_empty())
+        }));
+        let any = !seats.is_empty();
+        for seat in seats.drain(..) {
+            self.give_turn(seat);
+        }
+        self.seats = seats;
+        any
+    }
+
+    fn give_turn(&mut self, seat: u32) {
+        let Some(member) = self.members[seat as usize].as_mut() else { return };
+        let Sink::Resident(resident) = &mut member.sink else { return };
+        let turn = resident.turn(self.calls.now.at, &mut member.done, &mut self.requests);
+        member.done.clear();
+        member.backlog.extend(self.requests.drain(..));
+        match turn {
+            Turn::By(at) => {
+                member.turn_at = at;
+                if !member.backlog.is_empty() {
+                    self.list(seat);
+                }
+            }
+            Turn::Leaves => self.detach(seat),
+        }
+    }
+
+    // --- the end ---
+
+    fn stop(&mut self) {
+        self.is_stopping = true;
+        for seat in 0..self.members.len() as u32 {
+            let Some(member) = self.members[seat as usize].as_mut() else { continue };
+            let backlog: Vec<Request> = member.backlog.drain(..).collect();
+            for Request { token, buffer, .. } in backlog {
+                self.answer(seat, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
+            }
+            self.take_back_in_hand(seat, Errno::SHUTDOWN);
+            if self.residents.contains(&seat) {
+                self.detach(seat);
+            }
+        }
+    }
+
+    /// Whether it is time to go: nothing is under way on any worker, so nobody is going to need this one.
+    fn goes_home(&mut self) -> bool {
+        let has_nothing = self.flights.is_empty() && self.calls.driver.count == 0 && self.changes.is_empty();
+        if has_nothing && !std::mem::replace(&mut self.is_quiet, true) {
+            let quiet = self.shared.quiet.fetch_add(1, AcqRel) + 1;
+            if quiet == self.shared.mailboxes.len() {
+                self.shared.mailboxes.iter().for_each(crate::mailbox::Mailbox::wake);
+            }
+        }
+        let all_are = self.shared.quiet.load(Acquire) == self.shared.mailboxes.len();
+        if all_are {
+            self.refuse_what_is_left();
+        }
+        all_are
+    }
+
+    /// Requests that came after the end are answered, too.
+    fn refuse_what_is_left(&mut self) {
+        for message in self.shared.mailboxes[self.index].close() {
+            match message {
+                Message::Submit { seat, request: Request { token, buffer, .. } } => {
+                    self.answer(seat, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
+                }
+                Message::Change(change) => change.reply.give(Err(AttributeError::Busy)),
+                _ => {}
+            }
+        }
+        self.tell_handlers();
+    }
+}

@@ -1,0 +1,167 @@
+//! The calls of a worker into the queue, and what is due because of them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hoistway_blk::{
+    Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Errand, Instant, News, NoMeter, NoProbe, Now, Queue, Status,
+    Submitter, Threads, Waiter, Workers,
+};
+
+use super::driver::StationDriver;
+use super::shared::{Shared, cpu};
+
+type Machine = (StationDriver, NoProbe);
+
+/// A part of a request that has ended.
+pub struct EndedPart {
+    pub slot: u32,
+    pub sectors: u32,
+    pub status: Status,
+}
+
+/// A worker's side of the queue. What calls lead to is collected in `ended` and `woken`.
+pub struct QueueCalls {
+    pub now: Now,
+    pub driver: StationDriver,
+    pub ended: Vec<EndedPart>,
+    pub woken: Vec<Waiter>,
+    cpu: CpuId,
+    caller: Caller,
+    agenda: Agenda,
+}
+
+/// This worker comes at once when it is called, and tells all others when it sets the scheduler's timer.
+struct AtOnce<'a> {
+    now: Instant,
+    shared: &'a Shared,
+}
+
+impl Workers for AtOnce<'_> {
+    fn come(&mut self, _: CpuId) -> Instant {
+        self.now
+    }
+
+    fn come_by(&self) -> Instant {
+        self.now
+    }
+
+    fn set(&mut self, at: Instant, due: Due, _: u32) {
+        if due == Due::Timer {
+            self.shared.timer_ns.store(at.0, Relaxed);
+        }
+    }
+}
+
+impl QueueCalls {
+    pub fn new(shared: &Arc<Shared>, worker: usize, driver: StationDriver) -> Self {
+        QueueCalls {
+            now: shared.now(),
+            driver,
+            ended: Vec::new(),
+            woken: Vec::new(),
+            cpu: cpu(worker),
+            caller: Caller::new(),
+            agenda: Agenda::new(shared.queue.hw_queues()),
+        }
+    }
+
+    #[inline]
+    fn call<R>(&mut self, body: impl FnOnce(&mut Cx<'_, Machine>) -> R) -> R {
+        body(&mut self.caller.cx(self.now, self.cpu, &mut self.driver, &mut NoProbe, &NoMeter))
+    }
+
+    #[inline]
+    pub fn submit(&mut self, shared: &Shared, submitter: &mut Submitter<Queue<Threads>>, bio: Bio) {
+        self.call(|cx| submitter.submit(&shared.queue, cx, bio));
+    }
+
+    pub fn go_on(&mut self, shared: &Shared, submitter: &mut Submitter<Queue<Threads>>) {
+        self.call(|cx| submitter.go_on(&shared.queue, cx));
+    }
+
+    #[inline]
+    pub fn unplug(&mut self, shared: &Shared, submitter: &mut Submitter<Queue<Threads>>) {
+        self.call(|cx| submitter.unplug(&shared.queue, cx));
+    }
+
+    pub fn cancel(&mut self, shared: &Shared, submitter: &mut Submitter<Queue<Threads>>) -> Option<Bio> {
+        self.call(|cx| submitter.cancel(&shared.queue, cx))
+    }
+
+    /// The command with this number has ended at the station.
+    #[inline]
+    pub fn complete(&mut self, shared: &Shared, id: u32, status: Status) {
+        let rq = self.driver.take(id);
+        debug_assert!(rq.is_some(), "a command ends once");
+        if let Some(rq) = rq {
+            self.call(|cx| shared.queue.complete(cx, rq, status));
+        }
+    }
+
+    pub fn tell(&mut self, shared: &Shared, news: News) {
+        shared.queue.tell(self.now, &mut self.caller.effects, news);
+    }
+
+    pub fn freeze(&mut self, shared: &Shared) {
+        self.call(|cx| shared.queue.freeze(cx));
+    }
+
+    pub fn unfreeze(&mut self, shared: &Shared) {
+        self.call(|cx| shared.queue.unfreeze(cx));
+    }
+
+    pub fn set_attribute(&mut self, shared: &Shared, file: &str, text: &str) -> Result<(), AttributeError> {
+        shared.queue.set_attribute(self.now, file, text, &mut self.caller.effects)
+    }
+
+    /// When something is due.
+    pub fn next_at(&self) -> Instant {
+        self.agenda.next_at().unwrap_or(Instant::NEVER)
+    }
+
+    /// Carries out what is due by now and all that comes of it. Answers whether anything was.
+    pub fn carry_out_due(&mut self, shared: &Shared) -> bool {
+        if self.next_at() > self.now.at {
+            return false;
+        }
+        self.carry_out(shared);
+        true
+    }
+
+    /// Carries out what calls have led to and whatever is due by now.
+    #[inline]
+    pub fn carry_out(&mut self, shared: &Shared) {
+        loop {
+            self.collect(shared);
+            while let Some(due) = self.agenda.take_due(self.now.at) {
+                // Somebody else has set the timer since, and will see to it.
+                if due != Due::Timer || shared.timer_at() <= self.now.at {
+                    self.call(|cx| due.carry_out(&shared.queue, cx));
+                }
+            }
+            if self.caller.effects.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Takes the effects of calls.
+    #[inline]
+    fn collect(&mut self, shared: &Shared) {
+        let ended = &mut self.ended;
+        let mut end = |bio: &Bio, status| {
+            ended.push(EndedPart { slot: bio.owner as u32, sectors: bio.sectors, status });
+        };
+        self.caller.effects.pop_ended(&mut end);
+        let mut workers = AtOnce { now: self.now.at, shared };
+        while !self.caller.effects.is_empty() {
+            match self.agenda.take(&shared.queue, self.cpu, &mut self.caller.effects, &mut workers) {
+                Some(Errand::End { bio, status }) => end(&bio, status),
+                Some(Errand::Wake(waiter)) => self.woken.push(waiter),
+                // A station cannot take a command back, so it is waited for; and no other queue shares its tags.
+                Some(Errand::TimedOut { .. } | Errand::RunOther { .. }) | None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Clients on their own parts of a disk, beside a model of what must be there.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use hoistway_engine::{
+    Answers, Backend, Buffer, Client, Completion, Config, Context, Engine, Memory, Operation, Request, answers,
+};
+
+const BLOCK: u64 = 4096;
+/// Blocks of each client's part.
+const BLOCKS: u64 = 64;
+const DEPTH: u32 = 16;
+
+/// A pinned generator: the same seed, the same requests.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// A client, what its part of the disk must hold, and which blocks are being touched.
+struct Peer {
+    client: Client,
+    answers: Answers,
+    random: Random,
+    blocks: Vec<u8>,
+    /// Blocks of requests under way, by token, and what a read of them must find.
+    under_way: Vec<Option<(u64, u64)>>,
+    busy: Vec<bool>,
+    answered: u64,
+}
+
+impl Peer {
+    fn new(engine: &Engine, index: u64, seed: u64) -> Peer {
+        let start = index * BLOCKS * BLOCK;
+        let part = engine.volume().part(start..start + BLOCKS * BLOCK).unwrap();
+        let (handler, answers) = answers();
+        Peer {
+            client: part.client(Context::default(), DEPTH, handler),
+            answers,
+            random: Random(seed ^ (index + 1) * 0x9E37_79B9),
+            blocks: vec![0; BLOCKS as usize],
+            under_way: (0..DEPTH).map(|_| None).collect(),
+            busy: vec![false; BLOCKS as usize],
+            answered: 0,
+        }
+    }
+
+    /// A request for blocks that no other one is touching.
+    fn next(&mut self) -> Option<Request> {
+        let token = self.under_way.iter().position(Option::is_none)?;
+        let (first, count) = (self.random.below(BLOCKS), 1 + self.random.below(8));
+        let count = count.min(BLOCKS - first);
+        let range = first as usize..(first + count) as usize;
+        if self.busy[range.clone()].iter().any(|&busy| busy) {
+            return None;
+        }
+        let (offset, bytes) = (first * BLOCK, count * BLOCK);
+        let fill = 1 + self.random.below(255) as u8;
+        let mut buffer = Buffer::zeroed(bytes as usize);
+        let mut request = match self.random.below(20) {
+            0 => Request::flush(0),
+            1 => Request::write_zeroes(offset, bytes, 0),
+            2 => Request::discard(offset, bytes, 0),
+            3..=10 => {
+                buffer.fill(fill);
+                let durable = self.random.below(8) == 0;
+                Request { operation: Operation::Write { durable }, ..Request::write(offset, buffer, 0) }
+            }
+            _ => Request::read(offset, buffer, 0),
+        };
+        let content = match request.operation {
+            Operation::Write { .. } => Some(fill),
+            Operation::WriteZeroes { .. } | Operation::Discard { .. } => Some(0),
+            Operation::Read | Operation::Flush => None,
+        };
+        if request.operation == Operation::Flush {
+            self.under_way[token] = Some((0, 0));
+        } else {
+            self.busy[range.clone()].fill(true);
+            self.under_way[token] = Some((first, count));
+        }
+        if let Some(content) = content {
+            self.blocks[range].fill(content);
+        }
+        request.token = token as u64;
+        Some(request)
+    }
+
+    fn check(&mut self, completion: &Completion) {
+        let Completion { token, result, buffer } = completion;
+        assert_eq!(*result, Ok(()));
+        let (first, count) = self.under_way[*token as usize].take().expect("each request is answered once");
+        for block in first..first + count {
+            self.busy[block as usize] = false;
+            let within = ((block - first) * BLOCK) as usize;
+            // Of a write it is what was written.
+            if let Some(read) = buffer.get(within..within + BLOCK as usize) {
+                let wanted = self.blocks[block as usize];
+                assert!(read.iter().all(|&byte| byte == wanted), "block {block} is not {wanted}");
+            }
+        }
+        self.answered += 1;
+    }
+
+    /// Keeps it busy with so many requests.
+    fn work(&mut self, requests: u64) {
+        let (mut submitted, mut ended) = (0, Vec::new());
+        while self.answered < requests {
+            let mut batch = Vec::new();
+            for _ in 0..1 + self.random.below(8) {
+                if submitted < requests
+                    && let Some(request) = self.next()
+                {
+                    batch.push(request);
+                    submitted += 1;
+                }
+            }
+            assert_eq!(self.client.submit_all(&mut batch), Ok(true), "there is room for what is not answered");
+            if self.client.unanswered() > 0 || self.answered < submitted {
+                assert!(self.answers.wait(&mut ended));
+                ended.drain(..).for_each(|completion| self.check(&completion));
+            }
+        }
+        assert_eq!(self.client.unanswered(), 0);
+    }
+}
+
+/// Clients on threads of their own, and somebody who writes files of the queue all the while.
+fn beside_the_model(scheduler: &str, backend: impl Backend + 'static, workers: usize, writes: &[(&str, &str)]) {
+    let config = Config {
+        workers,
+        scheduler: scheduler.into(),
+        queue_depth: Some(8),
+        requests_per_worker: 24,
+        ..Config::default()
+    };
+    let engine = Engine::start(&config, backend).unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|index| {
+                scope.spawn({
+                    let engine = &engine;
+                    move || Peer::new(engine, index, 7).work(3000)
+                })
+            })
+            .collect();
+        let administrator = scope.spawn(|| {
+            let mut round = writes.iter().cycle();
+            while !is_over.load(Relaxed) {
+                let Some((file, text)) = round.next() else { return };
+                engine.set_attribute(file, text).unwrap();
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        is_over.store(true, Relaxed);
+        administrator.join().unwrap();
+    });
+}
+
+fn disk() -> Memory {
+    Memory::new(4 * BLOCKS * BLOCK)
+}
+
+#[test]
+fn under_every_scheduler_clients_read_what_they_have_written() {
+    for scheduler in hoistway_blk::SCHEDULERS {
+        for workers in 1..=3 {
+            beside_the_model(scheduler, disk(), workers, &[]);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_while_schedulers_and_numbers_of_requests_change() {
+    let writes = [
+        ("scheduler", "bfq"),
+        ("nr_requests", "4"),
+        ("iosched/slice_idle", "0"),
+        ("scheduler", "kyber"),
+        ("nr_requests", "64"),
+        ("scheduler", "mq-deadline"),
+        ("iosched/fifo_batch", "1"),
+        ("nomerges", "2"),
+        ("scheduler", "none"),
+        ("nomerges", "0"),
+    ];
+    beside_the_model("none", disk(), 2, &writes);
+}
