@@ -13,7 +13,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
-/// Hoistway is the Linux multi-queue block layer with its I/O schedulers, in virtual time over device models.
+/// Hoistway is the Linux multi-queue block layer with its I/O schedulers: in virtual time over device models, and in real time
+/// behind a block server.
 #[derive(Parser, Debug)]
 #[command(version, about, long_about, propagate_version = true, max_term_width = 100)]
 struct Cli {
@@ -26,11 +27,13 @@ enum Command {
     Compare(Box<commands::compare::Arguments>),
     Completions(commands::completions::Arguments),
     Conform(commands::conform::Arguments),
+    Ctl(commands::ctl::Arguments),
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
     Man(commands::man::Arguments),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
+    Serve(Box<commands::serve::Arguments>),
     Why(commands::why::Arguments),
 }
 
@@ -55,11 +58,13 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Conform(arguments) => commands::conform::run(&arguments),
+        Command::Ctl(arguments) => commands::ctl::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
+        Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };
     match ending {

@@ -10,6 +10,7 @@ pub use null::Null;
 
 use std::io;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,6 +140,12 @@ pub trait Station: Send {
 
     /// Sleeps until a command ends, until somebody wakes the station, or for so long.
     fn sleep(&mut self, most: Option<Duration>);
+
+    /// What becomes readable when a command ends, for a station around this one that sleeps by its own means; `None` if commands
+    /// end only when it is asked, or at [`next_at`](Self::next_at).
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// What wakes it.
     fn waker(&self) -> Arc<dyn Wake>;

@@ -3,9 +3,11 @@
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod conform;
+pub(crate) mod ctl;
 pub(crate) mod devices;
 pub(crate) mod explain;
 pub(crate) mod man;
 pub(crate) mod scenarios;
 pub(crate) mod schedulers;
+pub(crate) mod serve;
 pub(crate) mod why;
