@@ -44,11 +44,15 @@ mod mailbox;
 mod memory;
 mod request;
 mod resident;
+mod ring;
 mod slots;
 mod wake;
 mod worker;
 
-pub use backend::{Backend, Command, Ended, Extent, Memory, Null, Shape, Started, Station, VolumeShape, Zeroing};
+pub use backend::{
+    Backend, Command, Ended, Extent, FileSpec, Files, Memory, Null, OpenError, Shape, Simulated, Started, Station,
+    VolumeShape, Zeroing,
+};
 pub use client::{Client, Refused};
 pub use clock::{Clock, MonotonicClock};
 pub use config::{Config, StartError};

@@ -113,6 +113,12 @@ impl RawSegment {
     pub(crate) fn at(address: usize, len: usize) -> RawSegment {
         RawSegment { start: std::ptr::with_exposed_provenance_mut(address), len }
     }
+
+    /// What is left of it behind its first bytes.
+    #[inline]
+    pub(crate) fn behind(self, bytes: usize) -> RawSegment {
+        RawSegment { start: self.start.wrapping_add(bytes), len: self.len - bytes }
+    }
 }
 
 /// The data of a command, piece by piece in the order of its sectors, while a station is being handed it.

@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use hoistway_engine::{
-    Answers, Backend, Buffer, Client, Completion, Config, Context, Engine, Memory, Operation, Request, answers,
+    Answers, Backend, Buffer, Client, Completion, Config, Context, Engine, FileSpec, Files, Memory, Operation, Request,
+    answers,
 };
 
 const BLOCK: u64 = 4096;
@@ -45,7 +46,7 @@ impl Peer {
         Peer {
             client: part.client(Context::default(), DEPTH, handler),
             answers,
-            random: Random(seed ^ (index + 1) * 0x9E37_79B9),
+            random: Random(seed + (index + 1) * 0x9E37_79B9),
             blocks: vec![0; BLOCKS as usize],
             under_way: (0..DEPTH).map(|_| None).collect(),
             busy: vec![false; BLOCKS as usize],
@@ -134,7 +135,11 @@ impl Peer {
 }
 
 /// Clients on threads of their own, and somebody who writes files of the queue all the while.
-fn beside_the_model(scheduler: &str, backend: impl Backend + 'static, workers: usize, writes: &[(&str, &str)]) {
+fn beside_the_model(
+    (scheduler, workers, requests): (&str, usize, u64),
+    backend: impl Backend + 'static,
+    writes: &[(&str, &str)],
+) {
     let config = Config {
         workers,
         scheduler: scheduler.into(),
@@ -149,7 +154,7 @@ fn beside_the_model(scheduler: &str, backend: impl Backend + 'static, workers: u
             .map(|index| {
                 scope.spawn({
                     let engine = &engine;
-                    move || Peer::new(engine, index, 7).work(3000)
+                    move || Peer::new(engine, index, 7).work(requests)
                 })
             })
             .collect();
@@ -167,6 +172,14 @@ fn beside_the_model(scheduler: &str, backend: impl Backend + 'static, workers: u
     });
 }
 
+/// A file of holes, without a name, on the file system of the build: tmpfs cannot do everything.
+fn file() -> (tempfile::NamedTempFile, Files) {
+    let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.as_file().set_len(4 * BLOCKS * BLOCK).unwrap();
+    let files = Files::open(&[FileSpec::new(file.path())]).unwrap();
+    (file, files)
+}
+
 fn disk() -> Memory {
     Memory::new(4 * BLOCKS * BLOCK)
 }
@@ -175,24 +188,41 @@ fn disk() -> Memory {
 fn under_every_scheduler_clients_read_what_they_have_written() {
     for scheduler in hoistway_blk::SCHEDULERS {
         for workers in 1..=3 {
-            beside_the_model(scheduler, disk(), workers, &[]);
+            beside_the_model((scheduler, workers, 3000), disk(), &[]);
         }
     }
 }
 
 #[test]
+fn so_they_do_over_a_file() {
+    for scheduler in hoistway_blk::SCHEDULERS {
+        let (_file, files) = file();
+        beside_the_model((scheduler, 2, 500), files, &[]);
+    }
+}
+
+#[test]
+fn so_they_do_where_io_uring_is_forbidden() {
+    let (_file, files) = file();
+    beside_the_model(("mq-deadline", 2, 500), files.without_io_uring(), &[]);
+}
+
+const CHANGES: &[(&str, &str)] = &[
+    ("scheduler", "bfq"),
+    ("nr_requests", "4"),
+    ("iosched/slice_idle", "0"),
+    ("scheduler", "kyber"),
+    ("nr_requests", "64"),
+    ("scheduler", "mq-deadline"),
+    ("iosched/fifo_batch", "1"),
+    ("nomerges", "2"),
+    ("scheduler", "none"),
+    ("nomerges", "0"),
+];
+
+#[test]
 fn nothing_is_lost_while_schedulers_and_numbers_of_requests_change() {
-    let writes = [
-        ("scheduler", "bfq"),
-        ("nr_requests", "4"),
-        ("iosched/slice_idle", "0"),
-        ("scheduler", "kyber"),
-        ("nr_requests", "64"),
-        ("scheduler", "mq-deadline"),
-        ("iosched/fifo_batch", "1"),
-        ("nomerges", "2"),
-        ("scheduler", "none"),
-        ("nomerges", "0"),
-    ];
-    beside_the_model("none", disk(), 2, &writes);
+    beside_the_model(("none", 2, 20_000), disk(), CHANGES);
+    let (_file, files) = file();
+    beside_the_model(("none", 2, 2000), files, CHANGES);
 }

@@ -1,12 +1,16 @@
 //! What carries commands out, behind two small traits: a [`Backend`] is a target as all threads see it, a [`Station`] is one
 //! worker's access to it.
 
+mod file;
 mod memory;
 mod null;
+mod simulated;
 mod sparse;
 
+pub use file::{FileSpec, Files, OpenError};
 pub use memory::Memory;
 pub use null::Null;
+pub use simulated::Simulated;
 
 use std::io;
 use std::ops::Range;

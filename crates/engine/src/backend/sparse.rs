@@ -1,6 +1,6 @@
 //! Memory that holds only what was written: the content of targets that keep it themselves.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hoistway_blk::{SECTOR_BYTES, Sector};
 
@@ -10,18 +10,22 @@ use super::Extent;
 const CHUNK: u64 = 64 << 10;
 const CHUNK_SECTORS: u64 = CHUNK / SECTOR_BYTES;
 
+/// Chunks of a region: a disk of 8 TB has 30,000 regions, and only those take space in which something was written.
+const REGION: u64 = 4096;
+
 type Chunk = Option<Box<[u8]>>;
+type Region = Box<[Mutex<Chunk>]>;
 
 /// The content. Each chunk has its lock, so that transfers to different places do not meet.
 pub struct SparseBytes {
-    chunks: Box<[Mutex<Chunk>]>,
+    regions: Box<[OnceLock<Region>]>,
     bytes: u64,
 }
 
 impl SparseBytes {
     /// So many zeroes.
     pub fn new(bytes: u64) -> Self {
-        SparseBytes { chunks: (0..bytes.div_ceil(CHUNK)).map(|_| Mutex::new(None)).collect(), bytes }
+        SparseBytes { regions: (0..bytes.div_ceil(CHUNK * REGION)).map(|_| OnceLock::new()).collect(), bytes }
     }
 
     /// Reads from `at`.
@@ -49,7 +53,7 @@ impl SparseBytes {
 
     /// Zeroes; whole chunks are given up if that is allowed, and allocated if it is not.
     pub fn zero(&self, at: u64, bytes: u64, may_unmap: bool) {
-        self.each(at, bytes, |chunk, within, len| match chunk {
+        self.each_of((at, bytes), may_unmap, |chunk, within, len| match chunk {
             _ if may_unmap && len as u64 == CHUNK => *chunk = None,
             Some(bytes) => bytes[within..within + len].fill(0),
             None if may_unmap => {}
@@ -62,8 +66,9 @@ impl SparseBytes {
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = from.0;
         while at < to.0 {
-            let end = ((at / CHUNK_SECTORS + 1) * CHUNK_SECTORS).min(to.0);
-            let is_hole = self.chunk(at / CHUNK_SECTORS, |chunk| chunk.is_none());
+            let step = if self.has_region(at / CHUNK_SECTORS) { CHUNK_SECTORS } else { CHUNK_SECTORS * REGION };
+            let end = ((at / step + 1) * step).min(to.0);
+            let is_hole = step > CHUNK_SECTORS || self.chunk(at / CHUNK_SECTORS, |chunk| chunk.is_none());
             match extents.last_mut() {
                 Some(last) if last.is_hole == is_hole => last.sectors += end - at,
                 _ => extents.push(Extent { sectors: end - at, is_hole }),
@@ -74,10 +79,19 @@ impl SparseBytes {
     }
 
     /// Each chunk of a range, with where in it the range begins and how much of it that covers.
-    fn each(&self, at: u64, bytes: u64, mut body: impl FnMut(&mut Chunk, usize, usize)) {
+    fn each(&self, at: u64, bytes: u64, body: impl FnMut(&mut Chunk, usize, usize)) {
+        self.each_of((at, bytes), false, body);
+    }
+
+    /// The same, but perhaps not for regions in which nothing was ever written.
+    fn each_of(&self, (at, bytes): (u64, u64), only_there: bool, mut body: impl FnMut(&mut Chunk, usize, usize)) {
         debug_assert!(at + bytes <= self.bytes, "whoever asks has looked at the capacity");
         let (mut at, end) = (at, at + bytes);
         while at < end {
+            if only_there && !self.has_region(at / CHUNK) {
+                at = (at / (CHUNK * REGION) + 1) * CHUNK * REGION;
+                continue;
+            }
             let within = at % CHUNK;
             let len = (CHUNK - within).min(end - at);
             self.chunk(at / CHUNK, |chunk| body(chunk, within as usize, len as usize));
@@ -85,8 +99,15 @@ impl SparseBytes {
         }
     }
 
+    /// Whether anything was ever written near this chunk.
+    fn has_region(&self, chunk: u64) -> bool {
+        self.regions[(chunk / REGION) as usize].get().is_some()
+    }
+
     fn chunk<R>(&self, index: u64, body: impl FnOnce(&mut Chunk) -> R) -> R {
-        body(&mut self.chunks[index as usize].lock().unwrap_or_else(PoisonError::into_inner))
+        let region = &self.regions[(index / REGION) as usize];
+        let region = region.get_or_init(|| (0..REGION).map(|_| Mutex::new(None)).collect());
+        body(&mut region[(index % REGION) as usize].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

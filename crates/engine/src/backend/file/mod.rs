@@ -1,0 +1,263 @@
+//! Files and block devices, a volume each.
+//!
+//! | asked for | done |
+//! | --- | --- |
+//! | read, write | `preadv`, `pwritev` past the page cache (`O_DIRECT`) where the file system can |
+//! | durable write | the same with `RWF_DSYNC` |
+//! | flush | `fdatasync` of every file: which of them a flush is for is not known any more when it is carried out |
+//! | discard | a hole is punched; it reads as zeroes then |
+//! | write zeroes | a hole is punched if that is allowed, else the range is zeroed; where the file system can neither, zeroes are written, unless only fast ways will do |
+//! | block status | `SEEK_DATA` and `SEEK_HOLE` |
+
+mod station;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hoistway_blk::{Limits, SECTOR_BYTES, Sector};
+use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_blksszget, seek, statx};
+
+use super::{Backend, Extent, Shape, Station, VolumeShape};
+use crate::ring::{ThreadRing, Uring};
+use station::{FileStation, ZERO_BYTES_MAX};
+
+const QUEUE_DEPTH: u32 = 128;
+/// Volumes begin at multiples of so many sectors, and lie at least as far apart: no request can reach into two.
+const VOLUME_ALIGN: u64 = 2048;
+/// Of direct I/O where the system does not say.
+const BLOCK_BYTES_SAFE: u32 = 4096;
+
+/// A file or block device to be opened.
+#[derive(Clone, Debug)]
+pub struct FileSpec {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it is only read.
+    pub read_only: bool,
+    /// Whether it goes through the page cache even if it need not.
+    pub buffered: bool,
+}
+
+impl FileSpec {
+    /// To be read and written, past the page cache if that can be done.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        FileSpec { path: path.into(), read_only: false, buffered: false }
+    }
+}
+
+/// Why files cannot be a target.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The system refused something.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// It is of no use.
+    #[error("{}: {why}", .path.display())]
+    Unfit {
+        /// Which file.
+        path: PathBuf,
+        /// Why, and what would be.
+        why: String,
+    },
+}
+
+/// How files are reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Uring,
+    Threads,
+}
+
+/// Files and block devices.
+pub struct Files {
+    files: Vec<File>,
+    volumes: Arc<[VolumeShape]>,
+    shape: Shape,
+    way: Way,
+    notes: Vec<String>,
+}
+
+/// What was found out about one file.
+struct Opened {
+    file: File,
+    bytes: u64,
+    logical_bytes: u32,
+    physical_bytes: u32,
+    rotational: bool,
+    note: Option<String>,
+}
+
+impl Files {
+    /// Opens them, and finds out how they can be reached.
+    ///
+    /// # Errors
+    /// If one cannot be opened, is neither a file nor a block device, or is too short for a block.
+    pub fn open(specs: &[FileSpec]) -> Result<Files, OpenError> {
+        let opened = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let logical = opened.iter().map(|it| it.logical_bytes).max().unwrap_or(SECTOR_BYTES as u32);
+        let physical = opened.iter().map(|it| it.physical_bytes).max().unwrap_or(logical).max(logical);
+        let mut volumes: Vec<VolumeShape> = Vec::new();
+        for (spec, it) in specs.iter().zip(&opened) {
+            let bytes = it.bytes - it.bytes % u64::from(logical);
+            if bytes == 0 {
+                let why = format!("{} bytes are less than a block of {logical}", it.bytes);
+                return Err(OpenError::Unfit { path: spec.path.clone(), why });
+            }
+            let end = volumes.last().map_or(0, |last| last.first.0 + last.sectors + VOLUME_ALIGN);
+            let first = Sector(end.next_multiple_of(VOLUME_ALIGN));
+            volumes.push(VolumeShape { first, sectors: bytes / SECTOR_BYTES, read_only: spec.read_only });
+        }
+        let sectors = |bytes: u32| bytes / SECTOR_BYTES as u32;
+        let limits = Limits {
+            max_write_zeroes_sectors: sectors(ZERO_BYTES_MAX as u32),
+            capacity: volumes.last().map_or(Sector(0), |last| Sector(last.first.0 + last.sectors)),
+            write_cache: true,
+            fua: true,
+            rotational: opened.iter().any(|it| it.rotational),
+            ..Limits::new(sectors(logical), sectors(physical), u32::MAX, 2560, 128)
+        };
+        let mut notes: Vec<String> = opened.iter().filter_map(|it| it.note.clone()).collect();
+        let way = match Uring::new(1, &[]) {
+            Ok(_) => Way::Uring,
+            Err(error) => {
+                notes.push(format!("io_uring cannot be used ({error}): threads make the system calls instead"));
+                Way::Threads
+            }
+        };
+        let shape = Shape {
+            volumes: volumes.clone(),
+            limits,
+            hw_queues_max: u16::MAX,
+            queue_depth: QUEUE_DEPTH,
+            host_wide_tags: false,
+        };
+        let files = opened.into_iter().map(|it| it.file).collect();
+        Ok(Files { files, volumes: volumes.into(), shape, way, notes })
+    }
+
+    /// What is not as one would wish, in sentences: no direct I/O, no io_uring.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Has threads make the system calls, as where io_uring cannot be used.
+    #[must_use]
+    pub fn without_io_uring(mut self) -> Self {
+        self.way = Way::Threads;
+        self
+    }
+}
+
+fn open(spec: &FileSpec) -> Result<Opened, OpenError> {
+    let failed = |source: io::Error| OpenError::File { path: spec.path.clone(), source };
+    let unfit = |why: &str| OpenError::Unfit { path: spec.path.clone(), why: why.into() };
+    let kind = std::fs::metadata(&spec.path).map_err(failed)?.file_type();
+    let is_device = kind.is_block_device();
+    if !is_device && !kind.is_file() {
+        return Err(unfit("is neither a file nor a block device"));
+    }
+    // A block device that is mounted, or is another program's, is not ours (EBUSY).
+    let exclusive = if is_device && !spec.read_only { OFlags::EXCL } else { OFlags::empty() };
+    let open = |flags: OFlags| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(!spec.read_only).custom_flags((flags | exclusive).bits() as i32).open(&spec.path)
+    };
+    let (file, mut note) = match if spec.buffered { open(OFlags::empty()) } else { open(OFlags::DIRECT) } {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+            let note = format!("{}: no direct I/O on this file system, so the page cache is used", spec.path.display());
+            (open(OFlags::empty()).map_err(failed)?, Some(note))
+        }
+        opened => (opened.map_err(failed)?, None),
+    };
+    let is_direct = !spec.buffered && note.is_none();
+    let bytes = seek(&file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
+    let (mut logical_bytes, mut physical_bytes) = (SECTOR_BYTES as u32, BLOCK_BYTES_SAFE);
+    if is_device {
+        logical_bytes = ioctl_blksszget(&file).map_err(|errno| failed(errno.into()))?;
+        physical_bytes = ioctl_blkpbszget(&file).map_err(|errno| failed(errno.into()))?;
+    } else if is_direct {
+        logical_bytes = direct_block_bytes(&file).unwrap_or(BLOCK_BYTES_SAFE);
+    }
+    if !logical_bytes.is_power_of_two() || !(SECTOR_BYTES as u32..=1 << 20).contains(&logical_bytes) {
+        return Err(unfit(&format!("has blocks of {logical_bytes} bytes (expected a power of two from 512)")));
+    }
+    if !bytes.is_multiple_of(u64::from(logical_bytes)) && note.is_none() {
+        let text = "is no multiple of its block of";
+        note = Some(format!("{}: {bytes} bytes {text} {logical_bytes}: the rest is not used", spec.path.display()));
+    }
+    let rotational = is_rotational(&file, is_device).unwrap_or(false);
+    let physical_bytes = physical_bytes.max(logical_bytes).next_multiple_of(logical_bytes);
+    Ok(Opened { file, bytes, logical_bytes, physical_bytes, rotational, note })
+}
+
+/// What direct I/O on a file has to be made of, if the system says so (Linux 6.1).
+fn direct_block_bytes(file: &File) -> Option<u32> {
+    let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let align = stat.stx_dio_offset_align;
+    let is_told = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && align > 0;
+    is_told.then_some(align.max(SECTOR_BYTES as u32))
+}
+
+/// Whether what a file lies on turns, if the system says so.
+fn is_rotational(file: &File, is_device: bool) -> Option<bool> {
+    let metadata = file.metadata().ok()?;
+    let device = if is_device { metadata.rdev() } else { metadata.dev() };
+    let folder = format!("/sys/dev/block/{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    // A partition has no queue; its disk, above it, has.
+    let mut files = ["queue/rotational", "../queue/rotational"].iter();
+    files.find_map(|name| std::fs::read_to_string(Path::new(&folder).join(name)).ok()).map(|text| text.trim() == "1")
+}
+
+impl Backend for Files {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
+        let files: Vec<&File> = self.files.iter().collect();
+        let volumes = Arc::clone(&self.volumes);
+        Ok(match self.way {
+            Way::Uring => Box::new(FileStation::new(Uring::new(QUEUE_DEPTH, &files)?, volumes)),
+            Way::Threads => Box::new(FileStation::new(ThreadRing::new(QUEUE_DEPTH, &files)?, volumes)),
+        })
+    }
+
+    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        let index = self.volumes.partition_point(|volume| volume.first <= range.start).saturating_sub(1);
+        let (volume, file) = (&self.volumes[index], &self.files[index]);
+        let place = |sector: Sector| (sector - volume.first) * SECTOR_BYTES;
+        let (mut at, end) = (place(range.start), place(range.end));
+        let mut extents = Vec::new();
+        let mut push = |from: u64, to: u64, is_hole| {
+            if to > from {
+                extents.push(Extent { sectors: (to - from) / SECTOR_BYTES, is_hole });
+            }
+        };
+        while at < end {
+            // Data begins and ends somewhere in its sector, and counts as all of it.
+            let data = match seek(file, SeekFrom::Data(at)) {
+                Ok(data) => (data / SECTOR_BYTES * SECTOR_BYTES).min(end),
+                Err(rustix::io::Errno::NXIO) => end,
+                // A file system that cannot tell has no holes.
+                Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => at,
+                Err(errno) => return Err(errno.into()),
+            };
+            push(at, data, true);
+            let hole = seek(file, SeekFrom::Hole(data)).unwrap_or(end).next_multiple_of(SECTOR_BYTES).min(end);
+            push(data, hole, false);
+            at = hole.max(data);
+        }
+        Ok(extents)
+    }
+}

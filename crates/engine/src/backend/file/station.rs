@@ -1,0 +1,263 @@
+//! Commands over a ring: what is short is continued, what was interrupted is tried again, what the file system cannot zero is
+//! written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hoistway_blk::{Instant, Op, SECTOR_BYTES, Sector, Status};
+
+use crate::backend::{Command, Ended, Started, Station, VolumeShape};
+use crate::memory::{Buffer, RawSegment, Segments};
+use crate::ring::{Job, Ring, What};
+use crate::wake::Wake;
+
+/// Zeroes that are written where a file system cannot zero: with so many pieces of them a write has as much as the longest
+/// write-zeroes asks for.
+pub const ZEROES_BYTES: usize = 256 << 10;
+/// The longest write-zeroes, in bytes.
+pub const ZERO_BYTES_MAX: u64 = 32 << 20;
+
+const EINTR: i32 = 4;
+const EAGAIN: i32 = 11;
+const EOPNOTSUPP: i32 = 95;
+
+/// One worker's access to files.
+pub struct FileStation<R: Ring> {
+    ring: R,
+    volumes: Arc<[VolumeShape]>,
+    /// By command number, as far as those have come.
+    carried: Vec<Carried>,
+    /// Commands that the ring had no room for, or that are to be tried again.
+    again: Vec<u32>,
+    zeroes: Buffer,
+    /// Whether the file system has refused to zero without writing.
+    must_write_zeroes: bool,
+    results: Vec<(u64, i32)>,
+}
+
+/// A command under way.
+#[derive(Clone, Default)]
+struct Carried {
+    file: u32,
+    /// Where the rest begins, in bytes from the start of the file.
+    at: u64,
+    /// What is left, in bytes.
+    left: u64,
+    step: Step,
+    may_unmap: bool,
+    fast_only: bool,
+    /// The data that is left.
+    segments: Vec<RawSegment>,
+    /// Pieces of it that have been dealt with.
+    done: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Step {
+    /// Nothing is under way.
+    #[default]
+    None,
+    Read,
+    Write {
+        is_durable: bool,
+    },
+    Sync,
+    Discard,
+    Zero,
+}
+
+impl<R: Ring> FileStation<R> {
+    /// Over the files of these volumes, in their order.
+    pub fn new(ring: R, volumes: Arc<[VolumeShape]>) -> Self {
+        FileStation {
+            ring,
+            volumes,
+            carried: Vec::new(),
+            again: Vec::new(),
+            zeroes: Buffer::EMPTY,
+            must_write_zeroes: false,
+            results: Vec::new(),
+        }
+    }
+
+    /// The volume that a sector is of.
+    fn volume_of(&self, sector: Sector) -> usize {
+        self.volumes.partition_point(|volume| volume.first <= sector).saturating_sub(1)
+    }
+
+    /// Hands a command, or what is left of it, to the ring.
+    fn post(&mut self, id: u32) {
+        let carried = &self.carried[id as usize];
+        let data = &carried.segments[carried.done..];
+        let what = match carried.step {
+            Step::None => return,
+            Step::Read => What::Read(data),
+            Step::Write { is_durable } => What::Write(data, is_durable),
+            Step::Sync => What::Sync,
+            Step::Discard => What::Punch(carried.left),
+            Step::Zero if carried.may_unmap => What::Punch(carried.left),
+            Step::Zero => What::Zero(carried.left),
+        };
+        let job = Job { file: carried.file, at: carried.at, what };
+        if !push(&mut self.ring, id, job) {
+            self.again.push(id);
+        }
+    }
+
+    /// The system has answered. Answers how the command has ended, if it has.
+    fn answered(&mut self, id: u32, result: i32) -> Option<Status> {
+        let carried = &mut self.carried[id as usize];
+        if result < 0 {
+            return self.failed(id, -result);
+        }
+        match carried.step {
+            Step::Read | Step::Write { .. } => {
+                // The file is shorter than it was, or the device takes nothing more.
+                if result == 0 {
+                    return Some(Status::IoError);
+                }
+                carried.advance(result as u64);
+                if carried.left > 0 {
+                    self.post(id);
+                    return None;
+                }
+            }
+            // A flush does not say for which volume it is: one file after the other.
+            Step::Sync if (carried.file as usize) + 1 < self.volumes.len() => {
+                carried.file += 1;
+                self.post(id);
+                return None;
+            }
+            Step::None | Step::Sync | Step::Discard | Step::Zero => {}
+        }
+        Some(Status::Ok)
+    }
+
+    fn failed(&mut self, id: u32, errno: i32) -> Option<Status> {
+        let carried = &mut self.carried[id as usize];
+        match errno {
+            EINTR | EAGAIN => self.again.push(id),
+            EOPNOTSUPP if carried.step == Step::Zero && !carried.fast_only => {
+                self.must_write_zeroes = true;
+                self.write_zeroes(id);
+            }
+            errno => return Some(status_of(errno)),
+        }
+        None
+    }
+
+    /// Zeroes by writing.
+    fn write_zeroes(&mut self, id: u32) {
+        if self.zeroes.is_empty() {
+            self.zeroes = Buffer::zeroed(ZEROES_BYTES);
+        }
+        let start = self.zeroes.address();
+        let carried = &mut self.carried[id as usize];
+        carried.step = Step::Write { is_durable: false };
+        carried.segments.clear();
+        let mut left = carried.left;
+        while left > 0 {
+            let len = left.min(ZEROES_BYTES as u64);
+            carried.segments.push(RawSegment::at(start, len as usize));
+            left -= len;
+        }
+        self.post(id);
+    }
+}
+
+impl Carried {
+    /// So many bytes have been transferred.
+    fn advance(&mut self, bytes: u64) {
+        let mut bytes = bytes.min(self.left);
+        self.at += bytes;
+        self.left -= bytes;
+        while bytes > 0 {
+            let segment = &mut self.segments[self.done];
+            let here = bytes.min(segment.len as u64);
+            bytes -= here;
+            if here == segment.len as u64 {
+                self.done += 1;
+            } else {
+                *segment = segment.behind(here as usize);
+            }
+        }
+    }
+}
+
+/// Hands a job to the ring.
+#[allow(unsafe_code)]
+fn push(ring: &mut impl Ring, id: u32, job: Job<'_>) -> bool {
+    // SAFETY: the list lies with the carried command, which nothing touches until the job has come back; what it names stays
+    // until the command has ended, as every station is promised, or is this station's own zeroes.
+    unsafe { ring.push(u64::from(id), job) }
+}
+
+impl<R: Ring> Station for FileStation<R> {
+    fn start(&mut self, _: Instant, command: &Command, data: Segments<'_>) -> Started {
+        let file = self.volume_of(command.sector);
+        let Some(volume) = self.volumes.get(file) else { return Started::Done(Status::IoError) };
+        let step = match command.op {
+            Op::Read => Step::Read,
+            Op::Write => Step::Write { is_durable: command.fua },
+            Op::Flush => Step::Sync,
+            Op::Discard => Step::Discard,
+            Op::WriteZeroes => Step::Zero,
+        };
+        if self.carried.len() <= command.id as usize {
+            self.carried.resize(command.id as usize + 1, Carried::default());
+        }
+        let carried = &mut self.carried[command.id as usize];
+        carried.file = file as u32;
+        carried.at = command.sector.0.saturating_sub(volume.first.0) * SECTOR_BYTES;
+        carried.left = u64::from(command.sectors) * SECTOR_BYTES;
+        carried.step = step;
+        carried.may_unmap = command.zeroing.may_unmap;
+        carried.fast_only = command.zeroing.fast_only;
+        carried.segments.clear();
+        carried.segments.extend_from_slice(data.raw());
+        carried.done = 0;
+        if step == Step::Zero && self.must_write_zeroes {
+            if command.zeroing.fast_only {
+                return Started::Done(Status::NotSupported);
+            }
+            self.write_zeroes(command.id);
+        } else {
+            self.post(command.id);
+        }
+        Started::Queued
+    }
+
+    fn reap(&mut self, _: Instant, ended: &mut Vec<Ended>) {
+        for _ in 0..self.again.len() {
+            let id = self.again.remove(0);
+            self.post(id);
+        }
+        let mut results = std::mem::take(&mut self.results);
+        self.ring.reap(&mut results);
+        for (tag, result) in results.drain(..) {
+            let id = tag as u32;
+            if let Some(status) = self.answered(id, result) {
+                self.carried[id as usize].step = Step::None;
+                ended.push(Ended { id, status });
+            }
+        }
+        self.results = results;
+    }
+
+    fn sleep(&mut self, most: Option<Duration>) {
+        if self.again.is_empty() {
+            self.ring.sleep(most);
+        }
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.ring.waker()
+    }
+}
+
+/// What the block layer calls an errno.
+fn status_of(errno: i32) -> Status {
+    let known =
+        [Status::NotSupported, Status::Timeout, Status::NoSpace, Status::Medium, Status::Offline, Status::Invalid];
+    known.into_iter().find(|status| status.errno() == errno).unwrap_or(Status::IoError)
+}

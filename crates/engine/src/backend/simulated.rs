@@ -1,0 +1,231 @@
+//! A device model in real time: the content is in memory, and commands end when the model says.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hoistway_blk::{Instant, Limits, SECTOR_BYTES, Sector, Status};
+use hoistway_device as device;
+use hoistway_device::{Device, Schedule};
+
+use super::memory::carry_out;
+use super::sparse::SparseBytes;
+use super::{Backend, Command, Ended, Extent, Shape, Started, Station, VolumeShape};
+use crate::memory::Segments;
+use crate::wake::{Parker, Wake};
+
+/// A worker that waits for the model for less than this looks at the clock all the while: being woken takes longer than most
+/// devices do, and comes late.
+const WATCH: Duration = Duration::from_micros(60);
+
+/// A simulated device. All workers share the model.
+pub struct Simulated {
+    shape: Shape,
+    bytes: Arc<SparseBytes>,
+    model: Arc<Mutex<Model>>,
+}
+
+struct Model {
+    device: Box<dyn Device>,
+    schedule: Schedule,
+    /// The last moment that the device was told: workers look at the clock before they come here, and may come in another
+    /// order.
+    now: Instant,
+    /// What is at the device, by its tag there.
+    at_device: Vec<AtDevice>,
+    workers: Vec<Due>,
+    /// Announcements so far: of two for the same moment the earlier one comes first.
+    announced: u64,
+}
+
+/// A command at the device.
+#[derive(Clone, Copy)]
+struct AtDevice {
+    worker: usize,
+    ended: Ended,
+}
+
+/// What is to happen at a worker's station.
+struct Due {
+    events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
+    parker: Arc<Parker>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Event {
+    /// An alarm of the model.
+    Alarm(u32),
+    /// The command with this tag ends.
+    End(u32),
+}
+
+impl Simulated {
+    /// A device in real time. Its content is as large as the model's disk, and takes as much memory as is written.
+    #[must_use]
+    pub fn new(device: Box<dyn Device>) -> Self {
+        let it = device.shape().clone();
+        let sectors = |bytes: u32| bytes / SECTOR_BYTES as u32;
+        let kernel_cap = 2560;
+        let limits = Limits {
+            capacity: Sector(it.capacity_sectors),
+            max_write_zeroes_sectors: it.max_sectors,
+            write_cache: it.write_cache,
+            fua: it.fua,
+            rotational: it.rotational,
+            ..Limits::new(
+                sectors(it.logical_block_bytes),
+                sectors(it.physical_block_bytes),
+                it.max_sectors,
+                kernel_cap,
+                it.max_segments,
+            )
+        };
+        let shape = Shape {
+            volumes: vec![VolumeShape { first: Sector(0), sectors: it.capacity_sectors, read_only: false }],
+            limits,
+            hw_queues_max: it.hw_queues,
+            queue_depth: it.queue_depth,
+            host_wide_tags: it.host_wide_tags,
+        };
+        let commands = u32::from(it.hw_queues) * it.queue_depth;
+        let nothing = AtDevice { worker: 0, ended: Ended { id: 0, status: Status::Ok } };
+        let model = Model {
+            device,
+            schedule: Schedule::default(),
+            now: Instant::ZERO,
+            at_device: vec![nothing; commands as usize],
+            workers: Vec::new(),
+            announced: 0,
+        };
+        let bytes = Arc::new(SparseBytes::new(it.capacity_sectors * SECTOR_BYTES));
+        Simulated { shape, bytes, model: Arc::new(Mutex::new(model)) }
+    }
+}
+
+impl Backend for Simulated {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
+        let parker: Arc<Parker> = Arc::default();
+        let due = Due { events: BinaryHeap::new(), parker: Arc::clone(&parker) };
+        lock(&self.model).workers.push(due);
+        let (bytes, model) = (Arc::clone(&self.bytes), Arc::clone(&self.model));
+        let stride = if self.shape.host_wide_tags { 0 } else { self.shape.queue_depth };
+        Ok(Box::new(SimulatedStation { worker, stride, bytes, model, parker }))
+    }
+
+    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        Ok(self.bytes.extents(range.start, range.end))
+    }
+}
+
+struct SimulatedStation {
+    worker: usize,
+    /// From the tags of one hardware queue to those of the next, at the device.
+    stride: u32,
+    bytes: Arc<SparseBytes>,
+    model: Arc<Mutex<Model>>,
+    parker: Arc<Parker>,
+}
+
+fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
+    model.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Model {
+    /// The device is told a moment: this one, or a later one that it has been told already.
+    fn at(&mut self, now: Instant) -> Instant {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    /// Enters what the device has announced in a call of this worker.
+    fn take_announced(&mut self, worker: usize) {
+        let Model { schedule, at_device, workers, announced, .. } = self;
+        let mut enter = |to: usize, at: Instant, event| {
+            *announced += 1;
+            let due = &mut workers[to];
+            let is_first = due.events.peek().is_none_or(|Reverse((first, ..))| at < *first);
+            due.events.push(Reverse((at, *announced, event)));
+            if is_first && to != worker {
+                due.parker.wake();
+            }
+        };
+        for completion in schedule.completions.drain(..) {
+            let command = &mut at_device[completion.tag as usize];
+            command.ended.status = completion.status;
+            enter(command.worker, completion.at, Event::End(completion.tag));
+        }
+        for (at, alarm) in schedule.alarms.drain(..) {
+            enter(worker, at, Event::Alarm(alarm));
+        }
+    }
+}
+
+impl Station for SimulatedStation {
+    fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started {
+        let tag = u32::from(command.queue) * self.stride + command.tag;
+        let told = device::Command {
+            tag,
+            queue: command.queue,
+            op: command.op,
+            sector: command.sector,
+            sectors: command.sectors,
+            fua: command.fua,
+        };
+        let mut guard = lock(&self.model);
+        let model = &mut *guard;
+        let now = model.at(now);
+        // What it refuses now, it takes after one of its completions.
+        if model.device.submit(now, told, &mut model.schedule).is_err() {
+            return Started::Full;
+        }
+        let ended = Ended { id: command.id, status: Status::Ok };
+        model.at_device[tag as usize] = AtDevice { worker: self.worker, ended };
+        model.take_announced(self.worker);
+        drop(guard);
+        // When within its time a command touches the content is nobody's business.
+        carry_out(&self.bytes, command, data);
+        Started::Queued
+    }
+
+    fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
+        let mut guard = lock(&self.model);
+        let model = &mut *guard;
+        while let Some(Reverse((at, _, event))) = model.workers[self.worker].events.peek().copied()
+            && at <= now
+        {
+            model.workers[self.worker].events.pop();
+            match event {
+                Event::End(tag) => ended.push(model.at_device[tag as usize].ended),
+                Event::Alarm(alarm) => {
+                    // A little late by our clock, but not by the device's.
+                    let at = model.at(at);
+                    model.device.wake(at, alarm, &mut model.schedule);
+                    model.take_announced(self.worker);
+                }
+            }
+        }
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        lock(&self.model).workers[self.worker].events.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn sleep(&mut self, most: Option<Duration>) {
+        match most.map(|most| most.checked_sub(WATCH)) {
+            None => self.parker.park(None),
+            Some(Some(most)) => self.parker.park(Some(most)),
+            Some(None) => std::hint::spin_loop(),
+        }
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        Arc::clone(&self.parker) as Arc<dyn Wake>
+    }
+}

@@ -1,0 +1,61 @@
+//! The way to the system's files: jobs go in, results come out, in any order.
+
+mod threads;
+mod uring;
+
+pub use threads::ThreadRing;
+pub use uring::Uring;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::memory::RawSegment;
+use crate::wake::Wake;
+
+/// What a ring can do to the files that it was made for, which jobs name by their place among them. Places and lengths are in
+/// bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// Which file.
+    pub file: u32,
+    /// Where in it.
+    pub at: u64,
+    /// What to do there.
+    pub what: What<'a>,
+}
+
+/// What a job does.
+#[derive(Clone, Copy, Debug)]
+pub enum What<'a> {
+    /// Fills these.
+    Read(&'a [RawSegment]),
+    /// Writes these, and durably so before it ends if that is asked for (`RWF_DSYNC`).
+    Write(&'a [RawSegment], bool),
+    /// `fdatasync`.
+    Sync,
+    /// Gives the space of so many bytes up, which read as zeroes then (`FALLOC_FL_PUNCH_HOLE`).
+    Punch(u64),
+    /// Zeroes so many bytes without writing them, and keeps their space (`FALLOC_FL_ZERO_RANGE`).
+    Zero(u64),
+}
+
+/// A ring: io_uring, or what stands in for it.
+pub trait Ring: Send {
+    /// Takes a job, and answers whether there was room for it. It comes back from [`reap`](Self::reap) with its tag.
+    ///
+    /// # Safety
+    /// The list of segments stays where it is, and what they name stays allocated and untouched by others, until the job
+    /// has come back.
+    #[allow(unsafe_code)]
+    unsafe fn push(&mut self, tag: u64, job: Job<'_>) -> bool;
+
+    /// Lets jobs go that were pushed, and takes those that have come back, with what the system call answered: a number of
+    /// bytes, or a negative errno. Never sleeps.
+    fn reap(&mut self, results: &mut Vec<(u64, i32)>);
+
+    /// Sleeps until a job comes back, until somebody wakes it, or for so long.
+    fn sleep(&mut self, most: Option<Duration>);
+
+    /// What wakes it.
+    fn waker(&self) -> Arc<dyn Wake>;
+}

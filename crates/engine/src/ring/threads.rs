@@ -1,0 +1,180 @@
+//! Where io_uring is missing or forbidden (containers often forbid it): threads that make the same system calls.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::fs::{FallocateFlags, fallocate, fdatasync};
+use rustix::io::{Errno, ReadWriteFlags, preadv, pwritev2};
+
+use super::{Job, Ring, What};
+use crate::memory::RawSegment;
+use crate::wake::{Parker, Wake};
+
+/// Threads of a ring at most: enough to keep a disk busy, and few enough to start for each worker.
+const THREADS_MAX: u32 = 16;
+
+/// Threads that stand in for a ring of the kernel.
+pub struct ThreadRing {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    files: Vec<File>,
+    jobs: Mutex<Jobs>,
+    bell: Condvar,
+    results: Mutex<Vec<(u64, i32)>>,
+    parker: Arc<Parker>,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<Posted>,
+    is_over: bool,
+}
+
+/// A job with its segments as an address, which may go to another thread.
+struct Posted {
+    tag: u64,
+    file: u32,
+    at: u64,
+    what: Call,
+}
+
+/// The kinds of [`What`].
+#[derive(Clone, Copy)]
+enum Call {
+    Read(List),
+    Write(List, bool),
+    Sync,
+    Punch(u64),
+    Zero(u64),
+}
+
+/// A list of segments.
+#[derive(Clone, Copy)]
+struct List(*const RawSegment, usize);
+
+// SAFETY: what it names is promised to `push` to stay, and only the thread that has taken the job uses it.
+unsafe impl Send for List {}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ThreadRing {
+    /// One for so many jobs at a time, over these files.
+    ///
+    /// # Errors
+    /// If a file cannot be had twice, or a thread not be started.
+    pub fn new(jobs: u32, files: &[&File]) -> std::io::Result<ThreadRing> {
+        let shared = Arc::new(Shared {
+            files: files.iter().map(|file| file.try_clone()).collect::<Result<_, _>>()?,
+            jobs: Mutex::default(),
+            bell: Condvar::new(),
+            results: Mutex::default(),
+            parker: Arc::default(),
+        });
+        let mut ring = ThreadRing { shared: Arc::clone(&shared), threads: Vec::new() };
+        for _ in 0..jobs.clamp(1, THREADS_MAX) {
+            let shared = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name("hoistway-io".into());
+            ring.threads.push(thread.spawn(move || shared.work())?);
+        }
+        Ok(ring)
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        loop {
+            let jobs = lock(&self.jobs);
+            let wait = self.bell.wait_while(jobs, |jobs| jobs.waiting.is_empty() && !jobs.is_over);
+            let Some(job) = wait.unwrap_or_else(PoisonError::into_inner).waiting.pop_front() else { return };
+            let result = self.carry_out(&job).map_or_else(|errno| -errno.raw_os_error(), |bytes| bytes as i32);
+            lock(&self.results).push((job.tag, result));
+            self.parker.wake();
+        }
+    }
+
+    fn carry_out(&self, job: &Posted) -> Result<usize, Errno> {
+        let (file, at) = (&self.files[job.file as usize], job.at);
+        let allocate = |bytes, mode: FallocateFlags| fallocate(file, mode | FallocateFlags::KEEP_SIZE, at, bytes);
+        match job.what {
+            Call::Read(list) => preadv(file, &mut list.slices_mut(), at),
+            Call::Write(list, is_durable) => {
+                let flags = if is_durable { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
+                pwritev2(file, &list.slices(), at, flags)
+            }
+            Call::Sync => fdatasync(file).map(|()| 0),
+            Call::Punch(bytes) => allocate(bytes, FallocateFlags::PUNCH_HOLE).map(|()| 0),
+            Call::Zero(bytes) => allocate(bytes, FallocateFlags::ZERO_RANGE).map(|()| 0),
+        }
+    }
+}
+
+impl List {
+    fn of(segments: &[RawSegment]) -> List {
+        List(segments.as_ptr(), segments.len())
+    }
+
+    fn segments(&self) -> &[RawSegment] {
+        // SAFETY: the list stays until the job has come back, which is what `push` is promised.
+        unsafe { std::slice::from_raw_parts(self.0, self.1) }
+    }
+
+    fn slices_mut(&self) -> Vec<IoSliceMut<'_>> {
+        // SAFETY: they stay allocated and untouched by others until the job has come back.
+        let slice = |one: &RawSegment| unsafe { std::slice::from_raw_parts_mut(one.start, one.len) };
+        self.segments().iter().map(|one| IoSliceMut::new(slice(one))).collect()
+    }
+
+    fn slices(&self) -> Vec<IoSlice<'_>> {
+        // SAFETY: as above.
+        let slice = |one: &RawSegment| unsafe { std::slice::from_raw_parts(one.start, one.len) };
+        self.segments().iter().map(|one| IoSlice::new(slice(one))).collect()
+    }
+}
+
+impl Ring for ThreadRing {
+    unsafe fn push(&mut self, tag: u64, Job { file, at, what }: Job<'_>) -> bool {
+        let what = match what {
+            What::Read(list) => Call::Read(List::of(list)),
+            What::Write(list, is_durable) => Call::Write(List::of(list), is_durable),
+            What::Sync => Call::Sync,
+            What::Punch(bytes) => Call::Punch(bytes),
+            What::Zero(bytes) => Call::Zero(bytes),
+        };
+        lock(&self.shared.jobs).waiting.push_back(Posted { tag, file, at, what });
+        self.shared.bell.notify_one();
+        true
+    }
+
+    fn reap(&mut self, results: &mut Vec<(u64, i32)>) {
+        results.append(&mut lock(&self.shared.results));
+    }
+
+    fn sleep(&mut self, most: Option<Duration>) {
+        self.shared.parker.park(most);
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        Arc::clone(&self.shared.parker) as Arc<dyn Wake>
+    }
+}
+
+impl Drop for ThreadRing {
+    fn drop(&mut self) {
+        lock(&self.shared.jobs).is_over = true;
+        self.shared.bell.notify_all();
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! io_uring. The files are registered, and the ring belongs to one thread: completions are posted when that one asks.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::{Job, Ring, What};
+use crate::memory::RawSegment;
+use crate::wake::Wake;
+
+/// Of the request that watches for wake-ups; jobs have smaller tags.
+const BELL: u64 = u64::MAX;
+const RWF_DSYNC: u32 = 2;
+const FALLOC_KEEP_SIZE: i32 = 1;
+const FALLOC_PUNCH_HOLE: i32 = 2;
+const FALLOC_ZERO_RANGE: i32 = 16;
+const POLL_IN: u32 = 1;
+
+/// A ring of the kernel.
+pub struct Uring {
+    ring: IoUring,
+    bell: Arc<Bell>,
+    /// Whether the bell is being watched.
+    is_watched: bool,
+    /// A ring belongs to the thread that enables it, which is the first that uses it.
+    is_enabled: bool,
+}
+
+struct Bell(OwnedFd);
+
+impl Wake for Bell {
+    fn wake(&self) {
+        // It can only fail by being full, and then it has been rung.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+impl Uring {
+    /// One for so many jobs at a time, over these files.
+    ///
+    /// # Errors
+    /// If the system has no io_uring or does not allow it (`ENOSYS`, `EPERM`), or lacks what it needs.
+    pub fn new(jobs: u32, files: &[&File]) -> io::Result<Uring> {
+        // The bell takes a place, too.
+        let entries = (jobs + 1).next_power_of_two();
+        let newest = IoUring::builder()
+            .setup_clamp()
+            .setup_r_disabled()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .build(entries);
+        let (ring, is_enabled) = match newest {
+            Ok(ring) => (ring, false),
+            // Before Linux 6.1.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+                (IoUring::builder().setup_clamp().build(entries)?, true)
+            }
+            Err(error) => return Err(error),
+        };
+        if !ring.params().is_feature_ext_arg() {
+            // It could not sleep for a time: Linux 5.11 is the first that can.
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let fds: Vec<_> = files.iter().map(|file| file.as_raw_fd()).collect();
+        ring.submitter().register_files(&fds)?;
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Uring { ring, bell: Arc::new(Bell(bell)), is_watched: false, is_enabled })
+    }
+
+    fn enable(&mut self) {
+        if !std::mem::replace(&mut self.is_enabled, true) {
+            self.ring.submitter().register_enable_rings().expect("a ring is enabled once, by the thread that uses it");
+        }
+    }
+
+    fn push_entry(&mut self, entry: &squeue::Entry) -> bool {
+        // SAFETY: what the entry points to stays valid until it completes: of jobs `push` is promised so, and the watch on
+        // the bell points to nothing.
+        if unsafe { self.ring.submission().push(entry) }.is_ok() {
+            return true;
+        }
+        // The kernel takes what is there, and then there is room.
+        self.submit();
+        // SAFETY: as above.
+        unsafe { self.ring.submission().push(entry) }.is_ok()
+    }
+
+    /// What the kernel does not take now (EBUSY, EAGAIN, EINTR) stays in the ring, and goes with the next call.
+    fn submit(&mut self) {
+        self.enable();
+        let _ = self.ring.submit();
+    }
+}
+
+fn entry(tag: u64, Job { file, at, what }: Job<'_>) -> squeue::Entry {
+    let (file, segments) = (Fixed(file), |list: &[RawSegment]| (list.as_ptr().cast(), list.len() as u32));
+    let allocate = |bytes, mode| opcode::Fallocate::new(file, bytes).offset(at).mode(mode | FALLOC_KEEP_SIZE).build();
+    let entry = match what {
+        What::Read([one]) => opcode::Read::new(file, one.start, one.len as u32).offset(at).build(),
+        What::Read(list) => {
+            let (start, len) = segments(list);
+            opcode::Readv::new(file, start, len).offset(at).build()
+        }
+        What::Write([one], is_durable) => {
+            let flags = if is_durable { RWF_DSYNC } else { 0 };
+            opcode::Write::new(file, one.start, one.len as u32).offset(at).rw_flags(flags as _).build()
+        }
+        What::Write(list, is_durable) => {
+            let ((start, len), flags) = (segments(list), if is_durable { RWF_DSYNC } else { 0 });
+            opcode::Writev::new(file, start, len).offset(at).rw_flags(flags as _).build()
+        }
+        What::Sync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+        What::Punch(bytes) => allocate(bytes, FALLOC_PUNCH_HOLE),
+        What::Zero(bytes) => allocate(bytes, FALLOC_ZERO_RANGE),
+    };
+    entry.user_data(tag)
+}
+
+impl Ring for Uring {
+    unsafe fn push(&mut self, tag: u64, job: Job<'_>) -> bool {
+        self.push_entry(&entry(tag, job))
+    }
+
+    fn reap(&mut self, results: &mut Vec<(u64, i32)>) {
+        let submission = self.ring.submission();
+        let wants_call = !submission.is_empty() || submission.taskrun() || submission.cq_overflow();
+        drop(submission);
+        if wants_call {
+            self.submit();
+        }
+        for entry in self.ring.completion() {
+            if entry.user_data() == BELL {
+                self.is_watched = false;
+            } else {
+                results.push((entry.user_data(), entry.result()));
+            }
+        }
+    }
+
+    fn sleep(&mut self, most: Option<Duration>) {
+        self.enable();
+        // It says how often it was rung, which nobody wants to know.
+        let _ = rustix::io::read(&self.bell.0, &mut [0; 8]);
+        if !self.is_watched {
+            let watch = opcode::PollAdd::new(io_uring::types::Fd(self.bell.0.as_raw_fd()), POLL_IN).build();
+            self.is_watched = self.push_entry(&watch.user_data(BELL));
+        }
+        let time = most.map(Timespec::from);
+        // Time out, a signal: whatever ended it, the caller looks around.
+        let _ = match &time {
+            Some(time) => self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(time)),
+            None => self.ring.submit_and_wait(1),
+        };
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        Arc::clone(&self.bell) as Arc<dyn Wake>
+    }
+}

@@ -1,0 +1,131 @@
+//! What files do to requests: holes, ends, durability, several of them in one engine.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use hoistway_engine::{
+    Buffer, Completion, Config, Context, Engine, Errno, FileSpec, Files, Operation, Request, Volume, answers,
+};
+use tempfile::NamedTempFile;
+
+const MIB: u64 = 1 << 20;
+
+fn temporary(bytes: u64) -> NamedTempFile {
+    let file = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.as_file().set_len(bytes).unwrap();
+    file
+}
+
+fn over(files: &[&NamedTempFile]) -> Engine {
+    let specs: Vec<FileSpec> = files.iter().map(|file| FileSpec::new(file.path())).collect();
+    Engine::start(&Config::default(), Files::open(&specs).unwrap()).unwrap()
+}
+
+/// Submits one request and waits for its answer.
+fn ask(volume: &Volume<'_>, request: Request) -> Completion {
+    let (handler, answers) = answers();
+    let client = volume.client(Context::default(), 1, handler);
+    client.submit(request).unwrap();
+    let mut ended = Vec::new();
+    assert!(answers.wait(&mut ended));
+    ended.pop().unwrap()
+}
+
+fn filled(byte: u8, bytes: u64) -> Buffer {
+    Buffer::from(&vec![byte; bytes as usize][..])
+}
+
+/// Bytes and whether they are a hole, joined.
+fn extents(volume: &Volume<'_>) -> Vec<(u64, bool)> {
+    let all = volume.extents(0..volume.bytes()).unwrap();
+    all.iter().map(|extent| (extent.sectors * 512, extent.is_hole)).collect()
+}
+
+#[test]
+fn holes_are_told_where_nothing_was_written_and_where_something_was_discarded() {
+    let file = temporary(4 * MIB);
+    let engine = over(&[&file]);
+    let volume = engine.volume();
+    assert_eq!(extents(&volume), [(4 * MIB, true)]);
+    assert_eq!(ask(&volume, Request::write(MIB, filled(7, 2 * MIB), 0)).result, Ok(()));
+    assert_eq!(extents(&volume), [(MIB, true), (2 * MIB, false), (MIB, true)]);
+    assert_eq!(ask(&volume, Request::discard(2 * MIB, MIB, 0)).result, Ok(()));
+    assert_eq!(extents(&volume), [(MIB, true), (MIB, false), (2 * MIB, true)]);
+    let read = ask(&volume, Request::read(2 * MIB - 4096, Buffer::zeroed(8192), 0));
+    assert!(read.buffer[..4096].iter().all(|&byte| byte == 7) && read.buffer[4096..].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn zeroes_keep_their_space_unless_it_may_go() {
+    let file = temporary(2 * MIB);
+    let engine = over(&[&file]);
+    let volume = engine.volume();
+    ask(&volume, Request::write(0, filled(7, 2 * MIB), 0));
+    let zeroes = |may_unmap| Request {
+        operation: Operation::WriteZeroes { bytes: MIB, may_unmap, fast_only: false },
+        ..Request::flush(0)
+    };
+    let blocks = || std::os::unix::fs::MetadataExt::blocks(&file.as_file().metadata().unwrap());
+    let before = blocks();
+    assert_eq!(ask(&volume, zeroes(false)).result, Ok(()));
+    let read = ask(&volume, Request::read(0, filled(9, MIB), 0));
+    assert!(read.buffer.iter().all(|&byte| byte == 0));
+    assert!(blocks() >= before, "its space is still there");
+    assert_eq!(ask(&volume, zeroes(true)).result, Ok(()));
+    assert!(blocks() < before, "a hole takes none");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_it_reaches_the_file() {
+    let file = temporary(MIB);
+    let engine = over(&[&file]);
+    let volume = engine.volume();
+    let result = |request| ask(&volume, request).result;
+    assert_eq!(result(Request::read(1, Buffer::zeroed(4096), 0)), Err(Errno::INVAL));
+    assert_eq!(result(Request::read(0, Buffer::zeroed(100), 0)), Err(Errno::INVAL));
+    assert_eq!(result(Request::read(0, Buffer::EMPTY, 0)), Err(Errno::INVAL));
+    assert_eq!(result(Request::read(MIB, Buffer::zeroed(4096), 0)), Err(Errno::NOSPC));
+    assert_eq!(result(Request::discard(u64::MAX / 4096 * 4096, 4096, 0)), Err(Errno::NOSPC));
+    let read_only = volume.clone().read_only();
+    assert_eq!(ask(&read_only, Request::write(0, filled(1, 4096), 0)).result, Err(Errno::PERM));
+    assert_eq!(ask(&read_only, Request::discard(0, 4096, 0)).result, Err(Errno::PERM));
+    assert_eq!(ask(&read_only, Request::flush(0)).result, Ok(()));
+    assert!(volume.part(0..2 * MIB).is_err(), "a part is no longer than the whole");
+}
+
+#[test]
+fn a_file_that_becomes_shorter_fails_its_reads_and_nothing_else() {
+    let file = temporary(2 * MIB);
+    let engine = over(&[&file]);
+    let volume = engine.volume();
+    file.as_file().set_len(MIB + 4096).unwrap();
+    assert_eq!(ask(&volume, Request::read(MIB, Buffer::zeroed(8192), 0)).result, Err(Errno::IO), "half of it is gone");
+    assert_eq!(ask(&volume, Request::read(0, Buffer::zeroed(8192), 0)).result, Ok(()));
+}
+
+#[test]
+fn several_files_are_volumes_of_one_queue_and_never_meet() {
+    let files = [temporary(MIB), temporary(MIB + 512), temporary(MIB)];
+    let engine = over(&files.each_ref());
+    let volumes = engine.volumes();
+    assert_eq!(volumes.len(), 3);
+    for (index, volume) in volumes.iter().enumerate() {
+        assert_eq!(ask(volume, Request::write(0, filled(index as u8 + 1, MIB), 0)).result, Ok(()));
+        assert_eq!(ask(volume, Request::write(MIB, filled(9, 4096), 0)).result, Err(Errno::NOSPC));
+        assert_eq!(ask(volume, Request::flush(0)).result, Ok(()));
+    }
+    for (index, file) in files.iter().enumerate() {
+        let mut content = vec![0; MIB as usize];
+        File::open(file.path()).unwrap().read_exact_at(&mut content, 0).unwrap();
+        assert!(content.iter().all(|&byte| byte == index as u8 + 1));
+    }
+}
+
+#[test]
+fn files_that_cannot_be_targets_say_why() {
+    let open = |path: &std::path::Path| Files::open(&[FileSpec::new(path)]).err().unwrap().to_string();
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    assert!(open(folder).ends_with("is neither a file nor a block device"));
+    assert!(open(&folder.join("none")).contains("No such file"));
+    assert!(open(temporary(100).path()).contains("100 bytes are less than a block"));
+}
