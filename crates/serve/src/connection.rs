@@ -81,7 +81,7 @@ impl Connection {
         loop {
             self.send()?;
             if self.phase.is_leaving() {
-                return if self.outbox.is_empty() { Err(End::Done) } else { Ok(()) };
+                return if self.is_over() { Err(End::Done) } else { Ok(()) };
             }
             let may_receive = match &mut self.phase {
                 Phase::Transmission(session) => {
@@ -206,7 +206,7 @@ impl Connection {
         move |batch: &mut Vec<Completion>| {
             let Some(connection) = me.upgrade() else { return };
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let now = site.engine.now();
+            let (now, until) = (site.engine.now(), connection.until());
             // As in the lobby: a panic ends this connection only.
             let ended = catch_unwind(AssertUnwindSafe(|| connection.completed(now, batch))).unwrap_or_else(|_| {
                 connection.panicked();
@@ -214,7 +214,9 @@ impl Connection {
             });
             if let Err(end) = ended {
                 connection.end(now, end);
-                // It is the lobby that lets go of it.
+            }
+            // It is the lobby that lets go of it, and that knows when it wants to be attended to.
+            if connection.is_over() || connection.until() != until {
                 site.doors.call(connection.id);
             }
         }
@@ -243,6 +245,10 @@ impl Connection {
         self.outbox = Outbox::default();
         self.is_readable = false;
         self.socket.shut_down();
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase.is_leaving() && self.outbox.is_empty()
     }
 
     /// When it has to be attended to even if nothing happens.

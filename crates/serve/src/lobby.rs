@@ -25,6 +25,8 @@ const BELL: u64 = u64::MAX;
 const INSIDE: u64 = u64::MAX - 1;
 /// Loops of a busy worker between two looks at the sockets: a look is a system call.
 const LOOPS_BETWEEN_LOOKS: u32 = 2;
+/// How long before a moment that it waits for a worker is awake.
+const WATCH: Duration = Duration::from_micros(60);
 
 /// Why a visitor is attended to. Readiness is told once, when it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -234,6 +236,8 @@ struct LobbyStation {
     due: BTreeSet<(Instant, u64)>,
     events: Vec<(u64, Ready)>,
     loops: u32,
+    /// Whether something has ended inside since it was asked.
+    has_rung_inside: bool,
 }
 
 struct Seated {
@@ -242,15 +246,18 @@ struct Seated {
 }
 
 impl LobbyStation {
-    fn new(inside: Box<dyn Station>, doors: Doors, worker: usize) -> io::Result<Self> {
+    fn new(mut inside: Box<dyn Station>, doors: Doors, worker: usize) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let add = |descriptor: BorrowedFd<'_>, name, edge| {
             let flags = epoll::EventFlags::IN | if edge { epoll::EventFlags::ET } else { epoll::EventFlags::empty() };
             epoll::add(&epoll, descriptor, epoll::EventData::new_u64(name), flags)
         };
-        add(doors.0[worker].bell.descriptor.as_fd(), BELL, false)?;
-        if let Some(descriptor) = inside.descriptor() {
-            add(descriptor, INSIDE, false)?;
+        let bell = &doors.0[worker].bell;
+        add(bell.descriptor.as_fd(), BELL, false)?;
+        inside.wake_instead(Arc::clone(bell) as Arc<dyn Wake>);
+        if let Some(descriptor) = inside.descriptor()? {
+            // Told at each ring, so that nobody has to quieten it.
+            add(descriptor, INSIDE, true)?;
         }
         Ok(LobbyStation {
             inside,
@@ -261,6 +268,7 @@ impl LobbyStation {
             due: BTreeSet::new(),
             events: Vec::new(),
             loops: 0,
+            has_rung_inside: false,
         })
     }
 
@@ -280,7 +288,7 @@ impl LobbyStation {
             let (flags, name) = (event.flags, event.data.u64());
             match name {
                 BELL => self.door().bell.quieten(),
-                INSIDE => {}
+                INSIDE => self.has_rung_inside = true,
                 number => {
                     use epoll::EventFlags as F;
                     let to_receive = flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR);
@@ -379,6 +387,7 @@ impl Station for LobbyStation {
     }
 
     fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
+        self.has_rung_inside = false;
         self.inside.reap(now, ended);
         self.loops += 1;
         if self.loops >= LOOPS_BETWEEN_LOOKS && self.events.is_empty() {
@@ -394,7 +403,9 @@ impl Station for LobbyStation {
     }
 
     fn sleep(&mut self, most: Option<Duration>) {
-        if self.door().bell.may_sleep() {
+        // The last moments are waited for awake: to be woken takes longer, and comes late.
+        let most = most.map(|most| most.saturating_sub(WATCH));
+        if self.door().bell.may_sleep() && !self.has_rung_inside {
             self.look(most);
         }
         self.door().bell.is_up();

@@ -42,8 +42,10 @@ pub struct Session {
     receiving: Option<Receiving>,
     /// The request that is refused when its data has been dropped.
     dropping: Option<Dropping>,
-    /// What is to be submitted.
+    /// What has come.
     batch: Vec<Io>,
+    /// What may go to the engine: the export's limits let it.
+    admitted: Vec<Io>,
     /// What waits for its turn under the export's limits, by the number of its ticket.
     kept: VecDeque<(u16, Io)>,
     last_ticket: u16,
@@ -130,6 +132,7 @@ impl Session {
             receiving: None,
             dropping: None,
             batch: Vec::new(),
+            admitted: Vec::new(),
             kept: VecDeque::new(),
             last_ticket: 0,
             released_at: Instant::NEVER,
@@ -381,20 +384,23 @@ impl Session {
 
     /// Submits what has come, as far as the export's limits let it.
     pub fn submit(&mut self, site: &Site, now: Instant) {
-        if self.batch.is_empty() {
-            return;
+        if !self.batch.is_empty() {
+            if site.quota.is_limited(self.export) {
+                self.wait_for_a_turn(site, now);
+            } else {
+                self.admitted.append(&mut self.batch);
+            }
         }
-        // What the engine had no room for has been admitted before, and is asked for again: a limit holds all the same.
-        if site.quota.is_limited(self.export) {
-            self.wait_for_a_turn(site, now);
+        // What the engine has no room for stays, and goes when something of it has ended. If it has stopped there is nobody to
+        // answer to.
+        if !self.admitted.is_empty() {
+            let _ = self.client.submit_all(&mut self.admitted);
         }
-        // The engine has room for all that we take, and if it has stopped there is nobody to answer to.
-        let _ = self.client.submit_all(&mut self.batch);
     }
 
     /// Keeps what has to wait.
     fn wait_for_a_turn(&mut self, site: &Site, now: Instant) {
-        for io in std::mem::take(&mut self.batch) {
+        for io in self.batch.drain(..) {
             let op = match io.operation {
                 Operation::Read => Op::Read,
                 Operation::Write { .. } => Op::Write,
@@ -402,14 +408,14 @@ impl Session {
                 Operation::Discard { .. } => Op::Discard,
                 // Has no length to be limited by.
                 Operation::Flush => {
-                    self.batch.push(io);
+                    self.admitted.push(io);
                     continue;
                 }
             };
             self.last_ticket = self.last_ticket.wrapping_add(1);
             let ticket = Ticket { visitor: self.id, slot: u32::from(self.last_ticket) };
             if site.quota.admits(now, self.export, op, io.bytes(), ticket) {
-                self.batch.push(io);
+                self.admitted.push(io);
             } else {
                 self.kept.push_back((self.last_ticket, io));
             }
@@ -436,7 +442,7 @@ impl Session {
             if let Some(at) = self.kept.iter().position(|&(kept, _)| u32::from(kept) == ticket)
                 && let Some((_, io)) = self.kept.remove(at)
             {
-                self.batch.push(io);
+                self.admitted.push(io);
             }
         }
         turns.others.into_iter().for_each(|visitor| site.doors.call(visitor));

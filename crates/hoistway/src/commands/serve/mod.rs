@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
     let is_all_read_only = arguments.read_only;
     specs.iter_mut().for_each(|spec| spec.read_only |= is_all_read_only);
-    let (backend, volumes) = target::open(arguments.target.as_deref(), &specs)?;
+    let (backend, volumes) = target::open(arguments.target.as_deref(), &specs, is_all_read_only)?;
     let exports = specs.into_iter().zip(volumes).map(|(spec, volume)| Placed { spec, volume }).collect();
     let config = Config {
         workers: usize::from(arguments.workers),
