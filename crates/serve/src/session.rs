@@ -207,6 +207,7 @@ impl Session {
                 let Dropping { origin, refusal, .. } = *dropping;
                 self.dropping = None;
                 self.refuse(site, origin, refusal, outbox);
+                taken = Taken::Something;
             }
             if let Some(receiving) = &mut self.receiving {
                 let wanted = &mut receiving.buffer[receiving.filled..];
