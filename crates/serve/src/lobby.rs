@@ -24,7 +24,7 @@ const EVENTS: usize = 64;
 const BELL: u64 = u64::MAX;
 const INSIDE: u64 = u64::MAX - 1;
 /// Loops of a busy worker between two looks at the sockets: a look is a system call.
-const LOOPS_BETWEEN_LOOKS: u32 = 2;
+const LOOPS_BETWEEN_LOOKS: u32 = 4;
 /// How long before a moment that it waits for a worker is awake.
 const WATCH: Duration = Duration::from_micros(60);
 
