@@ -66,16 +66,13 @@ impl Client {
     pub fn submit_all(&self, requests: &mut Vec<Request>) -> Result<bool, Errno> {
         let taken = (0..requests.len()).take_while(|_| self.take_room()).count();
         let seat = self.seat;
-        let mut batch = requests.drain(..taken).map(|request| Message::Submit { seat, request }).collect();
-        if self.shared.mailboxes[self.worker].send(&mut batch) {
+        let leave = |messages: &mut Vec<Message>| {
+            messages.extend(requests.drain(..taken).map(|request| Message::Submit { seat, request }));
+        };
+        if self.shared.mailboxes[self.worker].send_with(leave) {
             return Ok(requests.is_empty());
         }
         self.unanswered.fetch_sub(taken as u32, Relaxed);
-        let returned = batch.into_iter().filter_map(|message| match message {
-            Message::Submit { request, .. } => Some(request),
-            _ => None,
-        });
-        requests.splice(0..0, returned);
         Err(Errno::SHUTDOWN)
     }
 

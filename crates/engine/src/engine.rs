@@ -120,6 +120,12 @@ impl Engine {
         self.shared.mailboxes.len()
     }
 
+    /// Number of hardware queues: as many as workers, if the target has so many.
+    #[must_use]
+    pub fn hw_queues(&self) -> u16 {
+        self.shared.queue.hw_queues()
+    }
+
     /// The time on its clock.
     #[must_use]
     pub fn now(&self) -> Instant {
@@ -221,11 +227,24 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
-    fn drop(&mut self) {
+impl Engine {
+    /// Has all workers end what is under way and go home.
+    pub(crate) fn tell_all_to_stop(&self) {
         for mailbox in &self.shared.mailboxes {
             let _ = mailbox.send_one(Message::Stop);
         }
+    }
+
+    /// Leaves a message for a worker that the caller runs itself.
+    #[cfg(test)]
+    pub(crate) fn post(&self, worker: usize, message: Message) {
+        assert!(self.shared.mailboxes[worker].send_one(message).is_ok(), "the worker is at home");
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.tell_all_to_stop();
         for thread in self.threads.drain(..) {
             // One that panicked has said so.
             let _ = thread.join();

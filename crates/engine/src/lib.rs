@@ -39,6 +39,8 @@ mod clock;
 mod config;
 mod context;
 mod engine;
+#[cfg(test)]
+mod faults;
 mod handler;
 mod mailbox;
 mod memory;

@@ -34,11 +34,16 @@ impl<T> Mailbox<T> {
 
     /// Leaves messages, and answers whether the worker will see them. If not they are still there.
     pub fn send(&self, batch: &mut Vec<T>) -> bool {
+        self.send_with(|messages| messages.append(batch))
+    }
+
+    /// Has messages left by `leave`, and answers whether the worker will see them. If not it was not called.
+    pub fn send_with(&self, leave: impl FnOnce(&mut Vec<T>)) -> bool {
         let mut inside = self.lock();
         if inside.is_closed {
             return false;
         }
-        inside.messages.append(batch);
+        leave(&mut inside.messages);
         self.ring_the_bell(inside);
         true
     }

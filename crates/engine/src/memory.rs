@@ -15,6 +15,8 @@ pub const BUFFER_ALIGN: usize = 4096;
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
+    /// What was allocated; `len` is no more.
+    capacity: usize,
 }
 
 // SAFETY: a buffer owns its memory, as a boxed slice does.
@@ -24,7 +26,7 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// None: for requests without data.
-    pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), len: 0 };
+    pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), len: 0, capacity: 0 };
 
     /// One of `len` zeroes, at a multiple of [`BUFFER_ALIGN`].
     #[must_use]
@@ -35,7 +37,25 @@ impl Buffer {
         let layout = Buffer::layout(len);
         // SAFETY: the layout has a size.
         let start = unsafe { alloc_zeroed(layout) };
-        Buffer { start: NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout)), len }
+        Buffer { start: NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout)), len, capacity: len }
+    }
+
+    /// How long it can be made.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Makes it longer or shorter: a buffer is used again for a request of another length. What comes to light is what was
+    /// there before.
+    ///
+    /// # Panics
+    /// If it has no [room](Self::capacity) for that.
+    #[inline]
+    pub fn set_len(&mut self, len: usize) {
+        assert!(len <= self.capacity, "a buffer of {} bytes cannot hold {len}", self.capacity);
+        self.len = len;
     }
 
     fn layout(len: usize) -> Layout {
@@ -59,8 +79,8 @@ impl Deref for Buffer {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` points to `len` bytes that this buffer owns and that have been initialised; with 0 it dangles,
-        // which is aligned and not null.
+        // SAFETY: `start` points to `capacity` bytes that this buffer owns and that have been initialised, and `len` is no
+        // more than that; with 0 it dangles, which is aligned and not null.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -75,9 +95,9 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.len > 0 {
+        if self.capacity > 0 {
             // SAFETY: it was allocated with this layout.
-            unsafe { dealloc(self.start.as_ptr(), Buffer::layout(self.len)) }
+            unsafe { dealloc(self.start.as_ptr(), Buffer::layout(self.capacity)) }
         }
     }
 }

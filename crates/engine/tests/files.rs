@@ -121,6 +121,16 @@ fn several_files_are_volumes_of_one_queue_and_never_meet() {
     }
 }
 
+/// Where it is forbidden, threads do the same; the other tests of this file would not tell which they have tried.
+#[test]
+fn io_uring_is_used_where_the_system_has_it() {
+    let is_allowed = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|text| text.trim() == "0");
+    let notes = Files::open(&[FileSpec::new(temporary(MIB).path())]).unwrap().notes().join(" ");
+    // A container may forbid it by other means, and says so.
+    let is_forbidden = notes.contains("not permitted") || notes.contains("not implemented");
+    assert!(!is_allowed || is_forbidden || !notes.contains("io_uring"), "{notes}");
+}
+
 #[test]
 fn files_that_cannot_be_targets_say_why() {
     let open = |path: &std::path::Path| Files::open(&[FileSpec::new(path)]).err().unwrap().to_string();

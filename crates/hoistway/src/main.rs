@@ -13,8 +13,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
-/// Hoistway is the Linux multi-queue block layer with its I/O schedulers: in virtual time over device models, and in real time
-/// behind a block server.
+/// Hoistway is the Linux multi-queue block layer with its I/O schedulers: in virtual time over device models, and for real
+/// over files and disks, also behind a block server.
 #[derive(Parser, Debug)]
 #[command(version, about, long_about, propagate_version = true, max_term_width = 100)]
 struct Cli {
@@ -31,6 +31,7 @@ enum Command {
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
     Man(commands::man::Arguments),
+    Run(Box<commands::run::Arguments>),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
     Serve(Box<commands::serve::Arguments>),
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
+        Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),

@@ -45,6 +45,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         setups,
         wall_seconds,
         simulated_ios: runs.iter().map(|run| run.simulated_ios).sum(),
+        is_real: false,
         partial,
         notices,
         baseline: asked.comparison.baseline.clone(),

@@ -240,7 +240,7 @@ impl Requests {
             return Ok(());
         }
         let Header { offset, length, .. } = header;
-        if length == 0 || offset % self.block_bytes_min != 0 || length % self.block_bytes_min != 0 {
+        if length == 0 || !offset.is_multiple_of(self.block_bytes_min) || !length.is_multiple_of(self.block_bytes_min) {
             return Err(Refusal::Invalid);
         }
         if offset.checked_add(length).is_none_or(|end| end > self.size_bytes) {

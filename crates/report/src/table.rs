@@ -76,11 +76,12 @@ pub(crate) fn set_up(document: &ResultsDocument) -> String {
         places.push(place(&document.device, &document.kernel, document.cpus, document.hw_queues));
     }
     format!(
-        "{} on {}, seed {}, {} simulated",
+        "{} on {}, seed {}, {} {}",
         document.job_file,
         places.join("; "),
         document.seed,
         simulated_time(document),
+        if document.is_real { "for real" } else { "simulated" },
     )
 }
 
@@ -109,9 +110,12 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, a
         );
         let mut rows = comparison.jobs.iter().flat_map(|job| &job.directions).flat_map(|direction| &direction.rows);
         if rows.any(|row| row.cpu_us_per_io.is_some()) {
-            lines.push(
-                "CPU per I/O: what the host profile charges, in both directions; not the scheduler's own.".to_owned(),
-            );
+            let line = if document.is_real {
+                "CPU per I/O: of the whole program, its workers' looking for work included."
+            } else {
+                "CPU per I/O: what the host profile charges, in both directions; not the scheduler's own."
+            };
+            lines.push(line.to_owned());
         }
     } else {
         lines.push("There was no I/O.".to_owned());

@@ -41,6 +41,7 @@ fn document() -> ResultsDocument {
         setups: Vec::new(),
         wall_seconds: 1.5,
         simulated_ios: 2010,
+        is_real: false,
         partial: false,
         notices: vec!["A notice.".to_owned()],
         baseline: Some("none".to_owned()),

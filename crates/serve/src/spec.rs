@@ -111,7 +111,7 @@ impl ExportSpec {
         let Self { name, offset, .. } = self;
         let rest = volume_bytes.saturating_sub(*offset);
         let size = self.size.unwrap_or(rest - rest % block_bytes);
-        if offset % block_bytes != 0 || size % block_bytes != 0 {
+        if !offset.is_multiple_of(block_bytes) || !size.is_multiple_of(block_bytes) {
             return wrong(format!("export {name:?}: offset and size must be multiples of {block_bytes} bytes"));
         }
         if size == 0 || size > rest {

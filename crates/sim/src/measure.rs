@@ -1,4 +1,4 @@
-//! What is measured of a task.
+//! What is measured of a process: by the simulator in virtual time, and by whoever runs one for real.
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
 use hoistway_load::{LogSettings, Process};
@@ -6,8 +6,8 @@ use hoistway_results::fio::SteadyState;
 use hoistway_results::io_log::{IoLog, LogParameters, LoggedIo};
 use hoistway_results::{Direction, LatencyHistogram, LatencySearchResult, ProcessResult, SAMPLE_INTERVAL_NS};
 
-/// The measurement of one task: fio's, with its samples of bandwidth and IOPS.
-pub(crate) struct Measurement {
+/// The measurement of one process: fio's, with its samples of bandwidth and IOPS.
+pub struct Measurement {
     result: ProcessResult,
     /// Latencies, by direction, of I/Os whose submission took no time: completion latency and total latency are the same,
     /// so that one histogram stands for two, and for the zeros of a third.
@@ -34,19 +34,21 @@ struct Sample {
 
 /// One finished I/O.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Finished {
-    pub(crate) op: Op,
-    pub(crate) bytes: u32,
+pub struct Finished {
+    /// What it did.
+    pub op: Op,
+    /// Its length.
+    pub bytes: u32,
     /// Where it is on its device.
-    pub(crate) offset_bytes: u64,
+    pub offset_bytes: u64,
     /// The priority that it has of its own, or none.
-    pub(crate) priority: IoPriority,
+    pub priority: IoPriority,
     /// It was created.
-    pub(crate) created: Instant,
+    pub created: Instant,
     /// The system call that submitted it returned.
-    pub(crate) issued: Instant,
+    pub issued: Instant,
     /// The task learned of its end.
-    pub(crate) reaped: Instant,
+    pub reaped: Instant,
 }
 
 fn direction_of(op: Op) -> Direction {
@@ -73,7 +75,8 @@ fn log_parameters(process: &Process, settings: LogSettings) -> LogParameters {
 
 impl Measurement {
     /// Of a process that starts at `start`.
-    pub(crate) fn new(process: &Process, start: Instant) -> Self {
+    #[must_use]
+    pub fn new(process: &Process, start: Instant) -> Self {
         let from = start + process.schedule.ramp;
         Measurement {
             result: ProcessResult {
@@ -99,7 +102,7 @@ impl Measurement {
 
     /// A batch of so many I/Os was submitted, which made so many in flight.
     #[inline]
-    pub(crate) fn submitted(&mut self, now: Instant, batch: u32, depth: u32) {
+    pub fn submitted(&mut self, now: Instant, batch: u32, depth: u32) {
         if now >= self.from {
             self.result.submit_levels.record(batch);
             self.result.depth_levels.record(depth);
@@ -108,7 +111,7 @@ impl Measurement {
 
     /// So many completions were taken at once.
     #[inline]
-    pub(crate) fn reaped(&mut self, now: Instant, batch: u32) {
+    pub fn reaped(&mut self, now: Instant, batch: u32) {
         if now >= self.from {
             self.result.complete_levels.record(batch);
         }
@@ -164,7 +167,7 @@ impl Measurement {
     }
 
     /// An I/O failed.
-    pub(crate) fn failed(&mut self, errno: i32) {
+    pub fn failed(&mut self, errno: i32) {
         if self.result.error == 0 {
             self.result.error = errno;
         }
@@ -172,7 +175,7 @@ impl Measurement {
 
     /// An I/O has ended.
     #[inline]
-    pub(crate) fn finished(&mut self, io: &Finished) {
+    pub fn finished(&mut self, io: &Finished) {
         if io.reaped < self.from {
             return;
         }
@@ -235,7 +238,8 @@ impl Measurement {
     }
 
     /// The result, of a process that ended at `end`.
-    pub(crate) fn into_result(mut self, end: Instant) -> ProcessResult {
+    #[must_use]
+    pub fn into_result(mut self, end: Instant) -> ProcessResult {
         for (direction, immediate) in Direction::ALL.into_iter().zip(&self.immediate) {
             let result = self.result.direction_mut(direction);
             result.clat.merge(immediate);

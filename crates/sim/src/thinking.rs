@@ -4,39 +4,41 @@ use hoistway_blk::{Instant, Nanos};
 use hoistway_load::{Think, ThinkBlocks};
 
 /// When a process pauses.
-pub(crate) struct Thinking {
+pub struct Thinking {
     think: Think,
     /// I/Os since the last pause.
     ios: u32,
     /// The last pause began.
     last: Instant,
     /// The pause that it makes now ends.
-    pub(crate) until: Option<Instant>,
+    pub until: Option<Instant>,
 }
 
 impl Thinking {
     /// Of a process that begins at `start`.
-    pub(crate) fn new(think: Think, start: Instant) -> Thinking {
+    #[must_use]
+    pub fn new(think: Think, start: Instant) -> Thinking {
         Thinking { think, ios: 0, last: start, until: None }
     }
 
     /// I/Os were issued, or have completed.
     #[inline]
-    pub(crate) fn count(&mut self, which: ThinkBlocks, ios: u32) {
+    pub fn count(&mut self, which: ThinkBlocks, ios: u32) {
         if which == self.think.counting {
             self.ios += ios;
         }
     }
 
     /// Whether it is time to pause.
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
+    #[must_use]
+    pub fn is_due(&self, now: Instant) -> bool {
         let Think { blocks, io_time, .. } = self.think;
         // Tried with fio 3.33: the time before the first pause is longer by a pause.
         (blocks > 0 && self.ios >= blocks) || (io_time > Nanos::ZERO && now >= self.last + io_time + self.length())
     }
 
     /// A pause begins. Answers when it ends.
-    pub(crate) fn begin(&mut self, now: Instant) -> Instant {
+    pub fn begin(&mut self, now: Instant) -> Instant {
         self.last = now;
         self.ios = 0;
         let until = now + self.length();
@@ -45,12 +47,14 @@ impl Thinking {
     }
 
     /// How long a pause keeps the CPU busy.
-    pub(crate) fn spin(&self) -> Nanos {
+    #[must_use]
+    pub fn spin(&self) -> Nanos {
         self.think.spin
     }
 
     /// What a rate does not make up for of a pause.
-    pub(crate) fn not_made_up_for(&self) -> Nanos {
+    #[must_use]
+    pub fn not_made_up_for(&self) -> Nanos {
         if self.think.is_lost_to_rate { self.length() } else { Nanos::ZERO }
     }
 

@@ -7,6 +7,8 @@ mod null;
 mod simulated;
 mod sparse;
 
+#[cfg(test)]
+pub(crate) use file::FileStation;
 pub use file::{FileSpec, Files, OpenError};
 pub use memory::Memory;
 pub use null::Null;
@@ -167,5 +169,19 @@ impl Shape {
     #[must_use]
     pub fn end(&self) -> Sector {
         self.volumes.last().map_or(Sector(0), |volume| Sector(volume.first.0 + volume.sectors))
+    }
+}
+
+impl<B: Backend + ?Sized> Backend for Box<B> {
+    fn shape(&self) -> &Shape {
+        (**self).shape()
+    }
+
+    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
+        (**self).station(worker)
+    }
+
+    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        (**self).extents(range)
     }
 }

@@ -110,10 +110,14 @@ impl Backend for Simulated {
         &self.shape
     }
 
-    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
+    fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
         let parker: Arc<Parker> = Arc::default();
         let due = Due { events: BinaryHeap::new(), parker: Arc::clone(&parker) };
-        lock(&self.model).workers.push(due);
+        let worker = {
+            let mut model = lock(&self.model);
+            model.workers.push(due);
+            model.workers.len() - 1
+        };
         let (bytes, model) = (Arc::clone(&self.bytes), Arc::clone(&self.model));
         let stride = if self.shape.host_wide_tags { 0 } else { self.shape.queue_depth };
         Ok(Box::new(SimulatedStation { worker, stride, bytes, model, parker }))

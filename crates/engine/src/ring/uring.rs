@@ -44,6 +44,13 @@ impl Wake for Bell {
     }
 }
 
+impl Bell {
+    /// Forgets how often it was rung. Only after the watch has ended: whoever rings before the next one begins is heard then.
+    fn silence(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
 impl Uring {
     /// One for so many jobs at a time, over these files.
     ///
@@ -72,7 +79,10 @@ impl Uring {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let fds: Vec<_> = files.iter().map(|file| file.as_raw_fd()).collect();
-        ring.submitter().register_files(&fds)?;
+        // None are no list for the kernel.
+        if !fds.is_empty() {
+            ring.submitter().register_files(&fds)?;
+        }
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Uring { ring, bell: Arc::new(Bell(bell)), is_watched: false, is_enabled, results_bell: None })
     }
@@ -141,6 +151,7 @@ impl Ring for Uring {
         for entry in self.ring.completion() {
             if entry.user_data() == BELL {
                 self.is_watched = false;
+                self.bell.silence();
             } else {
                 results.push((entry.user_data(), entry.result()));
             }
@@ -149,8 +160,6 @@ impl Ring for Uring {
 
     fn sleep(&mut self, most: Option<Duration>) {
         self.enable();
-        // It says how often it was rung, which nobody wants to know.
-        let _ = rustix::io::read(&self.bell.0, &mut [0; 8]);
         if !self.is_watched {
             let watch = opcode::PollAdd::new(io_uring::types::Fd(self.bell.0.as_raw_fd()), POLL_IN).build();
             self.is_watched = self.push_entry(&watch.user_data(BELL));

@@ -7,6 +7,7 @@ pub(crate) mod ctl;
 pub(crate) mod devices;
 pub(crate) mod explain;
 pub(crate) mod man;
+pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod schedulers;
 pub(crate) mod serve;

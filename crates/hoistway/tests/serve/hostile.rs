@@ -38,7 +38,7 @@ fn begun(server: &Running) -> UnixStream {
     let mut stream = server.connect();
     stream.write_all(&[&HELLO, GO].concat()).unwrap();
     // Greeting, then EXPORT, BLOCK_SIZE and ACK.
-    stream.read_exact(&mut vec![0; 18 + 32 + 34 + 20]).unwrap();
+    stream.read_exact(&mut [0; 18 + 32 + 34 + 20]).unwrap();
     stream
 }
 

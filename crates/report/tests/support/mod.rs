@@ -79,6 +79,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         setups: Vec::new(),
         wall_seconds: 0.5,
         simulated_ios: 300,
+        is_real: false,
         partial: false,
         notices: Vec::new(),
         baseline: None,

@@ -74,6 +74,9 @@ pub struct ResultsDocument {
     pub wall_seconds: f64,
     /// I/Os simulated in all runs.
     pub simulated_ios: u64,
+    /// Whether the runs were no simulations: the load ran for real, on the device that is named, for as long as it says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_real: bool,
     /// Whether the comparison was cut short, so that runs are missing.
     pub partial: bool,
     /// Warnings and remarks for whoever reads the figures, one sentence each.

@@ -23,7 +23,8 @@ use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_
 
 use super::{Backend, Extent, Shape, Station, VolumeShape};
 use crate::ring::{ThreadRing, Uring};
-use station::{FileStation, ZERO_BYTES_MAX};
+pub(crate) use station::FileStation;
+use station::ZERO_BYTES_MAX;
 
 const QUEUE_DEPTH: u32 = 128;
 /// Volumes begin at multiples of so many sectors, and lie at least as far apart: no request can reach into two.

@@ -146,7 +146,7 @@ pub(crate) struct Arguments {
 }
 
 /// As [`parse_time`], or 0.
-fn parse_ramp(text: &str) -> Result<Nanos, String> {
+pub(crate) fn parse_ramp(text: &str) -> Result<Nanos, String> {
     if text == "0" { Ok(Nanos::ZERO) } else { parse_time(text) }
 }
 
@@ -167,7 +167,8 @@ fn parse_memory(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| Host::MEMORY_BYTES.contains(bytes)).ok_or_else(expected)
 }
 
-pub(super) fn parse_time(text: &str) -> Result<Nanos, String> {
+/// A time with a unit, as on the command line.
+pub(crate) fn parse_time(text: &str) -> Result<Nanos, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor: u64 = match unit {

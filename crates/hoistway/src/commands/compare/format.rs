@@ -27,7 +27,7 @@ pub(crate) enum Format {
 
 impl Format {
     /// Refuses so many runs if it holds only one.
-    pub(super) fn check(self, runs: usize) -> Result<()> {
+    pub(crate) fn check(self, runs: usize) -> Result<()> {
         if matches!(self, Self::FioJson | Self::FioJsonPlus) && runs != 1 {
             let name = if self == Self::FioJson { "fio-json" } else { "fio-json+" };
             bail!(
@@ -39,7 +39,7 @@ impl Format {
     }
 
     /// The document in this format. `plus` is the json+ of its only run.
-    pub(super) fn rendered(
+    pub(crate) fn rendered(
         self,
         document: &ResultsDocument,
         plus: Option<&fio::Output>,

@@ -13,14 +13,14 @@ use hoistway_lab::{Controls, Ended, Plan, Watch};
 use hoistway_results::{ResultsDocument, fio};
 
 use self::fio_logs::FioLogs;
-use self::format::Format;
 use crate::Ending;
 use crate::input::CommandLine;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::trace_file::TraceFile;
 
-pub(crate) use self::arguments::Arguments;
+pub(crate) use self::arguments::{Arguments, parse_ramp, parse_time};
+pub(crate) use self::format::Format;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let comparison = asked::comparison(arguments)?;

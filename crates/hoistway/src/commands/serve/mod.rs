@@ -27,9 +27,9 @@ use crate::Ending;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// What is served: memory, a file, a block device, nothing at all (null:SIZE), or a simulated device in real time with
+    /// What is served: memory, a file, a block device, nothing at all (null:), or a simulated device in real time with
     /// its data in memory (see `hoistway devices`). Without it each --export has a path= of its own.
-    #[arg(long, value_name = "mem:SIZE|file:PATH|blk:PATH|null:SIZE|sim:PRESET")]
+    #[arg(long, value_name = "mem:SIZE|file:PATH|blk:PATH|null:|null:SIZE|sim:PRESET")]
     target: Option<String>,
     /// Serves a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only;
     /// its share under bfq: weight= (1 to 1000, 100 is usual); the priority of its I/O: ioprio= (rt/0 to rt/7, be/0 to be/7, idle);

@@ -2,17 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use hoistway_blk::SECTOR_BYTES;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
-use hoistway_lab::preset;
-use hoistway_serve::{ExportSpec, parse_size};
+use hoistway_serve::ExportSpec;
 
 use super::say;
-use crate::input::CommandLine;
+use crate::commands::run::target::{EXPECTED, Target};
 
-/// What `--target` may be.
-const EXPECTED: &str = "expected mem:SIZE, file:PATH, blk:PATH, null:SIZE or sim:PRESET";
 /// So that one's own device file with random parts is the same each time.
 const DEVICE_SEED: u64 = 1;
 
@@ -26,21 +23,16 @@ pub(super) fn open(
     if let Some(export) = exports.iter().find(|export| export.path.is_some()) {
         bail!("--export name={}: path= and --target exclude each other", export.name);
     }
-    let (kind, value) = target.split_once(':').ok_or_else(|| anyhow!("--target {target}: {EXPECTED}"))?;
-    let size = || parse_size(value).map_err(|why| anyhow!("--target {target}: {why}"));
-    let backend: Box<dyn Backend> = match kind {
-        "mem" => Box::new(Memory::new(size()?)),
-        "null" => Box::new(Null::new(size()? / SECTOR_BYTES)),
-        "sim" => {
-            let preset = preset(&value.into(), &CommandLine).with_context(|| format!("--target {target}"))?;
-            Box::new(Simulated::new(preset.build(DEVICE_SEED)))
-        }
-        "file" | "blk" => {
-            check_kind(kind, Path::new(value))?;
-            let spec = FileSpec { read_only: is_read_only, ..FileSpec::new(value) };
+    let parsed = Target::parse(target)?;
+    let backend: Box<dyn Backend> = match &parsed {
+        Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
+        Target::Null(bytes) => Box::new(Null::new(bytes / SECTOR_BYTES)),
+        Target::Simulated(preset) => Box::new(Simulated::new(preset.build(DEVICE_SEED))),
+        Target::File(path) | Target::Block(path) => {
+            check_kind(&parsed, path)?;
+            let spec = FileSpec { read_only: is_read_only, ..FileSpec::new(path) };
             Box::new(open_files(&[spec]).with_context(|| format!("--target {target}"))?)
         }
-        _ => bail!("--target {target}: {EXPECTED}"),
     };
     Ok((backend, vec![0; exports.len()]))
 }
@@ -72,12 +64,12 @@ fn open_files(specs: &[FileSpec]) -> Result<Files> {
 }
 
 /// Whoever says which of both it is means it: a mistyped name of a disk would else be taken for that of a file.
-fn check_kind(kind: &str, path: &Path) -> Result<()> {
+fn check_kind(target: &Target, path: &Path) -> Result<()> {
     use std::os::unix::fs::FileTypeExt as _;
     let is_disk = std::fs::metadata(path).is_ok_and(|it| it.file_type().is_block_device());
-    match kind {
-        "file" if is_disk => bail!("--target file:{0}: is a block device (expected blk:{0})", path.display()),
-        "blk" if path.exists() && !is_disk => {
+    match target {
+        Target::File(_) if is_disk => bail!("--target file:{0}: is a block device (expected blk:{0})", path.display()),
+        Target::Block(_) if path.exists() && !is_disk => {
             bail!("--target blk:{0}: is no block device (expected file:{0})", path.display())
         }
         _ => Ok(()),

@@ -1,0 +1,181 @@
+//! `--target`: what a load runs on.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use hoistway_device::Preset;
+use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
+use hoistway_load::Load;
+use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
+
+use crate::input::CommandLine;
+
+pub(crate) const EXPECTED: &str = "expected file:PATH, blk:PATH, mem:SIZE, null:, null:SIZE or sim:PRESET";
+/// Of `null:`.
+const NULL_BYTES: u64 = 1 << 40;
+/// Of files that runs have made, an extended attribute: they may be written again. Not every file system keeps it.
+const MADE: &str = "user.hoistway.made";
+/// A file that is made is no longer than this without being asked for twice.
+const LARGEST_BYTES: u64 = 1 << 50;
+
+/// What a load runs on.
+pub(crate) enum Target {
+    File(PathBuf),
+    Block(PathBuf),
+    Memory(u64),
+    Null(u64),
+    Simulated(Box<Preset>),
+}
+
+impl Target {
+    /// Reads `--target`.
+    pub(crate) fn parse(text: &str) -> Result<Target> {
+        let Some((kind, rest)) = text.split_once(':') else { bail!("--target {text}: {EXPECTED}") };
+        let path = || {
+            if rest.is_empty() {
+                bail!("--target {text}: a path is missing ({EXPECTED})");
+            }
+            Ok(PathBuf::from(rest))
+        };
+        let bytes = || {
+            bytes_of(rest).with_context(|| format!("--target {text}: expected a size from 4K to 1024T, such as 512M"))
+        };
+        Ok(match kind {
+            "file" => Target::File(path()?),
+            "blk" => Target::Block(path()?),
+            "mem" => Target::Memory(bytes()?),
+            "null" if rest.is_empty() => Target::Null(NULL_BYTES),
+            "null" => Target::Null(bytes()?),
+            "sim" => {
+                let preset = hoistway_lab::preset(&rest.into(), &CommandLine);
+                Target::Simulated(Box::new(preset.with_context(|| format!("--target {text}"))?))
+            }
+            _ => bail!("--target {text}: {EXPECTED}"),
+        })
+    }
+
+    /// What results call it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Target::File(path) | Target::Block(path) => path.display().to_string(),
+            Target::Memory(bytes) => format!("memory of {} MiB", bytes >> 20),
+            Target::Null(_) => "null".into(),
+            Target::Simulated(preset) => format!("{} in real time", preset.name),
+        }
+    }
+
+    /// Whether the load may be run on it; a file that is missing is made.
+    pub(super) fn prepare(&self, load: &Load, force: bool) -> Result<()> {
+        let writes = load.processes.iter().any(|process| process.plan.modifies());
+        match self {
+            Target::File(path) if path.exists() => {
+                if path.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device()) {
+                    bail!("--target file:{0}: is a block device (expected blk:{0})", path.display());
+                }
+                if writes && !force && !is_ours(path) {
+                    let path = path.display();
+                    bail!(
+                        "--target file:{path}: the load would overwrite a file that no run has made (expected --force, or a file that does not exist)"
+                    );
+                }
+                Ok(())
+            }
+            Target::File(path) => make(path, load),
+            Target::Block(path) => {
+                let metadata = path.metadata().with_context(|| format!("--target blk:{}", path.display()))?;
+                if !metadata.file_type().is_block_device() {
+                    bail!("--target blk:{0}: is no block device (expected file:{0})", path.display());
+                }
+                if writes && !force {
+                    bail!("--target blk:{}: the load would overwrite it (expected --force)", path.display());
+                }
+                Ok(())
+            }
+            Target::Memory(_) | Target::Null(_) | Target::Simulated(_) => Ok(()),
+        }
+    }
+
+    /// Opens it, and answers what is to be said of it.
+    pub(super) fn open(&self, load: &Load, seed: u64) -> Result<(Box<dyn Backend>, Vec<String>)> {
+        let writes = load.processes.iter().any(|process| process.plan.modifies());
+        Ok(match self {
+            Target::File(path) | Target::Block(path) => {
+                let spec = FileSpec { read_only: !writes, ..FileSpec::new(path) };
+                let files = Files::open(&[spec]).context("--target")?;
+                let notes = files.notes().iter().map(|note| format!("{note}.")).collect();
+                (Box::new(files), notes)
+            }
+            Target::Memory(bytes) => (Box::new(Memory::new(*bytes)), Vec::new()),
+            Target::Null(bytes) => (Box::new(Null::new(bytes / 512)), Vec::new()),
+            Target::Simulated(preset) => (Box::new(Simulated::new(preset.build(seed))), Vec::new()),
+        })
+    }
+}
+
+fn bytes_of(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return None,
+    };
+    let bytes = number.parse::<u64>().ok()?.checked_mul(1 << shift)?;
+    (4096..=LARGEST_BYTES).contains(&bytes).then_some(bytes)
+}
+
+/// Whether a run has made this file.
+fn is_ours(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| fgetxattr(&file, MADE, &mut [0u8; 8]).is_ok())
+}
+
+/// Makes a file as large as the load needs. It is filled, as fio does: reading holes would be reading nothing.
+fn make(path: &Path, load: &Load) -> Result<()> {
+    let name = path.display();
+    let mut bytes = 0;
+    for process in &load.processes {
+        let ranges = process.ranges(hoistway_load::limits::REGION_BYTES)?;
+        let end = ranges.iter().map(|(start, bytes)| start.saturating_add(*bytes)).max();
+        bytes = bytes.max(end.unwrap_or(u64::MAX));
+    }
+    if bytes > LARGEST_BYTES {
+        bail!(
+            "--target file:{name}: does not exist, and the load does not say how large it is to be (expected size= in every job, or a file)"
+        );
+    }
+    let failed = |error: std::io::Error| anyhow!("--target file:{name}: cannot be made: {error}");
+    let mut file = File::create_new(path).map_err(failed)?;
+    let filled = fill(&mut file, bytes).map_err(failed);
+    if filled.is_err() {
+        // Half a file is of no use to anybody.
+        let _ = std::fs::remove_file(path);
+        return filled;
+    }
+    // Without it the next run asks for --force.
+    let _ = fsetxattr(&file, MADE, b"1", XattrFlags::CREATE);
+    Ok(())
+}
+
+fn fill(file: &mut File, bytes: u64) -> std::io::Result<()> {
+    let mut chunk = vec![0u8; 1 << 20];
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    for word in chunk.chunks_exact_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        word.copy_from_slice(&state.to_le_bytes());
+    }
+    let mut left = bytes;
+    while left > 0 {
+        let len = left.min(chunk.len() as u64);
+        file.write_all(&chunk[..len as usize])?;
+        left -= len;
+    }
+    file.sync_all()
+}

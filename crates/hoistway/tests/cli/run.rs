@@ -1,0 +1,186 @@
+//! `hoistway run`: real I/O.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::fio_run;
+use crate::support::{ended_with, hoistway, succeeded};
+
+const HEAD: &str = "[global]\nfilename=data\ndirect=1\nioengine=libaio\nsize=4m\n";
+
+/// A job file in a folder.
+fn job(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("job.fio");
+    fs::write(&path, HEAD.to_owned() + text).unwrap();
+    path
+}
+
+/// What a run with these arguments prints, in a folder.
+fn run_in(folder: &Path, arguments: &[&str]) -> String {
+    succeeded(hoistway().current_dir(folder).arg("run").arg("job.fio").args(arguments))
+}
+
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = hoistway().current_dir(folder).arg("run").arg("job.fio").args(arguments).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_file_is_made_once_and_overwritten_only_if_it_is_ours() {
+    let folder = tempdir().unwrap();
+    job(folder.path(), "[w]\nrw=randwrite\nbs=4k\niodepth=8\n");
+    let table = run_in(folder.path(), &["--target", "file:ours", "--scheduler", "none,bfq"]);
+    assert!(table.starts_with("job.fio on ours, Linux 7.2"), "{table}");
+    assert!(table.contains("bfq") && table.contains("for real"), "{table}");
+    let content = fs::read(folder.path().join("ours")).unwrap();
+    assert!(content.len() == 4 << 20 && content.chunks(4096).all(|block| block.iter().any(|&byte| byte != 0)));
+
+    fs::write(folder.path().join("theirs"), vec![7; 4 << 20]).unwrap();
+    let error = refused(folder.path(), &["--target", "file:theirs"]);
+    assert!(error.contains("--target file:theirs: the load would overwrite a file"), "{error}");
+    assert_eq!(fs::read(folder.path().join("theirs")).unwrap(), vec![7; 4 << 20]);
+    run_in(folder.path(), &["--target", "file:theirs", "--force"]);
+    assert_ne!(fs::read(folder.path().join("theirs")).unwrap()[..4096], vec![7; 4096]);
+
+    job(folder.path(), "[r]\nrw=randread\n");
+    run_in(folder.path(), &["--target", "file:theirs"]);
+}
+
+#[test]
+fn every_target_runs_under_every_scheduler_and_results_are_those_of_a_comparison() {
+    let folder = tempdir().unwrap();
+    job(folder.path(), "[r]\nrw=randrw\nbs=4k\niodepth=8\nnumber_ios=200\n");
+    for target in ["mem:16M", "null:", "sim:micron-9100-1600gb"] {
+        let schedulers = "none,mq-deadline,kyber,bfq";
+        let json = run_in(folder.path(), &["--target", target, "--scheduler", schedulers, "--format", "json"]);
+        let document: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&document["format"], &document["is_real"]), (&"hoistway-results/1".into(), &true.into()));
+        for run in document["runs"].as_array().unwrap() {
+            assert_eq!(run["simulated_ios"], 200, "{target} {}", run["scheduler"]);
+        }
+    }
+    let json = run_in(
+        folder.path(),
+        &[
+            "--target",
+            "mem:16M",
+            "--scheduler",
+            "bfq",
+            "--set",
+            "bfq.slice_idle=0",
+            "--queue",
+            "nr_requests=32",
+            "--format",
+            "json",
+        ],
+    );
+    let document: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&document["runs"][0]["tunables"]["slice_idle"], &document["nr_requests"]), (&0.into(), &32.into()));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_was_expected() {
+    let folder = tempdir().unwrap();
+    job(folder.path(), "[r]\nrw=randread\n");
+    for (arguments, expected) in [
+        (&["--target", "disk"][..], "--target disk: expected file:PATH, blk:PATH, mem:SIZE"),
+        (&["--target", "mem:9"], "--target mem:9: expected a size from 4K to 1024T"),
+        (&["--target", "mem:1M"], "the job ends at byte 4194304, but the device has 1048576"),
+        (&["--target", "blk:job.fio"], "--target blk:job.fio: is no block device"),
+        (&["--target", "file:."], ".: is neither a file nor a block device"),
+        (&["--target", "sim:none"], "--target sim:none: there is no built-in device"),
+        (&["--target", "mem:8M", "--scheduler", "cfq"], "\"cfq\" is unknown (expected one of none, mq-deadline"),
+        (&["--target", "mem:8M", "--set", "bfq.slice_idle=0"], "--set bfq.slice_idle=0: bfq does not run"),
+        (&["--target", "mem:8M", "--queue", "nr_requests=x"], "--queue nr_requests=x under none: invalid value"),
+        (&["--target", "mem:8M", "--scheduler", "none,bfq", "--format", "fio-json"], "fio's document is of one run"),
+    ] {
+        let error = refused(folder.path(), arguments);
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+    fs::write(folder.path().join("job.fio"), "[r]\nfilename=x\nsize=1m\n").unwrap();
+    let error = refused(folder.path(), &["--target", "mem:8M"]);
+    assert!(error.contains("r: I/O through the page cache (expected direct=1"), "{error}");
+    fs::write(folder.path().join("job.fio"), "[r]\nfilename=x\ndirect=1\n").unwrap();
+    let error = refused(folder.path(), &["--target", "file:new"]);
+    assert!(error.contains("does not exist, and the load does not say how large"), "{error}");
+    assert!(!folder.path().join("new").exists());
+}
+
+#[test]
+fn an_interrupted_run_prints_what_it_has() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let folder = tempdir().unwrap();
+    job(folder.path(), "[r]\nrw=randread\ntime_based\nruntime=1h\n");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
+    command.current_dir(folder.path()).args([
+        "run",
+        "job.fio",
+        "--target",
+        "sim:micron-9100-1600gb",
+        "--format",
+        "json",
+    ]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let process = Pid::from_child(&child);
+    // It has begun when it has used some of the processor: it looks for the ends of its I/Os.
+    let has_begun = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() >= 20
+    };
+    let begin = std::time::Instant::now();
+    while !has_begun() && begin.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(process, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["partial"], true);
+    assert!(document["simulated_ios"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_job_that_fails_fails_the_run() {
+    let folder = tempdir().unwrap();
+    // Flash takes longer than that.
+    job(folder.path(), "[r]\nrw=randread\nmax_latency=1us\n");
+    let arguments = ["run", "job.fio", "--target", "sim:micron-9100-1600gb"];
+    let table = ended_with(1, hoistway().current_dir(folder.path()).args(arguments));
+    assert!(table.contains("r under none (1 of 1 process, ETIMEDOUT)"), "{table}");
+}
+
+/// fio and we do the same I/O for the same job file on the same file.
+#[test]
+fn fio_counts_the_same() {
+    if !fio_run::is_installed() {
+        return;
+    }
+    let folder = fio_run::directory("run");
+    let jobs = "[w]\nrw=randwrite\nbs=4k\niodepth=8\nfsync=100\n[m]\nstonewall\nrw=write\nbsrange=4k-64k\niodepth=4\n\
+                [r]\nstonewall\nrw=read\nbs=64k\niodepth=4\nnumjobs=2\n[t]\nstonewall\nrw=randread\nbs=512\nnumber_ios=77\n";
+    job(&folder, jobs);
+    let output = fio_run::run(&folder, &(HEAD.to_owned() + jobs), &[], &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let theirs: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+    let ours = run_in(&folder, &["--target", "file:data", "--force", "--format", "fio-json"]);
+    let ours: Value = serde_json::from_str(&ours).unwrap();
+    let counts = |document: &Value| -> Vec<Vec<u64>> {
+        let count = |job: &Value| {
+            let of = |direction: &str, key: &str| job[direction][key].as_u64().unwrap();
+            // How blocks of several sizes fall is random.
+            let is_drawn = job["jobname"] == "m";
+            let ios = |direction| if is_drawn { 0 } else { of(direction, "total_ios") };
+            vec![ios("read"), ios("write"), of("read", "io_bytes"), of("write", "io_bytes"), of("sync", "total_ios")]
+        };
+        document["jobs"].as_array().unwrap().iter().map(count).collect()
+    };
+    assert_eq!(counts(&ours), counts(&theirs));
+    fs::remove_dir_all(folder).unwrap();
+}
