@@ -342,8 +342,18 @@ impl Volume<'_> {
     /// A client on it, which may have `depth` requests unanswered, at least 1. Clients go to workers in turn.
     #[must_use]
     pub fn client(&self, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
+        self.client_at(None, context, depth, handler)
+    }
+
+    /// The same, at the worker of this number, modulo how many there are: for whoever is on its thread already.
+    #[must_use]
+    pub fn client_on(&self, worker: usize, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
+        self.client_at(Some(worker), context, depth, handler)
+    }
+
+    fn client_at(&self, at: Option<usize>, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
         let sink = Sink::Handler(Box::new(handler));
-        let (worker, seat, unanswered) = self.engine.attach(&self.shape, context, sink, None);
+        let (worker, seat, unanswered) = self.engine.attach(&self.shape, context, sink, at);
         Client::new(Arc::clone(&self.engine.shared), worker, seat, depth.max(1), unanswered)
     }
 

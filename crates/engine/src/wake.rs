@@ -1,6 +1,6 @@
 //! Sleeping and being woken.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Wakes a worker that sleeps. If it does not yet, its next sleep ends at once.
@@ -10,13 +10,19 @@ pub trait Wake: Send + Sync {
 }
 
 /// A place to sleep for whoever waits for nothing but other threads and the time.
-#[derive(Default, Debug)]
+#[derive(Default)]
 pub struct Parker {
     is_woken: Mutex<bool>,
     bell: Condvar,
+    instead: OnceLock<Arc<dyn Wake>>,
 }
 
 impl Parker {
+    /// Nobody sleeps here any longer: whoever wakes this wakes that. Only the first call of it counts.
+    pub fn wake_instead(&self, waker: Arc<dyn Wake>) {
+        let _ = self.instead.set(waker);
+    }
+
     /// Sleeps until somebody wakes it, but no longer than `most`.
     pub fn park(&self, most: Option<Duration>) {
         let is_woken = self.is_woken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,6 +39,9 @@ impl Parker {
 
 impl Wake for Parker {
     fn wake(&self) {
+        if let Some(instead) = self.instead.get() {
+            return instead.wake();
+        }
         *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.bell.notify_one();
     }

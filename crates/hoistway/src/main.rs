@@ -15,7 +15,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
 /// Hoistway is the Linux multi-queue block layer with its I/O schedulers: in virtual time over device models, and for real
-/// over files and disks.
+/// over files and disks, also behind a block server.
 #[derive(Parser, Debug)]
 #[command(version, about, long_about, propagate_version = true, max_term_width = 100)]
 struct Cli {
@@ -28,6 +28,7 @@ enum Command {
     Compare(Box<commands::compare::Arguments>),
     Completions(commands::completions::Arguments),
     Conform(commands::conform::Arguments),
+    Ctl(commands::ctl::Arguments),
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
     Fio(commands::fio::Arguments),
@@ -36,6 +37,7 @@ enum Command {
     Run(Box<commands::run::Arguments>),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
+    Serve(Box<commands::serve::Arguments>),
     Why(commands::why::Arguments),
 }
 
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Conform(arguments) => commands::conform::run(&arguments),
+        Command::Ctl(arguments) => commands::ctl::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Fio(arguments) => commands::fio::run(&arguments),
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
+        Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };
     match ending {

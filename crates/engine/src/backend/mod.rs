@@ -16,6 +16,7 @@ pub use simulated::Simulated;
 
 use std::io;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,6 +146,19 @@ pub trait Station: Send {
 
     /// Sleeps until a command ends, until somebody wakes the station, or for so long.
     fn sleep(&mut self, most: Option<Duration>);
+
+    /// What becomes readable whenever a command ends, for a station around this one that sleeps by its own means; `None` if
+    /// commands end only at [`next_at`](Self::next_at) or by other threads that [wake](Self::wake_instead) it.
+    ///
+    /// # Errors
+    /// If the system refuses it.
+    fn descriptor(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
+        Ok(None)
+    }
+
+    /// From now on [`sleep`](Self::sleep) is not called, because a station around this one sleeps by its own means: other
+    /// threads that have something for this one wake that instead.
+    fn wake_instead(&mut self, _waker: Arc<dyn Wake>) {}
 
     /// What wakes it.
     fn waker(&self) -> Arc<dyn Wake>;

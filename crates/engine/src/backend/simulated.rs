@@ -229,6 +229,10 @@ impl Station for SimulatedStation {
         }
     }
 
+    fn wake_instead(&mut self, waker: Arc<dyn Wake>) {
+        self.parker.wake_instead(waker);
+    }
+
     fn waker(&self) -> Arc<dyn Wake> {
         Arc::clone(&self.parker) as Arc<dyn Wake>
     }

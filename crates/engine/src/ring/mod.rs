@@ -6,6 +6,7 @@ mod uring;
 pub use threads::ThreadRing;
 pub use uring::Uring;
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,17 @@ pub trait Ring: Send {
 
     /// Sleeps until a job comes back, until somebody wakes it, or for so long.
     fn sleep(&mut self, most: Option<Duration>);
+
+    /// What becomes readable whenever a job comes back, if no other thread brings it.
+    ///
+    /// # Errors
+    /// If the system refuses it.
+    fn descriptor(&mut self) -> std::io::Result<Option<BorrowedFd<'_>>> {
+        Ok(None)
+    }
+
+    /// It does not sleep any longer: this is woken instead.
+    fn wake_instead(&mut self, _waker: Arc<dyn Wake>) {}
 
     /// What wakes it.
     fn waker(&self) -> Arc<dyn Wake>;

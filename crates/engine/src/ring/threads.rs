@@ -163,6 +163,10 @@ impl Ring for ThreadRing {
         self.shared.parker.park(most);
     }
 
+    fn wake_instead(&mut self, waker: Arc<dyn Wake>) {
+        self.shared.parker.wake_instead(waker);
+    }
+
     fn waker(&self) -> Arc<dyn Wake> {
         Arc::clone(&self.shared.parker) as Arc<dyn Wake>
     }

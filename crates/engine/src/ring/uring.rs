@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct Uring {
     is_watched: bool,
     /// A ring belongs to the thread that enables it, which is the first that uses it.
     is_enabled: bool,
+    /// Rung by the kernel whenever a job comes back, for whoever sleeps elsewhere.
+    results_bell: Option<OwnedFd>,
 }
 
 struct Bell(OwnedFd);
@@ -82,7 +84,7 @@ impl Uring {
             ring.submitter().register_files(&fds)?;
         }
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Uring { ring, bell: Arc::new(Bell(bell)), is_watched: false, is_enabled })
+        Ok(Uring { ring, bell: Arc::new(Bell(bell)), is_watched: false, is_enabled, results_bell: None })
     }
 
     fn enable(&mut self) {
@@ -168,6 +170,15 @@ impl Ring for Uring {
             Some(time) => self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(time)),
             None => self.ring.submit_and_wait(1),
         };
+    }
+
+    fn descriptor(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
+        if self.results_bell.is_none() {
+            let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+            self.ring.submitter().register_eventfd(bell.as_raw_fd())?;
+            self.results_bell = Some(bell);
+        }
+        Ok(self.results_bell.as_ref().map(AsFd::as_fd))
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod conform;
+pub(crate) mod ctl;
 pub(crate) mod devices;
 pub(crate) mod explain;
 pub(crate) mod fio;
@@ -11,4 +12,5 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod schedulers;
+pub(crate) mod serve;
 pub(crate) mod why;

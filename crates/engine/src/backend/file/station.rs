@@ -1,6 +1,8 @@
 //! Commands over a ring: what is short is continued, what was interrupted is tried again, what the file system cannot zero is
 //! written.
 
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -248,6 +250,19 @@ impl<R: Ring> Station for FileStation<R> {
         if self.again.is_empty() {
             self.ring.sleep(most);
         }
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        // What found no room in the ring is tried again at once.
+        (!self.again.is_empty()).then_some(Instant::ZERO)
+    }
+
+    fn descriptor(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
+        self.ring.descriptor()
+    }
+
+    fn wake_instead(&mut self, waker: Arc<dyn Wake>) {
+        self.ring.wake_instead(waker);
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

@@ -3,7 +3,7 @@
 mod arguments;
 mod document;
 mod progress;
-mod target;
+pub(super) mod target;
 
 use std::sync::Arc;
 use std::time::Instant as WallClock;

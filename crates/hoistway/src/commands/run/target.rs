@@ -13,7 +13,7 @@ use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
 use crate::input::CommandLine;
 
-const EXPECTED: &str = "expected file:PATH, blk:PATH, mem:SIZE, null:, null:SIZE or sim:PRESET";
+pub(crate) const EXPECTED: &str = "expected file:PATH, blk:PATH, mem:SIZE, null:, null:SIZE or sim:PRESET";
 /// Of `null:`.
 const NULL_BYTES: u64 = 1 << 40;
 /// Of files that runs have made, an extended attribute: they may be written again. Not every file system keeps it.
@@ -22,7 +22,7 @@ const MADE: &str = "user.hoistway.made";
 const LARGEST_BYTES: u64 = 1 << 50;
 
 /// What a load runs on.
-pub(super) enum Target {
+pub(crate) enum Target {
     File(PathBuf),
     Block(PathBuf),
     Memory(u64),
@@ -32,7 +32,7 @@ pub(super) enum Target {
 
 impl Target {
     /// Reads `--target`.
-    pub(super) fn parse(text: &str, surroundings: &CommandLine) -> Result<Target> {
+    pub(crate) fn parse(text: &str, surroundings: &CommandLine) -> Result<Target> {
         let Some((kind, rest)) = text.split_once(':') else { bail!("--target {text}: {EXPECTED}") };
         let path = || {
             if rest.is_empty() {

@@ -1,0 +1,100 @@
+//! `hoistway ctl` and a running server.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Output;
+
+use crate::running::{Running, hoistway, is_installed, succeeded};
+
+fn shown(server: &Running) -> serde_json::Value {
+    serde_json::from_slice(&server.ctl(&["show", "--format", "json"]).stdout).unwrap()
+}
+
+fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said
+}
+
+#[test]
+fn it_shows_and_changes_scheduler_tunables_and_exports() {
+    let server = Running::start(&["--target", "mem:8M", "--export", "name=vm1,weight=300,ioprio=rt/2,max-iops=500"]);
+    let state = shown(&server);
+    assert_eq!(state["schedulers"], "[none] mq-deadline kyber bfq");
+    let export = &state["exports"][0];
+    assert_eq!((&export["weight"], &export["ioprio"]), (&300.into(), &"rt/2".into()));
+    assert_eq!(export["limits"], "rbps=max wbps=max riops=500 wiops=500");
+
+    assert!(
+        server.ctl(&["set", "scheduler=mq-deadline", "mq-deadline.fifo_batch=3", "nr_requests=64"]).status.success()
+    );
+    assert!(server.ctl(&["export", "vm1", "weight=7", "ioprio=idle", "max-iops=max", "wbps=1M"]).status.success());
+    let state = shown(&server);
+    assert!(state["schedulers"].as_str().unwrap().contains("[mq-deadline]"));
+    assert_eq!(state["nr_requests"], "64");
+    assert!(state["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "3"])));
+    let export = &state["exports"][0];
+    assert_eq!((&export["weight"], &export["ioprio"]), (&7.into(), &"idle".into()));
+    assert_eq!(export["limits"], "rbps=max wbps=1048576 riops=max wiops=max");
+    let table = String::from_utf8(server.ctl(&["show"]).stdout).unwrap();
+    assert!(table.contains("mq-deadline.fifo_batch = 3") && table.contains("weight=7 ioprio=idle"), "{table}");
+}
+
+#[test]
+fn what_is_wrong_is_said_and_changes_nothing() {
+    let server = Running::start(&["--target", "mem:8M", "--export", "name=vm1"]);
+    let before = shown(&server);
+    for (arguments, said) in [
+        (&["set", "scheduler=elevator"][..], "scheduler=elevator: invalid value"),
+        (&["set", "nonsense=1"], "no such setting"),
+        (&["set", "bfq.slice_idle=1"], "the scheduler is none"),
+        (&["set", "scheduler"], "expected KEY=VALUE"),
+        (&["export", "vm2", "weight=1"], "there are \"vm1\""),
+        (&["export", "vm1", "weight=2", "weight=1001"], "from 1 to 1000"),
+        (&["export", "vm1", "size=1M"], "unknown setting"),
+    ] {
+        let complaint = refused(&server.ctl(arguments));
+        assert!(complaint.contains(said), "{arguments:?}: {complaint}");
+    }
+    assert_eq!(shown(&server), before);
+    let nobody = hoistway().args(["ctl", "--control", "/nonexistent", "show"]).output().unwrap();
+    assert!(refused(&nobody).contains("/nonexistent: no server answers"));
+}
+
+#[test]
+fn only_the_owner_may_open_the_socket_and_it_goes_with_the_server() {
+    let server = Running::start(&["--target", "mem:8M"]);
+    let control = server.folder().join("control.sock");
+    assert_eq!(control.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let kept = server.folder().to_owned();
+    server.end();
+    assert!(!kept.join("control.sock").exists() && !kept.join("nbd.sock").exists());
+}
+
+#[test]
+fn a_limit_holds_and_can_be_lifted_under_load() {
+    if !is_installed("fio") {
+        return;
+    }
+    let server =
+        Running::start(&["--target", "mem:8M", "--export", "name=vm1,riops=50", "--export", "name=vm2,size=1M"]);
+    let uri = format!("--uri={}", server.uri("vm1"));
+    std::thread::scope(|scope| {
+        // 400 reads at 50 a second would take eight.
+        let arguments = ["--name=x", "--ioengine=nbd", "--rw=randread", "--bs=4k", "--iodepth=16", "--io_size=1600k"];
+        let arguments = [&arguments[..], &["--size=8m", "--output-format=json", &uri]].concat();
+        let job = scope.spawn(move || succeeded("fio", &arguments));
+        let reads = || shown(&server)["exports"][0]["reads"].as_u64().unwrap();
+        while reads() < 20 {
+            assert!(!job.is_finished(), "it was not limited");
+        }
+        assert!(reads() < 200, "a limit of 50 a second lets so many pass only in seconds");
+        assert!(server.ctl(&["export", "vm1", "riops=max"]).status.success());
+        // Before the document fio may have something to say.
+        let said = job.join().unwrap();
+        let document = &said[said.find('{').unwrap()..];
+        let document: serde_json::Value = serde_json::from_str(document).unwrap();
+        assert_eq!(document["jobs"][0]["read"]["total_ios"], 400);
+        assert_eq!(document["jobs"][0]["error"], 0);
+    });
+}

@@ -1,0 +1,174 @@
+//! Clients that send whatever they like. Others are served meanwhile.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::running::Running;
+
+/// A generator of noise.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+const HELLO: [u8; 4] = [0, 0, 0, 3];
+
+/// GO for the first export, with nothing asked.
+const GO: &[u8] = b"IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0";
+
+fn request(flags: u16, kind: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend(flags.to_be_bytes());
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(cookie.to_be_bytes());
+    bytes.extend(offset.to_be_bytes());
+    bytes.extend(length.to_be_bytes());
+    bytes
+}
+
+/// Says hello and goes; what was answered has been read.
+fn begun(server: &Running) -> UnixStream {
+    let mut stream = server.connect();
+    stream.write_all(&[&HELLO, GO].concat()).unwrap();
+    // Greeting, then EXPORT, BLOCK_SIZE and ACK.
+    stream.read_exact(&mut [0; 18 + 32 + 34 + 20]).unwrap();
+    stream
+}
+
+/// Writes, reads back and compares, until it is told to stop; answers how often.
+fn honest(server: &Running, is_over: &AtomicBool) -> u64 {
+    let mut stream = begun(server);
+    let mut rounds = 0_u64;
+    while !is_over.load(Relaxed) {
+        rounds += 1;
+        let data = [rounds as u8; 4096];
+        let mut bytes = request(0, 1, 1, 4096 * (rounds % 16), 4096);
+        bytes.extend(data);
+        stream.write_all(&bytes).unwrap();
+        stream.read_exact(&mut [0; 16]).unwrap();
+        stream.write_all(&request(0, 0, 2, 4096 * (rounds % 16), 4096)).unwrap();
+        let mut answer = [0; 16 + 4096];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(answer[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0]);
+        assert!(answer[16..] == data, "round {rounds}");
+    }
+    rounds
+}
+
+/// A frame that may mean anything, or nothing: a write only of what honest clients do not use.
+fn frame(noise: &mut Noise) -> Vec<u8> {
+    let word = noise.next();
+    let offset = if word & 1 == 0 { (1 << 20) + (noise.next() % 4096) * 512 } else { (1 << 20) + noise.next() / 2 };
+    let length = [0, 512, 4096, 65536, 1 << 30, noise.next() as u32][(word >> 8) as usize % 6];
+    let (flags, kind) = ((word >> 16) as u16 & 0x1f, (word >> 40) as u16 % 10);
+    match kind {
+        // Followed by its data, by a little of it, or by the next frame.
+        1 if length <= 65536 => {
+            let mut bytes = request(flags, kind, word, offset, length);
+            bytes.extend(vec![7; if word >> 60 == 0 { 100 } else { length as usize }]);
+            bytes
+        }
+        2 => request(0, 3, word, 0, 0),
+        _ if word >> 56 == 0 => word.to_be_bytes().to_vec(),
+        _ => request(flags, kind, word, offset, length),
+    }
+}
+
+#[test]
+fn a_hundred_thousand_frames_of_noise_disturb_nobody_else() {
+    const FRAMES: usize = 100_000;
+    let server = Running::start(&["--target", "mem:8M", "--scheduler", "bfq", "--workers", "2"]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let honest = scope.spawn(|| honest(&server, &is_over));
+        let mut noise = Noise(0x2545_f491_4f6c_dd1d);
+        let (mut sent, mut connections) = (0, 0);
+        while sent < FRAMES {
+            connections += 1;
+            let mut stream = begun(&server);
+            stream.set_nonblocking(true).unwrap();
+            let mut answers = [0; 65536];
+            for _ in 0..1 + noise.next() % 400 {
+                sent += 1;
+                let bytes = frame(&mut noise);
+                let mut rest = &bytes[..];
+                while !rest.is_empty() {
+                    // Answers are read and not looked at, or the socket would fill.
+                    let gone = match stream.write(rest) {
+                        Ok(count) => {
+                            rest = &rest[count..];
+                            false
+                        }
+                        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+                    };
+                    if matches!(stream.read(&mut answers), Ok(0)) || gone {
+                        rest = &[];
+                    }
+                }
+            }
+        }
+        assert!(connections > 200);
+        is_over.store(true, Relaxed);
+        assert!(honest.join().unwrap() > 100);
+    });
+    let log = server.end();
+    assert!(log.ends_with("Some(0)") && !log.contains("bug"), "{log}");
+}
+
+#[test]
+fn noise_instead_of_a_handshake_ends_that_connection() {
+    let server = Running::start(&["--target", "mem:1M"]);
+    let mut noise = Noise(77);
+    for round in 0..300 {
+        let mut stream = server.connect();
+        let mut bytes = if round % 2 == 0 { HELLO.to_vec() } else { Vec::new() };
+        if round % 4 == 0 {
+            bytes.extend(b"IHAVEOPT");
+        }
+        bytes.extend((0..noise.next() % 60).flat_map(|_| noise.next().to_be_bytes()));
+        // It may be closed before everything is sent.
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    honest_round(&server);
+    assert!(server.end().ends_with("Some(0)"));
+}
+
+fn honest_round(server: &Running) {
+    let mut stream = begun(server);
+    stream.write_all(&request(0, 0, 5, 0, 512)).unwrap();
+    let mut answer = [0; 16 + 512];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[4..16], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]);
+}
+
+#[test]
+fn who_never_reads_answers_costs_what_the_bounds_allow_and_others_are_served() {
+    let server = Running::start(&["--target", "mem:64M", "--max-in-flight", "8"]);
+    let mut deaf: Vec<_> = (0..4).map(|_| begun(&server)).collect();
+    for stream in &mut deaf {
+        stream.set_nonblocking(true).unwrap();
+        // 8 reads of 1 MiB are taken; the others wait in the socket, until that is full.
+        let requests = request(0, 0, 1, 0, 1 << 20).repeat(100);
+        let mut sent = 0;
+        while let Ok(count) = stream.write(&requests) {
+            sent += count;
+            assert!(sent < 64 << 20, "everything is taken");
+        }
+    }
+    honest_round(&server);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id().as_raw_nonzero())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    let kib: u64 = line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(kib < 200 << 10, "{line}");
+    drop(deaf);
+    honest_round(&server);
+}

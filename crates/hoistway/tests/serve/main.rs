@@ -1,0 +1,9 @@
+//! The block server from outside, beside clients that others wrote.
+
+mod bounds;
+mod clients;
+mod control;
+mod faults;
+mod hostile;
+mod refusals;
+mod running;

@@ -1,0 +1,356 @@
+//! The handshake, fixed newstyle: the client sends options, the server answers each, until one of them chooses an export.
+
+use crate::agreed::{Agreed, Replies};
+use crate::export::{Export, named};
+use crate::fields::{Fields, Put as _};
+use crate::options::{Asked, Queries, bare_name};
+use crate::wire::{
+    BASE_ALLOCATION, BASE_ALLOCATION_ID, GREETING_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag, info,
+    option, option_reply,
+};
+
+/// Longest data of an option that is looked at. The longest sensible one has a name and some queries.
+pub const OPTION_BYTES_MAX: u32 = 64 << 10;
+/// Longest data of an option that is read and dropped; whoever announces more is not worth the reading.
+pub const DROPPED_BYTES_MAX: u32 = 1 << 20;
+/// Magic, option, length.
+const OPTION_HEADER_BYTES: usize = 16;
+/// What follows the answer to EXPORT_NAME unless both sides agreed to leave it out.
+const ZEROES: [u8; 124] = [0; 124];
+
+/// What a server makes of STARTTLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tls {
+    /// There is none.
+    Off,
+    /// Who wants can have it.
+    Offered,
+    /// Nothing else is answered before it.
+    Required,
+    /// It has been started.
+    Started,
+}
+
+/// How a handshake stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// More bytes are needed.
+    Unfinished,
+    /// Everything is agreed. What follows are requests.
+    Transmission(Agreed),
+    /// The answers go out, then TLS begins, and then a new [`Handshake`] goes on inside it
+    /// ([`Handshake::within_tls`]).
+    StartTls,
+    /// The answers go out, then the connection is closed.
+    Closed(Departure),
+}
+
+/// Why a handshake ended without an export.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Departure {
+    /// The client said so.
+    Aborted,
+    /// The client has flags that nobody knows.
+    UnknownClientFlags(u32),
+    /// Where an option should begin is something else.
+    NotAnOption(u64),
+    /// An option with so much data that it is not even dropped.
+    OversizedOption(u32),
+    /// EXPORT_NAME, which has no way to answer an error, with no name of ours.
+    UnknownExport,
+    /// EXPORT_NAME before TLS, which it has to follow.
+    TlsRequired,
+}
+
+impl std::fmt::Display for Departure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Departure::Aborted => f.write_str("the client aborted the handshake"),
+            Departure::UnknownClientFlags(flags) => write!(f, "unknown client flags {flags:#x}"),
+            Departure::NotAnOption(magic) => write!(f, "no option begins with {magic:#018x}"),
+            Departure::OversizedOption(bytes) => write!(f, "an option with {bytes} bytes of data"),
+            Departure::UnknownExport => f.write_str("unknown export"),
+            Departure::TlsRequired => f.write_str("an export was asked for without TLS"),
+        }
+    }
+}
+
+/// The server's side of a handshake.
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    tls: Tls,
+    /// The client's flags have come, and these parts of them hold.
+    flags_seen: bool,
+    no_zeroes: bool,
+    replies: Replies,
+    /// The export for which `base:allocation` was chosen.
+    allocation_of: Option<usize>,
+    /// Data of a refused option that is still to come, in bytes.
+    to_drop_bytes: u32,
+}
+
+impl Handshake {
+    /// Begins: the greeting goes to `out`.
+    #[must_use]
+    pub fn new(tls: Tls, out: &mut Vec<u8>) -> Handshake {
+        out.put_u64(GREETING_MAGIC);
+        out.put_u64(OPTION_MAGIC);
+        out.put_u16(handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
+        Handshake {
+            tls,
+            flags_seen: false,
+            no_zeroes: false,
+            replies: Replies::Simple,
+            allocation_of: None,
+            to_drop_bytes: 0,
+        }
+    }
+
+    /// Goes on inside TLS: whatever was agreed before it is forgotten, but for the flags.
+    #[must_use]
+    pub fn within_tls(self) -> Handshake {
+        Handshake { tls: Tls::Started, replies: Replies::Simple, allocation_of: None, to_drop_bytes: 0, ..self }
+    }
+
+    /// Takes what has come, and answers how many bytes of it are done with; the caller keeps the others and hands them in
+    /// again with more behind them. It never asks for more than [`OPTION_BYTES_MAX`] and a header at once. Answers go to
+    /// `out`.
+    pub fn receive(&mut self, input: &[u8], exports: &[Export], out: &mut Vec<u8>) -> (usize, Progress) {
+        let mut rest = input;
+        let progress = loop {
+            match self.step(&mut rest, exports, out) {
+                Some(Progress::Unfinished) => {}
+                Some(progress) => break progress,
+                None => break Progress::Unfinished,
+            }
+        };
+        (input.len() - rest.len(), progress)
+    }
+
+    /// Does the next thing, or nothing if it has not come whole.
+    fn step(&mut self, rest: &mut &[u8], exports: &[Export], out: &mut Vec<u8>) -> Option<Progress> {
+        if self.to_drop_bytes > 0 {
+            let now = rest.len().min(self.to_drop_bytes as usize);
+            *rest = &rest[now..];
+            self.to_drop_bytes -= now as u32;
+            return (self.to_drop_bytes == 0).then_some(Progress::Unfinished);
+        }
+        let mut fields = Fields(rest);
+        if !self.flags_seen {
+            let flags = fields.u32()?;
+            *rest = fields.0;
+            return Some(self.take_client_flags(flags));
+        }
+        let magic = fields.u64()?;
+        if magic != OPTION_MAGIC {
+            return Some(Progress::Closed(Departure::NotAnOption(magic)));
+        }
+        let (code, length) = (fields.u32()?, fields.u32()?);
+        if length > DROPPED_BYTES_MAX {
+            return Some(Progress::Closed(Departure::OversizedOption(length)));
+        }
+        if length > OPTION_BYTES_MAX {
+            refuse(out, code, option_reply::ERR_TOO_BIG, "more than 65536 bytes of data");
+            self.to_drop_bytes = length;
+            *rest = &rest[OPTION_HEADER_BYTES..];
+            return Some(Progress::Unfinished);
+        }
+        let data = fields.bytes(length as usize)?;
+        *rest = fields.0;
+        Some(self.answer(code, data, exports, out))
+    }
+
+    fn take_client_flags(&mut self, flags: u32) -> Progress {
+        let known = u32::from(handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
+        if flags & !known != 0 {
+            return Progress::Closed(Departure::UnknownClientFlags(flags));
+        }
+        self.flags_seen = true;
+        self.no_zeroes = flags & u32::from(handshake_flag::NO_ZEROES) != 0;
+        Progress::Unfinished
+    }
+
+    fn answer(&mut self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Progress {
+        if self.tls == Tls::Required {
+            match code {
+                option::EXPORT_NAME => return Progress::Closed(Departure::TlsRequired),
+                option::ABORT | option::STARTTLS => {}
+                _ => {
+                    refuse(out, code, option_reply::ERR_TLS_REQD, "TLS first");
+                    return Progress::Unfinished;
+                }
+            }
+        }
+        match code {
+            option::EXPORT_NAME => return self.choose_without_answers(data, exports, out),
+            option::ABORT => {
+                acknowledge(out, code);
+                return Progress::Closed(Departure::Aborted);
+            }
+            option::LIST => list(data, exports, out),
+            option::STARTTLS => return self.start_tls(data, out),
+            option::INFO | option::GO => {
+                if let Some(agreed) = self.inform(code, data, exports, out)
+                    && code == option::GO
+                {
+                    return Progress::Transmission(agreed);
+                }
+            }
+            option::STRUCTURED_REPLY => self.improve_replies(code, data, Replies::Chunks, out),
+            option::EXTENDED_HEADERS => self.improve_replies(code, data, Replies::ExtendedChunks, out),
+            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(code, data, exports, out),
+            _ => refuse(out, code, option_reply::ERR_UNSUP, "unknown option"),
+        }
+        Progress::Unfinished
+    }
+
+    /// EXPORT_NAME.
+    fn choose_without_answers(&self, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Progress {
+        let Some((index, export)) = bare_name(data).ok().and_then(|name| named(exports, name)) else {
+            return Progress::Closed(Departure::UnknownExport);
+        };
+        out.put_u64(export.size_bytes);
+        out.put_u16(export.flags(self.replies.are_chunks()));
+        if !self.no_zeroes {
+            out.extend_from_slice(&ZEROES);
+        }
+        Progress::Transmission(self.agreed(index))
+    }
+
+    fn start_tls(&self, data: &[u8], out: &mut Vec<u8>) -> Progress {
+        let code = option::STARTTLS;
+        match self.tls {
+            _ if !data.is_empty() => refuse(out, code, option_reply::ERR_INVALID, "STARTTLS has no data"),
+            Tls::Off => refuse(out, code, option_reply::ERR_POLICY, "TLS is not configured"),
+            Tls::Started => refuse(out, code, option_reply::ERR_INVALID, "TLS has been started"),
+            Tls::Offered | Tls::Required => {
+                acknowledge(out, code);
+                return Progress::StartTls;
+            }
+        }
+        Progress::Unfinished
+    }
+
+    /// INFO and GO; what is agreed if the export exists.
+    fn inform(&self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Option<Agreed> {
+        let asked = match Asked::read(data) {
+            Ok(asked) => asked,
+            Err(complaint) => {
+                refuse(out, code, option_reply::ERR_INVALID, complaint);
+                return None;
+            }
+        };
+        let Some((index, export)) = named(exports, asked.name) else {
+            refuse(out, code, option_reply::ERR_UNKNOWN, "no such export");
+            return None;
+        };
+        reply(out, code, option_reply::INFO, |out| {
+            out.put_u16(info::EXPORT);
+            out.put_u64(export.size_bytes);
+            out.put_u16(export.flags(self.replies.are_chunks()));
+        });
+        let texts = [(info::NAME, &export.name), (info::DESCRIPTION, &export.description)];
+        for (kind, text) in texts {
+            if asked.wants(kind) && (kind == info::NAME || !text.is_empty()) {
+                reply(out, code, option_reply::INFO, |out| {
+                    out.put_u16(kind);
+                    out.extend_from_slice(text.as_bytes());
+                });
+            }
+        }
+        // Sent to all: who does not know it drops it, and who does may align its requests.
+        reply(out, code, option_reply::INFO, |out| {
+            out.put_u16(info::BLOCK_SIZE);
+            out.put_u32(export.block_bytes_min);
+            out.put_u32(export.block_bytes_preferred);
+            out.put_u32(export.payload_bytes_max);
+        });
+        acknowledge(out, code);
+        Some(self.agreed(index))
+    }
+
+    /// STRUCTURED_REPLY and EXTENDED_HEADERS.
+    fn improve_replies(&mut self, code: u32, data: &[u8], wanted: Replies, out: &mut Vec<u8>) {
+        if !data.is_empty() {
+            refuse(out, code, option_reply::ERR_INVALID, "this option has no data");
+            return;
+        }
+        // Extended headers include chunks; asking for less afterwards makes no sense.
+        if self.replies == Replies::ExtendedChunks {
+            refuse(out, code, option_reply::ERR_INVALID, "extended headers were agreed before");
+            return;
+        }
+        self.replies = wanted;
+        acknowledge(out, code);
+    }
+
+    /// LIST_META_CONTEXT and SET_META_CONTEXT.
+    fn contexts(&mut self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) {
+        let sets = code == option::SET_META_CONTEXT;
+        if sets {
+            // Even one that fails replaces what was chosen before.
+            self.allocation_of = None;
+        }
+        if sets && !self.replies.are_chunks() {
+            refuse(out, code, option_reply::ERR_INVALID, "structured replies first");
+            return;
+        }
+        let queries = match Queries::read(data) {
+            Ok(queries) => queries,
+            Err(complaint) => return refuse(out, code, option_reply::ERR_INVALID, complaint),
+        };
+        let Some((index, _)) = named(exports, queries.name) else {
+            return refuse(out, code, option_reply::ERR_UNKNOWN, "no such export");
+        };
+        // Without a query the one lists everything, and the other chooses nothing. "base:" asks for a whole namespace,
+        // which can be listed, but not chosen.
+        let everything = !sets && queries.count == 0;
+        if everything || queries.iter().any(|query| query == BASE_ALLOCATION || (!sets && query == "base:")) {
+            reply(out, code, option_reply::META_CONTEXT, |out| {
+                out.put_u32(if sets { BASE_ALLOCATION_ID } else { 0 });
+                out.extend_from_slice(BASE_ALLOCATION.as_bytes());
+            });
+            if sets {
+                self.allocation_of = Some(index);
+            }
+        }
+        acknowledge(out, code);
+    }
+
+    fn agreed(&self, export: usize) -> Agreed {
+        Agreed { export, replies: self.replies, allocation: self.allocation_of == Some(export) }
+    }
+}
+
+fn list(data: &[u8], exports: &[Export], out: &mut Vec<u8>) {
+    if !data.is_empty() {
+        return refuse(out, option::LIST, option_reply::ERR_INVALID, "LIST has no data");
+    }
+    for export in exports {
+        reply(out, option::LIST, option_reply::SERVER, |out| {
+            out.put_u32(export.name.len() as u32);
+            out.extend_from_slice(export.name.as_bytes());
+            out.extend_from_slice(export.description.as_bytes());
+        });
+    }
+    acknowledge(out, option::LIST);
+}
+
+fn acknowledge(out: &mut Vec<u8>, code: u32) {
+    reply(out, code, option_reply::ACK, |_| {});
+}
+
+fn refuse(out: &mut Vec<u8>, code: u32, error: u32, text: &str) {
+    reply(out, code, error, |out| out.extend_from_slice(text.as_bytes()));
+}
+
+fn reply(out: &mut Vec<u8>, code: u32, kind: u32, data: impl FnOnce(&mut Vec<u8>)) {
+    out.put_u64(OPTION_REPLY_MAGIC);
+    out.put_u32(code);
+    out.put_u32(kind);
+    let length_at = out.len();
+    out.put_u32(0);
+    data(out);
+    let length = (out.len() - length_at - 4) as u32;
+    out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
+}

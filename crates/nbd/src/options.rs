@@ -1,0 +1,82 @@
+//! The data of options, taken apart.
+
+use crate::fields::Fields;
+use crate::wire::STRING_BYTES_MAX;
+
+/// What is wrong with the data of an option, for the client's people to read.
+pub(crate) type Complaint = &'static str;
+
+/// What INFO and GO carry.
+pub(crate) struct Asked<'a> {
+    pub name: &'a str,
+    /// The types of information that the client asks for.
+    types: &'a [u8],
+}
+
+impl<'a> Asked<'a> {
+    pub fn read(data: &'a [u8]) -> Result<Asked<'a>, Complaint> {
+        let mut fields = Fields(data);
+        let name = string(&mut fields)?;
+        let count = fields.u16().ok_or("the number of information requests is missing")?;
+        let types = fields.bytes(usize::from(count) * 2).ok_or("fewer information requests than announced")?;
+        if !fields.is_empty() {
+            return Err("more data than announced");
+        }
+        Ok(Asked { name, types })
+    }
+
+    pub fn wants(&self, info: u16) -> bool {
+        self.types.chunks_exact(2).any(|pair| pair == info.to_be_bytes())
+    }
+}
+
+/// What the two options for metadata contexts carry.
+pub(crate) struct Queries<'a> {
+    pub name: &'a str,
+    pub count: u32,
+    queries: &'a [u8],
+}
+
+impl<'a> Queries<'a> {
+    pub fn read(data: &'a [u8]) -> Result<Queries<'a>, Complaint> {
+        let mut fields = Fields(data);
+        let name = string(&mut fields)?;
+        let count = fields.u32().ok_or("the number of queries is missing")?;
+        let queries = fields.0;
+        for _ in 0..count {
+            string(&mut fields)?;
+        }
+        if !fields.is_empty() {
+            return Err("more data than announced");
+        }
+        Ok(Queries { name, count, queries })
+    }
+
+    /// The queries, one after the other.
+    pub fn iter(&self) -> impl Iterator<Item = &'a str> {
+        let mut fields = Fields(self.queries);
+        std::iter::from_fn(move || string(&mut fields).ok())
+    }
+}
+
+/// The name in EXPORT_NAME, which is all of its data.
+pub(crate) fn bare_name(data: &[u8]) -> Result<&str, Complaint> {
+    checked(data)
+}
+
+/// A string with its length before it.
+fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, Complaint> {
+    let length = fields.u32().ok_or("a string is missing")?;
+    let bytes = usize::try_from(length).ok().and_then(|length| fields.bytes(length));
+    checked(bytes.ok_or("a string is longer than the option")?)
+}
+
+fn checked(bytes: &[u8]) -> Result<&str, Complaint> {
+    if bytes.len() > STRING_BYTES_MAX {
+        return Err("a string is longer than 4096 bytes");
+    }
+    if bytes.contains(&0) {
+        return Err("a string contains a NUL");
+    }
+    std::str::from_utf8(bytes).map_err(|_| "a string is not UTF-8")
+}

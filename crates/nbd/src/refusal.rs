@@ -1,0 +1,67 @@
+//! The error codes of replies.
+
+use std::fmt;
+
+/// Why a request failed, in the numbers that the protocol knows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u32)]
+pub enum Refusal {
+    /// A write to what is read-only.
+    NotPermitted = 1,
+    /// The device failed.
+    Io = 5,
+    /// Memory is short.
+    NoMemory = 12,
+    /// The request makes no sense.
+    Invalid = 22,
+    /// No space left, or beyond the end.
+    NoSpace = 28,
+    /// Too large for one answer.
+    Overflow = 75,
+    /// Not possible in the way that was asked for.
+    NotSupported = 95,
+    /// The server is going.
+    ShuttingDown = 108,
+}
+
+impl Refusal {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        self as u32
+    }
+
+    /// What an errno of Linux becomes: clients take a number that they do not know for EINVAL, which would blame them for
+    /// an error of the device, so whatever the protocol has no number for is [`Refusal::Io`].
+    #[must_use]
+    pub const fn from_errno(errno: i32) -> Refusal {
+        match errno {
+            // EPERM, EACCES, EROFS
+            1 | 13 | 30 => Refusal::NotPermitted,
+            12 => Refusal::NoMemory,
+            22 => Refusal::Invalid,
+            // ENOSPC, EFBIG, EDQUOT
+            28 | 27 | 122 => Refusal::NoSpace,
+            75 => Refusal::Overflow,
+            // EOPNOTSUPP
+            95 => Refusal::NotSupported,
+            108 => Refusal::ShuttingDown,
+            _ => Refusal::Io,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::NotPermitted => "EPERM",
+            Refusal::Io => "EIO",
+            Refusal::NoMemory => "ENOMEM",
+            Refusal::Invalid => "EINVAL",
+            Refusal::NoSpace => "ENOSPC",
+            Refusal::Overflow => "EOVERFLOW",
+            Refusal::NotSupported => "ENOTSUP",
+            Refusal::ShuttingDown => "ESHUTDOWN",
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! Answers to requests. Data is not copied here: a header is written, and the caller sends the data behind it.
+
+use crate::agreed::Replies;
+use crate::fields::Put as _;
+use crate::refusal::Refusal;
+use crate::request::Origin;
+use crate::wire::{
+    BASE_ALLOCATION_ID, CHUNK_DONE, CHUNK_MAGIC, EXTENDED_CHUNK_MAGIC, SIMPLE_REPLY_MAGIC, chunk, extent_flag,
+};
+
+/// The longest header before data, in bytes: an extended chunk with its offset.
+pub const REPLY_HEADER_BYTES_MAX: usize = 40;
+/// Most extents in one answer.
+pub const EXTENTS_MAX: usize = 1 << 16;
+
+/// A stretch of an export.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Its length in bytes.
+    pub length: u64,
+    /// Nothing is allocated.
+    pub hole: bool,
+    /// It reads as zeroes.
+    pub zero: bool,
+}
+
+/// Writes the answers of one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplyWriter(Replies);
+
+impl ReplyWriter {
+    /// In this form.
+    #[must_use]
+    pub const fn new(replies: Replies) -> ReplyWriter {
+        ReplyWriter(replies)
+    }
+
+    /// A request without data went well.
+    pub fn done(self, origin: Origin, out: &mut Vec<u8>) {
+        match self.0 {
+            // With chunks of the old kind both are allowed, and this is shorter. Not so with extended headers.
+            Replies::Simple | Replies::Chunks => simple(origin, 0, out),
+            Replies::ExtendedChunks => self.chunk(CHUNK_DONE, chunk::NONE, origin, 0, out),
+        }
+    }
+
+    /// A request failed.
+    pub fn refused(self, origin: Origin, refusal: Refusal, out: &mut Vec<u8>) {
+        match self.0 {
+            Replies::Simple => simple(origin, refusal.code(), out),
+            Replies::Chunks if !origin.is_read => simple(origin, refusal.code(), out),
+            Replies::Chunks | Replies::ExtendedChunks => {
+                self.chunk(CHUNK_DONE, chunk::ERROR, origin, 6, out);
+                out.put_u32(refusal.code());
+                out.put_u16(0);
+            }
+        }
+    }
+
+    /// What comes before `length` bytes of data, which the caller sends right behind it. Simple replies have only one of
+    /// these for a request, the last.
+    pub fn data_header(self, origin: Origin, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
+        if self.0 == Replies::Simple {
+            debug_assert!(last, "a simple reply has no parts");
+            return simple(origin, 0, out);
+        }
+        self.chunk(done_if(last), chunk::OFFSET_DATA, origin, u64::from(length) + 8, out);
+        out.put_u64(offset);
+    }
+
+    /// A part of a READ that is zeroes; not with simple replies.
+    pub fn hole(self, origin: Origin, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
+        debug_assert!(self.0.are_chunks(), "a simple reply has no holes");
+        self.chunk(done_if(last), chunk::OFFSET_HOLE, origin, 12, out);
+        out.put_u64(offset);
+        out.put_u32(length);
+    }
+
+    /// The answer to BLOCK_STATUS: extents from the front of the range on. Those beyond it are cut off, those that are
+    /// alike become one, and if only one is wanted it is the first.
+    pub fn block_status(
+        self,
+        origin: Origin,
+        length: u64,
+        one: bool,
+        extents: impl IntoIterator<Item = Extent>,
+        out: &mut Vec<u8>,
+    ) {
+        // Lengths of 32 bits have to stay multiples of any block size.
+        let longest = if self.0 == Replies::ExtendedChunks { u64::MAX } else { u64::from(u32::MAX) & !0xffff };
+        let extents = tidy(extents, length, longest, if one { 1 } else { EXTENTS_MAX });
+        let count = extents.len() as u64;
+        if self.0 == Replies::ExtendedChunks {
+            self.chunk(CHUNK_DONE, chunk::BLOCK_STATUS_EXT, origin, 8 + 16 * count, out);
+            out.put_u32(BASE_ALLOCATION_ID);
+            out.put_u32(extents.len() as u32);
+            for (length, flags) in extents {
+                out.put_u64(length);
+                out.put_u64(u64::from(flags));
+            }
+        } else {
+            self.chunk(CHUNK_DONE, chunk::BLOCK_STATUS, origin, 4 + 8 * count, out);
+            out.put_u32(BASE_ALLOCATION_ID);
+            for (length, flags) in extents {
+                out.put_u32(length as u32);
+                out.put_u32(flags);
+            }
+        }
+    }
+
+    fn chunk(self, flags: u16, kind: u16, origin: Origin, length: u64, out: &mut Vec<u8>) {
+        let extended = self.0 == Replies::ExtendedChunks;
+        out.put_u32(if extended { EXTENDED_CHUNK_MAGIC } else { CHUNK_MAGIC });
+        out.put_u16(flags);
+        out.put_u16(kind);
+        out.put_u64(origin.cookie);
+        if extended {
+            out.put_u64(origin.offset);
+            out.put_u64(length);
+        } else {
+            out.put_u32(length as u32);
+        }
+    }
+}
+
+fn simple(origin: Origin, error: u32, out: &mut Vec<u8>) {
+    out.put_u32(SIMPLE_REPLY_MAGIC);
+    out.put_u32(error);
+    out.put_u64(origin.cookie);
+}
+
+const fn done_if(last: bool) -> u16 {
+    if last { CHUNK_DONE } else { 0 }
+}
+
+/// Lengths and flags as they go out: at most `most`, none longer than `longest` nor beyond `length`, and at least one.
+fn tidy(extents: impl IntoIterator<Item = Extent>, length: u64, longest: u64, most: usize) -> Vec<(u64, u32)> {
+    let mut tidied: Vec<(u64, u32)> = Vec::new();
+    let mut left = length;
+    for extent in extents {
+        let hole = if extent.hole { extent_flag::HOLE } else { 0 };
+        let flags = hole | if extent.zero { extent_flag::ZERO } else { 0 };
+        let mut extent_left = extent.length.min(left);
+        left -= extent_left;
+        if let Some(last) = tidied.last_mut().filter(|last| last.1 == flags) {
+            let more = extent_left.min(longest - last.0);
+            last.0 += more;
+            extent_left -= more;
+        }
+        while extent_left > 0 && tidied.len() < most {
+            let now = extent_left.min(longest);
+            tidied.push((now, flags));
+            extent_left -= now;
+        }
+        // A stretch that had to be cut ends the list: what follows would not be next to it.
+        if extent_left > 0 || left == 0 {
+            break;
+        }
+    }
+    if tidied.is_empty() {
+        // "Allocated data" is always true enough, and an answer has to have something.
+        tidied.push((length.min(longest), 0));
+    }
+    tidied
+}

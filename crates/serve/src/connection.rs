@@ -1,0 +1,309 @@
+//! A connection of an NBD client: handshake, then requests in and answers out, on the thread of one worker.
+//!
+//! Nothing here waits. Whoever calls ([`Visitor::attend`] when something happened at the socket, the engine when requests have
+//! ended) has it [advance](Connection::advance) as far as it can: answers go out, requests come in, and what came in is
+//! submitted together, so that neighbours can merge.
+//!
+//! **Back-pressure.** A connection that has as many requests unanswered as it may, or holds as many bytes, stops receiving. Then
+//! the client's socket fills, and the client waits: a client that never reads its answers costs what its bounds allow, once.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use hoistway_blk::{Instant, Nanos};
+use hoistway_engine::Completion;
+use hoistway_nbd::{Handshake, Progress, Requests, Tls};
+
+use crate::input::{Input, Receipt};
+use crate::lobby::{Ready, SharedVisitor, Stay, Visitor, VisitorId};
+use crate::outbox::Outbox;
+use crate::served::Site;
+use crate::session::{Session, Taken};
+use crate::socket::Socket;
+
+/// How long a handshake may take.
+pub const HANDSHAKE_MAX: Nanos = Nanos::from_secs(10);
+/// How long a client that leaves may take to receive what it asked for.
+const FAREWELL_MAX: Nanos = Nanos::from_secs(10);
+
+/// A connection.
+pub struct Connection {
+    site: Arc<Site>,
+    id: VisitorId,
+    /// Who it is, for the log.
+    name: String,
+    me: Weak<Mutex<Connection>>,
+    socket: Socket,
+    input: Input,
+    outbox: Outbox,
+    phase: Phase,
+    /// Whether there may be something to receive.
+    is_readable: bool,
+}
+
+enum Phase {
+    /// Options, until this moment.
+    Handshake(Box<Handshake>, Instant),
+    /// Requests.
+    Transmission(Box<Session>),
+    /// Only what is to be sent is left, and the client has until this moment to take it.
+    Leaving(Instant),
+}
+
+impl Connection {
+    /// A client at this socket; the first thing that it gets is our greeting.
+    pub fn begin(site: Arc<Site>, id: VisitorId, name: String, socket: Socket) -> SharedVisitor {
+        let mut outbox = Outbox::default();
+        let mut handshake = None;
+        outbox.header(|out| handshake = Some(Handshake::new(Tls::Off, out)));
+        let until = site.engine.now() + HANDSHAKE_MAX;
+        let phase = handshake.map_or(Phase::Leaving(until), |handshake| Phase::Handshake(Box::new(handshake), until));
+        Arc::new_cyclic(|me| {
+            Mutex::new(Connection {
+                site,
+                id,
+                name,
+                me: me.clone(),
+                socket,
+                input: Input::default(),
+                outbox,
+                phase,
+                is_readable: true,
+            })
+        })
+    }
+
+    /// Does what can be done now. An error is the end of the connection.
+    fn advance(&mut self, now: Instant) -> Result<(), End> {
+        loop {
+            self.send()?;
+            if self.phase.is_leaving() {
+                return if self.is_over() { Err(End::Done) } else { Ok(()) };
+            }
+            let may_receive = match &mut self.phase {
+                Phase::Transmission(session) => {
+                    session.submit(&self.site, now);
+                    if session.is_leaving() && session.is_idle() {
+                        self.leave(now);
+                        continue;
+                    }
+                    !session.is_leaving() && !session.is_full(&self.site.bounds, self.outbox.bytes())
+                }
+                // Who asks and asks and does not listen to the answers has to wait.
+                Phase::Handshake(..) => self.outbox.is_empty(),
+                Phase::Leaving(_) => false,
+            };
+            if self.site.is_draining() {
+                self.drain(now);
+                if !self.phase.is_leaving() {
+                    return Ok(());
+                }
+                continue;
+            }
+            // What has been received already may be all that is needed.
+            if !may_receive || !(self.take(now)? || self.receive()?) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The server ends: what is under way is answered, nothing more is taken.
+    fn drain(&mut self, now: Instant) {
+        if let Phase::Transmission(session) = &mut self.phase {
+            session.leave(&self.site, &mut self.outbox);
+            if !session.is_idle() {
+                return;
+            }
+        }
+        self.leave(now);
+    }
+
+    /// Nothing more is taken or under way. With the session goes the engine's client: were anything of it under way, it would
+    /// end without us.
+    fn leave(&mut self, now: Instant) {
+        let leaving = Phase::Leaving(now + FAREWELL_MAX);
+        if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, leaving) {
+            self.site.served[session.export].counts.connections.fetch_sub(1, Relaxed);
+            self.site.quota.forget(self.id);
+            self.site.say(format_args!("{}: ended after {} requests", self.name, session.answered));
+        }
+    }
+
+    fn send(&mut self) -> Result<(), End> {
+        let Connection { outbox, socket, phase, .. } = self;
+        let sent = outbox.send(socket, |buffer| {
+            if let Phase::Transmission(session) = phase {
+                session.pool.give_back(buffer);
+            }
+        });
+        sent.map_err(End::Broken)
+    }
+
+    /// Receives once. Answers whether anything came.
+    fn receive(&mut self) -> Result<bool, End> {
+        if !self.is_readable {
+            return Ok(false);
+        }
+        let nowhere: &mut [u8] = &mut [];
+        let payload = if let Phase::Transmission(session) = &mut self.phase { session.wanted() } else { nowhere };
+        let (filled, receipt) = self.input.receive(&mut self.socket, payload).map_err(End::Broken)?;
+        if let Phase::Transmission(session) = &mut self.phase {
+            session.filled(filled);
+        }
+        self.is_readable = receipt == Receipt::More;
+        if receipt == Receipt::End {
+            // It may still listen: what it asked for is answered.
+            match &mut self.phase {
+                Phase::Transmission(session) => session.stop_taking(),
+                _ => return Err(End::Gone),
+            }
+        }
+        Ok(filled > 0 || !self.input.held().is_empty() || receipt != Receipt::All)
+    }
+
+    /// Deals with what has been received. Answers whether that came to anything.
+    fn take(&mut self, now: Instant) -> Result<bool, End> {
+        match &mut self.phase {
+            Phase::Handshake(handshake, _) => {
+                let (mut count, mut progress) = (0, Progress::Unfinished);
+                let (input, exports) = (&self.input, &self.site.exports);
+                self.outbox.header(|out| (count, progress) = handshake.receive(input.held(), exports, out));
+                self.input.forget(count);
+                match progress {
+                    Progress::Unfinished => return Ok(count > 0),
+                    Progress::Transmission(agreed) => {
+                        let requests = Requests::new(agreed, &self.site.exports[agreed.export]);
+                        let session = Session::begin(&self.site, self.id, agreed, requests, self.handler());
+                        let session = session.map_err(|errno| End::Broken(errno.into()))?;
+                        let name = &self.site.exports[agreed.export].name;
+                        self.site.say(format_args!("{}: begins on export {name:?}", self.name));
+                        self.phase = Phase::Transmission(Box::new(session));
+                    }
+                    // Never, as none was offered.
+                    Progress::StartTls => return Err(End::Gone),
+                    Progress::Closed(departure) => {
+                        self.site.say(format_args!("{}: {departure}", self.name));
+                        self.leave(now);
+                    }
+                }
+                Ok(true)
+            }
+            Phase::Transmission(session) => match session.take(&self.site, &mut self.input, &mut self.outbox) {
+                Taken::Nothing => Ok(false),
+                Taken::Something => Ok(true),
+                Taken::Violation(violation) => Err(End::Violation(violation)),
+            },
+            Phase::Leaving(_) => Ok(false),
+        }
+    }
+
+    /// What the engine tells of the ends of requests.
+    fn handler(&self) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
+        let (me, site) = (self.me.clone(), Arc::clone(&self.site));
+        move |batch: &mut Vec<Completion>| {
+            let Some(connection) = me.upgrade() else { return };
+            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let (now, until) = (site.engine.now(), connection.until());
+            // As in the lobby: a panic ends this connection only.
+            let ended = catch_unwind(AssertUnwindSafe(|| connection.completed(now, batch))).unwrap_or_else(|_| {
+                connection.panicked();
+                Err(End::Panicked)
+            });
+            if let Err(end) = ended {
+                connection.end(now, end);
+            }
+            // It is the lobby that lets go of it, and that knows when it wants to be attended to.
+            if connection.is_over() || connection.until() != until {
+                site.doors.call(connection.id);
+            }
+        }
+    }
+
+    fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) -> Result<(), End> {
+        if let Phase::Transmission(session) = &mut self.phase {
+            for completion in batch.drain(..) {
+                session.completed(&self.site, completion, &mut self.outbox);
+            }
+        }
+        self.advance(now)
+    }
+
+    /// Nothing more is said.
+    fn end(&mut self, now: Instant, end: End) {
+        match end {
+            // The log has it, or there is nothing to tell.
+            End::Done | End::Panicked => {}
+            End::Gone => self.site.say(format_args!("{}: went without a word", self.name)),
+            End::Late => self.site.say(format_args!("{}: took longer than 10 s; closed", self.name)),
+            End::Violation(violation) => self.site.say(format_args!("{}: {violation}; closed", self.name)),
+            End::Broken(error) => self.site.say(format_args!("{}: {error}", self.name)),
+        }
+        self.leave(now);
+        self.outbox = Outbox::default();
+        self.is_readable = false;
+        self.socket.shut_down();
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase.is_leaving() && self.outbox.is_empty()
+    }
+
+    /// When it has to be attended to even if nothing happens.
+    fn until(&self) -> Instant {
+        match &self.phase {
+            Phase::Handshake(_, until) | Phase::Leaving(until) => *until,
+            Phase::Transmission(session) => session.released_at,
+        }
+    }
+}
+
+/// Why a connection is over.
+enum End {
+    /// Everything has been said.
+    Done,
+    /// The client went during the handshake.
+    Gone,
+    /// It took too long to choose an export, or to take what it asked for.
+    Late,
+    /// What it sent cannot be gone on from.
+    Violation(hoistway_nbd::Violation),
+    /// The socket is broken.
+    Broken(io::Error),
+    /// A bug of ours.
+    Panicked,
+}
+
+impl Phase {
+    fn is_leaving(&self) -> bool {
+        matches!(self, Phase::Leaving(_))
+    }
+}
+
+impl Visitor for Connection {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn attend(&mut self, now: Instant, ready: Ready) -> Stay {
+        self.is_readable |= ready.to_receive;
+        let is_late = matches!(self.phase, Phase::Handshake(_, until) | Phase::Leaving(until) if until <= now);
+        if let Phase::Transmission(session) = &mut self.phase {
+            session.release(&self.site, now);
+        }
+        let advanced = if is_late { Err(End::Late) } else { self.advance(now) };
+        match advanced {
+            Ok(()) => Stay::Until(self.until()),
+            Err(end) => {
+                self.end(now, end);
+                Stay::Over
+            }
+        }
+    }
+
+    fn panicked(&self) {
+        self.site.say(format_args!("{}: a bug of ours; this connection is closed, others go on", self.name));
+    }
+}

@@ -1,0 +1,293 @@
+//! The control socket: one request, one answer, each a line of JSON. Who may open the socket may do all of it, so it is made
+//! for its owner alone.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use hoistway_blk::AttributeError;
+use rustix::fs::Mode;
+use serde::{Deserialize, Serialize};
+
+use crate::served::Site;
+use crate::server::{ServerError, Stop, is_left_over};
+use crate::spec::{SETTINGS, apply, ioprio_text};
+
+/// Longest request, in bytes.
+const REQUEST_BYTES_MAX: u64 = 64 << 10;
+/// How long somebody who has connected may take to say what he wants.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What can be asked of a running server.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "do")]
+pub enum Ask {
+    /// How it stands.
+    Show,
+    /// Writes a file of the queue: `scheduler`, `nr_requests`, or a tunable as `SCHEDULER.NAME`.
+    Set {
+        /// Which.
+        key: String,
+        /// What to.
+        value: String,
+    },
+    /// Changes an export.
+    Export {
+        /// Its name.
+        name: String,
+        /// Settings, as `weight=200`.
+        settings: Vec<String>,
+    },
+}
+
+/// What it answers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// How it stands.
+    State(State),
+    /// It has been changed.
+    Done,
+    /// It has not, and why.
+    Refused(String),
+}
+
+/// How a server stands.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// The scheduler, among those there are.
+    pub schedulers: String,
+    /// Requests of a hardware queue.
+    pub nr_requests: String,
+    /// The tunables of the scheduler: name and value.
+    pub tunables: Vec<(String, String)>,
+    /// The exports, in their order.
+    pub exports: Vec<ExportState>,
+}
+
+/// How an export stands.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExportState {
+    /// Its name.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Whether nobody may write.
+    pub read_only: bool,
+    /// Its weight, 1 to 1000.
+    pub weight: u16,
+    /// Its priority.
+    pub ioprio: String,
+    /// Its limits, as `io.max` shows them.
+    pub limits: String,
+    /// Clients at present.
+    pub connections: u64,
+    /// Reads that were answered without an error.
+    pub reads: u64,
+    /// Bytes of those.
+    pub read_bytes: u64,
+    /// Writes that were answered without an error.
+    pub writes: u64,
+    /// Bytes of those.
+    pub written_bytes: u64,
+    /// Other requests that were answered without an error.
+    pub others: u64,
+    /// Requests that were answered with one.
+    pub errors: u64,
+}
+
+impl State {
+    /// The scheduler that is active: the one in brackets.
+    #[must_use]
+    pub fn scheduler(&self) -> &str {
+        self.schedulers.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("", |(name, _)| name)
+    }
+}
+
+impl Site {
+    /// How it stands.
+    #[must_use]
+    pub fn state(&self) -> State {
+        let file = |name: &str| self.engine.attribute(name).map(|text| text.trim_end().to_owned()).unwrap_or_default();
+        let mut state = State {
+            schedulers: file("scheduler"),
+            nr_requests: file("nr_requests"),
+            tunables: Vec::new(),
+            exports: self.exports_state(),
+        };
+        let names = (self.tunable_names)(state.scheduler());
+        state.tunables = names.into_iter().map(|name| (name.to_owned(), file(&format!("iosched/{name}")))).collect();
+        state
+    }
+
+    fn exports_state(&self) -> Vec<ExportState> {
+        let of = |(at, served): (usize, &crate::served::Served)| {
+            let (settings, counts) = (served.settings(), &served.counts);
+            ExportState {
+                name: served.export.name.clone(),
+                bytes: served.export.size_bytes,
+                read_only: served.export.read_only,
+                weight: settings.weight,
+                ioprio: ioprio_text(settings.ioprio),
+                limits: self.quota.limits(at).to_string(),
+                connections: counts.connections.load(Relaxed),
+                reads: counts.reads.load(Relaxed),
+                read_bytes: counts.read_bytes.load(Relaxed),
+                writes: counts.writes.load(Relaxed),
+                written_bytes: counts.written_bytes.load(Relaxed),
+                others: counts.others.load(Relaxed),
+                errors: counts.errors.load(Relaxed),
+            }
+        };
+        self.served.iter().enumerate().map(of).collect()
+    }
+
+    /// Writes a file of the queue: `scheduler`, `nr_requests`, another, or a tunable as `SCHEDULER.NAME`.
+    ///
+    /// # Errors
+    /// If there is none, or it does not take the value; in words.
+    pub fn set(&self, key: &str, value: &str) -> Result<(), String> {
+        let file = match key.split_once('.') {
+            None => key.to_owned(),
+            Some((scheduler, name)) => {
+                let active = self.state().scheduler().to_owned();
+                if scheduler != active {
+                    return Err(format!("{key}: the scheduler is {active}, not {scheduler:?}"));
+                }
+                format!("iosched/{name}")
+            }
+        };
+        self.engine.set_attribute(&file, value).map_err(|error| match error {
+            AttributeError::Unknown => {
+                format!("{key}: no such setting (expected scheduler, nr_requests or SCHEDULER.TUNABLE)")
+            }
+            error => format!("{key}={value}: {error}"),
+        })
+    }
+
+    /// Changes settings of an export: all of them, or if one is wrong none.
+    ///
+    /// # Errors
+    /// If there is no such export, no such setting, or it does not take the value; in words.
+    pub fn change_export(&self, name: &str, settings: &[String]) -> Result<(), String> {
+        let found = self.served.iter().enumerate().find(|(_, served)| served.export.name == name);
+        let (at, served) = found.ok_or_else(|| {
+            let names: Vec<_> = self.served.iter().map(|served| format!("{:?}", served.export.name)).collect();
+            format!("no export is called {name:?} (there are {})", names.join(", "))
+        })?;
+        let (mut changed, mut limits) = (served.settings(), self.quota.limits(at));
+        for setting in settings {
+            let known = setting.split_once('=').map(|(key, value)| apply(key, value, &mut changed, &mut limits));
+            match known {
+                Some(Ok(true)) => {}
+                Some(Err(error)) => return Err(error.to_string()),
+                _ => return Err(format!("unknown setting {setting:?} (expected some of {SETTINGS})")),
+            }
+        }
+        self.engine.set_weight(served.group, changed.weight).map_err(|error| error.to_string())?;
+        served.set(changed);
+        self.quota.set_limits(self.engine.now(), at, limits);
+        // Those who wait may go sooner, and clients have another priority.
+        self.doors.call_all();
+        Ok(())
+    }
+
+    fn answer(&self, ask: Ask) -> Answer {
+        let (what, changed) = match ask {
+            Ask::Show => return Answer::State(self.state()),
+            Ask::Set { key, value } => (format!("{key}={value}"), self.set(&key, &value)),
+            Ask::Export { name, settings } => {
+                (format!("export {name:?} {}", settings.join(" ")), self.change_export(&name, &settings))
+            }
+        };
+        match changed {
+            Ok(()) => {
+                self.say(format_args!("control: {what}"));
+                Answer::Done
+            }
+            Err(why) => Answer::Refused(why),
+        }
+    }
+}
+
+/// A control socket.
+#[derive(Debug)]
+pub struct Control {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Control {
+    /// Listens at this path, with rights for the owner only.
+    ///
+    /// # Errors
+    /// If the path is in use, or the system refuses.
+    pub fn listen(path: &Path) -> Result<Control, ServerError> {
+        let listen = || -> io::Result<UnixListener> {
+            if is_left_over(path) {
+                std::fs::remove_file(path)?;
+            }
+            // It must not be open to others even for a moment. The mask is that of the process, so this is for its beginning.
+            let mask = rustix::process::umask(Mode::from_raw_mode(0o177));
+            let listener = UnixListener::bind(path);
+            rustix::process::umask(mask);
+            let listener = listener?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        match listen() {
+            Ok(listener) => Ok(Control { listener, path: path.to_owned() }),
+            Err(why) => Err(ServerError::Listen { place: path.display().to_string(), why }),
+        }
+    }
+
+    /// Answers until somebody stops that, one after the other.
+    pub fn serve(&self, site: &Site, stop: &Stop) {
+        while !stop.is_stopped() {
+            stop.wait_or(self.listener.as_fd());
+            if let Ok((stream, _)) = self.listener.accept() {
+                // Who is too slow, or has gone, is not answered.
+                let _ = converse(site, &stream);
+            }
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn converse(site: &Site, stream: &UnixStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
+    let answer = match serde_json::from_str(&line) {
+        Ok(ask) => site.answer(ask),
+        Err(error) => Answer::Refused(format!("not understood: {error}")),
+    };
+    let mut text = serde_json::to_string(&answer)?;
+    text.push('\n');
+    let mut stream = stream;
+    stream.write_all(text.as_bytes())
+}
+
+/// Asks a server.
+///
+/// # Errors
+/// If there is none, or it does not answer.
+pub fn ask(path: &Path, ask: &Ask) -> io::Result<Answer> {
+    let mut stream = UnixStream::connect(path)?;
+    let mut line = serde_json::to_string(ask)?;
+    line.push('\n');
+    stream.write_all(line.as_bytes())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    serde_json::from_str(&text).map_err(|error| io::Error::other(format!("it answers what is not understood: {error}")))
+}

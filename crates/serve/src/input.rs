@@ -1,0 +1,86 @@
+//! What a connection has received and not dealt with: a stretch of memory that begins and ends somewhere.
+
+use std::io::{self, IoSliceMut};
+
+use hoistway_nbd::OPTION_BYTES_MAX;
+
+use crate::socket::Socket;
+
+/// Room for the longest option with its header, and for many requests.
+const BYTES: usize = OPTION_BYTES_MAX as usize + 4096;
+
+/// Received bytes, in order.
+pub struct Input {
+    memory: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Input { memory: vec![0; BYTES].into_boxed_slice(), start: 0, end: 0 }
+    }
+}
+
+/// What receiving came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receipt {
+    /// There may be more.
+    More,
+    /// All that has come so far.
+    All,
+    /// The end of the stream.
+    End,
+}
+
+impl Input {
+    /// What is there.
+    pub fn held(&self) -> &[u8] {
+        &self.memory[self.start..self.end]
+    }
+
+    /// So much of it is done with.
+    pub fn forget(&mut self, count: usize) {
+        self.start += count;
+        debug_assert!(self.start <= self.end, "only what is there");
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Moves what is there into `into`, as much as fits, and answers how much that was.
+    pub fn move_into(&mut self, into: &mut [u8]) -> usize {
+        let count = into.len().min(self.end - self.start);
+        into[..count].copy_from_slice(&self.held()[..count]);
+        self.forget(count);
+        count
+    }
+
+    /// Receives: first into `first`, which is filled before anything comes here. Answers how much went there.
+    ///
+    /// # Errors
+    /// If the socket is broken.
+    pub fn receive(&mut self, socket: &mut Socket, first: &mut [u8]) -> io::Result<(usize, Receipt)> {
+        debug_assert!(first.is_empty() || self.start == self.end, "what came before goes before");
+        if self.start > 0 {
+            self.memory.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let wanted = first.len();
+        let room = wanted + self.memory.len() - self.end;
+        let received = loop {
+            let mut slices = [IoSliceMut::new(first), IoSliceMut::new(&mut self.memory[self.end..])];
+            match socket.receive(if wanted == 0 { &mut slices[1..] } else { &mut slices }) {
+                Ok(0) => return Ok((0, Receipt::End)),
+                Ok(received) => break received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok((0, Receipt::All)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        };
+        self.end += received.saturating_sub(wanted);
+        // Less than there was room for is all that there was; what comes later is told.
+        let receipt = if received < room { Receipt::All } else { Receipt::More };
+        Ok((received.min(wanted), receipt))
+    }
+}

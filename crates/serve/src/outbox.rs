@@ -1,0 +1,183 @@
+//! What a connection has to send: headers in one stretch of memory, data where it lies.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+
+use hoistway_engine::Buffer;
+
+use crate::socket::Socket;
+
+/// Most pieces that one call sends; the kernel takes up to 1024.
+const PIECES_MAX: usize = 256;
+
+/// What is to be sent, in order.
+#[derive(Default)]
+pub struct Outbox {
+    /// All headers that have not been sent whole, one behind the other.
+    headers: Vec<u8>,
+    /// How much of `headers` belongs to pieces that are gone.
+    headers_gone: usize,
+    pieces: VecDeque<Piece>,
+    /// How much of the first piece is gone.
+    first_gone: usize,
+    /// Bytes of all pieces that are not gone.
+    left: usize,
+}
+
+enum Piece {
+    /// So many bytes of `headers`.
+    Header(usize),
+    Data(Buffer),
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Header(len) => *len,
+            Piece::Data(buffer) => buffer.len(),
+        }
+    }
+}
+
+impl Outbox {
+    /// Adds what `write` writes.
+    pub fn header(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.headers.len();
+        write(&mut self.headers);
+        let written = self.headers.len() - before;
+        self.left += written;
+        match self.pieces.back_mut() {
+            Some(Piece::Header(len)) => *len += written,
+            _ if written > 0 => self.pieces.push_back(Piece::Header(written)),
+            _ => {}
+        }
+    }
+
+    /// Adds data.
+    pub fn data(&mut self, buffer: Buffer) {
+        self.left += buffer.len();
+        self.pieces.push_back(Piece::Data(buffer));
+    }
+
+    /// Bytes that have not been sent.
+    pub fn bytes(&self) -> usize {
+        self.left
+    }
+
+    /// Whether everything has been sent.
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Sends as much as the socket takes. `spent` is given each buffer that has been sent whole.
+    ///
+    /// # Errors
+    /// If the socket is broken. That it takes nothing at present is none.
+    pub fn send(&mut self, socket: &mut Socket, mut spent: impl FnMut(Buffer)) -> io::Result<()> {
+        while self.left > 0 {
+            let mut slices: [IoSlice<'_>; PIECES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
+            let mut count = 0;
+            let mut header_at = self.headers_gone;
+            for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+                let whole: &[u8] = match piece {
+                    Piece::Header(len) => {
+                        let start = header_at;
+                        header_at += len;
+                        &self.headers[start..header_at]
+                    }
+                    Piece::Data(buffer) => buffer,
+                };
+                *slice = IoSlice::new(if count == 0 { &whole[self.first_gone..] } else { whole });
+                count += 1;
+            }
+            match socket.send(&slices[..count]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(sent) => self.forget(sent, &mut spent),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// So many bytes are gone.
+    fn forget(&mut self, mut sent: usize, spent: &mut impl FnMut(Buffer)) {
+        self.left -= sent;
+        sent += self.first_gone;
+        while let Some(first) = self.pieces.front() {
+            let len = first.len();
+            if sent < len {
+                break;
+            }
+            sent -= len;
+            match self.pieces.pop_front() {
+                Some(Piece::Header(len)) => self.headers_gone += len,
+                Some(Piece::Data(buffer)) => spent(buffer),
+                None => {}
+            }
+        }
+        self.first_gone = sent;
+        if self.pieces.is_empty() {
+            self.headers.clear();
+            self.headers_gone = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn whatever_a_socket_takes_at_a_time_all_of_it_comes_in_order_and_buffers_come_back() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut socket = Socket::unix(near).unwrap();
+        far.set_nonblocking(true).unwrap();
+        let (mut outbox, mut expected, mut received, mut spent) = (Outbox::default(), Vec::new(), Vec::new(), 0);
+        for round in 0..200_usize {
+            let header = vec![round as u8; round % 7];
+            let data = vec![!round as u8; 4096 * (round % 5 + 1) + round];
+            expected.extend(header.iter().chain(&data));
+            outbox.header(|out| out.extend(&header));
+            outbox.data(Buffer::from(&data[..]));
+            outbox.header(|out| out.extend([1, 2]));
+            outbox.header(|out| out.extend([3]));
+            expected.extend([1, 2, 3]);
+            outbox.send(&mut socket, |_| spent += 1).unwrap();
+            // A reader that is slower than the writer.
+            let mut some = [0; 9999];
+            if let Ok(count) = far.read(&mut some) {
+                received.extend_from_slice(&some[..count]);
+            }
+        }
+        assert!(!outbox.is_empty(), "the socket was never full, so this proves nothing");
+        assert_eq!(outbox.bytes() + received.len() + in_socket(&mut far, &mut received), expected.len());
+        while !outbox.is_empty() {
+            outbox.send(&mut socket, |_| spent += 1).unwrap();
+            in_socket(&mut far, &mut received);
+        }
+        assert!(received == expected && spent == 200 && outbox.headers.is_empty());
+    }
+
+    /// Takes what is in the socket, and answers how much that was.
+    fn in_socket(far: &mut UnixStream, received: &mut Vec<u8>) -> usize {
+        let (before, mut some) = (received.len(), vec![0; 1 << 20]);
+        while let Ok(count) = far.read(&mut some) {
+            received.extend_from_slice(&some[..count]);
+        }
+        received.len() - before
+    }
+
+    #[test]
+    fn a_peer_that_has_gone_is_an_error() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut socket = Socket::unix(near).unwrap();
+        drop(far);
+        let mut outbox = Outbox::default();
+        outbox.header(|out| out.push(1));
+        assert!(outbox.send(&mut socket, |_| {}).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! Buffers that a connection uses again: those of a client's requests are mostly of one or two lengths.
+
+use hoistway_engine::Buffer;
+
+/// Most buffers that are kept.
+const BUFFERS: usize = 160;
+/// Most bytes of all that are kept.
+const BYTES: usize = 8 << 20;
+
+/// Buffers of requests that have been answered.
+#[derive(Default)]
+pub struct Pool {
+    buffers: Vec<Buffer>,
+    bytes: usize,
+}
+
+impl Pool {
+    /// One of this length. What is in it is of this connection's own past.
+    pub fn take(&mut self, len: usize) -> Buffer {
+        match self.buffers.iter().rposition(|buffer| buffer.len() == len) {
+            Some(at) => {
+                self.bytes -= len;
+                self.buffers.swap_remove(at)
+            }
+            None => Buffer::zeroed(len),
+        }
+    }
+
+    /// Keeps one for later.
+    pub fn give_back(&mut self, buffer: Buffer) {
+        let len = buffer.len();
+        if len == 0 || len > BYTES / 2 {
+            return;
+        }
+        while self.buffers.len() >= BUFFERS || self.bytes + len > BYTES {
+            self.bytes -= self.buffers.swap_remove(0).len();
+        }
+        self.bytes += len;
+        self.buffers.push(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_of_the_same_length_is_used_again_and_few_are_kept() {
+        let mut pool = Pool::default();
+        let mut first = pool.take(4096);
+        first[0] = 7;
+        pool.give_back(first);
+        assert_eq!(pool.take(512)[0], 0);
+        assert_eq!(pool.take(4096)[0], 7);
+        for _ in 0..1000 {
+            pool.give_back(Buffer::zeroed(64 << 10));
+            assert!(pool.bytes <= BYTES && pool.buffers.len() <= BUFFERS);
+        }
+        pool.give_back(Buffer::zeroed(32 << 20));
+        assert!(pool.bytes <= BYTES);
+        let kept: usize = pool.buffers.iter().map(|buffer| buffer.len()).sum();
+        assert_eq!(kept, pool.bytes);
+    }
+}

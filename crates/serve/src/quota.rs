@@ -1,0 +1,194 @@
+//! Limits of exports: `io.max`, with each export a group of its own.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hoistway_blk::{Bio, CgroupId, Instant, Op, SECTOR_BYTES, Sector};
+use hoistway_cgroup::{Charge, IoMax, THROTTLE_SLICE, Throttle};
+
+use crate::lobby::VisitorId;
+
+/// Bits of a ticket's own number in the word by which the throttle knows it, and of its visitor's.
+const SLOT_BITS: u32 = 16;
+const NUMBER_BITS: u32 = 40;
+
+/// A request that has to wait: whose it is, and which of his.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    /// Whose.
+    pub visitor: VisitorId,
+    /// Which: less than 2^16.
+    pub slot: u32,
+}
+
+impl Ticket {
+    fn pack(self) -> u64 {
+        let number = self.visitor.number & ((1 << NUMBER_BITS) - 1);
+        (self.visitor.worker as u64) << (SLOT_BITS + NUMBER_BITS) | number << SLOT_BITS | u64::from(self.slot)
+    }
+
+    fn unpack(word: u64) -> Ticket {
+        let number = word >> SLOT_BITS & ((1 << NUMBER_BITS) - 1);
+        let visitor = VisitorId { worker: (word >> (SLOT_BITS + NUMBER_BITS)) as usize, number };
+        Ticket { visitor, slot: (word & ((1 << SLOT_BITS) - 1)) as u32 }
+    }
+}
+
+/// The limits of all exports of a server.
+pub struct Quota {
+    inside: Mutex<Inside>,
+    /// By export: whether it has a limit, or had one for which somebody may still wait.
+    is_limited: Box<[AtomicBool]>,
+}
+
+struct Inside {
+    throttle: Throttle,
+    /// Of each visitor that may wait, the tickets whose turn has come and that it has not been told of.
+    turns: HashMap<VisitorId, Vec<u32>>,
+}
+
+/// What a look at the clock came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Turns {
+    /// Tickets of whoever looked, whose turn it is.
+    pub own: Vec<u32>,
+    /// Others who should look.
+    pub others: Vec<VisitorId>,
+    /// When it is somebody's turn next.
+    pub next: Instant,
+}
+
+impl Quota {
+    /// For so many exports, none of them limited.
+    #[must_use]
+    pub fn new(exports: usize) -> Quota {
+        let mut throttle = Throttle::new(THROTTLE_SLICE);
+        (0..exports).for_each(|export| throttle.add_group(group(export), CgroupId::ROOT));
+        let inside = Inside { throttle, turns: HashMap::new() };
+        Quota { inside: Mutex::new(inside), is_limited: (0..exports).map(|_| AtomicBool::new(false)).collect() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The limits of an export.
+    #[must_use]
+    pub fn limits(&self, export: usize) -> IoMax {
+        self.lock().throttle.limits(group(export))
+    }
+
+    /// Changes them. Whoever waits has to be called: his turn may come sooner now.
+    pub fn set_limits(&self, now: Instant, export: usize, limits: IoMax) {
+        let throttle = &mut self.lock().throttle;
+        throttle.set_limits(now, group(export), limits);
+        let is_limited = limits != IoMax::default() || !throttle.is_empty();
+        self.is_limited[export].store(is_limited, Relaxed);
+    }
+
+    /// Whether an export may have to wait at all.
+    #[inline]
+    #[must_use]
+    pub fn is_limited(&self, export: usize) -> bool {
+        self.is_limited[export].load(Relaxed)
+    }
+
+    /// Whether a request may go now. If not it will be its ticket's [turn](Self::turns) later.
+    #[must_use]
+    pub fn admits(&self, now: Instant, export: usize, op: Op, bytes: u64, ticket: Ticket) -> bool {
+        let sectors = u32::try_from(bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
+        let bio = Bio { cgroup: group(export), owner: ticket.pack(), ..Bio::new(op, Sector(0), sectors) };
+        let inside = &mut *self.lock();
+        if inside.throttle.submit(now, bio, Charge::Whole).is_some() {
+            return true;
+        }
+        inside.turns.entry(ticket.visitor).or_default();
+        false
+    }
+
+    /// Whose turn it is by now.
+    #[must_use]
+    pub fn turns(&self, now: Instant, own: VisitorId) -> Turns {
+        let (inside, mut bios) = (&mut *self.lock(), Vec::new());
+        while inside.throttle.due().is_some_and(|due| due <= now) {
+            inside.throttle.release(now, &mut bios);
+        }
+        let mut others = Vec::new();
+        for Ticket { visitor, slot } in bios.iter().map(|bio| Ticket::unpack(bio.owner)) {
+            // Who has departed is not missed.
+            let Some(turns) = inside.turns.get_mut(&visitor) else { continue };
+            turns.push(slot);
+            if visitor != own && !others.contains(&visitor) {
+                others.push(visitor);
+            }
+        }
+        let own = inside.turns.get_mut(&own).map(std::mem::take).unwrap_or_default();
+        Turns { own, others, next: inside.throttle.due().unwrap_or(Instant::NEVER) }
+    }
+
+    /// A visitor has departed.
+    pub fn forget(&self, visitor: VisitorId) {
+        self.lock().turns.remove(&visitor);
+    }
+}
+
+/// The group of an export.
+fn group(export: usize) -> CgroupId {
+    CgroupId(export as u32 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_blk::Nanos;
+
+    const ONE: VisitorId = VisitorId { worker: 3, number: 0x12_3456_789a };
+    const OTHER: VisitorId = VisitorId { worker: 0, number: 1 };
+
+    fn later() -> Instant {
+        Instant::ZERO + Nanos::from_secs(1)
+    }
+
+    fn admits(quota: &Quota, export: usize, visitor: VisitorId, slot: u32) -> bool {
+        quota.admits(Instant::ZERO, export, Op::Read, 4096, Ticket { visitor, slot })
+    }
+
+    #[test]
+    fn a_limited_export_has_to_wait_and_its_neighbour_has_not() {
+        let quota = Quota::new(2);
+        quota.set_limits(Instant::ZERO, 0, IoMax { riops: Some(10), ..IoMax::default() });
+        assert!(quota.is_limited(0) && !quota.is_limited(1));
+        assert!(admits(&quota, 0, ONE, 0) && !admits(&quota, 0, ONE, 1) && !admits(&quota, 0, ONE, 65535));
+        assert!((0..100).all(|slot| admits(&quota, 1, ONE, slot)));
+
+        let turns = quota.turns(Instant::ZERO, ONE);
+        assert!(turns.own.is_empty() && turns.next > Instant::ZERO && turns.next < Instant::NEVER);
+        let turns = quota.turns(later(), ONE);
+        assert_eq!(turns, Turns { own: vec![1, 65535], others: vec![], next: Instant::NEVER });
+    }
+
+    #[test]
+    fn whoever_looks_first_has_the_others_called_but_those_who_have_gone() {
+        let quota = Quota::new(1);
+        quota.set_limits(Instant::ZERO, 0, IoMax { riops: Some(10), ..IoMax::default() });
+        let gone = VisitorId { worker: 1, number: 2 };
+        assert!(admits(&quota, 0, ONE, 0));
+        assert!(!admits(&quota, 0, ONE, 1) && !admits(&quota, 0, OTHER, 2) && !admits(&quota, 0, gone, 3));
+        quota.forget(gone);
+        let turns = quota.turns(later(), ONE);
+        assert_eq!((turns.own, turns.others), (vec![1], vec![OTHER]));
+        assert_eq!(quota.turns(later(), OTHER).own, [2]);
+        assert!(!quota.lock().turns.contains_key(&gone));
+    }
+
+    #[test]
+    fn without_a_limit_those_who_wait_go() {
+        let quota = Quota::new(1);
+        quota.set_limits(Instant::ZERO, 0, IoMax { rbps: Some(4096), ..IoMax::default() });
+        assert!(!quota.admits(Instant::ZERO, 0, Op::Read, 1 << 20, Ticket { visitor: ONE, slot: 0 }));
+        quota.set_limits(Instant::ZERO, 0, IoMax::default());
+        assert!(quota.is_limited(0), "somebody waits");
+        assert_eq!(quota.turns(Instant::ZERO, ONE).own, [0]);
+    }
+}

@@ -1,0 +1,275 @@
+//! Exports as people write them: `name=vm1,size=10G,weight=200`.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use hoistway_blk::{IoPriority, PriorityClass};
+use hoistway_cgroup::IoMax;
+use hoistway_nbd::wire::STRING_BYTES_MAX;
+
+use crate::served::Settings;
+
+/// Weights of exports, as bfq has those of groups.
+pub const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
+
+/// An export that is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExportSpec {
+    /// Its name.
+    pub name: String,
+    /// What it is, for people.
+    pub description: String,
+    /// A file or disk of its own; else it is a part of the server's target.
+    pub path: Option<PathBuf>,
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// Its length in bytes; `None` for all that there is.
+    pub size: Option<u64>,
+    /// Whether nobody may write.
+    pub read_only: bool,
+    /// Weight and priority.
+    pub settings: Settings,
+    /// Its limits.
+    pub limits: IoMax,
+}
+
+/// What is wrong with an export, in one line.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SpecError(String);
+
+fn wrong<T>(what: impl Into<String>) -> Result<T, SpecError> {
+    Err(SpecError(what.into()))
+}
+
+impl Default for ExportSpec {
+    /// All of the target, under the empty name.
+    fn default() -> Self {
+        ExportSpec {
+            name: String::new(),
+            description: String::new(),
+            path: None,
+            offset: 0,
+            size: None,
+            read_only: false,
+            settings: Settings { weight: 100, ioprio: IoPriority::DEFAULT },
+            limits: IoMax::default(),
+        }
+    }
+}
+
+impl ExportSpec {
+    /// Reads `KEY=VALUE,KEY=VALUE,read-only`.
+    ///
+    /// # Errors
+    /// If a key is unknown or given twice, or a value is none of its values.
+    pub fn parse(text: &str) -> Result<ExportSpec, SpecError> {
+        let mut spec = ExportSpec::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for setting in text.split(',') {
+            let (key, value) = setting.split_once('=').map_or((setting, None), |(key, value)| (key, Some(value)));
+            if seen.contains(&key) {
+                return wrong(format!("{key} is given twice"));
+            }
+            seen.push(key);
+            match (key, value) {
+                ("read-only", None) => spec.read_only = true,
+                ("name", Some(name)) if name.len() > STRING_BYTES_MAX => {
+                    return wrong(format!("name is longer than {STRING_BYTES_MAX} bytes"));
+                }
+                ("name", Some(name)) => spec.name = name.to_owned(),
+                ("description", Some(text)) if text.len() > STRING_BYTES_MAX => {
+                    return wrong(format!("description is longer than {STRING_BYTES_MAX} bytes"));
+                }
+                ("description", Some(text)) => spec.description = text.to_owned(),
+                ("path", Some("")) => return wrong("path is empty"),
+                ("path", Some(path)) => spec.path = Some(path.into()),
+                ("offset", Some(bytes)) => {
+                    spec.offset = parse_size(bytes).map_err(|why| SpecError(format!("offset: {why}")))?
+                }
+                ("size", Some(bytes)) => match parse_size(bytes).map_err(|why| SpecError(format!("size: {why}")))? {
+                    0 => return wrong("size is 0"),
+                    bytes => spec.size = Some(bytes),
+                },
+                (key, Some(value)) if apply(key, value, &mut spec.settings, &mut spec.limits)? => {}
+                _ => {
+                    return wrong(format!(
+                        "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, read-only, \
+                         {SETTINGS}, with commas between them)"
+                    ));
+                }
+            }
+        }
+        Ok(spec)
+    }
+
+    /// Which bytes of a volume of `volume_bytes` it is.
+    ///
+    /// # Errors
+    /// If the volume does not have them, or they are not whole blocks of `block_bytes`.
+    pub fn range(&self, volume_bytes: u64, block_bytes: u64) -> Result<Range<u64>, SpecError> {
+        let Self { name, offset, .. } = self;
+        let rest = volume_bytes.saturating_sub(*offset);
+        let size = self.size.unwrap_or(rest - rest % block_bytes);
+        if !offset.is_multiple_of(block_bytes) || !size.is_multiple_of(block_bytes) {
+            return wrong(format!("export {name:?}: offset and size must be multiples of {block_bytes} bytes"));
+        }
+        if size == 0 || size > rest {
+            let end = offset.saturating_add(size);
+            return wrong(format!("export {name:?} would end at byte {end}, but the target has {volume_bytes}"));
+        }
+        Ok(*offset..offset + size)
+    }
+}
+
+/// The settings that can change while a server runs.
+pub const SETTINGS: &str = "weight=, ioprio=, max-iops=, max-bps=, riops=, wiops=, rbps=, wbps=";
+
+/// Takes one of them. Answers whether there is one of that name.
+///
+/// # Errors
+/// If the value is none of its values.
+pub fn apply(key: &str, value: &str, settings: &mut Settings, limits: &mut IoMax) -> Result<bool, SpecError> {
+    match key {
+        "weight" => match value.parse() {
+            Ok(weight) if WEIGHTS.contains(&weight) => settings.weight = weight,
+            _ => {
+                return wrong(format!(
+                    "weight {value:?} is not a number from {} to {}",
+                    WEIGHTS.start(),
+                    WEIGHTS.end()
+                ));
+            }
+        },
+        "ioprio" => settings.ioprio = parse_ioprio(value)?,
+        "max-iops" => both(limits, ["riops", "wiops"], key, value)?,
+        "max-bps" => both(limits, ["rbps", "wbps"], key, value)?,
+        "riops" | "wiops" | "rbps" | "wbps" => both(limits, [key, key], key, value)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn both(limits: &mut IoMax, keys: [&str; 2], name: &str, value: &str) -> Result<(), SpecError> {
+    let number = match value {
+        "max" => "max".to_owned(),
+        _ => parse_size(value).map_err(|why| SpecError(format!("{name}: {why}, or max")))?.to_string(),
+    };
+    for key in keys {
+        limits.update(&format!("{key}={number}")).map_err(|error| SpecError(format!("{name}={value}: {error}")))?;
+    }
+    Ok(())
+}
+
+/// `rt/0` to `rt/7`, `be/0` to `be/7`, `idle`.
+fn parse_ioprio(text: &str) -> Result<IoPriority, SpecError> {
+    let (class, level) = text.split_once('/').unwrap_or((text, ""));
+    let level_number = level.parse::<u8>().ok().filter(|level| *level < 8);
+    match (class, level_number) {
+        ("rt", Some(level)) => Ok(IoPriority::new(PriorityClass::RealTime, level)),
+        ("be", Some(level)) => Ok(IoPriority::new(PriorityClass::BestEffort, level)),
+        ("idle", None) if level.is_empty() => Ok(IoPriority::new(PriorityClass::Idle, 0)),
+        _ => wrong(format!("ioprio {text:?} is none of rt/0 to rt/7, be/0 (first) to be/7 (last), idle")),
+    }
+}
+
+/// How a priority is written.
+#[must_use]
+pub fn ioprio_text(ioprio: IoPriority) -> String {
+    match ioprio.class() {
+        PriorityClass::RealTime => format!("rt/{}", ioprio.level()),
+        PriorityClass::Idle => "idle".into(),
+        PriorityClass::BestEffort | PriorityClass::None => format!("be/{}", ioprio.level()),
+    }
+}
+
+/// A number of bytes: `4096`, `512K`, `10G`, `10GiB`, in powers of 1024.
+///
+/// # Errors
+/// If it is none, in words.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" => Some(0),
+        "k" | "kib" => Some(10),
+        "m" | "mib" => Some(20),
+        "g" | "gib" => Some(30),
+        "t" | "tib" => Some(40),
+        _ => None,
+    };
+    let bytes = number.parse::<u64>().ok().zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("{text:?} is no number, alone or with K, M, G or T"))
+}
+
+/// Whether names are different.
+///
+/// # Errors
+/// If two are not.
+pub fn check_names(specs: &[ExportSpec]) -> Result<(), SpecError> {
+    for (at, spec) in specs.iter().enumerate() {
+        if specs[..at].iter().any(|other| other.name == spec.name) {
+            return wrong(format!("two exports have the name {:?}", spec.name));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_is_read_from_its_settings() {
+        let text = "name=vm1,path=/a b/c,offset=1M,size=2GiB,weight=200,ioprio=rt/0,max-iops=1000,wbps=5M,read-only";
+        let spec = ExportSpec::parse(text).unwrap();
+        assert_eq!((spec.name.as_str(), spec.path), ("vm1", Some("/a b/c".into())));
+        assert_eq!((spec.offset, spec.size, spec.read_only), (1 << 20, Some(2 << 30), true));
+        assert_eq!((spec.settings.weight, ioprio_text(spec.settings.ioprio).as_str()), (200, "rt/0"));
+        assert_eq!(spec.limits.to_string(), "rbps=max wbps=5242880 riops=1000 wiops=1000");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, said) in [
+            ("name=a,weight=0", "weight \"0\" is not a number from 1 to 1000"),
+            ("weight=1001", "from 1 to 1000"),
+            ("ioprio=be/8", "be/0 (first)"),
+            ("ioprio=idle/1", "idle"),
+            ("max-iops=1", "smallest limit is 2"),
+            ("max-bps=fast", "no number"),
+            ("size=0", "size is 0"),
+            ("offset=-1", "offset: \"-1\" is no number"),
+            ("size=99999999999T", "no number"),
+            ("name=a,name=b", "name is given twice"),
+            ("colour=red", "unknown setting \"colour=red\""),
+            ("read-only=1", "unknown setting"),
+            ("", "unknown setting"),
+            ("path=", "path is empty"),
+        ] {
+            let error = ExportSpec::parse(text).expect_err(text).to_string();
+            assert!(error.contains(said) && error.lines().count() == 1, "{text}: {error}");
+        }
+        let twice = [ExportSpec::default(), ExportSpec::default()];
+        assert!(check_names(&twice).unwrap_err().to_string().contains("two exports"));
+    }
+
+    #[test]
+    fn a_range_lies_in_its_volume_and_is_made_of_blocks() {
+        let range = |text: &str, volume| ExportSpec::parse(text).unwrap().range(volume, 512);
+        assert_eq!(range("name=a", 1000).unwrap(), 0..512);
+        assert_eq!(range("name=a,offset=512", 4096).unwrap(), 512..4096);
+        assert_eq!(range("name=a,offset=512,size=512", 4096).unwrap(), 512..1024);
+        for (text, volume) in [
+            ("offset=4096", 4096),
+            ("offset=8192", 4096),
+            ("size=8192", 4096),
+            ("offset=512,size=17179869183G", 4096),
+            ("offset=1", 4096),
+            ("size=513", 4096),
+            ("name=a", 0),
+        ] {
+            assert!(range(text, volume).is_err(), "{text}");
+        }
+    }
+}

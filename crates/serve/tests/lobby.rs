@@ -1,0 +1,96 @@
+//! Visitors on a worker's thread: what one does is his own affair.
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+
+use hoistway_blk::{Instant, Nanos};
+use hoistway_engine::{Config, Engine, Memory};
+use hoistway_serve::{Doors, Lobby, Ready, Stay, Visitor};
+
+/// Sends back what it receives; a `!` makes it panic, and a `?` leave.
+struct Echo {
+    stream: UnixStream,
+    /// Says something of its own accord at this moment.
+    until: Instant,
+}
+
+impl Visitor for Echo {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    fn attend(&mut self, now: Instant, _: Ready) -> Stay {
+        let mut bytes = [0; 64];
+        while let Ok(count) = self.stream.read(&mut bytes) {
+            assert!(!bytes[..count].contains(&b'!'), "as it was asked to");
+            if count == 0 || bytes[..count].contains(&b'?') {
+                return Stay::Over;
+            }
+            self.stream.write_all(&bytes[..count]).unwrap();
+        }
+        if self.until <= now {
+            self.until = Instant::NEVER;
+            self.stream.write_all(b"now").unwrap();
+        }
+        Stay::Until(self.until)
+    }
+
+    fn panicked(&self) {}
+}
+
+fn enter(doors: &Doors, until: Instant) -> UnixStream {
+    let (near, far) = UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    doors.enter(doors.emptiest(), |_| Arc::new(Mutex::new(Echo { stream: near, until })));
+    far
+}
+
+fn engine(workers: usize) -> (Engine, Doors) {
+    let doors = Doors::new(workers).unwrap();
+    let config = Config { workers, ..Config::default() };
+    (Engine::start(&config, Lobby::around(Box::new(Memory::new(1 << 20)), doors.clone())).unwrap(), doors)
+}
+
+fn echoes(far: &mut UnixStream) -> bool {
+    let mut answer = [0; 5];
+    far.write_all(b"hello").is_ok() && far.read_exact(&mut answer).is_ok() && answer == *b"hello"
+}
+
+#[test]
+fn a_panic_is_the_end_of_one_visitor_only() {
+    let (_engine, doors) = engine(1);
+    let (mut calm, mut wild) = (enter(&doors, Instant::NEVER), enter(&doors, Instant::NEVER));
+    assert!(echoes(&mut calm) && echoes(&mut wild));
+    wild.write_all(b"!").unwrap();
+    assert_eq!(wild.read(&mut [0; 8]).unwrap(), 0, "its socket is closed");
+    assert!(echoes(&mut calm) && echoes(&mut enter(&doors, Instant::NEVER)));
+}
+
+#[test]
+fn who_leaves_is_not_counted_any_more_and_workers_have_as_many_as_each_other() {
+    let (_engine, doors) = engine(2);
+    let mut visitors: Vec<_> = (0..10).map(|_| enter(&doors, Instant::NEVER)).collect();
+    assert!(visitors.iter_mut().all(echoes));
+    assert_eq!(doors.visitors(), 10);
+    for far in &mut visitors[..4] {
+        far.write_all(b"?").unwrap();
+        assert_eq!(far.read(&mut [0; 8]).unwrap(), 0);
+    }
+    while doors.visitors() != 6 {
+        std::thread::yield_now();
+    }
+    assert!(visitors[4..].iter_mut().all(echoes));
+}
+
+#[test]
+fn a_visitor_is_attended_to_at_its_moment_though_nothing_happens() {
+    let (engine, doors) = engine(1);
+    let moment = engine.now() + Nanos::from_millis(30);
+    let mut far = enter(&doors, moment);
+    let mut said = [0; 3];
+    far.read_exact(&mut said).unwrap();
+    assert_eq!(said, *b"now");
+    assert!(engine.now() >= moment);
+}
