@@ -15,6 +15,7 @@ mod loads;
 mod queues;
 mod refusals;
 mod repeats;
+mod reproduce;
 mod scenarios;
 mod schedulers;
 mod shells;
