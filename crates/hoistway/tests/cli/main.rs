@@ -18,6 +18,7 @@ mod printable;
 mod queues;
 mod refusals;
 mod repeats;
+mod reproduce;
 mod run;
 mod scenarios;
 mod schedulers;

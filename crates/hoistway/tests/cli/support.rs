@@ -77,7 +77,7 @@ pub(crate) fn keys(object: &Value) -> Vec<&str> {
 pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     let mut command = hoistway();
     command.current_dir(folder).args(arguments);
-    let prints_only = ["devices", "explain", "schedulers", "why"].contains(&arguments[0]);
+    let prints_only = ["devices", "explain", "reproduce", "schedulers", "why"].contains(&arguments[0]);
     if !prints_only && !arguments.contains(&"-o") {
         command.args(["-o", "results"]);
     }

@@ -32,6 +32,7 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         read_queues: arguments.read_queues,
         poll_queues: arguments.poll_queues,
         shared_tags: arguments.shared_tags,
+        submitter_dispatches: false,
         writes: each(&arguments.at, write)?,
         io_max: each(&arguments.io_max, |text| {
             let missing = || format!("--io-max {text:?}: expected a cgroup and its limits, {}", limits::IO_MAX_EXAMPLE);
