@@ -9,7 +9,7 @@ mod trace_file;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
@@ -29,6 +29,7 @@ enum Command {
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
     Fio(commands::fio::Arguments),
+    Hosts(commands::hosts::Arguments),
     Man(commands::man::Arguments),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
@@ -49,7 +50,15 @@ pub(crate) enum Ending {
 
 /// The command line as data, for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
-    Cli::command()
+    // Shells offer files only where files belong.
+    let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs"];
+    Cli::command().mut_subcommand("compare", |compare| {
+        compare.mut_args(|argument| {
+            let is_file = files.contains(&argument.get_id().as_str());
+            let has_value = argument.get_action().takes_values();
+            if is_file || !has_value { argument } else { argument.value_hint(ValueHint::Other) }
+        })
+    })
 }
 
 fn main() -> ExitCode {
@@ -70,6 +79,7 @@ fn main() -> ExitCode {
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Fio(arguments) => commands::fio::run(&arguments),
+        Command::Hosts(arguments) => commands::hosts::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),

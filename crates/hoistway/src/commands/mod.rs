@@ -6,6 +6,7 @@ pub(crate) mod conform;
 pub(crate) mod devices;
 pub(crate) mod explain;
 pub(crate) mod fio;
+pub(crate) mod hosts;
 pub(crate) mod man;
 pub(crate) mod scenarios;
 pub(crate) mod schedulers;
