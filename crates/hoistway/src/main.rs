@@ -10,7 +10,7 @@ mod trace_file;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
@@ -32,6 +32,7 @@ enum Command {
     Devices(commands::devices::Arguments),
     Explain(commands::explain::Arguments),
     Fio(commands::fio::Arguments),
+    Hosts(commands::hosts::Arguments),
     Man(commands::man::Arguments),
     Reproduce(commands::reproduce::Arguments),
     Run(Box<commands::run::Arguments>),
@@ -55,7 +56,15 @@ pub(crate) enum Ending {
 
 /// The command line as data, for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
-    Cli::command()
+    // Shells offer files only where files belong.
+    let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs"];
+    Cli::command().mut_subcommand("compare", |compare| {
+        compare.mut_args(|argument| {
+            let is_file = files.contains(&argument.get_id().as_str());
+            let has_value = argument.get_action().takes_values();
+            if is_file || !has_value { argument } else { argument.value_hint(ValueHint::Other) }
+        })
+    })
 }
 
 /// The command with its arguments, one by one and as a line for a shell.
@@ -84,6 +93,7 @@ fn main() -> ExitCode {
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Fio(arguments) => commands::fio::run(&arguments),
+        Command::Hosts(arguments) => commands::hosts::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),

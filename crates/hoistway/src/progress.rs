@@ -1,8 +1,8 @@
 //! Progress of runs, on a terminal only.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,21 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
 
+/// Lines that are shown above the progress as they come.
+#[derive(Default)]
+pub(crate) struct Lines(Mutex<Vec<String>>);
+
+impl Lines {
+    /// One more.
+    pub(crate) fn push(&self, line: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Shows how far the runs of `controls` are until it is dropped.
 pub(crate) struct Progress {
     stop: Arc<AtomicBool>,
@@ -22,13 +37,13 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Begins to show progress on standard error, if that is a terminal. `expected_ns` is the virtual time of all
-    /// runs together, if it is known.
-    pub(crate) fn show(controls: &Arc<Controls>, expected_ns: Option<u64>) -> Progress {
+    /// runs together, if it is known; `lines` are shown above as they come.
+    pub(crate) fn show(controls: &Arc<Controls>, lines: &Arc<Lines>, expected_ns: Option<u64>) -> Progress {
         let stop = Arc::new(AtomicBool::new(false));
         if !std::io::stderr().is_terminal() {
             return Progress { stop, thread: None };
         }
-        let (controls, stopped) = (Arc::clone(controls), Arc::clone(&stop));
+        let (controls, lines, stopped) = (Arc::clone(controls), Arc::clone(lines), Arc::clone(&stop));
         let thread = thread::spawn(move || {
             let begin = Instant::now();
             while begin.elapsed() < PATIENCE {
@@ -38,13 +53,13 @@ impl Progress {
                 thread::park_timeout(PATIENCE.saturating_sub(begin.elapsed()));
             }
             let bar = match expected_ns {
-                Some(ns) => {
-                    ProgressBar::new(ns / 1_000_000).with_style(style("{bar:40} {percent:>3} %  {msg}  {eta} left"))
-                }
+                Some(ns) => ProgressBar::new(ns / 1_000_000)
+                    .with_style(style("{bar:40} {percent:>3} % of the virtual time  {msg}  {elapsed} so far")),
                 None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}")),
             };
             while !stopped.load(Ordering::Relaxed) {
                 let reached = controls.reached_ns() / 1_000_000;
+                lines.take().into_iter().for_each(|line| bar.println(line));
                 bar.set_position(reached);
                 bar.set_message(format!("{:.1} s of virtual time", reached as f64 / 1e3));
                 thread::park_timeout(INTERVAL);

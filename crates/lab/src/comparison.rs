@@ -34,7 +34,7 @@ pub struct Comparison {
     pub elevator: Option<String>,
     /// Virtual machines between the load and the host.
     pub guests: Guests,
-    /// Tunables of schedulers; of several for the same one the last counts.
+    /// Tunables of schedulers, each once.
     pub tunables: Vec<Tunable>,
     /// Files of `queue/` of every device, written before the load runs.
     pub queue_files: Vec<QueueFile>,

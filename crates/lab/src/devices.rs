@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::comparison::{Devices, Profile};
 use crate::error::{About as _, Error, Field};
+use crate::nearest;
 use crate::surroundings::{Asked, Surroundings};
 
 /// The device of whoever names none.
@@ -16,7 +17,18 @@ const DEFAULT: &str = "intel-s3520-1600gb";
 /// # Errors
 /// If there is no such preset or file, or something in the file is wrong.
 pub fn preset(profile: &Profile, surroundings: &dyn Surroundings) -> Result<Preset, Error> {
-    surroundings.profile(profile, "a device preset in TOML", Preset::from_toml, Preset::builtin).about(Field::Devices)
+    let known = || Preset::classes().map(|(class, _)| class).chain(Preset::builtin_names());
+    let builtin = |name: &str| Preset::builtin(name).map_err(|error| format!("{error}{}", behind(name, known())));
+    let read = |text: &str, file: &str| Preset::from_toml(text, file).map(Preset::without_borrowed_claims);
+    surroundings.profile(profile, "a device preset in TOML", read, builtin).about(Field::Devices)
+}
+
+/// A hint, as the end of a message.
+fn behind(name: &str, known: impl Iterator<Item = &'static str>) -> String {
+    match nearest::hint(name, known).trim_end() {
+        "" => String::new(),
+        hint => format!("; {hint}"),
+    }
 }
 
 /// The one device of a host with guests. `fitting` is the one that goes with a bundled load.

@@ -4,6 +4,7 @@ use hoistway_sim::Host;
 
 use crate::comparison::Profile;
 use crate::error::{About as _, Error, Field};
+use crate::nearest;
 use crate::surroundings::Asked;
 
 /// CPUs of a host profile that does not say how many.
@@ -14,7 +15,12 @@ pub const CPUS_MAX: u16 = 1024;
 
 /// The host, and how many CPUs it has.
 pub(crate) fn choose(asked: &Asked<'_>, profile: &Profile) -> Result<(Host, u16), Error> {
-    let read = asked.surroundings.profile(profile, "a host profile in TOML", Host::from_toml, Host::builtin);
+    let builtin = |name: &str| {
+        let hint = nearest::hint(name, Host::builtin_names());
+        Host::builtin(name)
+            .map_err(|error| format!("{error}{}{}", if hint.is_empty() { "" } else { "; " }, hint.trim_end()))
+    };
+    let read = asked.surroundings.profile(profile, "a host profile in TOML", Host::from_toml, builtin);
     let mut host = read.about(Field::Hosts)?;
     if let Some(bytes) = asked.comparison.memory_bytes {
         if !Host::MEMORY_BYTES.contains(&bytes) {

@@ -39,6 +39,7 @@ mod io_max;
 mod io_prio_class;
 mod joined;
 mod load;
+mod nearest;
 mod outcome;
 mod plan;
 mod queue_files;

@@ -8,6 +8,7 @@ use hoistway_load::{LogSettings, Process};
 
 use crate::comparison;
 use crate::error::{About as _, Error, Field};
+use crate::nearest;
 use crate::scenarios::{self, Page};
 use crate::surroundings::Asked;
 
@@ -42,7 +43,8 @@ impl Load {
             comparison::Load::Scenario(name) => {
                 let Some(scenario) = scenarios::named(name) else {
                     let known: Vec<_> = scenarios::names().collect();
-                    let problem = format!("unknown load (expected one of {})", known.join(", "));
+                    let hint = nearest::hint(name, known.iter().copied());
+                    let problem = format!("unknown load ({hint}expected one of {})", known.join(", "));
                     return Err(asked.refuse(Field::Load, name, problem));
                 };
                 let (name, text) = (format!("{name}.fio (bundled)"), scenario.job.to_owned());
@@ -52,8 +54,14 @@ impl Load {
                 // A bare word was meant to be a scenario, as likely as not.
                 let is_bare = path.extension().is_none() && path.components().count() == 1;
                 let names: Vec<_> = scenarios::names().collect();
-                let others =
-                    if is_bare { format!(", or one of the scenarios {}", names.join(", ")) } else { String::new() };
+                let hint = nearest::hint(&path.to_string_lossy(), names.iter().copied());
+                let others = if is_bare {
+                    format!(", or one of the scenarios {}; {}", names.join(", "), hint.trim_end())
+                        .trim_end_matches("; ")
+                        .to_owned()
+                } else {
+                    String::new()
+                };
                 let text = asked.surroundings.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
                 own(path.display().to_string(), text)
             }

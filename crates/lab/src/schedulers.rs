@@ -8,6 +8,7 @@ use hoistway_legacy::{Front, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;
 
 use crate::error::{Error, Field};
+use crate::nearest;
 use crate::surroundings::Asked;
 
 /// What the scheduler that the kernel gives a device by itself depends on.
@@ -105,9 +106,10 @@ pub(crate) fn choose(
             }
             chosen.push(name.clone());
         } else {
+            let hint = nearest::hint(name, known.names());
             let name = if name.is_empty() { "\"\"" } else { name };
             let known = known.names().join(", ");
-            let problem = format!("unknown scheduler (expected all, or some of default, {known})");
+            let problem = format!("unknown scheduler ({hint}expected all, or some of default, {known})");
             return Err(asked.refuse(field, name, problem));
         }
     }

@@ -1,6 +1,6 @@
 //! One place of a comparison: a kernel on a host with its devices, and what the load and the schedulers are there.
 
-use hoistway_blk::{Layer, QueueConfig};
+use hoistway_blk::{Layer, Nanos, QueueConfig};
 use hoistway_device::Preset;
 use hoistway_fio::JobFile;
 use hoistway_results::document::SetupSummary;
@@ -92,6 +92,7 @@ impl Setup {
         notices.extend(queue_files::try_out(asked, &queue, &config, &schedulers)?);
         notices.extend(tunables::try_out(asked, &config)?);
         queue.writes = writes::ordered(asked, &queue.schedulers)?;
+        writes::check_times(asked, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
         writes::try_out(asked, &queue.writes, &config, &schedulers)?;
         notices.extend(schedulers::legacy_notice(&all, &queue));
         notices.extend(effects::notices(asked, &workload, of_processes, &queue));

@@ -103,12 +103,12 @@ impl dyn Surroundings + '_ {
     }
 
     /// A profile in TOML, if it is one, by `read`; or else the built-in one of this name.
-    pub(crate) fn profile<T, E: fmt::Display>(
+    pub(crate) fn profile<T, E: fmt::Display, B: fmt::Display>(
         &self,
         profile: &Profile,
         expected: &str,
         read: impl Fn(&str, &str) -> Result<T, E>,
-        builtin: impl Fn(&str) -> Result<T, E>,
+        builtin: impl Fn(&str) -> Result<T, B>,
     ) -> Result<T, String> {
         let read = |text: &str, name: &str| read(text, name).map_err(|error| error.to_string());
         match profile {

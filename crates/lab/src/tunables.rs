@@ -6,6 +6,7 @@ use hoistway_blk::{Effects, Instant, QueueConfig, Registry};
 
 use crate::comparison::Tunable;
 use crate::error::{About as _, Error, Field};
+use crate::nearest;
 use crate::schedulers;
 use crate::surroundings::Asked;
 
@@ -24,7 +25,11 @@ pub(crate) fn settings(asked: &Asked<'_>, schedulers: &[String], known: &Registr
         if !schedulers.contains(scheduler) {
             return Err(refuse(format!("{scheduler} is not among the schedulers that are compared")));
         }
-        settings.entry(scheduler.clone()).or_default().push((name.clone(), text.clone()));
+        let of_scheduler = settings.entry(scheduler.clone()).or_default();
+        if let Some((_, before)) = of_scheduler.iter().find(|(known, _)| known == name) {
+            return Err(refuse(format!("it was set to {before} before (expected one value for each tunable)")));
+        }
+        of_scheduler.push((name.clone(), text.clone()));
     }
     Ok(settings)
 }
@@ -53,8 +58,8 @@ pub(crate) fn try_out(asked: &Asked<'_>, config: &QueueConfig) -> Result<Vec<Str
                     return refuse(format!("{scheduler} has no tunables"));
                 }
                 let known: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
-                let known = known.join(", ");
-                return refuse(format!("{scheduler} has no tunable \"{name}\" (expected one of {known})"));
+                let (hint, known) = (nearest::hint(name, known.iter().copied()), known.join(", "));
+                return refuse(format!("{scheduler} has no tunable \"{name}\" ({hint}expected one of {known})"));
             };
             if let Err(error) = queue.set_tunable(now, name, text, &mut Effects::new()) {
                 return refuse(format!("{error}; expected {} to {} ({})", tunable.min, tunable.max, tunable.unit));

@@ -36,6 +36,18 @@ pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry) -> Result<Vec<Write>,
     Ok(writes)
 }
 
+/// Nothing is written after the end of the load, if that is known.
+pub(crate) fn check_times(asked: &Asked<'_>, writes: &[Write], end_ns: Option<u64>) -> Result<(), Error> {
+    let late = end_ns.and_then(|end| Some((end, writes.iter().find(|write| write.at.0 >= end)?)));
+    match late {
+        Some((end, write)) => {
+            let problem = format!("the load has ended after {} (expected a time before that)", Nanos(end));
+            Err(asked.refuse(Field::Writes, told(write), problem))
+        }
+        None => Ok(()),
+    }
+}
+
 fn told(Write { at, file, text, .. }: &Write) -> String {
     format!("{at}:{file}={text}")
 }

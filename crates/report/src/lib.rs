@@ -7,6 +7,7 @@ mod csv;
 mod failures;
 mod grid;
 mod layout;
+mod line;
 mod markdown;
 mod table;
 mod units;
@@ -17,6 +18,7 @@ use hoistway_results::{Figure, ResultsDocument};
 
 pub use self::csv::csv;
 pub use conclusion::{conclusion, figure_in_words};
+pub use line::run_line;
 pub use markdown::markdown;
 pub use table::{Style, table};
 pub use wrap::{hanging, wrapped};

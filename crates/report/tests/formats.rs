@@ -103,3 +103,14 @@ fn syncs_are_rows_of_their_own_without_bandwidth() {
     let row = statistics.rows.iter().find(|row| row.direction == Operation::Sync).unwrap();
     assert!(row.figures.get("lat_max_ns").is_some() && row.figures.get("bytes_per_second").is_none());
 }
+
+#[test]
+fn a_run_is_one_line_as_soon_as_it_has_ended() {
+    let reads = |name| (name, 1, vec![direction(Direction::Read, 1250.0, 1e6)]);
+    let of = |jobs: &[&'static str]| {
+        hoistway_report::run_line("kyber", &run("kyber", jobs.iter().map(|job| reads(*job)).collect()))
+    };
+    assert_eq!(of(&["a"]), "kyber: a read 1.25 k IOPS, p99 4.00 ms");
+    assert!(of(&["a", "b", "c", "d", "e"]).ends_with("; 2 more"));
+    assert_eq!(of(&[]), "kyber: no I/O");
+}

@@ -155,6 +155,14 @@ impl Host {
         FORMAT.builtin(name)
     }
 
+    /// The file of the built-in profile of this name, to be copied and changed.
+    ///
+    /// # Errors
+    /// If there is none; the error lists those that exist.
+    pub fn builtin_toml(name: &str) -> Result<&'static str, ProfileError> {
+        FORMAT.builtin_text(name)
+    }
+
     /// The names of the built-in profiles.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         FORMAT.builtin.iter().map(|(name, _)| *name)

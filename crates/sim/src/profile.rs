@@ -76,14 +76,17 @@ impl Format {
 
     /// The built-in profile of this name.
     pub(crate) fn builtin<T: DeserializeOwned>(&self, name: &str) -> Result<T, ProfileError> {
-        match self.builtin.iter().find(|(builtin, _)| *builtin == name) {
-            Some((_, text)) => self.read(text, &format!("{name}.toml (built in)")),
-            None => Err(ProfileError::NotBuiltIn {
-                what: self.what,
-                name: name.to_owned(),
-                known: self.builtin.iter().map(|(name, _)| *name).collect(),
-            }),
-        }
+        self.read(self.builtin_text(name)?, &format!("{name}.toml (built in)"))
+    }
+
+    /// The text of a built-in profile.
+    pub(crate) fn builtin_text(&self, name: &str) -> Result<&'static str, ProfileError> {
+        let found = self.builtin.iter().find(|(builtin, _)| *builtin == name);
+        found.map(|(_, text)| *text).ok_or_else(|| ProfileError::NotBuiltIn {
+            what: self.what,
+            name: name.to_owned(),
+            known: self.builtin.iter().map(|(name, _)| *name).collect(),
+        })
     }
 
     /// Checks the whole text.

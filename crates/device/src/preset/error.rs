@@ -32,8 +32,9 @@ pub enum PresetError {
     /// No built-in preset has this name.
     #[error(
         "there is no built-in device `{name}`; expected one of {}, one of {coarse} SSDs by model (see `hoistway devices`), \
-         or a preset file",
-        known.join(", ")
+         a class of devices ({}), or a preset file",
+        known.join(", "),
+        super::names::classes().map(|(class, _)| class).collect::<Vec<_>>().join(", ")
     )]
     NoSuchPreset {
         /// The name that was asked for.

@@ -13,6 +13,7 @@ mod coarse;
 mod describe;
 mod error;
 mod file;
+mod names;
 mod schema;
 
 use serde::{Deserialize, Serialize};
@@ -132,11 +133,14 @@ impl Preset {
         file.into_checked_preset().ok_or_else(|| error::Problem::without_section().in_text(text, file_name))
     }
 
-    /// The built-in preset of this name.
+    /// The built-in preset of this name, of this class of devices ([`classes`](Self::classes)), or the only one whose name holds
+    /// this.
     ///
     /// # Errors
     /// [`PresetError::NoSuchPreset`] if there is none; the error lists those that exist.
     pub fn builtin(name: &str) -> Result<Preset, PresetError> {
+        let name =
+            names::meant(name, &Preset::builtin_names().collect::<Vec<_>>()).ok_or_else(|| no_such_preset(name))?;
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             return Preset::from_toml(text, &format!("{name}.toml (built in)"));
         }
@@ -151,6 +155,8 @@ impl Preset {
     /// # Errors
     /// [`PresetError::NoSuchPreset`] if there is none.
     pub fn builtin_toml(name: &str) -> Result<String, PresetError> {
+        let name =
+            names::meant(name, &Preset::builtin_names().collect::<Vec<_>>()).ok_or_else(|| no_such_preset(name))?;
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             return Ok((*text).to_owned());
         }
@@ -160,6 +166,36 @@ impl Preset {
     /// The names of the built-in presets: those with a file of their own in alphabetical order, then the coarse ones.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name).chain(coarse::names())
+    }
+
+    /// Classes of devices, such as `hdd`, and the built-in preset that stands for each.
+    pub fn classes() -> impl Iterator<Item = (&'static str, &'static str)> {
+        names::classes()
+    }
+
+    /// The same without what a built-in preset says of itself, if this is one with other numbers: they were calibrated, and these
+    /// were not.
+    #[must_use]
+    pub fn without_borrowed_claims(self) -> Preset {
+        let is_changed = |original: &Preset| {
+            (&original.shape, &original.parameters, &original.middleware)
+                != (&self.shape, &self.parameters, &self.middleware)
+        };
+        let claims = |one: &Preset| (one.calibration.on.clone(), one.calibration.residuals.clone());
+        let mut originals = Preset::builtin_names().filter_map(|name| Preset::builtin(name).ok());
+        let Some(original) = originals.find(|original| claims(original) == claims(&self)) else { return self };
+        if !is_changed(&original) {
+            return self;
+        }
+        let calibration = Calibration {
+            on: format!("nothing: its numbers are not those of {}, from which it was made", original.name),
+            valid_range: "nobody has compared it with a device".to_owned(),
+            assumed: true,
+            range: None,
+            residuals: Vec::new(),
+            sources: self.calibration.sources,
+        };
+        Preset { calibration, ..self }
     }
 
     /// A device as the preset describes it. Everything random in it is drawn from `seed`.

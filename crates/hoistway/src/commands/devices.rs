@@ -35,6 +35,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             for name in Preset::builtin_names() {
                 text += &format!("{name:30} {}\n", Preset::builtin(name)?.title);
             }
+            let classes: Vec<String> = Preset::classes().map(|(class, preset)| format!("{class} ({preset})")).collect();
+            text +=
+                &format!("\nClasses: {}.\nA part of a name will do where it means one device.\n", classes.join(", "));
             text
         }
     };

@@ -81,7 +81,11 @@ fn find<'a>(texts: &'a Texts, name: &str) -> Option<Subject<'a>> {
             Some(member) => texts.files.iter().find(|file| file.name == member).map(Subject::File),
         };
     }
-    let scheduler = texts.schedulers.iter().find(|scheduler| scheduler.name == owner)?;
+    let Some(scheduler) = texts.schedulers.iter().find(|scheduler| scheduler.name == owner) else {
+        // A tunable alone means that of the only scheduler that has it.
+        let mut having = texts.schedulers.iter().filter_map(|of| Some(Subject::Tunable(of, of.tunable(name)?)));
+        return having.next().filter(|_| having.next().is_none());
+    };
     match member {
         None => Some(Subject::Scheduler(scheduler)),
         Some(member) => scheduler.tunable(member).map(|tunable| Subject::Tunable(scheduler, tunable)),

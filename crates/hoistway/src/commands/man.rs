@@ -1,8 +1,9 @@
 //! `hoistway man`: manual pages.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::{Args, Command};
 use clap_mangen::Man;
 
@@ -17,7 +18,7 @@ use crate::output::Output;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// A folder that exists.
+    /// A folder; it is made if it is not there.
     folder: Option<PathBuf>,
 }
 
@@ -28,9 +29,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         Output::open(None)?.write(&page(root)?)?;
         return Ok(Ending::Done);
     };
-    if !folder.is_dir() {
-        bail!("man {}: no such folder (expected one that exists, to write the pages to)", folder.display());
-    }
+    let made = fs::create_dir_all(folder);
+    made.with_context(|| {
+        format!("man {}: cannot be made (expected a folder to write the pages to)", folder.display())
+    })?;
     let pages = pages(root)?;
     for (name, text) in &pages {
         write(&folder.join(format!("{name}.1")), text)?;

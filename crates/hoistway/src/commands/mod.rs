@@ -7,6 +7,7 @@ pub(crate) mod ctl;
 pub(crate) mod devices;
 pub(crate) mod explain;
 pub(crate) mod fio;
+pub(crate) mod hosts;
 pub(crate) mod man;
 pub(crate) mod reproduce;
 pub(crate) mod run;

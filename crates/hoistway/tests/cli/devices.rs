@@ -41,3 +41,52 @@ fn the_file_of_a_built_in_preset_can_be_had_and_is_the_same_device_as_a_file() {
     }
     refused(folder.path(), &["devices", "mine", "--toml"], &["mine", "intel-s3520-1600gb"]);
 }
+
+#[test]
+fn a_class_of_devices_or_a_part_of_a_name_will_do_where_it_means_one() {
+    let table = printed(&["compare", "--runtime", "20ms", "--device", "hdd", "--schedulers", "none"]);
+    assert!(table.contains(" on hgst-he10-8tb,"), "{table}");
+    assert!(printed(&["devices", "Samsung 980 PRO"]).starts_with("samsung-980pro-1tb: "));
+    let folder = tempdir().unwrap();
+    let words = [
+        "no built-in device `nmve`",
+        "a class of devices (hdd, sata-ssd, nvme, cloud-volume)",
+        "did you mean \"nvme\"?",
+    ];
+    refused(folder.path(), &["compare", "--device", "nmve"], &words);
+}
+
+#[test]
+fn a_preset_with_other_numbers_no_longer_claims_what_the_original_was_calibrated_on() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let text = printed(&["devices", "intel-s3520-1600gb", "--toml"]);
+    let renamed = text.replace("name = \"intel-s3520-1600gb\"", "name = \"mine\"");
+    assert_ne!(renamed, text);
+    fs::write(&file, &renamed).unwrap();
+    let path = file.to_str().unwrap();
+    assert!(printed(&["devices", path]).contains("measured"), "only the name is another one");
+    let line = renamed.lines().find(|line| line.starts_with("queue_depth = ")).unwrap();
+    fs::write(&file, renamed.replace(line, "queue_depth = 8")).unwrap();
+    let described = printed(&["devices", path]);
+    assert!(
+        described.contains("its numbers are not those of intel-s3520-1600gb") && !described.contains("measured "),
+        "{described}"
+    );
+    let table = printed(&["compare", "--runtime", "20ms", "--device", path, "--schedulers", "none"]);
+    let table = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.contains("Uncertain: the model of mine was made without measurements of one"), "{table}");
+}
+
+#[test]
+fn a_host_profile_to_start_from_can_be_had() {
+    let list = printed(&["hosts"]);
+    for name in hoistway_sim::Host::builtin_names() {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+    }
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("host.toml");
+    fs::write(&file, printed(&["hosts", "server", "--toml"])).unwrap();
+    let same = |host: &str| printed(&["compare", "--runtime", "20ms", "--schedulers", "none", "--host", host]);
+    assert_eq!(same(file.to_str().unwrap()), same("server"));
+}

@@ -184,7 +184,10 @@ fn compare_refused(arguments: &[&str], words: &[&str]) {
 
 #[test]
 fn names_that_nothing_has() {
-    compare_refused(&["--schedulers", "none,mq-dedline"], &["mq-dedline: unknown", "expected all, or", "mq-deadline"]);
+    compare_refused(
+        &["--schedulers", "none,mq-dedline"],
+        &["mq-dedline: unknown", "expected all, or", "did you mean \"mq-deadline\"?"],
+    );
     compare_refused(&["--device", "floppy"], &["`floppy`", "expected one of", "intel-s3520-1600gb"]);
     compare_refused(&["--device", "sda=null"], &["sda=null", "\"sda\"", "expected one of /dev/sda"]);
     compare_refused(&["--kernel", "2.6"], &["unknown kernel \"2.6\"", "--kernel", "expected one of", "6.18"]);
@@ -222,7 +225,7 @@ fn settings_that_cannot_be() {
     }
     for (setting, words) in [
         ("elevator.fifo_batch=1", ["unknown scheduler \"elevator\"", "expected one of none"]),
-        ("mq-deadline.fifo_bitch=1", ["no tunable \"fifo_bitch\"", "(expected one of read_expire, "]),
+        ("mq-deadline.fifo_bitch=1", ["no tunable \"fifo_bitch\"", "expected one of read_expire, "]),
         ("none.fifo_batch=1", ["none has no", "tunables"]),
         ("mq-deadline.fifo_batch=", ["not a number", "expected 0 to 2147483647"]),
         ("mq-deadline.fifo_batch=many", ["not a number", "expected 0 to 2147483647"]),
@@ -414,4 +417,26 @@ fn documents_of_one_run_are_refused_for_several() {
 #[test]
 fn a_window_of_logs_that_is_no_time_is_refused_with_its_line() {
     job_refused(job_with("log_avg_msec=often"), &["load.fio:4", "log_avg_msec"]);
+}
+
+#[test]
+fn slips_of_the_pen_are_told_with_what_was_meant() {
+    let folder = tempdir().unwrap();
+    for (arguments, meant) in [
+        (&["compare", "--schedulers", "nonee"][..], "did you mean \"none\"?"),
+        (&["compare", "--set", "mq-deadline.fifo_bach=1"], "did you mean \"fifo_batch\"?"),
+        (&["compare", "--host", "sever"], "did you mean \"server\"?"),
+        (&["compare", "databse"], "did you mean \"database\"?"),
+    ] {
+        refused(folder.path(), arguments, &[meant]);
+    }
+}
+
+#[test]
+fn a_tunable_set_twice_and_a_write_after_the_end_are_refused() {
+    let folder = tempdir().unwrap();
+    let twice = ["compare", "--set", "bfq.slice_idle=1", "--set", "bfq.slice_idle=2"];
+    refused(folder.path(), &twice, &["--set bfq.slice_idle=2: it was set to 1 before"]);
+    let late = ["compare", "--runtime", "2s", "--at", "3s:scheduler=bfq"];
+    refused(folder.path(), &late, &["the load has ended after 2"]);
 }

@@ -59,8 +59,12 @@ fn each_command_has_a_manual_page() {
 }
 
 #[test]
-fn manual_pages_need_a_folder() {
-    let output = hoistway().args(["man", "/no/such/folder"]).output().unwrap();
+fn manual_pages_make_their_folder_or_say_that_it_cannot_be() {
+    let folder = tempdir().unwrap();
+    let new = folder.path().join("share").join("man1");
+    printed(&["man", new.to_str().unwrap()]);
+    assert!(new.join("hoistway.1").is_file());
+    let output = hoistway().args(["man", "/dev/null/man1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no such folder"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("man /dev/null/man1: cannot be made"));
 }

@@ -191,7 +191,7 @@ fn the_load_with_which_etcd_judges_disks_runs_and_tells_how_long_a_commit_takes(
     assert_eq!(document["verdicts"][0]["focus"][0]["figure"].as_str().unwrap().split_once(':').unwrap().1, "sync:mean");
     let direct = ["compare", "load.fio", "--schedulers", "none"];
     fs::write(folder.path().join("load.fio"), "[etcd]\nfilename=/dev/sda\ndirect=1\nrw=write\nbs=2300\n").unwrap();
-    refused(folder.path(), &direct, &["load.fio:4: [etcd] bs: 2300 bytes are not a multiple of a sector of 512"]);
+    refused(folder.path(), &direct, &["load.fio:5: [etcd] bs: 2300 bytes are not a multiple of a sector of 512"]);
 }
 
 #[test]

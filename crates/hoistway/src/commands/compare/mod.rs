@@ -17,7 +17,7 @@ use self::fio_logs::FioLogs;
 use crate::Ending;
 use crate::input::CommandLine;
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Lines, Progress};
 use crate::trace_file::TraceFile;
 
 pub(crate) use self::arguments::{Arguments, parse_ramp, parse_time};
@@ -46,7 +46,9 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let controls = Arc::new(plan.controls());
     let interrupted = Arc::clone(&controls);
     ctrlc::set_handler(move || interrupted.cancel()).context("cannot watch for Ctrl-C")?;
+    let lines = Arc::new(Lines::default());
     let watching = Watching {
+        lines: &lines,
         begin: WallClock::now(),
         controls: &controls,
         logs: logs.as_ref(),
@@ -56,7 +58,9 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
         is_stable: arguments.stable,
     };
     let mut document = {
-        let _progress = Progress::show(&controls, plan.expected_ns());
+        // How many runs fit into the time that one waits gladly, nobody knows.
+        let expected_ns = plan.expected_ns().filter(|_| watching.is_repeat_wanted || !arguments.is_for_people());
+        let _progress = Progress::show(&controls, &lines, expected_ns);
         match trace {
             None => plan.run(&controls, &watching)?,
             Some(trace) => trace.run(&plan, &controls, &watching)?,
@@ -120,6 +124,7 @@ fn has_failed(document: &ResultsDocument) -> bool {
 
 /// Writes the logs of runs as they end.
 struct Watching<'a> {
+    lines: &'a Lines,
     begin: WallClock,
     controls: &'a Controls,
     logs: Option<&'a FioLogs>,
@@ -146,6 +151,9 @@ impl Watch for Watching<'_> {
     }
 
     fn ended(&self, ended: &Ended<'_>) {
+        if ended.repeat == 0 {
+            self.lines.push(hoistway_report::run_line(ended.label, ended.run));
+        }
         if self.logs.is_none() && !self.wants_json_plus {
             return;
         }

@@ -1,0 +1,44 @@
+//! `hoistway hosts`: what host profiles there are.
+
+use anyhow::Result;
+use clap::Args;
+use hoistway_sim::Host;
+
+use super::schedulers::aligned;
+use crate::Ending;
+use crate::output::Output;
+
+/// Lists the host profiles, or prints the file of one: change its numbers, and give it to `hoistway compare --host`.
+///
+/// Examples:
+///   hoistway hosts
+///   hoistway hosts server --toml > my-host.toml
+///   hoistway compare my-load.fio --host my-host.toml
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The name of a built-in profile.
+    host: Option<String>,
+    /// Prints its file, which is what there is to say of it.
+    #[arg(long, requires = "host")]
+    toml: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let text = match &arguments.host {
+        Some(name) if arguments.toml => Host::builtin_toml(name)?.to_owned(),
+        Some(name) => {
+            let host = Host::builtin(name)?;
+            format!(
+                "{}: {}\n`hoistway hosts {name} --toml` prints its numbers, each with its source.\n",
+                host.name, host.description
+            )
+        }
+        None => {
+            let hosts = Host::builtin_names().map(|name| Ok([name.to_owned(), Host::builtin(name)?.description]));
+            aligned(&hosts.collect::<Result<Vec<_>>>()?)
+        }
+    };
+    Output::open(None)?.write(&text)?;
+    Ok(Ending::Done)
+}

@@ -1,0 +1,25 @@
+//! What was meant by a name that nobody knows.
+
+/// How alike names have to be.
+const ALIKE: f64 = 0.75;
+
+/// `did you mean "none"? `, if one of the known names is like this one; nothing otherwise. It stands before what was expected.
+pub(crate) fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let scored = known.into_iter().map(|known| (strsim::jaro_winkler(known, name), known));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= ALIKE);
+    best.map(|(_, known)| format!("did you mean \"{known}\"? ")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_put_right_and_other_names_are_not() {
+        let known = ["none", "mq-deadline", "kyber"];
+        assert_eq!(hint("nonee", known), "did you mean \"none\"? ");
+        assert_eq!(hint("mq_deadline", known), "did you mean \"mq-deadline\"? ");
+        assert_eq!(hint("cfq", known), "");
+        assert_eq!(hint("", known), "");
+    }
+}
