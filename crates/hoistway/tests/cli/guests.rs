@@ -121,7 +121,10 @@ fn what_guests_cannot_have_is_refused() {
     let folder = folder();
     let guests = ["--guest-schedulers", "none"];
     let cases: [(&[&str], &str); 10] = [
-        (&["--guest-schedulers", "nun"], "--guest-schedulers nun: unknown scheduler (did you mean \"none\"? expected all, or some of"),
+        (
+            &["--guest-schedulers", "nun"],
+            "--guest-schedulers nun: unknown scheduler (did you mean \"none\"? expected all, or some of",
+        ),
         (
             &["--virtual-disk", "virtio-blk"],
             "--virtual-disk virtio-blk: the load does not run in guests (expected --guest",
