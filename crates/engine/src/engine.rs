@@ -132,11 +132,14 @@ impl Engine {
         self.shared.clock.now()
     }
 
-    /// The content of a file as in `/sys/block/DEV/queue/`, tunables under `iosched/`, its newline included.
+    /// The content of a file as in `/sys/block/DEV/queue/`, tunables under `iosched/`, its newline included. There is no
+    /// `rq_affinity` (a completion is taken where its command was started) and no `io_timeout` (a command that does not come
+    /// back is waited for).
     ///
     /// # Errors
     /// If there is no such file.
     pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
+        check_file(file)?;
         self.shared.queue.attribute(file)
     }
 
@@ -146,6 +149,7 @@ impl Engine {
     /// # Errors
     /// If the kernel would refuse the text; then nothing has changed.
     pub fn set_attribute(&self, file: &str, text: &str) -> Result<(), AttributeError> {
+        check_file(file)?;
         let reply: Arc<Reply> = Arc::default();
         let change = Change { file: file.to_owned(), text: text.to_owned(), reply: Arc::clone(&reply) };
         match self.shared.mailboxes[0].send_one(Message::Change(change)) {
@@ -250,6 +254,11 @@ impl Drop for Engine {
             let _ = thread.join();
         }
     }
+}
+
+/// Whether a file of `queue/` means anything here.
+fn check_file(file: &str) -> Result<(), AttributeError> {
+    if matches!(file, "rq_affinity" | "io_timeout") { Err(AttributeError::Unknown) } else { Ok(()) }
 }
 
 fn check_weight(weight: u16) -> Result<(), ConfigError> {

@@ -27,6 +27,11 @@
 //! - Requests are made of whole [blocks](Volume::block_bytes). The engine refuses others, and never reads to complete a write.
 //! - Scheduler, tunables, number of requests, weights and priorities change while clients submit.
 //!
+//! # What it does not do
+//! - A command that a target keeps for ever is waited for: nothing takes it back.
+//! - Limits by rate (`io.max`) are the caller's matter.
+//! - Buffers are not registered with the ring; files are.
+//!
 //! # How it works
 //! Clients belong to a worker, in turn. Their requests come through its mailbox, in batches, and go through the block layer on
 //! its thread; so do those of a [`Resident`], which lives there and needs no mailbox. Whichever worker the scheduler hands a

@@ -1,4 +1,4 @@
-//! A device model in real time: the content is in memory, and commands end when the model says.
+//! A device model in real time: the content is in memory, or nowhere, and commands end when the model says.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ const WATCH: Duration = Duration::from_micros(60);
 /// A simulated device. All workers share the model.
 pub struct Simulated {
     shape: Shape,
-    bytes: Arc<SparseBytes>,
+    bytes: Option<Arc<SparseBytes>>,
     model: Arc<Mutex<Model>>,
 }
 
@@ -100,8 +100,15 @@ impl Simulated {
             workers: Vec::new(),
             announced: 0,
         };
-        let bytes = Arc::new(SparseBytes::new(it.capacity_sectors * SECTOR_BYTES));
+        let bytes = Some(Arc::new(SparseBytes::new(it.capacity_sectors * SECTOR_BYTES)));
         Simulated { shape, bytes, model: Arc::new(Mutex::new(model)) }
+    }
+
+    /// The same, but it forgets what is written and leaves the buffers of reads as they are: for loads that only want to know
+    /// how long things take. It needs no memory.
+    #[must_use]
+    pub fn forgetful(self) -> Self {
+        Simulated { bytes: None, ..self }
     }
 }
 
@@ -118,13 +125,16 @@ impl Backend for Simulated {
             model.workers.push(due);
             model.workers.len() - 1
         };
-        let (bytes, model) = (Arc::clone(&self.bytes), Arc::clone(&self.model));
+        let (bytes, model) = (self.bytes.clone(), Arc::clone(&self.model));
         let stride = if self.shape.host_wide_tags { 0 } else { self.shape.queue_depth };
         Ok(Box::new(SimulatedStation { worker, stride, bytes, model, parker }))
     }
 
     fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        Ok(self.bytes.extents(range.start, range.end))
+        Ok(match &self.bytes {
+            Some(bytes) => bytes.extents(range.start, range.end),
+            None => vec![Extent { sectors: range.end - range.start, is_hole: false }],
+        })
     }
 }
 
@@ -132,7 +142,7 @@ struct SimulatedStation {
     worker: usize,
     /// From the tags of one hardware queue to those of the next, at the device.
     stride: u32,
-    bytes: Arc<SparseBytes>,
+    bytes: Option<Arc<SparseBytes>>,
     model: Arc<Mutex<Model>>,
     parker: Arc<Parker>,
 }
@@ -194,7 +204,9 @@ impl Station for SimulatedStation {
         model.take_announced(self.worker);
         drop(guard);
         // When within its time a command touches the content is nobody's business.
-        carry_out(&self.bytes, command, data);
+        if let Some(bytes) = &self.bytes {
+            carry_out(bytes, command, data);
+        }
         Started::Queued
     }
 

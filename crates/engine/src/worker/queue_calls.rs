@@ -135,8 +135,7 @@ impl QueueCalls {
         loop {
             self.collect(shared);
             while let Some(due) = self.agenda.take_due(self.now.at) {
-                // Somebody else has set the timer since, and will see to it.
-                if due != Due::Timer || shared.timer_at() <= self.now.at {
+                if due != Due::Timer || shared.take_timer(self.now.at) {
                     self.call(|cx| due.carry_out(&shared.queue, cx));
                 }
             }

@@ -1,6 +1,6 @@
 //! What all workers and clients of an engine have in common.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use hoistway_blk::{CgroupId, CpuId, Hz, Instant, News, Now, Queue, Threads, Waiter};
@@ -59,8 +59,10 @@ impl Shared {
         self.hz.now(self.clock.now())
     }
 
-    pub fn timer_at(&self) -> Instant {
-        Instant(self.timer_ns.load(std::sync::atomic::Ordering::Relaxed))
+    /// Whether the scheduler's timer is due. Not if another worker has set it anew or has come first.
+    pub fn take_timer(&self, now: Instant) -> bool {
+        let set = self.timer_ns.load(Relaxed);
+        set <= now.0 && self.timer_ns.compare_exchange(set, Instant::NEVER.0, Relaxed, Relaxed).is_ok()
     }
 
     /// What a new scheduler has to be told.

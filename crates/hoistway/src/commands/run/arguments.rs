@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "JOB")]
     pub(super) job: PathBuf,
     /// What it runs on: a file, a block device, memory, nothing at all (null: or null:SIZE, 1T by default), or a device model in real
-    /// time (see `hoistway devices`), whose data is in memory.
+    /// time (see `hoistway devices`), which takes its time but keeps no data.
     #[arg(long, value_name = "file:PATH|blk:PATH|mem:SIZE|null:|sim:PRESET")]
     pub(super) target: String,
     /// The scheduler, or several, which run one after the other: none, mq-deadline, kyber, bfq.
