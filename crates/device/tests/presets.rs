@@ -361,7 +361,7 @@ fn an_unknown_name_is_answered_with_those_that_exist() {
         error.to_string(),
         "there is no built-in device `floppy`; expected one of hgst-he10-8tb, intel-p4800x-375gb, intel-s3520-1600gb, \
          micron-9100-1600gb, null, raid-64-queues, samsung-980pro-1tb, throttled-cloud-volume, one of 36 SSDs by model \
-         (see `hoistway devices`), or a preset file"
+         (see `hoistway devices`), a class of devices (hdd, sata-ssd, nvme, cloud-volume), or a preset file"
     );
 }
 

@@ -94,7 +94,7 @@ fn keys_come_in_the_documented_order() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     assert_eq!(
         keys(&value),
-        "format revision version command job_file job_text device guests kernel cpus hw_queues nr_requests host seed seeds \
+        "format revision version command arguments job_file job_text device guests kernel cpus hw_queues nr_requests host seed seeds \
          wall_seconds simulated_ios partial notices baseline focus doubts conclusion statistics runs"
     );
     assert_eq!(

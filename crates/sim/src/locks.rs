@@ -14,9 +14,12 @@
 
 use std::cell::Cell;
 
-use hoistway_blk::{CpuId, Held, Instant, Meter, Nanos, Site};
+use hoistway_blk::{CpuId, Held, Instant, Meter, NONE, Nanos, Site};
 
 use crate::host::Host;
+
+/// The key of a profile for schedulers that it does not name.
+const OTHERS: &str = "others";
 
 /// What a section of a scheduler takes on a host.
 #[derive(Clone, Copy, Default)]
@@ -27,9 +30,11 @@ pub(crate) struct SectionCost {
 }
 
 impl SectionCost {
-    /// Of this scheduler.
+    /// Of this scheduler. One that the profile does not know costs what it says of others; without a scheduler there is no
+    /// section.
     pub(crate) fn of(host: &Host, scheduler: &str) -> SectionCost {
-        let Some(&section) = host.sections_ns.get(scheduler) else { return SectionCost::default() };
+        let others = || host.sections_ns.get(OTHERS).filter(|_| scheduler != NONE.name);
+        let Some(&section) = host.sections_ns.get(scheduler).or_else(others) else { return SectionCost::default() };
         SectionCost { section: Nanos(section), handover: Nanos(host.handover_ns), waiter: Nanos(host.waiter_ns) }
     }
 }

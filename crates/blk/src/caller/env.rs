@@ -9,7 +9,7 @@ use crate::ground::meter::{Meter, NoMeter};
 use crate::ground::time::Now;
 use crate::policy::{ElevatorCx, Wishes};
 use crate::request::Rq;
-use crate::watch::probe::Probe;
+use crate::watch::probe::{Event, Probe};
 
 /// The types of those whom the block layer calls: one parameter instead of three. A pair of driver and probe is one whose
 /// locks nobody meters.
@@ -36,8 +36,10 @@ impl<D: Driver, P: Probe, M: Meter> Env for (D, P, M) {
 
 /// What every call on the way of a request takes; a [`Caller`](crate::Caller) makes it.
 pub struct Cx<'a, E: Env> {
-    /// The time.
+    /// The time as the block layer and its policies see it: a [plug](crate::Plug) may have stopped their clock.
     pub now: Now,
+    /// The time outside, which driver and probe are told.
+    pub real: Now,
     /// The CPU that the call runs on.
     pub cpu: CpuId,
     /// The driver, as seen from this CPU.
@@ -53,6 +55,12 @@ pub struct Cx<'a, E: Env> {
 }
 
 impl<E: Env> Cx<'_, E> {
+    /// Tells the probe of something.
+    #[inline]
+    pub fn event(&mut self, event: Event<'_>) {
+        self.probe.event(self.real, self.cpu, event);
+    }
+
     /// What a call into the elevator takes. Its wishes become [effects](Self::take_wishes) after it.
     #[inline]
     pub fn elevator(&mut self) -> ElevatorCx<'_> {

@@ -35,6 +35,6 @@ impl Caller {
         probe: &'a mut E::Probe,
         meter: &'a E::Meter,
     ) -> Cx<'a, E> {
-        Cx { now, cpu, driver, effects: &mut self.effects, scratch: &mut self.scratch, probe, meter }
+        Cx { now, real: now, cpu, driver, effects: &mut self.effects, scratch: &mut self.scratch, probe, meter }
     }
 }

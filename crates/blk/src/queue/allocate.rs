@@ -10,7 +10,7 @@ use crate::ground::time::Now;
 use crate::request::Marks;
 use crate::request::plug::Plug;
 use crate::tags::{Depth, Sleeper, Tags};
-use crate::watch::probe::{Event, Probe};
+use crate::watch::probe::Event;
 
 impl<Sh: Sharing> Current<'_, Sh> {
     /// The tags that allocation takes from.
@@ -67,7 +67,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         } else if self.regime.elevator.is_none() {
             rq.driver_tag = Some(tag);
         }
-        cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
+        cx.event(Event::GetRq(&rq));
         submission.rq = Some(rq);
         true
     }

@@ -11,7 +11,7 @@ use crate::ground::sharing::Sharing;
 use crate::ground::time::Nanos;
 use crate::request::{Marks, Rq};
 use crate::tags::{Sleeper, Tags};
-use crate::watch::probe::{Event, Probe};
+use crate::watch::probe::Event;
 
 impl<Sh: Sharing> Queue<Sh> {
     /// A request has ended. Its bios end *before* its tags are free.
@@ -26,7 +26,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline]
     pub(super) fn complete<E: Env>(self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         self.regime.flights.end(rq.id());
-        cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
+        cx.event(Event::Complete(&rq, status));
         if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
             return self.step_done(cx, rq, status);
         }
@@ -40,7 +40,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Ends the bios of a request, and then the request.
     #[inline]
     pub(super) fn end<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
-        cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
+        cx.event(Event::End(&rq));
         cx.effects.end(&mut rq.bios, status);
         self.watch_end(cx, &mut rq);
         self.release(cx, rq);
@@ -60,7 +60,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     fn free_absorbed<E: Env>(self, cx: &mut Cx<'_, E>) {
         let mut freed = std::mem::take(&mut cx.scratch.freed);
         for mut rq in freed.drain(..) {
-            cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
+            cx.event(Event::Absorbed(&rq));
             self.no_longer_counts(cx, &mut rq);
             self.release(cx, rq);
         }

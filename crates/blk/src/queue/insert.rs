@@ -12,13 +12,13 @@ use crate::ground::sharing::Sharing;
 use crate::ground::time::Nanos;
 use crate::policy::Place;
 use crate::request::{Marks, Rq};
-use crate::watch::probe::{Event, Probe};
+use crate::watch::probe::Event;
 
 impl<Sh: Sharing> Current<'_, Sh> {
     /// Inserts a request at the tail.
     #[inline]
     pub(super) fn insert_one<E: Env>(self, cx: &mut Cx<'_, E>, rq: Rq) {
-        cx.probe.event(cx.now, cx.cpu, Event::Insert(&rq));
+        cx.event(Event::Insert(&rq));
         if self.regime.elevator.is_none() {
             self.hctxs[rq.hctx.index()].insert(cx.meter, rq, false);
         } else {
@@ -29,7 +29,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Inserts requests of one software queue at the tail, in order.
     pub(super) fn insert_list<E: Env>(self, cx: &mut Cx<'_, E>, list: &mut VecDeque<Rq>) {
         for rq in list.iter() {
-            cx.probe.event(cx.now, cx.cpu, Event::Insert(rq));
+            cx.event(Event::Insert(rq));
         }
         if self.regime.elevator.is_none() {
             for rq in list.drain(..) {
@@ -59,15 +59,15 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.regime.flights, cx.effects);
         self.watch_issue(cx.meter, cx.now.at, &rq);
         rq.marks.clear(Marks::HAS_BUDGET);
-        cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
-        match cx.driver.queue_rq(cx.now, rq, true) {
+        cx.event(Event::Issue(&rq));
+        match cx.driver.queue_rq(cx.real, rq, true) {
             Answer::Queued => {
                 self.update_busy(hctx, false);
                 false
             }
             Answer::Refused(mut rq, _) => {
                 self.regime.flights.end(rq.id());
-                cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
+                cx.event(Event::Requeue(&rq));
                 self.update_busy(hctx, true);
                 self.set_budget(&mut rq);
                 self.return_budget(cx, &mut rq);

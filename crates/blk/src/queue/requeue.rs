@@ -9,7 +9,7 @@ use crate::ground::sharing::{Lock, Sharing};
 use crate::ground::time::Nanos;
 use crate::policy::Place;
 use crate::request::{Marks, Rq};
-use crate::watch::probe::{Event, Probe};
+use crate::watch::probe::Event;
 
 impl<Sh: Sharing> Queue<Sh> {
     /// Takes a started request back. It goes in again when [`kick_requeue`](Self::kick_requeue) is called, which an
@@ -28,7 +28,7 @@ impl<Sh: Sharing> Queue<Sh> {
 impl<Sh: Sharing> Current<'_, Sh> {
     fn requeue<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         self.regime.flights.end(rq.id());
-        cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
+        cx.event(Event::Requeue(&rq));
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {
             self.regime.elevator.requeued(cx.meter, &mut cx.elevator(), rq.id());
@@ -51,7 +51,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 hctx.put_first(cx.meter, rq);
                 continue;
             }
-            cx.probe.event(cx.now, cx.cpu, Event::Insert(&rq));
+            cx.event(Event::Insert(&rq));
             if rq.marks.contains(Marks::USES_ELEVATOR) {
                 rq.marks.clear(Marks::STARTED);
                 self.insert_into_elevator(cx, std::iter::once(rq), Place::Head);

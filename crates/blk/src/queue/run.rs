@@ -11,7 +11,7 @@ use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::kernel::{AfterLeftovers, Fetch};
 use crate::ground::sharing::Sharing;
 use crate::request::Rq;
-use crate::watch::probe::{Event, Probe};
+use crate::watch::probe::Event;
 
 /// How a run has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     fn draw_with_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let (rq, reason) = self.regime.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
         cx.take_wishes();
-        cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx, rq: rq.as_deref(), reason });
+        cx.event(Event::Dispatch { hctx, rq: rq.as_deref(), reason });
         let Some(mut rq) = rq else {
             if self.generation.budget {
                 cx.driver.put_budget(hctx);

@@ -13,7 +13,7 @@ use crate::ground::time::Nanos;
 use crate::queue::hardware_queue::HardwareQueue;
 use crate::request::{Marks, Rq};
 use crate::tags::Sleeper;
-use crate::watch::probe::{Event, Probe};
+use crate::watch::probe::Event;
 
 /// How a list fared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,13 +47,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
             self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.regime.flights, cx.effects);
             self.watch_issue(cx.meter, cx.now.at, &rq);
             rq.marks.clear(Marks::HAS_BUDGET);
-            cx.probe.event(cx.now, cx.cpu, Event::Issue(&rq));
-            match cx.driver.queue_rq(cx.now, rq, list.is_empty()) {
+            cx.event(Event::Issue(&rq));
+            match cx.driver.queue_rq(cx.real, rq, list.is_empty()) {
                 Answer::Queued => queued += 1,
                 Answer::Done(rq, status) => self.complete(cx, rq, status),
                 Answer::Refused(mut rq, why) => {
                     self.regime.flights.end(rq.id());
-                    cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
+                    cx.event(Event::Requeue(&rq));
                     if self.generation.budget {
                         rq.marks.set(Marks::HAS_BUDGET);
                     }

@@ -96,7 +96,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
             stage = match check(&self.regime.rules.limits, self.takes_polled, bio) {
                 Checked::Goes => {
-                    cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
+                    cx.event(Event::Queue(bio));
                     Stage::Split
                 }
                 Checked::Ends(status) => self.end_bio(cx, submission, status),
@@ -211,7 +211,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             // Nobody could poll for the parts together.
             bio.flags = bio.flags.without(BioFlags::POLLED);
             let front = split::split(bio, at);
-            cx.probe.event(cx.now, cx.cpu, Event::Split(&front));
+            cx.event(Event::Split(&front));
             submission.remainder = submission.bio.replace(front);
         }
         match &submission.bio {
@@ -232,7 +232,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let report = |cx: &mut Cx<'_, E>, edge| {
             if let Some(bio) = &whole {
-                cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
+                cx.event(Event::Merge(edge, bio));
             }
         };
         if let Some(plug) = plug
@@ -283,7 +283,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             self.flush_plug(cx, plug);
         }
         if plug.is_empty() {
-            cx.probe.event(cx.now, cx.cpu, Event::Plug);
+            cx.event(Event::Plug);
         }
         plug.list.extend(submission.rq.take());
         Stage::Next
@@ -297,8 +297,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let inline = self.generation.unplugged_runs_inline;
         if inline {
             // The submission opened a plug of its own and flushes it at once.
-            cx.probe.event(cx.now, cx.cpu, Event::Plug);
-            cx.probe.event(cx.now, cx.cpu, Event::Unplug { count: 1, explicit: true });
+            cx.event(Event::Plug);
+            cx.event(Event::Unplug { count: 1, explicit: true });
         }
         if !rq.marks.contains(Marks::USES_ELEVATOR) && self.may_issue_directly(&rq) {
             if !self.issue_directly(cx, rq) {

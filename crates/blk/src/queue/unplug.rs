@@ -10,7 +10,7 @@ use crate::ground::sharing::Sharing;
 use crate::ground::time::Now;
 use crate::request::plug::Plug;
 use crate::request::{Marks, Rq};
-use crate::watch::probe::{Event, Probe};
+use crate::watch::probe::Event;
 
 /// The flush of a plug, which a replay takes step by step.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl PlugFlush {
 
     fn take<E: Env>(cx: &mut Cx<'_, E>, plug: &mut Plug, explicit: bool, now: Now) -> Self {
         if !plug.is_empty() {
-            cx.probe.event(cx.now, cx.cpu, Event::Unplug { count: plug.len(), explicit });
+            cx.event(Event::Unplug { count: plug.len(), explicit });
         }
         let mut list = cx.scratch.take_list();
         std::mem::swap(&mut *list, &mut plug.list);

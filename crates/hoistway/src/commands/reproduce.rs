@@ -16,7 +16,7 @@ use crate::output::Output;
 /// Examples:
 ///   hoistway reproduce --list
 ///   hoistway reproduce habr-ssd habr-nvme
-///   hoistway reproduce --format markdown > reproduction.md
+///   hoistway reproduce --format markdown > docs/reproduction.md
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use hoistway_blk::{
-    Affinity, CompletionPlace, CpuId, Cx, Effect, Env, Event, Lock, Marks, Probe, Rq, Sharing, Site, Status, Word,
+    Affinity, CompletionPlace, CpuId, Cx, Effect, Env, Event, Lock, Marks, Rq, Sharing, Site, Status, Word,
 };
 
 use super::request_list::IoClass;
@@ -37,8 +37,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// Ends a request: first its bios, then all that it holds.
     fn end<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
-        cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
-        cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
+        cx.event(Event::Complete(&rq, status));
+        cx.event(Event::End(&rq));
         cx.effects.end(&mut rq.bios, status);
         self.locked.with(cx.meter, Site::Legacy, |queue| {
             queue.leave_driver(&mut rq);
@@ -60,7 +60,7 @@ impl Locked {
     pub(super) fn release_absorbed<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
         let mut freed = std::mem::take(&mut cx.scratch.freed);
         for rq in freed.drain(..) {
-            cx.probe.event(cx.now, cx.cpu, Event::Absorbed(&rq));
+            cx.event(Event::Absorbed(&rq));
             self.release(cx, rq);
         }
         cx.scratch.freed = freed;

@@ -1,7 +1,7 @@
 //! Writes that must be durable (LQ-29 to LQ-31): past the elevator, through the one sequencer of the queue.
 
 use hoistway_blk::kit::flush_queue::{self, Next};
-use hoistway_blk::{Cx, Env, Event, FlushSteps, Lock, Marks, Nanos, Probe, Rq, Sharing, Site, Status};
+use hoistway_blk::{Cx, Env, Event, FlushSteps, Lock, Marks, Nanos, Rq, Sharing, Site, Status};
 
 use super::{LegacyQueue, Locked, run_on_worker};
 
@@ -9,7 +9,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// A step of a sequence has been done by the driver: the flush command, or the data of a request.
     #[cold]
     pub(super) fn step_done<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
-        cx.probe.event(cx.now, cx.cpu, Event::Complete(&rq, status));
+        cx.event(Event::Complete(&rq, status));
         self.locked.with(cx.meter, Site::Legacy, |queue| queue.step_done(cx, rq, status));
     }
 }
@@ -57,7 +57,7 @@ impl Locked {
                 run_on_worker(cx.effects, Nanos::ZERO);
             }
             Some(Next::End(mut rq, status)) => {
-                cx.probe.event(cx.now, cx.cpu, Event::End(&rq));
+                cx.event(Event::End(&rq));
                 cx.effects.end(&mut rq.bios, status);
                 self.release(cx, rq);
             }

@@ -1,6 +1,6 @@
 //! Insertion: into the elevator, or past it into the dispatch queue (LQ-15, LQ-16).
 
-use hoistway_blk::{Cx, Env, Event, Marks, MergeRules, Probe, Rq};
+use hoistway_blk::{Cx, Env, Event, Marks, MergeRules, Rq};
 
 use super::{Locked, take_wishes};
 
@@ -61,7 +61,7 @@ impl Locked {
     }
 
     fn comes<E: Env>(&mut self, cx: &mut Cx<'_, E>, rq: &Rq) {
-        cx.probe.event(cx.now, cx.cpu, Event::Insert(rq));
+        cx.event(Event::Insert(rq));
         if rq.marks.contains(Marks::SOFT_BARRIER) {
             self.dispatch.set_boundary(rq);
         }

@@ -1,13 +1,13 @@
 //! A driver gives a started request back: it waits at the head of the dispatch queue (LQ-26 to LQ-28).
 
-use hoistway_blk::{Cx, Env, Event, Lock, Marks, Nanos, Probe, Rq, Sharing, Site};
+use hoistway_blk::{Cx, Env, Event, Lock, Marks, Nanos, Rq, Sharing, Site};
 
 use super::{LegacyQueue, Locked, run_on_worker, take_wishes};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Takes a started request back. The queue runs soon.
     pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
-        cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
+        cx.event(Event::Requeue(&rq));
         self.locked.with(cx.meter, Site::Legacy, |queue| queue.take_back(cx, rq));
         run_on_worker(cx.effects, Nanos::ZERO);
     }

@@ -1,7 +1,7 @@
 //! The driver's side: a run takes requests from the head of the dispatch queue, which the elevator fills when it is
 //! empty, for as long as the device has room (LQ-21 to LQ-25).
 
-use hoistway_blk::{Answer, Cx, Driver, Env, Event, Lock, Marks, Probe, RESOURCE_DELAY, Rq, Sharing, Site};
+use hoistway_blk::{Answer, Cx, Driver, Env, Event, Lock, Marks, RESOURCE_DELAY, Rq, Sharing, Site};
 
 use super::request_list::IoClass;
 use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_wishes};
@@ -15,12 +15,12 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             Some(rq)
         }) {
             // As the kernel drops the lock around each command.
-            match cx.driver.queue_rq(cx.now, rq, true) {
+            match cx.driver.queue_rq(cx.real, rq, true) {
                 Answer::Queued => {}
                 Answer::Done(rq, status) => self.ended(cx, rq, status),
                 Answer::Refused(mut rq, _) => {
                     cx.driver.put_budget(HCTX);
-                    cx.probe.event(cx.now, cx.cpu, Event::Requeue(&rq));
+                    cx.event(Event::Requeue(&rq));
                     rq.marks.clear(Marks::HAS_BUDGET);
                     return self.locked.with(cx.meter, Site::Legacy, |queue| {
                         queue.take_back(cx, rq);
@@ -63,7 +63,7 @@ impl Locked {
     fn peek<E: Env>(&mut self, cx: &mut Cx<'_, E>) -> bool {
         if self.dispatch.is_empty() && self.bypasses == 0 && !self.is_held_by_flush() {
             let (rq, reason) = self.elevator.dispatch(&mut cx.elevator());
-            cx.probe.event(cx.now, cx.cpu, Event::Dispatch { hctx: HCTX, rq: rq.as_deref(), reason });
+            cx.event(Event::Dispatch { hctx: HCTX, rq: rq.as_deref(), reason });
             match rq {
                 Some(rq) if self.elevator.dispatches_sorted => self.dispatch.add_sorted(rq),
                 Some(rq) => self.dispatch.add_tail(rq),
@@ -77,7 +77,7 @@ impl Locked {
             if rq.marks.contains(Marks::INSERTED) {
                 self.elevator.started(&mut cx.elevator(), rq.id());
             }
-            cx.probe.event(cx.now, cx.cpu, Event::Issue(rq));
+            cx.event(Event::Issue(rq));
         }
         take_wishes(cx);
         found

@@ -107,7 +107,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                     let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
                     match check(&rules.limits, true, bio) {
                         Checked::Goes => {
-                            cx.probe.event(cx.now, cx.cpu, Event::Queue(bio));
+                            cx.event(Event::Queue(bio));
                             split_off(rules, cx, submission)
                         }
                         Checked::Ends(status) => end_bio(cx, submission, status),
@@ -124,7 +124,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 Stage::Allocate => {
                     match self.locked.with(cx.meter, Site::Legacy, |queue| queue.allocate(cx, submission)) {
                         Allocated::Given(rq) => {
-                            cx.probe.event(cx.now, cx.cpu, Event::GetRq(&rq));
+                            cx.event(Event::GetRq(&rq));
                             self.place(rules, cx, rq, plug.as_deref_mut());
                             Stage::Next
                         }
@@ -178,7 +178,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             .and_then(|plug| plug.merge(&self.generation, rules, bio))
             .or_else(|| self.locked.with(cx.meter, Site::Legacy, |queue| queue.merge(cx, rules, bio)));
         if let (Some(edge), Some(bio)) = (merged, &whole) {
-            cx.probe.event(cx.now, cx.cpu, Event::Merge(edge, bio));
+            cx.event(Event::Merge(edge, bio));
         }
         merged.is_some()
     }
@@ -194,7 +194,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             self.unplug(cx, rules, plug, true);
         }
         if plug.is_empty() {
-            cx.probe.event(cx.now, cx.cpu, Event::Plug);
+            cx.event(Event::Plug);
         }
         plug.list.push_back(rq);
     }
@@ -209,7 +209,7 @@ fn split_off<E: Env>(rules: &MergeRules, cx: &mut Cx<'_, E>, submission: &mut Le
             return end_bio(cx, submission, Status::Again);
         }
         let front = split::split(bio, at);
-        cx.probe.event(cx.now, cx.cpu, Event::Split(&front));
+        cx.event(Event::Split(&front));
         submission.remainder = submission.bio.replace(front);
     }
     match &submission.bio {

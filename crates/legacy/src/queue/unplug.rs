@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::kit::is_flush_type;
-use hoistway_blk::{Cx, Env, Event, Lock, MergeRules, Nanos, Plug, Probe, ReadMostly, Rq, Sharing, Site};
+use hoistway_blk::{Cx, Env, Event, Lock, MergeRules, Nanos, Plug, ReadMostly, Rq, Sharing, Site};
 
 use super::insert::{Insertion, MustRun};
 use super::{LegacyQueue, run_on_worker};
@@ -31,7 +31,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             self.run(cx);
         }
         cx.scratch.give_list(list);
-        cx.probe.event(cx.now, cx.cpu, Event::Unplug { count, explicit });
+        cx.event(Event::Unplug { count, explicit });
         if explicit {
             self.run(cx);
         } else {
