@@ -5,7 +5,7 @@
 //!                 answers <- outbox <- session <-
 //! ```
 //!
-//! All of that happens on the thread of one worker, which waits for sockets where it waits for its commands ([`lobby`]), so
+//! All of that happens on the thread of one worker, which waits for sockets where it waits for its commands ([`Lobby`]), so
 //! that a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (its weight, and the
 //! priority of its clients) and has limits of its own.
 
