@@ -8,7 +8,7 @@ use crate::check::{Checked, ensure, whole_sectors};
 use crate::limits::{FILES, REGION_BYTES};
 use crate::{Amount, Direction, Distribution, Extent, LoadError, Origin, Pattern, Replay, Sizes};
 
-/// Which I/Os a process issues. It becomes a [`Generator`] when the sizes of the devices are known.
+/// Which I/Os a process issues. It becomes a [`Generator`](crate::Generator) when the sizes of the devices are known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IoPlan {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Direction of an I/O, in fio's order; the index into [`ProcessResult::directions`].
+/// Direction of an I/O, in fio's order; the index into [`ProcessResult::directions`](crate::ProcessResult::directions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {

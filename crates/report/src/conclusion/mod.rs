@@ -13,7 +13,7 @@ use self::sentences::Sentences;
 
 pub use phrases::figure_in_words;
 
-/// The sentences; none if there was no I/O. Those about doubts begin with [`DOUBT`].
+/// The sentences; none if there was no I/O. Those about doubts begin with "Uncertain: ".
 pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
     let comparison = Comparison::of(document);
     let verdicts = verdict::verdicts(document);
