@@ -28,8 +28,9 @@ fn every_block_of_a_region_is_visited_once_by_each_process() {
     let ios: Vec<_> = results.iter().map(|result| (result.total_ios(), result.error)).collect();
     assert_eq!(ios, [(1024, 0), (1024, 0), (1024, 0), (128, 0)]);
     assert_eq!(results[3].directions[1].bytes, 8 << 20);
-    // Memory answers before the next batch comes.
-    assert_eq!(results[0].depth_levels.counts()[2], 256, "{:?}", results[0].depth_levels);
+    // Batches of 4 are under way one by one, or several if memory is slow to answer, but never more than 16 I/Os.
+    let levels = results[0].depth_levels.counts();
+    assert_eq!(levels[2..5].iter().sum::<u64>(), 256, "{levels:?}");
 }
 
 #[test]
