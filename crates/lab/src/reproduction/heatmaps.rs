@@ -87,6 +87,18 @@ pub(super) const TEN_CORES: Table = Table {
     run: |length| reproduce(&TEN_CORES_MAP, length),
 };
 
+/// A load on the drive, the kernel and the CPUs of the study.
+pub(super) fn on_their_host(job_name: &str, job: &str) -> Comparison {
+    Comparison {
+        load: load(job_name, job),
+        devices: vec!["samsung-980pro-1tb".into()],
+        kernels: vec!["6.3".to_owned()],
+        cpus: Some(10),
+        submitter_dispatches: true,
+        ..Comparison::default()
+    }
+}
+
 /// The 99th percentile of reads for each scheduler, us.
 pub(super) fn p99_by_scheduler(
     job_name: &str,
@@ -95,14 +107,9 @@ pub(super) fn p99_by_scheduler(
     length: Length,
 ) -> Result<[f64; 4], Error> {
     let comparison = Comparison {
-        load: load(job_name, job),
-        devices: vec!["samsung-980pro-1tb".into()],
-        kernels: vec!["6.3".to_owned()],
-        cpus: Some(10),
-        submitter_dispatches: true,
         ramp_ns: Some(length.of(0, 30)),
         runtime_ns: Some(length.of(1, 120)),
-        ..Comparison::default()
+        ..on_their_host(job_name, job)
     };
     let outputs = run(comparison, &SCHEDULERS, variables)?;
     let mut p99 = [0.0; 4];

@@ -2,8 +2,8 @@
 
 use super::Table;
 use super::cell::{Cell, Judgement};
-use super::heatmaps::{SCHEDULERS, p99_by_scheduler, variables};
-use super::runs::{Length, load, of_job, p99_us, run};
+use super::heatmaps::{SCHEDULERS, on_their_host, p99_by_scheduler, variables};
+use super::runs::{Length, of_job, p99_us, run};
 use crate::comparison::Comparison;
 use crate::error::Error;
 
@@ -57,14 +57,9 @@ fn interference(length: Length) -> Result<Vec<Cell>, Error> {
             let variables =
                 [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", u32::to_string(&writers))];
             let comparison = Comparison {
-                load: load(job_name, job),
-                devices: vec!["samsung-980pro-1tb".into()],
-                kernels: vec!["6.3".to_owned()],
-                cpus: Some(10),
-                submitter_dispatches: true,
                 ramp_ns: Some(length.of(1, 600)),
                 runtime_ns: Some(length.of(3, 600)),
-                ..Comparison::default()
+                ..on_their_host(job_name, job)
             };
             let outputs = run(comparison, &SCHEDULERS, &variables)?;
             let p99 = |place: usize| of_job(&outputs[place], "lapp").map(|job| p99_us(&job.read)).sum::<f64>();

@@ -7,6 +7,7 @@ use hoistway_blk::{Kernel, Nanos};
 use hoistway_lab::AskedKernel;
 use hoistway_lab::limits::{CPUS_MAX, HW_QUEUES_MAX, REPEATS_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
 use hoistway_results::Threshold;
+use hoistway_serve::parse_size;
 use hoistway_sim::Host;
 
 use super::format::Format;
@@ -191,18 +192,7 @@ pub(crate) fn parse_ramp(text: &str) -> Result<Nanos, String> {
 /// Bytes of memory.
 fn parse_memory(text: &str) -> Result<u64, String> {
     let expected = || "expected a size from 16M to 16T, such as 4G".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        "t" | "tib" => 40,
-        _ => return Err(expected()),
-    };
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    bytes.filter(|bytes| Host::MEMORY_BYTES.contains(bytes)).ok_or_else(expected)
+    parse_size(text).ok().filter(|bytes| Host::MEMORY_BYTES.contains(bytes)).ok_or_else(expected)
 }
 
 /// A time with a unit, as on the command line.

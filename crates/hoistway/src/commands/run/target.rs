@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use hoistway_device::Preset;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
 use hoistway_load::Load;
+use hoistway_serve::parse_size;
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
 use crate::input::CommandLine;
@@ -116,18 +117,7 @@ impl Target {
 }
 
 fn bytes_of(text: &str) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        "t" | "tib" => 40,
-        _ => return None,
-    };
-    let bytes = number.parse::<u64>().ok()?.checked_mul(1 << shift)?;
-    (4096..=LARGEST_BYTES).contains(&bytes).then_some(bytes)
+    parse_size(text).ok().filter(|bytes| (4096..=LARGEST_BYTES).contains(bytes))
 }
 
 /// Whether a run has made this file.
