@@ -14,8 +14,8 @@
 //! the task is on its way is taken along. A process that slept for a tag takes it `resume_ns` after it runs again: it has paid
 //! for the submission before.
 //!
-//! A task has its CPU until it sleeps. Others that wake meanwhile go before its next I/O, because a scheduler of CPUs prefers
-//! who has had less of one; those that it has put off in this way wait until it has had a slice.
+//! A task has its CPU until it sleeps, has had its slice, or somebody wakes whose turn it is (`fair`): then it gives way as soon as it is
+//! outside of a system call.
 //!
 //! Interrupts come one after the other, before tasks: a device that completes faster than its CPU takes interrupts is held up by
 //! that, and a task that they keep for too long has its turn all the same.
@@ -35,11 +35,10 @@
 //! The worker of a hardware queue begins `worker_ns` after the interrupt that called it, goes before tasks, but not into the
 //! middle of a submission, and has sent a command `dispatch_ns` later. What a submitter sends itself is part of `submit_ns`.
 
-use std::collections::VecDeque;
-
 use hoistway_blk::{CompletionPlace, CpuId, Instant, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::fair::{FairQueue, Wait};
 use crate::host::{Host, IDLE_STATES_MAX};
 use crate::span::Span;
 use crate::task::Task;
@@ -48,9 +47,12 @@ use crate::task::Task;
 /// length is assumed.
 const PATIENCE: Nanos = Nanos::from_millis(2);
 
-/// A task gives its CPU to others that were in the middle of their turns after so long: the base slice of EEVDF on a host of eight CPUs or more
+/// The slice of a task on a host of one CPU, and how much longer it is for each doubling up to eight: EEVDF's base slice
 /// (`/sys/kernel/debug/sched/base_slice_ns`).
-const SLICE: Nanos = Nanos(2_800_000);
+const SLICE: Nanos = Nanos(700_000);
+
+/// The last part of the CPU time of a submission is inside of a system call, where a task does not give way: assumed.
+const IN_SYSTEM_CALL: u64 = 4;
 
 /// Whose turn it is on a CPU that tasks wait for.
 pub(crate) enum Turn {
@@ -80,6 +82,7 @@ pub(crate) struct Cpus {
     submit: Nanos,
     switch: Nanos,
     resume: Nanos,
+    slice: Nanos,
     complete: Nanos,
     dispatch: Nanos,
     redirect: Nanos,
@@ -113,21 +116,10 @@ struct Cpu {
     step_began: Instant,
     /// When the last turn ended.
     turn_ended: Instant,
-    /// Tasks whose wake-up is over, in the order in which they came.
-    waiting: VecDeque<Waiting>,
+    /// Tasks whose wake-up is over.
+    waiting: FairQueue,
     /// An event is set that gives it to the first of them.
     is_set: bool,
-}
-
-/// A task that waits for a CPU.
-#[derive(Clone, Copy)]
-struct Waiting {
-    task: u32,
-    since: Instant,
-    /// It has slept, and did not have to give the CPU away.
-    was_asleep: bool,
-    /// What it does first, when it has the CPU.
-    entry: Nanos,
 }
 
 fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
@@ -149,6 +141,7 @@ impl Cpus {
             submit: Nanos(host.submit_ns),
             switch: Nanos(host.switch_ns),
             resume: Nanos(host.resume_ns()),
+            slice: Nanos(SLICE.0 * u64::from(1 + cpus.clamp(1, 8).ilog2())),
             complete: Nanos(host.complete_ns),
             dispatch: Nanos(host.dispatch_ns()),
             redirect: Nanos(host.redirect_ns),
@@ -315,19 +308,19 @@ impl Cpus {
 
     /// A task waits for its CPU. Answers when to give it to the next one, if that is not set yet.
     pub(crate) fn enqueue(&mut self, now: Instant, task: &Task) -> Option<Instant> {
-        let entry = task.entry + task.switch;
-        self.wait(now, task.cpu, Waiting { task: task.number, since: now, was_asleep: true, entry })
-    }
-
-    fn wait(&mut self, now: Instant, cpu: CpuId, waiting: Waiting) -> Option<Instant> {
-        self.on(cpu).waiting.push_back(waiting);
-        self.set(now, cpu)
+        let slice = self.slice;
+        let on = self.on(task.cpu);
+        if on.is_taken {
+            on.waiting.count(now, on.turn_began, slice);
+        }
+        on.waiting.wakes(task.number, task.lag_ns, slice, Wait { since: now, entry: task.entry + task.switch });
+        self.set(now, task.cpu)
     }
 
     /// Whose turn it is now.
     pub(crate) fn next(&mut self, now: Instant, cpu: CpuId) -> Turn {
         let on = self.on(cpu);
-        let Some(&Waiting { task, since, entry, .. }) = on.waiting.front() else {
+        let Some((task, Wait { since, entry })) = on.waiting.next() else {
             on.is_set = false;
             return Turn::Nobodys;
         };
@@ -335,7 +328,7 @@ impl Cpus {
         if at > now {
             return Turn::Later(at);
         }
-        on.waiting.pop_front();
+        on.waiting.runs(now, task);
         on.is_set = false;
         Turn::Run(task)
     }
@@ -368,19 +361,24 @@ impl Cpus {
     }
 
     /// Whether others go before a task that is in the middle of its turn.
+    #[inline]
     fn gives_way(&mut self, now: Instant, task: &Task) -> bool {
+        let slice = self.slice;
         let on = self.on(task.cpu);
-        !on.waiting.is_empty()
-            && (on.waiting.iter().any(|waiting| waiting.was_asleep) || now.since(on.turn_began) >= SLICE)
+        if on.waiting.is_empty() {
+            return false;
+        }
+        on.waiting.count(now, on.turn_began, slice);
+        on.waiting.preempted().is_some() || on.waiting.slice_is_over()
     }
 
     /// A task in the middle of its turn waits until others have had its CPU. Answers when the first of them has it.
     fn put_off(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
-        self.end_turn(now, task);
         task.switch = self.switch;
-        let entry = task.entry + task.switch;
-        let waiting = Waiting { task: task.number, since: now, was_asleep: false, entry };
-        self.wait(now, task.cpu, waiting)
+        let (slice, wait) = (self.slice, Wait { since: now, entry: task.entry + task.switch });
+        self.on(task.cpu).waiting.put_off(task.number, slice, wait);
+        self.end_turn(now, task);
+        self.set(now, task.cpu)
     }
 
     /// The time of a task that goes on is over: whether it has submitted, or interrupts or others have come before.
@@ -391,8 +389,10 @@ impl Cpus {
         if until > now {
             return StepEnd::Later(until);
         }
-        if self.gives_way(now, task) {
-            // It was about to take a tag.
+        let in_call_since = Instant(until.0.saturating_sub(self.submit.0 / IN_SYSTEM_CALL));
+        let comes_before = self.on(task.cpu).waiting.preempted().is_some_and(|since| since <= in_call_since);
+        if comes_before && self.gives_way(now, task) {
+            // It was about to enter.
             task.entry = self.resume;
             return StepEnd::PutOff(self.put_off(now, task));
         }
@@ -402,6 +402,12 @@ impl Cpus {
     /// The turn of a task is over. Answers when to give the CPU to the next one, if anybody waits.
     #[inline]
     pub(crate) fn ran(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
+        let slice = self.slice;
+        let on = self.on(task.cpu);
+        if !on.waiting.is_empty() {
+            on.waiting.count(now, on.turn_began, slice);
+        }
+        task.lag_ns = on.waiting.sleeps(task.number).min(2 * slice.0 as i64);
         self.end_turn(now, task);
         let on = self.on(task.cpu);
         task.spins_since = task.is_polling().then_some(on.free_at);
@@ -431,7 +437,10 @@ impl Cpus {
     /// Sets the moment of the first task that waits. While another one is in the middle of its turn, nobody knows when that is.
     fn set(&mut self, now: Instant, cpu: CpuId) -> Option<Instant> {
         let on = self.on(cpu);
-        let first = on.waiting.front().filter(|_| !on.is_taken && !on.is_set)?;
+        if on.is_taken || on.is_set {
+            return None;
+        }
+        let (_, first) = on.waiting.next()?;
         let at = on.free_at.max(now) + first.entry;
         on.is_set = true;
         Some(at)
@@ -522,8 +531,9 @@ mod tests {
         let mut interrupts = |at| cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
         interrupts(1000);
         interrupts(1000);
-        let task = Waiting { task: 7, since: Instant(1000), was_asleep: true, entry: Nanos::ZERO };
-        assert_eq!(cpus.wait(Instant(1000), cpu, task), Some(Instant(1600)));
+        let wait = Wait { since: Instant(1000), entry: Nanos::ZERO };
+        cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait);
+        assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(1600)));
         cpus.complete(Instant(1500), cpu, CompletionPlace::Interrupt);
         assert!(matches!(cpus.next(Instant(1600), cpu), Turn::Later(Instant(1900))));
         let end = 1000 + PATIENCE.0;

@@ -17,6 +17,7 @@ mod cpu;
 mod disk;
 mod driver;
 mod events;
+mod fair;
 mod flow;
 mod guests;
 mod host;

@@ -53,6 +53,8 @@ pub(crate) struct Task {
     /// CPU time of what it does first in its turn, and of switching to it before that.
     pub(crate) entry: Nanos,
     pub(crate) switch: Nanos,
+    /// CPU time that it was owed when it fell asleep.
+    pub(crate) lag_ns: i64,
     /// It has been looking for a completion since then.
     pub(crate) spins_since: Option<Instant>,
     /// How long its wake-ups take.
@@ -151,6 +153,7 @@ impl Task {
             is_running: false,
             entry: Nanos::ZERO,
             switch: Nanos::ZERO,
+            lag_ns: 0,
             spins_since: None,
             wake_random: Xoshiro256PlusPlus::seed_from_u64(
                 placement.seed ^ WAKE_STREAM ^ u64::from(placement.number) << 32,

@@ -19,10 +19,10 @@ const SEEDS: u32 = 5;
 /// How far off the median and the 90th percentile of all cells of a scheduler may be, percent: IOPS, mean latency, p99. Where
 /// processes starve under bfq is decided by chance, and a second recording of the kernel differs, too.
 const BOUNDS: [(&str, [[f64; 2]; 3]); 4] = [
-    ("none", [[2.0, 30.0], [6.0, 30.0], [40.0, 80.0]]),
-    ("mq-deadline", [[1.0, 6.0], [1.0, 6.0], [10.0, 30.0]]),
-    ("kyber", [[1.0, 6.0], [1.0, 20.0], [6.0, 40.0]]),
-    ("bfq", [[8.0, 45.0], [15.0, 100.0], [30.0, 120.0]]),
+    ("none", [[1.5, 30.0], [4.0, 35.0], [25.0, 75.0]]),
+    ("mq-deadline", [[1.0, 6.0], [1.0, 6.0], [6.0, 25.0]]),
+    ("kyber", [[1.2, 8.0], [1.2, 10.0], [5.0, 40.0]]),
+    ("bfq", [[4.0, 25.0], [7.0, 50.0], [15.0, 70.0]]),
 ];
 
 /// A scenario as it runs here, under one scheduler: the jobs of each seed.
