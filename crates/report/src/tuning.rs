@@ -1,12 +1,12 @@
 //! What a search found: tables for people, and sentences.
 
-use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use hoistway_results::FigureName;
 use hoistway_results::document::Change;
 use hoistway_results::tuning::{Budget, Found, Round, Setting, Standing, Tuning};
 
 use crate::columns::value;
 use crate::conclusion::{change, figure_in_words};
+use crate::lines::lines;
 use crate::units;
 use crate::words::{device_name, list};
 use crate::wrap::hanging;
@@ -130,20 +130,6 @@ fn shown(standing: &Standing, name: &FigureName) -> String {
         Some(half) if spread.mean > 0.0 => format!("{text} {}", units::spread(half / spread.mean, false)),
         _ => text,
     }
-}
-
-fn lines(header: Vec<String>, rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
-    table.set_header(header);
-    table.add_rows(rows);
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
-        if index > 0 {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 /// What a search means, a sentence each; none if it found nothing yet.

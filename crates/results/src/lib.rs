@@ -3,7 +3,9 @@
 //! What is measured of a process ([`ProcessResult`]) becomes fio's own JSON ([`fio`]), and with everything needed to
 //! repeat the run the result document ([`document`]) from which tables and plots are made.
 
+mod check;
 pub mod comparison;
+pub mod diff;
 mod direction;
 pub mod document;
 mod figure;
@@ -26,6 +28,7 @@ mod threshold;
 pub mod tuning;
 pub mod verdict;
 
+pub use check::Contradiction;
 pub use comparison::Comparison;
 pub use direction::Direction;
 pub use document::ResultsDocument;

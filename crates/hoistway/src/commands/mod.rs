@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod conform;
 pub(crate) mod ctl;
 pub(crate) mod devices;
+pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fio;
 pub(crate) mod hosts;

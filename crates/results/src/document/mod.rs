@@ -216,6 +216,9 @@ pub enum ReadError {
     /// Broken JSON, or a key missing or of the wrong type.
     #[error("the result document cannot be read: {0}")]
     Json(#[from] serde_json::Error),
+    /// The same, in a place that is known.
+    #[error("the result document cannot be read: `{}`: {}", .0.path(), .0.inner())]
+    Field(#[from] serde_path_to_error::Error<serde_json::Error>),
 }
 
 impl ResultsDocument {
@@ -234,7 +237,9 @@ impl ResultsDocument {
             _ => ReadError::Json(error),
         })?;
         match header.format {
-            Some(Value::String(found)) if found == FORMAT => Ok(serde_json::from_str(text)?),
+            Some(Value::String(found)) if found == FORMAT => {
+                Ok(serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))?)
+            }
             Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
             _ => Err(ReadError::NotADocument),
         }

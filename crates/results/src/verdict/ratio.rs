@@ -46,6 +46,11 @@ impl Change {
         Ratio::of(logarithms).map(Ratio::as_change)
     }
 
+    /// The change with this mean of logarithms, and half the width of its interval.
+    pub fn within(mean: f64, half_width: Option<f64>) -> Change {
+        Ratio { mean, half_width }.as_change()
+    }
+
     /// Whether it is better beyond the noise; never of one repeat.
     pub fn is_better(self) -> bool {
         self.low.is_some_and(|low| low > 1.0)
