@@ -1,5 +1,6 @@
 //! What there is to try.
 
+use hoistway_results::document::value_text;
 use hoistway_results::tuning::{Knob, Setting};
 
 use super::Search;
@@ -112,10 +113,7 @@ fn values(
                 &mut knobs[last]
             }
         };
-        of_scheduler.texts.extend(run.variant.settings.get(&knob.name).map(|value| match value.as_str() {
-            Some(text) => text.to_owned(),
-            None => value.to_string(),
-        }));
+        of_scheduler.texts.extend(run.variant.settings.get(&knob.name).map(value_text));
     }
     Ok(knobs)
 }

@@ -48,10 +48,6 @@ pub(super) fn changes(before: &ResultsDocument, after: &ResultsDocument) -> Vec<
 
 /// What is no setting of a scheduler.
 fn head(document: &ResultsDocument) -> Value {
-    let seeds: Vec<u64> = match &document.seeds[..] {
-        [] => vec![document.seed],
-        seeds => seeds.to_vec(),
-    };
     json!({
         "version": document.version,
         "device": document.device,
@@ -61,7 +57,8 @@ fn head(document: &ResultsDocument) -> Value {
         "hw_queues": document.hw_queues,
         "nr_requests": document.nr_requests,
         "host": document.host,
-        "seeds": seeds,
+        "seed": document.seed,
+        "repeats": document.seeds.len(),
         "setups": document.setups,
         "is_real": document.is_real,
     })

@@ -150,11 +150,13 @@ impl Seeds<'_> {
                 Some((*value, *other))
             })
             .collect();
+        // A seed in common by accident makes no pairs of all others.
+        let paired = pairs.len() == before.len().min(after.len());
         let better = |logarithm: f64| if figure.higher_is_better() { logarithm } else { -logarithm };
         // Of maxima there is no interval: their distribution has too long a tail for one.
         let without =
             |change: Change| if figure == Figure::Max { Change { low: None, high: None, ..change } } else { change };
-        let change = if pairs.is_empty() {
+        let change = if !paired {
             let logarithms =
                 |values: &[(u64, f64)]| values.iter().map(|(_, value)| better(value.ln())).collect::<Vec<_>>();
             let (before, after) = (logarithms(&before), logarithms(&after));
@@ -163,7 +165,7 @@ impl Seeds<'_> {
             Change::of(&pairs.iter().map(|(before, after)| better((after / before).ln())).collect::<Vec<_>>())
         };
         let change = change.filter(|change| change.factor.is_finite() && change.factor > 0.0).map(without);
-        let is_same = if pairs.is_empty() { before.is_empty() } else { pairs.iter().all(|(one, other)| one == other) };
+        let is_same = paired && pairs.iter().all(|(one, other)| one == other);
         let outcome = match change {
             _ if is_same => Outcome::Same,
             None => Outcome::NoInterval,
@@ -179,7 +181,7 @@ impl Seeds<'_> {
             before: rows[0].estimate(figure).into(),
             after: rows[1].estimate(figure).into(),
             change,
-            paired: !pairs.is_empty(),
+            paired,
             outcome,
         }
     }

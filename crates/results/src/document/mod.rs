@@ -25,8 +25,7 @@ pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Stat
 pub use summary::{
     DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, SyncSummary, cpu_us_per_io,
 };
-pub use variant::RunVariant;
-pub(crate) use variant::value_text;
+pub use variant::{RunVariant, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Verdict};
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
@@ -232,14 +231,17 @@ impl ResultsDocument {
         struct Header {
             format: Option<Value>,
         }
-        let header: Header = serde_json::from_str(text).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => ReadError::NotADocument,
-            _ => ReadError::Json(error),
-        })?;
+        let read = || -> Result<Self, serde_path_to_error::Error<serde_json::Error>> {
+            serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
+        };
+        let header: Header = match serde_json::from_str(text) {
+            Ok(header) => header,
+            Err(error) if error.classify() == serde_json::error::Category::Data => return Err(ReadError::NotADocument),
+            // Where it breaks off.
+            Err(error) => return Err(read().map_or_else(ReadError::from, |_| error.into())),
+        };
         match header.format {
-            Some(Value::String(found)) if found == FORMAT => {
-                Ok(serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))?)
-            }
+            Some(Value::String(found)) if found == FORMAT => Ok(read()?),
             Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
             _ => Err(ReadError::NotADocument),
         }

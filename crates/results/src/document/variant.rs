@@ -42,6 +42,7 @@ impl RunVariant {
 }
 
 /// A setting's value as it was written.
-pub(crate) fn value_text(value: &Value) -> String {
+#[must_use]
+pub fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
