@@ -14,6 +14,7 @@
 //!   one's own.
 //! * A [`Plan`] is a comparison that was checked. Its runs can be watched, [cancelled](Controls::cancel), and
 //!   [traced](Plan::traced).
+//! * [`tune`](mod@tune) searches for the setting that is best for a load, and lends its evaluator to whoever searches in another way.
 //! * The same comparison gives the same results, on every machine and however many runs go side by side.
 //!
 //! What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`reproduction`] (published tables), [`texts`] (what each scheduler and

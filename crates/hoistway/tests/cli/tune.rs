@@ -107,7 +107,7 @@ fn what_is_no_search_is_refused_with_the_grammar_and_the_names() {
         &["there was no such I/O (expected one of readers:read, writers:write)"],
     );
     let p99 = "min readers:read:p99";
-    refuse(p99, &["--over", "bqf"], &["--over bqf: unknown scheduler (did you mean \"bfq\"?"]);
+    refuse(p99, &["--over", "bfqq"], &["--over bfqq: unknown scheduler (did you mean \"bfq\"?"]);
     refuse(p99, &["--knob", "fifo_batch"], &["--knob fifo_batch: expected SCHED.TUNABLE or queue.FILE"]);
     refuse(
         p99,
