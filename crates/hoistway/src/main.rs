@@ -30,6 +30,7 @@ enum Command {
     Conform(commands::conform::Arguments),
     Ctl(commands::ctl::Arguments),
     Devices(commands::devices::Arguments),
+    Diff(commands::diff::Arguments),
     Explain(commands::explain::Arguments),
     Fio(commands::fio::Arguments),
     Hosts(commands::hosts::Arguments),
@@ -39,6 +40,7 @@ enum Command {
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
     Serve(Box<commands::serve::Arguments>),
+    Tune(Box<commands::tune::Arguments>),
     Why(commands::why::Arguments),
 }
 
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         Command::Conform(arguments) => commands::conform::run(&arguments),
         Command::Ctl(arguments) => commands::ctl::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
+        Command::Diff(arguments) => commands::diff::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Fio(arguments) => commands::fio::run(&arguments),
         Command::Hosts(arguments) => commands::hosts::run(&arguments),
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };
     match ending {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A field of a [`Comparison`](crate::Comparison).
+/// A field of a [`Comparison`](crate::Comparison), or of a [`Search`](crate::tune::Search).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[expect(missing_docs, reason = "they are called as the fields are, which say what they are")]
 pub enum Field {
@@ -19,6 +19,7 @@ pub enum Field {
     GuestWeights,
     Tunables,
     QueueFiles,
+    Vary,
     HwQueues,
     ReadQueues,
     PollQueues,
@@ -33,6 +34,8 @@ pub enum Field {
     Focus,
     SmallestEffect,
     Logs,
+    Objective,
+    Budget,
 }
 
 impl Field {
@@ -53,6 +56,7 @@ impl Field {
             Field::GuestWeights => "guests.weights",
             Field::Tunables => "tunables",
             Field::QueueFiles => "queue_files",
+            Field::Vary => "vary",
             Field::HwQueues => "hw_queues",
             Field::ReadQueues => "read_queues",
             Field::PollQueues => "poll_queues",
@@ -67,6 +71,8 @@ impl Field {
             Field::Focus => "focus",
             Field::SmallestEffect => "smallest_effect",
             Field::Logs => "logs",
+            Field::Objective => "objective",
+            Field::Budget => "budget",
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::atomic::Ordering;
 
 use hoistway_results::ResultsDocument;
+use hoistway_results::document::value_text;
 use hoistway_trace::events::{FORMAT, Header, ProcessHeader, RunHeader, Writer};
 use serde_json::{Map, Value};
 
@@ -70,6 +71,8 @@ impl Plan<'_> {
                 .tunables
                 .iter()
                 .map(|(name, text)| (name.clone(), Value::from(text.as_str())))
+                // Files of the queue that are varied.
+                .chain(planned.variant.knobs().into_iter().map(|(name, value)| (name, Value::from(value_text(&value)))))
                 .collect::<Map<_, _>>(),
         });
         let processes = workload.processes.iter().zip(0..).map(|(process, number)| ProcessHeader {

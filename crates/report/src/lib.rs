@@ -4,12 +4,15 @@ mod colour;
 mod columns;
 mod conclusion;
 mod csv;
+mod diff;
 mod failures;
 mod grid;
 mod layout;
 mod line;
+mod lines;
 mod markdown;
 mod table;
+mod tuning;
 mod units;
 mod words;
 mod wrap;
@@ -18,9 +21,11 @@ use hoistway_results::{Figure, ResultsDocument};
 
 pub use self::csv::csv;
 pub use conclusion::{conclusion, figure_in_words};
+pub use diff::{diff, diff_conclusion, diff_markdown};
 pub use line::run_line;
 pub use markdown::markdown;
 pub use table::{Style, table};
+pub use tuning::{tuning, tuning_conclusion};
 pub use wrap::{hanging, wrapped};
 
 /// A value of a figure with its unit, in three digits.

@@ -42,7 +42,7 @@ pub fn markdown(document: &ResultsDocument) -> String {
 }
 
 /// Text of which no character means anything: names of jobs and files are whatever users wrote.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -3,7 +3,9 @@
 //! What is measured of a process ([`ProcessResult`]) becomes fio's own JSON ([`fio`]), and with everything needed to
 //! repeat the run the result document ([`document`]) from which tables and plots are made.
 
+mod check;
 pub mod comparison;
+pub mod diff;
 mod direction;
 pub mod document;
 mod figure;
@@ -13,6 +15,7 @@ mod focus;
 pub mod histogram;
 pub mod io_log;
 pub mod measurement;
+mod objective;
 mod operation;
 pub mod ordered_map;
 mod rate;
@@ -22,8 +25,10 @@ pub mod settling;
 pub mod stats;
 mod steady_state;
 mod threshold;
+pub mod tuning;
 pub mod verdict;
 
+pub use check::Contradiction;
 pub use comparison::Comparison;
 pub use direction::Direction;
 pub use document::ResultsDocument;
@@ -36,6 +41,7 @@ pub use measurement::{
     BatchLevels, CpuUsage, DepthLevels, DirectionResult, LatencySearchResult, PriorityLatency, ProcessResult,
     SyncResult,
 };
+pub use objective::{Condition, Goal, Limit, Objective, ObjectiveError};
 pub use operation::Operation;
 pub use ordered_map::OrderedMap;
 pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};

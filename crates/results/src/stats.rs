@@ -32,6 +32,33 @@ fn t_quantile(freedom: usize) -> f64 {
     (distribution.inverse_cdf(0.5 + CONFIDENCE / 2.0) * 1e6).round() / 1e6
 }
 
+/// By how much the mean of the second sample is larger, and half the width of the interval of that (Welch's, which asks for no equal
+/// variances); no interval if a sample has fewer than two values. None of nothing.
+pub fn welch(before: &[f64], after: &[f64]) -> Option<(f64, Option<f64>)> {
+    let difference = mean(after)? - mean(before)?;
+    let of_mean = |values: &[f64]| sample_stddev(values).map(|deviation| deviation * deviation / values.len() as f64);
+    let Some((one, other)) = of_mean(before).zip(of_mean(after)) else { return Some((difference, None)) };
+    let both = one + other;
+    if both == 0.0 {
+        return Some((difference, Some(0.0)));
+    }
+    let part = |variance: f64, count: usize| variance * variance / (count - 1) as f64;
+    // Welch and Satterthwaite; whole degrees, downwards, are on the safe side.
+    let freedom = both * both / (part(one, before.len()) + part(other, after.len()));
+    Some((difference, Some(t_quantile(freedom as usize) * both.sqrt())))
+}
+
+/// How often chance makes the ratio of two variances as large as this (F test), for so many degrees of freedom above and below.
+pub fn chance_of_ratio(ratio: f64, freedom: [usize; 2]) -> f64 {
+    use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
+    let [above, below] = freedom.map(|freedom| freedom.max(1) as f64);
+    match FisherSnedecor::new(above, below) {
+        Ok(distribution) if ratio.is_finite() => distribution.sf(ratio.max(0.0)),
+        Ok(_) if ratio > 0.0 => 0.0,
+        _ => 1.0,
+    }
+}
+
 /// How much `value` lies above (or, negative, below) `reference`, as a fraction of the reference: 0.1 is 10 % more.
 /// None if the reference is zero or either is not finite.
 pub fn relative_difference(value: f64, reference: f64) -> Option<f64> {
@@ -69,6 +96,30 @@ mod tests {
         assert!((half_width(&[1.0, 2.0, 3.0]).unwrap() - 4.302_653 / 3.0_f64.sqrt()).abs() < 1e-6);
         assert_eq!(half_width(&[5.0, 5.0]), Some(0.0));
         assert_eq!(half_width(&[5.0]), None);
+    }
+
+    #[test]
+    fn welchs_interval_is_that_of_the_books() {
+        // By hand: variances 15/11 and 18/11, so 21.8 degrees of freedom; t of 21 is 2.079 614.
+        let before: Vec<f64> = (0..12).map(|n| 10.0 + f64::from(n % 4)).collect();
+        let after: Vec<f64> = (0..12).map(|n| 12.0 + f64::from(n % 3) * 1.5).collect();
+        let (mean, half) = welch(&before, &after).unwrap();
+        let error =
+            (sample_stddev(&before).unwrap().powi(2) / 12.0 + sample_stddev(&after).unwrap().powi(2) / 12.0).sqrt();
+        assert!((mean - 2.0).abs() < 1e-12);
+        assert!((half.unwrap() / error - 2.079_614).abs() < 1e-5, "{half:?} {error}");
+        assert_eq!(welch(&[1.0], &[2.0, 3.0]), Some((1.5, None)));
+        assert_eq!(welch(&[1.0, 1.0], &[2.0, 2.0]), Some((1.0, Some(0.0))));
+        assert_eq!(welch(&[], &[2.0]), None);
+    }
+
+    #[test]
+    fn ratios_of_variances_are_those_of_the_tables_of_f() {
+        for (freedom, five_percent) in [([1, 10], 4.964_6), ([3, 20], 3.098_4), ([6, 60], 2.254_1)] {
+            assert!((chance_of_ratio(five_percent, freedom) - 0.05).abs() < 1e-5, "{freedom:?}");
+        }
+        assert_eq!((chance_of_ratio(f64::INFINITY, [1, 1]), chance_of_ratio(f64::NAN, [1, 1])), (0.0, 1.0));
+        assert_eq!(chance_of_ratio(0.0, [2, 5]), 1.0);
     }
 
     #[test]

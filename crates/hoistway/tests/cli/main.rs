@@ -3,6 +3,7 @@
 mod compare;
 mod conform;
 mod devices;
+mod diff;
 mod ending;
 mod explain;
 mod fio_files;
@@ -26,5 +27,7 @@ mod shells;
 mod support;
 mod terminal;
 mod trace;
+mod tune;
+mod vary;
 mod verdict;
 mod writes;

@@ -25,7 +25,7 @@ pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Stat
 pub use summary::{
     DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, SyncSummary, cpu_us_per_io,
 };
-pub use variant::RunVariant;
+pub use variant::{RunVariant, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Verdict};
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
@@ -33,7 +33,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 2;
+pub const REVISION: u32 = 3;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,6 +134,9 @@ pub struct Run {
     pub ran_as: Option<String>,
     /// The tunables that were set (not those left at their defaults), by name.
     pub tunables: Map<String, Value>,
+    /// The files of `queue/` of every device that were written before, by name; none in documents of versions that did not say.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub queue_files: Map<String, Value>,
     /// What tells it from other runs of the same scheduler.
     #[serde(default)]
     pub variant: RunVariant,
@@ -212,6 +215,9 @@ pub enum ReadError {
     /// Broken JSON, or a key missing or of the wrong type.
     #[error("the result document cannot be read: {0}")]
     Json(#[from] serde_json::Error),
+    /// The same, in a place that is known.
+    #[error("the result document cannot be read: `{}`: {}", .0.path(), .0.inner())]
+    Field(#[from] serde_path_to_error::Error<serde_json::Error>),
 }
 
 impl ResultsDocument {
@@ -225,12 +231,17 @@ impl ResultsDocument {
         struct Header {
             format: Option<Value>,
         }
-        let header: Header = serde_json::from_str(text).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => ReadError::NotADocument,
-            _ => ReadError::Json(error),
-        })?;
+        let read = || -> Result<Self, serde_path_to_error::Error<serde_json::Error>> {
+            serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
+        };
+        let header: Header = match serde_json::from_str(text) {
+            Ok(header) => header,
+            Err(error) if error.classify() == serde_json::error::Category::Data => return Err(ReadError::NotADocument),
+            // Where it breaks off.
+            Err(error) => return Err(read().map_or_else(ReadError::from, |_| error.into())),
+        };
         match header.format {
-            Some(Value::String(found)) if found == FORMAT => Ok(serde_json::from_str(text)?),
+            Some(Value::String(found)) if found == FORMAT => Ok(read()?),
             Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
             _ => Err(ReadError::NotADocument),
         }

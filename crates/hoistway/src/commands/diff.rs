@@ -1,0 +1,83 @@
+//! `hoistway diff`: two result documents side by side.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+use hoistway_lab::Surroundings as _;
+use hoistway_results::ResultsDocument;
+use hoistway_results::diff::Diff;
+
+use crate::Ending;
+use crate::input::CommandLine;
+use crate::output::Output;
+use crate::printable;
+
+/// Shows in what two result documents differ: inputs, and figures beyond the noise.
+///
+/// Both are of `hoistway compare --format json`. Runs of the same seed are compared with each other; if the seeds differ, the two are
+/// taken as independent samples. A row is found in both by its name in the table.
+///
+/// Examples:
+///   hoistway compare my-load.fio --repeat 5 --format json -o before.json
+///   hoistway compare my-load.fio --repeat 5 --format json -o after.json --kernel 6.12
+///   hoistway diff before.json after.json
+///   hoistway diff before.json after.json --all --format markdown
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The first document, or - for standard input.
+    before: PathBuf,
+    /// The second one.
+    after: PathBuf,
+    /// Also shows figures that have not changed, or only within the noise.
+    #[arg(long)]
+    all: bool,
+    /// How it is written. JSON has all figures.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// Everything, for programs.
+    Json,
+    /// For web pages and issues.
+    Markdown,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let surroundings = CommandLine::default();
+    if arguments.before == Path::new("-") && arguments.after == Path::new("-") {
+        bail!("-: standard input can be read once (expected two files, or one and -)");
+    }
+    let before = document(&surroundings, &arguments.before)?;
+    let after = document(&surroundings, &arguments.after)?;
+    arguments.output.iter().try_for_each(|file| surroundings.spare(file))?;
+    let output = Output::open(arguments.output.as_deref())?;
+    let diff = Diff::of(&before, &after);
+    let text = match arguments.format {
+        Format::Table => printable::text(&hoistway_report::diff(&diff, arguments.all, output.text_width())),
+        Format::Markdown => printable::text(&hoistway_report::diff_markdown(&diff, arguments.all)),
+        Format::Json => serde_json::to_string_pretty(&diff)? + "\n",
+    };
+    output.write(&text)?;
+    Ok(Ending::Done)
+}
+
+/// A document that does not contradict itself.
+fn document(surroundings: &CommandLine, file: &Path) -> Result<ResultsDocument> {
+    let expected = "expected a document of hoistway compare --format json";
+    let name = file.display().to_string();
+    let bytes = surroundings.read(file).with_context(|| format!("{name}: cannot be read ({expected})"))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{name}: not text ({expected})"))?;
+    let document = ResultsDocument::from_json(&text).with_context(|| name.clone())?;
+    document.check().with_context(|| name)?;
+    Ok(document)
+}

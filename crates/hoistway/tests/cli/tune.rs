@@ -1,0 +1,123 @@
+//! `hoistway tune`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{ended_with, hoistway, refused, succeeded};
+use crate::vary::with_load;
+
+const OBJECTIVE: &str = "min readers:read:mean subject to writers:write:iops >= 0.6*default";
+const KNOBS: [&str; 6] =
+    ["--over", "none,mq-deadline", "--knob", "queue.nr_requests=8,16,48", "--knob", "mq-deadline.fifo_batch"];
+
+fn tune(objective: &str) -> Vec<&str> {
+    [&["tune", "load.fio", "--objective", objective], &KNOBS[..]].concat()
+}
+
+#[test]
+fn the_best_setting_is_told_with_what_it_costs_and_what_mattered() {
+    let folder = with_load();
+    let table = succeeded(hoistway().current_dir(&folder).args(tune(OBJECTIVE)));
+    let prose = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(prose.contains("For this load on intel-s3520-1600gb: change from mq-deadline to "), "{prose}");
+    assert!(prose.contains("nr_requests=16") && prose.contains("mean read latency of readers "), "{prose}");
+    assert!(prose.contains("It keeps \"writers:write:iops >= 0.6*default\" beyond the noise"), "{prose}");
+    assert!(table.contains("what mattered to the mean read latency of readers\n"), "{table}");
+    assert!(table.contains("nobody beats these in everything") && table.contains("mq-deadline.nr_requests"), "{table}");
+    let json = succeeded(hoistway().current_dir(&folder).args(tune(OBJECTIVE)).args(["--format", "json", "--stable"]));
+    let document: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&document["format"], &document["objective"]), (&"hoistway-tune/1".into(), &OBJECTIVE.into()));
+    assert_eq!(document["found"]["best"]["setting"]["queue_files"]["nr_requests"], "16");
+    assert!(document["runs"].as_array().unwrap().len() <= 200);
+    for sentence in document["conclusion"].as_array().unwrap() {
+        assert!(prose.contains(sentence.as_str().unwrap()), "{prose}");
+    }
+    let single = succeeded(
+        hoistway()
+            .current_dir(&folder)
+            .env("RAYON_NUM_THREADS", "1")
+            .args(tune(OBJECTIVE))
+            .args(["--format", "json", "--stable"]),
+    );
+    assert_eq!(single, json);
+}
+
+#[test]
+fn what_no_setting_keeps_ends_with_status_3_and_what_comes_closest() {
+    let folder = with_load();
+    let objective = "min readers:read:mean subject to writers:write:iops >= 5*none";
+    let table = ended_with(3, hoistway().current_dir(&folder).args(tune(objective)));
+    let prose = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(prose.contains("no setting that was tried keeps the conditions. The closest is "), "{prose}");
+    assert!(prose.contains("which misses \"writers:write:iops >= 5*none\" (by a factor of "), "{prose}");
+}
+
+#[test]
+fn a_search_goes_on_from_its_file_and_refuses_that_of_another() {
+    let folder = with_load();
+    let state = ["--state", "state.json"];
+    let with = |budget: &str| {
+        let options = [&tune(OBJECTIVE)[..], &state, &["--budget", budget, "--format", "json", "--stable"]].concat();
+        succeeded(hoistway().current_dir(&folder).args(options))
+    };
+    let runs = || -> usize {
+        let text = fs::read_to_string(folder.path().join("state.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["runs"].as_array().unwrap().len()
+    };
+    let small = with("70");
+    let before = runs();
+    assert!(before > 0 && before <= 70);
+    assert_eq!(with("70"), small);
+    assert_eq!(runs(), before, "nothing ran twice");
+    with("160");
+    assert!(runs() > before);
+    let refuse = |objective: &str, words: &[&str]| {
+        refused(folder.path(), &[&tune(objective)[..], &state].concat(), words);
+    };
+    refuse("min readers:read:p99", &["--state state.json: `search.objective` is another than that of this search"]);
+    let text = fs::read_to_string(folder.path().join("state.json")).unwrap();
+    fs::write(folder.path().join("state.json"), &text[..text.len() / 2]).unwrap();
+    refuse(OBJECTIVE, &["--state state.json: EOF while parsing"]);
+    refused(
+        folder.path(),
+        &[&tune(OBJECTIVE)[..], &["--state", "load.fio"]].concat(),
+        &["load.fio: is read by this command"],
+    );
+}
+
+#[test]
+fn what_is_no_search_is_refused_with_the_grammar_and_the_names() {
+    let folder = with_load();
+    let refuse = |objective: &str, more: &[&str], words: &[&str]| {
+        refused(folder.path(), &[&["tune", "load.fio", "--objective", objective], more].concat(), words);
+    };
+    refuse("readers:read:p99", &[], &["it begins with", "expected \"min FIGURE\" or \"max FIGURE\""]);
+    refuse("min readers:p99", &[], &["it has no operation and figure"]);
+    let both = "min readers:read:p99 subject to readers:read:mean <= 1ms and readers:read:mean >= 2ms";
+    refuse(both, &[], &["\"readers:read:mean <= 1ms\" and \"readers:read:mean >= 2ms\" contradict each other"]);
+    refuse(
+        "min reader:read:p99",
+        &[],
+        &["there is no job \"reader\" (did you mean \"readers\"? expected one of readers, writers)"],
+    );
+    refuse(
+        "min readers:write:p99",
+        &["--runtime", "20ms"],
+        &["there was no such I/O (expected one of readers:read, writers:write)"],
+    );
+    let p99 = "min readers:read:p99";
+    refuse(p99, &["--over", "bfqq"], &["--over bfqq: unknown scheduler (did you mean \"bfq\"?"]);
+    refuse(p99, &["--knob", "fifo_batch"], &["--knob fifo_batch: expected SCHED.TUNABLE or queue.FILE"]);
+    refuse(
+        p99,
+        &["--knob", "mq-deadline.fifo_bach"],
+        &["--knob mq-deadline.fifo_bach=0:", "did you mean \"fifo_batch\"?"],
+    );
+    refuse(p99, &["--set", "bfq.slice_idle=0", "--knob", "bfq.slice_idle=0,1"], &["--set bfq.slice_idle=0 sets"]);
+    refuse(p99, &["--budget", "0"], &["expected a number of runs, or a time such as 30m"]);
+    refuse(p99, &["--budget", "5"], &["--budget 5 runs: too little for 4 schedulers (expected at least "]);
+    refuse(p99, &["--device", "null,hdd"], &["a search is on one device"]);
+    refuse(p99, &["-o", "x", "--state", "x"], &["the results are written there"]);
+    refused(folder.path(), &["tune", "guests", "--objective", "min a:read:p99"], &["expected no guests"]);
+}

@@ -1,0 +1,18 @@
+//! A table of texts.
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+
+/// A line for the header, one under it, and one for each row; all columns but the first at the right.
+pub(crate) fn lines(header: Vec<String>, rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
+    table.set_header(header);
+    table.add_rows(rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
