@@ -60,7 +60,7 @@ mod writes;
 pub use asked_kernel::AskedKernel;
 pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, QueueFile, Tunable, Write};
 pub use devices::preset;
-pub use error::{Error, Field};
+pub use error::{Error, Field, Place};
 pub use plan::Plan;
 pub use surroundings::{Alone, Surroundings};
 pub use trace::TraceError;
