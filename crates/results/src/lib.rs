@@ -16,6 +16,7 @@ pub mod measurement;
 mod operation;
 pub mod ordered_map;
 mod rate;
+pub mod rows;
 pub mod samples;
 pub mod series;
 pub mod settling;

@@ -1,7 +1,5 @@
 //! What is compared: each scheduler with each setting, on each setup, over its repeats.
 
-use serde_json::Value;
-
 use crate::document::{Front, Run};
 
 /// One scheduler with one set of tunables, and its repeats.
@@ -58,9 +56,7 @@ impl<'a> Variant<'a> {
 
     /// The tunables that were set: `slice_idle=0, low_latency=0`.
     pub fn setting(&self) -> String {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let set = self.first().tunables.iter().map(|(name, value)| format!("{name}={}", text(value)));
-        set.collect::<Vec<_>>().join(", ")
+        self.first().setting()
     }
 
     /// The first of its runs.

@@ -1,5 +1,6 @@
 //! The result document: runs with everything needed to repeat and to render them again.
 
+mod device_name;
 mod disk;
 mod guests;
 mod page_cache;
@@ -17,6 +18,7 @@ use crate::figure_name::FigureName;
 use crate::fio;
 use crate::focus::WeightedFigure;
 
+pub use device_name::device_name;
 pub use disk::{CgroupIoSummary, DiskSummary};
 pub use guests::GuestsSummary;
 pub use page_cache::PageCacheSummary;
@@ -164,6 +166,15 @@ pub struct Run {
     pub jobs: Vec<JobSummary>,
     /// The run as fio would report it.
     pub fio: fio::Output,
+}
+
+impl Run {
+    /// The tunables that were set: `slice_idle=0, low_latency=0`.
+    pub fn setting(&self) -> String {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let set = self.tunables.iter().map(|(name, value)| format!("{name}={}", text(value)));
+        set.collect::<Vec<_>>().join(", ")
+    }
 }
 
 fn is_first(setup: &u32) -> bool {

@@ -140,6 +140,11 @@ impl JobSummary {
         by_job.chunk_by(|a, b| a.job == b.job).map(Self::of_clones).collect()
     }
 
+    /// Processes that an error ended.
+    pub fn failed_processes(&self) -> u32 {
+        self.failed.iter().map(|failed| failed.processes).sum()
+    }
+
     fn of_clones(clones: &[&ProcessResult]) -> Self {
         let summaries = Direction::ALL.into_iter().map(|direction| DirectionSummary::of_clones(direction, clones));
         Self {
