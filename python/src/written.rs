@@ -223,8 +223,9 @@ impl Scheduler for Written {
         self.class.has_absorbed
     }
 
-    fn allow_join(&self, _: RqId, _: RqId) -> bool {
-        self.class.has_absorbed
+    /// The object is told only of requests that it knows.
+    fn allow_join(&self, first: RqId, _: RqId) -> bool {
+        self.class.has_absorbed && self.numbers.contains_key(&first)
     }
 
     fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _: Edge) {

@@ -152,15 +152,15 @@ def test_what_is_saved_is_loaded_and_is_what_the_command_line_writes(
         again.ios()
 
 
-def _in_a_process(job: str) -> str:
-    return hoistway.compare(job, device="null", schedulers=["none"], repeats=2).json(stable=True)
+def _in_a_process(job: str) -> hoistway.Comparison:
+    return hoistway.compare(job, device="null", schedulers=["none"], repeats=2)
 
 
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-def test_processes_that_forked_off_after_a_comparison_can_compare_too(job: str) -> None:
-    here = _in_a_process(job)
+def test_processes_that_forked_off_after_a_comparison_can_compare_too_and_hand_over_what_came_out(job: str) -> None:
+    here = _in_a_process(job).json(stable=True)
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
-        assert list(pool.map(_in_a_process, [job] * 3)) == [here] * 3
+        assert [there.json(stable=True) for there in pool.map(_in_a_process, [job] * 3)] == [here] * 3
 
 
 def test_progress_is_told_as_it_comes(job: str) -> None:

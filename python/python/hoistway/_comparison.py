@@ -28,6 +28,10 @@ class Comparison:
     def __init__(self, results: _hoistway.Results) -> None:
         self._results = results
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Between processes it goes as the document: without I/Os that were logged.
+        return _again, (self.json(),)
+
     @cached_property
     def document(self) -> dict[str, Any]:
         """Everything, as `docs/results.md` describes it: with what is needed to repeat the runs."""
@@ -106,3 +110,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return page(self.document)
+
+
+def _again(text: str) -> Comparison:
+    return Comparison(_hoistway.read(text, "(results)"))

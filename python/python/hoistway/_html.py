@@ -74,10 +74,11 @@ def _picture(in_focus: Sequence[Row], figure: str, title: str) -> str:
         colour = "#2a7f3f" if estimate.best else "#7a8aa0"
         parts.append(f'<text x="{left - 8}" y="{top + 14}" text-anchor="end" fill="currentColor">{escape(row.label)}</text>')
         parts.append(f'<rect x="{left}" y="{top + 3}" width="{end - left:.1f}" height="{line - 8}" fill="{colour}"/>')
-        if estimate.half_width:
-            half = width * estimate.half_width / largest
+        half = width * (estimate.half_width or 0) / largest
+        if half:
             parts.append(
                 f'<line x1="{end - half:.1f}" x2="{end + half:.1f}" y1="{top + 10}" y2="{top + 10}" stroke="currentColor"/>'
             )
-        parts.append(f'<text x="{end + 8:.1f}" y="{top + 14}" fill="currentColor">{escape(shown(figure, estimate.mean))}</text>')
+        value = escape(shown(figure, estimate.mean))
+        parts.append(f'<text x="{end + half + 8:.1f}" y="{top + 14}" fill="currentColor">{value}</text>')
     return "".join([*parts, "</svg>"])
