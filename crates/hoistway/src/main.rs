@@ -39,6 +39,7 @@ enum Command {
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
     Serve(Box<commands::serve::Arguments>),
+    Tune(Box<commands::tune::Arguments>),
     Why(commands::why::Arguments),
 }
 
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };
     match ending {

@@ -6,7 +6,7 @@ use hoistway_device::PresetError;
 use hoistway_fio::JobFileError;
 use hoistway_sim::ProfileError;
 
-/// A field of a [`Comparison`](crate::Comparison).
+/// A field of a [`Comparison`](crate::Comparison), or of a [`Search`](crate::tune::Search).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[expect(missing_docs, reason = "they are called as the fields are, which say what they are")]
 pub enum Field {
@@ -23,6 +23,7 @@ pub enum Field {
     GuestWeights,
     Tunables,
     QueueFiles,
+    Vary,
     HwQueues,
     ReadQueues,
     PollQueues,
@@ -37,6 +38,8 @@ pub enum Field {
     Focus,
     SmallestEffect,
     Logs,
+    Objective,
+    Budget,
 }
 
 impl Field {
@@ -57,6 +60,7 @@ impl Field {
             Field::GuestWeights => "guests.weights",
             Field::Tunables => "tunables",
             Field::QueueFiles => "queue_files",
+            Field::Vary => "vary",
             Field::HwQueues => "hw_queues",
             Field::ReadQueues => "read_queues",
             Field::PollQueues => "poll_queues",
@@ -71,6 +75,8 @@ impl Field {
             Field::Focus => "focus",
             Field::SmallestEffect => "smallest_effect",
             Field::Logs => "logs",
+            Field::Objective => "objective",
+            Field::Budget => "budget",
         }
     }
 }

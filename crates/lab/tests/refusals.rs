@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hoistway_lab::{
-    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Tunable, Write,
+    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Tunable, Vary, Write,
 };
 use hoistway_results::WeightedFigure;
 use proptest::collection::vec;
@@ -130,7 +130,7 @@ prop_compose! {
     fn any_comparison()(
         (devices, kernels, hosts) in (vec(word(), 0..2), vec(word(), 0..2), vec(word(), 0..2)),
         (schedulers, guest_schedulers) in (vec(word(), 0..3), vec(word(), 0..2)),
-        tunables in vec((word(), word(), word()), 0..2),
+        (tunables, varied) in (vec((word(), word(), word()), 0..2), vec((word(), word(), vec(word(), 0..3)), 0..2)),
         files in vec((word(), word()), 0..3),
         writes in vec((any::<u64>(), option::of(word()), word(), word()), 0..2),
         groups in vec((word(), word()), 0..2),
@@ -154,6 +154,7 @@ prop_compose! {
             guests: Guests { schedulers: guest_schedulers, virtual_disk: None, weights },
             tunables: tunables.into_iter().map(|(scheduler, name, text)| Tunable { scheduler, name, text }).collect(),
             queue_files: files.into_iter().map(|(file, text)| QueueFile { file, text }).collect(),
+            vary: varied.into_iter().map(|(of, name, texts)| Vary { of, name, texts }).collect(),
             hw_queues,
             read_queues,
             poll_queues,

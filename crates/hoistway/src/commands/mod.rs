@@ -14,4 +14,5 @@ pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod schedulers;
 pub(crate) mod serve;
+pub(crate) mod tune;
 pub(crate) mod why;
