@@ -1,6 +1,8 @@
 //! The result document: runs with everything needed to repeat and to render them again.
 
 mod disk;
+mod distribution;
+mod excerpt;
 mod guests;
 mod page_cache;
 mod setup;
@@ -18,6 +20,8 @@ use crate::fio;
 use crate::focus::WeightedFigure;
 
 pub use disk::{CgroupIoSummary, DiskSummary};
+pub use distribution::LatencyDistribution;
+pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 pub use guests::GuestsSummary;
 pub use page_cache::PageCacheSummary;
 pub use setup::SetupSummary;
@@ -33,7 +37,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 2;
+pub const REVISION: u32 = 3;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -162,6 +166,9 @@ pub struct Run {
     /// The figures of the comparison table, one entry for each job of the job file.
     #[serde(default)]
     pub jobs: Vec<JobSummary>,
+    /// Some of its requests, one by one, if they were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<Excerpt>,
     /// The run as fio would report it.
     pub fio: fio::Output,
 }
