@@ -144,6 +144,7 @@ impl Recorder {
             self.current.answers.push(ExcerptAnswer {
                 at_ns,
                 device: self.device,
+                request: rq.and_then(|rq| self.alive.get(&(self.device, rq.id().0))?.index).map(|index| index as u32),
                 process: rq.and_then(|rq| rq.io_context.0.checked_sub(1)),
                 gave: rq.is_some(),
                 reason: number,

@@ -80,6 +80,9 @@ pub struct ExcerptAnswer {
     pub at_ns: u64,
     /// The device that it was asked for.
     pub device: u32,
+    /// The request that it gave out, if that is in the excerpt: index into the requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<u32>,
     /// Whose request it gave out; None if that is nobody's, or there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
