@@ -59,6 +59,7 @@
         return entry;
       });
       place("longest").replaceChildren(...entries);
+      place("longest").parentElement.hidden = entries.length === 0;
     };
     const show = (number) => {
       if (timeline?.chart) timeline.chart.destroy();
@@ -77,7 +78,10 @@
       if (number != null) timeline.explain(number);
     });
     document.querySelectorAll("[data-zoom]").forEach((one) => one.addEventListener("click", () => timeline.zoom(one.dataset.zoom)));
-    show(0);
+    // The first that chooses at all; without a scheduler nothing does.
+    const first = Math.max(data.timelines.findIndex((packed) => packed.answers.length > 0), 0);
+    choice.value = first;
+    show(first);
   }
   document.querySelectorAll("details.charts[open]").forEach((part) => drawCharts(part, data));
 })();

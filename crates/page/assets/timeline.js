@@ -9,6 +9,8 @@ class Timeline {
     this.excerpt = { ...packed, requests: packed.requests.map(unpacked(REQUEST)), answers: packed.answers.map(unpacked(ANSWER)) };
     this.device = 0;
     this.selected = null;
+    // Whoever has the canvas has what is drawn on it.
+    places.requests.timeline = this;
     this.jobs = [...new Set(this.excerpt.requests.map((request) => jobOf(this.excerpt, request.process)))];
     this.whole = [0, Math.max(this.excerpt.end_ns, 1)];
   }

@@ -8,6 +8,8 @@ mod curves;
 mod data;
 mod fairness;
 mod html;
+mod plot;
 mod timeline;
 
 pub use html::html;
+pub use plot::{PlotError, png, svg};
