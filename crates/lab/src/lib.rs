@@ -21,12 +21,13 @@
 //!
 //! The way of a comparison: `comparison` (what is asked for) and `surroundings` (by whom), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
-//! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` and `trace` (seen through `watch`), `outcome`, `document`.
+//! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` and `trace` (seen through `watch` and `observers`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
 mod alike;
 mod asked_kernel;
 mod calibrated;
 mod comparison;
+mod contexts;
 mod devices;
 mod document;
 mod effects;
@@ -40,10 +41,12 @@ mod io_prio_class;
 mod joined;
 mod load;
 mod nearest;
+mod observers;
 mod outcome;
 mod plan;
 mod queue_files;
 mod queues;
+mod recorder;
 mod repeats;
 pub mod reproduction;
 mod run;

@@ -1,5 +1,6 @@
 //! Rendering of results: takes a result document, returns text. Nothing is measured, chosen or printed here.
 
+mod cells;
 mod colour;
 mod columns;
 mod conclusion;
@@ -18,7 +19,9 @@ mod wrap;
 use hoistway_results::{Figure, ResultsDocument};
 
 pub use self::csv::csv;
-pub use conclusion::{conclusion, figure_in_words};
+pub use cells::{JobCells, LineCells, cells};
+pub use colour::Mark;
+pub use conclusion::{DOUBT, conclusion, figure_in_words, shift_in_words};
 pub use line::run_line;
 pub use markdown::markdown;
 pub use table::{Style, table};

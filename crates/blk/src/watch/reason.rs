@@ -63,6 +63,19 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// The reason as a word: `higher_class_in_flight`.
+    #[must_use]
+    pub fn word(self) -> String {
+        let mut word = String::new();
+        for character in format!("{self:?}").chars() {
+            if character.is_ascii_uppercase() && !word.is_empty() {
+                word.push('_');
+            }
+            word.push(character.to_ascii_lowercase());
+        }
+        word
+    }
+
     /// The reason as a sentence.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -101,5 +114,16 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_words() {
+        assert_eq!(Reason::HigherClassInFlight.word(), "higher_class_in_flight");
+        assert_eq!(Reason::Fifo.word(), "fifo");
     }
 }
