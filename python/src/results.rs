@@ -62,6 +62,11 @@ impl Results {
         hoistway_report::table(&self.document, &Style { wide, width, ..Style::default() })
     }
 
+    /// A page that needs nothing else, with charts.
+    fn page(&self, py: Python<'_>) -> String {
+        py.detach(|| hoistway_page::html(&self.document))
+    }
+
     /// The same in Markdown.
     fn markdown(&self) -> String {
         hoistway_report::markdown(&self.document)

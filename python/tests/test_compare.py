@@ -82,6 +82,29 @@ def test_several_places_are_compared_and_named(job: str) -> None:
     assert len(labels) == 4 and "none device=null kernel=4.19" in labels
 
 
+def test_settings_that_vary_are_compared_with_each_other(job: str) -> None:
+    document = hoistway.compare(
+        job,
+        device="null",
+        schedulers=["none", "mq-deadline"],
+        vary={"mq-deadline.fifo_batch": [1, 16], "queue.nr_requests": [32, "64"]},
+        repeats=1,
+    ).document
+    settings = [(run["scheduler"], run["variant"]["settings"]) for run in document["runs"]]
+    assert len(settings) == 6 and ("none", {"nr_requests": 32}) in settings
+    assert ("mq-deadline", {"fifo_batch": 16, "nr_requests": 64}) in settings
+
+
+def test_a_report_is_a_page_with_a_timeline_if_there_are_excerpts(job: str, tmp_path: pathlib.Path) -> None:
+    recorded = hoistway.compare(job, device="null", schedulers=["none", "bfq"], repeats=2, runtime=0.02, excerpts=True)
+    assert recorded.document["runs"][0]["excerpt"]
+    recorded.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.lower().startswith("<!doctype html>") and recorded.conclusion[0][:30] in page
+    with pytest.raises(OSError):
+        recorded.report(tmp_path / "none" / "page.html")
+
+
 def test_guests_run_over_hosts(job: str) -> None:
     document = hoistway.compare(
         job, device="null", guest_schedulers=["none"], schedulers=["bfq"], guest_weights={"/dev/sda": 200}, repeats=1

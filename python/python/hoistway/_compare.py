@@ -26,6 +26,7 @@ def compare(
     memory_bytes: int | None = None,
     set: Mapping[str, object] = {},
     queue: Mapping[str, object] = {},
+    vary: Mapping[str, Sequence[object]] = {},
     hw_queues: int | None = None,
     read_queues: int = 0,
     poll_queues: int = 0,
@@ -45,6 +46,7 @@ def compare(
     smallest_effect: float | None = None,
     seed: int = 1,
     logs: bool = False,
+    excerpts: bool = False,
     threads: int | None = None,
     progress: bool | Tell | None = None,
 ) -> Comparison:
@@ -67,6 +69,8 @@ def compare(
         memory_bytes: Memory of each host, bytes.
         set: Tunables, as `{"mq-deadline.fifo_batch": 1}`.
         queue: Files of `/sys/block/DEV/queue/`, as `{"nr_requests": 32}`.
+        vary: Tunables and files of `queue/` with several values, which are compared with each other: as
+            `{"mq-deadline.fifo_batch": [1, 16], "queue.nr_requests": [64, 256]}`. Every value runs with every other one.
         hw_queues: Hardware queues of each device, instead of its own number.
         read_queues: So many hardware queues more for reads alone.
         poll_queues: So many hardware queues more for I/O whose submitter polls.
@@ -87,6 +91,7 @@ def compare(
         smallest_effect: What is less, as a fraction, is no difference. None: 0.02.
         seed: Everything random is drawn from it.
         logs: Whether every I/O is kept, for `Comparison.ios()`: 40 bytes of memory each.
+        excerpts: Whether some thousand requests of each variant are recorded one by one, for `Comparison.report()`.
         threads: Runs at a time. None: as many as there are cores.
         progress: Whether it is shown how far the runs are; or a function that is told, some times a second, the virtual seconds
             that have passed in all runs together, and how many are expected (None, if nobody knows). None: shown in terminals and

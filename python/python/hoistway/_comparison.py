@@ -49,15 +49,16 @@ class Comparison:
         Raises:
             OSError: It cannot be written.
         """
-        name = os.path.realpath(file)
-        beside = os.path.join(os.path.dirname(name), f".{os.path.basename(name)}.{os.getpid()}.part")
-        try:
-            with open(beside, "w", encoding="utf-8") as out:
-                out.write(self.json(stable=stable))
-            os.replace(beside, name)
-        finally:
-            if os.path.exists(beside):
-                os.remove(beside)
+        _write(file, self.json(stable=stable))
+
+    def report(self, file: str | os.PathLike[str]) -> None:
+        """Writes a page that needs nothing else: verdict, tables, charts, and, of a comparison with `excerpts=True`, a timeline
+        of some thousand requests with why each waited. The file is complete or as it was before.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        _write(file, self._results.page())
 
     @property
     def conclusion(self) -> list[str]:
@@ -110,6 +111,18 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return page(self.document)
+
+
+def _write(file: str | os.PathLike[str], text: str) -> None:
+    name = os.path.realpath(file)
+    beside = os.path.join(os.path.dirname(name), f".{os.path.basename(name)}.{os.getpid()}.part")
+    try:
+        with open(beside, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.replace(beside, name)
+    finally:
+        if os.path.exists(beside):
+            os.remove(beside)
 
 
 def _again(text: str) -> Comparison:

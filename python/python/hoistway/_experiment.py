@@ -47,6 +47,7 @@ def experiment(
     memory_bytes: int | None,
     set: Mapping[str, object],
     queue: Mapping[str, object],
+    vary: Mapping[str, Sequence[object]],
     hw_queues: int | None,
     read_queues: int,
     poll_queues: int,
@@ -66,6 +67,7 @@ def experiment(
     smallest_effect: float | None,
     seed: int,
     logs: bool,
+    excerpts: bool,
 ) -> Experiment:
     """What `compare` was given."""
     classes: dict[str, type[Scheduler]] = {}
@@ -101,6 +103,7 @@ def experiment(
         "queue_files": [
             {"file": _is("queue", file, str), "text": _text("queue", value)} for file, value in _mapping("queue", queue).items()
         ],
+        "vary": [_varied(name, values) for name, values in _mapping("vary", vary).items()],
         "hw_queues": _number("hw_queues", hw_queues, 16),
         "read_queues": _number("read_queues", read_queues, 16),
         "poll_queues": _number("poll_queues", poll_queues, 16),
@@ -119,6 +122,7 @@ def experiment(
         "smallest_effect": None if smallest_effect is None else _real("smallest_effect", smallest_effect),
         "seed": _number("seed", seed, 64),
         "logs": _is("logs", logs, bool),
+        "excerpts": _is("excerpts", excerpts, bool),
     }
     return Experiment(fields, [scheduler_class(one) for one in classes.values()])
 
@@ -176,6 +180,14 @@ def _tunable(name: object, value: object) -> dict[str, str]:
     if not dot:
         raise Error(f"set {name}: expected SCHED.TUNABLE, such as mq-deadline.fifo_batch", option="set")
     return {"scheduler": scheduler, "name": tunable, "text": _text("set", value)}
+
+
+def _varied(name: object, values: Sequence[object]) -> dict[str, Any]:
+    of, dot, tunable = _is("vary", name, str).partition(".")
+    if not dot:
+        expected = "expected SCHED.TUNABLE or queue.FILE, such as mq-deadline.fifo_batch or queue.nr_requests"
+        raise Error(f"vary {name}: {expected}", option="vary")
+    return {"of": of, "name": tunable, "texts": [_text("vary", value) for value in _sequence("vary", values)]}
 
 
 def _write(write: tuple[float, str, object]) -> dict[str, Any]:
