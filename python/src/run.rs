@@ -59,7 +59,8 @@ pub(crate) fn run(
     let done = thread::scope(|scope| {
         let runner = thread::Builder::new().name("hoistway".to_owned()).spawn_scoped(scope, || {
             let _over = Over(&watching);
-            carry_out(&comparison, &caller, &stop, threads, &watching, traced)
+            let threads = Threads { wanted: threads, call_python: !own.is_empty() };
+            threads.enter(|| carry_out(&comparison, &caller, &stop, &threads, &watching, traced))
         });
         let runner = runner.map_err(PyErr::from)?;
         while !watching.is_over.load(Ordering::SeqCst) {
@@ -95,7 +96,7 @@ fn carry_out(
     comparison: &Comparison,
     caller: &Caller,
     stop: &Stop,
-    threads: Option<usize>,
+    threads: &Threads,
     watching: &Watching,
     traced: bool,
 ) -> Result<Done, TraceError> {
@@ -108,11 +109,26 @@ fn carry_out(
     }
     // Of its own, and not the global one: that would be dead in a process that forked off after it had come to life.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = threads.unwrap_or(cores).clamp(1, plan.run_count().max(1));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| TraceError::Write(std::io::Error::other(error)))?;
-    let document = pool.install(|| plan.run(controls, watching))?;
+    let count = threads.wanted.unwrap_or(cores).clamp(1, plan.run_count().max(1));
+    let document = rayon::ThreadPoolBuilder::new()
+        .num_threads(count)
+        .build_scoped(|thread| threads.enter(|| thread.run()), |pool| pool.install(|| plan.run(controls, watching)))
+        .map_err(|error| TraceError::Write(std::io::Error::other(error)))??;
     Ok((document, None))
+}
+
+/// The threads that runs take.
+struct Threads {
+    wanted: Option<usize>,
+    /// Whether they call schedulers written in Python.
+    call_python: bool,
+}
+
+impl Threads {
+    /// What a thread does. Python would make itself known to it anew in each call, which takes longer than the call.
+    fn enter<R: Send>(&self, body: impl FnOnce() -> R + Send) -> R {
+        if self.call_python { Python::attach(|py| py.detach(body)) } else { body() }
+    }
 }
 
 /// The document with what is said of it.

@@ -70,7 +70,8 @@ def compare(
         set: Tunables, as `{"mq-deadline.fifo_batch": 1}`.
         queue: Files of `/sys/block/DEV/queue/`, as `{"nr_requests": 32}`.
         vary: Tunables and files of `queue/` with several values, which are compared with each other: as
-            `{"mq-deadline.fifo_batch": [1, 16], "queue.nr_requests": [64, 256]}`. Every value runs with every other one.
+            `{"mq-deadline.fifo_batch": [1, 16], "queue.nr_requests": [64, 256]}`. Every value runs with every other one, and the
+            kernel's default as it is beside them.
         hw_queues: Hardware queues of each device, instead of its own number.
         read_queues: So many hardware queues more for reads alone.
         poll_queues: So many hardware queues more for I/O whose submitter polls.
