@@ -35,6 +35,7 @@ enum Command {
     Fio(commands::fio::Arguments),
     Hosts(commands::hosts::Arguments),
     Man(commands::man::Arguments),
+    Report(commands::report::Arguments),
     Reproduce(commands::reproduce::Arguments),
     Run(Box<commands::run::Arguments>),
     Scenarios(commands::scenarios::Arguments),
@@ -59,7 +60,7 @@ pub(crate) enum Ending {
 /// The command line as data, for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
     // Shells offer files only where files belong.
-    let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs"];
+    let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs", "report", "plot"];
     Cli::command().mut_subcommand("compare", |compare| {
         compare.mut_args(|argument| {
             let is_file = files.contains(&argument.get_id().as_str());
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
         Command::Fio(arguments) => commands::fio::run(&arguments),
         Command::Hosts(arguments) => commands::hosts::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
+        Command::Report(arguments) => commands::report::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),

@@ -61,22 +61,32 @@ impl Output {
         Ok(Output::File { name, place, beside })
     }
 
+    /// The same of a file for something that goes beside the `results`, as an option asks for.
+    pub(crate) fn beside(option: &str, file: &Path, results: &Output) -> Result<Output> {
+        let output = Output::open(Some(file))?;
+        if output.is_same_file(results) {
+            return Err(anyhow!("{option} {}: the results go to this file (expected another one)", file.display()));
+        }
+        Ok(output)
+    }
+
     /// Writes the results.
-    pub(crate) fn write(mut self, text: &str) -> Result<()> {
+    pub(crate) fn write(mut self, content: impl AsRef<[u8]>) -> Result<()> {
+        let bytes = content.as_ref();
         match &mut self {
             Output::Standard => {
                 let mut out = io::stdout().lock();
-                out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output: cannot be written")
+                out.write_all(bytes).and_then(|()| out.flush()).context("standard output: cannot be written")
             }
             Output::File { name, place, beside } => {
-                let written = fs::write(&*beside, text).and_then(|()| fs::rename(&*beside, &*place));
+                let written = fs::write(&*beside, bytes).and_then(|()| fs::rename(&*beside, &*place));
                 written.or_else(|error| {
                     // The folder has gone meanwhile, or is full: what took so long to reckon is not thrown away.
-                    Output::Standard.write(text)?;
+                    Output::Standard.write(bytes)?;
                     Err(error).context("the results are on standard output instead").context(cannot_be_written(name))
                 })
             }
-            Output::Special { name, file } => file.write_all(text.as_bytes()).with_context(|| cannot_be_written(name)),
+            Output::Special { name, file } => file.write_all(bytes).with_context(|| cannot_be_written(name)),
         }
     }
 

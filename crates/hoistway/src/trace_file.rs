@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hoistway_lab::{Controls, Plan, TraceError, Watch};
@@ -60,11 +60,7 @@ impl Write for Sink {
 impl TraceFile {
     /// Checks that `file` can be written and is not where the `results` go.
     pub(crate) fn open(file: &Path, results: &Output) -> Result<TraceFile> {
-        let output = Output::open(Some(file))?;
-        if output.is_same_file(results) {
-            bail!("--trace {}: the results go to this file (expected another one)", file.display());
-        }
-        Ok(TraceFile(output.stream()?))
+        Ok(TraceFile(Output::beside("--trace", file, results)?.stream()?))
     }
 
     /// Carries the runs of a plan out and writes all events. The file is in its place only if every one of them is in it,

@@ -75,6 +75,8 @@ pub struct Comparison {
     pub seed: u64,
     /// Whether every process logs each of its I/Os, for [`Ended`](crate::Ended): 40 bytes of memory each.
     pub logs: bool,
+    /// Whether some thousand requests of each variant's first run are recorded one by one, for reports.
+    pub excerpts: bool,
 }
 
 impl Default for Comparison {
@@ -108,6 +110,7 @@ impl Default for Comparison {
             smallest_effect: None,
             seed: 1,
             logs: false,
+            excerpts: false,
         }
     }
 }

@@ -22,12 +22,13 @@
 //!
 //! The way of a comparison: `comparison` (what is asked for) and `surroundings` (by whom), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
-//! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` and `trace` (seen through `watch`), `outcome`, `document`.
+//! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` and `trace` (seen through `watch` and `observers`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
 mod alike;
 mod asked_kernel;
 mod calibrated;
 mod comparison;
+mod contexts;
 mod devices;
 mod document;
 mod effects;
@@ -41,10 +42,12 @@ mod io_prio_class;
 mod joined;
 mod load;
 mod nearest;
+mod observers;
 mod outcome;
 mod plan;
 mod queue_files;
 mod queues;
+mod recorder;
 mod repeats;
 pub mod reproduction;
 mod run;
@@ -63,7 +66,7 @@ mod writes;
 pub use asked_kernel::AskedKernel;
 pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, QueueFile, Tunable, Vary, Write};
 pub use devices::preset;
-pub use error::{Error, Field};
+pub use error::{Error, Field, Place};
 pub use plan::Plan;
 pub use surroundings::{Alone, Surroundings};
 pub use trace::TraceError;

@@ -12,8 +12,10 @@ use serde_json::{Map, Value};
 use crate::comparison::Comparison;
 use crate::document;
 use crate::error::{Error, Field};
+use crate::observers::{Observer, Observers};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Planned};
+use crate::recorder::Recorder;
 use crate::setup::Setup;
 use crate::surroundings::Surroundings;
 use crate::variants::number_or_text;
@@ -54,11 +56,7 @@ impl Plan<'_> {
                     break;
                 }
                 let is_cancelled = control.cancelled.load(Ordering::Relaxed);
-                let outcome = if is_cancelled {
-                    Ok(None)
-                } else {
-                    self.one(planned, control, watch, NoProbe).map(|(outcome, NoProbe)| Some(outcome))
-                };
+                let outcome = if is_cancelled { Ok(None) } else { self.seen(planned, control, watch, None).map(Some) };
                 if outcome.is_err() {
                     next.store(self.runs.len(), Ordering::Relaxed);
                 }
@@ -72,18 +70,42 @@ impl Plan<'_> {
         document::of(self, outcomes, watch.seconds() - begin)
     }
 
-    /// One run, watched by a probe, which is given back.
+    /// One run, seen by this observer and by its recorder, if there are such.
+    pub(crate) fn seen(
+        &self,
+        planned: &Planned,
+        control: &Control,
+        watch: &dyn Watch,
+        observer: Option<&mut dyn Observer>,
+    ) -> Result<Outcome, Error> {
+        let mut recorder = (self.asked.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
+        let observers: Vec<&mut dyn Observer> =
+            recorder.as_mut().map(|recorder| recorder as _).into_iter().chain(observer.map(|one| one as _)).collect();
+        if observers.is_empty() {
+            return self.one(planned, control, watch, NoProbe);
+        }
+        let mut outcome = self.one(planned, control, watch, Observers(observers))?;
+        let reached_ns = control.reached_ns.load(Ordering::Relaxed);
+        let of = |recorder: Recorder| {
+            let processes = self.processes(planned.setup).into_iter().map(|process| process.job);
+            recorder.excerpt(reached_ns, self.devices(planned.setup), processes.collect())
+        };
+        outcome.run.excerpt = recorder.map(of);
+        Ok(outcome)
+    }
+
+    /// One run, watched by a probe.
     pub(crate) fn one<P: Probe>(
         &self,
         planned: &Planned,
         control: &Control,
         watch: &dyn Watch,
         probe: P,
-    ) -> Result<(Outcome, P), Error> {
+    ) -> Result<Outcome, Error> {
         let (scenario, spec) = (self.scenario(planned), &planned.spec);
         let begin = watch.seconds();
         let both = (Statistics::new(&scenario, spec), probe);
-        let (result, (statistics, probe)) = run_probed(&scenario, spec, control, both).map_err(cannot_begin)?;
+        let (result, (statistics, _)) = run_probed(&scenario, spec, control, both).map_err(cannot_begin)?;
         let disks = statistics.summaries(&scenario, result.simulated);
         let wall_seconds = watch.seconds() - begin;
         let RunResult { processes, simulated, ios, refused, page_cache, partial } = result;
@@ -106,13 +128,14 @@ impl Plan<'_> {
             fio: fio_document(&scenario.workload.options, &processes, &disks, false),
             disks,
             page_cache,
+            excerpt: None,
         };
         let label = planned.variant.label.as_str();
         let global_options = &scenario.workload.options;
         watch.ended(&Ended { label, repeat: planned.repeat, processes: &processes, global_options, run: &run });
         let is_log_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
         let refused = refused.iter().map(|refused| format!("{label}: {refused}.")).collect();
-        Ok((Outcome { run, is_partial: partial, is_log_cut, refused }, probe))
+        Ok(Outcome { run, is_partial: partial, is_log_cut, refused })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use hoistway_results::ResultsDocument;
 use hoistway_results::document::value_text;
-use hoistway_trace::events::{FORMAT, Header, ProcessHeader, RunHeader, Writer};
+use hoistway_trace::events::{FORMAT, Header, RunHeader, Writer};
 use serde_json::{Map, Value};
 
 use crate::document;
@@ -49,8 +49,7 @@ impl Plan<'_> {
                 continue;
             }
             writer.begin_run(number, &control.cancelled);
-            let (outcome, probe) = self.one(planned, control, watch, writer)?;
-            writer = probe;
+            let outcome = self.seen(planned, control, watch, Some(&mut writer))?;
             let reached_ns = control.reached_ns.load(Ordering::Relaxed);
             writer.end_run(reached_ns, outcome.run.simulated_ios, outcome.is_partial)?;
             outcomes.push(Some(outcome));
@@ -62,7 +61,7 @@ impl Plan<'_> {
 
     /// The first line.
     fn header(&self) -> Header {
-        let (setup, workload) = (&self.setups[0], &self.setups[0].workload);
+        let setup = &self.setups[0];
         let runs = self.runs.iter().zip(0..).map(|(planned, run)| RunHeader {
             run,
             scheduler: planned.spec.label(),
@@ -75,40 +74,16 @@ impl Plan<'_> {
                 .chain(planned.variant.knobs().into_iter().map(|(name, value)| (name, Value::from(value_text(&value)))))
                 .collect::<Map<_, _>>(),
         });
-        let processes = workload.processes.iter().zip(0..).map(|(process, number)| ProcessHeader {
-            process: number,
-            job: process.name.clone(),
-            clone: process.schedule.clone,
-            dev: process.files.first().copied().unwrap_or_default(),
-        });
-        // I/O contexts: those of the processes come first, then those of the flushers, then those of the guests' I/O threads.
-        let (count, files) = (workload.processes.len() as u32, workload.files.len() as u32);
-        let is_buffered = workload.processes.iter().any(|process| !process.caching.direct);
-        let flushers = (0..files).filter(|_| is_buffered).map(|dev| ProcessHeader {
-            process: count + dev,
-            job: "(write-back)".to_owned(),
-            clone: 0,
-            dev,
-        });
-        let guests = workload.files.iter().zip(0..).filter(|_| setup.guests.is_some());
-        let threads = guests.map(|(file, number)| ProcessHeader {
-            process: count + files + number,
-            job: format!("(guest of {file})"),
-            clone: 0,
-            dev: files,
-        });
-        let virtual_disks = workload.files.iter().filter(|_| setup.guests.is_some()).cloned();
-        let devices = virtual_disks.chain(setup.devices.iter().map(|preset| preset.name.clone()));
         Header {
             format: FORMAT.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             job_file: self.load.name.clone(),
-            devices: devices.collect(),
+            devices: self.devices(0),
             kernel: setup.queue.kernel.to_string(),
             cpus: u32::from(setup.queue.cpus),
             seed: self.asked.comparison.seed,
             runs: runs.collect(),
-            processes: processes.chain(flushers).chain(threads).collect(),
+            processes: self.processes(0),
         }
     }
 }

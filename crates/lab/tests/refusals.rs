@@ -51,6 +51,15 @@ fn texts_and_profiles_that_are_wrong_say_where() {
     let devices = vec![Devices { common: Some(text("{")), files: BTreeMap::new() }];
     refused(Comparison { devices, ..base() }, Field::Devices, "mine:1:");
     refused(Comparison { hosts: vec![text("cpus = 0")], ..base() }, Field::Hosts, "mine:");
+    let place = |comparison: Comparison| {
+        let place = Plan::of(&comparison, &Alone).unwrap_err().place.expect("a text is at fault");
+        (place.file, place.line, place.option)
+    };
+    let at = |file: &str, line, option: &str| (file.to_owned(), Some(line), Some(option.to_owned()));
+    assert_eq!(place(Comparison { load: Load::text("[a]\nrw=sideways\n"), ..base() }), at("(text)", 2, "rw"));
+    assert_eq!(place(Comparison { hosts: vec![text("\ncpus = 0")], ..base() }), at("mine", 2, "cpus"));
+    let devices = vec![Devices { common: Some(text("floppy = 1")), files: BTreeMap::new() }];
+    assert_eq!(place(Comparison { devices, ..base() }), at("mine", 1, "floppy"));
     let guests = Guests { schedulers: names(&["none"]), virtual_disk: Some("x".into()), ..Guests::default() };
     refused(Comparison { guests, ..base() }, Field::VirtualDisk, "no built-in virtual disk `x`");
     refused(Comparison { kernels: names(&["6.18", "2.6"]), ..base() }, Field::Kernels, "unknown kernel \"2.6\"");

@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-/// What a cell's colour says.
+/// What is said of a figure in a column, by its colour or otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mark {
-    /// Green.
+pub enum Mark {
+    /// Green: among the best.
     Best,
-    /// Red.
+    /// Red: among the worst.
     Worst,
 }
 

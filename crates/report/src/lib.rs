@@ -1,5 +1,6 @@
 //! Rendering of results: takes a result document, returns text. Nothing is measured, chosen or printed here.
 
+mod cells;
 mod colour;
 mod columns;
 mod conclusion;
@@ -20,7 +21,9 @@ mod wrap;
 use hoistway_results::{Figure, ResultsDocument};
 
 pub use self::csv::csv;
-pub use conclusion::{conclusion, figure_in_words};
+pub use cells::{JobCells, LineCells, cells};
+pub use colour::Mark;
+pub use conclusion::{DOUBT, conclusion, figure_in_words, shift_in_words};
 pub use diff::{diff, diff_conclusion, diff_markdown};
 pub use line::run_line;
 pub use markdown::markdown;

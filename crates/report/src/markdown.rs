@@ -1,25 +1,20 @@
 //! The comparison table in Markdown.
 
 use hoistway_results::ResultsDocument;
-use hoistway_results::comparison::Comparison;
 
+use crate::cells::cells;
 use crate::colour::Mark;
-use crate::columns::Column;
-use crate::grid::{Grid, Spacing};
-use crate::table::{remarks, set_up, title};
 
 /// The comparison in Markdown (GitHub's tables): what [`table`](crate::table()) shows, the best figures of each column
 /// bold, the worst in italics.
 pub fn markdown(document: &ResultsDocument) -> String {
-    let comparison = Comparison::of(document);
-    let mut text = format!("{}\n", escaped(&set_up(document)));
-    for job in comparison.jobs.iter().filter(|job| !job.operations.is_empty()) {
-        let grid = Grid::new(&comparison, job, &Column::ALL, Spacing::Wide, false);
-        text += &format!("\n**{}**\n\n", escaped(&title(job)));
-        let headers: Vec<_> = grid.headers.iter().map(|header| header.trim_start().replace('\n', " ")).collect();
-        text += &format!("| scheduler | | {} |\n", headers.join(" | "));
-        text += &format!("| --- | --- |{}\n", " ---: |".repeat(grid.headers.len()));
-        for line in &grid.lines {
+    let (set_up, jobs, remarks) = cells(document);
+    let mut text = format!("{}\n", escaped(&set_up));
+    for job in &jobs {
+        text += &format!("\n**{}**\n\n", escaped(&job.title));
+        text += &format!("| scheduler | | {} |\n", job.headers.join(" | "));
+        text += &format!("| --- | --- |{}\n", " ---: |".repeat(job.headers.len()));
+        for line in &job.lines {
             text += &format!("| {} | {} |", escaped(&line.label), line.operation.name());
             for (cell, mark) in &line.cells {
                 text += &match mark {
@@ -32,8 +27,8 @@ pub fn markdown(document: &ResultsDocument) -> String {
         }
     }
     text.push('\n');
-    for line in remarks(document, &comparison, false) {
-        text += &format!("- {}\n", escaped(&line));
+    for line in &remarks {
+        text += &format!("- {}\n", escaped(line));
     }
     if !document.conclusion.is_empty() {
         text += &format!("\n{}\n", escaped(&document.conclusion.join(" ")));

@@ -1,28 +1,6 @@
 //! Words that several outputs share.
 
-use serde_json::Value;
-
-/// What a device, or several, are called.
-pub(crate) fn device_name(device: &Value) -> String {
-    match device {
-        Value::String(name) => name.clone(),
-        Value::Array(devices) => device_names(devices),
-        _ => device["name"].as_str().unwrap_or("a device without a name").to_owned(),
-    }
-}
-
-/// Each name once, with how many there are of it.
-fn device_names(devices: &[Value]) -> String {
-    let mut names: Vec<(String, usize)> = Vec::new();
-    for name in devices.iter().map(device_name) {
-        match names.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => names.push((name, 1)),
-        }
-    }
-    let shown = |(name, count): &(String, usize)| if *count > 1 { format!("{count} x {name}") } else { name.clone() };
-    names.iter().map(shown).collect::<Vec<_>>().join(" + ")
-}
+pub(crate) use hoistway_results::document::device_name;
 
 /// `a, b and c`.
 pub(crate) fn list(names: &[String]) -> String {
@@ -30,19 +8,5 @@ pub(crate) fn list(names: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [names @ .., last] => format!("{} and {last}", names.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn devices_of_one_name_are_counted() {
-        assert_eq!(device_name(&json!("null")), "null");
-        let many = json!([{"name": "hdd"}, {"name": "ssd"}, {"name": "hdd"}]);
-        assert_eq!(device_name(&many), "2 x hdd + ssd");
     }
 }

@@ -147,7 +147,8 @@ fn what_the_recommended_one_costs_is_told_worst_first_commits_and_others_through
             max: (ms * 3e6) as u64,
             ..LatencySummary::default()
         };
-        summary.sync = Some(SyncSummary { syncs: 4000, syncs_per_second: 2000.0 / ms, lat_ns });
+        summary.sync =
+            Some(SyncSummary { syncs: 4000, syncs_per_second: 2000.0 / ms, lat_ns, distribution: Default::default() });
     };
     let jobs = |reads_ns: f64, backup: f64, ms: f64| {
         move |factor: f64| {

@@ -88,7 +88,8 @@ fn syncs_are_rows_of_their_own_without_bandwidth() {
     let mut document = two_repeats();
     for run in &mut document.runs {
         let lat_ns = LatencySummary { mean: 2e6, p99: 5_000_000, max: 9_000_000, ..LatencySummary::default() };
-        run.jobs[0].sync = Some(SyncSummary { syncs: 4000, syncs_per_second: 2000.0, lat_ns });
+        run.jobs[0].sync =
+            Some(SyncSummary { syncs: 4000, syncs_per_second: 2000.0, lat_ns, distribution: Default::default() });
     }
     let text = markdown(&document);
     let row = text.lines().find(|line| line.starts_with("| kyber | sync |")).unwrap();

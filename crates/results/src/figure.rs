@@ -55,6 +55,15 @@ impl Figure {
         }
     }
 
+    /// Its unit: `1/s`, `B/s` or `ns`.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Iops => "1/s",
+            Self::Bandwidth => "B/s",
+            Self::Mean | Self::P50 | Self::P99 | Self::P99_9 | Self::Max => "ns",
+        }
+    }
+
     /// Whether an operation has it: syncs move no bytes.
     pub fn is_of(self, operation: Operation) -> bool {
         self != Self::Bandwidth || operation != Operation::Sync

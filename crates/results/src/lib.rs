@@ -19,6 +19,7 @@ mod objective;
 mod operation;
 pub mod ordered_map;
 mod rate;
+pub mod rows;
 pub mod samples;
 pub mod series;
 pub mod settling;

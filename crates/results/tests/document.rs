@@ -71,6 +71,7 @@ fn document() -> ResultsDocument {
             disks: Vec::new(),
             page_cache: None,
             jobs: JobSummary::from_processes(&processes),
+            excerpt: None,
             fio: Output::from_processes(
                 &[],
                 &processes,

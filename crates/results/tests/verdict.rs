@@ -41,6 +41,7 @@ fn summary(measured: Measured, direction: Direction) -> DirectionSummary {
             max: measured.max,
             ..LatencySummary::default()
         },
+        distribution: Default::default(),
         series: Default::default(),
         settling: Settling::Settled,
     }

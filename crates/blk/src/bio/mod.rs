@@ -36,6 +36,18 @@ pub enum Direction {
 }
 
 impl Op {
+    /// Its name in traces.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Flush => "flush",
+            Op::Discard => "discard",
+            Op::WriteZeroes => "write_zeroes",
+        }
+    }
+
     /// The data direction. A flush command counts as a read by the kernel's numbering, but is never scheduled.
     #[inline]
     #[must_use]

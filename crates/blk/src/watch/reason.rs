@@ -54,11 +54,28 @@ pub enum Reason {
     Injected,
     /// bfq: with strict guarantees the device is emptied first.
     DeviceDrains,
+    /// A scheduler of one's own chose it, for a reason of its own.
+    Own,
+    /// A scheduler of one's own holds back what it has, for a reason of its own.
+    HeldBack,
     /// The kernel's choice was taken over.
     Adopted,
 }
 
 impl Reason {
+    /// The reason as a word: `higher_class_in_flight`.
+    #[must_use]
+    pub fn word(self) -> String {
+        let mut word = String::new();
+        for character in format!("{self:?}").chars() {
+            if character.is_ascii_uppercase() && !word.is_empty() {
+                word.push('_');
+            }
+            word.push(character.to_ascii_lowercase());
+        }
+        word
+    }
+
     /// The reason as a sentence.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -87,6 +104,8 @@ impl Reason {
             Reason::NewSlot => "a new service slot begins",
             Reason::Injected => "injected while the device is kept for the queue in service, which is empty",
             Reason::DeviceDrains => "strict guarantees: one request in the device at a time",
+            Reason::Own => "the scheduler chose it, for a reason of its own",
+            Reason::HeldBack => "the scheduler holds back what it has, for a reason of its own",
             Reason::Adopted => "taken over from the recording",
         }
     }
@@ -95,5 +114,16 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_words() {
+        assert_eq!(Reason::HigherClassInFlight.word(), "higher_class_in_flight");
+        assert_eq!(Reason::Fifo.word(), "fifo");
     }
 }

@@ -10,6 +10,8 @@ pub(crate) mod explain;
 pub(crate) mod fio;
 pub(crate) mod hosts;
 pub(crate) mod man;
+pub(crate) mod plot;
+pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod scenarios;

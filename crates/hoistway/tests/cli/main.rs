@@ -1,5 +1,6 @@
 //! The binary from outside: what it prints, what it writes, what it refuses, and how it ends.
 
+mod browser;
 mod compare;
 mod conform;
 mod devices;
@@ -19,6 +20,7 @@ mod printable;
 mod queues;
 mod refusals;
 mod repeats;
+mod report;
 mod reproduce;
 mod run;
 mod scenarios;

@@ -12,7 +12,7 @@ use hoistway_results::{ResultsDocument, verdict};
 use self::sentences::Sentences;
 
 pub(crate) use phrases::change;
-pub use phrases::figure_in_words;
+pub use phrases::{figure_in_words, shift as shift_in_words};
 
 /// The sentences; none if there was no I/O. Those about doubts begin with "Uncertain: ".
 pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
@@ -32,5 +32,5 @@ pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
     sentences
 }
 
-/// How a sentence about a doubt begins.
-pub(crate) const DOUBT: &str = "Uncertain: ";
+/// How a sentence of the [`conclusion`] about a doubt begins.
+pub const DOUBT: &str = "Uncertain: ";

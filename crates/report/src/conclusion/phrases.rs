@@ -44,8 +44,8 @@ pub(crate) fn change(change: Change, figure: Figure) -> String {
     }
 }
 
-/// `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.6 times)`.
-pub(super) fn shift(shift: &Shift) -> String {
+/// What has shifted, from what to what: `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.6 times)`.
+pub fn shift(shift: &Shift) -> String {
     let jobs = match shift.jobs {
         1 => shift.job.clone(),
         jobs => format!("{} and {} alike", shift.job, jobs - 1),

@@ -24,6 +24,7 @@ pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> DirectionSumm
             p99_9: times(11.0),
             max: times(30.5),
         },
+        distribution: Default::default(),
         series: SeriesSummary::default(),
         settling: Settling::Settled,
     }
@@ -61,6 +62,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
                 sync: None,
             })
             .collect(),
+        excerpt: None,
         fio: fio::Output::default(),
     }
 }

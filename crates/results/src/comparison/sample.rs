@@ -24,7 +24,7 @@ pub struct Sample {
 
 impl Sample {
     /// What a run has of an operation; None if there was none.
-    pub(super) fn of(job: &JobSummary, operation: Operation) -> Option<Self> {
+    pub(crate) fn of(job: &JobSummary, operation: Operation) -> Option<Self> {
         let sample = match operation {
             Operation::Sync => Self::from(job.sync.as_ref()?),
             _ => job.directions.iter().find(|summary| Operation::from(summary.direction) == operation)?.into(),

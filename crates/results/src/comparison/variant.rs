@@ -59,7 +59,7 @@ impl<'a> Variant<'a> {
 
     /// The tunables that were set: `slice_idle=0, low_latency=0`.
     pub fn setting(&self) -> String {
-        listed(self.first().tunables.iter())
+        self.first().setting()
     }
 
     /// In a sentence: `mq-deadline with fifo_batch=4 and nr_requests=64`. Where it took place is not in it.

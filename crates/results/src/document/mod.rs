@@ -1,6 +1,10 @@
 //! The result document: runs with everything needed to repeat and to render them again.
 
+mod check;
+mod device_name;
 mod disk;
+mod distribution;
+mod excerpt;
 mod guests;
 mod page_cache;
 mod setup;
@@ -17,7 +21,10 @@ use crate::figure_name::FigureName;
 use crate::fio;
 use crate::focus::WeightedFigure;
 
+pub use device_name::device_name;
 pub use disk::{CgroupIoSummary, DiskSummary};
+pub use distribution::LatencyDistribution;
+pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 pub use guests::GuestsSummary;
 pub use page_cache::PageCacheSummary;
 pub use setup::SetupSummary;
@@ -165,8 +172,20 @@ pub struct Run {
     /// The figures of the comparison table, one entry for each job of the job file.
     #[serde(default)]
     pub jobs: Vec<JobSummary>,
+    /// Some of its requests, one by one, if they were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<Excerpt>,
     /// The run as fio would report it.
     pub fio: fio::Output,
+}
+
+impl Run {
+    /// The tunables that were set: `slice_idle=0, low_latency=0`.
+    pub fn setting(&self) -> String {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let set = self.tunables.iter().map(|(name, value)| format!("{name}={}", text(value)));
+        set.collect::<Vec<_>>().join(", ")
+    }
 }
 
 fn is_first(setup: &u32) -> bool {
@@ -212,12 +231,25 @@ pub enum ReadError {
         /// The value of `format`.
         found: String,
     },
-    /// Broken JSON, or a key missing or of the wrong type.
+    /// Broken JSON.
     #[error("the result document cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// The same, in a place that is known.
-    #[error("the result document cannot be read: `{}`: {}", .0.path(), .0.inner())]
-    Field(#[from] serde_path_to_error::Error<serde_json::Error>),
+    /// A key is missing or of the wrong type.
+    #[error("the result document cannot be read: {field}: {error}")]
+    Field {
+        /// The way to it.
+        field: String,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+    /// Fields that do not fit together.
+    #[error("the result document cannot be read: {field}: {expected}")]
+    Inconsistent {
+        /// The way to one of them.
+        field: String,
+        /// What was expected of it.
+        expected: &'static str,
+    },
 }
 
 impl ResultsDocument {
@@ -231,20 +263,24 @@ impl ResultsDocument {
         struct Header {
             format: Option<Value>,
         }
-        let read = || -> Result<Self, serde_path_to_error::Error<serde_json::Error>> {
-            serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
-        };
         let header: Header = match serde_json::from_str(text) {
             Ok(header) => header,
             Err(error) if error.classify() == serde_json::error::Category::Data => return Err(ReadError::NotADocument),
             // Where it breaks off.
-            Err(error) => return Err(read().map_or_else(ReadError::from, |_| error.into())),
+            Err(error) => return Self::of_this_format(text).and(Err(error.into())),
         };
         match header.format {
-            Some(Value::String(found)) if found == FORMAT => Ok(read()?),
+            Some(Value::String(found)) if found == FORMAT => Self::of_this_format(text),
             Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
             _ => Err(ReadError::NotADocument),
         }
+    }
+
+    fn of_this_format(text: &str) -> Result<Self, ReadError> {
+        let document: Self = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
+            .map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
+        check::check(&document).map_err(|(field, expected)| ReadError::Inconsistent { field, expected })?;
+        Ok(document)
     }
 
     /// The device and the kernel that a run took place on.

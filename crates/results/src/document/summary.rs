@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::distribution::LatencyDistribution;
 use crate::direction::Direction;
 use crate::histogram::LatencyHistogram;
 use crate::measurement::ProcessResult;
@@ -71,6 +72,9 @@ pub struct DirectionSummary {
     pub bytes_per_second: f64,
     /// Total latency (fio's `lat`).
     pub lat_ns: LatencySummary,
+    /// The same in more points; empty in documents of versions that did not say.
+    #[serde(default)]
+    pub distribution: LatencyDistribution,
     /// How it went over time.
     #[serde(default)]
     pub series: SeriesSummary,
@@ -88,6 +92,9 @@ pub struct SyncSummary {
     pub syncs_per_second: f64,
     /// Their latency.
     pub lat_ns: LatencySummary,
+    /// The same in more points; empty in documents of versions that did not say.
+    #[serde(default)]
+    pub distribution: LatencyDistribution,
 }
 
 /// I/Os and latencies over time: of the intervals of equal length that lie wholly in the measurement, which begins
@@ -140,6 +147,11 @@ impl JobSummary {
         by_job.chunk_by(|a, b| a.job == b.job).map(Self::of_clones).collect()
     }
 
+    /// Processes that an error ended.
+    pub fn failed_processes(&self) -> u32 {
+        self.failed.iter().map(|failed| failed.processes).sum()
+    }
+
     fn of_clones(clones: &[&ProcessResult]) -> Self {
         let summaries = Direction::ALL.into_iter().map(|direction| DirectionSummary::of_clones(direction, clones));
         Self {
@@ -169,7 +181,12 @@ impl SyncSummary {
         let syncs = clones.iter().map(|process| process.sync.total_ios).sum();
         let syncs_per_second =
             clones.iter().map(|process| per_second(process.sync.total_ios, process.runtime_ns)).sum();
-        (syncs > 0).then(|| Self { syncs, syncs_per_second, lat_ns: LatencySummary::from(&lat) })
+        (syncs > 0).then(|| Self {
+            syncs,
+            syncs_per_second,
+            lat_ns: LatencySummary::from(&lat),
+            distribution: LatencyDistribution::from(&lat),
+        })
     }
 }
 
@@ -194,6 +211,7 @@ impl DirectionSummary {
             iops: 0.0,
             bytes_per_second: 0.0,
             lat_ns: LatencySummary::default(),
+            distribution: LatencyDistribution::default(),
             series: SeriesSummary::default(),
             settling: Settling::Unknown,
         };
@@ -211,6 +229,7 @@ impl DirectionSummary {
             }
         }
         summary.lat_ns = LatencySummary::from(&lat);
+        summary.distribution = LatencyDistribution::from(&lat);
         summary.series = SeriesSummary::of(series.complete(longest_ns), series.length_ns());
         // A clone that has ended is no sign of a run that is still finding its pace.
         summary.settling = Settling::of(series.complete(shortest_ns), series.length_ns());

@@ -131,14 +131,7 @@ impl<'a, W: Write> Writer<'a, W> {
     /// What is the same for bios and requests.
     fn io(&mut self, who: IoContextId, op: Op, flags: BioFlags, sector: Sector, sectors: u32) {
         self.process(who.0.checked_sub(1));
-        let name = match op {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Flush => "flush",
-            Op::Discard => "discard",
-            Op::WriteZeroes => "write_zeroes",
-        };
-        self.text(format_args!(",\"op\":\"{name}\",\"rwbs\":\""));
+        self.text(format_args!(",\"op\":\"{}\",\"rwbs\":\"", op.name()));
         rwbs(op, flags, &mut self.line);
         self.text(format_args!("\",\"sector\":{},\"sectors\":{sectors}", sector.0));
     }
@@ -160,9 +153,7 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn reason(&mut self, reason: Reason) {
-        self.line.extend_from_slice(b",\"reason\":\"");
-        snake_case(&format!("{reason:?}"), &mut self.line);
-        self.text(format_args!("\",\"why\":\"{}\"", reason.text()));
+        self.text(format_args!(",\"reason\":\"{}\",\"why\":\"{}\"", reason.word(), reason.text()));
     }
 }
 
@@ -257,16 +248,6 @@ fn rwbs(op: Op, flags: BioFlags, out: &mut Vec<u8>) {
     out.extend(letters.into_iter().filter_map(|(flag, letter)| has(flag).then_some(letter)));
 }
 
-/// `HigherClassInFlight` as `higher_class_in_flight`.
-fn snake_case(name: &str, out: &mut Vec<u8>) {
-    for (index, byte) in name.bytes().enumerate() {
-        if byte.is_ascii_uppercase() && index > 0 {
-            out.push(b'_');
-        }
-        out.push(byte.to_ascii_lowercase());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,13 +270,6 @@ mod tests {
         let commit = sync.with(BioFlags::PREFLUSH).with(BioFlags::FUA).with(BioFlags::META);
         assert_eq!(letters(Op::Write, commit), "FWFSM");
         assert_eq!((letters(Op::Discard, BioFlags::NONE), letters(Op::Discard, sync)), ("D".into(), "DS".into()));
-    }
-
-    #[test]
-    fn reasons_are_words() {
-        let mut out = Vec::new();
-        snake_case("HigherClassInFlight", &mut out);
-        assert_eq!(out, b"higher_class_in_flight");
     }
 
     /// Takes so many bytes, and then none.

@@ -37,6 +37,7 @@ use super::format::Format;
 ///   hoistway compare my-load.fio --schedulers default --fail-if "backends:read:p99>2ms"
 ///   hoistway compare my-load.fio --format json --stable -o results.json
 ///   hoistway compare my-load.fio --format csv -o results.csv
+///   hoistway compare my-load.fio --report page.html
 ///   hoistway compare my-load.fio --fio-logs logs
 ///   hoistway compare my-load.fio --runtime 1s --trace events.jsonl.gz
 #[derive(Args, Debug)]
@@ -168,6 +169,13 @@ pub(crate) struct Arguments {
     /// Write to a file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+    /// Also makes a page of the results with charts and a timeline of some thousand requests of each scheduler (docs/report.md). The
+    /// document of --format json then holds these requests, too.
+    #[arg(long, value_name = "FILE.html")]
+    pub(super) report: Option<PathBuf>,
+    /// Also makes a plot for papers: the figure by which schedulers are judged, with intervals, and the latency distribution behind it.
+    #[arg(long, value_name = "FILE.svg|png")]
+    pub(super) plot: Option<PathBuf>,
     /// Also writes every event of the runs, and why each request was chosen, as JSON lines (docs/trace.md);
     /// compressed if the name ends in .gz. About 1 KiB for each I/O: use a short --runtime. Runs go one by one.
     #[arg(long, value_name = "FILE")]
@@ -179,6 +187,18 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Refuses one file for two things.
+    pub(super) fn check_files(&self) -> anyhow::Result<()> {
+        let beside = [("--report", &self.report), ("--plot", &self.plot), ("--trace", &self.trace)];
+        let given: Vec<_> = beside.iter().filter_map(|(option, file)| Some((option, file.as_ref()?))).collect();
+        for (number, (option, file)) in given.iter().enumerate() {
+            if let Some((other, _)) = given[..number].iter().find(|(_, other)| other == file) {
+                anyhow::bail!("{option} {}: {other} goes to this file (expected another one)", file.display());
+            }
+        }
+        Ok(())
+    }
+
     /// Whether somebody is going to read it: then it says how sure it is. Programs get one run unless they ask for more.
     pub(super) fn is_for_people(&self) -> bool {
         let for_programs = matches!(self.format, Format::Json | Format::FioJson | Format::FioJsonPlus);

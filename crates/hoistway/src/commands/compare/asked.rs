@@ -60,6 +60,7 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         smallest_effect: arguments.smallest_effect,
         seed: arguments.seed,
         logs: arguments.fio_logs.is_some(),
+        excerpts: arguments.report.is_some(),
     })
 }
 

@@ -14,6 +14,7 @@ use hoistway_lab::{Comparison, Controls, Ended, Load, Plan, Watch};
 use hoistway_results::{ResultsDocument, Threshold, fio};
 
 use self::fio_logs::FioLogs;
+use super::plot::Plot;
 use crate::Ending;
 use crate::input::CommandLine;
 use crate::output::Output;
@@ -38,9 +39,15 @@ pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
 fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let surroundings = CommandLine::default();
     let plan = Plan::of(&comparison, &surroundings)?;
-    [&arguments.output, &arguments.trace].into_iter().flatten().try_for_each(|file| surroundings.spare(file))?;
+    [&arguments.output, &arguments.trace, &arguments.report, &arguments.plot]
+        .into_iter()
+        .flatten()
+        .try_for_each(|file| surroundings.spare(file))?;
     arguments.format.check(plan.run_count())?;
+    arguments.check_files()?;
     let output = Output::open(arguments.output.as_deref())?;
+    let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
+    let plot = arguments.plot.as_deref().map(|file| Plot::open(file, &output)).transpose()?;
     let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, &output)).transpose()?;
     let logs = arguments.fio_logs.as_deref().map(FioLogs::open).transpose()?;
     let controls = Arc::new(plan.controls());
@@ -77,6 +84,10 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let json_plus = watching.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = arguments.format.rendered(&document, json_plus.as_ref(), arguments.wide, &output)?;
     logs.map(FioLogs::finish).transpose()?;
+    if let Some(report) = report {
+        report.write(super::report::page(&document)?)?;
+    }
+    plot.map_or(Ok(()), |plot| plot.write(&document))?;
     output.write(&text)?;
     if document.partial {
         return Ok(Ending::Interrupted);

@@ -94,6 +94,7 @@ fn run_of(arguments: &Arguments, file: &JobFile, run: &RunOf) -> Run {
         disks: Vec::new(),
         page_cache: None,
         jobs: JobSummary::from_processes(&run.processes),
+        excerpt: None,
         fio: fio_output(&file.load, run, false),
     }
 }

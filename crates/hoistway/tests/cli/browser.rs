@@ -1,0 +1,77 @@
+//! A real browser that opens our pages: Chromium without a window.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+/// What a page's visitor saw.
+pub(crate) struct Seen {
+    /// What the visitor's script answered.
+    pub(crate) answer: Value,
+    /// Errors of scripts, what went to the console, and what was fetched.
+    pub(crate) complaints: Value,
+}
+
+/// The browser's name. Where everything has to be tested, it must be there.
+fn browser() -> Option<&'static str> {
+    let is_there =
+        |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
+    let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there);
+    assert!(found.is_some() || std::env::var_os("CI").is_none(), "chromium is not installed");
+    if found.is_none() {
+        eprintln!("skipped: chromium is not installed");
+    }
+    found
+}
+
+/// Opens a page in a window of this width and lets a visitor do something there: the body of a function in JavaScript that returns
+/// what it saw. None if there is no browser.
+pub(crate) fn visited(page: &str, width: u32, prefers: Theme, visit: &str) -> Option<Seen> {
+    let browser = browser()?;
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("page.html");
+    let listen = "<head><script>window.complaints = []; addEventListener('error', (e) => complaints.push(String(e.message)));\
+                  addEventListener('securitypolicyviolation', (e) => complaints.push(e.blockedURI));\
+                  for (const kind of ['error', 'warn']) console[kind] = (...all) => complaints.push(all.join(' '));</script>";
+    let look = format!(
+        "<script>addEventListener('load', () => {{ let answer; try {{ answer = (() => {{ {visit} }})(); }} \
+         catch (error) {{ complaints.push(String(error.stack)); }} \
+         for (const one of performance.getEntriesByType('resource')) complaints.push('fetched ' + one.name); \
+         document.body.textContent = 'SEEN' + JSON.stringify({{ answer: answer ?? null, complaints }}) + 'SEEN'; }});</script></html>"
+    );
+    assert!(page.contains("<head>") && page.trim_end().ends_with("</html>"), "this is no page");
+    let page = page.replacen("<head>", listen, 1);
+    fs::write(&file, page.trim_end().strip_suffix("</html>").unwrap().to_owned() + &look).unwrap();
+    let dom = run(browser, folder.path(), &file, width, prefers);
+    let seen = dom.split("SEEN").nth(1).unwrap_or_else(|| panic!("the visit did not end: {dom}"));
+    let seen = seen.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
+    let mut seen: Value = serde_json::from_str(&seen).unwrap();
+    Some(Seen { answer: seen["answer"].take(), complaints: seen["complaints"].take() })
+}
+
+/// What the visitor's system prefers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Theme {
+    Dark,
+    Light,
+}
+
+/// The page's elements after the visit, as text.
+fn run(browser: &str, folder: &Path, file: &Path, width: u32, prefers: Theme) -> String {
+    let scheme = if prefers == Theme::Dark { 0 } else { 1 };
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg(format!("--window-size={width},900"))
+        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
+        .args(["--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}

@@ -1,0 +1,42 @@
+//! Who submits I/O in a place, and to which devices, by the numbers that events give.
+
+use hoistway_trace::events::ProcessHeader;
+
+use crate::plan::Plan;
+
+impl Plan<'_> {
+    /// All I/O contexts of a place: those of the processes come first, then those of the flushers, then those of the guests' I/O
+    /// threads.
+    pub(crate) fn processes(&self, setup: usize) -> Vec<ProcessHeader> {
+        let (setup, workload) = (&self.setups[setup], &self.setups[setup].workload);
+        let processes = workload.processes.iter().zip(0..).map(|(process, number)| ProcessHeader {
+            process: number,
+            job: process.name.clone(),
+            clone: process.schedule.clone,
+            dev: process.files.first().copied().unwrap_or_default(),
+        });
+        let (count, files) = (workload.processes.len() as u32, workload.files.len() as u32);
+        let is_buffered = workload.processes.iter().any(|process| !process.caching.direct);
+        let flushers = (0..files).filter(|_| is_buffered).map(|dev| ProcessHeader {
+            process: count + dev,
+            job: "(write-back)".to_owned(),
+            clone: 0,
+            dev,
+        });
+        let guests = workload.files.iter().zip(0..).filter(|_| setup.guests.is_some());
+        let threads = guests.map(|(file, number)| ProcessHeader {
+            process: count + files + number,
+            job: format!("(guest of {file})"),
+            clone: 0,
+            dev: files,
+        });
+        processes.chain(flushers).chain(threads).collect()
+    }
+
+    /// All devices of a place, those of the guests first.
+    pub(crate) fn devices(&self, setup: usize) -> Vec<String> {
+        let (setup, workload) = (&self.setups[setup], &self.setups[setup].workload);
+        let virtual_disks = workload.files.iter().filter(|_| setup.guests.is_some()).cloned();
+        virtual_disks.chain(setup.devices.iter().map(|preset| preset.name.clone())).collect()
+    }
+}

@@ -1,0 +1,33 @@
+//! Any number of probes of one run. Whoever watches a run at all does so through this, so that the simulator is built once with
+//! probes and once without.
+
+use hoistway_blk::{CpuId, Event, Now, Probe, Waiter};
+
+/// A probe that can be one of several.
+pub(crate) trait Observer {
+    fn enter(&mut self, device: u32, submitter: Option<Waiter>);
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>);
+}
+
+impl<P: Probe> Observer for P {
+    fn enter(&mut self, device: u32, submitter: Option<Waiter>) {
+        Probe::enter(self, device, submitter);
+    }
+
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
+        Probe::event(self, now, cpu, event);
+    }
+}
+
+/// Those that watch a run.
+pub(crate) struct Observers<'a>(pub(crate) Vec<&'a mut dyn Observer>);
+
+impl Probe for Observers<'_> {
+    fn enter(&mut self, device: u32, submitter: Option<Waiter>) {
+        self.0.iter_mut().for_each(|observer| observer.enter(device, submitter));
+    }
+
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
+        self.0.iter_mut().for_each(|observer| observer.event(now, cpu, event));
+    }
+}

@@ -1,0 +1,79 @@
+// Why a request waited: from what the scheduler answered meanwhile.
+"use strict";
+
+const REQUEST = ["device", "process", "op", "sector", "sectors", "queued", "made", "inserted", "chosen", "reason", "issued", "ended", "absorbed"];
+const ANSWER = ["at", "device", "request", "process", "gave", "reason"];
+const unpacked = (names) => (row) => Object.fromEntries(names.map((name, at) => [name, row[at]]));
+
+const jobOf = (excerpt, process) => (process == null ? "nobody" : excerpt.processes[process] ?? `process ${process}`);
+const times = (count) => (count === 1 ? "once" : `${count} times`);
+
+// What the scheduler answered from when the request came to it until it was chosen.
+function answersBefore(excerpt, number) {
+  const request = excerpt.requests[number];
+  if (request.inserted == null) return [];
+  const own = excerpt.answers.findIndex((answer) => answer.request === number);
+  const end = own >= 0 ? own : excerpt.answers.length;
+  const isMeanwhile = (answer) => answer.device === request.device && answer.at >= request.inserted;
+  return excerpt.answers.slice(0, end).filter(isMeanwhile);
+}
+
+// How often each occurs, the most frequent first.
+function counted(names) {
+  const counts = new Map();
+  for (const name of names) counts.set(name, (counts.get(name) || 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]);
+}
+
+const atDevice = (excerpt, device, at) =>
+  excerpt.requests.filter((one) => one.device === device && one.issued != null && one.issued < at && !(one.ended <= at && one.ended != null)).length;
+
+// The story of a request: a title, and sentences.
+function story(excerpt, number) {
+  const request = excerpt.requests[number];
+  const size = request.sectors > 0 ? ` of ${request.sectors * 512 / 1024} KiB at sector ${request.sector}` : "";
+  const title = `${request.op}${size}, of ${jobOf(excerpt, request.process)} (process ${request.process ?? "-"})`;
+  const told = [];
+  const begin = request.queued ?? request.made;
+  if (request.made > begin) told.push(`It waited ${latency(request.made - begin)} for a free request or a limit.`);
+  if (request.absorbed) {
+    told.push("It joined another request that lies beside it, and went on as a part of that.");
+    return { title, told };
+  }
+  if (request.inserted != null && request.inserted > request.made) {
+    told.push(`It was in the plug of its process for ${latency(request.inserted - request.made)}.`);
+  }
+  if (request.chosen != null) {
+    const since = request.inserted ?? request.made;
+    told.push(`It waited ${latency(request.chosen - since)} in the scheduler, and was chosen because: ${excerpt.reasons[request.reason]}.`);
+  } else if (request.issued != null) {
+    const since = request.inserted ?? request.made;
+    told.push(`No scheduler chose it: it went to the device after ${latency(request.issued - since)}, as soon as that took it.`);
+  } else if (request.sectors === 0) {
+    told.push("It has no data: it waited for the device to be flushed.");
+  } else {
+    told.push("It was not chosen before the end of the excerpt.");
+  }
+  const before = answersBefore(excerpt, number);
+  if (request.inserted != null && request.inserted < 0 && before.length) {
+    told.push("It came before the excerpt began: of what was answered then nothing is known.");
+  }
+  const given = before.filter((answer) => answer.gave);
+  const nothing = before.filter((answer) => !answer.gave);
+  const because = (answer) => `${jobOf(excerpt, answer.process)}: ${excerpt.reasons[answer.reason]}`;
+  if (given.length) {
+    told.push(`Meanwhile the scheduler gave out ${given.length} other ${given.length === 1 ? "request" : "requests"}:`);
+    told.push(counted(given.map(because)).map(([why, count]) => `${count} of ${why}`));
+  }
+  if (nothing.length) {
+    told.push(`It was asked ${times(nothing.length)} and gave nothing:`);
+    told.push(counted(nothing.map((answer) => excerpt.reasons[answer.reason])).map(([why, count]) => `${times(count)}: ${why}`));
+  }
+  if (request.issued != null) {
+    const since = request.chosen ?? request.issued;
+    if (request.issued > since) told.push(`From there it took ${latency(request.issued - since)} to the device.`);
+    told.push(`The device had ${atDevice(excerpt, request.device, request.issued)} others then.`);
+    told.push(request.ended == null ? "It had not ended when the recording did." : `There it took ${latency(request.ended - request.issued)}.`);
+  }
+  return { title, told };
+}

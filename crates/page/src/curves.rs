@@ -1,0 +1,61 @@
+//! Latencies by percentile, and I/Os over time, of what is compared.
+
+use hoistway_results::Operation;
+use hoistway_results::comparison::Variant;
+use hoistway_results::document::{JobSummary, LatencyDistribution, LatencySummary, Run, SeriesSummary};
+use serde::Serialize;
+
+/// A latency distribution: the means over the repeats, as in tables.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Curve {
+    pub(crate) percent: Vec<f64>,
+    /// At each of them.
+    pub(crate) lat_ns: Vec<f64>,
+}
+
+impl Curve {
+    /// That of an operation of a job; None if there was none.
+    pub(crate) fn of(variant: &Variant<'_>, job: u32, operation: Operation) -> Option<Curve> {
+        let repeats: Vec<LatencyDistribution> =
+            variant.runs.iter().filter_map(|run| distribution(run, job, operation)).collect();
+        // A repeat with fewer I/Os ends earlier.
+        let shortest = repeats.iter().min_by_key(|distribution| distribution.percent.len())?;
+        let mean = |point: usize| {
+            repeats.iter().map(|distribution| distribution.lat_ns[point] as f64).sum::<f64>() / repeats.len() as f64
+        };
+        Some(Curve { percent: shortest.percent.clone(), lat_ns: (0..shortest.percent.len()).map(mean).collect() })
+    }
+}
+
+fn job_of(run: &Run, job: u32) -> Option<&JobSummary> {
+    run.jobs.iter().find(|summary| summary.job == job)
+}
+
+fn distribution(run: &Run, job: u32, operation: Operation) -> Option<LatencyDistribution> {
+    let job = job_of(run, job)?;
+    let (known, summary) = match operation {
+        Operation::Sync => job.sync.as_ref().map(|sync| (&sync.distribution, &sync.lat_ns))?,
+        _ => job
+            .directions
+            .iter()
+            .find(|summary| Operation::from(summary.direction) == operation && summary.ios > 0)
+            .map(|summary| (&summary.distribution, &summary.lat_ns))?,
+    };
+    let is_whole = !known.is_empty() && known.percent.len() == known.lat_ns.len();
+    Some(if is_whole { known.clone() } else { from_summary(summary) })
+}
+
+/// Of documents that have no more than this.
+fn from_summary(summary: &LatencySummary) -> LatencyDistribution {
+    LatencyDistribution {
+        percent: vec![0.0, 50.0, 99.0, 99.9],
+        lat_ns: vec![summary.min, summary.p50, summary.p99, summary.p99_9],
+    }
+}
+
+/// How an operation of a job went over time in a variant's first run; None if that is not known, as of syncs.
+pub(crate) fn over_time<'a>(variant: &Variant<'a>, job: u32, operation: Operation) -> Option<&'a SeriesSummary> {
+    let directions = &job_of(variant.first(), job)?.directions;
+    let summary = directions.iter().find(|summary| Operation::from(summary.direction) == operation)?;
+    (!summary.series.ios.is_empty() && summary.series.interval_seconds > 0.0).then_some(&summary.series)
+}

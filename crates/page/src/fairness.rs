@@ -1,0 +1,51 @@
+//! Who got how much.
+
+use hoistway_results::comparison::{Comparison, Variant};
+use serde::Serialize;
+
+/// A job's part under each variant.
+#[derive(Debug, Serialize)]
+pub(crate) struct JobShares {
+    name: String,
+    shares: Vec<Share>,
+}
+
+/// A job's part under one variant: means over the repeats.
+#[derive(Debug, Serialize)]
+struct Share {
+    /// Of all bytes that the load moved, percent.
+    percent: Option<String>,
+    /// The same for a bar.
+    width: f64,
+    /// Jain's index of the job's processes.
+    jain: Option<String>,
+}
+
+/// The parts of all jobs.
+pub(crate) fn shares(comparison: &Comparison<'_>) -> Vec<JobShares> {
+    let of = |job: u32| comparison.variants.iter().map(move |variant| Share::of(variant, job)).collect();
+    comparison.jobs.iter().map(|job| JobShares { name: job.name.clone(), shares: of(job.job) }).collect()
+}
+
+impl Share {
+    fn of(variant: &Variant<'_>, job: u32) -> Share {
+        let summaries = || variant.runs.iter().flat_map(|run| &run.jobs);
+        let bytes = |of: &dyn Fn(u32) -> bool| -> f64 {
+            summaries()
+                .filter(|summary| of(summary.job))
+                .flat_map(|summary| &summary.directions)
+                .map(|direction| direction.bytes_per_second)
+                .sum()
+        };
+        let all = bytes(&|_| true);
+        let part = (all > 0.0).then(|| bytes(&|number| number == job) * 100.0 / all);
+        let indexes: Vec<f64> =
+            summaries().filter(|summary| summary.job == job).filter_map(|summary| summary.fairness).collect();
+        let jain = (!indexes.is_empty()).then(|| indexes.iter().sum::<f64>() / indexes.len() as f64);
+        Share {
+            percent: part.map(|percent| format!("{percent:.1} %")),
+            width: part.unwrap_or(0.0),
+            jain: jain.map(|jain| format!("{jain:.2}")),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A plot for papers: the figure in focus by variant, and the latency distribution behind it.
+
+use std::ops::Range;
+
+use hoistway_report::{figure_in_words, figure_value};
+use hoistway_results::comparison::{Comparison, Estimate, JobComparison, OperationComparison};
+use hoistway_results::verdict::verdicts;
+use hoistway_results::{Figure, FigureName, ResultsDocument};
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+
+use crate::curves::Curve;
+
+/// Pixels of a plot.
+const SIZE: (u32, u32) = (1200, 560);
+/// Colours that can be told apart without seeing red or green, in print too.
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0x0b, 0x62, 0xc4),
+    RGBColor(0xc2, 0x41, 0x0c),
+    RGBColor(0x12, 0x80, 0x3c),
+    RGBColor(0x8b, 0x3f, 0xb8),
+    RGBColor(0xa1, 0x62, 0x07),
+    RGBColor(0x0e, 0x7f, 0x88),
+    RGBColor(0xc0, 0x26, 0x72),
+    RGBColor(0x4b, 0x55, 0x63),
+];
+const FONT: &str = "sans-serif";
+
+/// Why a document cannot be plotted.
+#[derive(Debug, thiserror::Error)]
+pub enum PlotError {
+    /// There is no figure to be judged.
+    #[error("there was no I/O to be plotted")]
+    NoFocus,
+    /// It cannot be drawn.
+    #[error("the plot cannot be drawn: {0}")]
+    Drawing(String),
+}
+
+fn failed(error: impl std::fmt::Display) -> PlotError {
+    PlotError::Drawing(error.to_string())
+}
+
+/// The plot as SVG: the figure by which the document is judged, with 95 % intervals, and the latencies of these I/Os by percentile.
+///
+/// # Errors
+/// If there was no I/O.
+pub fn svg(document: &ResultsDocument) -> Result<String, PlotError> {
+    let mut text = String::new();
+    draw(document, SVGBackend::with_string(&mut text, SIZE))?;
+    Ok(text)
+}
+
+/// The same as PNG. Its letters are Latin, Greek and Cyrillic ones.
+///
+/// # Errors
+/// If there was no I/O.
+pub fn png(document: &ResultsDocument) -> Result<Vec<u8>, PlotError> {
+    let (width, height) = SIZE;
+    let mut pixels = vec![0; (width * height * 3) as usize];
+    draw(document, BitMapBackend::with_buffer(&mut pixels, SIZE))?;
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    let mut writer = encoder.write_header().map_err(failed)?;
+    writer.write_image_data(&pixels).map_err(failed)?;
+    writer.finish().map_err(failed)?;
+    Ok(bytes)
+}
+
+fn draw<B: DrawingBackend>(document: &ResultsDocument, backend: B) -> Result<(), PlotError> {
+    let font = include_bytes!("../assets/font/Roboto-Regular-subset.ttf");
+    register_font(FONT, FontStyle::Normal, font).map_err(|_| failed("the font is damaged"))?;
+    let comparison = Comparison::of(document);
+    let plot = Plot::of(document, &comparison)?;
+    let area = backend.into_drawing_area();
+    area.fill(&WHITE).map_err(failed)?;
+    let (left, right) = area.split_horizontally(SIZE.0 / 2);
+    plot.bars(&left)?;
+    plot.curves(&right)?;
+    area.present().map_err(failed)
+}
+
+/// What is drawn.
+struct Plot<'a> {
+    comparison: &'a Comparison<'a>,
+    name: FigureName,
+    job: &'a JobComparison,
+    operation: &'a OperationComparison,
+}
+
+impl<'a> Plot<'a> {
+    fn of(document: &ResultsDocument, comparison: &'a Comparison<'a>) -> Result<Self, PlotError> {
+        let verdicts = verdicts(document);
+        let name = verdicts.first().and_then(|verdict| verdict.focus.first()).ok_or(PlotError::NoFocus)?.figure.clone();
+        let (job, operation) = comparison.find(&name).map_err(|_| PlotError::NoFocus)?;
+        Ok(Plot { comparison, name, job, operation })
+    }
+
+    fn label(&self, row: usize) -> &str {
+        &self.comparison.variants[self.operation.rows[row].variant].label
+    }
+
+    /// A bar for each variant that has the figure, with its interval.
+    fn bars<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), PlotError> {
+        let figure = self.name.figure;
+        let rows = &self.operation.rows;
+        let estimates: Vec<Estimate> = rows.iter().map(|row| row.estimate(figure)).collect();
+        let top = |one: &Estimate| one.mean + one.half_width.unwrap_or(0.0);
+        let max = estimates.iter().map(top).fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.12;
+        let mut chart = ChartBuilder::on(area)
+            .caption(figure_in_words(&self.name), (FONT, 20))
+            .margin(16)
+            .x_label_area_size(40)
+            .y_label_area_size(86)
+            .build_cartesian_2d((0..rows.len() as i32).into_segmented(), 0.0..max)
+            .map_err(failed)?;
+        let variant = |position: &SegmentValue<i32>| match position {
+            SegmentValue::CenterOf(row) if (*row as usize) < rows.len() => self.label(*row as usize).to_owned(),
+            _ => String::new(),
+        };
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .light_line_style(TRANSPARENT)
+            .x_labels(rows.len() + 1)
+            .x_label_formatter(&variant)
+            .y_label_formatter(&|value| figure_value(figure, *value))
+            .label_style((FONT, if rows.len() > 5 { 12 } else { 15 }))
+            .draw()
+            .map_err(failed)?;
+        for (estimate, row) in estimates.iter().zip(0..) {
+            let colour = COLOURS[rows[row as usize].variant % COLOURS.len()];
+            let corners = [(SegmentValue::Exact(row), 0.0), (SegmentValue::Exact(row + 1), estimate.mean)];
+            let mut bar = Rectangle::new(corners, colour.mix(0.75).filled());
+            bar.set_margin(0, 0, 14, 14);
+            chart.draw_series([bar]).map_err(failed)?;
+            if let Some(half) = estimate.half_width {
+                let at = |value: f64| (SegmentValue::CenterOf(row), value.max(0.0));
+                let interval =
+                    PathElement::new([at(estimate.mean - half), at(estimate.mean + half)], BLACK.stroke_width(2));
+                chart.draw_series([interval]).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line for each variant: latencies by how few I/Os are slower.
+    fn curves<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), PlotError> {
+        let of = |variant| Curve::of(&self.comparison.variants[variant], self.job.job, self.operation.operation);
+        let curves: Vec<(usize, Curve)> =
+            self.operation.rows.iter().filter_map(|row| Some((row.variant, of(row.variant)?))).collect();
+        let points = |curve: &Curve| -> Vec<(f64, f64)> {
+            curve.percent.iter().map(|percent| nines(*percent)).zip(curve.lat_ns.iter().map(|ns| ns.max(1.0))).collect()
+        };
+        let all: Vec<(f64, f64)> = curves.iter().flat_map(|(_, curve)| points(curve)).collect();
+        let end = all.iter().map(|(nines, _)| *nines).fold(1.0, f64::max);
+        let mut chart = ChartBuilder::on(area)
+            .caption(
+                format!("{} {}: total latency by percentile", self.name.job, self.name.operation.name()),
+                (FONT, 20),
+            )
+            .margin(16)
+            .x_label_area_size(40)
+            .y_label_area_size(86)
+            .build_cartesian_2d(Nines(end), around(&all).log_scale())
+            .map_err(failed)?;
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .y_label_formatter(&|ns| figure_value(Figure::Mean, *ns))
+            .label_style((FONT, 15))
+            .draw()
+            .map_err(failed)?;
+        for (variant, curve) in &curves {
+            let colour = COLOURS[variant % COLOURS.len()];
+            chart
+                .draw_series(LineSeries::new(points(curve), colour.stroke_width(2)))
+                .map_err(failed)?
+                .label(&self.comparison.variants[*variant].label)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(3)));
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .label_font((FONT, 15))
+            .draw()
+            .map_err(failed)
+    }
+}
+
+/// How many nines: 1 of p90, 2 of p99.
+fn nines(percent: f64) -> f64 {
+    -(1.0 - percent / 100.0).log10()
+}
+
+/// The axis of percentiles, up to so many nines.
+struct Nines(f64);
+
+impl Ranged for Nines {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (begin, end): (i32, i32)) -> i32 {
+        begin + (f64::from(end - begin) * value / self.0).round() as i32
+    }
+
+    /// Those that people name.
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        [0.0, 50.0, 90.0, 99.0, 99.9, 99.99].into_iter().map(nines).filter(|nines| *nines <= self.0 + 1e-9).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        0.0..self.0
+    }
+}
+
+impl ValueFormatter<f64> for Nines {
+    fn format(nines: &f64) -> String {
+        let percent = 100.0 - 100.0 * 10_f64.powf(-nines);
+        format!("p{}", (percent * 1e3).round() / 1e3)
+    }
+}
+
+/// A range that all latencies are in.
+fn around(points: &[(f64, f64)]) -> Range<f64> {
+    let low = points.iter().map(|(_, ns)| *ns).fold(f64::INFINITY, f64::min);
+    let high = points.iter().map(|(_, ns)| *ns).fold(1.0, f64::max);
+    low.min(high) * 0.8..high * 1.25
+}

@@ -1,0 +1,68 @@
+//! Excerpts as the page's timeline reads them: rows of numbers, as short as they can be.
+
+use hoistway_results::document::{Excerpt, ExcerptAnswer, ExcerptRequest};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// An excerpt. Times are ns from its begin, and may be before it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Timeline<'a> {
+    /// Index of the variant.
+    variant: usize,
+    begin_ns: u64,
+    end_ns: i64,
+    answers_end_ns: i64,
+    devices: &'a [String],
+    processes: &'a [String],
+    /// What the scheduler answered: sentences.
+    reasons: Vec<&'a str>,
+    /// Rows as `assets/timeline.js` unpacks them.
+    requests: Vec<Value>,
+    answers: Vec<Value>,
+}
+
+impl<'a> Timeline<'a> {
+    pub(crate) fn of(variant: usize, excerpt: &'a Excerpt) -> Self {
+        let begin_ns = excerpt.begin_ns;
+        let since = |ns: u64| ns as i64 - begin_ns as i64;
+        let maybe = |ns: Option<u64>| ns.map(since);
+        let request = |request: &ExcerptRequest| {
+            json!([
+                request.device,
+                request.process,
+                request.op,
+                request.sector,
+                request.sectors,
+                maybe(request.queued_ns),
+                since(request.made_ns),
+                maybe(request.inserted_ns),
+                maybe(request.chosen_ns),
+                request.reason,
+                maybe(request.issued_ns),
+                maybe(request.ended_ns),
+                u8::from(request.absorbed),
+            ])
+        };
+        let answer = |answer: &ExcerptAnswer| {
+            json!([
+                since(answer.at_ns),
+                answer.device,
+                answer.request,
+                answer.process,
+                u8::from(answer.gave),
+                answer.reason
+            ])
+        };
+        Timeline {
+            variant,
+            begin_ns,
+            end_ns: since(excerpt.end_ns),
+            answers_end_ns: since(excerpt.answers_end_ns),
+            devices: &excerpt.devices,
+            processes: &excerpt.processes,
+            reasons: excerpt.reasons.iter().map(|reason| &*reason.why).collect(),
+            requests: excerpt.requests.iter().map(request).collect(),
+            answers: excerpt.answers.iter().map(answer).collect(),
+        }
+    }
+}

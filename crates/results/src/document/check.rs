@@ -1,0 +1,111 @@
+//! What must hold between the fields of a document: an edited or mixed-up one is refused, not misread.
+
+use std::collections::BTreeMap;
+
+use super::{DirectionSummary, Excerpt, LatencyDistribution, ResultsDocument, Run};
+use crate::comparison::Comparison;
+use crate::figure::Figure;
+
+/// A field and what was expected of it.
+type Problem = (String, &'static str);
+
+/// The first thing that does not fit.
+pub(super) fn check(document: &ResultsDocument) -> Result<(), Problem> {
+    for (number, run) in document.runs.iter().enumerate() {
+        self::run(document, run).map_err(|(field, expected)| (format!("runs[{number}].{field}"), expected))?;
+    }
+    statistics(document)
+}
+
+fn expect(holds: bool, field: impl FnOnce() -> String, expected: &'static str) -> Result<(), Problem> {
+    if holds { Ok(()) } else { Err((field(), expected)) }
+}
+
+fn run(document: &ResultsDocument, run: &Run) -> Result<(), Problem> {
+    let places = document.setups.len().max(1);
+    expect((run.setup as usize) < places, || "setup".to_owned(), "expected the number of one of `setups`")?;
+    for (job, summary) in run.jobs.iter().enumerate() {
+        for (number, of) in summary.directions.iter().enumerate() {
+            let field = |name: &str| format!("jobs[{job}].directions[{number}].{name}");
+            direction(of).map_err(|(name, expected)| (field(&name), expected))?;
+        }
+        if let Some(sync) = &summary.sync {
+            expect(is_whole(&sync.distribution), || format!("jobs[{job}].sync.distribution"), DISTRIBUTION)?;
+        }
+    }
+    match &run.excerpt {
+        Some(excerpt) => self::excerpt(excerpt).map_err(|(field, expected)| (format!("excerpt.{field}"), expected)),
+        None => Ok(()),
+    }
+}
+
+const DISTRIBUTION: &str = "expected rising percentiles below 100 and as many latencies";
+
+fn is_whole(distribution: &LatencyDistribution) -> bool {
+    let LatencyDistribution { percent, lat_ns } = distribution;
+    let is_percent = |percent: &f64| (0.0..100.0).contains(percent);
+    percent.len() == lat_ns.len() && percent.iter().all(is_percent) && percent.is_sorted() && lat_ns.is_sorted()
+}
+
+fn direction(summary: &DirectionSummary) -> Result<(), Problem> {
+    for (name, value) in
+        [("iops", summary.iops), ("bytes_per_second", summary.bytes_per_second), ("lat_ns.mean", summary.lat_ns.mean)]
+    {
+        expect(value >= 0.0, || name.to_owned(), "expected a number that is not negative")?;
+    }
+    expect(is_whole(&summary.distribution), || "distribution".to_owned(), DISTRIBUTION)?;
+    let series = &summary.series;
+    let is_even = series.ios.len() == series.mean_lat_ns.len() && series.interval_seconds >= 0.0;
+    expect(is_even, || "series".to_owned(), "expected as many latencies as numbers of I/Os")
+}
+
+fn excerpt(excerpt: &Excerpt) -> Result<(), Problem> {
+    let is_known = |number: Option<u32>, length: usize| number.is_none_or(|number| (number as usize) < length);
+    let (devices, reasons) = (excerpt.devices.len(), excerpt.reasons.len());
+    for (number, request) in excerpt.requests.iter().enumerate() {
+        let is_right = is_known(Some(request.device), devices) && is_known(request.reason, reasons);
+        expect(is_right, || format!("requests[{number}]"), "expected a known device and a known reason")?;
+        let is_chosen = request.chosen_ns.is_some() == request.reason.is_some();
+        expect(
+            is_chosen,
+            || format!("requests[{number}].reason"),
+            "expected one of what was chosen, and only of that",
+        )?;
+    }
+    for (number, answer) in excerpt.answers.iter().enumerate() {
+        let is_right = is_known(Some(answer.device), devices)
+            && is_known(Some(answer.reason), reasons)
+            && is_known(answer.request, excerpt.requests.len());
+        expect(is_right, || format!("answers[{number}]"), "expected a known device, reason and request")?;
+    }
+    Ok(())
+}
+
+/// Figures stand twice in a document: once by run, once together.
+fn statistics(document: &ResultsDocument) -> Result<(), Problem> {
+    let Some(statistics) = &document.statistics else { return Ok(()) };
+    let comparison = Comparison::of(document);
+    let mut samples: BTreeMap<(&str, u32, &str, &str), Vec<f64>> = BTreeMap::new();
+    for (job, operation) in
+        comparison.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)))
+    {
+        for row in &operation.rows {
+            for figure in Figure::ALL.into_iter().filter(|figure| figure.is_of(operation.operation)) {
+                let key = (&*comparison.variants[row.variant].label, job.job, operation.operation.name(), figure.key());
+                samples.insert(key, row.samples().map(|sample| sample.figure(figure)).collect());
+            }
+        }
+    }
+    for (number, row) in statistics.rows.iter().enumerate() {
+        for (name, figure) in row.figures.iter() {
+            let known = samples.get(&(&*row.scheduler, row.job_index, row.direction.name(), name));
+            let is_same = known.is_none_or(|known| *known == figure.samples);
+            expect(
+                is_same,
+                || format!("statistics.rows[{number}].figures.{name}.samples"),
+                "expected the figures of the runs (the document was edited)",
+            )?;
+        }
+    }
+    Ok(())
+}
