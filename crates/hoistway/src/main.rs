@@ -34,11 +34,13 @@ enum Command {
     Fio(commands::fio::Arguments),
     Hosts(commands::hosts::Arguments),
     Man(commands::man::Arguments),
+    Merge(commands::merge::Arguments),
     Reproduce(commands::reproduce::Arguments),
     Run(Box<commands::run::Arguments>),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
     Serve(Box<commands::serve::Arguments>),
+    Sweep(commands::sweep::Arguments),
     Why(commands::why::Arguments),
 }
 
@@ -95,11 +97,13 @@ fn main() -> ExitCode {
         Command::Fio(arguments) => commands::fio::run(&arguments),
         Command::Hosts(arguments) => commands::hosts::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
+        Command::Merge(arguments) => commands::merge::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };
     match ending {

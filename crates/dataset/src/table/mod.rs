@@ -15,6 +15,7 @@ pub(crate) enum Kind {
 }
 
 /// A column.
+#[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "comma-separated values have no types"))]
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) name: String,

@@ -145,7 +145,9 @@ impl Surroundings for Recorder<'_> {
         value
     }
 
+    // Schedulers of one's own cannot be kept, so there are those of Linux.
+
     fn name(&self, field: Field) -> String {
-        self.shared.surroundings.name(field)
+        field_of_space(field)
     }
 }
