@@ -21,7 +21,11 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
     })?;
     let beside = Beside { surroundings, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
     Sweep::of(space, &beside, limit).map_err(|error| match error {
-        SweepError::TooMany { runs, .. } if runs < u64::MAX => anyhow!("{name}: {error}: --limit {runs}"),
+        SweepError::TooMany { runs, limit } if runs < u64::MAX => {
+            anyhow!(
+                "{name}: the space has {runs} runs, more than {limit} (expected a smaller space, or --limit {runs})"
+            )
+        }
         error => anyhow!("{name}: {error}"),
     })
 }
