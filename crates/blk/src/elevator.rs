@@ -14,7 +14,7 @@ use crate::policy::{BoxedScheduler, ElevatorCx, News, Place, PolicyCx, Scheduler
 use crate::request::cpu_map::CpuMap;
 use crate::request::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
-use crate::schedulers::{ASYNC_PERCENT, Attachment, Bfq, Kyber, MqDeadline, NONE, Policy, Row};
+use crate::schedulers::{ASYNC_PERCENT, Attachment, Bfq, Kyber, MqDeadline, NONE, Policy, Registry, Row};
 use crate::tags::Depth;
 use crate::watch::reason::Reason;
 
@@ -50,11 +50,11 @@ macro_rules! with_scheduler {
 }
 
 impl<Sh: Sharing> Elevator<Sh> {
-    /// The scheduler of a row, for a queue with these CPUs and hardware queues.
+    /// The scheduler of a row of the registry, for a queue with these CPUs and hardware queues.
     #[must_use]
-    pub fn new(row: &Row, queue: &Attachment<'_>, map: &CpuMap) -> Self {
+    pub fn new(schedulers: &Registry, row: &Row, queue: &Attachment<'_>, map: &CpuMap) -> Self {
         let capacity = queue.capacity;
-        let kind = match (row.make)(queue) {
+        let kind = match schedulers.make(row, queue) {
             Policy::None => Kind::None,
             Policy::MqDeadline(config) => {
                 Kind::MqDeadline(Box::new(Serialized::new(MqDeadline::new(config, capacity), capacity)))

@@ -1,14 +1,14 @@
 //! A folder of files that are complete or absent.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hoistway_lab::sweep::{Key, Sweep, SweepError};
 
 use crate::error::DatasetError;
-use crate::runs_file::RunsFile;
+use crate::runs_file::{self, RunsFile};
 
 /// A data set.
 #[derive(Clone, Debug)]
@@ -121,6 +121,46 @@ impl Folder {
     }
 }
 
+impl Folder {
+    /// Adds a [file of runs](RunsFile::bytes) that somebody else has made, after a check that it came whole. Answers how many runs
+    /// there are in it.
+    ///
+    /// # Errors
+    /// If it is damaged or of another version, or cannot be written.
+    pub fn add_made(&self, bytes: &[u8]) -> Result<usize, DatasetError> {
+        let path = self.runs().join(format!("{}.jsonl", Key::of(&[bytes])));
+        let Some((head, _)) = runs_file::head(&path, bytes)? else {
+            let problem = "another version of hoistway made it".to_owned();
+            return Err(DatasetError::Damaged { path, problem });
+        };
+        if !head.runs.is_empty() {
+            put(&path, bytes)?;
+        }
+        Ok(head.runs.len())
+    }
+}
+
+/// Writes a file that is complete, or as it was before.
+///
+/// # Errors
+/// What `write` says, or if the file cannot be written.
+pub fn complete_file<T>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<T, DatasetError>,
+) -> Result<T, DatasetError> {
+    let beside = beside(path);
+    let written = || {
+        let mut file = BufWriter::new(File::create(&beside).map_err(DatasetError::written(path))?);
+        let outcome = write(&mut file)?;
+        let file = file.into_inner().map_err(|error| DatasetError::written(path)(error.into_error()))?;
+        in_place(&file, &beside, path).map_err(DatasetError::written(path))?;
+        Ok(outcome)
+    };
+    written().inspect_err(|_| {
+        let _ = fs::remove_file(&beside);
+    })
+}
+
 /// The files of a kind that are complete, by name.
 pub(crate) fn complete_files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, DatasetError> {
     let mut files = Vec::new();
@@ -137,21 +177,22 @@ pub(crate) fn complete_files(folder: &Path, extension: &str) -> Result<Vec<PathB
 
 /// Puts a file in its place, whole and on disk, or not at all.
 fn put(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
+    complete_file(path, |file| file.write_all(bytes).map_err(DatasetError::written(path)))
+}
+
+/// A hidden name in the same folder that nobody else has, on any machine that shares it.
+fn beside(path: &Path) -> PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let beside = path.with_file_name(format!(".{name}.{}.{}.{number}.part", host.trim(), std::process::id()));
-    let write = || {
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
-        // The name, too, has to outlive a loss of power.
-        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-    };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&beside);
-        DatasetError::written(path)(error)
-    })
+    path.with_file_name(format!(".{name}.{}.{}.{number}.part", host.trim(), std::process::id()))
+}
+
+/// Puts a file that is written in its place. Both it and its name have to outlive a loss of power.
+fn in_place(file: &File, beside: &Path, path: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    fs::rename(beside, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
 }

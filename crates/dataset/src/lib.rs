@@ -21,7 +21,7 @@ mod table;
 mod work;
 
 pub use error::DatasetError;
-pub use folder::Folder;
+pub use folder::{Folder, complete_file};
 pub use index::Index;
 #[cfg(feature = "parquet")]
 pub use merge::merge_parquet;

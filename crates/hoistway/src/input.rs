@@ -126,6 +126,7 @@ fn option(field: Field) -> &'static str {
         Field::GuestWeights => "--guest-weight",
         Field::Tunables => "--set",
         Field::QueueFiles => "--queue",
+        Field::Vary => "--vary",
         Field::HwQueues => "--hw-queues",
         Field::ReadQueues => "--read-queues",
         Field::PollQueues => "--poll-queues",
@@ -140,5 +141,7 @@ fn option(field: Field) -> &'static str {
         Field::Focus => "--focus",
         Field::SmallestEffect => "--smallest-effect",
         Field::Logs => "--fio-logs",
+        Field::Objective => "--objective",
+        Field::Budget => "--budget",
     }
 }

@@ -41,6 +41,7 @@ enum Command {
     Schedulers(commands::schedulers::Arguments),
     Serve(Box<commands::serve::Arguments>),
     Sweep(commands::sweep::Arguments),
+    Tune(Box<commands::tune::Arguments>),
     Why(commands::why::Arguments),
 }
 
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
+        Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };
     match ending {

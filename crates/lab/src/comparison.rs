@@ -38,6 +38,9 @@ pub struct Comparison {
     pub tunables: Vec<Tunable>,
     /// Files of `queue/` of every device, written before the load runs.
     pub queue_files: Vec<QueueFile>,
+    /// Settings of which several values are compared: a scheduler runs once with each combination of what is varied for it, and
+    /// with its default ones.
+    pub vary: Vec<Vary>,
     /// Hardware queues of each device, instead of its own number.
     pub hw_queues: Option<u16>,
     /// So many hardware queues more for reads alone.
@@ -88,6 +91,7 @@ impl Default for Comparison {
             guests: Guests::default(),
             tunables: Vec::new(),
             queue_files: Vec::new(),
+            vary: Vec::new(),
             hw_queues: None,
             read_queues: 0,
             poll_queues: 0,
@@ -214,6 +218,30 @@ pub struct QueueFile {
     pub file: String,
     /// What is written.
     pub text: String,
+}
+
+/// A tunable of a scheduler, or a file of `queue/`, with several values.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vary {
+    /// A scheduler that is compared, or `queue`: files of that are varied for all schedulers.
+    pub of: String,
+    /// The tunable or the file.
+    pub name: String,
+    /// What is written, in one run or another.
+    pub texts: Vec<String>,
+}
+
+impl Vary {
+    /// What [`of`](Self::of) is of a file of `queue/`.
+    pub const QUEUE: &str = "queue";
+}
+
+impl fmt::Display for Vary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.of, self.name)?;
+        if self.texts.is_empty() { Ok(()) } else { write!(f, "={}", self.texts.join(",")) }
+    }
 }
 
 /// A file of `queue/` that is written while the load runs.

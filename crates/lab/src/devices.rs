@@ -20,7 +20,8 @@ pub fn preset(profile: &Profile, surroundings: &dyn Surroundings) -> Result<Pres
     let known = || Preset::classes().map(|(class, _)| class).chain(Preset::builtin_names());
     let builtin = |name: &str| Preset::builtin(name).map_err(|error| format!("{error}{}", behind(name, known())));
     let read = |text: &str, file: &str| Preset::from_toml(text, file).map(Preset::without_borrowed_claims);
-    surroundings.profile(profile, "a device preset in TOML", read, builtin).about(Field::Devices)
+    let preset = surroundings.profile(profile, "a device preset in TOML", read, builtin);
+    preset.map_err(|fault| fault.of(Field::Devices))
 }
 
 /// A hint, as the end of a message.

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-/// A field of a [`Comparison`](crate::Comparison).
+use hoistway_device::PresetError;
+use hoistway_fio::JobFileError;
+use hoistway_sim::ProfileError;
+
+/// A field of a [`Comparison`](crate::Comparison), or of a [`Search`](crate::tune::Search).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[expect(missing_docs, reason = "they are called as the fields are, which say what they are")]
 pub enum Field {
@@ -19,6 +23,7 @@ pub enum Field {
     GuestWeights,
     Tunables,
     QueueFiles,
+    Vary,
     HwQueues,
     ReadQueues,
     PollQueues,
@@ -33,6 +38,8 @@ pub enum Field {
     Focus,
     SmallestEffect,
     Logs,
+    Objective,
+    Budget,
 }
 
 impl Field {
@@ -53,6 +60,7 @@ impl Field {
             Field::GuestWeights => "guests.weights",
             Field::Tunables => "tunables",
             Field::QueueFiles => "queue_files",
+            Field::Vary => "vary",
             Field::HwQueues => "hw_queues",
             Field::ReadQueues => "read_queues",
             Field::PollQueues => "poll_queues",
@@ -67,6 +75,8 @@ impl Field {
             Field::Focus => "focus",
             Field::SmallestEffect => "smallest_effect",
             Field::Logs => "logs",
+            Field::Objective => "objective",
+            Field::Budget => "budget",
         }
     }
 }
@@ -86,11 +96,24 @@ pub struct Error {
     /// What is wrong, and what was expected. It names the field as the [`Surroundings`](crate::Surroundings) call it, or, if
     /// a text is at fault, that and its line.
     pub message: String,
+    /// Where in a text it is, if a text is at fault. The message begins with it.
+    pub place: Option<Place>,
+}
+
+/// A place in a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// What the text is called: its file, if it came from one.
+    pub file: String,
+    /// The line, from 1; none if the text as a whole is at fault.
+    pub line: Option<usize>,
+    /// The option or key at fault, as it was written.
+    pub option: Option<String>,
 }
 
 impl Error {
     pub(crate) fn new(field: Field, message: impl fmt::Display) -> Error {
-        Error { field, message: message.to_string() }
+        Error { field, message: message.to_string(), place: None }
     }
 }
 
@@ -102,5 +125,55 @@ pub(crate) trait About<T> {
 impl<T, E: fmt::Display> About<T> for Result<T, E> {
     fn about(self, field: Field) -> Result<T, Error> {
         self.map_err(|error| Error::new(field, error))
+    }
+}
+
+/// What is wrong with a text, or with what should have been one.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    message: String,
+    place: Option<Place>,
+}
+
+impl Fault {
+    pub(crate) fn of(self, field: Field) -> Error {
+        Error { field, message: self.message, place: self.place }
+    }
+
+    fn at(error: &impl fmt::Display, file: &str, line: Option<usize>, option: Option<&str>) -> Fault {
+        let place = Place { file: file.to_owned(), line, option: option.map(str::to_owned) };
+        Fault { message: error.to_string(), place: Some(place) }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(message: String) -> Fault {
+        Fault { message, place: None }
+    }
+}
+
+impl From<JobFileError> for Fault {
+    fn from(error: JobFileError) -> Fault {
+        let line = error.line.map(|line| line as usize);
+        Fault::at(&error, &error.file, line, error.option.as_deref())
+    }
+}
+
+impl From<PresetError> for Fault {
+    fn from(error: PresetError) -> Fault {
+        match &error {
+            PresetError::Text { file, line, .. } => Fault::at(&error, file, Some(*line), None),
+            PresetError::Key { file, line, key, .. } => Fault::at(&error, file, Some(*line), Some(key)),
+            PresetError::NoSuchPreset { .. } => error.to_string().into(),
+        }
+    }
+}
+
+impl From<ProfileError> for Fault {
+    fn from(error: ProfileError) -> Fault {
+        match &error {
+            ProfileError::Text { file, line, key, .. } => Fault::at(&error, file, Some(*line), key.as_deref()),
+            ProfileError::NotBuiltIn { .. } => error.to_string().into(),
+        }
     }
 }

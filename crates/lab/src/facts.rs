@@ -45,7 +45,7 @@ fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Elevator<Local> 
     };
     let schedulers = all_schedulers();
     let row = schedulers.find(scheduler).unwrap_or(&NONE);
-    Elevator::new(row, &queue, &CpuMap::of_one_type(&[HctxId(0)]))
+    Elevator::new(&schedulers, row, &queue, &CpuMap::of_one_type(&[HctxId(0)]))
 }
 
 /// The tunables of a scheduler in a kernel.

@@ -60,7 +60,7 @@ pub(crate) fn choose(
     let profile = asked.comparison.guests.virtual_disk.as_ref().unwrap_or(&default);
     let expected = "a virtual disk profile in TOML";
     let read = asked.surroundings.profile(profile, expected, VirtualDisk::from_toml, VirtualDisk::builtin);
-    let disk = read.about(Field::VirtualDisk)?;
+    let disk = read.map_err(|fault| fault.of(Field::VirtualDisk))?;
     // Their queues are as they come.
     let queue = QueueSettings { schedulers: queue.schedulers.clone(), ..QueueSettings::new(queue.kernel, queue.cpus) };
     let shape = disk.shape(&lower.shape(), workload.files.len());

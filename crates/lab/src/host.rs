@@ -3,7 +3,7 @@
 use hoistway_sim::Host;
 
 use crate::comparison::Profile;
-use crate::error::{About as _, Error, Field};
+use crate::error::{Error, Field};
 use crate::nearest;
 use crate::surroundings::Asked;
 
@@ -21,7 +21,7 @@ pub(crate) fn choose(asked: &Asked<'_>, profile: &Profile) -> Result<(Host, u16)
             .map_err(|error| format!("{error}{}{}", if hint.is_empty() { "" } else { "; " }, hint.trim_end()))
     };
     let read = asked.surroundings.profile(profile, "a host profile in TOML", Host::from_toml, builtin);
-    let mut host = read.about(Field::Hosts)?;
+    let mut host = read.map_err(|fault| fault.of(Field::Hosts))?;
     if let Some(bytes) = asked.comparison.memory_bytes {
         if !Host::MEMORY_BYTES.contains(&bytes) {
             let (least, most) = (Host::MEMORY_BYTES.start(), Host::MEMORY_BYTES.end());

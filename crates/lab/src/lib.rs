@@ -20,7 +20,7 @@
 //! tunable does) and [`facts`] (defaults and ranges of tunables, asked of the policies themselves).
 //!
 //! The way of a comparison: `comparison` (what is asked for) and `surroundings` (by whom), `plan` and its `setup`s (with `load`,
-//! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
+//! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
 //! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` and `trace` (seen through `watch`), `outcome`, `document`.
 
 mod alike;
@@ -55,13 +55,15 @@ pub mod sweep;
 pub mod texts;
 mod trace;
 mod tunables;
+pub mod tune;
+mod variants;
 mod watch;
 mod writes;
 
 pub use asked_kernel::AskedKernel;
-pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, QueueFile, Tunable, Write};
+pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, QueueFile, Tunable, Vary, Write};
 pub use devices::preset;
-pub use error::{Error, Field};
+pub use error::{Error, Field, Place};
 pub use plan::Plan;
 pub use surroundings::{Alone, Surroundings};
 pub use trace::TraceError;

@@ -7,7 +7,7 @@ use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{LogSettings, Process};
 
 use crate::comparison;
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error, Fault, Field};
 use crate::nearest;
 use crate::scenarios::{self, Page};
 use crate::surroundings::Asked;
@@ -78,7 +78,8 @@ impl Load {
             page_bytes: 4096,
             memory_mib: memory_bytes >> 20,
         };
-        let mut file = JobFile::parse(&self.text, &self.name, &environment).about(Field::Load)?;
+        let parsed = JobFile::parse(&self.text, &self.name, &environment);
+        let mut file = parsed.map_err(|error| Fault::from(error).of(Field::Load))?;
         let ramp = time(asked, Field::RampNs, asked.comparison.ramp_ns)?;
         for process in &mut file.load.processes {
             process.schedule.ramp = ramp.unwrap_or(process.schedule.ramp);

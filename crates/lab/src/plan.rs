@@ -1,17 +1,20 @@
 //! A comparison before it runs: everything that it asks for, chosen and checked.
 
+use std::sync::Arc;
+
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_results::document::RunVariant;
-use hoistway_sim::{Host, RunSpec, Scenario};
+use hoistway_sim::{Host, QueueSettings, RunSpec, Scenario};
 use serde_json::Value;
 
 use crate::asked_kernel::AskedKernel;
-use crate::comparison::{Comparison, Devices, Profile};
+use crate::comparison::{Comparison, Devices, Profile, Vary};
 use crate::error::{About as _, Error, Field};
 use crate::load::{self, Load};
 use crate::repeats::{self, REPEATS_MAX};
-use crate::setup::Setup;
+use crate::setup::{Setup, Variant};
 use crate::surroundings::{Asked, Surroundings};
+use crate::variants::VARIANTS_MAX;
 use crate::watch::Controls;
 
 /// What is going to run.
@@ -34,8 +37,11 @@ pub(crate) struct Planned {
     /// Index into the setups.
     pub(crate) setup: usize,
     pub(crate) spec: RunSpec,
+    pub(crate) queue: Arc<QueueSettings>,
     pub(crate) variant: RunVariant,
     pub(crate) repeat: u32,
+    /// Replaces the runtime of every process.
+    pub(crate) runtime: Option<Nanos>,
 }
 
 impl<'a> Plan<'a> {
@@ -58,17 +64,15 @@ impl<'a> Plan<'a> {
             }
         }
         let seeds = repeats::seeds(comparison.seed, comparison.repeats);
-        let mut runs = Vec::new();
-        for (repeat, &seed) in (0..).zip(&seeds) {
-            for (place, setup) in setups.iter().enumerate() {
-                runs.extend(setup.specs(seed).into_iter().map(|spec| Planned {
-                    setup: place,
-                    variant: RunVariant::new(&spec.label(), setup.varied.clone()),
-                    spec,
-                    repeat,
-                }));
-            }
-        }
+        check_count(&asked, &setups)?;
+        let variants: Vec<(usize, Variant)> = (0..)
+            .zip(&setups)
+            .flat_map(|(place, setup)| setup.variants().into_iter().map(move |one| (place, one)))
+            .collect();
+        let of_repeat = |(repeat, &seed)| {
+            variants.iter().map(move |(setup, variant)| Planned::of(*setup, variant.clone(), seed, repeat, runtime))
+        };
+        let runs = (0..).zip(&seeds).flat_map(of_repeat).collect();
         let plan = Plan { asked, load, setups, seeds, runs, notices, runtime };
         plan.check_labels()?;
         plan.check_focus()?;
@@ -79,7 +83,8 @@ impl<'a> Plan<'a> {
     fn check_labels(&self) -> Result<(), Error> {
         let labels: Vec<&str> = self.runs[..self.runs_of_repeat()].iter().map(|run| &*run.variant.label).collect();
         if let Some((_, twice)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label)) {
-            let problem = "two variants have this name (expected kernels, devices and hosts with names of their own)";
+            let problem =
+                "two variants have this name (expected kernels, devices and hosts with names of their own, each once)";
             return Err(self.asked.refuse(Field::Devices, twice, problem));
         }
         match &self.asked.comparison.baseline {
@@ -144,11 +149,36 @@ impl<'a> Plan<'a> {
             workload: &setup.workload,
             devices: setup.devices.iter().collect(),
             guests: setup.guests.as_ref().map(|chosen| chosen.guests.clone()),
-            queue: setup.queue.clone(),
+            queue: (*run.queue).clone(),
             host: setup.host.clone(),
-            runtime: self.runtime,
+            runtime: run.runtime,
         }
     }
+}
+
+impl Planned {
+    pub(crate) fn of(setup: usize, variant: Variant, seed: u64, repeat: u32, runtime: Option<Nanos>) -> Planned {
+        let Variant { spec, queue, told } = variant;
+        Planned { setup, spec: RunSpec { seed, ..spec }, queue, variant: told, repeat, runtime }
+    }
+}
+
+/// What is varied does not make more variants than can be held.
+fn check_count(asked: &Asked<'_>, setups: &[Setup]) -> Result<(), Error> {
+    let wanted = asked.comparison;
+    let variants = setups.iter().map(Setup::variant_count).fold(0, usize::saturating_add);
+    if variants <= VARIANTS_MAX || wanted.vary.is_empty() {
+        return Ok(());
+    }
+    let runs = variants.saturating_mul(wanted.repeats as usize);
+    let values = |vary: &Vary| format!("{}.{} ({} values)", vary.of, vary.name, vary.texts.len());
+    let all = wanted.vary.iter().map(values).collect::<Vec<_>>().join(", ");
+    let problem = format!(
+        "this makes {variants} variants and, with {} repeats, {runs} runs (expected at most {VARIANTS_MAX} variants; \
+         `hoistway tune` searches among more)",
+        wanted.repeats
+    );
+    Err(asked.refuse(Field::Vary, all, problem))
 }
 
 /// Every kernel on every device and host.

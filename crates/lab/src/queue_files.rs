@@ -5,39 +5,75 @@ use hoistway_sim::QueueSettings;
 
 use crate::comparison::QueueFile;
 use crate::error::{About as _, Error, Field};
+use crate::nearest;
 use crate::schedulers::queue_under;
 use crate::surroundings::Asked;
 
-/// What may be written.
-fn expected() -> String {
-    // The scheduler is a field of its own.
-    WRITABLE_ATTRIBUTES.into_iter().filter(|&file| file != "scheduler").collect::<Vec<_>>().join(", ")
+/// What may be written: the scheduler is a field of its own.
+fn files() -> impl Iterator<Item = &'static str> {
+    WRITABLE_ATTRIBUTES.into_iter().filter(|&file| file != "scheduler")
 }
 
 /// Adds the settings to `queue`.
 pub(crate) fn add(asked: &Asked<'_>, queue: &mut QueueSettings) -> Result<(), Error> {
-    for QueueFile { file, text } in &asked.comparison.queue_files {
-        let refuse = |problem: String| asked.refuse(Field::QueueFiles, format_args!("{file}={text}"), problem);
-        if file == "scheduler" {
-            return Err(refuse(format!("use {}", asked.name(Field::Schedulers))));
+    let wanted = &asked.comparison.queue_files;
+    for (place, setting) in wanted.iter().enumerate() {
+        let QueueFile { file, text } = setting;
+        if let Some(before) = wanted[..place].iter().find(|before| before.file == *file) {
+            let before = asked.given(Field::QueueFiles, format_args!("{file}={}", before.text));
+            let problem = format!("{before} was given before (expected one value for each file)");
+            return Err(asked.refuse(Field::QueueFiles, format_args!("{file}={text}"), problem));
         }
-        if file.starts_with("iosched/") {
-            return Err(refuse(format!("use {}", asked.given(Field::Tunables, "SCHED.TUNABLE=VALUE"))));
-        }
-        if file == "nr_requests" {
-            // Request slots are made with the queue, so it has to be known before.
-            queue.nr_requests = Some(text.parse().map_err(|_| refuse("expected a whole number".to_owned()))?);
-        } else {
-            queue.attributes.push((file.clone(), text.clone()));
-        }
+        write(asked, &Writing { field: Field::QueueFiles, given: format!("{file}={text}"), file, text }, queue)?;
     }
     Ok(())
 }
 
-/// Tries the settings on a queue of each scheduler, so that a mistake is told at once and with what would be right.
-/// Answers with a notice for each value that the kernel takes for another.
+/// A file that is written, and how that was asked for.
+pub(crate) struct Writing<'a> {
+    pub(crate) field: Field,
+    /// As it stands behind the field's name in messages.
+    pub(crate) given: String,
+    pub(crate) file: &'a str,
+    pub(crate) text: &'a str,
+}
+
+/// Adds a setting to `queue`.
+pub(crate) fn write(asked: &Asked<'_>, writing: &Writing<'_>, queue: &mut QueueSettings) -> Result<(), Error> {
+    let Writing { field, given, file, text } = writing;
+    let refuse = |problem: String| asked.refuse(*field, given, problem);
+    if *file == "scheduler" {
+        return Err(refuse(format!("use {}", asked.name(Field::Schedulers))));
+    }
+    if file.starts_with("iosched/") {
+        return Err(refuse(format!("use {}", asked.given(Field::Tunables, "SCHED.TUNABLE=VALUE"))));
+    }
+    if *file == "nr_requests" {
+        // Request slots are made with the queue, so it has to be known before.
+        queue.nr_requests = Some(text.parse().map_err(|_| refuse("expected a whole number".to_owned()))?);
+    } else {
+        queue.attributes.push(((*file).to_owned(), (*text).to_owned()));
+    }
+    Ok(())
+}
+
+/// Tries the settings of a comparison on a queue of each scheduler, so that a mistake is told at once and with what would be
+/// right. Answers with a notice for each value that the kernel takes for another.
 pub(crate) fn try_out(
     asked: &Asked<'_>,
+    queue: &QueueSettings,
+    config: &QueueConfig,
+    schedulers: &[String],
+) -> Result<Vec<String>, Error> {
+    let given = |file: &str, text: &str| format!("{file}={text}");
+    try_out_as(asked, Field::QueueFiles, &given, queue, config, schedulers)
+}
+
+/// The same of settings that were asked for by a field, where they stand as `given` says.
+pub(crate) fn try_out_as(
+    asked: &Asked<'_>,
+    field: Field,
+    given: &dyn Fn(&str, &str) -> String,
     queue: &QueueSettings,
     config: &QueueConfig,
     schedulers: &[String],
@@ -46,21 +82,23 @@ pub(crate) fn try_out(
     for scheduler in schedulers {
         let front = queue_under(scheduler, config).map_err(|error| {
             let others = asked.name(Field::Schedulers);
-            let what = format!("nr_requests with {scheduler} (fewer, or other {others}, are possible)");
-            asked.refuse(Field::QueueFiles, what, error)
+            let requests = config.nr_requests.map_or_else(String::new, |requests| requests.to_string());
+            let given = given("nr_requests", &requests);
+            asked.refuse(field, given, format_args!("{error} (expected fewer with {scheduler}, or other {others})"))
         })?;
         let now = front.generation().hz.now(Instant::ZERO);
         for (file, text) in &queue.attributes {
-            let setting = asked.given(Field::QueueFiles, format_args!("{file}={text}"));
-            let refuse = |problem: String| Err(Error::new(Field::QueueFiles, format_args!("{setting}: {problem}")));
+            let setting = asked.given(field, given(file, text));
+            let refuse = |problem: String| Err(Error::new(field, format_args!("{setting}: {problem}")));
             match front.set_attribute(now, file, text, &mut Effects::new()) {
                 Ok(()) => {}
                 Err(AttributeError::Unknown) => {
-                    return refuse(format!("no such file (expected one of {})", expected()));
+                    let (hint, known) = (nearest::hint(file, files()), files().collect::<Vec<_>>().join(", "));
+                    return refuse(format!("no such file ({hint}expected one of {known})"));
                 }
                 Err(why) => return refuse(format!("{why} with {scheduler}")),
             }
-            let shown = front.attribute(file).about(Field::QueueFiles)?;
+            let shown = front.attribute(file).about(field)?;
             if shown.trim() != text.trim() {
                 let notice = format!("{setting}: the kernel takes this for \"{}\".", shown.trim());
                 if !notices.contains(&notice) {

@@ -23,7 +23,7 @@ pub(crate) fn seeds(seed: u64, repeats: u32) -> Vec<u64> {
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014): a bijection of the counter, so numbers do not repeat before they are cut.
-fn split_mix(state: &mut u64) -> u64 {
+pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hoistway_blk::{NoProbe, Probe};
 use hoistway_results::ProcessResult;
 use hoistway_results::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
-use hoistway_sim::{Control, RunError, RunResult, Statistics, run_probed};
+use hoistway_sim::{Control, QueueSettings, RunError, RunResult, Statistics, run_probed};
 use serde_json::{Map, Value};
 
 use crate::comparison::Comparison;
@@ -16,6 +16,7 @@ use crate::outcome::Outcome;
 use crate::plan::{Plan, Planned};
 use crate::setup::Setup;
 use crate::surroundings::Surroundings;
+use crate::variants::number_or_text;
 use crate::watch::{Controls, Ended, Unwatched, Watch, fio_document};
 
 impl Comparison {
@@ -86,14 +87,13 @@ impl Plan<'_> {
         let disks = statistics.summaries(&scenario, result.simulated);
         let wall_seconds = watch.seconds() - begin;
         let RunResult { processes, simulated, ios, refused, page_cache, partial } = result;
-        let number = |text: &str| text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from);
-        let tunables: Map<String, Value> =
-            spec.tunables.iter().map(|(name, text)| (name.clone(), number(text))).collect();
+        let tunables = spec.tunables.iter().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
         let run = Run {
             scheduler: spec.label(),
             front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
             ran_as: self.setups[planned.setup].stands_in(&spec.scheduler),
             tunables,
+            queue_files: queue_files(&planned.queue),
             variant: planned.variant.clone(),
             setup: planned.setup as u32,
             repeat: planned.repeat,
@@ -125,6 +125,13 @@ fn jobs(processes: &[ProcessResult], setup: &Setup) -> Vec<JobSummary> {
         summary.random = Some(clones.any(|process| process.plan.is_random()));
     }
     jobs
+}
+
+/// What was written to every queue.
+fn queue_files(queue: &QueueSettings) -> Map<String, Value> {
+    let requests = queue.nr_requests.map(|requests| ("nr_requests".to_owned(), Value::from(requests)));
+    let others = queue.attributes.iter().map(|(file, text)| (file.clone(), number_or_text(text)));
+    requests.into_iter().chain(others).collect()
 }
 
 /// The field to look at if a run cannot begin.

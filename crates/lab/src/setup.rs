@@ -1,20 +1,25 @@
 //! One place of a comparison: a kernel on a host with its devices, and what the load and the schedulers are there.
 
+use std::sync::Arc;
+
 use hoistway_blk::{Layer, Nanos, QueueConfig};
 use hoistway_device::Preset;
 use hoistway_fio::JobFile;
-use hoistway_results::document::SetupSummary;
+use hoistway_results::document::{RunVariant, SetupSummary};
+use hoistway_results::tuning::Setting;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
 use serde_json::{Map, Value};
 
 use crate::alike::alike;
 use crate::asked_kernel::AskedKernel;
-use crate::comparison::{Devices, Profile};
+use crate::comparison::{Devices, Profile, Vary};
 use crate::error::{About as _, Error, Field};
 use crate::load::{self, Load};
+use crate::queue_files::Writing;
 use crate::schedulers::{self, Default};
 use crate::surroundings::Asked;
 use crate::tunables::{self, Settings};
+use crate::variants::{self, Bench, Varied, number_or_text};
 use crate::{devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
 
 /// A kernel on a host with devices.
@@ -25,7 +30,7 @@ pub(crate) struct Setup {
     pub(crate) devices: Vec<Preset>,
     pub(crate) guests: Option<guests::Chosen>,
     pub(crate) host: Host,
-    pub(crate) queue: QueueSettings,
+    pub(crate) queue: Arc<QueueSettings>,
     /// The queue of the first device.
     pub(crate) config: QueueConfig,
     schedulers: Vec<String>,
@@ -34,9 +39,21 @@ pub(crate) struct Setup {
     /// For each job the first one that is like it.
     pub(crate) alike: Vec<Option<u32>>,
     settings: Settings,
+    /// Of what several values are compared.
+    knobs: Varied,
     pub(crate) notices: Vec<String>,
     /// By what it differs from other setups of the comparison.
     pub(crate) varied: Map<String, Value>,
+}
+
+/// A scheduler with a setting, in one place.
+#[derive(Clone, Debug)]
+pub(crate) struct Variant {
+    /// What runs, but for the seed.
+    pub(crate) spec: RunSpec,
+    pub(crate) queue: Arc<QueueSettings>,
+    /// What it is told by.
+    pub(crate) told: RunVariant,
 }
 
 impl Setup {
@@ -91,6 +108,16 @@ impl Setup {
         let config = queue.config(&first.shape());
         notices.extend(queue_files::try_out(asked, &queue, &config, &schedulers)?);
         notices.extend(tunables::try_out(asked, &config)?);
+        let bench = Bench {
+            asked,
+            schedulers: &all,
+            on_host: &schedulers,
+            queue: &queue,
+            config: &config,
+            configured: &|queue| queue.config(&first.shape()),
+            settings: &settings,
+        };
+        let knobs = Varied::of(&bench, &mut notices)?;
         queue.writes = writes::ordered(asked, &queue.schedulers)?;
         writes::check_times(asked, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
         writes::try_out(asked, &queue.writes, &config, &schedulers)?;
@@ -112,33 +139,89 @@ impl Setup {
             devices,
             guests,
             host,
-            queue,
+            queue: Arc::new(queue),
             config,
             schedulers,
             default_scheduler,
             alike: alike(&workload),
             workload,
             settings,
+            knobs,
             notices,
             varied: Map::new(),
         })
     }
 
-    /// The runs of a repeat: every scheduler with the same seed; with guests every one of theirs over every one of the host.
-    pub(crate) fn specs(&self, seed: u64) -> Vec<RunSpec> {
-        let tunables = |scheduler: &String| self.settings.get(scheduler).cloned().unwrap_or_default();
-        let guest = |scheduler: &String| GuestSpec { scheduler: scheduler.clone(), tunables: tunables(scheduler) };
-        let guests: Vec<Option<GuestSpec>> = match &self.guests {
-            Some(guests) => guests.schedulers.iter().map(guest).map(Some).collect(),
-            None => vec![None],
+    /// Pairs of a scheduler of the host and one of the guests, if there are any: every one of theirs over every one of the host.
+    fn pairs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let guests = self.guests.as_ref().map_or(&[][..], |guests| &guests.schedulers);
+        let over = move |host| {
+            let without = guests.is_empty().then_some((host, None));
+            without.into_iter().chain(guests.iter().map(move |guest| (host, Some(guest.as_str()))))
         };
-        let over = |scheduler: &String, guest: &Option<GuestSpec>| RunSpec {
-            scheduler: scheduler.clone(),
-            tunables: tunables(scheduler),
-            guest: guest.clone(),
-            seed,
+        self.schedulers.iter().map(String::as_str).flat_map(over)
+    }
+
+    /// How many variants there are, default ones that come to those that were asked for apart.
+    pub(crate) fn variant_count(&self) -> usize {
+        let of_pair =
+            |(host, guest): (_, Option<_>)| self.knobs.count(&[host].into_iter().chain(guest).collect::<Vec<&str>>());
+        self.pairs().map(of_pair).fold(0, usize::saturating_add)
+    }
+
+    /// The runs of a repeat: every scheduler with every setting and the same seed.
+    pub(crate) fn variants(&self) -> Vec<Variant> {
+        self.pairs().flat_map(|(host, guest)| self.variants_of(host, guest)).collect()
+    }
+
+    fn variants_of(&self, host: &str, guest: Option<&str>) -> Vec<Variant> {
+        let variant = |setting: variants::Setting| {
+            let tunables = |scheduler: &str| {
+                let fixed = self.settings.get(scheduler).into_iter().flatten().cloned();
+                fixed.chain(setting.tunables_of(scheduler)).collect()
+            };
+            let guest =
+                guest.map(|scheduler| GuestSpec { scheduler: scheduler.to_owned(), tunables: tunables(scheduler) });
+            let spec = RunSpec { scheduler: host.to_owned(), tunables: tunables(host), guest, seed: 0 };
+            let mut told = setting.told;
+            told.extend(self.varied.clone());
+            let told = RunVariant { is_default: setting.is_default, ..RunVariant::new(&spec.label(), told) };
+            Variant { spec, queue: setting.queue, told }
         };
-        self.schedulers.iter().flat_map(|scheduler| guests.iter().map(move |guest| over(scheduler, guest))).collect()
+        self.knobs.settings(host, guest, &self.queue).into_iter().map(variant).collect()
+    }
+
+    /// The run of a scheduler with a setting that somebody has thought of.
+    ///
+    /// # Errors
+    /// If there is no such scheduler, tunable or file here, or a value cannot be.
+    pub(crate) fn with(&self, asked: &Asked<'_>, wanted: &Setting) -> Result<Variant, Error> {
+        let host = &wanted.scheduler;
+        if !self.schedulers.contains(host) {
+            let known = self.schedulers.join(", ");
+            return Err(asked.refuse(Field::Schedulers, host, format!("is not compared (expected one of {known})")));
+        }
+        let mut queue = (*self.queue).clone();
+        for (file, text) in &wanted.queue_files {
+            let given = format!("{}.{file}={text}", Vary::QUEUE);
+            queue_files::write(asked, &Writing { field: Field::Vary, given, file, text }, &mut queue)?;
+        }
+        let mut tunables = self.settings.get(host).cloned().unwrap_or_default();
+        tunables.extend(wanted.tunables.clone());
+        let spec = RunSpec { scheduler: host.clone(), tunables, guest: None, seed: 0 };
+        let told = wanted.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
+        let told = RunVariant { is_default: wanted.is_untouched(), ..RunVariant::new(host, told) };
+        Ok(Variant { spec, queue: Arc::new(queue), told })
+    }
+
+    /// What is set of a scheduler in all runs.
+    pub(crate) fn fixed(&self, scheduler: &str) -> &[(String, String)] {
+        self.settings.get(scheduler).map_or(&[], Vec::as_slice)
+    }
+
+    /// What the kernel gives the devices by itself.
+    pub(crate) fn default_scheduler(&self) -> Option<&str> {
+        self.default_scheduler.as_deref()
     }
 
     /// The kernel whose block layer a scheduler runs on, if the one that was asked for lacks it.

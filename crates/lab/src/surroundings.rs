@@ -10,7 +10,7 @@ use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_legacy::all_schedulers;
 
 use crate::comparison::{Comparison, Profile};
-use crate::error::{Error, Field};
+use crate::error::{Error, Fault, Field};
 
 /// Whoever wants a comparison.
 pub trait Surroundings: Sync {
@@ -103,14 +103,14 @@ impl dyn Surroundings + '_ {
     }
 
     /// A profile in TOML, if it is one, by `read`; or else the built-in one of this name.
-    pub(crate) fn profile<T, E: fmt::Display, B: fmt::Display>(
+    pub(crate) fn profile<T, E: Into<Fault>, B: Into<Fault>>(
         &self,
         profile: &Profile,
         expected: &str,
         read: impl Fn(&str, &str) -> Result<T, E>,
         builtin: impl Fn(&str) -> Result<T, B>,
-    ) -> Result<T, String> {
-        let read = |text: &str, name: &str| read(text, name).map_err(|error| error.to_string());
+    ) -> Result<T, Fault> {
+        let read = |text: &str, name: &str| read(text, name).map_err(E::into);
         match profile {
             Profile::Text { name, text } => read(text, name),
             Profile::Named(name) => {
@@ -119,7 +119,7 @@ impl dyn Surroundings + '_ {
                 if is_file {
                     return read(&self.text(path, expected)?, name);
                 }
-                builtin(name).map_err(|error| error.to_string())
+                builtin(name).map_err(B::into)
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Tunables of schedulers that are set for a whole comparison.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use hoistway_blk::{Effects, Instant, QueueConfig, Registry};
+use hoistway_blk::{Effects, Instant, Local, QueueConfig, Registry};
+use hoistway_legacy::Front;
 
 use crate::comparison::Tunable;
 use crate::error::{About as _, Error, Field};
@@ -17,25 +19,29 @@ pub(crate) fn settings(asked: &Asked<'_>, schedulers: &[String], known: &Registr
     let mut settings = Settings::new();
     for tunable in &asked.comparison.tunables {
         let Tunable { scheduler, name, text } = tunable;
-        let refuse = |problem: String| asked.refuse(Field::Tunables, told(tunable), problem);
+        let refuse = |problem: String| asked.refuse(Field::Tunables, tunable, problem);
         if known.find(scheduler).is_none() {
+            let hint = nearest::hint(scheduler, known.names());
             let known = known.names().join(", ");
-            return Err(refuse(format!("unknown scheduler \"{scheduler}\" (expected one of {known})")));
+            return Err(refuse(format!("unknown scheduler \"{scheduler}\" ({hint}expected one of {known})")));
         }
         if !schedulers.contains(scheduler) {
             return Err(refuse(format!("{scheduler} is not among the schedulers that are compared")));
         }
         let of_scheduler = settings.entry(scheduler.clone()).or_default();
         if let Some((_, before)) = of_scheduler.iter().find(|(known, _)| known == name) {
-            return Err(refuse(format!("it was set to {before} before (expected one value for each tunable)")));
+            let before = asked.given(Field::Tunables, format_args!("{scheduler}.{name}={before}"));
+            return Err(refuse(format!("{before} was given before (expected one value for each tunable)")));
         }
         of_scheduler.push((name.clone(), text.clone()));
     }
     Ok(settings)
 }
 
-fn told(Tunable { scheduler, name, text }: &Tunable) -> String {
-    format!("{scheduler}.{name}={text}")
+impl fmt::Display for Tunable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}={}", self.scheduler, self.name, self.text)
+    }
 }
 
 /// Tries the settings on queues of their own, so that a mistake is told at once and with what would be right. Answers
@@ -46,32 +52,41 @@ pub(crate) fn try_out(asked: &Asked<'_>, config: &QueueConfig) -> Result<Vec<Str
     let mut wanted: Vec<&Tunable> = asked.comparison.tunables.iter().collect();
     wanted.sort_by_key(|tunable| &tunable.scheduler);
     for of_one in wanted.chunk_by(|a, b| a.scheduler == b.scheduler) {
-        let scheduler = &of_one[0].scheduler;
-        let queue = schedulers::queue_under(scheduler, config).about(Field::Tunables)?;
-        let now = queue.generation().hz.now(Instant::ZERO);
-        let tunables = queue.tunables();
+        let queue = schedulers::queue_under(&of_one[0].scheduler, config).about(Field::Tunables)?;
         for wanted in of_one {
-            let refuse = |problem: String| Err(asked.refuse(Field::Tunables, told(wanted), problem));
-            let (name, text) = (wanted.name.as_str(), wanted.text.as_str());
-            let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
-                if tunables.is_empty() {
-                    return refuse(format!("{scheduler} has no tunables"));
-                }
-                let known: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
-                let (hint, known) = (nearest::hint(name, known.iter().copied()), known.join(", "));
-                return refuse(format!("{scheduler} has no tunable \"{name}\" ({hint}expected one of {known})"));
-            };
-            if let Err(error) = queue.set_tunable(now, name, text, &mut Effects::new()) {
-                return refuse(format!("{error}; expected {} to {} ({})", tunable.min, tunable.max, tunable.unit));
-            }
-            match queue.tunable(name) {
-                Ok(value) if value.to_string() != *text => {
-                    let setting = asked.given(Field::Tunables, told(wanted));
-                    notices.push(format!("{setting}: the kernel takes this for {value}."));
-                }
-                _ => {}
-            }
+            notices.extend(set(asked, Field::Tunables, &queue, wanted)?);
         }
     }
     Ok(notices)
+}
+
+/// Sets a tunable of a queue's scheduler. Answers with a notice if the kernel takes the value for another.
+pub(crate) fn set(
+    asked: &Asked<'_>,
+    field: Field,
+    queue: &Front<Local>,
+    wanted: &Tunable,
+) -> Result<Option<String>, Error> {
+    let Tunable { scheduler, name, text } = wanted;
+    let refuse = |problem: String| Err(asked.refuse(field, wanted, problem));
+    let tunables = queue.tunables();
+    let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
+        if tunables.is_empty() {
+            return refuse(format!("{scheduler} has no tunables"));
+        }
+        let known: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
+        let (hint, known) = (nearest::hint(name, known.iter().copied()), known.join(", "));
+        return refuse(format!("{scheduler} has no tunable \"{name}\" ({hint}expected one of {known})"));
+    };
+    let now = queue.generation().hz.now(Instant::ZERO);
+    if let Err(error) = queue.set_tunable(now, name, text, &mut Effects::new()) {
+        return refuse(format!("{error}; expected {} to {} ({})", tunable.min, tunable.max, tunable.unit));
+    }
+    Ok(match queue.tunable(name) {
+        Ok(value) if value.to_string() != *text => {
+            let setting = asked.given(field, wanted);
+            Some(format!("{setting}: the kernel takes this for {value}."))
+        }
+        _ => None,
+    })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hoistway_lab::{
-    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Tunable, Write,
+    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Tunable, Vary, Write,
 };
 use hoistway_results::WeightedFigure;
 use proptest::collection::vec;
@@ -51,6 +51,15 @@ fn texts_and_profiles_that_are_wrong_say_where() {
     let devices = vec![Devices { common: Some(text("{")), files: BTreeMap::new() }];
     refused(Comparison { devices, ..base() }, Field::Devices, "mine:1:");
     refused(Comparison { hosts: vec![text("cpus = 0")], ..base() }, Field::Hosts, "mine:");
+    let place = |comparison: Comparison| {
+        let place = Plan::of(&comparison, &Alone).unwrap_err().place.expect("a text is at fault");
+        (place.file, place.line, place.option)
+    };
+    let at = |file: &str, line, option: &str| (file.to_owned(), Some(line), Some(option.to_owned()));
+    assert_eq!(place(Comparison { load: Load::text("[a]\nrw=sideways\n"), ..base() }), at("(text)", 2, "rw"));
+    assert_eq!(place(Comparison { hosts: vec![text("\ncpus = 0")], ..base() }), at("mine", 2, "cpus"));
+    let devices = vec![Devices { common: Some(text("floppy = 1")), files: BTreeMap::new() }];
+    assert_eq!(place(Comparison { devices, ..base() }), at("mine", 1, "floppy"));
     let guests = Guests { schedulers: names(&["none"]), virtual_disk: Some("x".into()), ..Guests::default() };
     refused(Comparison { guests, ..base() }, Field::VirtualDisk, "no built-in virtual disk `x`");
     refused(Comparison { kernels: names(&["6.18", "2.6"]), ..base() }, Field::Kernels, "unknown kernel \"2.6\"");
@@ -121,7 +130,7 @@ prop_compose! {
     fn any_comparison()(
         (devices, kernels, hosts) in (vec(word(), 0..2), vec(word(), 0..2), vec(word(), 0..2)),
         (schedulers, guest_schedulers) in (vec(word(), 0..3), vec(word(), 0..2)),
-        tunables in vec((word(), word(), word()), 0..2),
+        (tunables, varied) in (vec((word(), word(), word()), 0..2), vec((word(), word(), vec(word(), 0..3)), 0..2)),
         files in vec((word(), word()), 0..3),
         writes in vec((any::<u64>(), option::of(word()), word(), word()), 0..2),
         groups in vec((word(), word()), 0..2),
@@ -145,6 +154,7 @@ prop_compose! {
             guests: Guests { schedulers: guest_schedulers, virtual_disk: None, weights },
             tunables: tunables.into_iter().map(|(scheduler, name, text)| Tunable { scheduler, name, text }).collect(),
             queue_files: files.into_iter().map(|(file, text)| QueueFile { file, text }).collect(),
+            vary: varied.into_iter().map(|(of, name, texts)| Vary { of, name, texts }).collect(),
             hw_queues,
             read_queues,
             poll_queues,

@@ -13,7 +13,7 @@ pub(crate) enum Spacing {
     Wide,
     /// One blank.
     Close,
-    /// One blank, and the baseline is not named in headers if its name is longer than figures are.
+    /// One blank, and the baseline is not named in headers if its name is longer than figures are. Elsewhere it may be longer.
     Narrow,
     /// As well, and the schedulers of guests and host are in lines of their own, as are figures and their spreads.
     Stacked,
@@ -22,13 +22,15 @@ pub(crate) enum Spacing {
 impl Spacing {
     /// What headers call the baseline.
     pub(crate) fn baseline(self, name: &str) -> &str {
-        if self >= Self::Narrow && name.chars().count() > FIGURE_CHARACTERS { NAMELESS } else { name }
+        let most = if self >= Self::Narrow { FIGURE_CHARACTERS } else { HEADER_CHARACTERS };
+        if name.chars().count() > most { NAMELESS } else { name }
     }
 
     /// What a row is called.
     fn label(self, name: &str) -> String {
         match name.split_once(OVER) {
-            Some((guest, host)) if self == Self::Stacked => format!("{guest}\nover {host}"),
+            Some((guest, host)) if self == Self::Stacked => format!("{guest}\nover {}", host.replace(' ', "\n  ")),
+            None if self == Self::Stacked => name.replace(' ', "\n  "),
             _ => name.to_owned(),
         }
     }
@@ -46,6 +48,8 @@ impl Spacing {
 const OVER: &str = "-over-";
 /// What a baseline with a long name is called in the header of a narrow table.
 pub(crate) const NAMELESS: &str = "base";
+/// As long as a header may be where there is room.
+const HEADER_CHARACTERS: usize = 20;
 /// As long as most differences are.
 const FIGURE_CHARACTERS: usize = 8;
 

@@ -10,6 +10,7 @@ mod layout;
 mod line;
 mod markdown;
 mod table;
+mod tuning;
 mod units;
 mod words;
 mod wrap;
@@ -21,6 +22,7 @@ pub use conclusion::{conclusion, figure_in_words};
 pub use line::run_line;
 pub use markdown::markdown;
 pub use table::{Style, table};
+pub use tuning::{tuning, tuning_conclusion};
 pub use wrap::{hanging, wrapped};
 
 /// A value of a figure with its unit, in three digits.

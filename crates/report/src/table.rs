@@ -131,7 +131,7 @@ fn job_table(comparison: &Comparison<'_>, job: &JobComparison, style: &Style) ->
         let layout = table.layout(columns, spacing);
         // Where no width is given, nothing is cut to fit.
         if layout.width() <= limit || (spacing == Spacing::Close && style.width.is_none()) {
-            return layout.text(style.colour);
+            return table.text(&Narrowed { spacing, layout, left_out: Vec::new() });
         }
     }
     let (dispensable, last) = Column::DISPENSABLE.split_at(Column::BEFORE_STACKING);

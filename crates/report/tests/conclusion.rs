@@ -267,11 +267,13 @@ fn each_place_has_a_verdict_of_its_own() {
     }
     document.setups = vec![at("4.19"), at("6.18")];
     let text = told(&document);
+    assert!(text.contains("On hdd, Linux 4.19: change from the default (none) to kyber: "), "{text}");
+    assert!(text.contains("On hdd, Linux 6.18: keep the default (none): "), "{text}");
     assert!(
-        text.contains("On hdd, Linux 4.19: change from the default (none kernel=4.19) to kyber kernel=4.19"),
+        text.contains("under kyber on hdd, Linux 4.19; ") && text.contains(" under none on hdd, Linux 6.18."),
         "{text}"
     );
-    assert!(text.contains("On hdd, Linux 6.18: keep the default (none kernel=6.18)"), "{text}");
+    assert_eq!(text.matches("chooses another figure").count(), 1, "{text}");
 }
 
 #[test]
@@ -291,4 +293,31 @@ fn runs_that_had_not_settled_are_named() {
 #[test]
 fn nothing_is_concluded_from_nothing() {
     assert!(conclusion(&document(Vec::new())).is_empty());
+}
+
+#[test]
+fn a_setting_is_recommended_in_words_and_what_the_scheduler_has_anyway_is_the_default() {
+    let one = [("mq-deadline", &[1000.0, 1010.0][..]), ("none", &[1000.0, 1010.0]), ("a", &[2000.0, 2010.0])];
+    let mut document = repeated(&one);
+    for run in document.runs.iter_mut().filter(|run| run.scheduler != "none") {
+        let batch = if run.scheduler == "a" { 4 } else { 16 };
+        run.scheduler = "mq-deadline".to_owned();
+        run.tunables = serde_json::Map::from_iter([("fifo_batch".to_owned(), json!(batch))]);
+        run.variant = hoistway_results::document::RunVariant::new("mq-deadline", run.tunables.clone());
+        run.variant.is_default = batch == 16;
+    }
+    document.default_scheduler = Some("mq-deadline".to_owned());
+    // Whatever stands first.
+    for _ in 0..document.runs.len() {
+        document.runs.rotate_left(1);
+        let text = told(&document);
+        let change =
+            "change from the default (mq-deadline with fifo_batch=16) to mq-deadline with fifo_batch=4: p99 read";
+        assert!(text.contains(change), "{text}");
+        assert_eq!(hoistway_results::Comparison::of(&document).variants.len(), 3);
+    }
+    // The kernel's scheduler, but nothing of what is compared is what it has anyway.
+    document.runs.iter_mut().for_each(|run| run.variant.is_default = false);
+    let text = told(&document);
+    assert!(text.contains("change from mq-deadline with fifo_batch="), "{text}");
 }

@@ -13,6 +13,7 @@ mod focus;
 pub mod histogram;
 pub mod io_log;
 pub mod measurement;
+mod objective;
 mod operation;
 pub mod ordered_map;
 mod rate;
@@ -23,6 +24,7 @@ pub mod settling;
 pub mod stats;
 mod steady_state;
 mod threshold;
+pub mod tuning;
 pub mod verdict;
 
 pub use comparison::Comparison;
@@ -37,6 +39,7 @@ pub use measurement::{
     BatchLevels, CpuUsage, DepthLevels, DirectionResult, LatencySearchResult, PriorityLatency, ProcessResult,
     SyncResult,
 };
+pub use objective::{Condition, Goal, Limit, Objective, ObjectiveError};
 pub use operation::Operation;
 pub use ordered_map::OrderedMap;
 pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};

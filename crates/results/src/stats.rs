@@ -32,6 +32,17 @@ fn t_quantile(freedom: usize) -> f64 {
     (distribution.inverse_cdf(0.5 + CONFIDENCE / 2.0) * 1e6).round() / 1e6
 }
 
+/// How often chance makes the ratio of two variances as large as this (F test), for so many degrees of freedom above and below.
+pub fn chance_of_ratio(ratio: f64, freedom: [usize; 2]) -> f64 {
+    use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
+    let [above, below] = freedom.map(|freedom| freedom.max(1) as f64);
+    match FisherSnedecor::new(above, below) {
+        Ok(distribution) if ratio.is_finite() => distribution.sf(ratio.max(0.0)),
+        Ok(_) if ratio > 0.0 => 0.0,
+        _ => 1.0,
+    }
+}
+
 /// How much `value` lies above (or, negative, below) `reference`, as a fraction of the reference: 0.1 is 10 % more.
 /// None if the reference is zero or either is not finite.
 pub fn relative_difference(value: f64, reference: f64) -> Option<f64> {
@@ -69,6 +80,15 @@ mod tests {
         assert!((half_width(&[1.0, 2.0, 3.0]).unwrap() - 4.302_653 / 3.0_f64.sqrt()).abs() < 1e-6);
         assert_eq!(half_width(&[5.0, 5.0]), Some(0.0));
         assert_eq!(half_width(&[5.0]), None);
+    }
+
+    #[test]
+    fn ratios_of_variances_are_those_of_the_tables_of_f() {
+        for (freedom, five_percent) in [([1, 10], 4.964_6), ([3, 20], 3.098_4), ([6, 60], 2.254_1)] {
+            assert!((chance_of_ratio(five_percent, freedom) - 0.05).abs() < 1e-5, "{freedom:?}");
+        }
+        assert_eq!((chance_of_ratio(f64::INFINITY, [1, 1]), chance_of_ratio(f64::NAN, [1, 1])), (0.0, 1.0));
+        assert_eq!(chance_of_ratio(0.0, [2, 5]), 1.0);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub enum Relation {
 
 impl Relation {
     /// In the order in which they are looked for.
-    const SIGNS: [(&'static str, Self); 4] =
+    pub(crate) const SIGNS: [(&'static str, Self); 4] =
         [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Above), ("<", Self::Below)];
 
     fn holds(self, value: f64, limit: f64) -> bool {
@@ -82,7 +82,7 @@ impl fmt::Display for Threshold {
 }
 
 /// A value with its unit.
-fn value(figure: Figure, text: &str) -> Result<f64, String> {
+pub(crate) fn value(figure: Figure, text: &str) -> Result<f64, String> {
     let units: &[(&str, f64)] = match figure {
         Figure::Iops => &[("", 1.0), ("k", 1e3), ("M", 1e6)],
         Figure::Bandwidth => &[

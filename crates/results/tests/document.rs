@@ -59,6 +59,7 @@ fn document() -> ResultsDocument {
             front: Front::Mq,
             ran_as: None,
             tunables: Map::from_iter([("nr_requests".to_owned(), Value::from(64))]),
+            queue_files: Map::new(),
             variant: RunVariant::new("none", Map::new()),
             setup: 0,
             repeat: 0,

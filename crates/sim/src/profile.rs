@@ -48,6 +48,8 @@ pub enum ProfileError {
         file: String,
         /// Line, counted from 1.
         line: usize,
+        /// The key, if it is about one.
+        key: Option<String>,
         /// What is wrong, and what was expected.
         problem: String,
     },
@@ -70,6 +72,7 @@ impl Format {
         read.map_err(|problem| ProfileError::Text {
             file: file_name.to_owned(),
             line: problem.line(text),
+            key: problem.key,
             problem: problem.problem,
         })
     }
@@ -171,17 +174,20 @@ impl Kind {
 /// What is wrong, and at which byte of the text.
 struct Problem {
     at: usize,
+    key: Option<String>,
     problem: String,
 }
 
 impl Problem {
     fn from_toml(error: &toml::de::Error) -> Problem {
-        Problem { at: error.span().map_or(0, |span| span.start), problem: error.message().replace('\n', ", ") }
+        let problem = error.message().replace('\n', ", ");
+        Problem { at: error.span().map_or(0, |span| span.start), key: None, problem }
     }
 
     fn of_key(span: &Range<usize>, key: &str, what: &str, expected: &str) -> Problem {
         let key: String = key.chars().take(60).flat_map(char::escape_debug).collect();
-        Problem { at: span.start, problem: format!("`{key}` {what}; expected {expected}") }
+        let problem = format!("`{key}` {what}; expected {expected}");
+        Problem { at: span.start, key: Some(key), problem }
     }
 
     fn line(&self, text: &str) -> usize {

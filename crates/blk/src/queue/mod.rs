@@ -505,5 +505,5 @@ fn make_elevator<Sh: Sharing>(
         capacity: nr_requests * config.scheduler_maps(),
         now: Now::default(),
     };
-    Ok(Elevator::new(row, &queue, &config.cpu_map()))
+    Ok(Elevator::new(&config.schedulers, row, &queue, &config.cpu_map()))
 }

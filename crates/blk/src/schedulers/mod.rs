@@ -17,4 +17,4 @@ pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberT
 pub use mq_deadline::{MqDeadline, MqDeadlineConfig};
 pub use noop::Noop;
 pub(crate) use registry::scaled;
-pub use registry::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Policy, Priorities, Registry, Row};
+pub use registry::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, Maker, NONE, Policy, Priorities, Registry, Row};

@@ -3,6 +3,7 @@
 //! A [`Registry`] is a value that a queue is [handed](crate::QueueConfig::schedulers), so that other crates, and users,
 //! add theirs: an `impl Scheduler` in a file, and one [`Row`].
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::bio::limits::Limits;
@@ -107,7 +108,7 @@ pub struct Row {
     pub priorities: fn(&Generation) -> Priorities,
     /// Whether it honours weights of cgroups.
     pub weights: bool,
-    /// Makes it for a queue.
+    /// Makes it for a queue, unless its [registry](Registry::with_made) has another maker for it.
     pub make: fn(&Attachment<'_>) -> Policy,
 }
 
@@ -179,17 +180,28 @@ pub const BFQ: Row = Row {
     })
 };
 
+/// Makes a scheduler from what only the maker knows, which a function cannot: an interpreter's class, parameters of an experiment.
+pub type Maker = Arc<dyn Fn(&Attachment<'_>) -> Policy + Send + Sync>;
+
 /// Schedulers, in the order in which they are listed. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Registry {
     rows: Arc<[Row]>,
+    /// Of those that are not made by their row's function, by name and layer.
+    makers: Arc<[(&'static str, Layer, Maker)]>,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&*self.rows).finish()
+    }
 }
 
 impl Registry {
     /// The multi-queue schedulers of Linux.
     #[must_use]
     pub fn multi_queue() -> Self {
-        Registry { rows: Arc::new([NONE, MQ_DEADLINE, KYBER, BFQ]) }
+        Registry { rows: Arc::new([NONE, MQ_DEADLINE, KYBER, BFQ]), makers: Arc::new([]) }
     }
 
     /// With some more. One of the same name and layer is replaced.
@@ -197,7 +209,25 @@ impl Registry {
     pub fn with(&self, more: &[Row]) -> Self {
         let is_replaced = |row: &&Row| more.iter().any(|new| (new.name, new.layer) == (row.name, row.layer));
         let kept = self.rows.iter().filter(|row| !is_replaced(row));
-        Registry { rows: kept.chain(more).copied().collect() }
+        let is_kept = |name: &str, layer: Layer| !more.iter().any(|new| (new.name, new.layer) == (name, layer));
+        let makers = self.makers.iter().filter(|(name, layer, _)| is_kept(name, *layer)).cloned().collect();
+        Registry { rows: kept.chain(more).copied().collect(), makers }
+    }
+
+    /// With one more, which `maker` makes and not the row's function. One of the same name and layer is replaced.
+    #[must_use]
+    pub fn with_made(&self, row: Row, maker: Maker) -> Self {
+        let Registry { rows, makers } = self.with(&[row]);
+        Registry { rows, makers: makers.iter().cloned().chain([(row.name, row.layer, maker)]).collect() }
+    }
+
+    /// Makes the scheduler of a row for a queue.
+    #[must_use]
+    pub fn make(&self, row: &Row, queue: &Attachment<'_>) -> Policy {
+        match self.makers.iter().find(|(name, layer, _)| (*name, *layer) == (row.name, row.layer)) {
+            Some((.., maker)) => maker(queue),
+            None => (row.make)(queue),
+        }
     }
 
     /// All of them.
@@ -248,6 +278,29 @@ mod tests {
         let registry = registry.with(&[Row { weights: true, ..mine }]);
         assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (5, Some(true)));
         assert!(registry.find("yours").is_none());
+    }
+
+    #[test]
+    fn one_that_is_made_from_what_its_maker_knows_is_made_by_it_until_it_is_replaced() {
+        let (limits, generation) = (Limits::default(), Kernel::DEFAULT.generation());
+        let queue = Attachment {
+            generation: &generation,
+            limits: &limits,
+            nr_requests: 1,
+            default_nr_requests: 1,
+            async_depth: 1,
+            queue_depth: 1,
+            capacity: 1,
+            now: Now::default(),
+        };
+        let is_bfq = |registry: &Registry| {
+            let row = registry.find("mine").expect("it was added");
+            matches!(registry.make(row, &queue), Policy::Bfq(_))
+        };
+        let mine = Row::new("mine", |_| Policy::None);
+        let config = BfqConfig::new(&generation, 1, false);
+        let made = Registry::multi_queue().with_made(mine, Arc::new(move |_| Policy::Bfq(config.clone())));
+        assert_eq!((is_bfq(&made), is_bfq(&made.with(&[mine]))), (true, false));
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub enum Reason {
     Injected,
     /// bfq: with strict guarantees the device is emptied first.
     DeviceDrains,
+    /// A scheduler of one's own chose it, for a reason of its own.
+    Own,
+    /// A scheduler of one's own holds back what it has, for a reason of its own.
+    HeldBack,
     /// The kernel's choice was taken over.
     Adopted,
 }
@@ -87,6 +91,8 @@ impl Reason {
             Reason::NewSlot => "a new service slot begins",
             Reason::Injected => "injected while the device is kept for the queue in service, which is empty",
             Reason::DeviceDrains => "strict guarantees: one request in the device at a time",
+            Reason::Own => "the scheduler chose it, for a reason of its own",
+            Reason::HeldBack => "the scheduler holds back what it has, for a reason of its own",
             Reason::Adopted => "taken over from the recording",
         }
     }

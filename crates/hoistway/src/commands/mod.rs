@@ -16,4 +16,5 @@ pub(crate) mod scenarios;
 pub(crate) mod schedulers;
 pub(crate) mod serve;
 pub(crate) mod sweep;
+pub(crate) mod tune;
 pub(crate) mod why;

@@ -46,9 +46,13 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
         (Field::Focus, !base.focus.is_empty()),
         (Field::SmallestEffect, base.smallest_effect.is_some()),
         (Field::Logs, base.logs),
+        (Field::Vary, !base.vary.is_empty()),
     ];
     if let Some((field, _)) = together.into_iter().find(|(_, is)| *is) {
-        let problem = "a sweep leaves the figures of each run (expected none)";
+        let problem = match field {
+            Field::Vary => "varies in a sweep by itself (expected `settings`)",
+            _ => "a sweep leaves the figures of each run (expected none)",
+        };
         return Err(Error::new(field, format_args!("`base.{}`: {problem}", field.name())));
     }
     if space.schedulers.is_empty() {

@@ -46,7 +46,7 @@ impl LegacyElevator {
             capacity,
             now,
         };
-        match (row.make)(&queue) {
+        match config.schedulers.make(row, &queue) {
             Policy::MqDeadline(policy) => Some(LegacyElevator {
                 name: row.name,
                 dispatches_sorted: false,

@@ -64,7 +64,7 @@ impl Subject {
         };
         let schedulers = all_schedulers();
         let row = schedulers.find(self.scheduler).expect("a scheduler");
-        Elevator::new(row, &queue, &CpuMap::of_one_type(&[HctxId(0)]))
+        Elevator::new(&schedulers, row, &queue, &CpuMap::of_one_type(&[HctxId(0)]))
     }
 }
 

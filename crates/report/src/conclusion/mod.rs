@@ -11,19 +11,22 @@ use hoistway_results::{ResultsDocument, verdict};
 
 use self::sentences::Sentences;
 
+pub(crate) use phrases::change;
 pub use phrases::figure_in_words;
 
 /// The sentences; none if there was no I/O. Those about doubts begin with "Uncertain: ".
 pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
     let comparison = Comparison::of(document);
     let verdicts = verdict::verdicts(document);
-    let mut sentences: Vec<String> = Vec::new();
-    for verdict in &verdicts {
-        let words = Sentences { document, comparison: &comparison, verdict };
-        // How to change the focus is the same in every place.
-        sentences.extend(words.all().into_iter().filter(|sentence| !sentences.contains(sentence)).collect::<Vec<_>>());
-    }
+    let words = |verdict| Sentences { document, comparison: &comparison, verdict };
+    let mut sentences: Vec<String> = verdicts.iter().flat_map(|verdict| words(verdict).of_place()).collect();
     if let Some(verdict) = verdicts.first() {
+        // The same in every place.
+        let in_short: Vec<String> = verdicts.iter().filter_map(|verdict| words(verdict).in_short()).collect();
+        if in_short.len() > 1 {
+            sentences.push(format!("Side by side, {}: {}.", words(verdict).nouns(), in_short.join("; ")));
+        }
+        sentences.extend(words(verdict).judged_by());
         sentences.extend(doubts::doubts(document, &comparison, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }
     sentences

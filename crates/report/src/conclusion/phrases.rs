@@ -32,7 +32,7 @@ pub(super) fn relative(factor: f64, figure: Figure) -> String {
 }
 
 /// `-61.0% (95 %: -64.2% to -58.1%)`.
-pub(super) fn change(change: Change, figure: Figure) -> String {
+pub(crate) fn change(change: Change, figure: Figure) -> String {
     let told = relative(change.factor, figure);
     match (change.low, change.high) {
         (Some(low), Some(high)) => {

@@ -1,7 +1,7 @@
 //! The sentences about one place: what to do, what that costs, what became of the others, and by what it was judged.
 
 use hoistway_results::comparison::{Comparison, Estimate};
-use hoistway_results::document::{Candidate, Decision, FocusFrom, Outcome, Shift, Verdict};
+use hoistway_results::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
 use hoistway_results::{FigureName, ResultsDocument, WeightedFigure};
 
 use super::phrases::{change, figure_in_words, noun, relative, shift};
@@ -22,7 +22,8 @@ pub(super) struct Sentences<'a> {
 }
 
 impl Sentences<'_> {
-    pub(super) fn all(&self) -> Vec<String> {
+    /// All that is said of this place alone.
+    pub(super) fn of_place(&self) -> Vec<String> {
         let verdict = self.verdict;
         let mut sentences = vec![self.first()];
         if verdict.had_a_choice == Some(false) {
@@ -36,7 +37,6 @@ impl Sentences<'_> {
             sentences.push(self.costs(recommended));
         }
         sentences.extend(self.others());
-        sentences.extend(self.judged_by());
         sentences
     }
 
@@ -46,16 +46,16 @@ impl Sentences<'_> {
         match (verdict.decision, self.recommended()) {
             (Decision::Change, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => {
                 let gains = told(&candidate.gains, LOSSES_OF_OTHERS_MAX);
-                let (from, to) = (self.reference(), &candidate.scheduler);
+                let (from, to) = (self.reference(), self.words(&candidate.scheduler));
                 format!("{place}: change from {from} to {to}, which is no different in {nouns} and better at {gains}.")
             }
             (Decision::Change, Some(candidate)) => {
-                let (from, to) = (self.reference(), &candidate.scheduler);
+                let (from, to) = (self.reference(), self.words(&candidate.scheduler));
                 format!("{place}: change from {from} to {to}: {}.", self.gained(candidate))
             }
             (Decision::OneRun, Some(candidate)) => format!(
                 "{place}: in this one run {} was ahead of {}: {}. One run does not say what is noise: --repeat 3 does.",
-                candidate.scheduler,
+                self.words(&candidate.scheduler),
                 self.reference(),
                 self.gained(candidate)
             ),
@@ -66,7 +66,11 @@ impl Sentences<'_> {
                 self.shown(&verdict.reference)
             ),
             (Decision::Alone, _) => {
-                format!("{place}: {nouns} under {} is {}.", verdict.reference, self.shown(&verdict.reference))
+                format!(
+                    "{place}: {nouns} under {} is {}.",
+                    self.words(&verdict.reference),
+                    self.shown(&verdict.reference)
+                )
             }
             (Decision::Keep | Decision::Change, _) => format!(
                 "{place}: keep {}: nothing here is worth a change in {nouns} ({}).",
@@ -77,21 +81,34 @@ impl Sentences<'_> {
     }
 
     fn place(&self) -> String {
-        let runs = self.document.runs.iter().find(|run| run.setup == self.verdict.setup);
-        let (device, kernel) =
-            runs.map_or((&self.document.device, &*self.document.kernel), |run| self.document.place_of(run));
-        let device = device_name(device);
-        if self.document.setups.len() > 1 {
-            format!("On {device}, Linux {kernel}")
-        } else {
-            format!("For this load on {device}")
+        match self.document.setups.get(self.verdict.setup as usize) {
+            Some(setup) if self.document.setups.len() > 1 => format!("On {}", place(&self.document.setups, setup)),
+            _ => {
+                let runs = self.document.runs.iter().find(|run| run.setup == self.verdict.setup);
+                let device = runs.map_or(&self.document.device, |run| self.document.place_of(run).0);
+                format!("For this load on {}", device_name(device))
+            }
         }
+    }
+
+    /// A variant, by its label, as it stands in a sentence that says where it is.
+    fn words(&self, label: &str) -> String {
+        let variant = self.comparison.variants.iter().find(|variant| variant.label == label);
+        variant.map_or_else(|| label.to_owned(), |variant| variant.in_words())
+    }
+
+    /// What is to be used here, and what is in focus under it: `mq-deadline 1.42 ms on hdd, Linux 6.18`.
+    pub(super) fn in_short(&self) -> Option<String> {
+        let setup = self.document.setups.get(self.verdict.setup as usize)?;
+        let recommended = &self.verdict.recommended;
+        let place = place(&self.document.setups, setup);
+        Some(format!("{} under {} on {place}", self.shown(recommended), self.words(recommended)))
     }
 
     /// What one would change from: `the default (mq-deadline)`.
     fn reference(&self) -> String {
-        let name = &self.verdict.reference;
-        if self.verdict.reference_is_default { format!("the default ({name})") } else { name.clone() }
+        let name = self.words(&self.verdict.reference);
+        if self.verdict.reference_is_default { format!("the default ({name})") } else { name }
     }
 
     fn recommended(&self) -> Option<&Candidate> {
@@ -99,7 +116,7 @@ impl Sentences<'_> {
         verdict.candidates.iter().find(|candidate| candidate.scheduler == verdict.recommended)
     }
 
-    fn nouns(&self) -> String {
+    pub(super) fn nouns(&self) -> String {
         let figures = &self.verdict.focus;
         let with_weight = |WeightedFigure { figure, weight }: &WeightedFigure| match figures.len() {
             1 => self.named(figure),
@@ -173,13 +190,14 @@ impl Sentences<'_> {
         let first = verdict.focus.first().map(|focus| focus.figure.figure);
         let with_gain = |candidate: &Candidate| match (candidate.gain, first) {
             (Some(gain), Some(figure)) if verdict.focus.len() == 1 => {
-                format!("{} ({})", candidate.scheduler, relative(gain.factor, figure))
+                format!("{} ({})", self.words(&candidate.scheduler), relative(gain.factor, figure))
             }
-            _ => candidate.scheduler.clone(),
+            _ => self.words(&candidate.scheduler),
         };
         let better: Vec<String> = of(Outcome::Better).chain(of(Outcome::BetterElsewhere)).map(with_gain).collect();
         if !better.is_empty() {
-            sentences.push(format!("Also better than {}: {}.", verdict.reference, list(&better)));
+            let reference = self.words(&verdict.reference);
+            sentences.push(format!("Also better than {reference}: {}.", list(&better)));
         }
         sentences.extend(of(Outcome::Outweighed).map(|candidate| {
             // What outweighs first.
@@ -191,7 +209,7 @@ impl Sentences<'_> {
         }));
         let alike: Vec<String> = of(Outcome::NoDifference)
             .chain(of(Outcome::WithinNoise))
-            .map(|candidate| candidate.scheduler.clone())
+            .map(|candidate| self.words(&candidate.scheduler))
             .collect();
         if !alike.is_empty() {
             let smallest = verdict.smallest_effect * 100.0;
@@ -201,7 +219,7 @@ impl Sentences<'_> {
     }
 
     /// By what it was judged, and how to change that.
-    fn judged_by(&self) -> Option<String> {
+    pub(super) fn judged_by(&self) -> Option<String> {
         let focus = self.verdict.focus.first()?;
         let noun = noun(focus.figure.figure, focus.figure.operation);
         match self.verdict.focus_from {
@@ -216,6 +234,13 @@ impl Sentences<'_> {
             )),
         }
     }
+}
+
+/// `hdd, Linux 6.18`, with the host if there are several.
+fn place(setups: &[SetupSummary], setup: &SetupSummary) -> String {
+    let host = |setup: &SetupSummary| device_name(&setup.host);
+    let name = format!("{}, Linux {}", device_name(&setup.device), setup.kernel);
+    if setups.iter().any(|other| host(other) != host(setup)) { format!("{name}, host {}", host(setup)) } else { name }
 }
 
 /// Shifts in words, and how many more there are.

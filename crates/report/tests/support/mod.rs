@@ -36,6 +36,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
         front: Front::Mq,
         ran_as: None,
         tunables: Map::new(),
+        queue_files: Map::new(),
         variant: RunVariant::new(scheduler, Map::new()),
         setup: 0,
         repeat: 0,

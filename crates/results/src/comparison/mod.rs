@@ -159,13 +159,13 @@ impl<'a> Comparison<'a> {
     pub fn of(document: &'a ResultsDocument) -> Self {
         let variants = Variant::of(&document.runs);
         let wanted = document.baseline.as_deref();
-        let position = |name: fn(&Variant<'a>) -> &'a str| variants.iter().position(|one| Some(name(one)) == wanted);
+        let of_scheduler = |name: Option<&str>| {
+            let named = || (0..variants.len()).filter(|one| Some(variants[*one].scheduler()) == name);
+            named().find(|one| variants[*one].first().variant.is_usual()).or_else(|| named().next())
+        };
         let default = document.default_scheduler.as_deref().filter(|_| wanted.is_none());
-        let is_default = |variant: &Variant<'a>| Some(variant.scheduler()) == default;
-        let baseline = position(Variant::name)
-            .or_else(|| position(Variant::scheduler))
-            .or_else(|| variants.iter().position(is_default))
-            .unwrap_or(0);
+        let baseline = variants.iter().position(|one| Some(one.name()) == wanted);
+        let baseline = baseline.or_else(|| of_scheduler(wanted)).or_else(|| of_scheduler(default)).unwrap_or(0);
         let mut jobs: BTreeMap<u32, &JobSummary> = BTreeMap::new();
         for job in document.runs.iter().flat_map(|run| &run.jobs) {
             jobs.entry(job.job).or_insert(job);
@@ -198,6 +198,11 @@ fn operations(job: u32, variants: &[Variant<'_>]) -> Vec<OperationComparison> {
         OperationComparison { operation, rows: variants.iter().enumerate().filter_map(row).collect() }
     };
     Operation::ALL.into_iter().map(of).filter(|operation| !operation.rows.is_empty()).collect()
+}
+
+/// What a run has of each operation of a job.
+pub(crate) fn samples(job: &JobSummary) -> impl Iterator<Item = (Operation, Sample)> + use<'_> {
+    Operation::ALL.into_iter().filter_map(|operation| Some((operation, Sample::of(job, operation)?)))
 }
 
 fn of_job(run: &Run, job: u32) -> Option<&JobSummary> {

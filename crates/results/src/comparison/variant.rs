@@ -1,6 +1,8 @@
 //! What is compared: each scheduler with each setting, on each setup, over its repeats.
 
-use crate::document::{Front, Run};
+use serde_json::Value;
+
+use crate::document::{Front, Run, value_text};
 
 /// One scheduler with one set of tunables, and its repeats.
 #[derive(Clone, Debug)]
@@ -44,9 +46,10 @@ impl<'a> Variant<'a> {
     }
 
     /// The tunables that were set, if that must be said: always when there are some, and for every one of several
-    /// variants of a scheduler.
+    /// variants of a scheduler; without those that its label tells.
     pub fn tunables(&self) -> Option<String> {
-        let set = self.setting();
+        let is_told = |name: &String| self.first().variant.settings.contains_key(name);
+        let set = listed(self.first().tunables.iter().filter(|(name, _)| !is_told(name)));
         match (set.is_empty(), self.label.contains('#')) {
             (true, false) => None,
             (true, true) => Some(format!("{}: defaults", self.label)),
@@ -59,10 +62,40 @@ impl<'a> Variant<'a> {
         self.first().setting()
     }
 
+    /// In a sentence: `mq-deadline with fifo_batch=4 and nr_requests=64`. Where it took place is not in it.
+    pub fn in_words(&self) -> String {
+        let knobs: Vec<String> = self.first().variant.knobs().iter().map(pair).collect();
+        let front = if self.first().front == Front::Legacy { " (legacy)" } else { "" };
+        match &knobs[..] {
+            // There may be a number behind it.
+            [] if self.first().variant.settings.is_empty() => self.label.clone(),
+            [] => format!("{}{front}", self.scheduler()),
+            [one] => format!("{}{front} with {one}", self.scheduler()),
+            [several @ .., last] => {
+                format!("{}{front} with {} and {last}", self.scheduler(), several.join(", "))
+            }
+        }
+    }
+
+    /// Whether it is what the kernel would do by itself, with this scheduler.
+    pub fn is_untouched(&self) -> bool {
+        let run = self.first();
+        let is_varied = |name: &String| run.variant.settings.contains_key(name);
+        run.variant.is_usual() && run.tunables.keys().chain(run.queue_files.keys()).all(is_varied)
+    }
+
     /// The first of its runs.
     pub fn first(&self) -> &'a Run {
         self.runs[0]
     }
+}
+
+fn pair((name, value): (&String, &Value)) -> String {
+    format!("{name}={}", value_text(value))
+}
+
+fn listed<'a>(set: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
+    set.map(pair).collect::<Vec<_>>().join(", ")
 }
 
 fn same_setting(a: &Run, b: &Run) -> bool {

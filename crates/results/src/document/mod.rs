@@ -28,6 +28,7 @@ pub use summary::{
     DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, SyncSummary, cpu_us_per_io,
 };
 pub use variant::RunVariant;
+pub(crate) use variant::value_text;
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Verdict};
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
@@ -35,7 +36,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 2;
+pub const REVISION: u32 = 3;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,6 +137,9 @@ pub struct Run {
     pub ran_as: Option<String>,
     /// The tunables that were set (not those left at their defaults), by name.
     pub tunables: Map<String, Value>,
+    /// The files of `queue/` of every device that were written before, by name; none in documents of versions that did not say.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub queue_files: Map<String, Value>,
     /// What tells it from other runs of the same scheduler.
     #[serde(default)]
     pub variant: RunVariant,

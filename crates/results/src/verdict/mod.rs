@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 use self::focus::Focus;
 use self::ratio::{Ratio, logarithm};
 use self::shifts::shifts;
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, Variant};
 use crate::document::{Aspect, Candidate, Decision, Outcome, ResultsDocument, Shift, Verdict};
 use crate::figure::Figure;
 
@@ -71,12 +71,22 @@ impl<'a> Judge<'a> {
         let default =
             document.setups.get(setup as usize).map_or(&document.default_scheduler, |at| &at.default_scheduler);
         let default = default.as_deref();
-        let scheduler = |index: &usize| comparison.variants[*index].scheduler();
-        let is_baseline = |index: &usize| *index == comparison.baseline;
-        let wanted = document.baseline.as_deref().map(|_| comparison.variants[comparison.baseline].scheduler());
-        let find = |name: Option<&str>| variants.iter().copied().find(|index| Some(scheduler(index)) == name);
-        let reference = variants.iter().copied().find(|index| wanted.is_some() && is_baseline(index));
-        let reference = reference.or_else(|| find(wanted)).or_else(|| find(default)).or(variants.first().copied())?;
+        let variant = |index: &usize| &comparison.variants[*index];
+        let wanted = document.baseline.as_deref().map(|_| &comparison.variants[comparison.baseline]);
+        let find =
+            |is_meant: &dyn Fn(&Variant<'_>) -> bool| variants.iter().copied().find(|one| is_meant(variant(one)));
+        // The default settings of a scheduler before others of it.
+        let of_scheduler = |name: &str| {
+            find(&|one| one.scheduler() == name && one.first().variant.is_usual())
+                .or_else(|| find(&|one| one.scheduler() == name))
+        };
+        let like = |wanted: &Variant<'_>| {
+            let knobs = wanted.first().variant.knobs();
+            find(&|one| one.scheduler() == wanted.scheduler() && one.first().variant.knobs() == knobs)
+                .or_else(|| of_scheduler(wanted.scheduler()))
+        };
+        let reference = wanted.and_then(like).or_else(|| default.and_then(of_scheduler));
+        let reference = reference.or(variants.first().copied())?;
         let smallest_effect = document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
         Some(Self { document, comparison, focus, variants, reference, default, smallest_effect })
     }
@@ -115,12 +125,17 @@ impl<'a> Judge<'a> {
             focus_from: self.focus.from,
             smallest_effect: self.smallest_effect,
             reference: self.label(self.reference),
-            reference_is_default: self.default == Some(self.comparison.variants[self.reference].scheduler()),
+            reference_is_default: self.is_default(&self.comparison.variants[self.reference]),
             decision,
             recommended: self.label(recommended.unwrap_or(self.reference)),
             had_a_choice: self.had_a_choice(),
             candidates: candidates.into_iter().map(|(_, candidate)| candidate).collect(),
         })
+    }
+
+    /// Whether it is what the kernel gives the devices by itself.
+    fn is_default(&self, variant: &Variant<'_>) -> bool {
+        self.default == Some(variant.scheduler()) && variant.is_untouched()
     }
 
     fn label(&self, variant: usize) -> String {

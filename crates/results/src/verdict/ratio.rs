@@ -40,6 +40,23 @@ impl Ratio {
     }
 }
 
+impl Change {
+    /// The change whose logarithms, one for each repeat, are these; none without any.
+    pub fn of(logarithms: &[f64]) -> Option<Change> {
+        Ratio::of(logarithms).map(Ratio::as_change)
+    }
+
+    /// Whether it is better beyond the noise; never of one repeat.
+    pub fn is_better(self) -> bool {
+        self.low.is_some_and(|low| low > 1.0)
+    }
+
+    /// Whether it is worse beyond the noise.
+    pub fn is_worse(self) -> bool {
+        self.high.is_some_and(|high| high < 1.0)
+    }
+}
+
 /// How much better `to` is than `from`, as a logarithm; None if either is zero.
 pub(super) fn logarithm(from: f64, to: f64, higher_is_better: bool) -> Option<f64> {
     let logarithm = (to / from).ln();

@@ -25,6 +25,8 @@ use super::format::Format;
 ///   hoistway compare my-load.fio --device my-disk.toml --schedulers none,mq-deadline
 ///   hoistway compare two-disks.fio --device /dev/sda=my-disk.toml --device null
 ///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --queue nr_requests=32 --runtime 2m
+///   hoistway compare my-load.fio --vary mq-deadline.fifo_batch=1,4,16 --vary queue.nr_requests=64,256
+///   hoistway compare my-load.fio --kernel 4.19,6.18,7.2 --device hdd,nvme
 ///   hoistway compare my-load.fio --schedulers default,bfq --kernel 4.19 --elevator deadline
 ///   hoistway compare my-load.fio --schedulers none --at 10s:scheduler=bfq --at 20s:bfq.slice_idle=0
 ///   hoistway compare my-load.fio --io-max "backup wbps=10485760" --io-prio-class "backup idle"
@@ -45,8 +47,9 @@ pub(crate) struct Arguments {
     #[arg(value_name = "JOB|SCENARIO")]
     pub(super) job: Option<PathBuf>,
     /// The device: a built-in preset (see `hoistway devices`) or a TOML file. With several devices,
-    /// NAME=PRESET for each file of the job file; one without NAME is for all others. [default: intel-s3520-1600gb; of a bundled load, its own]
-    #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
+    /// NAME=PRESET for each file of the job file; one without NAME is for all others. A list without NAME (A,B) compares devices:
+    /// the load runs on each. [default: intel-s3520-1600gb; of a bundled load, its own]
+    #[arg(long, value_name = "PRESET|FILE.toml[,...]|NAME=PRESET")]
     pub(super) device: Vec<String>,
     /// The schedulers to compare: a list, or all, with those that the kernel has no longer. In the list, default is the one that
     /// the kernel gives the device. [default: those that the kernel has; with guests its multi-queue ones]
@@ -69,6 +72,10 @@ pub(crate) struct Arguments {
     /// Sets a tunable, as a write to queue/iosched/ would. May be given several times.
     #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
     pub(super) set: Vec<String>,
+    /// Compares several values of a tunable, or of a file that --queue takes (queue.nr_requests=64,256): the scheduler runs with
+    /// each, beside its default, and if several are varied with each combination. May be given several times.
+    #[arg(long, value_name = "SCHED.TUNABLE=V1,V2,...")]
+    pub(super) vary: Vec<String>,
     /// Writes a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout,
     /// write_cache, rotational, max_sectors_kb, discard_max_bytes, wbt_lat_usec. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -104,13 +111,14 @@ pub(crate) struct Arguments {
     /// times.
     #[arg(long, value_name = "CGROUP CLASS")]
     pub(super) io_prio_class: Vec<String>,
-    /// The kernel whose block layer is simulated: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints.
-    #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT.into())]
-    pub(super) kernel: AskedKernel,
+    /// The kernel whose block layer is simulated: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints. Several, in a
+    /// list, are compared.
+    #[arg(long, value_name = "VERSION[,...]", value_delimiter = ',', default_values_t = [AskedKernel::from(Kernel::DEFAULT)])]
+    pub(super) kernel: Vec<AskedKernel>,
     /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It says what CPU time an I/O costs, and how long
-    /// processes and workers take to react. [default: server; with guests vm]
-    #[arg(long, value_name = "PROFILE|FILE.toml")]
-    pub(super) host: Option<String>,
+    /// processes and workers take to react. Several, in a list, are compared. [default: server; with guests vm]
+    #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',')]
+    pub(super) host: Vec<String>,
     /// CPUs of the host. [default: what the profile says, or 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CPUS_MAX)))]
     pub(super) cpus: Option<u16>,
@@ -128,7 +136,8 @@ pub(crate) struct Arguments {
     /// that takes less than ten seconds; 1 for JSON, --fio-logs and --trace]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: Option<u32>,
-    /// The scheduler that others are compared with. [default: the one that the kernel gives the device; without it the first]
+    /// The scheduler that others are compared with, or a row of the table as it is called there, such as "bfq kernel=6.18".
+    /// [default: the one that the kernel gives the device; without it the first]
     #[arg(long, value_name = "NAME")]
     pub(super) baseline: Option<String>,
     /// What schedulers are judged by: a figure of a job, such as backends:read:p99 or wal:sync:max, or several with weights
@@ -190,7 +199,7 @@ pub(crate) fn parse_ramp(text: &str) -> Result<Nanos, String> {
 }
 
 /// Bytes of memory.
-fn parse_memory(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
     let expected = || "expected a size from 16M to 16T, such as 4G".to_owned();
     parse_size(text).ok().filter(|bytes| Host::MEMORY_BYTES.contains(bytes)).ok_or_else(expected)
 }

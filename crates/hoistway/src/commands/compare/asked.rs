@@ -1,7 +1,10 @@
 //! The options of a comparison as the value that they mean. What the values may be is the library's matter.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use anyhow::{Context as _, Result, bail};
-use hoistway_lab::{CgroupFile, Comparison, Devices, Guests, Load, QueueFile, Tunable, Write, limits, scenarios};
+use hoistway_lab::{CgroupFile, Comparison, Devices, Guests, Load, QueueFile, Tunable, Vary, Write, limits, scenarios};
 
 use super::arguments::{Arguments, parse_time};
 
@@ -13,9 +16,9 @@ const REPEATS_AT_MOST: u32 = 10;
 /// What the options ask for.
 pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
     Ok(Comparison {
-        load: load(arguments),
-        devices: vec![devices(&arguments.device)?],
-        kernels: vec![arguments.kernel.to_string()],
+        load: load(arguments.job.as_deref()),
+        devices: devices(&arguments.device)?,
+        kernels: arguments.kernel.iter().map(ToString::to_string).collect(),
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
         cpus: arguments.cpus,
         memory_bytes: arguments.memory,
@@ -27,7 +30,8 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
             weights: each(&arguments.guest_weight, weight)?,
         },
         tunables: each(&arguments.set, tunable)?,
-        queue_files: queue_files(arguments)?,
+        queue_files: queue_files(&arguments.queue, arguments.nr_requests.as_deref())?,
+        vary: each(&arguments.vary, vary)?,
         hw_queues: arguments.hw_queues,
         read_queues: arguments.read_queues,
         poll_queues: arguments.poll_queues,
@@ -59,31 +63,52 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
     })
 }
 
-fn each<T>(texts: &[String], read: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+pub(crate) fn each<T>(texts: &[String], read: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
     texts.iter().map(|text| read(text)).collect()
 }
 
 /// The job file that was named, the scenario of that name if there is no such file, or the example.
-fn load(arguments: &Arguments) -> Load {
-    let Some(path) = &arguments.job else { return Load::Example };
+pub(crate) fn load(job: Option<&Path>) -> Load {
+    let Some(path) = job else { return Load::Example };
     let name = path.display().to_string();
-    if !path.exists() && scenarios::named(&name).is_some() { Load::Scenario(name) } else { Load::File(path.clone()) }
+    if !path.exists() && scenarios::named(&name).is_some() { Load::Scenario(name) } else { Load::File(path.to_owned()) }
 }
 
-fn devices(wanted: &[String]) -> Result<Devices> {
-    let mut devices = Devices::default();
+/// Each choice of devices: the files of the load on devices of their own, all others on each of the devices without a name.
+pub(crate) fn devices(wanted: &[String]) -> Result<Vec<Devices>> {
+    let mut files = BTreeMap::new();
+    let mut common: Option<&str> = None;
     for device in wanted {
-        match device.split_once('=') {
-            Some((file, name)) => {
-                devices.files.insert(file.to_owned(), name.into());
+        match (device.split_once('='), common) {
+            (Some((_, several)), _) if several.contains(',') => {
+                bail!("--device {device}: several devices are compared without NAME= (expected NAME=PRESET, or A,B)")
             }
-            None if devices.common.is_some() => {
-                bail!("--device {device}: a device for all files was given before (expected NAME=PRESET)")
+            (Some((file, name)), _) => {
+                if let Some(before) = files.insert(file.to_owned(), name.into()) {
+                    bail!(
+                        "--device {device}: --device {file}={before} was given before (expected one device for each file)"
+                    )
+                }
             }
-            None => devices.common = Some(device.as_str().into()),
+            (None, Some(before)) => bail!(
+                "--device {device}: --device {before} was given before (expected NAME=PRESET, or to compare them --device {before},{device})"
+            ),
+            (None, None) => common = Some(device),
         }
     }
-    Ok(devices)
+    let Some(common) = common else { return Ok(vec![Devices { common: None, files }]) };
+    Ok(common.split(',').map(|one| Devices { common: Some(one.into()), files: files.clone() }).collect())
+}
+
+pub(crate) fn vary(text: &str) -> Result<Vary> {
+    let parsed = text.split_once('=').and_then(|(key, values)| Some((key.split_once('.')?, values)));
+    let Some(((of, name), values)) = parsed.filter(|(_, values)| !values.split(',').any(str::is_empty)) else {
+        bail!(
+            "--vary {text}: expected SCHED.TUNABLE=V1,V2,... or queue.FILE=V1,V2,..., such as mq-deadline.fifo_batch=1,4,16 or \
+             queue.nr_requests=64,256"
+        );
+    };
+    Ok(Vary { of: of.to_owned(), name: name.to_owned(), texts: values.split(',').map(str::to_owned).collect() })
 }
 
 fn weight(text: &str) -> Result<(String, u32)> {
@@ -91,7 +116,7 @@ fn weight(text: &str) -> Result<(String, u32)> {
     parsed.with_context(|| format!("--guest-weight {text}: {}", limits::weight_expected()))
 }
 
-fn tunable(text: &str) -> Result<Tunable> {
+pub(crate) fn tunable(text: &str) -> Result<Tunable> {
     let parsed = text.split_once('=').and_then(|(key, value)| Some((key.split_once('.')?, value)));
     let Some(((scheduler, name), value)) = parsed else {
         bail!("--set {text}: expected SCHED.TUNABLE=VALUE, such as mq-deadline.fifo_batch=1");
@@ -100,19 +125,19 @@ fn tunable(text: &str) -> Result<Tunable> {
 }
 
 /// Those of `--queue`, and `--nr-requests`.
-fn queue_files(arguments: &Arguments) -> Result<Vec<QueueFile>> {
-    let mut files = each(&arguments.queue, |setting| {
+pub(crate) fn queue_files(queue: &[String], nr_requests: Option<&str>) -> Result<Vec<QueueFile>> {
+    let mut files = each(queue, |setting| {
         let Some((file, text)) = setting.split_once('=') else {
             bail!("--queue {setting}: expected KEY=VALUE, such as nr_requests=64");
         };
         Ok(QueueFile { file: file.to_owned(), text: text.to_owned() })
     })?;
-    if let Some(text) = &arguments.nr_requests {
+    if let Some(text) = nr_requests {
         if files.iter().any(|setting| setting.file == "nr_requests") {
             bail!("--nr-requests {text}: --queue sets nr_requests too (expected one of them)");
         }
         text.parse::<u32>().with_context(|| format!("--nr-requests {text}: expected a whole number"))?;
-        files.insert(0, QueueFile { file: "nr_requests".to_owned(), text: text.clone() });
+        files.insert(0, QueueFile { file: "nr_requests".to_owned(), text: text.to_owned() });
     }
     Ok(files)
 }

@@ -1,7 +1,7 @@
 //! `hoistway compare`: one load under every scheduler.
 
 mod arguments;
-mod asked;
+pub(crate) mod asked;
 mod fio_logs;
 mod format;
 
@@ -20,7 +20,7 @@ use crate::output::Output;
 use crate::progress::{Lines, Progress};
 use crate::trace_file::TraceFile;
 
-pub(crate) use self::arguments::{Arguments, parse_ramp, parse_time};
+pub(crate) use self::arguments::{Arguments, parse_memory, parse_ramp, parse_time};
 pub(crate) use self::format::Format;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {

@@ -82,6 +82,7 @@ fn run_of(arguments: &Arguments, file: &JobFile, run: &RunOf) -> Run {
         front: Front::Mq,
         ran_as: None,
         tunables,
+        queue_files: Map::new(),
         variant: RunVariant::new(&run.scheduler, Map::new()),
         setup: 0,
         repeat: 0,

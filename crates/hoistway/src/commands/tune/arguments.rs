@@ -1,0 +1,103 @@
+//! The options of a search.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hoistway_blk::{Kernel, Nanos};
+use hoistway_lab::AskedKernel;
+use hoistway_lab::limits::CPUS_MAX;
+use hoistway_results::Objective;
+use hoistway_results::tuning::Budget;
+
+use crate::commands::compare::{parse_memory, parse_ramp, parse_time};
+use crate::output::Format;
+
+/// Searches schedulers and their tunables for the setting that is best for a load.
+///
+/// Settings run shortly at first; the better ones run longer and with more seeds (docs/tune.md). All settings of a round have the
+/// same seeds, so they are compared under the same load.
+///
+/// Exit status: 0; 2 for bad input; 3 if no setting keeps the conditions, after what came closest is printed; 130 if interrupted.
+///
+/// Examples:
+///   hoistway tune my-load.fio --objective "min backends:read:p99"
+///   hoistway tune my-load.fio --objective "min backends:read:p99 subject to writers:write:iops >= 0.9*none"
+///   hoistway tune my-load.fio --objective "max backup:read:bandwidth subject to wal:sync:p99 <= 2ms" --device my-disk.toml
+///   hoistway tune my-load.fio --objective "min a:read:p99" --over mq-deadline,kyber --knob kyber.read_lat_nsec
+///   hoistway tune my-load.fio --objective "min a:read:p99" --knob mq-deadline.fifo_batch=1,2,4,8 --knob queue.nr_requests=32,64
+///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 1000 --state search.json
+///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 30m --format json -o tuned.json
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// A fio job file, - for standard input, or the name of a bundled load (see `hoistway scenarios`).
+    #[arg(value_name = "JOB|SCENARIO")]
+    pub(super) job: PathBuf,
+    /// What is wanted: min or max of a figure (docs/results.md, "Names of figures"), and what must hold meanwhile: a figure, one of
+    /// >= <= > <, and a value or so many times what a scheduler has with default settings.
+    #[arg(long, value_name = "min|max FIGURE [subject to FIGURE >= LIMIT and ...]")]
+    pub(super) objective: Objective,
+    /// The schedulers that are searched: a list, or all. [default: those that the kernel has]
+    #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
+    pub(super) over: Vec<String>,
+    /// Searches this tunable of its scheduler, and no others of that scheduler that are not named; or a file that --queue takes
+    /// (queue.nr_requests), under all schedulers. With values, those are tried beside the default. May be given several times.
+    /// [default: all tunables of the schedulers, on a ladder around their defaults]
+    #[arg(long, value_name = "SCHED.TUNABLE[=V1,V2,...]")]
+    pub(super) knob: Vec<String>,
+    /// What may be spent: a number of runs, or a virtual time with its unit (30m). [default: 200 runs]
+    #[arg(long, value_name = "RUNS|TIME", value_parser = parse_budget)]
+    pub(super) budget: Option<Budget>,
+    /// Keeps the runs in a file: what is interrupted, or is to be searched with a larger budget, goes on there.
+    #[arg(long, value_name = "FILE")]
+    pub(super) state: Option<PathBuf>,
+    /// The device: a built-in preset (see `hoistway devices`) or a TOML file. With several devices, NAME=PRESET for each file of the
+    /// job file. [default: intel-s3520-1600gb; of a bundled load, its own]
+    #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
+    pub(super) device: Vec<String>,
+    /// The kernel whose block layer is simulated: any release from 4.4 on, or what uname -r prints.
+    #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT.into())]
+    pub(super) kernel: AskedKernel,
+    /// The host: a built-in profile (see `hoistway hosts`) or a TOML file. [default: server]
+    #[arg(long, value_name = "PROFILE|FILE.toml")]
+    pub(super) host: Option<String>,
+    /// CPUs of the host. [default: what the profile says, or 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CPUS_MAX)))]
+    pub(super) cpus: Option<u16>,
+    /// Memory of the host. [default: what the profile says, or 4G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub(super) memory: Option<u64>,
+    /// Sets a tunable in all runs: it is not searched. May be given several times.
+    #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Writes a file of /sys/block/DEV/queue/ in all runs. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) queue: Vec<String>,
+    /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(super) runtime: Option<Nanos>,
+    /// Replaces the time of every job before measuring begins (fio's ramp_time): 0, 30, 30s, 5m, 500ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_ramp)]
+    pub(super) ramp: Option<Nanos>,
+    /// Everything random is drawn from it; the same seed finds the same.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Leaves the command line out of the document: the same input and version give the same bytes.
+    #[arg(long)]
+    pub(super) stable: bool,
+    /// How the result is written.
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: Format,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+/// A number of runs, or a time with its unit.
+fn parse_budget(text: &str) -> Result<Budget, String> {
+    if text.chars().all(|digit| digit.is_ascii_digit()) {
+        let runs = text.parse().ok().filter(|runs| *runs > 0);
+        return runs.map(Budget::Runs).ok_or_else(|| "expected a number of runs, or a time such as 30m".to_owned());
+    }
+    parse_time(text).map(|time| Budget::VirtualNs(time.0))
+}

@@ -1,0 +1,195 @@
+//! `hoistway tune`: the setting that is best for a load.
+
+mod arguments;
+mod state;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, bail};
+use hoistway_fio::LogSource;
+use hoistway_lab::tune::{BUDGET_RUNS, Observe, Search, State, TuneError, tune};
+use hoistway_lab::{Comparison, Devices, Field, Surroundings, Vary};
+use hoistway_results::tuning::{Budget, TuneRun, Tuning};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::state::StateFile;
+use super::compare::asked;
+use crate::Ending;
+use crate::input::CommandLine;
+use crate::output::{Format, Output};
+use crate::printable;
+
+pub(crate) use self::arguments::Arguments;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let surroundings = Surrounded::default();
+    let search = search(arguments)?;
+    let fresh = State::of(&search, &surroundings)?;
+    let files = [&arguments.output, &arguments.state].into_iter().flatten();
+    files.into_iter().try_for_each(|file| surroundings.0.spare(file))?;
+    let output = Output::open(arguments.output.as_deref())?;
+    let state = arguments.state.as_deref().map(|file| StateFile::open(file, fresh)).transpose()?;
+    if let Some(name) = arguments.state.as_deref()
+        && output.is_same_file(&Output::open(Some(name))?)
+    {
+        bail!("--state {}: the results are written there (expected another file)", name.display());
+    }
+    let known = state.as_ref().map(|file| file.state().runs.clone()).unwrap_or_default();
+    let is_ended = Arc::new(AtomicBool::new(false));
+    let interrupted = Arc::clone(&is_ended);
+    ctrlc::set_handler(move || interrupted.store(true, Ordering::Relaxed)).context("cannot watch for Ctrl-C")?;
+    let observer =
+        Observer { is_ended: &is_ended, kept: Mutex::new(Kept { file: state, failure: None, runs: 0 }), bar: bar() };
+    let found = tune(&search, &surroundings, known, &observer);
+    if let Some(bar) = &observer.bar {
+        bar.finish_and_clear();
+    }
+    let kept = observer.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(failure) = kept.failure {
+        return Err(failure.context("--state"));
+    }
+    let mut document = match found {
+        Ok(document) => document,
+        Err(TuneError::Cannot(error)) => return Err(error.into()),
+        Err(TuneError::Ended) => {
+            let told = match &arguments.state {
+                Some(file) => {
+                    format!("its {} runs are in {}: the same command goes on from there", kept.runs, file.display())
+                }
+                None => "with --state FILE the same command could go on".to_owned(),
+            };
+            let _ = writeln!(io::stderr(), "hoistway: the search was interrupted; {told}");
+            return Ok(Ending::Interrupted);
+        }
+    };
+    if !arguments.stable {
+        document.command = crate::command_line().1;
+    }
+    document.conclusion = hoistway_report::tuning_conclusion(&document);
+    let holds = document.found.as_ref().is_some_and(|found| found.holds);
+    let text = rendered(&document, arguments.format, output.text_width())?;
+    output.write(&text)?;
+    Ok(if holds { Ending::Done } else { Ending::LimitBroken })
+}
+
+fn rendered(document: &Tuning, format: Format, width: usize) -> Result<String> {
+    Ok(match format {
+        Format::Json => serde_json::to_string_pretty(document)? + "\n",
+        Format::Table => printable::text(&hoistway_report::tuning(document, width)),
+    })
+}
+
+fn search(arguments: &Arguments) -> Result<Search> {
+    let devices = asked::devices(&arguments.device)?;
+    if let [_, another, ..] = &devices[..] {
+        let name = another.common.as_ref().map(ToString::to_string).unwrap_or_default();
+        bail!(
+            "--device {name}: a search is on one device (expected one, or NAME=PRESET for each file of the job file)"
+        );
+    }
+    let comparison = Comparison {
+        load: asked::load(Some(&arguments.job)),
+        devices: devices.into_iter().filter(|devices| *devices != Devices::default()).collect(),
+        kernels: vec![arguments.kernel.to_string()],
+        hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
+        cpus: arguments.cpus,
+        memory_bytes: arguments.memory,
+        schedulers: arguments.over.clone(),
+        tunables: asked::each(&arguments.set, asked::tunable)?,
+        queue_files: asked::queue_files(&arguments.queue, None)?,
+        runtime_ns: arguments.runtime.map(|runtime| runtime.0),
+        ramp_ns: arguments.ramp.map(|ramp| ramp.0),
+        seed: arguments.seed,
+        ..Comparison::default()
+    };
+    Ok(Search {
+        comparison,
+        knobs: asked::each(&arguments.knob, knob)?,
+        objective: arguments.objective.clone(),
+        budget: arguments.budget.unwrap_or(Budget::Runs(BUDGET_RUNS)),
+    })
+}
+
+fn knob(text: &str) -> Result<Vary> {
+    let (key, values) = text.split_once('=').map_or((text, None), |(key, values)| (key, Some(values)));
+    let texts: Vec<&str> = values.map(|values| values.split(',').collect()).unwrap_or_default();
+    let Some((of, name)) = key.split_once('.').filter(|_| !texts.contains(&"")) else {
+        bail!(
+            "--knob {text}: expected SCHED.TUNABLE or queue.FILE, with values if need be, such as kyber.read_lat_nsec or \
+             mq-deadline.fifo_batch=1,4,16"
+        );
+    };
+    let texts = texts.into_iter().map(str::to_owned).collect();
+    Ok(Vary { of: of.to_owned(), name: name.to_owned(), texts })
+}
+
+/// Progress, on a terminal only.
+fn bar() -> Option<ProgressBar> {
+    io::stderr().is_terminal().then(|| {
+        let style = ProgressStyle::with_template("{bar:40} {pos} of about {len} runs  {elapsed} so far");
+        ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    })
+}
+
+/// Keeps the runs, and ends the search if somebody wants that.
+struct Observer<'a> {
+    is_ended: &'a AtomicBool,
+    kept: Mutex<Kept>,
+    bar: Option<ProgressBar>,
+}
+
+struct Kept {
+    file: Option<StateFile>,
+    /// Why it cannot be written.
+    failure: Option<anyhow::Error>,
+    runs: usize,
+}
+
+impl Observe for Observer<'_> {
+    fn goes_on(&self) -> bool {
+        !self.is_ended.load(Ordering::Relaxed)
+    }
+
+    fn ran(&self, runs: &[TuneRun], planned: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(planned);
+            bar.set_position(runs.len() as u64);
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.runs = runs.len();
+        let written = kept.file.as_mut().map_or(Ok(()), |file| file.write(runs.to_vec()));
+        if let Err(failure) = written {
+            kept.failure.get_or_insert(failure);
+            self.is_ended.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The command line, with the names that fields have here.
+#[derive(Default)]
+struct Surrounded(CommandLine);
+
+impl Surroundings for Surrounded {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.0.read(path)
+    }
+
+    fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
+        self.0.log(path)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.variable(name)
+    }
+
+    fn name(&self, field: Field) -> String {
+        match field {
+            Field::Schedulers => "--over".to_owned(),
+            Field::Vary => "--knob".to_owned(),
+            field => self.0.name(field),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `--state`: the runs of a search in a file, which is always whole.
+
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use hoistway_lab::tune::State;
+
+use crate::output::{Output, cannot_be_written};
+
+/// The file.
+pub(super) struct StateFile {
+    name: PathBuf,
+    state: State,
+}
+
+impl StateFile {
+    /// Reads what there is, if there is anything, and checks that it can be written.
+    pub(super) fn open(name: &Path, mut state: State) -> Result<Self> {
+        match fs::read_to_string(name) {
+            Ok(text) => {
+                if let Err(problem) = state.take_up(&text) {
+                    bail!("--state {}: {problem}", name.display());
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                bail!(
+                    "--state {}: cannot be read (expected the state of a search, or no such file): {error}",
+                    name.display()
+                )
+            }
+        }
+        Output::open(Some(name)).with_context(|| format!("--state {}", name.display()))?;
+        Ok(Self { name: name.to_owned(), state })
+    }
+
+    /// The runs that are in it.
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Replaces it: a reader sees the old one or the new one.
+    pub(super) fn write(&mut self, runs: Vec<hoistway_results::tuning::TuneRun>) -> Result<()> {
+        self.state.runs = runs;
+        let text = serde_json::to_string(&self.state)? + "\n";
+        let mut stream = Output::open(Some(&self.name))?.stream()?;
+        stream.write_all(text.as_bytes()).with_context(|| cannot_be_written(&self.name))?;
+        stream.finish().map(|_| ())
+    }
+}

@@ -1,0 +1,167 @@
+//! Which knob mattered, and how much.
+//!
+//! Settings of a round that have the same value of a knob are a group. The share of the variance that lies between groups is
+//! what goes with the knob; as groups of anything differ somewhat, what chance explains on average is taken off (epsilon squared,
+//! Kelley 1935). The knob that explains most is taken out first, then the one that explains most of the rest, and so on, so that
+//! none has what is another's. What chance alone would do once in twenty searches (F test, for as many knobs as there are) is not told.
+
+use std::collections::BTreeMap;
+
+use hoistway_results::stats;
+use hoistway_results::tuning::{Effect, Knob, Standing};
+
+use super::Search;
+use super::space::{Branch, Space};
+
+/// What a knob that is left alone is called.
+const ALONE: &str = "default";
+
+/// The effects of the choice of a scheduler and of every knob, the most first.
+pub(super) fn effects(search: &Search, space: &Space, standings: &[Standing]) -> Vec<Effect> {
+    let objective = &search.objective;
+    let rated: Vec<(&Standing, f64)> = standings
+        .iter()
+        .filter_map(|one| Some((one, objective.badness(one.figures.get(&objective.figure)?.mean))))
+        .collect();
+    let mut effects: Vec<Effect> = Vec::new();
+    let of_schedulers = rated.iter().map(|(one, badness)| (one.setting.scheduler.as_str(), *badness));
+    let of_schedulers: Vec<(&str, f64)> = of_schedulers.collect();
+    effects.extend(effect(None, "scheduler", &of_schedulers, 1).map(|explained| explained.effect));
+    for branch in &space.branches {
+        let of_scheduler: Vec<(&Standing, f64)> =
+            rated.iter().filter(|(one, _)| one.setting.scheduler == branch.scheduler).copied().collect();
+        effects.extend(of_branch(branch, of_scheduler));
+    }
+    effects.sort_by(|a, b| b.share.total_cmp(&a.share));
+    effects
+}
+
+/// The effects of the knobs of a scheduler, one after the other.
+fn of_branch(branch: &Branch, mut rated: Vec<(&Standing, f64)>) -> Vec<Effect> {
+    let mut effects: Vec<Effect> = Vec::new();
+    // What is left of the variance.
+    let mut left = 1.0;
+    loop {
+        let told = |knob: &&Knob| effects.iter().any(|effect| effect.knob == knob.name);
+        let open: Vec<&Knob> = branch.knobs.iter().filter(|knob| !told(knob)).collect();
+        let explained = open.iter().filter_map(|knob| {
+            let groups: Vec<(&str, f64)> = rated.iter().map(|(one, badness)| (value(one, knob), *badness)).collect();
+            Some((*knob, effect(Some(&branch.scheduler), &knob.name, &groups, open.len())?))
+        });
+        let Some((knob, most)) = explained.max_by(|a, b| a.1.effect.share.total_cmp(&b.1.effect.share)) else { break };
+        effects.push(Effect { share: most.effect.share * left, ..most.effect });
+        left *= 1.0 - most.of_sample;
+        for (one, badness) in &mut rated {
+            *badness -= most.means[value(one, knob)];
+        }
+    }
+    effects
+}
+
+fn value<'a>(standing: &'a Standing, knob: &Knob) -> &'a str {
+    let setting = &standing.setting;
+    let side = if knob.is_queue_file { &setting.queue_files } else { &setting.tunables };
+    side.get(&knob.name).map_or(ALONE, String::as_str)
+}
+
+/// What goes with a knob.
+struct Explained {
+    effect: Effect,
+    /// The share of the variance in these very settings, chance included.
+    of_sample: f64,
+    /// Of each value.
+    means: BTreeMap<String, f64>,
+}
+
+/// None if there are too few settings to tell, or chance may have done it, given so many knobs to look at.
+fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usize) -> Option<Explained> {
+    let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (value, badness) in rated {
+        groups.entry(value).or_default().push(*badness);
+    }
+    let (settings, count) = (rated.len(), groups.len());
+    if count < 2 || settings <= count {
+        return None;
+    }
+    let mean = stats::mean(&rated.iter().map(|(_, badness)| *badness).collect::<Vec<_>>())?;
+    let all: f64 = rated.iter().map(|(_, badness)| (badness - mean) * (badness - mean)).sum();
+    let means: Vec<(&str, f64, usize)> =
+        groups.iter().filter_map(|(value, group)| Some((*value, stats::mean(group)?, group.len()))).collect();
+    let between: f64 =
+        means.iter().map(|(_, of_group, size)| *size as f64 * (of_group - mean) * (of_group - mean)).sum();
+    let (freedom, within) = ([count - 1, settings - count], (all - between).max(0.0));
+    let per_group = between / freedom[0] as f64;
+    let chance = within / freedom[1] as f64;
+    let is_beyond_chance = all > NOTHING
+        && per_group > NOTHING
+        && stats::chance_of_ratio(per_group / chance, freedom) < (1.0 - stats::CONFIDENCE) / knobs as f64;
+    if !is_beyond_chance {
+        return None;
+    }
+    let best = means.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let worst = means.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let effect = Effect {
+        scheduler: scheduler.map(str::to_owned),
+        knob: knob.to_owned(),
+        share: ((between - freedom[0] as f64 * chance) / all).clamp(0.0, 1.0),
+        best: best.0.to_owned(),
+        worst: worst.0.to_owned(),
+        factor: (worst.1 - best.1).exp(),
+        settings: settings as u32,
+    };
+    let means = means.iter().map(|(value, mean, _)| ((*value).to_owned(), *mean)).collect();
+    Some(Explained { effect, of_sample: between / all, means })
+}
+
+/// What rounding leaves of a variance that is none.
+const NOTHING: f64 = 1e-18;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_results::tuning::Setting;
+
+    #[test]
+    fn what_decides_has_all_of_the_variance_and_what_does_not_matter_none() {
+        let rated = |decides: bool| -> Vec<(&'static str, f64)> {
+            (0..40).map(|n| (["1", "2"][n % 2], if decides { (n % 2) as f64 } else { (n / 2 % 2) as f64 })).collect()
+        };
+        let decides = effect(Some("bfq"), "a", &rated(true), 1).unwrap().effect;
+        assert_eq!((decides.share, decides.best.as_str(), decides.worst.as_str()), (1.0, "1", "2"));
+        assert!((decides.factor - 1_f64.exp()).abs() < 1e-9 && decides.settings == 40);
+        assert!(effect(Some("bfq"), "b", &rated(false), 1).is_none());
+        assert!(effect(None, "c", &[("1", 1.0), ("2", 2.0)], 1).is_none(), "each alone says nothing");
+        assert!(effect(None, "c", &[("1", 1.0), ("1", 2.0)], 1).is_none());
+    }
+
+    #[test]
+    fn none_has_what_is_anothers() {
+        let knob = |name: &str| Knob {
+            scheduler: "bfq".to_owned(),
+            name: name.to_owned(),
+            is_queue_file: false,
+            texts: vec!["1".to_owned()],
+        };
+        let branch = Branch { scheduler: "bfq".to_owned(), knobs: vec![knob("a"), knob("b"), knob("c")] };
+        let standing = |choices: [usize; 3]| Standing {
+            setting: branch.setting(&choices),
+            seeds: 2,
+            figures: BTreeMap::new(),
+            margins: Vec::new(),
+            holds: true,
+            beside_best: None,
+        };
+        // b mostly goes with a, which does nearly all; c does a little.
+        let all: Vec<(Standing, f64)> = (0..64)
+            .map(|n| {
+                let (a, c) = (n % 2, n / 2 % 2);
+                let b = if n % 8 < 6 { a } else { 1 - a };
+                (standing([a, b, c]), a as f64 + 0.2 * c as f64)
+            })
+            .collect();
+        let told = of_branch(&branch, all.iter().map(|(standing, badness)| (standing, *badness)).collect());
+        let told: Vec<(&str, bool)> = told.iter().map(|effect| (effect.knob.as_str(), effect.share > 0.9)).collect();
+        assert_eq!(told, [("a", true), ("c", false)]);
+        assert_eq!(Setting::untouched("bfq"), branch.setting(&[0, 0, 0]));
+    }
+}

@@ -1,0 +1,115 @@
+//! Figures of a setting.
+
+use std::collections::BTreeMap;
+
+use hoistway_blk::{Nanos, NoProbe};
+use hoistway_results::FigureName;
+use hoistway_results::document::Run;
+use hoistway_results::tuning::Setting;
+use hoistway_sim::Control;
+
+use crate::comparison::Comparison;
+use crate::error::{Error, Field};
+use crate::load;
+use crate::plan::{Plan, Planned};
+use crate::surroundings::Surroundings;
+use crate::watch::Unwatched;
+
+/// Figures of one run by name: latencies in ns, I/Os and bytes a second.
+pub type Figures = BTreeMap<FigureName, f64>;
+
+/// Whatever tells figures of a setting: always the same of the same setting, seed and runtime.
+pub trait Evaluate: Sync {
+    /// The figures. `runtime_ns` replaces the runtime of every process; without it they are as the load says.
+    ///
+    /// # Errors
+    /// If the setting cannot be.
+    fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error>;
+}
+
+/// A load in one place, which runs with whatever setting somebody asks for.
+#[derive(Debug)]
+pub struct Evaluator<'a> {
+    pub(super) plan: Plan<'a>,
+    control: Control,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Checks the comparison, which has one place and varies nothing; its repeats and seed do not matter.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn new(comparison: &'a Comparison, surroundings: &'a dyn Surroundings) -> Result<Self, Error> {
+        let plan = Plan::of(comparison, surroundings)?;
+        let refuse = |field: Field, value: &str, problem: &str| Err(plan.asked.refuse(field, value, problem));
+        if plan.setups.len() > 1 {
+            let setup = &plan.setups[1];
+            let field = [Field::Devices, Field::Hosts, Field::Kernels].into_iter().find(|field| {
+                let known = match field {
+                    Field::Devices => comparison.devices.len(),
+                    Field::Hosts => comparison.hosts.len(),
+                    _ => comparison.kernels.len(),
+                };
+                known > 1
+            });
+            return refuse(
+                field.unwrap_or(Field::Devices),
+                &setup.device_name(),
+                "expected one device, host and kernel",
+            );
+        }
+        if plan.setups[0].guests.is_some() {
+            return refuse(
+                Field::GuestSchedulers,
+                "",
+                "a search is among settings of the host alone (expected no guests)",
+            );
+        }
+        if !comparison.vary.is_empty() {
+            return refuse(Field::Vary, "", "a search varies by itself (expected nothing here)");
+        }
+        Ok(Self { plan, control: Control::default() })
+    }
+
+    /// The schedulers, each once.
+    pub fn schedulers(&self) -> impl Iterator<Item = &str> {
+        self.plan.runs[..self.plan.runs_of_repeat()].iter().map(|run| run.spec.scheduler.as_str())
+    }
+
+    /// A run as a result document has it.
+    ///
+    /// # Errors
+    /// If the setting cannot be.
+    pub fn run(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Run, Error> {
+        let asked = &self.plan.asked;
+        let runtime = load::time(asked, Field::RuntimeNs, runtime_ns.or(asked.comparison.runtime_ns))?;
+        let variant = self.plan.setups[0].with(asked, setting)?;
+        let planned = Planned::of(0, variant, seed, 0, runtime);
+        let (outcome, NoProbe) = self.plan.one(&planned, &self.control, &Unwatched, NoProbe)?;
+        Ok(outcome.run)
+    }
+
+    /// Virtual time of a run, if every process is bounded by time.
+    pub fn expected_ns(&self, runtime_ns: Option<u64>) -> Option<u64> {
+        let runtime = runtime_ns.or(self.plan.asked.comparison.runtime_ns).map(Nanos);
+        load::expected_ns(&self.plan.setups[0].workload, runtime)
+    }
+
+    /// What the longest process runs for, if a shorter time leaves the load what it is: none if processes begin late or one
+    /// after the other, or are not bounded by time.
+    pub(super) fn shortenable_ns(&self) -> Option<u64> {
+        let processes = &self.plan.setups[0].workload.processes;
+        let is_even =
+            processes.iter().all(|process| process.schedule.start_delay.0 == 0 && process.schedule.phase == 0);
+        let of = |process: &hoistway_load::Process| process.schedule.runtime.map(|runtime| runtime.0);
+        let all: Option<Vec<u64>> = processes.iter().map(of).collect();
+        let wanted = self.plan.asked.comparison.runtime_ns;
+        wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even)
+    }
+}
+
+impl Evaluate for Evaluator<'_> {
+    fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error> {
+        self.run(setting, seed, runtime_ns).map(|run| run.figures())
+    }
+}

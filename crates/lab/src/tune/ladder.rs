@@ -1,0 +1,77 @@
+//! Values that are worth a try, of tunables for which nobody names any.
+
+use hoistway_blk::{Effects, Instant, Local, Tunable};
+use hoistway_legacy::Front;
+use hoistway_results::tuning::Knob;
+
+use crate::error::{About as _, Error, Field};
+use crate::schedulers::queue_under;
+use crate::setup::Setup;
+
+/// A range of so few values is tried whole.
+const WHOLE_RANGE: i128 = 8;
+/// Steps from what a tunable is by itself: each a quarter or half of it, or twice, four times.
+const STEPS: [(i128, i128); 6] = [(1, 16), (1, 4), (1, 2), (2, 1), (4, 1), (16, 1)];
+/// Steps from nothing.
+const FROM_ZERO: [i128; 4] = [1, 8, 64, 512];
+
+/// All tunables of a scheduler that are not set in all runs, each with values as the kernel shows them, what it is by itself apart.
+/// What only shows another tunable in another unit is left out.
+pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error> {
+    let fresh = || -> Result<Front<Local>, Error> {
+        let queue = queue_under(scheduler, &setup.config).about(Field::Schedulers)?;
+        for (name, text) in setup.fixed(scheduler) {
+            set(&queue, name, text).about(Field::Tunables)?;
+        }
+        Ok(queue)
+    };
+    let usual = fresh()?;
+    let shown = |queue: &Front<Local>, name: &str| queue.tunable(name).unwrap_or_default();
+    let mut knobs: Vec<Knob> = Vec::new();
+    for tunable in usual.tunables() {
+        if setup.fixed(scheduler).iter().any(|(name, _)| name == tunable.name) {
+            continue;
+        }
+        let mut texts: Vec<String> = Vec::new();
+        let mut is_alias = false;
+        for value in values(tunable, shown(&usual, tunable.name)) {
+            let queue = fresh()?;
+            if set(&queue, tunable.name, &value.to_string()).is_err() {
+                continue;
+            }
+            let text = shown(&queue, tunable.name).to_string();
+            if text != shown(&usual, tunable.name).to_string() && !texts.contains(&text) {
+                texts.push(text);
+            }
+            is_alias |= knobs.iter().any(|knob| shown(&queue, &knob.name) != shown(&usual, &knob.name));
+        }
+        if !texts.is_empty() && !is_alias {
+            let (scheduler, name) = (scheduler.to_owned(), tunable.name.to_owned());
+            knobs.push(Knob { scheduler, name, is_queue_file: false, texts });
+        }
+    }
+    Ok(knobs)
+}
+
+fn set(queue: &Front<Local>, name: &str, text: &str) -> Result<(), hoistway_blk::StoreError> {
+    let now = queue.generation().hz.now(Instant::ZERO);
+    queue.set_tunable(now, name, text, &mut Effects::new())
+}
+
+fn values(tunable: &Tunable, usual: i128) -> Vec<i128> {
+    let range = tunable.min..=tunable.max;
+    if tunable.max - tunable.min < WHOLE_RANGE {
+        return range.collect();
+    }
+    // Nothing, or next to it, often turns something off.
+    let least = Some(tunable.min).filter(|least| (0..=1).contains(least));
+    let steps: Vec<i128> =
+        if usual == 0 { FROM_ZERO.to_vec() } else { STEPS.map(|(times, of)| usual * times / of).to_vec() };
+    least.into_iter().chain(steps).filter(|value| range.contains(value)).collect()
+}
+
+/// Numbers of requests beside a queue's own.
+pub(super) fn requests(usual: u32) -> Vec<String> {
+    let of = [usual / 8, usual / 4, usual / 2, usual.saturating_mul(2), usual.saturating_mul(4)];
+    of.into_iter().filter(|requests| *requests >= 4).map(|requests| requests.to_string()).collect()
+}

@@ -1,0 +1,99 @@
+//! The runs of a search: each once.
+
+use std::collections::BTreeMap;
+
+use hoistway_results::FigureName;
+use hoistway_results::tuning::{Setting, TuneRun};
+use rayon::prelude::*;
+
+use super::evaluate::{Evaluate, Figures};
+use super::observe::{Observe, TuneError};
+
+/// Runs between two looks of whoever watches, for each thread.
+const BATCH_PER_THREAD: usize = 4;
+
+/// What tells runs apart.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) setting: Setting,
+    pub(super) seed: u64,
+    pub(super) runtime_ns: Option<u64>,
+}
+
+impl Key {
+    fn of(run: &TuneRun) -> Key {
+        Key { setting: run.setting.clone(), seed: run.seed, runtime_ns: run.runtime_ns }
+    }
+}
+
+/// The runs until now, and those that somebody made before.
+pub(super) struct Ledger<'a> {
+    evaluate: &'a dyn Evaluate,
+    observe: &'a dyn Observe,
+    /// The figures that are kept.
+    figures: Vec<FigureName>,
+    /// Those that were not needed yet.
+    known: BTreeMap<Key, Figures>,
+    places: BTreeMap<Key, usize>,
+    pub(super) runs: Vec<TuneRun>,
+    /// How many there will be at least.
+    pub(super) planned: u64,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(
+        evaluate: &'a dyn Evaluate,
+        observe: &'a dyn Observe,
+        figures: Vec<FigureName>,
+        known: Vec<TuneRun>,
+    ) -> Self {
+        let known = known.into_iter().map(|run| (Key::of(&run), run.figures)).collect();
+        Self { evaluate, observe, figures, known, places: BTreeMap::new(), runs: Vec::new(), planned: 0 }
+    }
+
+    /// Makes sure that there are these runs.
+    pub(super) fn need(&mut self, keys: Vec<Key>) -> Result<(), TuneError> {
+        let batch = BATCH_PER_THREAD * rayon::current_num_threads();
+        let missing: Vec<Key> = keys.into_iter().filter(|key| !self.places.contains_key(key)).collect();
+        for keys in missing.chunks(batch) {
+            // Nobody knows whether the next run is wanted as well until it is asked for.
+            let made: Vec<Result<Figures, TuneError>> = keys.par_iter().map(|key| self.made(key)).collect();
+            let first = made.iter().position(Result::is_err).unwrap_or(made.len());
+            let mut made = made.into_iter();
+            for (key, figures) in keys.iter().zip(made.by_ref().take(first)) {
+                self.known.remove(key);
+                self.places.insert(key.clone(), self.runs.len());
+                let Key { setting, seed, runtime_ns } = key.clone();
+                self.runs.push(TuneRun { setting, seed, runtime_ns, figures: figures? });
+            }
+            let rest = self.known.iter().map(|(key, figures)| {
+                let Key { setting, seed, runtime_ns } = key.clone();
+                TuneRun { setting, seed, runtime_ns, figures: figures.clone() }
+            });
+            let all: Vec<TuneRun> = self.runs.iter().cloned().chain(rest).collect();
+            self.observe.ran(&all, self.planned.max(self.runs.len() as u64));
+            if let Some(Err(error)) = made.next() {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The figures of a run, made now if nobody has them.
+    fn made(&self, key: &Key) -> Result<Figures, TuneError> {
+        if let Some(known) = self.known.get(key) {
+            return Ok(known.clone());
+        }
+        if !self.observe.goes_on() {
+            return Err(TuneError::Ended);
+        }
+        let mut figures = self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?;
+        figures.retain(|name, _| self.figures.contains(name));
+        Ok(figures)
+    }
+
+    /// A figure of a run; none if there was no such I/O, or no such run.
+    pub(super) fn figure(&self, key: &Key, name: &FigureName) -> Option<f64> {
+        self.runs[*self.places.get(key)?].figures.get(name).copied()
+    }
+}

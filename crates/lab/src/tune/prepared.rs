@@ -1,0 +1,80 @@
+//! A search with all that it is compared with.
+
+use hoistway_results::tuning::Setting;
+use hoistway_results::{Limit, Objective};
+
+use super::Search;
+use super::evaluate::Evaluator;
+use crate::comparison::Comparison;
+use crate::error::{Error, Field};
+use crate::nearest;
+use crate::surroundings::Surroundings;
+
+/// What runs.
+pub(super) struct Prepared {
+    /// The search's, with every scheduler that is named anywhere.
+    pub(super) comparison: Comparison,
+    /// The schedulers that are searched.
+    pub(super) over: Vec<String>,
+    /// What `default` means; empty if nothing.
+    pub(super) default: String,
+    /// Schedulers as they are, which run in each round: first what the best is compared with, then those of conditions.
+    pub(super) fixed: Vec<Setting>,
+}
+
+impl Prepared {
+    pub(super) fn of(search: &Search, surroundings: &dyn Surroundings) -> Result<Prepared, Error> {
+        let evaluator = Evaluator::new(&search.comparison, surroundings)?;
+        check_jobs(&search.objective, &evaluator)?;
+        let asked = &evaluator.plan.asked;
+        let over: Vec<String> = evaluator.schedulers().map(str::to_owned).collect();
+        let default = evaluator.plan.setups[0].default_scheduler().map(str::to_owned);
+        let mut fixed = vec![Setting::untouched(default.as_deref().unwrap_or(&over[0]))];
+        let registry = surroundings.schedulers();
+        for condition in &search.objective.conditions {
+            let Limit::Under { scheduler, .. } = &condition.limit else { continue };
+            let refuse = |problem: String| Err(asked.refuse(Field::Objective, &search.objective, problem));
+            let name = match (&**scheduler, &default) {
+                ("default", Some(default)) => default,
+                ("default", None) => {
+                    return refuse(format!("\"{condition}\": the devices have no default scheduler in common"));
+                }
+                _ if registry.find(scheduler).is_some() => scheduler,
+                _ => {
+                    let known = registry.names();
+                    let hint = nearest::hint(scheduler, known.iter().copied());
+                    let known = known.join(", ");
+                    let problem = format!("there is no scheduler \"{scheduler}\" ({hint}expected default, {known})");
+                    return refuse(format!("\"{condition}\": {problem}"));
+                }
+            };
+            let setting = Setting::untouched(name);
+            if !fixed.contains(&setting) {
+                fixed.push(setting);
+            }
+        }
+        let mut schedulers = over.clone();
+        schedulers.extend(fixed.iter().map(|fixed| fixed.scheduler.clone()).filter(|name| !over.contains(name)));
+        let comparison = Comparison { schedulers, ..search.comparison.clone() };
+        Ok(Prepared { comparison, over, default: default.unwrap_or_default(), fixed })
+    }
+}
+
+/// The objective is about jobs that there are.
+fn check_jobs(objective: &Objective, evaluator: &Evaluator<'_>) -> Result<(), Error> {
+    let mut jobs: Vec<&str> = Vec::new();
+    for process in &evaluator.plan.setups[0].workload.processes {
+        if !jobs.contains(&&*process.name) {
+            jobs.push(&process.name);
+        }
+    }
+    match objective.figures().into_iter().find(|figure| !jobs.contains(&&*figure.job)) {
+        Some(figure) => {
+            let hint = nearest::hint(&figure.job, jobs.iter().copied());
+            let problem =
+                format!("{figure}: there is no job \"{}\" ({hint}expected one of {})", figure.job, jobs.join(", "));
+            Err(evaluator.plan.asked.refuse(Field::Objective, objective, problem))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,274 @@
+//! The search itself: rounds of fewer settings, longer runs and more seeds.
+
+use hoistway_results::tuning::{FORMAT, Found, Round, Setting, Standing, TuneRun, Tuning};
+use hoistway_results::{Goal, quoted};
+
+use super::evaluate::{Evaluate, Evaluator};
+use super::ledger::{Key, Ledger};
+use super::observe::{Observe, TuneError};
+use super::prepared::Prepared;
+use super::rounds::{self, KEPT, SEEDS_MAX, Step};
+use super::space::Space;
+use super::standing::{Judge, Ranked};
+use super::{Search, effects, sample};
+use crate::error::Field;
+use crate::repeats;
+use crate::surroundings::Surroundings;
+
+/// Searches. Runs that were `known` from an earlier call are not made again; the same search finds the same, however many threads
+/// it has and wherever it was taken up.
+///
+/// # Errors
+/// What is wrong with the search, and if it was ended.
+pub fn tune(
+    search: &Search,
+    surroundings: &dyn Surroundings,
+    known: Vec<TuneRun>,
+    observe: &dyn Observe,
+) -> Result<Tuning, TuneError> {
+    let prepared = Prepared::of(search, surroundings)?;
+    let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
+    search_by(search, &prepared, &evaluator, surroundings, &evaluator, known, observe)
+}
+
+/// The same with figures from elsewhere, for settings of the search's load and place.
+///
+/// # Errors
+/// As [`tune`].
+pub fn tune_by(
+    search: &Search,
+    surroundings: &dyn Surroundings,
+    evaluate: &dyn Evaluate,
+    known: Vec<TuneRun>,
+    observe: &dyn Observe,
+) -> Result<Tuning, TuneError> {
+    let prepared = Prepared::of(search, surroundings)?;
+    let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
+    search_by(search, &prepared, &evaluator, surroundings, evaluate, known, observe)
+}
+
+fn search_by(
+    search: &Search,
+    prepared: &Prepared,
+    evaluator: &Evaluator<'_>,
+    surroundings: &dyn Surroundings,
+    evaluate: &dyn Evaluate,
+    known: Vec<TuneRun>,
+    observe: &dyn Observe,
+) -> Result<Tuning, TuneError> {
+    let space = Space::of(search, prepared, evaluator, surroundings)?;
+    let steps = rounds::planned(search, evaluator, &space, prepared.fixed.len())?;
+    let figures = search.objective.figures().into_iter().cloned().collect();
+    let mut race = Race {
+        search,
+        prepared,
+        evaluator,
+        ledger: Ledger::new(evaluate, observe, figures, known),
+        seeds: repeats::seeds(search.comparison.seed, rounds::seeds(&steps) as u32),
+    };
+    race.ledger.planned = steps.iter().map(|step| (step.settings * step.seeds) as u64).sum();
+    let mut contestants = sample::settings(&space, steps[0].settings, search.comparison.seed);
+    let mut rounds = Vec::with_capacity(steps.len());
+    let mut used = 0;
+    let mut last = Vec::new();
+    for (place, step) in steps.iter().enumerate() {
+        let seeds = used..used + step.seeds;
+        race.run(&contestants, step, seeds.clone())?;
+        if place == 0 {
+            race.check_figures(evaluate, step)?;
+        }
+        let seeds = if place + 1 == steps.len() { race.decided(&contestants, step, seeds)? } else { seeds };
+        last = race.judge(step, seeds.clone()).ranked(&race.ranked_ones(&contestants));
+        contestants = survivors(&last, contestants.len().div_ceil(KEPT));
+        used = seeds.end;
+        let settings = last.iter().map(|ranked| ranked.standing.clone()).collect();
+        rounds.push(Round { runtime_ns: step.runtime_ns, settings });
+        if place == 0 {
+            race.ledger.planned = race.ledger.planned.max(race.ledger.runs.len() as u64);
+        }
+    }
+    let step = &steps[steps.len() - 1];
+    let of_last = used - last.first().map_or(0, |best| best.standing.seeds as usize);
+    let found = race.found(&last, step, of_last..used);
+    let first = &rounds[0].settings;
+    let front = front(search, first);
+    let effects = effects::effects(search, &space, first);
+    let summary = evaluator.plan.setups[0].summary()?;
+    Ok(Tuning {
+        format: FORMAT.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: String::new(),
+        job_file: evaluator.plan.load.name.clone(),
+        job_text: evaluator.plan.load.text.clone(),
+        device: summary.device,
+        kernel: summary.kernel,
+        cpus: summary.cpus,
+        host: summary.host,
+        objective: search.objective.clone(),
+        budget: search.budget,
+        seed: search.comparison.seed,
+        settings_possible: space.size(),
+        knobs: space.branches.into_iter().flat_map(|branch| branch.knobs).collect(),
+        rounds,
+        found,
+        front,
+        effects,
+        notices: evaluator.plan.notices.clone(),
+        conclusion: Vec::new(),
+        runs: race.ledger.runs,
+    })
+}
+
+struct Race<'a> {
+    search: &'a Search,
+    prepared: &'a Prepared,
+    evaluator: &'a Evaluator<'a>,
+    ledger: Ledger<'a>,
+    seeds: Vec<u64>,
+}
+
+impl Race<'_> {
+    fn judge<'a>(&'a self, step: &Step, seeds: std::ops::Range<usize>) -> Judge<'a> {
+        Judge {
+            objective: &self.search.objective,
+            ledger: &self.ledger,
+            seeds: &self.seeds[seeds],
+            runtime_ns: step.runtime_ns,
+            default: &self.prepared.default,
+        }
+    }
+
+    /// The contestants, and what they are compared with.
+    fn all(&self, contestants: &[Setting]) -> Vec<Setting> {
+        let mut all = contestants.to_vec();
+        all.extend(self.prepared.fixed.iter().filter(|fixed| !contestants.contains(fixed)).cloned());
+        all
+    }
+
+    /// Those of these that may win.
+    fn ranked_ones(&self, contestants: &[Setting]) -> Vec<Setting> {
+        let mut all = self.all(contestants);
+        all.retain(|setting| self.prepared.over.contains(&setting.scheduler));
+        all
+    }
+
+    fn run(&mut self, contestants: &[Setting], step: &Step, seeds: std::ops::Range<usize>) -> Result<(), TuneError> {
+        let all = self.all(contestants);
+        let key = |setting: &Setting, seed| Key { setting: setting.clone(), seed, runtime_ns: step.runtime_ns };
+        let keys =
+            self.seeds[seeds].iter().flat_map(|seed| all.iter().map(move |setting| key(setting, *seed))).collect();
+        self.ledger.need(keys)
+    }
+
+    /// More seeds, one by one, as long as somebody cannot be told apart from the best and the budget lasts. Answers which there are.
+    fn decided(
+        &mut self,
+        contestants: &[Setting],
+        step: &Step,
+        mut seeds: std::ops::Range<usize>,
+    ) -> Result<std::ops::Range<usize>, TuneError> {
+        let cost = |runtime_ns| rounds::cost(self.search, self.evaluator, runtime_ns);
+        let spent: u64 = self.ledger.runs.iter().filter_map(|run| cost(run.runtime_ns)).sum();
+        let of_seed = self.all(contestants).len() as u64 * cost(step.runtime_ns).unwrap_or(u64::MAX);
+        let more = rounds::limit(self.search.budget).saturating_sub(spent) / of_seed.max(1);
+        for _ in 0..more.min((SEEDS_MAX - step.seeds) as u64) {
+            let ranked = self.judge(step, seeds.clone()).ranked(&self.ranked_ones(contestants));
+            if undecided(&ranked).is_empty() {
+                break;
+            }
+            self.run(contestants, step, seeds.end..seeds.end + 1)?;
+            seeds.end += 1;
+        }
+        Ok(seeds)
+    }
+
+    /// Whether there is such I/O as the objective names.
+    fn check_figures(&self, evaluate: &dyn Evaluate, step: &Step) -> Result<(), TuneError> {
+        for figure in self.search.objective.figures() {
+            if self.ledger.runs.iter().any(|run| run.figures.contains_key(figure)) {
+                continue;
+            }
+            let there = evaluate.figures(&self.prepared.fixed[0], self.seeds[0], step.runtime_ns)?;
+            let mut known: Vec<String> =
+                there.keys().map(|name| format!("{}:{}", quoted(&name.job), name.operation.name())).collect();
+            known.dedup();
+            let problem = format!("{figure}: there was no such I/O (expected one of {})", known.join(", "));
+            return Err(self.evaluator.plan.asked.refuse(Field::Objective, &self.search.objective, problem).into());
+        }
+        Ok(())
+    }
+
+    fn found(&self, ranked: &[Ranked], step: &Step, seeds: std::ops::Range<usize>) -> Option<Found> {
+        let best = ranked.first()?.standing.clone();
+        let judge = self.judge(step, seeds);
+        let reference = &self.prepared.fixed[0];
+        let standing = ranked.iter().map(|one| &one.standing).find(|one| one.setting == *reference).cloned();
+        let standing =
+            standing.or_else(|| judge.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing))?;
+        Some(Found {
+            holds: best.holds,
+            gain: judge.change(reference, &best.setting),
+            undecided: undecided(ranked),
+            reference: standing,
+            best,
+        })
+    }
+}
+
+/// Those that go on. What does the same as another before it, to the bit, does not.
+fn survivors(ranked: &[Ranked], most: usize) -> Vec<Setting> {
+    let mut kept: Vec<&Standing> = Vec::new();
+    for one in ranked.iter().filter(|one| !one.is_beaten()).map(|one| &one.standing) {
+        if kept.len() < most.max(1) && !kept.iter().any(|other| does_the_same(other, one)) {
+            kept.push(one);
+        }
+    }
+    kept.into_iter().map(|standing| standing.setting.clone()).collect()
+}
+
+/// Whether a knob between two settings does nothing here.
+fn does_the_same(one: &Standing, other: &Standing) -> bool {
+    one.setting.scheduler == other.setting.scheduler && one.figures == other.figures
+}
+
+/// Those that cannot be told apart from the best, which keeps the conditions as they do.
+fn undecided(ranked: &[Ranked]) -> Vec<Setting> {
+    let Some((best, others)) = ranked.split_first() else { return Vec::new() };
+    let is_open = |one: &&Ranked| {
+        let is_other = !does_the_same(&best.standing, &one.standing);
+        is_other && one.standing.holds == best.standing.holds && !one.is_beaten()
+    };
+    others.iter().filter(is_open).map(|one| one.standing.setting.clone()).collect()
+}
+
+/// The settings that no other beats in all figures.
+fn front(search: &Search, standings: &[Standing]) -> Vec<Standing> {
+    let objective = &search.objective;
+    let is_more_better = |place: usize| match place {
+        0 => objective.goal == Goal::Max,
+        _ => {
+            let name = objective.figures()[place];
+            objective.conditions.iter().any(|condition| condition.figure == *name && condition.wants_more())
+        }
+    };
+    let values = |standing: &Standing| -> Option<Vec<f64>> {
+        let value = |(place, name): (usize, &hoistway_results::FigureName)| {
+            let mean = standing.figures.get(name)?.mean;
+            Some(if is_more_better(place) { mean } else { -mean })
+        };
+        objective.figures().into_iter().enumerate().map(value).collect()
+    };
+    let all: Vec<(&Standing, Vec<f64>)> = standings.iter().filter_map(|one| Some((one, values(one)?))).collect();
+    let beats = |one: &[f64], other: &[f64]| {
+        let pairs = || one.iter().zip(other);
+        pairs().all(|(one, other)| one >= other) && pairs().any(|(one, other)| one > other)
+    };
+    let is_beaten = |values: &[f64]| all.iter().any(|(_, others)| beats(others, values));
+    let mut front: Vec<Standing> = Vec::new();
+    for (standing, _) in all.iter().filter(|(_, values)| !is_beaten(values)) {
+        if !front.iter().any(|other| does_the_same(other, standing)) {
+            front.push((*standing).clone());
+        }
+    }
+    front
+}

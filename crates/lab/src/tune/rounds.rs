@@ -1,0 +1,106 @@
+//! How a budget is spent.
+
+use hoistway_blk::Nanos;
+use hoistway_results::tuning::Budget;
+
+use super::Search;
+use super::evaluate::Evaluator;
+use super::space::Space;
+use crate::error::{Error, Field};
+
+/// Of the settings of a round one in so many goes on to the next.
+pub(super) const KEPT: usize = 3;
+/// Seeds of a round's runs; an interval of two is wide, so that luck alone beats nobody.
+const SEEDS: [usize; 3] = [2, 3, 5];
+/// Most seeds of the last round: more tell hardly more.
+pub(super) const SEEDS_MAX: usize = 20;
+/// By what the runtime of each round is shorter.
+const SHORTER: [u64; 3] = [9, 3, 1];
+/// Shorter runs hold too few I/Os for a percentile.
+const RUNTIME_MIN_NS: u64 = 500_000_000;
+/// So many settings are no reason for another round.
+const LAST_ROUND: usize = 6;
+/// Settings in a first round, however large the budget.
+const SETTINGS_MAX: u64 = 100_000;
+
+/// A round to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Step {
+    /// Replaces the runtime of every process.
+    pub(super) runtime_ns: Option<u64>,
+    pub(super) seeds: usize,
+    /// At most so many settings, those that are only compared with apart.
+    pub(super) settings: usize,
+}
+
+/// Seeds of all rounds.
+pub(super) fn seeds(steps: &[Step]) -> usize {
+    steps.iter().map(|step| step.seeds).sum::<usize>() + SEEDS_MAX
+}
+
+/// What there is to spend: runs, or ns.
+pub(super) fn limit(budget: Budget) -> u64 {
+    match budget {
+        Budget::Runs(runs) => runs,
+        Budget::VirtualNs(ns) => ns,
+    }
+}
+
+/// What a run costs of the budget; none if nobody knows.
+pub(super) fn cost(search: &Search, evaluator: &Evaluator<'_>, runtime_ns: Option<u64>) -> Option<u64> {
+    match search.budget {
+        Budget::Runs(_) => Some(1),
+        Budget::VirtualNs(_) => evaluator.expected_ns(runtime_ns),
+    }
+}
+
+/// The rounds, with as many settings as the budget allows. `fixed` settings run in each.
+pub(super) fn planned(
+    search: &Search,
+    evaluator: &Evaluator<'_>,
+    space: &Space,
+    fixed: usize,
+) -> Result<Vec<Step>, Error> {
+    let whole = evaluator.shortenable_ns();
+    let runtime = |part: u64| whole.map(|ns| (ns / part).max(RUNTIME_MIN_NS)).filter(|ns| Some(*ns) < whole);
+    let asked = &evaluator.plan.asked;
+    let costs: Option<Vec<u64>> = SHORTER.iter().map(|part| cost(search, evaluator, runtime(*part))).collect();
+    let told = |budget: u64| match search.budget {
+        Budget::Runs(_) => format!("{budget} runs"),
+        Budget::VirtualNs(_) => format!("{} of virtual time", Nanos(budget)),
+    };
+    let limit = limit(search.budget);
+    let Some(costs) = costs else {
+        let problem = "the load is not bounded by time (expected a number of runs, or a runtime)";
+        return Err(asked.refuse(Field::Budget, told(limit), problem));
+    };
+    let steps = |settings: usize| -> Vec<Step> {
+        let rounds = match settings {
+            0..=LAST_ROUND => 1,
+            _ if settings <= LAST_ROUND * KEPT => 2,
+            _ => 3,
+        };
+        let mut left = settings;
+        let step = |place: usize| {
+            let step = Step { runtime_ns: runtime(SHORTER[place]), seeds: SEEDS[place], settings: left };
+            left = left.div_ceil(KEPT);
+            step
+        };
+        (SEEDS.len() - rounds..SEEDS.len()).map(step).collect()
+    };
+    let price = |steps: &[Step]| {
+        let costs = &costs[SEEDS.len() - steps.len()..];
+        let of = |(step, cost): (&Step, &u64)| cost.saturating_mul(((step.settings + fixed) * step.seeds) as u64);
+        steps.iter().zip(costs).map(of).fold(0, u64::saturating_add)
+    };
+    let all = space.size().min(SETTINGS_MAX) as usize;
+    // Each scheduler as it is, and something beside.
+    let least = (space.branches.len() + 1).min(all);
+    let affordable = (least..=all).rev().map(steps).find(|steps| price(steps) <= limit);
+    affordable.ok_or_else(|| {
+        let needed = (least..=all).map(|settings| price(&steps(settings))).min().unwrap_or(0);
+        let problem =
+            format!("too little for {} schedulers (expected at least {})", space.branches.len(), told(needed));
+        asked.refuse(Field::Budget, told(limit), problem)
+    })
+}

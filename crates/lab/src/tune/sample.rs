@@ -1,0 +1,150 @@
+//! Which settings are tried, if there are too many for all: one knob at a time, so that each can be judged, and any number at once.
+
+use std::collections::BTreeSet;
+
+use hoistway_results::tuning::Setting;
+
+use super::space::{Branch, Space};
+use crate::repeats::split_mix;
+
+/// So many combinations are listed.
+const LISTED_MAX: u64 = 4096;
+/// Draws without anything new, after which there is nothing new.
+const DRAWS_MAX: u32 = 200;
+
+/// So many settings, schedulers in turn; with a larger count more come behind them. First each scheduler as it is.
+pub(super) fn settings(space: &Space, count: usize, seed: u64) -> Vec<Setting> {
+    let mut sources: Vec<Source<'_>> =
+        (0..).zip(&space.branches).map(|(place, branch)| Source::new(branch, seed ^ (place + 1))).collect();
+    let mut settings = Vec::new();
+    while settings.len() < count && !sources.is_empty() {
+        sources.retain_mut(|source| match source.next() {
+            Some(setting) => {
+                settings.push(setting);
+                true
+            }
+            None => false,
+        });
+    }
+    settings.truncate(count);
+    settings
+}
+
+/// The settings of a scheduler, one after the other.
+struct Source<'a> {
+    branch: &'a Branch,
+    /// What comes next, the last first: all, or those with one knob that is not as it was.
+    listed: Vec<Setting>,
+    /// Whether these are all.
+    is_whole: bool,
+    is_drawn: bool,
+    seen: BTreeSet<Setting>,
+    random: u64,
+}
+
+impl<'a> Source<'a> {
+    fn new(branch: &'a Branch, mut random: u64) -> Self {
+        let is_whole = branch.size() <= LISTED_MAX;
+        let mut listed: Vec<Setting> = if is_whole {
+            (1..branch.size()).map(|number| branch.setting(&choices(branch, number))).collect()
+        } else {
+            let single = |knob: usize, value: usize| {
+                let mut choices = vec![0; branch.knobs.len()];
+                choices[knob] = value;
+                branch.setting(&choices)
+            };
+            let of_knob = |knob: usize| (1..=branch.knobs[knob].texts.len()).map(move |value| single(knob, value));
+            (0..branch.knobs.len()).flat_map(of_knob).collect()
+        };
+        // Fisher and Yates.
+        for last in (1..listed.len()).rev() {
+            listed.swap(last, below(&mut random, last + 1));
+        }
+        listed.push(branch.setting(&[]));
+        Source { branch, listed, is_whole, is_drawn: true, seen: BTreeSet::new(), random }
+    }
+
+    fn next(&mut self) -> Option<Setting> {
+        self.is_drawn = !self.is_drawn;
+        let next = if self.is_whole || !self.is_drawn {
+            self.listed.pop().or_else(|| self.draw())
+        } else {
+            self.draw().or_else(|| self.listed.pop())
+        };
+        self.seen.extend(next.clone());
+        next
+    }
+
+    fn draw(&mut self) -> Option<Setting> {
+        if self.is_whole {
+            return None;
+        }
+        (0..DRAWS_MAX).find_map(|_| {
+            let knobs = &self.branch.knobs;
+            let choices: Vec<usize> = knobs.iter().map(|knob| below(&mut self.random, knob.texts.len() + 1)).collect();
+            let setting = self.branch.setting(&choices);
+            // Those with one knob come by themselves.
+            (choices.iter().filter(|choice| **choice > 0).count() > 1 && !self.seen.contains(&setting))
+                .then_some(setting)
+        })
+    }
+}
+
+/// The choices of a combination, by its number.
+fn choices(branch: &Branch, mut number: u64) -> Vec<usize> {
+    let digit = |knob: &hoistway_results::tuning::Knob| {
+        let count = knob.texts.len() as u64 + 1;
+        let digit = number % count;
+        number /= count;
+        digit as usize
+    };
+    branch.knobs.iter().map(digit).collect()
+}
+
+/// A number below another.
+fn below(random: &mut u64, limit: usize) -> usize {
+    // Of so few the share that is not even does not matter.
+    (split_mix(random) % limit as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_results::tuning::Knob;
+
+    fn space(knobs: usize, values: usize) -> Space {
+        let knob = |number: usize| Knob {
+            scheduler: "bfq".to_owned(),
+            name: format!("knob{number}"),
+            is_queue_file: false,
+            texts: (0..values).map(|value| value.to_string()).collect(),
+        };
+        let branch = |scheduler: &str, knobs: usize| Branch {
+            scheduler: scheduler.to_owned(),
+            knobs: (0..knobs).map(knob).collect(),
+        };
+        Space { branches: vec![branch("none", 0), branch("bfq", knobs)] }
+    }
+
+    #[test]
+    fn a_small_space_is_tried_whole_and_each_setting_once() {
+        let space = space(3, 2);
+        let all = settings(&space, 1000, 1);
+        assert_eq!((all.len() as u64, space.size()), (28, 28));
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 28);
+        assert_eq!(all[..2], [Setting::untouched("none"), Setting::untouched("bfq")]);
+        assert_eq!(settings(&space, 10, 1), all[..10]);
+        assert_ne!(settings(&space, 10, 2), all[..10]);
+    }
+
+    #[test]
+    fn of_a_large_one_there_are_single_knobs_and_combinations_and_more_change_nothing_of_the_first() {
+        let space = space(9, 6);
+        let many = settings(&space, 150, 7);
+        assert_eq!(many.iter().collect::<BTreeSet<_>>().len(), 150);
+        let with = |knobs: usize| many.iter().filter(|setting| setting.knobs().count() == knobs).count();
+        assert_eq!((with(0), with(1)), (2, 54), "each value of each knob alone");
+        assert!(with(7) + with(8) + with(9) > 50);
+        assert_eq!(settings(&space, 40, 7), many[..40]);
+    }
+}

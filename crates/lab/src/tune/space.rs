@@ -1,0 +1,121 @@
+//! What there is to try.
+
+use hoistway_results::tuning::{Knob, Setting};
+
+use super::Search;
+use super::evaluate::Evaluator;
+use super::ladder;
+use super::prepared::Prepared;
+use crate::comparison::{Comparison, Vary};
+use crate::error::{Error, Field};
+use crate::plan::Plan;
+use crate::surroundings::Surroundings;
+
+/// Numbers in documents that every reader of JSON knows end here.
+const COUNT_MAX: u64 = 1 << 53;
+
+/// Schedulers with their knobs.
+pub(super) struct Space {
+    pub(super) branches: Vec<Branch>,
+}
+
+/// A scheduler with its knobs.
+pub(super) struct Branch {
+    pub(super) scheduler: String,
+    pub(super) knobs: Vec<Knob>,
+}
+
+impl Space {
+    /// Tries all values out.
+    pub(super) fn of(
+        search: &Search,
+        prepared: &Prepared,
+        evaluator: &Evaluator<'_>,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Space, Error> {
+        let setup = &evaluator.plan.setups[0];
+        let mut named: Vec<Knob> = Vec::new();
+        for (place, knob) in search.knobs.iter().enumerate() {
+            let is_same = |other: &&Vary| other.of == knob.of && other.name == knob.name;
+            if let Some(before) = search.knobs[..place].iter().find(is_same) {
+                let before = evaluator.plan.asked.given(Field::Vary, before);
+                let problem = format!("{before} was given before (expected each knob once)");
+                return Err(evaluator.plan.asked.refuse(Field::Vary, knob, problem));
+            }
+            named.extend(values(search, knob, evaluator, surroundings)?);
+        }
+        let mut branches = Vec::new();
+        for scheduler in prepared.over.iter().map(String::as_str) {
+            let is_named = search.knobs.iter().any(|knob| knob.of == scheduler);
+            let mut knobs = if is_named { Vec::new() } else { ladder::ladders(setup, scheduler)? };
+            knobs.extend(named.iter().filter(|knob| knob.scheduler == scheduler).cloned());
+            branches.push(Branch { scheduler: scheduler.to_owned(), knobs });
+        }
+        Ok(Space { branches })
+    }
+
+    /// How many settings there are.
+    pub(super) fn size(&self) -> u64 {
+        self.branches.iter().map(Branch::size).fold(0, u64::saturating_add).min(COUNT_MAX)
+    }
+}
+
+impl Branch {
+    pub(super) fn size(&self) -> u64 {
+        self.knobs.iter().fold(1, |size: u64, knob| size.saturating_mul(knob.texts.len() as u64 + 1))
+    }
+
+    /// The setting with a choice for each knob: 0 to leave it as it is, else one of its values, counted from 1.
+    pub(super) fn setting(&self, choices: &[usize]) -> Setting {
+        let mut setting = Setting::untouched(&self.scheduler);
+        for (knob, choice) in self.knobs.iter().zip(choices) {
+            let Some(text) = choice.checked_sub(1).and_then(|value| knob.texts.get(value)) else { continue };
+            let side = if knob.is_queue_file { &mut setting.queue_files } else { &mut setting.tunables };
+            side.insert(knob.name.clone(), text.clone());
+        }
+        setting
+    }
+}
+
+/// The values of a knob that somebody named, under each scheduler that it is of, without what that has anyway.
+fn values(
+    search: &Search,
+    knob: &Vary,
+    evaluator: &Evaluator<'_>,
+    surroundings: &dyn Surroundings,
+) -> Result<Vec<Knob>, Error> {
+    let setup = &evaluator.plan.setups[0];
+    let is_queue_file = knob.of == Vary::QUEUE;
+    let mut texts = knob.texts.clone();
+    if texts.is_empty() && is_queue_file && knob.name == "nr_requests" {
+        texts = ladder::requests(setup.config.scheduler_depth());
+    } else if texts.is_empty() && !is_queue_file && evaluator.schedulers().any(|name| name == knob.of) {
+        let known = ladder::ladders(setup, &knob.of)?.into_iter().find(|known| known.name == knob.name);
+        match known {
+            Some(known) => return Ok(vec![known]),
+            // What is wrong with it is told below.
+            None => texts = vec!["0".to_owned()],
+        }
+    }
+    // A comparison of these values alone knows which can be, and which is what a scheduler has anyway.
+    let vary = vec![Vary { texts, ..knob.clone() }];
+    let comparison = Comparison { vary, repeats: 1, ..search.comparison.clone() };
+    let plan = Plan::of(&comparison, surroundings)?;
+    let mut knobs: Vec<Knob> = Vec::new();
+    for run in plan.runs.iter().filter(|run| !run.variant.is_usual()) {
+        let scheduler = run.spec.scheduler.clone();
+        let of_scheduler = match knobs.iter_mut().find(|known| known.scheduler == scheduler) {
+            Some(known) => known,
+            None => {
+                knobs.push(Knob { scheduler, name: knob.name.clone(), is_queue_file, texts: Vec::new() });
+                let last = knobs.len() - 1;
+                &mut knobs[last]
+            }
+        };
+        of_scheduler.texts.extend(run.variant.settings.get(&knob.name).map(|value| match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => value.to_string(),
+        }));
+    }
+    Ok(knobs)
+}

@@ -1,0 +1,125 @@
+//! How settings of a round stand to each other.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use hoistway_results::document::Change;
+use hoistway_results::tuning::{Setting, Spread, Standing};
+use hoistway_results::{Condition, Figure, FigureName, Limit, Objective, stats};
+
+use super::ledger::{Key, Ledger};
+
+/// The seeds and runtime that settings have in common.
+pub(super) struct Judge<'a> {
+    pub(super) objective: &'a Objective,
+    pub(super) ledger: &'a Ledger<'a>,
+    pub(super) seeds: &'a [u64],
+    pub(super) runtime_ns: Option<u64>,
+    /// The kernel's scheduler.
+    pub(super) default: &'a str,
+}
+
+/// A setting, with what it is ranked by.
+pub(super) struct Ranked {
+    pub(super) standing: Standing,
+    /// How far conditions are from being kept, as a logarithm.
+    violation: f64,
+    badness: f64,
+}
+
+impl Judge<'_> {
+    /// The settings, the best first.
+    pub(super) fn ranked(&self, settings: &[Setting]) -> Vec<Ranked> {
+        let mut ranked: Vec<Ranked> = settings.iter().map(|setting| self.one(setting)).collect();
+        // Among equals in their order.
+        ranked.sort_by(|a, b| Ranked::order(a, b));
+        let best = ranked.first().map(|best| best.standing.setting.clone());
+        for one in &mut ranked {
+            one.standing.beside_best = best.as_ref().and_then(|best| self.change(best, &one.standing.setting));
+        }
+        ranked
+    }
+
+    /// By what factor the second is better than the first by the objective, seed by seed.
+    pub(super) fn change(&self, from: &Setting, to: &Setting) -> Option<Change> {
+        let of = |setting: &Setting, seed| {
+            Some(self.objective.badness(self.figure(setting, seed, &self.objective.figure)?))
+        };
+        Change::of(&self.seeds.iter().filter_map(|seed| Some(of(from, *seed)? - of(to, *seed)?)).collect::<Vec<_>>())
+    }
+
+    fn one(&self, setting: &Setting) -> Ranked {
+        let margins: Vec<Option<Vec<f64>>> =
+            self.objective.conditions.iter().map(|condition| self.margins(setting, condition)).collect();
+        let (mut violation, mut holds) = (0.0_f64, true);
+        for (condition, margins) in self.objective.conditions.iter().zip(&margins) {
+            let mean = margins.as_deref().and_then(stats::mean).unwrap_or(f64::NEG_INFINITY);
+            violation += (-mean).max(0.0);
+            holds &= condition.is_met(mean);
+        }
+        let values = self.values(setting, &self.objective.figure);
+        let is_whole = values.len() == self.seeds.len();
+        let badness =
+            values.iter().map(|value| self.objective.badness(*value)).sum::<f64>() / values.len().max(1) as f64;
+        let names = self.objective.figures().into_iter();
+        let figures: BTreeMap<FigureName, Spread> =
+            names.filter_map(|name| Some((name.clone(), spread(name.figure, &self.values(setting, name))?))).collect();
+        let standing = Standing {
+            setting: setting.clone(),
+            seeds: self.seeds.len() as u32,
+            figures,
+            margins: margins.iter().map(|margins| Change::of(margins.as_ref()?)).collect(),
+            holds: holds && is_whole,
+            beside_best: None,
+        };
+        Ranked { standing, violation, badness: if is_whole { badness } else { f64::INFINITY } }
+    }
+
+    /// By how much a condition is kept, seed by seed; none if something to compare is missing.
+    fn margins(&self, setting: &Setting, condition: &Condition) -> Option<Vec<f64>> {
+        let margin = |seed: &u64| {
+            let limit = match &condition.limit {
+                Limit::Value(limit) => *limit,
+                Limit::Under { factor, scheduler } => {
+                    let name = if scheduler == "default" { self.default } else { scheduler };
+                    factor * self.figure(&Setting::untouched(name), *seed, &condition.figure)?
+                }
+            };
+            Some(condition.margin(self.figure(setting, *seed, &condition.figure)?, limit))
+        };
+        self.seeds.iter().map(margin).collect()
+    }
+
+    fn values(&self, setting: &Setting, name: &FigureName) -> Vec<f64> {
+        self.seeds.iter().filter_map(|seed| self.figure(setting, *seed, name)).collect()
+    }
+
+    fn figure(&self, setting: &Setting, seed: u64, name: &FigureName) -> Option<f64> {
+        let key = Key { setting: setting.clone(), seed, runtime_ns: self.runtime_ns };
+        self.ledger.figure(&key, name)
+    }
+}
+
+fn spread(figure: Figure, values: &[f64]) -> Option<Spread> {
+    if figure == Figure::Max {
+        let largest = values.iter().copied().reduce(f64::max)?;
+        return Some(Spread { mean: largest, half_width: None });
+    }
+    Some(Spread { mean: stats::mean(values)?, half_width: stats::half_width(values) })
+}
+
+impl Ranked {
+    /// What keeps the conditions before what does not, the nearest of these first; then by the objective.
+    fn order(a: &Ranked, b: &Ranked) -> Ordering {
+        b.standing
+            .holds
+            .cmp(&a.standing.holds)
+            .then(a.violation.total_cmp(&b.violation))
+            .then(a.badness.total_cmp(&b.badness))
+    }
+
+    /// Whether it is worse than the best, beyond the noise.
+    pub(super) fn is_beaten(&self) -> bool {
+        self.standing.beside_best.is_none_or(Change::is_worse)
+    }
+}

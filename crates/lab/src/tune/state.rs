@@ -1,0 +1,86 @@
+//! A search that can be taken up again: its runs, and what they were made of.
+
+use hoistway_results::tuning::TuneRun;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Search;
+use super::evaluate::Evaluator;
+use crate::error::{About as _, Error, Field};
+use crate::surroundings::Surroundings;
+
+/// What [`State::format`] is written as.
+const FORMAT: &str = "hoistway-tune-state/1";
+
+/// The runs of a search, with all that their figures depend on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    format: String,
+    version: String,
+    search: Search,
+    job_text: String,
+    device: Value,
+    host: Value,
+    /// The runs until now.
+    pub runs: Vec<TuneRun>,
+}
+
+impl State {
+    /// That of a search before its first run.
+    ///
+    /// # Errors
+    /// What is wrong with the search's comparison.
+    pub fn of(search: &Search, surroundings: &dyn Surroundings) -> Result<State, Error> {
+        let evaluator = Evaluator::new(&search.comparison, surroundings)?;
+        let setup = evaluator.plan.setups[0].summary()?;
+        let state = State {
+            format: FORMAT.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            search: search.clone(),
+            job_text: evaluator.plan.load.text.clone(),
+            device: setup.device,
+            host: setup.host,
+            runs: Vec::new(),
+        };
+        // As it is read again, so that it is equal to itself.
+        serde_json::to_value(&state).and_then(serde_json::from_value).about(Field::Load)
+    }
+
+    /// Takes the runs of a state that was written down, if it is one of this search. Only the budget may be another.
+    ///
+    /// # Errors
+    /// Which field is wrong, or differs.
+    pub fn take_up(&mut self, text: &str) -> Result<(), String> {
+        let expected = "expected what an earlier call of the same search has written";
+        let written: State = serde_json::from_str(text).map_err(|error| format!("{error} ({expected})"))?;
+        let budget = self.search.budget;
+        let theirs = Search { budget, ..written.search.clone() };
+        let fields = [
+            ("format", written.format == self.format),
+            ("version", written.version == self.version),
+            ("search.objective", theirs.objective == self.search.objective),
+            ("search.knobs", theirs.knobs == self.search.knobs),
+            ("search.comparison", theirs.comparison == self.search.comparison),
+            ("job_text", written.job_text == self.job_text),
+            ("device", written.device == self.device),
+            ("host", written.host == self.host),
+        ];
+        if let Some((field, _)) = fields.into_iter().find(|(_, is_same)| !is_same) {
+            return Err(format!("`{field}` is another than that of this search ({expected}, or another file)"));
+        }
+        let figures = self.search.objective.figures();
+        for (place, run) in written.runs.iter().enumerate() {
+            if let Some(name) = run.figures.keys().find(|name| !figures.contains(name)) {
+                return Err(format!(
+                    "`runs[{place}].figures` has {name}, which the objective does not name ({expected})"
+                ));
+            }
+            if run.figures.values().any(|value| !value.is_finite() || *value < 0.0) {
+                return Err(format!("`runs[{place}].figures` has a value below 0 ({expected})"));
+            }
+        }
+        self.runs = written.runs;
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+"""Which I/O scheduler, with which settings, for my device and my load?
+
+Hoistway is the Linux multi-queue block layer with its I/O schedulers, in user space. `compare` runs a load over models of devices, in
+virtual time:
+
+    >>> import hoistway
+    >>> comparison = hoistway.compare("my-load.fio", device="intel-s3520-1600gb", schedulers=["none", "mq-deadline", "bfq"])
+    >>> print(comparison)
+    >>> comparison.plot.pareto()
+"""
+
+from ._catalogue import device, devices, host, hosts, scenarios, schedulers
+from ._compare import compare, load, trace
+from ._comparison import Comparison, Estimate
+from ._errors import Error, SchedulerError
+from ._hoistway import Request, Table, __version__
+from ._load import Job, Load
+from ._scheduler import Scheduler
+
+__all__ = [
+    "Comparison",
+    "Error",
+    "Estimate",
+    "Job",
+    "Load",
+    "Request",
+    "Scheduler",
+    "SchedulerError",
+    "Table",
+    "__version__",
+    "compare",
+    "device",
+    "devices",
+    "host",
+    "hosts",
+    "load",
+    "scenarios",
+    "schedulers",
+    "trace",
+]

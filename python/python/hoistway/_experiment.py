@@ -1,0 +1,246 @@
+"""What is asked for, as the plain value that is run: it can be written down as JSON, and is the same whoever asks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from . import _hoistway
+from ._errors import Error
+from ._load import Job, Load
+from ._scheduler import Scheduler, scheduler_class, scheduler_name
+
+Path = os.PathLike[str]
+JobLike = str | Path | Load | Job | None
+Profile = str | Path | Mapping[str, Any]
+SchedulerLike = str | type[Scheduler]
+
+_ALLOWED: dict[type, str] = {str: "a text", int: "a whole number", bool: "True or False"}
+
+
+class Experiment:
+    """A comparison that was asked for, not yet checked beyond the types of what was given."""
+
+    def __init__(self, fields: dict[str, Any], classes: list[dict[str, Any]]) -> None:
+        self.fields = fields
+        """As the library's `Comparison` is written down."""
+        self.classes = classes
+        """Schedulers that were written in Python."""
+
+    def json(self) -> str:
+        """The fields."""
+        return json.dumps(self.fields)
+
+
+def experiment(
+    job: JobLike,
+    *,
+    device: Profile | None,
+    devices: Sequence[Profile],
+    files: Mapping[str, Profile],
+    schedulers: Sequence[SchedulerLike],
+    kernels: Sequence[str],
+    hosts: Sequence[Profile],
+    cpus: int | None,
+    memory_bytes: int | None,
+    set: Mapping[str, object],
+    queue: Mapping[str, object],
+    hw_queues: int | None,
+    read_queues: int,
+    poll_queues: int,
+    shared_tags: bool,
+    at: Sequence[tuple[float, str, object]],
+    io_max: Mapping[str, str],
+    io_prio_class: Mapping[str, str],
+    guest_schedulers: Sequence[SchedulerLike],
+    virtual_disk: Profile | None,
+    guest_weights: Mapping[str, int],
+    elevator: str | None,
+    runtime: float | None,
+    ramp: float | None,
+    repeats: int,
+    baseline: SchedulerLike | None,
+    focus: str | Sequence[str],
+    smallest_effect: float | None,
+    seed: int,
+    logs: bool,
+) -> Experiment:
+    """What `compare` was given."""
+    classes: dict[str, type[Scheduler]] = {}
+
+    def names(argument: str, chosen: Sequence[SchedulerLike]) -> list[str]:
+        return [_scheduler(argument, one, classes) for one in _sequence(argument, chosen)]
+
+    if device is not None and devices:
+        raise Error("devices: device was given as well (expected one of them)", option="devices")
+    places = [device] if device is not None else list(_sequence("devices", devices))
+    of_files = {_is("files", file, str): _profile("files", profile) for file, profile in _mapping("files", files).items()}
+    chosen_devices: list[dict[str, Any]] = [{"common": _profile("device", place), "files": of_files} for place in places]
+    if not chosen_devices and of_files:
+        chosen_devices = [{"common": None, "files": of_files}]
+    fields = {
+        "load": _load(job),
+        "devices": chosen_devices,
+        "kernels": [_is("kernels", kernel, str) for kernel in _sequence("kernels", kernels)],
+        "hosts": [_profile("hosts", host) for host in _sequence("hosts", hosts)],
+        "cpus": _number("cpus", cpus, 16),
+        "memory_bytes": _number("memory_bytes", memory_bytes, 64),
+        "schedulers": names("schedulers", schedulers),
+        "elevator": None if elevator is None else _is("elevator", elevator, str),
+        "guests": {
+            "schedulers": names("guest_schedulers", guest_schedulers),
+            "virtual_disk": None if virtual_disk is None else _profile("virtual_disk", virtual_disk),
+            "weights": [
+                [_is("guest_weights", file, str), _number("guest_weights", weight, 32)]
+                for file, weight in _mapping("guest_weights", guest_weights).items()
+            ],
+        },
+        "tunables": [_tunable(name, value) for name, value in _mapping("set", set).items()],
+        "queue_files": [
+            {"file": _is("queue", file, str), "text": _text("queue", value)} for file, value in _mapping("queue", queue).items()
+        ],
+        "hw_queues": _number("hw_queues", hw_queues, 16),
+        "read_queues": _number("read_queues", read_queues, 16),
+        "poll_queues": _number("poll_queues", poll_queues, 16),
+        "shared_tags": _is("shared_tags", shared_tags, bool),
+        "writes": [_write(write) for write in _sequence("at", at)],
+        "io_max": _cgroup_files("io_max", io_max),
+        "io_prio_class": _cgroup_files("io_prio_class", io_prio_class),
+        "runtime_ns": _nanoseconds("runtime", runtime),
+        "ramp_ns": _nanoseconds("ramp", ramp),
+        "repeats": _number("repeats", repeats, 32),
+        "baseline": None if baseline is None else _scheduler("baseline", baseline, classes),
+        "focus": [
+            json.loads(_hoistway.focus(_is("focus", one, str)))
+            for one in ([focus] if isinstance(focus, str) else _sequence("focus", focus))
+        ],
+        "smallest_effect": None if smallest_effect is None else _real("smallest_effect", smallest_effect),
+        "seed": _number("seed", seed, 64),
+        "logs": _is("logs", logs, bool),
+    }
+    return Experiment(fields, [scheduler_class(one) for one in classes.values()])
+
+
+def _scheduler(argument: str, scheduler: SchedulerLike, classes: dict[str, type[Scheduler]]) -> str:
+    if isinstance(scheduler, str):
+        return scheduler
+    if not isinstance(scheduler, type) or not issubclass(scheduler, Scheduler):
+        raise Error(f"{argument} {scheduler!r}: expected a name, or a class made of hoistway.Scheduler", option=argument)
+    name = scheduler_name(scheduler)
+    if classes.setdefault(name, scheduler) is not scheduler:
+        raise Error(f"{argument} {name}: two classes have this name (expected a `name` of its own for each)", option=argument)
+    return name
+
+
+def _load(job: JobLike) -> Any:
+    if job is None:
+        return "example"
+    if isinstance(job, Job):
+        job = Load([job])
+    if isinstance(job, Load):
+        return {"text": {"name": "(load)", "text": job.fio()}}
+    if isinstance(job, str) and "\n" in job:
+        return {"text": {"name": "(text)", "text": job}}
+    if not isinstance(job, (str, os.PathLike)):
+        expected = "expected the path of a fio job file, its text, the name of a bundled load, or a Load"
+        raise Error(f"job {job!r}: {expected}", option="job")
+    path = os.fspath(job)
+    if isinstance(job, str) and path in _hoistway.scenarios() and not os.path.exists(path):
+        return {"scenario": path}
+    return {"file": path}
+
+
+def _profile(argument: str, profile: Profile) -> Any:
+    """A name, a file or a text, as the library takes it."""
+    if isinstance(profile, Mapping):
+        try:
+            as_json = json.dumps(profile)
+        except (TypeError, ValueError) as error:
+            raise Error(f"{argument}: cannot be written as TOML: {error}", option=argument) from None
+        return {"name": f"({argument})", "text": _hoistway.toml_text(argument, as_json)}
+    if isinstance(profile, str) and "\n" in profile:
+        return {"name": f"({argument})", "text": profile}
+    if isinstance(profile, str):
+        return profile
+    if isinstance(profile, os.PathLike):
+        path = os.fspath(profile)
+        # What neither holds a slash nor ends like this would be taken for a name.
+        return path if "/" in path or path.endswith(".toml") else f"./{path}"
+    raise Error(f"{argument} {profile!r}: expected a name, a path, a dictionary or a text in TOML", option=argument)
+
+
+def _tunable(name: object, value: object) -> dict[str, str]:
+    scheduler, dot, tunable = _is("set", name, str).partition(".")
+    if not dot:
+        raise Error(f"set {name}: expected SCHED.TUNABLE, such as mq-deadline.fifo_batch", option="set")
+    return {"scheduler": scheduler, "name": tunable, "text": _text("set", value)}
+
+
+def _write(write: tuple[float, str, object]) -> dict[str, Any]:
+    try:
+        at, key, value = write
+    except (TypeError, ValueError):
+        expected = 'expected (seconds, file, value), such as (10, "scheduler", "bfq")'
+        raise Error(f"at {write!r}: {expected}", option="at") from None
+    under, dot, tunable = _is("at", key, str).partition(".")
+    file = f"iosched/{tunable}" if dot else under
+    return {"at_ns": _nanoseconds("at", at), "under": under if dot else None, "file": file, "text": _text("at", value)}
+
+
+def _cgroup_files(argument: str, texts: Mapping[str, str]) -> list[dict[str, str]]:
+    return [
+        {"cgroup": _is(argument, cgroup, str), "text": _is(argument, text, str)}
+        for cgroup, text in _mapping(argument, texts).items()
+    ]
+
+
+def _text(argument: str, value: object) -> str:
+    """What is written to a file of the kernel's."""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, (str, int)):
+        return str(value)
+    raise Error(f"{argument} {value!r}: expected a text or a whole number", option=argument)
+
+
+def _is(argument: str, value: object, kind: type) -> Any:
+    if type(value) is not kind:
+        raise Error(f"{argument} {value!r}: expected {_ALLOWED[kind]}", option=argument)
+    return value
+
+
+def _number(argument: str, number: int | None, bits: int) -> int | None:
+    if number is None:
+        return None
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << bits:
+        raise Error(f"{argument} {number!r}: expected a whole number from 0 to {(1 << bits) - 1}", option=argument)
+    return number
+
+
+def _real(argument: str, number: float) -> float:
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or number != number or abs(number) == float("inf"):
+        raise Error(f"{argument} {number!r}: expected a number", option=argument)
+    return float(number)
+
+
+def _nanoseconds(argument: str, seconds: float | None) -> int | None:
+    if seconds is None:
+        return None
+    if not 0 <= _real(argument, seconds) < 1e10:
+        raise Error(f"{argument} {seconds!r}: expected seconds, up to ten years", option=argument)
+    return round(seconds * 1e9)
+
+
+def _sequence(argument: str, values: Iterable[Any]) -> list[Any]:
+    # A text is a sequence of letters, which nobody means.
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise Error(f"{argument} {values!r}: expected a list", option=argument)
+    return list(values)
+
+
+def _mapping(argument: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(values, Mapping):
+        raise Error(f"{argument} {values!r}: expected a dictionary", option=argument)
+    return values

@@ -1,0 +1,159 @@
+"""Pictures of results, drawn by matplotlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._document import Row, focus_of, rows, split
+from ._errors import Error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ._comparison import Comparison
+
+_LATENCIES = {"p50": "_", "mean": "o", "p99": "s", "p99.9": "^", "max": "x"}
+
+
+class Plots:
+    """Each draws into `ax`, or into axes of its own, and returns them, to be changed or saved: `ax.figure.savefig("a.png")`.
+
+    What a picture is of is named as `JOB:OPERATION:FIGURE`, such as `mixed:read:p99`. If nobody says, it is what the verdict was
+    given by.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        Error: There is no such figure.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._document = comparison.document
+        self._rows = rows(self._document)
+
+    def latency(self, name: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """Latencies of an operation under each scheduler, in ms: mean, percentiles and the largest, with the interval of each."""
+        job, operation, _ = self._focus(name)
+        ax = _axes(ax)
+        chosen = self._of(job, operation)
+        for figure, marker in _LATENCIES.items():
+            known = [(place, row.figures[figure]) for place, row in enumerate(chosen) if figure in row.figures]
+            ax.errorbar(
+                [place for place, _ in known],
+                [value.mean / 1e6 for _, value in known],
+                yerr=[(value.half_width or 0) / 1e6 for _, value in known],
+                fmt=marker,
+                capsize=3,
+                label=figure,
+            )
+        ax.set_xticks(range(len(chosen)), [row.label for row in chosen], rotation=20, ha="right")
+        ax.set_yscale("log")
+        ax.set_ylabel("latency, ms")
+        ax.set_title(f"{job}, {operation}")
+        ax.legend()
+        return ax
+
+    def timeline(self, name: str | None = None, *, figure: str = "mean", ax: Axes | None = None) -> Axes:
+        """How an operation went over time under each scheduler: its mean latency in ms, or with `figure="iops"` its I/Os a second.
+        A line is the mean over the repeats."""
+        if figure not in ("mean", "iops"):
+            raise Error(f"figure {figure!r}: expected mean or iops", option="figure")
+        job, operation, _ = self._focus(name)
+        ax = _axes(ax)
+        lines: dict[str, dict[float, list[float]]] = {}
+        for run in self._document["runs"]:
+            of_job = (one for one in run["jobs"] if one["name"] == job)
+            for direction in (found for one in of_job for found in one["directions"] if found["direction"] == operation):
+                series = direction["series"]
+                length = series["interval_seconds"]
+                points = lines.setdefault(run["variant"]["label"], {})
+                for number, (ios, latency_ns) in enumerate(zip(series["ios"], series["mean_lat_ns"], strict=True)):
+                    if figure == "iops":
+                        points.setdefault(number * length, []).append(ios / length)
+                    elif ios:
+                        points.setdefault(number * length, []).append(latency_ns / 1e6)
+        if not lines:
+            raise Error(f"{job}:{operation}: no series (expected a job and read, write or trim)", option="name")
+        for label, points in lines.items():
+            begins = sorted(points)
+            ax.plot(begins, [sum(points[begin]) / len(points[begin]) for begin in begins], label=label)
+        ax.set_xlabel("virtual time, s")
+        ax.set_ylabel("mean latency, ms" if figure == "mean" else "I/Os a second")
+        ax.set_title(f"{job}, {operation}")
+        ax.legend()
+        return ax
+
+    def pareto(self, y: str | None = None, x: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """One figure against another, a point for each scheduler; those that no other is better than in both are joined by a line.
+
+        `y` is a latency or a rate; `x` too, or, if nobody says, the I/Os a second of all jobs together.
+        """
+        y_name = self._focus(y)
+        ys = self._figure(y_name)
+        xs = self._all_iops() if x is None else self._figure(split(x))
+        points = [(label, xs[label], ys[label]) for label in ys if label in xs]
+        ax = _axes(ax)
+        is_less_better = _is_latency(y_name[2]), x is not None and _is_latency(split(x)[2])
+        front = [point for point in points if not any(_is_better(other, point, is_less_better) for other in points)]
+        front.sort(key=lambda point: point[1])
+        ax.plot([point[1] for point in front], [point[2] for point in front], color="grey", zorder=1)
+        for label, at_x, at_y in points:
+            ax.scatter([at_x], [at_y], zorder=2)
+            ax.annotate(label, (at_x, at_y), xytext=(5, 5), textcoords="offset points")
+        ax.set_xlabel(_axis(split(x)) if x is not None else "I/Os a second, all jobs")
+        ax.set_ylabel(_axis(y_name))
+        return ax
+
+    def _focus(self, name: str | None) -> tuple[str, str, str]:
+        if name is not None:
+            # Of a picture that shows all figures, the figure need not be named.
+            return split(name if name.count(":") >= 2 else f"{name}:mean")
+        focus = focus_of(self._document)
+        if focus is None:
+            raise Error("the results have no focus (expected the name of a figure)", option="name")
+        return focus
+
+    def _of(self, job: str, operation: str) -> list[Row]:
+        chosen = [row for row in self._rows if (row.job, row.operation) == (job, operation)]
+        if not chosen:
+            known = ", ".join(dict.fromkeys(f"{row.job}:{row.operation}" for row in self._rows))
+            raise Error(f"{job}:{operation}: nothing of the kind was measured (expected one of {known})", option="name")
+        return chosen
+
+    def _figure(self, name: tuple[str, str, str]) -> dict[str, float]:
+        job, operation, figure = name
+        scale = 1e6 if _is_latency(figure) else 1
+        return {row.label: row.figures[figure].mean / scale for row in self._of(job, operation) if figure in row.figures}
+
+    def _all_iops(self) -> dict[str, float]:
+        sums: dict[str, float] = {}
+        for row in self._rows:
+            if row.operation != "sync":
+                sums[row.label] = sums.get(row.label, 0) + row.figures["iops"].mean
+        return sums
+
+
+def _is_latency(figure: str) -> bool:
+    return figure not in ("iops", "bandwidth")
+
+
+def _is_better(one: tuple[str, float, float], other: tuple[str, float, float], is_less_better: tuple[bool, bool]) -> bool:
+    """Nowhere worse, and somewhere better."""
+    y, x = (-1 if less else 1 for less in is_less_better)
+    gains = (x * (one[1] - other[1]), y * (one[2] - other[2]))
+    return min(gains) >= 0 and max(gains) > 0
+
+
+def _axis(name: tuple[str, str, str]) -> str:
+    job, operation, figure = name
+    unit = "ms" if _is_latency(figure) else "I/Os a second" if figure == "iops" else "bytes a second"
+    return f"{job}, {operation}: {figure}, {unit}"
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib (pip install 'hoistway[plot]')") from error
+    return pyplot.subplots(layout="constrained")[1]

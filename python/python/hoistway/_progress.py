@@ -1,0 +1,69 @@
+"""How far a comparison is, for whoever waits."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+Tell = Callable[[float, float | None], None]
+"""Is told the virtual seconds that have passed in all runs together, and that are expected, if that is known."""
+
+PATIENCE_SECONDS = 2.0
+"""What is over sooner needs no progress."""
+
+
+class Progress:
+    """Shows it: by tqdm, which knows notebooks, if that is installed, and in a line of the terminal otherwise."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._bar: Any = None
+        self._is_line = False
+
+    def __call__(self, reached: float, expected: float | None) -> None:
+        if time.monotonic() - self._begin < PATIENCE_SECONDS:
+            return
+        if self._bar is None and not self._is_line:
+            self._show(expected)
+        if self._bar is not None:
+            self._bar.n = min(reached, expected) if expected else reached
+            self._bar.refresh()
+        else:
+            share = (
+                f"{min(100 * reached / expected, 100):.0f} % of the virtual time"
+                if expected
+                else f"{reached:.1f} s of virtual time"
+            )
+            print(f"\r{share}", end="", file=sys.stderr, flush=True)
+
+    def _show(self, expected: float | None) -> None:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            self._is_line = True
+            return
+        self._bar = tqdm(
+            total=expected,
+            unit="s",
+            desc="virtual time",
+            leave=False,
+            bar_format="{l_bar}{bar}| {n:.1f}/{total:.1f} s" if expected else None,
+        )
+
+    def close(self) -> None:
+        """Takes it away."""
+        if self._bar is not None:
+            self._bar.close()
+        if self._is_line:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def chosen(progress: bool | Tell | None) -> Tell | Progress | None:
+    """What is to be told. None: whoever can see it, in a terminal or in a notebook."""
+    if progress is None:
+        progress = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if isinstance(progress, bool):
+        return Progress() if progress else None
+    return progress

@@ -1,0 +1,75 @@
+//! Errors of Rust as exceptions of the package.
+
+use hoistway_lab::{self as lab, Field, TraceError};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+
+/// What is wrong with a comparison: `hoistway.Error`, which knows file, line and option.
+pub(crate) fn comparison(py: Python<'_>, error: &lab::Error) -> PyErr {
+    let place = error.place.as_ref();
+    let file = place.map(|place| place.file.as_str());
+    let line = place.and_then(|place| place.line);
+    // Of a text its own option, otherwise the argument.
+    let option = place.map_or(Some(keyword(error.field)), |place| place.option.as_deref());
+    exception(py, "Error", (error.message.as_str(), file, line, option))
+}
+
+/// An argument that only this package has, or that is at fault where the library has no field.
+pub(crate) fn argument(py: Python<'_>, option: &str, message: &str) -> PyErr {
+    exception(py, "Error", (message, None::<&str>, None::<usize>, Some(option)))
+}
+
+/// A text as a whole that is not what it should be.
+pub(crate) fn text(py: Python<'_>, file: &str, message: &str) -> PyErr {
+    exception(py, "Error", (message, Some(file), None::<usize>, None::<&str>))
+}
+
+/// A scheduler written in Python that breaks its promises.
+pub(crate) fn scheduler(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "SchedulerError", (message,))
+}
+
+pub(crate) fn trace(py: Python<'_>, error: &TraceError) -> PyErr {
+    match error {
+        TraceError::Runs(error) => comparison(py, error),
+        TraceError::Write(error) => PyOSError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn exception<'py>(py: Python<'py>, class: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
+    let raised = py.import("hoistway._errors").and_then(|module| module.getattr(class)?.call1(arguments));
+    raised.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The argument that a field of a comparison comes from.
+pub(crate) fn keyword(field: Field) -> &'static str {
+    match field {
+        Field::Load => "job",
+        Field::Devices => "device",
+        Field::Kernels => "kernels",
+        Field::Hosts => "hosts",
+        Field::Cpus => "cpus",
+        Field::MemoryBytes => "memory_bytes",
+        Field::Schedulers => "schedulers",
+        Field::Elevator => "elevator",
+        Field::GuestSchedulers => "guest_schedulers",
+        Field::VirtualDisk => "virtual_disk",
+        Field::GuestWeights => "guest_weights",
+        Field::Tunables => "set",
+        Field::QueueFiles => "queue",
+        Field::HwQueues => "hw_queues",
+        Field::ReadQueues => "read_queues",
+        Field::PollQueues => "poll_queues",
+        Field::SharedTags => "shared_tags",
+        Field::Writes => "at",
+        Field::IoMax => "io_max",
+        Field::IoPrioClass => "io_prio_class",
+        Field::RuntimeNs => "runtime",
+        Field::RampNs => "ramp",
+        Field::Repeats => "repeats",
+        Field::Baseline => "baseline",
+        Field::Focus => "focus",
+        Field::SmallestEffect => "smallest_effect",
+        Field::Logs => "logs",
+    }
+}

@@ -1,0 +1,40 @@
+//! The native half of the Python package `hoistway`: what the typed half in `python/hoistway` is made over. Nobody else imports it.
+//!
+//! From below: `table` (Arrow's C interface), `tables` (what goes into tables), `errors` (of Rust as exceptions), `stop` (how runs end
+//! early, and why), `request` and `written` (schedulers written in Python), `surroundings` (what a comparison asks of Python),
+//! `results`, `run`, `sweep` (plans, tasks and data sets), `catalogue` (names of what is built in).
+
+mod catalogue;
+mod errors;
+mod request;
+mod results;
+mod run;
+mod stop;
+mod surroundings;
+mod sweep;
+mod table;
+mod tables;
+mod written;
+
+use pyo3::prelude::*;
+
+/// The native half of `hoistway`.
+#[pymodule]
+mod _hoistway {
+    #[pymodule_export]
+    use crate::catalogue::{device_toml, devices, host_toml, hosts, scenarios, schedulers, toml_text};
+    #[pymodule_export]
+    use crate::request::Request;
+    #[pymodule_export]
+    use crate::results::{Results, focus, read, shown};
+    #[pymodule_export]
+    use crate::run::run;
+    #[pymodule_export]
+    use crate::sweep::{DataSet, Sweep, make, plan};
+    #[pymodule_export]
+    use crate::table::Table;
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "what Python calls it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,76 @@
+//! A request, as a scheduler written in Python sees it.
+
+use hoistway_blk as blk;
+use pyo3::prelude::*;
+
+/// A request that a scheduler has been told of. Attributes of one's own may be added to it.
+#[pyclass(module = "hoistway", dict, weakref)]
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// Counts the requests that this scheduler was told of, from 1.
+    #[pyo3(get)]
+    pub(crate) id: u64,
+    /// Where it begins, in sectors of 512 bytes.
+    #[pyo3(get)]
+    sector: u64,
+    /// How long it is; 0 of a flush.
+    #[pyo3(get)]
+    bytes: u64,
+    /// `read` or `write`; what is no read counts as a write, as in the kernel.
+    #[pyo3(get)]
+    direction: &'static str,
+    /// Whether somebody waits for it: reads, and writes that are said to be synchronous.
+    #[pyo3(get)]
+    is_sync: bool,
+    /// `none` (not set), `realtime`, `best-effort` or `idle`.
+    #[pyo3(get)]
+    priority_class: &'static str,
+    /// 0 (best) to 7.
+    #[pyo3(get)]
+    priority_level: u8,
+    /// Number of the process that submitted it, from 0, in the order of the job file.
+    #[pyo3(get)]
+    process: u32,
+    /// Virtual time at which it was inserted, ns.
+    #[pyo3(get)]
+    time_ns: u64,
+}
+
+impl Request {
+    pub(crate) fn new(id: u64, request: &blk::Request, now: blk::Now) -> Request {
+        Request {
+            id,
+            sector: request.sector.0,
+            bytes: u64::from(request.sectors) * blk::SECTOR_BYTES,
+            direction: match request.direction() {
+                blk::Direction::Read => "read",
+                blk::Direction::Write => "write",
+            },
+            is_sync: request.is_sync(),
+            priority_class: match request.ioprio.class() {
+                blk::PriorityClass::None => "none",
+                blk::PriorityClass::RealTime => "realtime",
+                blk::PriorityClass::BestEffort => "best-effort",
+                blk::PriorityClass::Idle => "idle",
+            },
+            priority_level: request.ioprio.level(),
+            // I/O contexts of processes are counted from 1.
+            process: request.io_context.0.saturating_sub(1),
+            time_ns: now.at.0,
+        }
+    }
+
+    /// Another I/O has joined it.
+    pub(crate) fn grow(&mut self, request: &blk::Request) {
+        self.sector = request.sector.0;
+        self.bytes = u64::from(request.sectors) * blk::SECTOR_BYTES;
+    }
+}
+
+#[pymethods]
+impl Request {
+    fn __repr__(&self) -> String {
+        let Request { id, direction, sector, bytes, process, .. } = self;
+        format!("<Request {id}: {direction} of {bytes} bytes at sector {sector} by process {process}>")
+    }
+}

@@ -1,0 +1,96 @@
+//! The results of a comparison, as Python holds them.
+
+use hoistway_report::Style;
+use hoistway_results::{Figure, FigureName, ResultsDocument, WeightedFigure};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::table::{Table, failed};
+use crate::tables::{self, RunLog};
+
+/// A result document, with the logs of its runs if they were wanted.
+#[pyclass(module = "hoistway", frozen)]
+pub(crate) struct Results {
+    document: ResultsDocument,
+    logs: Option<Vec<RunLog>>,
+}
+
+/// Reads a result document. `file` is what it is called in errors.
+#[pyfunction]
+pub(crate) fn read(py: Python<'_>, text: &str, file: &str) -> PyResult<Results> {
+    let document = py.detach(|| ResultsDocument::from_json(text));
+    let document = document.map_err(|error| errors::text(py, file, &format!("{file}: {error}")))?;
+    Ok(Results { document, logs: None })
+}
+
+/// What results are to be judged by, `wal:sync:p99*2`, as JSON of the field of a comparison.
+#[pyfunction]
+pub(crate) fn focus(py: Python<'_>, text: &str) -> PyResult<String> {
+    let focus = text.parse::<WeightedFigure>().map_err(|error| error.to_string());
+    let json = focus.and_then(|focus| serde_json::to_string(&focus).map_err(|error| error.to_string()));
+    json.map_err(|problem| errors::argument(py, "focus", &format!("focus {text}: {problem}")))
+}
+
+/// A value of a figure with its unit, for people; the value as it is, of a figure that is not known.
+#[pyfunction]
+pub(crate) fn shown(figure: &str, value: f64) -> String {
+    let known = Figure::ALL.into_iter().find(|known| known.name() == figure);
+    known.map_or_else(|| value.to_string(), |figure| hoistway_report::figure_value(figure, value))
+}
+
+impl Results {
+    pub(crate) fn new(document: ResultsDocument, logs: Option<Vec<RunLog>>) -> Results {
+        Results { document, logs }
+    }
+}
+
+#[pymethods]
+impl Results {
+    /// The document as JSON, as `hoistway compare --format json` writes it; without what depends on when and how fast it was
+    /// made, if it is to be `stable`.
+    fn json(&self, py: Python<'_>, stable: bool) -> String {
+        py.detach(|| match stable {
+            true => hoistway_report::json(&self.document.without_wall_clock()),
+            false => hoistway_report::json(&self.document),
+        })
+    }
+
+    /// The table for people. `width` is that of the terminal; 0 for no limit.
+    fn text(&self, wide: bool, width: u16) -> String {
+        let width = (width > 0).then_some(width);
+        hoistway_report::table(&self.document, &Style { wide, width, ..Style::default() })
+    }
+
+    /// The same in Markdown.
+    fn markdown(&self) -> String {
+        hoistway_report::markdown(&self.document)
+    }
+
+    /// A figure by its name: for each variant its label, its mean over the repeats and half the width of the mean's interval.
+    fn figure(&self, py: Python<'_>, name: &str) -> PyResult<Vec<(String, f64, Option<f64>)>> {
+        let found = name.parse::<FigureName>().map_err(|error| error.to_string());
+        let found = found.and_then(|name| self.document.figure(&name).map_err(|error| error.to_string()));
+        let found = found.map_err(|problem| errors::argument(py, "name", &format!("figure {name}: {problem}")))?;
+        Ok(found.into_iter().map(|(label, estimate)| (label, estimate.mean, estimate.half_width)).collect())
+    }
+
+    /// One row for each figure of each run.
+    fn figures(&self) -> PyResult<Table> {
+        Ok(Table::new(tables::figures(&self.document).map_err(failed)?, Vec::new()))
+    }
+
+    /// One row for each interval of each run.
+    fn intervals(&self) -> PyResult<Table> {
+        Ok(Table::new(tables::intervals(&self.document).map_err(failed)?, Vec::new()))
+    }
+
+    /// One row for each I/O.
+    fn ios(&self, py: Python<'_>) -> PyResult<Table> {
+        let Some(logs) = &self.logs else {
+            return Err(PyValueError::new_err("no I/O was logged (expected a comparison with logs=True)"));
+        };
+        let rows = py.detach(|| tables::ios(&self.document, logs)).map_err(failed)?;
+        Ok(Table::new(rows, Vec::new()))
+    }
+}

@@ -1,0 +1,168 @@
+//! Carries a comparison out: on threads of its own, while the one that calls sees to Python's signals.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use hoistway_lab::{self as lab, Comparison, Ended, Field, Plan, TraceError, Watch};
+use hoistway_legacy::all_schedulers;
+use hoistway_results::ResultsDocument;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::results::Results;
+use crate::stop::Stop;
+use crate::surroundings::Caller;
+use crate::table::{Table, failed};
+use crate::tables::{Events, RunLog};
+use crate::written::{self, Class};
+
+/// Between two looks at Python's signals.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// What `Progress::expected_ns` is while nobody knows.
+const UNKNOWN: u64 = u64::MAX;
+
+/// What becomes of runs: the document, and their events if they were traced.
+type Done = (ResultsDocument, Option<Events>);
+
+/// Runs a comparison that is written down as JSON.
+///
+/// `classes` are schedulers written in Python; `threads` as many as there are cores, if nobody says; `tell` is called now and then with
+/// the virtual time that has passed and that is expected, ns; with `traced` there is also a table of events, and runs go one by
+/// one.
+#[pyfunction]
+#[pyo3(signature = (experiment, classes, threads, tell, traced))]
+pub(crate) fn run(
+    py: Python<'_>,
+    experiment: &str,
+    classes: Vec<Class>,
+    threads: Option<usize>,
+    tell: Option<Py<PyAny>>,
+    traced: bool,
+) -> PyResult<(Results, Option<Table>)> {
+    let comparison: Comparison =
+        serde_json::from_str(experiment).map_err(|error| PyValueError::new_err(format!("experiment: {error}")))?;
+    let own: Vec<String> = classes.iter().map(|class| class.name().to_owned()).collect();
+    let stop = Arc::new(Stop::default());
+    let caller = Caller { schedulers: written::added(all_schedulers(), classes, &stop) };
+    let watching = Watching {
+        begin: Instant::now(),
+        logs: comparison.logs.then(Mutex::default),
+        expected_ns: AtomicU64::new(UNKNOWN),
+        is_over: AtomicBool::new(false),
+        caller: thread::current(),
+    };
+    let done = thread::scope(|scope| {
+        let runner = thread::Builder::new().name("hoistway".to_owned()).spawn_scoped(scope, || {
+            let _over = Over(&watching);
+            carry_out(&comparison, &caller, &stop, threads, &watching, traced)
+        });
+        let runner = runner.map_err(PyErr::from)?;
+        while !watching.is_over.load(Ordering::SeqCst) {
+            py.detach(|| thread::park_timeout(INTERVAL));
+            if let Err(error) = look(py, &stop, &watching, tell.as_ref()) {
+                stop.because(error);
+                // What cannot be interrupted ends by itself.
+                stop.interrupt_callers(py).unwrap_or_default();
+            }
+        }
+        // A panic goes on, and becomes an exception.
+        Ok::<_, PyErr>(py.detach(|| runner.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
+    if let Some(reason) = stop.take_reason() {
+        return Err(reason);
+    }
+    let (document, events) = done.map_err(|error| errors::trace(py, &error))?;
+    let document = finished(document, &own).map_err(|error| errors::comparison(py, &error))?;
+    let logs = watching.logs.map(|logs| logs.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let table = events.map(Events::table).transpose().map_err(failed)?;
+    Ok((Results::new(document, logs), table))
+}
+
+/// Lets Python handle its signals, and tells how far the runs are.
+fn look(py: Python<'_>, stop: &Stop, watching: &Watching, tell: Option<&Py<PyAny>>) -> PyResult<()> {
+    py.check_signals()?;
+    let Some((tell, controls)) = tell.zip(stop.controls()).filter(|_| !stop.is_asked()) else { return Ok(()) };
+    let expected = Some(watching.expected_ns.load(Ordering::Relaxed)).filter(|&ns| ns != UNKNOWN);
+    tell.call1(py, (controls.reached_ns(), expected)).map(drop)
+}
+
+fn carry_out(
+    comparison: &Comparison,
+    caller: &Caller,
+    stop: &Stop,
+    threads: Option<usize>,
+    watching: &Watching,
+    traced: bool,
+) -> Result<Done, TraceError> {
+    let plan = Plan::of(comparison, caller)?;
+    let controls = stop.hold(plan.controls());
+    watching.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::Relaxed);
+    if traced {
+        let (document, events) = plan.traced(Events::default(), controls, watching)?;
+        return Ok((document, Some(events)));
+    }
+    // Of its own, and not the global one: that would be dead in a process that forked off after it had come to life.
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = threads.unwrap_or(cores).clamp(1, plan.run_count().max(1));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| TraceError::Write(std::io::Error::other(error)))?;
+    let document = pool.install(|| plan.run(controls, watching))?;
+    Ok((document, None))
+}
+
+/// The document with what is said of it.
+fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocument, lab::Error> {
+    let comparison = hoistway_results::Comparison::of(&document);
+    for focus in &document.focuses {
+        if let Err(error) = comparison.find(&focus.figure) {
+            let message = format!("{} {}: {error}", errors::keyword(Field::Focus), focus.figure);
+            return Err(lab::Error { field: Field::Focus, message, place: None });
+        }
+    }
+    if !own.is_empty() {
+        document.notices.push(format!(
+            "{}: written in Python, so that simulating it is slow. In virtual time a decision costs what the host profile says of \
+             schedulers that it does not name.",
+            own.join(", ")
+        ));
+    }
+    document.conclusion = hoistway_report::conclusion(&document);
+    Ok(document)
+}
+
+/// Watches the runs.
+struct Watching {
+    begin: Instant,
+    logs: Option<Mutex<Vec<RunLog>>>,
+    expected_ns: AtomicU64,
+    is_over: AtomicBool,
+    /// Whoever waits for the end.
+    caller: Thread,
+}
+
+impl Watch for Watching {
+    fn seconds(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+
+    fn ended(&self, ended: &Ended<'_>) {
+        if let Some(logs) = &self.logs {
+            logs.lock().unwrap_or_else(PoisonError::into_inner).push(RunLog::of(ended));
+        }
+    }
+}
+
+/// Says that all is over when it goes, also in a panic.
+struct Over<'a>(&'a Watching);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::SeqCst);
+        self.0.caller.unpark();
+    }
+}

@@ -1,0 +1,73 @@
+//! How runs end early, and the exception that is the reason.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use hoistway_lab::Controls;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+/// The end of a comparison before its time.
+#[derive(Default)]
+pub(crate) struct Stop {
+    is_asked: AtomicBool,
+    controls: OnceLock<Controls>,
+    reason: Mutex<Option<PyErr>>,
+    /// Threads, as Python numbers them, that call schedulers written in Python.
+    callers: Mutex<BTreeSet<u64>>,
+}
+
+impl Stop {
+    /// The runs that end early. If that has been asked for before, they end as soon as they begin.
+    pub(crate) fn hold(&self, controls: Controls) -> &Controls {
+        let controls = self.controls.get_or_init(|| controls);
+        if self.is_asked() {
+            controls.cancel();
+        }
+        controls
+    }
+
+    pub(crate) fn controls(&self) -> Option<&Controls> {
+        self.controls.get()
+    }
+
+    /// Ends the runs. The first reason is kept.
+    pub(crate) fn because(&self, reason: PyErr) {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        self.is_asked.store(true, Ordering::SeqCst);
+        if let Some(controls) = self.controls.get() {
+            controls.cancel();
+        }
+    }
+
+    /// This thread is going to call a scheduler written in Python.
+    pub(crate) fn called_from_here(&self, py: Python<'_>) -> PyResult<()> {
+        let number = py.import("threading")?.call_method0("get_ident")?.extract()?;
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+        Ok(())
+    }
+
+    /// Raises KeyboardInterrupt in schedulers written in Python, which may be in a loop that has no end.
+    pub(crate) fn interrupt_callers(&self, py: Python<'_>) -> PyResult<()> {
+        let callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if callers.is_empty() {
+            return Ok(());
+        }
+        let ctypes = py.import("ctypes")?;
+        let raise = ctypes.getattr("pythonapi")?.getattr("PyThreadState_SetAsyncExc")?;
+        for number in callers {
+            let exception = ctypes.getattr("py_object")?.call1((py.get_type::<PyKeyboardInterrupt>(),))?;
+            raise.call1((ctypes.getattr("c_ulong")?.call1((number,))?, exception))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn take_reason(&self) -> Option<PyErr> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

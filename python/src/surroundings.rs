@@ -1,0 +1,67 @@
+//! What a comparison asks of whoever calls from Python: files, the environment, and which schedulers there are.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hoistway_blk::Registry;
+use hoistway_fio::LogSource;
+use hoistway_lab::{Field, Surroundings};
+
+use crate::errors;
+
+/// Largest file that is read at once.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Whoever calls from Python.
+pub(crate) struct Caller {
+    /// Those of Linux, and those that were written in Python.
+    pub(crate) schedulers: Registry,
+}
+
+impl Surroundings for Caller {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        ordinary(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(io::Error::other("longer than 64 MiB"));
+        }
+        Ok(bytes)
+    }
+
+    fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
+        ordinary(path)?;
+        Ok(Arc::new(LogFile(path.to_owned())))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn schedulers(&self) -> Registry {
+        self.schedulers.clone()
+    }
+
+    fn name(&self, field: Field) -> String {
+        errors::keyword(field).to_owned()
+    }
+}
+
+/// Of a pipe nobody knows when it will end, and Ctrl-C could not end the wait.
+fn ordinary(path: &Path) -> io::Result<File> {
+    match fs::metadata(path)?.file_type() {
+        kind if kind.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        kind if !kind.is_file() => Err(io::Error::other("not an ordinary file")),
+        _ => File::open(path),
+    }
+}
+
+#[derive(Debug)]
+struct LogFile(PathBuf);
+
+impl LogSource for LogFile {
+    fn open(&self) -> io::Result<Box<dyn BufRead + Send>> {
+        Ok(Box::new(BufReader::new(File::open(&self.0)?)))
+    }
+}

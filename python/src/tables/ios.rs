@@ -1,0 +1,75 @@
+//! A row an I/O.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_array::builder::PrimitiveBuilder;
+use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
+use arrow_schema::ArrowError;
+use hoistway_lab::Ended;
+use hoistway_results::IoLog;
+use hoistway_results::document::ResultsDocument;
+use hoistway_results::rows::RunRow;
+
+use super::keys::{Keys, Names, names};
+use crate::table::batch;
+
+/// The I/Os of a run.
+pub(crate) struct RunLog {
+    label: String,
+    repeat: u32,
+    /// The processes that have a log: their number in the load, their job, their I/Os.
+    processes: Vec<(u32, String, IoLog)>,
+}
+
+impl RunLog {
+    pub(crate) fn of(ended: &Ended<'_>) -> RunLog {
+        let logged = |(number, process): (u32, &hoistway_results::ProcessResult)| {
+            Some((number, process.name.clone(), *process.log.clone()?))
+        };
+        let processes = (0..).zip(ended.processes).filter_map(logged).collect();
+        RunLog { label: ended.label.to_owned(), repeat: ended.repeat, processes }
+    }
+}
+
+/// One row for each I/O, or each window of them, in the order of the document's runs.
+pub(crate) fn ios(document: &ResultsDocument, logs: &[RunLog]) -> Result<RecordBatch, ArrowError> {
+    let (mut keys, mut job, mut operation) = (Keys::default(), Names::new(), Names::new());
+    let mut process = PrimitiveBuilder::<UInt32Type>::new();
+    let mut end = PrimitiveBuilder::<UInt32Type>::new();
+    let [mut latency, mut completion, mut submission, mut offset] =
+        std::array::from_fn(|_| PrimitiveBuilder::<UInt64Type>::new());
+    let mut bytes = PrimitiveBuilder::<UInt32Type>::new();
+    let mut priority = PrimitiveBuilder::<UInt16Type>::new();
+    for run in &document.runs {
+        let row = RunRow::of(document, run);
+        let of_run = logs.iter().filter(|log| log.label == run.variant.label && log.repeat == run.repeat);
+        for (number, name, log) in of_run.flat_map(|log| &log.processes) {
+            for (place, entry) in log.entries().iter().enumerate() {
+                keys.append(&row);
+                job.append_value(name);
+                operation.append_value(entry.direction.name());
+                process.append_value(*number);
+                end.append_value(entry.at_ms);
+                latency.append_value(entry.lat_ns);
+                completion.append_value(entry.clat_ns);
+                submission.append_value(entry.slat_ns);
+                bytes.append_value(entry.bytes);
+                offset.append_option(log.offset_bytes(place));
+                priority.append_value(entry.ioprio);
+            }
+        }
+    }
+    batch(keys.with(vec![
+        names("job", false, job),
+        names("operation", false, operation),
+        ("process", false, Arc::new(process.finish())),
+        ("end_ms", false, Arc::new(end.finish())),
+        ("lat_ns", false, Arc::new(latency.finish())),
+        ("clat_ns", false, Arc::new(completion.finish())),
+        ("slat_ns", false, Arc::new(submission.finish())),
+        ("bytes", false, Arc::new(bytes.finish())),
+        ("offset_bytes", true, Arc::new(offset.finish())),
+        ("ioprio", false, Arc::new(priority.finish())),
+    ]))
+}

@@ -1,0 +1,31 @@
+"""What tests share: a short comparison, made once."""
+
+import pytest
+
+import hoistway
+
+JOB = """[global]
+filename=/dev/sda
+rw=randread
+direct=1
+ioengine=libaio
+runtime=100ms
+time_based
+[quiet]
+iodepth=1
+[flood]
+iodepth=64
+"""
+
+
+@pytest.fixture(scope="session")
+def job() -> str:
+    """A process that reads one block at a time beside one that floods the device."""
+    return JOB
+
+
+@pytest.fixture(scope="session")
+def comparison(job: str) -> hoistway.Comparison:
+    return hoistway.compare(
+        job, device="intel-s3520-1600gb", schedulers=["none", "mq-deadline"], repeats=3, focus="quiet:read:p99", logs=True
+    )

@@ -1,0 +1,114 @@
+"""What cannot be: the command line's words, with file, line and option, as exceptions."""
+
+import pathlib
+import pickle
+from typing import Any
+
+import pytest
+
+import hoistway
+from hoistway import Error, compare
+
+
+def refused(*arguments: Any, **keywords: Any) -> Error:
+    with pytest.raises(Error) as raised:
+        compare(*arguments, **({"device": "null"} | keywords))
+    return raised.value
+
+
+def test_a_job_file_that_is_wrong_says_where(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "my.fio"
+    file.write_text("[a]\nfilename=/dev/sda\nrw=sideways\n")
+    error = refused(file)
+    assert (error.file, error.line, error.option) == (str(file), 3, "rw")
+    assert str(error).startswith(f"{file}:3: [a] rw:") and "expected read, write" in str(error)
+    error = refused("[a]\nfilename=/dev/sda\ndirect=1\nfrobnicate=1\n")
+    assert (error.file, error.line, error.option) == ("(text)", 4, "frobnicate")
+    error = refused(tmp_path / "none.fio")
+    assert (error.file, error.option) == (None, "job") and "cannot be read" in str(error)
+
+
+def test_a_profile_that_is_wrong_says_where() -> None:
+    error = refused(hosts=["\ncpus = 0\n"])
+    assert (error.file, error.line, error.option) == ("(hosts)", 2, "cpus")
+    error = refused(device=hoistway.device("null") | {"floppy": 1})
+    assert (error.file, error.option) == ("(device)", "floppy")
+    error = refused(device="floppy")
+    assert (error.file, error.option) == (None, "device") and "expected one of" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "option", "words"),
+    [
+        ({"schedulers": ["bfqq"]}, "schedulers", 'schedulers bfqq: unknown scheduler (did you mean "bfq"?'),
+        ({"schedulers": "bfq"}, "schedulers", "expected a list"),
+        ({"schedulers": [7]}, "schedulers", "expected a name, or a class made of hoistway.Scheduler"),
+        ({"kernels": ["2.6"]}, "kernels", 'unknown kernel "2.6"'),
+        ({"set": {"bfq.slice": 1}}, "set", 'set bfq.slice=1: bfq has no tunable "slice"'),
+        ({"set": {"slice_idle": 1}}, "set", "set slice_idle: expected SCHED.TUNABLE"),
+        ({"set": [1]}, "set", "expected a dictionary"),
+        ({"queue": {"nr_request": 1}}, "queue", "queue nr_request=1: no such file"),
+        ({"queue": {"nr_requests": 1.5}}, "queue", "expected a text or a whole number"),
+        ({"cpus": 0}, "cpus", "cpus 0: expected 1 to 1024"),
+        ({"cpus": 1 << 40}, "cpus", "expected a whole number from 0 to 65535"),
+        ({"cpus": "4"}, "cpus", "expected a whole number"),
+        ({"repeats": 0}, "repeats", "repeats 0: expected 1 to 1000"),
+        ({"runtime": 0}, "runtime", "expected a time between 1 us and 10 years"),
+        ({"runtime": float("nan")}, "runtime", "expected a number"),
+        ({"focus": "a:read"}, "focus", "focus a:read"),
+        ({"focus": "nobody:read:p99"}, "focus", 'there is no job "nobody"'),
+        ({"focus": "mixed:trim:p99"}, "focus", "focus mixed:trim:p99"),
+        ({"baseline": "cfq"}, "baseline", "not among the schedulers that are compared"),
+        ({"at": [("soon", "scheduler", "bfq")]}, "at", "expected a number"),
+        ({"at": [5]}, "at", "expected (seconds, file, value)"),
+        ({"io_max": {"nobody": "rbps=1"}}, "io_max", 'no job is in cgroup "nobody"'),
+        ({"hw_queues": 0}, "hw_queues", "hw_queues 0: expected 1 to 2048"),
+        ({"guest_weights": {"/dev/sda": 5}}, "guest_weights", "expected guest_schedulers as well"),
+        ({"files": {"/dev/sdx": "null"}}, "device", 'no filename "/dev/sdx"'),
+        ({"devices": ["null"]}, "devices", "device was given as well"),
+        ({"threads": 0}, "threads", "expected a whole number of at least 1"),
+        ({"shared_tags": 1}, "shared_tags", "expected True or False"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_named(keywords: dict[str, Any], option: str, words: str) -> None:
+    error = refused(**({"repeats": 1, "runtime": 0.01} | keywords))
+    assert error.option == option and words in str(error), str(error)
+
+
+def test_jobs_that_are_no_lines_of_a_job_file_are_refused() -> None:
+    assert refused(hoistway.Job(name="a\nrw=write")).option == "name"
+    assert refused(hoistway.Job(name="a", bs="4k\nrw=write")).option == "bs"
+    assert refused(hoistway.Job(name="a", rw="sideways")).line == 5
+    assert refused(hoistway.Job(name="a", runtime=-1)).option == "runtime"
+    assert refused(3).option == "job"
+
+
+def test_a_file_that_holds_no_results_is_refused_by_name(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "results.json"
+    for text, words in [("[]", "not a result document"), ('{"format": "x/1"}', 'unknown result format "x/1"'), ("{", "EOF")]:
+        file.write_text(text)
+        with pytest.raises(Error, match="(?i)" + words.replace("(", "\\(")) as raised:
+            hoistway.load(file)
+        assert raised.value.file == str(file)
+    file.write_bytes(b"\xff")
+    with pytest.raises(Error, match="not text"):
+        hoistway.load(file)
+    with pytest.raises(FileNotFoundError):
+        hoistway.load(tmp_path / "none.json")
+
+
+def test_a_figure_that_is_not_there_says_which_are(comparison: hoistway.Comparison) -> None:
+    with pytest.raises(Error, match="figure nobody:read:p99: "):
+        comparison.figure("nobody:read:p99")
+
+
+def test_errors_come_whole_from_other_processes() -> None:
+    error = pickle.loads(pickle.dumps(Error("a.fio:3: wrong", "a.fio", 3, "bs")))
+    assert (str(error), error.file, error.line, error.option) == ("a.fio:3: wrong", "a.fio", 3, "bs")
+
+
+def test_trace_refuses_what_it_does_not_know() -> None:
+    with pytest.raises(TypeError, match="'thread'"):
+        hoistway.trace(thread=1)
+    with pytest.raises(Error, match="a trace is of one kernel"):
+        hoistway.trace(device="null", kernels=["6.12", "4.19"])
