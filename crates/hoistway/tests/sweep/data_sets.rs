@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{LOAD, PLAN, RUNS, files, folder, merged, printed, refused};
+use crate::support::{LOAD, PLAN, RUNS, files, folder, hoistway, merged, printed, refused};
 
 #[test]
 fn a_table_of_shards_that_are_missing_is_refused_with_their_numbers() {
@@ -66,7 +66,7 @@ fn runs_of_another_version_are_named_left_alone_and_made_again() {
     let before = files(at, "runs");
     assert!(refused(at, &["merge", "runs", "-o", "table.csv"]).contains("24 of 24 runs are missing"));
     let output =
-        crate::support::hoistway(at, &["sweep", "plan.toml", "--shard", "1/2", "-o", "runs"]).output().unwrap();
+        hoistway(at, &["sweep", "plan.toml", "--shard", "1/2", "-o", "runs"]).output().unwrap();
     let complaints = String::from_utf8(output.stderr).unwrap();
     let named = |line: &str| line.ends_with("runs of another version of hoistway; they are left alone");
     assert_eq!(complaints.lines().filter(|line| named(line)).count(), before.len(), "{complaints}");

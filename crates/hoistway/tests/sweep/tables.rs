@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{PLAN, folder, merged, printed};
+use crate::support::{PLAN, folder, hoistway, merged, printed};
 
 #[test]
 fn figures_are_those_that_a_comparison_has() {
@@ -48,12 +48,15 @@ fn figures_are_those_that_a_comparison_has() {
 fn a_run_that_fails_is_counted_and_ends_with_status_1() {
     let plan = "loads = [\"load.fio\"]\ndevices = [\"null\"]\nschedulers = [\"none\"]\nseeds = 2\n";
     let folder = folder(plan);
-    // The device is smaller than the place that the job wants.
-    let load = fs::read_to_string(folder.path().join("load.fio")).unwrap();
-    fs::write(folder.path().join("load.fio"), load.replace("size=10g", "size=10g\nrw=randwrite\nverify=crc32c"))
-        .unwrap();
-    let output = crate::support::hoistway(folder.path(), &["sweep", "plan.toml", "-o", "runs"]).output().unwrap();
-    println!("{output:?}");
+    let job = "[impatient]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=10g\nnumber_ios=10\nmax_latency=1\n";
+    fs::write(folder.path().join("load.fio"), job).unwrap();
+    for arguments in [["sweep", "plan.toml", "-o", "runs"], ["merge", "runs", "-o", "table.csv"]] {
+        let output = hoistway(folder.path(), &arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.stderr, b"hoistway: in 2 runs an error ended a process\n");
+    }
+    let table = fs::read_to_string(folder.path().join("table.csv")).unwrap();
+    assert!(table.lines().skip(1).all(|line| line.ends_with(",1")), "{table}");
 }
 
 #[cfg(feature = "parquet")]
