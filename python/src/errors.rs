@@ -36,7 +36,7 @@ pub(crate) fn trace(py: Python<'_>, error: &TraceError) -> PyErr {
     }
 }
 
-fn exception<'py>(py: Python<'py>, class: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
+pub(crate) fn exception<'py>(py: Python<'py>, class: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
     let raised = py.import("hoistway._errors").and_then(|module| module.getattr(class)?.call1(arguments));
     raised.map_or_else(|error| error, PyErr::from_value)
 }

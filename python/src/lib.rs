@@ -2,7 +2,7 @@
 //!
 //! From below: `table` (Arrow's C interface), `tables` (what goes into tables), `errors` (of Rust as exceptions), `stop` (how runs end
 //! early, and why), `request` and `written` (schedulers written in Python), `surroundings` (what a comparison asks of Python),
-//! `results`, `run`, `catalogue` (names of what is built in).
+//! `results`, `run`, `sweep` (plans, tasks and data sets), `catalogue` (names of what is built in).
 
 mod catalogue;
 mod errors;
@@ -11,6 +11,7 @@ mod results;
 mod run;
 mod stop;
 mod surroundings;
+mod sweep;
 mod table;
 mod tables;
 mod written;
@@ -28,6 +29,8 @@ mod _hoistway {
     use crate::results::{Results, focus, read, shown};
     #[pymodule_export]
     use crate::run::run;
+    #[pymodule_export]
+    use crate::sweep::{DataSet, Sweep, make, plan};
     #[pymodule_export]
     use crate::table::Table;
 

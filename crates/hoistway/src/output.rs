@@ -167,7 +167,9 @@ impl Stream {
     /// Puts the file in its place, and answers how long it is.
     pub(crate) fn finish(self) -> Result<u64> {
         if let Output::File { place, beside, .. } = &self.output {
-            fs::rename(beside, place).with_context(|| cannot_be_written(&self.name))?;
+            // Complete, or absent: also after a loss of power.
+            let renamed = self.file.sync_all().and_then(|()| fs::rename(beside, place));
+            renamed.with_context(|| cannot_be_written(&self.name))?;
         }
         Ok(self.bytes)
     }

@@ -17,7 +17,7 @@
 //! * [`tune`](mod@tune) searches for the setting that is best for a load, and lends its evaluator to whoever searches in another way.
 //! * The same comparison gives the same results, on every machine and however many runs go side by side.
 //!
-//! What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`reproduction`] (published tables), [`texts`] (what each scheduler and
+//! Comparisons by the thousand are [`sweep`]s. What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`reproduction`] (published tables), [`texts`] (what each scheduler and
 //! tunable does) and [`facts`] (defaults and ranges of tunables, asked of the policies themselves).
 //!
 //! The way of a comparison: `comparison` (what is asked for) and `surroundings` (by whom), `plan` and its `setup`s (with `load`,
@@ -55,6 +55,7 @@ pub mod scenarios;
 mod schedulers;
 mod setup;
 mod surroundings;
+pub mod sweep;
 pub mod texts;
 mod trace;
 mod tunables;

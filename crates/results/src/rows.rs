@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::comparison::Sample;
-use crate::document::{DirectionSummary, Front, JobSummary, ResultsDocument, Run, device_name};
+use crate::document::{DirectionSummary, Front, JobSummary, ResultsDocument, Run, SetupSummary, device_name};
 use crate::figure::Figure;
 use crate::operation::Operation;
 
@@ -95,11 +96,22 @@ pub struct IntervalRow<'a> {
 impl RunRow<'_> {
     /// The row of a run of a document.
     pub fn of<'a>(document: &'a ResultsDocument, run: &'a Run) -> RunRow<'a> {
-        let setup = document.setups.get(run.setup as usize);
         let (device, kernel) = document.place_of(run);
-        // Documents of runs for real, and old ones, have names alone.
-        let host = setup.map_or(&document.host, |setup| &setup.host);
-        let host = host.as_str().or_else(|| host["name"].as_str()).unwrap_or_default();
+        let host = document.setups.get(run.setup as usize).map_or(&document.host, |setup| &setup.host);
+        Self::made(run, device, kernel, host)
+    }
+
+    /// The row of a run in a place.
+    pub fn at<'a>(setup: &'a SetupSummary, run: &'a Run) -> RunRow<'a> {
+        Self::made(run, &setup.device, &setup.kernel, &setup.host)
+    }
+
+    /// What the device and the host of a place are called.
+    pub fn names(setup: &SetupSummary) -> (String, &str) {
+        (device_name(&setup.device), host_name(&setup.host))
+    }
+
+    fn made<'a>(run: &'a Run, device: &Value, kernel: &'a str, host: &'a Value) -> RunRow<'a> {
         let label = if run.variant.label.is_empty() { &run.scheduler } else { &run.variant.label };
         RunRow {
             scheduler: Cow::Borrowed(&run.scheduler),
@@ -107,12 +119,17 @@ impl RunRow<'_> {
             block_layer: run.front,
             kernel: Cow::Borrowed(kernel),
             device: Cow::Owned(device_name(device)),
-            host: Cow::Borrowed(host),
+            host: Cow::Borrowed(host_name(host)),
             settings: Cow::Owned(run.setting()),
             seed: run.seed,
             repeat: run.repeat,
         }
     }
+}
+
+/// Documents of runs for real, and old ones, have names alone.
+fn host_name(host: &Value) -> &str {
+    host.as_str().or_else(|| host["name"].as_str()).unwrap_or_default()
 }
 
 impl<'a> OperationRow<'a> {

@@ -12,13 +12,15 @@ virtual time:
 from ._catalogue import device, devices, host, hosts, scenarios, schedulers
 from ._compare import compare, load, trace
 from ._comparison import Comparison, Estimate
-from ._errors import Error, SchedulerError
+from ._errors import DataSetError, Error, SchedulerError, VersionError
 from ._hoistway import Request, Table, __version__
 from ._load import Job, Load
 from ._scheduler import Scheduler
+from ._sweep import Sweep, sweep
 
 __all__ = [
     "Comparison",
+    "DataSetError",
     "Error",
     "Estimate",
     "Job",
@@ -26,7 +28,9 @@ __all__ = [
     "Request",
     "Scheduler",
     "SchedulerError",
+    "Sweep",
     "Table",
+    "VersionError",
     "__version__",
     "compare",
     "device",
@@ -36,5 +40,6 @@ __all__ = [
     "load",
     "scenarios",
     "schedulers",
+    "sweep",
     "trace",
 ]

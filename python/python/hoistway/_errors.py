@@ -29,3 +29,11 @@ class Error(ValueError):
 
 class SchedulerError(RuntimeError):
     """A scheduler that was written in Python broke its promises: it lost a request, or gave one out twice."""
+
+
+class DataSetError(RuntimeError):
+    """A folder of finished runs is damaged or incomplete, or cannot be written. It names the file, which is left as it is."""
+
+
+class VersionError(RuntimeError):
+    """A worker has another version of hoistway: its runs would be others."""

@@ -1,0 +1,77 @@
+//! `hoistway merge`: all runs of a sweep as one table.
+
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use hoistway_dataset::{Folder, Merged, merge_csv};
+use hoistway_lab::sweep::{Key, Sweep};
+
+use super::sweep::complain;
+use crate::Ending;
+use crate::output::{Output, Stream};
+
+/// Makes one table of a sweep: a row for each figure of each job and operation in each run, in the order of the plan. It checks that
+/// all runs are there, and says which are not.
+///
+/// Examples:
+///   hoistway merge runs -o runs.csv
+///   hoistway merge runs -o runs.parquet
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The folder that `hoistway sweep` wrote to.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The table: comma-separated values, or Parquet if hoistway was built with it.
+    #[arg(short, long, value_name = "FILE.csv|FILE.parquet")]
+    output: PathBuf,
+    /// The sweep, by the name of its file in DIR/sweeps, if there are several.
+    #[arg(long, value_name = "KEY")]
+    sweep: Option<Key>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let name = arguments.output.display();
+    let write = match arguments.output.extension().and_then(|extension| extension.to_str()) {
+        Some("csv") => csv,
+        Some("parquet") => parquet()?,
+        _ => bail!("-o {name}: expected a name that ends in .csv or .parquet"),
+    };
+    let folder = Folder::open(&arguments.folder)?;
+    let sweep = folder.sweep(arguments.sweep)?;
+    let mut to = Output::open(Some(&arguments.output))?.stream()?;
+    let merged = write(&folder, &sweep, &mut to)?;
+    let bytes = to.finish()?;
+    let Merged { runs, rows, failed } = merged;
+    Output::open(None)?.write(&format!("{name}: {rows} figures of {runs} runs, {bytes} bytes.\n"))?;
+    if failed > 0 {
+        complain(&format!("hoistway: in {failed} runs an error ended a process"));
+        return Ok(Ending::JobFailed);
+    }
+    Ok(Ending::Done)
+}
+
+type Write = fn(&Folder, &Sweep, &mut Stream) -> Result<Merged>;
+
+fn csv(folder: &Folder, sweep: &Sweep, to: &mut Stream) -> Result<Merged> {
+    let mut to = BufWriter::new(to);
+    let merged = merge_csv(folder, sweep, &mut to)?;
+    to.flush().context("the table cannot be written")?;
+    Ok(merged)
+}
+
+#[cfg(feature = "parquet")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature there is none")]
+fn parquet() -> Result<Write> {
+    Ok(|folder, sweep, to| Ok(hoistway_dataset::merge_parquet(folder, sweep, to)?))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet() -> Result<Write> {
+    bail!(
+        "-o: this hoistway was built without Parquet, which doubles the time to build it (expected FILE.csv, or \
+         `cargo install --path crates/hoistway --features parquet`)"
+    )
+}

@@ -1,0 +1,108 @@
+//! `hoistway sweep`: every run of a space, or a shard of them, into a folder.
+
+mod plan_file;
+mod progress;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use hoistway_dataset::{Folder, Index, Work, missing};
+use hoistway_lab::sweep::{Shard, Sweep};
+
+use crate::Ending;
+use crate::output::Output;
+use crate::printable;
+
+/// Carries out every run of a plan, a product of loads, devices, kernels, hosts, schedulers, settings and seeds, or a shard of it.
+///
+/// Finished runs are never made again: after a kill, or with more seeds in the plan, the same command goes on. Shards may run
+/// anywhere if they share the folder; `hoistway merge` makes one table of it. docs/sweeps.md tells what a plan may hold.
+///
+/// Examples:
+///   hoistway sweep plan.toml --dry-run
+///   hoistway sweep plan.toml -o runs
+///   hoistway sweep plan.toml --shard 3/64 -o runs
+///   hoistway merge runs -o runs.csv
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The plan, in TOML. Files that it names are looked for beside it.
+    #[arg(value_name = "PLAN.toml")]
+    plan: PathBuf,
+    /// Only the Kth of N parts, as alike as can be. Every run is in exactly one.
+    #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE, hide_default_value = true)]
+    shard: Shard,
+    /// The folder for the runs; it is made if it is not there.
+    #[arg(short, long, value_name = "DIR", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+    /// How many runs there may be.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    limit: u64,
+    /// Checks the plan and says how many runs there are and how many of them are missing; runs nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let (sweep, notices) = plan_file::read(&arguments.plan, arguments.limit)?;
+    for notice in &notices {
+        complain(&printable::text(notice));
+    }
+    let output = Output::open(None)?;
+    let shard = arguments.shard;
+    if arguments.dry_run {
+        // A folder that is not there yet has none.
+        let there = arguments.output.as_deref().filter(|folder| folder.exists());
+        let index = there.map(|folder| Index::of(&Folder::open(folder)?)).transpose()?.unwrap_or_default();
+        let (all, missing) = (shard.points(sweep.points()).count(), missing(&sweep, shard, &index)?.len());
+        let of = if shard == Shard::WHOLE { String::new() } else { format!(" Shard {shard} has {all}.") };
+        output.write(&format!("{} runs.{of} {} are there, {missing} are missing.\n", sweep.points(), all - missing))?;
+        return Ok(Ending::Done);
+    }
+    let folder = Folder::create(arguments.output.as_deref().context("-o: expected a folder")?)?;
+    make(&sweep, &folder, shard, output)
+}
+
+/// The runs that are missing.
+fn make(sweep: &Sweep, folder: &Folder, shard: Shard, output: Output) -> Result<Ending> {
+    let begin = Instant::now();
+    folder.add_sweep(sweep)?;
+    let index = Index::of(folder)?;
+    for file in index.other_versions() {
+        complain(&format!("{}: runs of another version of hoistway; they are left alone", file.display()));
+    }
+    let missing = missing(sweep, shard, &index)?;
+    drop(index);
+    let (all, wanted) = (shard.points(sweep.points()).count(), missing.len());
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot watch for Ctrl-C")?;
+    let work = Work::new(sweep, folder, shard, missing);
+    progress::beside(&work, wanted as u64, &interrupted, || work.carry_out())?;
+    let (done, seconds) = (work.done(), begin.elapsed().as_secs_f64());
+    let of = if shard == Shard::WHOLE { String::new() } else { format!(" of shard {shard}") };
+    let mut text = format!("{all} runs{of}: {} were there, {done} were made in {seconds:.1} s", all - wanted);
+    text += &match wanted as u64 - done {
+        0 => format!(". `hoistway merge {} -o FILE` makes a table of all.\n", folder.path().display()),
+        left => format!(", {left} are missing. The same command goes on.\n"),
+    };
+    output.write(&printable::text(&text))?;
+    if interrupted.load(Ordering::Relaxed) && done < wanted as u64 {
+        return Ok(Ending::Interrupted);
+    }
+    if work.failed() > 0 {
+        complain(&format!("hoistway: in {} runs an error ended a process", work.failed()));
+        return Ok(Ending::JobFailed);
+    }
+    Ok(Ending::Done)
+}
+
+/// Not `eprintln!`: that panics if nobody reads standard error any more.
+pub(super) fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,47 @@
+//! A plan as a file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use hoistway_lab::Surroundings;
+use hoistway_lab::sweep::{Space, Sweep, SweepError};
+
+use crate::input::CommandLine;
+
+/// Reads and checks a plan. Answers also with what must be said of it.
+pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
+    let name = path.display();
+    let surroundings = CommandLine::default();
+    let bytes = surroundings.read(path).with_context(|| format!("{name}: cannot be read (expected a plan in TOML)"))?;
+    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{name}: not text (expected a plan in TOML)"))?;
+    let space: Space = toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        anyhow!("{name}:{line}: {}", error.message().replace('\n', " "))
+    })?;
+    let beside = Beside { surroundings, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
+    Sweep::of(space, &beside, limit).map_err(|error| match error {
+        SweepError::TooMany { runs, limit } if runs < u64::MAX => {
+            anyhow!(
+                "{name}: the space has {runs} runs, more than {limit} (expected a smaller space, or --limit {runs})"
+            )
+        }
+        error => anyhow!("{name}: {error}"),
+    })
+}
+
+/// The surroundings of a plan: files are looked for in its folder.
+struct Beside {
+    surroundings: CommandLine,
+    folder: PathBuf,
+}
+
+impl Surroundings for Beside {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.surroundings.read(&self.folder.join(path))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.surroundings.variable(name)
+    }
+}

@@ -1,0 +1,40 @@
+//! What is done beside the runs: progress on a terminal, and a look for Ctrl-C.
+
+use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use hoistway_dataset::Work;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Carries out `runs`, which are those of `work`, and cancels them when somebody interrupts.
+pub(super) fn beside<T>(work: &Work<'_>, wanted: u64, interrupted: &AtomicBool, runs: impl FnOnce() -> T) -> T {
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let bar = if std::io::stderr().is_terminal() { bar(wanted) } else { ProgressBar::hidden() };
+            while !ended.load(Ordering::Relaxed) {
+                if interrupted.load(Ordering::Relaxed) {
+                    work.cancel();
+                }
+                bar.set_position(work.done());
+                thread::park_timeout(INTERVAL);
+            }
+            bar.finish_and_clear();
+        });
+        let outcome = runs();
+        ended.store(true, Ordering::Relaxed);
+        watching.thread().unpark();
+        outcome
+    })
+}
+
+fn bar(wanted: u64) -> ProgressBar {
+    let template = "{bar:40} {human_pos} of {human_len} runs  {elapsed} so far, about {eta} to go";
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(wanted).with_style(style)
+}

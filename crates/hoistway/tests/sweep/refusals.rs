@@ -1,0 +1,113 @@
+//! Plans that cannot be: one message that names the file and the field, and nothing is left behind.
+
+use std::fs;
+
+use crate::support::{PLAN, folder, refused};
+
+#[track_caller]
+fn told(plan: &str, words: &[&str]) {
+    let folder = folder(plan);
+    let message = refused(folder.path(), &["sweep", "plan.toml", "-o", "runs"]);
+    assert!(!folder.path().join("runs").exists(), "left something behind: {message}");
+    for word in words {
+        assert!(message.contains(word), "expected {word:?} in {message}");
+    }
+}
+
+/// The plan with a line at its beginning.
+fn with(line: &str) -> String {
+    format!("{line}\n{PLAN}")
+}
+
+#[test]
+fn what_is_no_plan_is_told_with_its_line() {
+    told("loads = [", &["plan.toml:1: "]);
+    told(&format!("{PLAN}\n[nonsense]\n"), &["plan.toml:10: unknown field `nonsense`", "`schedulers`"]);
+    told(&PLAN.replace("seeds = 4", "seeds = \"many\""), &["plan.toml:5: ", "how many seeds there are, or a list"]);
+    told(&PLAN.replace("[1, 16]", "[1.5]"), &["plan.toml:8: ", "a whole number or a text"]);
+    told(&PLAN.replace("\"null\"", "7"), &["plan.toml:3: ", "the name of a device"]);
+}
+
+#[test]
+fn what_a_comparison_refuses_is_refused_with_its_words() {
+    told(&PLAN.replace("\"null\"", "\"nul\""), &["plan.toml: ", "no built-in device `nul`", "did you mean \"null\"?"]);
+    told(
+        &PLAN.replace("\"none\"", "\"non\""),
+        &["plan.toml: `schedulers` non: unknown scheduler (did you mean \"none\"?"],
+    );
+    told(&PLAN.replace("load.fio", "lod.fio"), &["plan.toml: lod.fio: cannot be read (expected a fio job file)"]);
+    told(&with("kernels = [\"six\"]"), &["plan.toml: ", "\"six\""]);
+    told(&PLAN.replace("[1, 16]", "[1, -16]"), &["plan.toml: `settings` mq-deadline.fifo_batch=-16: "]);
+    told(&PLAN.replace("fifo_batch", "fifo_bach"), &["`settings`", "mq-deadline has no tunable", "\"fifo_batch\"?"]);
+    told(&format!("{PLAN}\n[base]\nruntime_ns = 0\n"), &["plan.toml: `base.runtime_ns` ", "between 1 us and 10 years"]);
+}
+
+#[test]
+fn every_value_in_every_place_is_tried_before_anything_runs() {
+    let plan = PLAN.replace("seeds = 4", "kernels = [\"7.2\", \"4.4\"]");
+    told(&plan, &["`schedulers` mq-deadline: Linux 4.4 does not have it yet"]);
+    let plan = format!("{PLAN}\n[settings.queue]\nnr_requests = [16, 4096]\n");
+    told(&plan, &["`settings` nr_requests with none", "4096"]);
+}
+
+#[test]
+fn a_load_that_is_wrong_is_told_with_its_line() {
+    let folder = folder(PLAN);
+    fs::write(folder.path().join("load.fio"), "[r]\nfilename=/dev/sda\ndirect=1\nrw=sideways\n").unwrap();
+    let message = refused(folder.path(), &["sweep", "plan.toml", "-o", "runs"]);
+    assert!(message.contains("load.fio:4: ") && message.contains("\"sideways\""), "{message}");
+}
+
+#[test]
+fn what_is_an_axis_or_about_several_runs_has_no_place_in_the_base() {
+    for (field, expected) in [
+        ("devices = [{ common = \"null\" }]", "`base.devices`: is not the same everywhere (expected `devices`)"),
+        ("schedulers = [\"bfq\"]", "(expected `schedulers`)"),
+        ("repeats = 3", "(expected `seeds`)"),
+        ("queue_files = [{ file = \"nr_requests\", text = \"4\" }]", "(expected `settings.queue`)"),
+        ("baseline = \"none\"", "`base.baseline`: a sweep leaves the figures of each run"),
+        ("logs = true", "`base.logs`: a sweep leaves"),
+        ("load = { scenario = \"database\" }", "(expected one of it and `loads`)"),
+    ] {
+        told(&format!("{PLAN}\n[base]\n{field}\n"), &["plan.toml: ", expected]);
+    }
+}
+
+#[test]
+fn what_is_given_twice_or_not_at_all_is_told() {
+    told(&PLAN.replace("\"null\"", "\"intel-s3520-1600gb\""), &["`devices`", "is given twice"]);
+    told(&PLAN.replace("seeds = 4", "seeds = [3, 3]"), &["`seeds` 3: is given twice"]);
+    told(&PLAN.replace("[1, 16]", "[1, 1]"), &["`settings.mq-deadline.fifo_batch` 1: is given twice"]);
+    told(&PLAN.replace("[1, 16]", "[]"), &["`settings.mq-deadline.fifo_batch`: expected at least one value"]);
+    told(&PLAN.replace("seeds = 4", "seeds = 0"), &["`seeds` 0: expected at least one"]);
+    told(&PLAN.replace("\"none\", \"mq-deadline\"", "\"none\""), &["mq-deadline is not among the schedulers"]);
+    told("loads = [\"load.fio\"]\n", &["`schedulers`: each run is of one scheduler"]);
+    told("schedulers = [\"all\"]\n", &["`schedulers` all: each run is of one scheduler, and this makes"]);
+    told("loads = [\"guests\"]\nschedulers = [\"bfq\"]\n", &["`guest_schedulers` none: each run is of one scheduler"]);
+}
+
+#[test]
+fn a_space_that_explodes_says_how_many_runs_it_means() {
+    told(
+        &PLAN.replace("seeds = 4", "seeds = 400_000"),
+        &["the space has 2400000 runs, more than 100000", "--limit 2400000"],
+    );
+    let values: Vec<String> = (1..=1000).map(|value| value.to_string()).collect();
+    let many = format!("[{}]", values.join(", "));
+    let files: Vec<String> = (0..8).map(|file| format!("file{file} = {many}")).collect();
+    told(&format!("{PLAN}\n[settings.queue]\n{}\n", files.join("\n")), &["the space has more than 10^19 runs"]);
+}
+
+#[test]
+fn a_table_needs_a_kind_and_a_data_set() {
+    let folder = folder(PLAN);
+    let at = folder.path();
+    let message = refused(at, &["merge", ".", "-o", "table.txt"]);
+    assert!(message.contains("-o table.txt: expected a name that ends in .csv or .parquet"), "{message}");
+    assert!(refused(at, &["merge", ".", "-o", "t.csv"]).contains(".: holds no sweep"));
+    assert!(refused(at, &["merge", "nowhere", "-o", "t.csv"]).contains("nowhere: cannot be read"));
+    if cfg!(not(feature = "parquet")) {
+        let message = refused(at, &["merge", ".", "-o", "t.parquet"]);
+        assert!(message.contains("built without Parquet") && message.contains("--features parquet"), "{message}");
+    }
+}

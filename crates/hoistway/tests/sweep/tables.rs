@@ -1,0 +1,80 @@
+//! What is in the tables.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{PLAN, folder, hoistway, merged, printed};
+
+#[test]
+fn figures_are_those_that_a_comparison_has() {
+    let folder = folder(PLAN);
+    let at = folder.path();
+    printed(at, &["sweep", "plan.toml", "-o", "runs"]);
+    let table = merged(at, "runs");
+    let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().unwrap();
+    let column = |name: &str| names.iter().position(|known| *known == name).unwrap();
+    let rows: Vec<_> = lines.collect();
+    for (scheduler, batch) in [("none", ""), ("mq-deadline", "1"), ("mq-deadline", "16")] {
+        let set = format!("mq-deadline.fifo_batch={batch}");
+        let mut arguments = vec!["compare", "load.fio", "--device", "intel-s3520-1600gb", "--repeat", "4"];
+        arguments.extend(["--format", "json", "--schedulers", scheduler]);
+        if !batch.is_empty() {
+            arguments.extend(["--set", &set]);
+        }
+        let document: Value = serde_json::from_str(&printed(at, &arguments)).unwrap();
+        for run in document["runs"].as_array().unwrap() {
+            let read = &run["jobs"][0]["directions"][0];
+            let seed = run["seed"].to_string();
+            let of_run: Vec<_> = rows
+                .iter()
+                .filter(|row| row[column("device")] == "intel-s3520-1600gb" && row[column("seed")] == seed)
+                .filter(|row| row[column("scheduler")] == scheduler && row[column("mq-deadline.fifo_batch")] == batch)
+                .collect();
+            assert_eq!(of_run.len(), 7);
+            let value = |figure: &str| {
+                let row = of_run.iter().find(|row| row[column("figure")] == figure).unwrap();
+                row[column("value")].parse::<f64>().unwrap()
+            };
+            assert_eq!(value("iops"), read["iops"].as_f64().unwrap());
+            assert_eq!(value("p99"), read["lat_ns"]["p99"].as_f64().unwrap());
+            assert_eq!(value("max"), read["lat_ns"]["max"].as_f64().unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_run_that_fails_is_counted_and_ends_with_status_1() {
+    let plan = "loads = [\"load.fio\"]\ndevices = [\"null\"]\nschedulers = [\"none\"]\nseeds = 2\n";
+    let folder = folder(plan);
+    let job = "[impatient]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=10g\nnumber_ios=10\nmax_latency=1\n";
+    fs::write(folder.path().join("load.fio"), job).unwrap();
+    for arguments in [["sweep", "plan.toml", "-o", "runs"], ["merge", "runs", "-o", "table.csv"]] {
+        let output = hoistway(folder.path(), &arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.stderr, b"hoistway: in 2 runs an error ended a process\n");
+    }
+    let table = fs::read_to_string(folder.path().join("table.csv")).unwrap();
+    assert!(table.lines().skip(1).all(|line| line.ends_with(",1")), "{table}");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_has_the_same_rows_and_says_what_made_it() {
+    let folder = folder(PLAN);
+    let at = folder.path();
+    printed(at, &["sweep", "plan.toml", "-o", "runs"]);
+    let lines = merged(at, "runs").lines().count();
+    let told = printed(at, &["merge", "runs", "-o", "table.parquet"]);
+    assert!(told.starts_with(&format!("table.parquet: {} figures of 24 runs, ", lines - 1)), "{told}");
+    let bytes = fs::read(at.join("table.parquet")).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    let sweep = fs::read_dir(at.join("runs/sweeps")).unwrap().next().unwrap().unwrap().path();
+    for text in ["hoistway-sweep-table/1", env!("CARGO_PKG_VERSION"), sweep.file_stem().unwrap().to_str().unwrap()] {
+        assert!(holds(text), "{text}");
+    }
+    printed(at, &["merge", "runs", "-o", "again.parquet"]);
+    assert!(fs::read(at.join("again.parquet")).unwrap() == bytes);
+}

@@ -1,0 +1,248 @@
+//! The numbers of points: which one is where on which axis.
+
+use crate::comparison::{Comparison, QueueFile, Tunable};
+
+use super::space::{Space, Value};
+
+/// The word for files of `queue/` among settings.
+pub(super) const QUEUE: &str = "queue";
+
+/// A tunable or a file of `queue/`, with the values that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The scheduler, or `queue`.
+    pub of: String,
+    /// The tunable or the file.
+    pub name: String,
+    values: Vec<Value>,
+}
+
+impl Setting {
+    /// What it is called in tables: `bfq.slice_idle`, `queue.nr_requests`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{}.{}", self.of, self.name)
+    }
+}
+
+/// The axes of a space. Seeds vary fastest, then settings, schedulers, those of guests, kernels, hosts, devices and loads.
+#[derive(Clone, Debug)]
+pub(super) struct Axes {
+    loads: usize,
+    devices: usize,
+    hosts: usize,
+    kernels: usize,
+    guest_schedulers: usize,
+    /// For each scheduler the settings that its runs have, and how many combinations of them there are.
+    schedulers: Vec<(Vec<Setting>, u64)>,
+    /// Combinations of all schedulers together.
+    variants: u64,
+    seeds: u64,
+    settings: Vec<Setting>,
+}
+
+/// Where a point is. Two points in one cell differ in nothing but the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) cell: u64,
+    pub(super) load: usize,
+    pub(super) devices: usize,
+    pub(super) host: usize,
+    pub(super) kernel: usize,
+    pub(super) guest_scheduler: usize,
+    pub(super) scheduler: usize,
+    /// Number of the combination of its settings.
+    pub(super) combination: u64,
+    pub(super) seed: usize,
+}
+
+impl Axes {
+    pub(super) fn of(space: &Space, seeds: usize) -> Axes {
+        let settings: Vec<Setting> = space
+            .settings
+            .iter()
+            .flat_map(|(of, names)| {
+                names.iter().map(|(name, values)| Setting {
+                    of: of.clone(),
+                    name: name.clone(),
+                    values: values.clone(),
+                })
+            })
+            .collect();
+        let schedulers: Vec<_> = space
+            .schedulers
+            .iter()
+            .map(|scheduler| {
+                let its: Vec<Setting> =
+                    settings.iter().filter(|one| one.of == *scheduler || one.of == QUEUE).cloned().collect();
+                let combinations = its.iter().fold(1, |all: u64, one| all.saturating_mul(one.values.len() as u64));
+                (its, combinations)
+            })
+            .collect();
+        Axes {
+            loads: space.loads.len().max(1),
+            devices: space.devices.len().max(1),
+            hosts: space.hosts.len().max(1),
+            kernels: space.kernels.len().max(1),
+            guest_schedulers: space.guest_schedulers.len().max(1),
+            variants: schedulers.iter().fold(0, |all, (_, combinations)| all.saturating_add(*combinations)),
+            schedulers,
+            seeds: seeds as u64,
+            settings,
+        }
+    }
+
+    /// How many points there are; [`u64::MAX`] if there are that many or more.
+    pub(super) fn points(&self) -> u64 {
+        let many = [self.loads, self.devices, self.hosts, self.kernels, self.guest_schedulers];
+        many.into_iter().fold(self.variants.saturating_mul(self.seeds), |all, axis| all.saturating_mul(axis as u64))
+    }
+
+    /// All settings of the space, in the order of their names.
+    pub(super) fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// Where a point is that there is.
+    pub(super) fn place(&self, point: u64) -> Place {
+        let mut rest = point;
+        let mut next = |length: u64| {
+            let here = rest % length.max(1);
+            rest /= length.max(1);
+            here
+        };
+        let seed = next(self.seeds) as usize;
+        let mut combination = next(self.variants);
+        let mut scheduler = 0;
+        while let Some((_, combinations)) = self.schedulers.get(scheduler).filter(|(_, many)| combination >= *many) {
+            combination -= combinations;
+            scheduler += 1;
+        }
+        let mut next = |length: usize| next(length as u64) as usize;
+        Place {
+            cell: point / self.seeds.max(1),
+            seed,
+            combination,
+            scheduler,
+            guest_scheduler: next(self.guest_schedulers),
+            kernel: next(self.kernels),
+            host: next(self.hosts),
+            devices: next(self.devices),
+            load: next(self.loads),
+        }
+    }
+
+    /// The settings of a place, each with its value.
+    pub(super) fn settings_of(&self, place: &Place) -> impl Iterator<Item = (&Setting, &Value)> {
+        let mut rest = place.combination;
+        self.schedulers[place.scheduler].0.iter().map(move |setting| {
+            let many = setting.values.len() as u64;
+            let value = &setting.values[(rest % many) as usize];
+            rest /= many;
+            (setting, value)
+        })
+    }
+
+    /// The numbers of the combinations of a scheduler in which each value of each setting occurs: one with the first of each, and
+    /// those that differ from it in one.
+    pub(super) fn trials(&self, scheduler: usize) -> Vec<u64> {
+        let mut trials = vec![0];
+        let mut step = 1;
+        for setting in &self.schedulers[scheduler].0 {
+            let many = setting.values.len() as u64;
+            trials.extend((1..many).map(|value| value * step));
+            step *= many;
+        }
+        trials
+    }
+
+    /// Lengths of the axes of loads, devices, hosts, kernels, schedulers of guests and schedulers.
+    pub(super) fn lengths(&self) -> [usize; 6] {
+        [self.loads, self.devices, self.hosts, self.kernels, self.guest_schedulers, self.schedulers.len()]
+    }
+
+    /// The comparison of a place, without its seed.
+    pub(super) fn comparison(&self, space: &Space, place: &Place) -> Comparison {
+        let mut comparison = space.base.clone();
+        fn one<T: Clone>(axis: &[T], place: usize) -> Vec<T> {
+            axis.get(place).cloned().into_iter().collect()
+        }
+        if let Some(load) = space.loads.get(place.load) {
+            comparison.load = load.clone();
+        }
+        comparison.devices = one(&space.devices, place.devices);
+        comparison.hosts = one(&space.hosts, place.host);
+        comparison.kernels = one(&space.kernels, place.kernel);
+        comparison.schedulers = one(&space.schedulers, place.scheduler);
+        comparison.guests.schedulers = one(&space.guest_schedulers, place.guest_scheduler);
+        for (Setting { of, name, .. }, Value(text)) in self.settings_of(place) {
+            let text = text.clone();
+            if of == QUEUE {
+                comparison.queue_files.push(QueueFile { file: name.clone(), text });
+            } else {
+                comparison.tunables.push(Tunable { scheduler: of.clone(), name: name.clone(), text });
+            }
+        }
+        comparison
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn space() -> Space {
+        let values = |texts: &[&str]| texts.iter().map(|text| Value((*text).to_owned())).collect::<Vec<_>>();
+        let mut space = Space {
+            devices: vec!["null".into(), "hgst-he10-8tb".into()],
+            kernels: vec!["6.12".to_owned(), "7.2".to_owned(), "4.19".to_owned()],
+            schedulers: vec!["none".to_owned(), "bfq".to_owned(), "kyber".to_owned()],
+            ..Space::default()
+        };
+        space.settings.insert("bfq".to_owned(), [("slice_idle".to_owned(), values(&["0", "8"]))].into());
+        space.settings.insert(QUEUE.to_owned(), [("nr_requests".to_owned(), values(&["32", "64", "128"]))].into());
+        space
+    }
+
+    #[test]
+    fn every_point_is_another_experiment_and_all_of_a_cell_stand_together() {
+        let (space, seeds) = (space(), 5);
+        let axes = Axes::of(&space, seeds);
+        // nr_requests for all, slice_idle for bfq alone.
+        assert_eq!(axes.points(), 2 * 3 * (3 + 2 * 3 + 3) * 5);
+        let mut seen = BTreeSet::new();
+        for point in 0..axes.points() {
+            let place = axes.place(point);
+            assert_eq!((place.cell, place.seed), (point / 5, (point % 5) as usize));
+            let comparison = axes.comparison(&space, &place);
+            let about_bfq = comparison.schedulers == ["bfq"];
+            assert_eq!(comparison.tunables.len(), usize::from(about_bfq));
+            assert!(seen.insert((serde_json::to_string(&comparison).unwrap(), place.seed)), "{point}");
+        }
+    }
+
+    #[test]
+    fn trials_have_every_value_and_are_few() {
+        let axes = Axes::of(&space(), 1);
+        assert_eq!(axes.trials(0), [0, 1, 2]);
+        assert_eq!(axes.trials(1).len(), 1 + 1 + 2);
+        let place = |combination| Place { scheduler: 1, combination, ..axes.place(0) };
+        let mut values = BTreeSet::new();
+        for trial in axes.trials(1) {
+            values.extend(axes.settings_of(&place(trial)).map(|(one, value)| (one.name.clone(), value.clone())));
+        }
+        assert_eq!(values.len(), 2 + 3);
+    }
+
+    #[test]
+    fn a_space_may_be_larger_than_any_number() {
+        let mut space = space();
+        space.settings.insert(
+            QUEUE.to_owned(),
+            (0..40).map(|file| (file.to_string(), (0..100).map(|value| Value(value.to_string())).collect())).collect(),
+        );
+        assert_eq!(Axes::of(&space, 5).points(), u64::MAX);
+    }
+}

@@ -1,0 +1,198 @@
+//! Everything that a space asks for, tried out before any run.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use hoistway_results::rows::RunRow;
+use rayon::prelude::*;
+
+use super::axes::{Axes, Place, QUEUE};
+use super::inputs::{Read, Recorder, Shared, field_of_space};
+use super::space::{Seeds, Space};
+use crate::comparison::Comparison;
+use crate::error::{Error, Field};
+use crate::plan::Plan;
+use crate::repeats;
+
+/// What a load on a device and a host reads, and what must be said of it.
+pub(super) struct Tried {
+    pub(super) read: Read,
+    pub(super) notices: Vec<String>,
+    /// Load, device, kernel and host of each run that was tried, as results call them.
+    names: Vec<[String; 4]>,
+}
+
+/// Refuses what makes no space, and answers with the seeds of the one that it is.
+pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
+    let base = &space.base;
+    let none = Comparison { load: base.load.clone(), seed: base.seed, ..Comparison::default() };
+    // What has a place of its own, or is about several runs together.
+    let misplaced = [
+        (Field::Devices, base.devices != none.devices, "devices", "`devices`"),
+        (Field::Kernels, base.kernels != none.kernels, "kernels", "`kernels`"),
+        (Field::Hosts, base.hosts != none.hosts, "hosts", "`hosts`"),
+        (Field::Schedulers, base.schedulers != none.schedulers, "schedulers", "`schedulers`"),
+        (Field::GuestSchedulers, !base.guests.schedulers.is_empty(), "guests.schedulers", "`guest_schedulers`"),
+        (Field::Tunables, base.tunables != none.tunables, "tunables", "`settings`"),
+        (Field::QueueFiles, base.queue_files != none.queue_files, "queue_files", "`settings.queue`"),
+        (Field::Repeats, base.repeats != none.repeats, "repeats", "`seeds`"),
+        (Field::Load, base.load != Default::default() && !space.loads.is_empty(), "load", "one of it and `loads`"),
+    ];
+    if let Some((field, _, name, expected)) = misplaced.into_iter().find(|(_, is, ..)| *is) {
+        return Err(Error::new(field, format_args!("`base.{name}`: is not the same everywhere (expected {expected})")));
+    }
+    let together = [
+        (Field::Baseline, base.baseline.is_some()),
+        (Field::Focus, !base.focus.is_empty()),
+        (Field::SmallestEffect, base.smallest_effect.is_some()),
+        (Field::Logs, base.logs),
+        (Field::Vary, !base.vary.is_empty()),
+    ];
+    if let Some((field, _)) = together.into_iter().find(|(_, is)| *is) {
+        let problem = match field {
+            Field::Vary => "varies in a sweep by itself (expected `settings`)",
+            _ => "a sweep leaves the figures of each run (expected none)",
+        };
+        return Err(Error::new(field, format_args!("`base.{}`: {problem}", field.name())));
+    }
+    if space.schedulers.is_empty() {
+        let problem = "each run is of one scheduler (expected their names, or default)";
+        return Err(Error::new(Field::Schedulers, format_args!("`schedulers`: {problem}")));
+    }
+    settings(space)?;
+    once(Field::Load, &space.loads.iter().map(|load| format!("{load:?}")).collect::<Vec<_>>())?;
+    once(Field::Devices, &space.devices.iter().map(|devices| format!("{devices:?}")).collect::<Vec<_>>())?;
+    once(Field::Hosts, &space.hosts.iter().map(|host| format!("{host:?}")).collect::<Vec<_>>())?;
+    once(Field::Kernels, &space.kernels)?;
+    once(Field::Schedulers, &space.schedulers)?;
+    once(Field::GuestSchedulers, &space.guest_schedulers)?;
+    match &space.seeds {
+        Seeds::Count(0) => Err(Error::new(Field::Repeats, "`seeds` 0: expected at least one")),
+        Seeds::Count(count) if *count > SEEDS_MAX => {
+            Err(Error::new(Field::Repeats, format_args!("`seeds` {count}: expected 1 to {SEEDS_MAX}")))
+        }
+        Seeds::Count(count) => Ok(repeats::seeds(base.seed, *count)),
+        Seeds::List(seeds) if seeds.is_empty() => Err(Error::new(Field::Repeats, "`seeds`: expected at least one")),
+        Seeds::List(_) if base.seed != none.seed => {
+            let problem = "the seeds are listed (expected one of it and a list of seeds)";
+            Err(Error::new(Field::Repeats, format_args!("`base.seed` {}: {problem}", base.seed)))
+        }
+        Seeds::List(seeds) => {
+            let mut seen = BTreeSet::new();
+            match seeds.iter().find(|seed| !seen.insert(**seed)) {
+                Some(twice) => Err(twice_given("`seeds`", Field::Repeats, twice)),
+                None => Ok(seeds.clone()),
+            }
+        }
+    }
+}
+
+/// All seeds are in memory.
+const SEEDS_MAX: u32 = 10_000_000;
+
+fn settings(space: &Space) -> Result<(), Error> {
+    for (of, names) in &space.settings {
+        let field = if of == QUEUE { Field::QueueFiles } else { Field::Tunables };
+        if of != QUEUE && !space.schedulers.contains(of) && !space.guest_schedulers.contains(of) {
+            let problem = "is not among the schedulers that are compared";
+            return Err(Error::new(field, format_args!("`settings.{of}`: {of} {problem}")));
+        }
+        if of != QUEUE && !space.schedulers.contains(of) {
+            let problem = "settings are those of the host's schedulers (expected a scheduler of `schedulers`)";
+            return Err(Error::new(field, format_args!("`settings.{of}`: {problem}")));
+        }
+        for (name, values) in names {
+            let whole = format!("`settings.{of}.{name}`");
+            if values.is_empty() {
+                return Err(Error::new(field, format_args!("{whole}: expected at least one value")));
+            }
+            let mut seen = BTreeSet::new();
+            if let Some(twice) = values.iter().find(|value| !seen.insert(*value)) {
+                return Err(twice_given(&whole, field, twice));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn once(field: Field, axis: &[String]) -> Result<(), Error> {
+    let mut seen = BTreeSet::new();
+    match axis.iter().find(|value| !seen.insert(*value)) {
+        Some(twice) => Err(twice_given(&field_of_space(field), field, twice)),
+        None => Ok(()),
+    }
+}
+
+fn twice_given(name: &str, field: Field, value: impl Display) -> Error {
+    Error::new(field, format_args!("{name} {value}: is given twice (expected each once)"))
+}
+
+/// Tries everything once: every load on every device, host and kernel, under every scheduler with every value of each setting.
+/// Answers for each load, device and host, in the order of [`Axes`].
+pub(super) fn trials(space: &Space, axes: &Axes, shared: &Shared<'_>) -> Result<Vec<Tried>, Error> {
+    let [loads, devices, hosts, ..] = axes.lengths();
+    let places: Vec<(usize, usize, usize)> = (0..loads)
+        .flat_map(|load| (0..devices).flat_map(move |device| (0..hosts).map(move |host| (load, device, host))))
+        .collect();
+    let tried: Vec<Result<Tried, Error>> = places
+        .into_par_iter()
+        .map(|(load, devices, host)| {
+            let first = Place { load, devices, host, ..axes.place(0) };
+            try_place(space, axes, shared, first)
+        })
+        .collect();
+    // The first of them, whichever thread was faster.
+    let tried = tried.into_iter().collect::<Result<Vec<_>, Error>>()?;
+    let mut seen = BTreeSet::new();
+    if let Some([load, device, kernel, host]) =
+        tried.iter().flat_map(|tried| &tried.names).find(|names| !seen.insert(*names))
+    {
+        let problem = "two runs have these names (expected loads, kernels, devices and hosts with names of their own)";
+        let names = format!("{load}, {device}, Linux {kernel}, {host}");
+        return Err(Error::new(Field::Devices, format_args!("{names}: {problem}")));
+    }
+    Ok(tried)
+}
+
+fn try_place(space: &Space, axes: &Axes, shared: &Shared<'_>, first: Place) -> Result<Tried, Error> {
+    let [.., kernels, guest_schedulers, schedulers] = axes.lengths();
+    let recorder = Recorder::new(shared);
+    let (mut notices, mut names): (Vec<String>, Vec<[String; 4]>) = Default::default();
+    for kernel in 0..kernels {
+        for guest_scheduler in 0..guest_schedulers {
+            for scheduler in 0..schedulers {
+                for combination in axes.trials(scheduler) {
+                    let place = Place { kernel, guest_scheduler, scheduler, combination, ..first };
+                    let comparison = axes.comparison(space, &place);
+                    let plan = Plan::of(&comparison, &recorder)?;
+                    of_one(&plan, &comparison)?;
+                    if [guest_scheduler, scheduler, combination as usize] == [0; 3] {
+                        names.push(named(&plan)?);
+                    }
+                    let new: Vec<_> = plan.notices.iter().filter(|notice| !notices.contains(notice)).cloned().collect();
+                    notices.extend(new);
+                }
+            }
+        }
+    }
+    Ok(Tried { read: recorder.into_read(), notices, names })
+}
+
+/// A point is a run.
+fn of_one(plan: &Plan<'_>, comparison: &Comparison) -> Result<(), Error> {
+    if plan.runs.len() == 1 {
+        return Ok(());
+    }
+    let (field, given) = match (&comparison.guests.schedulers[..], plan.setups[0].guests.is_some()) {
+        ([], true) => (Field::GuestSchedulers, "none"),
+        _ => (Field::Schedulers, &*comparison.schedulers[0]),
+    };
+    let problem = format!("each run is of one scheduler, and this makes {} (expected them by name)", plan.runs.len());
+    Err(Error::new(field, format_args!("{} {given}: {problem}", field_of_space(field))))
+}
+
+fn named(plan: &Plan<'_>) -> Result<[String; 4], Error> {
+    let setup = plan.setups[0].summary()?;
+    let (device, host) = RunRow::names(&setup);
+    Ok([plan.load.name.clone(), device, setup.kernel.clone(), host.to_owned()])
+}

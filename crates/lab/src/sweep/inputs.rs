@@ -1,0 +1,153 @@
+//! What runs read: files and variables of the environment, read once and kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Field;
+use crate::surroundings::Surroundings;
+
+/// Contents of files and values of variables. Runs have these for surroundings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inputs {
+    files: BTreeMap<PathBuf, Content>,
+    /// None is a variable that is not set.
+    variables: BTreeMap<String, Option<String>>,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Content {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Content::Text(text) => text.as_bytes(),
+            Content::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Content {
+        String::from_utf8(bytes).map_or_else(|error| Content::Bytes(error.into_bytes()), Content::Text)
+    }
+}
+
+impl Surroundings for Inputs {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let content = self.files.get(path);
+        content.map(|content| content.bytes().to_vec()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned().flatten()
+    }
+
+    fn name(&self, field: Field) -> String {
+        field_of_space(field)
+    }
+}
+
+impl Inputs {
+    /// Those of these names.
+    pub(super) fn only(&self, read: &Read) -> Inputs {
+        let files = self.files.iter().filter(|(path, _)| read.files.contains(*path));
+        let variables = self.variables.iter().filter(|(name, _)| read.variables.contains(*name));
+        Inputs {
+            files: files.map(|(path, content)| (path.clone(), content.clone())).collect(),
+            variables: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        }
+    }
+}
+
+/// What a field of a comparison is called in a space.
+pub(super) fn field_of_space(field: Field) -> String {
+    match field {
+        Field::Load => "`loads`".to_owned(),
+        Field::Devices | Field::Kernels | Field::Hosts | Field::Schedulers => field.to_string(),
+        Field::GuestSchedulers => "`guest_schedulers`".to_owned(),
+        Field::Tunables | Field::QueueFiles => "`settings`".to_owned(),
+        _ => format!("`base.{}`", field.name()),
+    }
+}
+
+/// What is read from surroundings by several threads, each file once.
+pub(super) struct Shared<'a> {
+    surroundings: &'a dyn Surroundings,
+    inputs: Mutex<Inputs>,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(surroundings: &'a dyn Surroundings) -> Self {
+        Shared { surroundings, inputs: Mutex::default() }
+    }
+
+    pub(super) fn into_inputs(self) -> Inputs {
+        self.inputs.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Names of what was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Read {
+    files: BTreeSet<PathBuf>,
+    variables: BTreeSet<String>,
+}
+
+/// Surroundings that remember what is read of them.
+pub(super) struct Recorder<'a> {
+    shared: &'a Shared<'a>,
+    read: Mutex<Read>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>) -> Self {
+        Recorder { shared, read: Mutex::default() }
+    }
+
+    pub(super) fn into_read(self) -> Read {
+        self.read.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Surroundings for Recorder<'_> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        // Under the lock, so that nobody sees the file as it was at another time.
+        let mut inputs = lock(&self.shared.inputs);
+        let bytes = match inputs.files.get(path) {
+            Some(content) => content.bytes().to_vec(),
+            None => {
+                let bytes = self.shared.surroundings.read(path)?;
+                inputs.files.insert(path.to_owned(), bytes.clone().into());
+                bytes
+            }
+        };
+        lock(&self.read).files.insert(path.to_owned());
+        Ok(bytes)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = self.shared.surroundings.variable(name);
+        lock(&self.shared.inputs).variables.insert(name.to_owned(), value.clone());
+        lock(&self.read).variables.insert(name.to_owned());
+        value
+    }
+
+    // Schedulers of one's own cannot be kept, so there are those of Linux.
+
+    fn name(&self, field: Field) -> String {
+        field_of_space(field)
+    }
+}

@@ -1,0 +1,89 @@
+//! What an experiment is called: a hash of the version, of all that it is made of, and of the seed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::VERSION;
+
+/// Bytes of a key: no two of a billion billion experiments share one.
+const BYTES: usize = 16;
+
+/// The name of an experiment: equal only if versions, comparisons, what they read, and seeds are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Key([u8; BYTES]);
+
+impl Key {
+    /// Of texts in this order.
+    pub fn of(parts: &[&[u8]]) -> Key {
+        let mut hash = Sha256::new();
+        for part in parts {
+            // With its length, so that no two lists are one text.
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let mut key = [0; BYTES];
+        key.copy_from_slice(&hash.finalize()[..BYTES]);
+        Key(key)
+    }
+
+    /// Of an experiment without its seed, in this version of Hoistway.
+    pub(super) fn of_cell(comparison: &str, inputs: &[u8]) -> Key {
+        Key::of(&[b"hoistway-run/1", VERSION.as_bytes(), comparison.as_bytes(), inputs])
+    }
+
+    /// Of the same with a seed.
+    pub(super) fn with_seed(&self, seed: u64) -> Key {
+        Key::of(&[&self.0, &seed.to_le_bytes()])
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Key {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Key, String> {
+        let expected = || format!("{text:?} is no key (expected {} hexadecimal digits)", 2 * BYTES);
+        if text.len() != 2 * BYTES || !text.is_ascii() {
+            return Err(expected());
+        }
+        let mut key = [0; BYTES];
+        for (place, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).map_err(|_| expected())?;
+        }
+        Ok(Key(key))
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Key, String> {
+        text.parse()
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> String {
+        key.to_string()
+    }
+}

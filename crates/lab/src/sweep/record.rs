@@ -1,0 +1,37 @@
+//! What a run leaves.
+
+use std::borrow::Cow;
+
+use hoistway_results::document::{Run, SetupSummary};
+use hoistway_results::rows::{OperationRow, RunRow};
+use serde::{Deserialize, Serialize};
+
+/// The figures of a run. Nothing in it depends on when, where and how fast it ran.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RunRecord<'a> {
+    /// What the load is called.
+    pub load: Cow<'a, str>,
+    /// What it is of.
+    pub run: RunRow<'a>,
+    /// Virtual time that passed, s.
+    pub simulated_seconds: f64,
+    /// I/Os simulated.
+    pub simulated_ios: u64,
+    /// Processes that an error ended, in all jobs.
+    pub failed_processes: u32,
+    /// The figures of each operation of each job.
+    pub operations: Vec<OperationRow<'a>>,
+}
+
+impl<'a> RunRecord<'a> {
+    pub(super) fn of(load: &'a str, setup: &'a SetupSummary, run: &'a Run) -> RunRecord<'a> {
+        RunRecord {
+            load: Cow::Borrowed(load),
+            run: RunRow::at(setup, run),
+            simulated_seconds: run.simulated_seconds,
+            simulated_ios: run.simulated_ios,
+            failed_processes: run.jobs.iter().map(|job| job.failed_processes()).sum(),
+            operations: OperationRow::all_of(run).collect(),
+        }
+    }
+}

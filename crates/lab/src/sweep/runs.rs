@@ -1,0 +1,239 @@
+//! A space that was checked, and its runs.
+
+use std::sync::atomic::Ordering;
+
+use hoistway_blk::NoProbe;
+use serde::{Deserialize, Serialize};
+
+use super::axes::{Axes, Place, Setting};
+use super::inputs::{Inputs, Shared};
+use super::key::Key;
+use super::record::RunRecord;
+use super::space::{Seeds, Space};
+use super::{FORMAT, VERSION, check};
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::watch::{Controls, Unwatched};
+
+/// A sweep: a space with all that its runs read, as this version of Hoistway understands it.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    written: Written,
+    axes: Axes,
+    seeds: Vec<u64>,
+}
+
+/// What is written down of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Written {
+    format: String,
+    version: String,
+    space: Space,
+    inputs: Inputs,
+    /// Keys of what is read, for each load, device and host.
+    keys_of_inputs: Vec<Key>,
+}
+
+/// Why there is no sweep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SweepError {
+    /// The space asks for what cannot be.
+    #[error(transparent)]
+    Space(#[from] Error),
+    /// It has more runs than somebody said that there may be.
+    #[error("the space has {} runs, more than {limit} (expected a smaller space, or a limit of that many)", counted(*.runs))]
+    TooMany {
+        /// How many it has; [`u64::MAX`] of more.
+        runs: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// A text is no sweep.
+    #[error("not a sweep: {0}")]
+    Damaged(String),
+    /// Another version wrote it: its runs would be others.
+    #[error("a sweep of hoistway {found}; this is {VERSION} (expected the same version)")]
+    Version {
+        /// That version.
+        found: String,
+    },
+}
+
+fn counted(runs: u64) -> String {
+    if runs == u64::MAX { "more than 10^19".to_owned() } else { runs.to_string() }
+}
+
+impl Sweep {
+    /// Checks a space, reads everything that its runs read, and counts them. Nothing is simulated yet. It answers also with what
+    /// must be said, a sentence each.
+    ///
+    /// # Errors
+    /// The first thing that cannot be, or that there are more than `limit` runs.
+    pub fn of(
+        space: Space,
+        surroundings: &dyn crate::Surroundings,
+        limit: u64,
+    ) -> Result<(Sweep, Vec<String>), SweepError> {
+        if let Seeds::Count(count) = space.seeds {
+            // Seeds themselves would not fit into memory.
+            let runs = Axes::of(&space, count as usize).points();
+            if runs > limit {
+                return Err(SweepError::TooMany { runs, limit });
+            }
+        }
+        let seeds = check::seeds(&space)?;
+        let axes = Axes::of(&space, seeds.len());
+        let runs = axes.points();
+        if runs > limit {
+            return Err(SweepError::TooMany { runs, limit });
+        }
+        let shared = Shared::new(surroundings);
+        let tried = check::trials(&space, &axes, &shared)?;
+        let inputs = shared.into_inputs();
+        let key = |tried: &check::Tried| Ok(Key::of(&[&json(&inputs.only(&tried.read))?]));
+        let keys_of_inputs = tried.iter().map(key).collect::<Result<_, SweepError>>()?;
+        let mut notices: Vec<String> = Vec::new();
+        for notice in tried.into_iter().flat_map(|tried| tried.notices) {
+            if !notices.contains(&notice) {
+                notices.push(notice);
+            }
+        }
+        let (format, version) = (FORMAT.to_owned(), VERSION.to_owned());
+        Ok((Sweep { written: Written { format, version, space, inputs, keys_of_inputs }, axes, seeds }, notices))
+    }
+
+    /// Reads a sweep that was [written](Sweep::to_json).
+    ///
+    /// # Errors
+    /// If it is none, or another version wrote it.
+    pub fn from_json(text: &str) -> Result<Sweep, SweepError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: String,
+        }
+        let damaged = |error: serde_json::Error| SweepError::Damaged(error.to_string());
+        let head: Head = serde_json::from_str(text).map_err(damaged)?;
+        if head.format != FORMAT {
+            return Err(SweepError::Damaged(format!("its format is {:?} (expected {FORMAT:?})", head.format)));
+        }
+        if head.version != VERSION {
+            return Err(SweepError::Version { found: head.version });
+        }
+        let written: Written = serde_json::from_str(text).map_err(damaged)?;
+        let seeds = check::seeds(&written.space)?;
+        let axes = Axes::of(&written.space, seeds.len());
+        let [loads, devices, hosts, ..] = axes.lengths();
+        if written.keys_of_inputs.len() != loads * devices * hosts {
+            return Err(SweepError::Damaged("it has not a key for each load, device and host".to_owned()));
+        }
+        Ok(Sweep { written, axes, seeds })
+    }
+
+    /// It as a text: whoever reads that needs nothing else.
+    ///
+    /// # Errors
+    /// If a path in it is not Unicode.
+    pub fn to_json(&self) -> Result<String, SweepError> {
+        serde_json::to_string(&self.written).map_err(|error| SweepError::Damaged(error.to_string()))
+    }
+
+    /// What tells it from other sweeps.
+    ///
+    /// # Errors
+    /// As [`to_json`](Sweep::to_json).
+    pub fn key(&self) -> Result<Key, SweepError> {
+        Ok(Key::of(&[self.to_json()?.as_bytes()]))
+    }
+
+    /// How many runs there are; their points are the numbers below that.
+    #[must_use]
+    pub fn points(&self) -> u64 {
+        self.axes.points()
+    }
+
+    /// All tunables and files that are varied, in one order.
+    #[must_use]
+    pub fn settings(&self) -> &[Setting] {
+        self.axes.settings()
+    }
+
+    /// What is written at a point, for each of the [`settings`](Sweep::settings); None where a scheduler has no such tunable.
+    pub fn settings_of(&self, point: u64) -> impl Iterator<Item = Option<&str>> {
+        let place = self.axes.place(point);
+        let mut here = self.axes.settings_of(&place).collect::<Vec<_>>().into_iter().peekable();
+        self.settings().iter().map(move |setting| {
+            let found = here.next_if(|(of, _)| *of == setting);
+            found.map(|(_, value)| &*value.0)
+        })
+    }
+
+    /// The keys of some points, in their order.
+    ///
+    /// # Errors
+    /// If a path is not Unicode.
+    pub fn keys(&self, points: impl Iterator<Item = u64>) -> impl Iterator<Item = Result<(u64, Key), SweepError>> {
+        let mut of_cell: Option<(u64, Key)> = None;
+        points.map(move |point| {
+            let place = self.axes.place(point);
+            let key = match of_cell {
+                Some((cell, key)) if cell == place.cell => key,
+                _ => self.cell_key(&place)?,
+            };
+            of_cell = Some((place.cell, key));
+            Ok((point, key.with_seed(self.seeds[place.seed])))
+        })
+    }
+
+    fn cell_key(&self, place: &Place) -> Result<Key, SweepError> {
+        let [_, devices, hosts, ..] = self.axes.lengths();
+        let comparison = self.axes.comparison(&self.written.space, place);
+        // The seed is one of the point's.
+        let comparison = json(&crate::Comparison { seed: 0, ..comparison })?;
+        let inputs = &self.written.keys_of_inputs[(place.load * devices + place.devices) * hosts + place.host];
+        let comparison = String::from_utf8_lossy(&comparison);
+        Ok(Key::of_cell(&comparison, inputs.bytes()))
+    }
+
+    /// Controls for [`run`](Sweep::run), for one caller at a time.
+    #[must_use]
+    pub fn controls() -> Controls {
+        Controls::new(1)
+    }
+
+    /// Carries some runs out, one after the other, and shows each as soon as it has ended; after a cancel there are no more.
+    /// Points of one cell are best asked for one after the other.
+    ///
+    /// # Errors
+    /// The first run that cannot begin.
+    pub fn run(
+        &self,
+        points: impl IntoIterator<Item = u64>,
+        controls: &Controls,
+        mut each: impl FnMut(u64, Key, &RunRecord<'_>),
+    ) -> Result<(), SweepError> {
+        let mut points = points.into_iter().peekable();
+        let control = &controls.0[0];
+        while let Some(&first) = points.peek() {
+            let place = self.axes.place(first);
+            let comparison = self.axes.comparison(&self.written.space, &place);
+            let key = self.cell_key(&place)?;
+            let mut plan = Plan::of(&comparison, &self.written.inputs)?;
+            let setup = plan.setups[0].summary()?;
+            while let Some(point) = points.next_if(|&point| self.axes.place(point).cell == place.cell) {
+                let seed = self.seeds[self.axes.place(point).seed];
+                plan.runs[0].spec.seed = seed;
+                let (outcome, NoProbe) = plan.one(&plan.runs[0], control, &Unwatched, NoProbe)?;
+                if outcome.is_partial || control.cancelled.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                each(point, key.with_seed(seed), &RunRecord::of(&plan.load.name, &setup, &outcome.run));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, SweepError> {
+    serde_json::to_vec(value).map_err(|error| SweepError::Damaged(error.to_string()))
+}

@@ -1,0 +1,266 @@
+"""Sweeps: thousands of runs, over whatever executes Python's futures."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import os
+import socket
+import tempfile
+import tomllib
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future
+from typing import Any
+
+from . import _hoistway
+from ._errors import DataSetError, Error, VersionError
+from ._load import Job, Load
+
+TASK_SECONDS = 1.0
+"""What a task should take: long beside what it costs to send it, short beside what is lost with a worker."""
+
+TASK_RUNS_MAX = 4096
+"""However short runs are: a task's figures are in memory when it comes back."""
+
+ATTEMPTS = 4
+"""What has cost so many workers their lives will cost those of others."""
+
+Tell = Callable[[int, int], None]
+"""Is told how many runs have ended, and how many there are."""
+
+
+class Sweep:
+    """The runs of a space, all of them there."""
+
+    def __init__(self, data: _hoistway.DataSet, runs: int, made: int, notices: list[str], folder: Any) -> None:
+        self._data = data
+        self._folder = folder
+        self.runs = runs
+        """How many there are."""
+        self.made = made
+        """How many of them were made now; the others were there."""
+        self.notices = notices
+        """What must be said of it, a sentence each."""
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes a table, a row for each figure of each run in the order of the space: Parquet, or comma-separated values if the name
+        ends in `.csv`. The file is complete, or as it was before. The same space gives the same bytes, however its runs were made.
+
+        Raises:
+            Error: The name ends in something else.
+            DataSetError: Runs are missing or damaged, or the file cannot be written.
+        """
+        name = os.fspath(file)
+        if not name.endswith((".parquet", ".csv")):
+            raise Error(f"file {name}: expected a name that ends in .parquet or .csv", option="file")
+        self._data.save(name)
+
+    def __len__(self) -> int:
+        return self.runs
+
+    def __repr__(self) -> str:
+        return f"<hoistway.Sweep of {self.runs} runs, {self.made} made now>"
+
+
+def sweep(
+    space: Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    executor: Executor | Callable[[], Executor] | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    limit: int = 100_000,
+    in_flight: int | None = None,
+    threads: int | None = None,
+    progress: Tell | None = None,
+) -> Sweep:
+    """Makes every run of a space: each load on each device, kernel and host, under each scheduler with each of its settings, with
+    each seed.
+
+    A run is a pure function of the experiment and the seed: neither order nor place nor number of workers changes a bit of it.
+
+    Args:
+        space: What is varied, as `docs/sweeps.md` describes it: a dictionary, or the path of a file in TOML, beside which files that it
+            names are looked for.
+        executor: Where runs are made: any executor of `concurrent.futures`, such as `distributed.Client().get_executor()`; or a
+            function that makes one, which is called again if a worker's death has broken the one before. None: threads of this process.
+        cache: A folder for finished runs. What is in it is not made again, after a kill too; it may hold runs of other sweeps,
+            and is the folder that `hoistway sweep -o` fills and `hoistway merge` reads. None: one that goes with the result.
+        limit: How many runs there may be.
+        in_flight: Tasks that are sent and have not come back. None: two for each worker, if the executor says how many there are.
+        threads: Runs at a time without an executor. None: as many as there are cores.
+        progress: Is told how many runs have ended, and how many there are.
+
+    Raises:
+        Error: The space asks for what cannot be, or for more runs than `limit`.
+        VersionError: A worker has another version of hoistway.
+        DataSetError: The cache is damaged: the file is named, and left alone.
+        BrokenExecutor: Workers died again and again. What was finished is in the cache.
+    """
+    text, beside = _text(space)
+    plan, notices = _hoistway.plan(text, beside, limit)
+    folder = tempfile.TemporaryDirectory(prefix="hoistway-") if cache is None else None
+    data = _hoistway.DataSet(folder.name if folder is not None else os.fspath(cache or ""), plan)
+    missing, others = data.missing()
+    notices += [f"{file}: runs of another version of hoistway; they are left alone" for file in others]
+    there = len(plan) - len(missing)
+    if executor is None:
+        tell = None if progress is None else lambda done: progress(there + done, len(plan))
+        data.make(missing, threads, tell)
+    elif missing:
+        _Tasks(data, plan.json(), missing, executor, in_flight, lambda done: progress and progress(there + done, len(plan))).make()
+    return Sweep(data, len(plan), len(missing), notices, folder)
+
+
+def _text(space: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[str, str]:
+    """A space as JSON, and where files that it names are."""
+    if isinstance(space, Mapping):
+        try:
+            return json.dumps(space, default=_load), ""
+        except (TypeError, ValueError) as error:
+            raise Error(f"space: {error} (expected texts, numbers, lists and dictionaries)", option="space") from None
+    name = os.fspath(space)
+    with open(name, "rb") as opened:
+        try:
+            return json.dumps(tomllib.load(opened)), os.path.dirname(name)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as error:
+            raise Error(f"{name}: {error} (expected a plan in TOML)", file=name) from None
+
+
+def _load(job: object) -> Any:
+    """A load made of objects, as a space has it."""
+    if isinstance(job, Job):
+        job = Load([job])
+    if isinstance(job, Load):
+        return {"text": {"name": "load", "text": job.fio()}}
+    raise TypeError(f"{job!r} cannot be in a space")
+
+
+def _make(sweep: str, version: str, points: list[int], attempt: int) -> tuple[bytes, float]:
+    """A task, on a worker. The attempt makes it another one for executors that know tasks by what they are called with."""
+    if _hoistway.__version__ != version:
+        worker = f"{socket.gethostname()}, process {os.getpid()}"
+        raise VersionError(f"the worker on {worker} has hoistway {_hoistway.__version__} (expected {version}, as here)")
+    return _hoistway.make(sweep, points)
+
+
+class _Tasks:
+    """The tasks of a sweep: few at a time, and each again if its worker dies."""
+
+    def __init__(
+        self,
+        data: _hoistway.DataSet,
+        sweep: str,
+        missing: list[int],
+        executor: Executor | Callable[[], Executor],
+        in_flight: int | None,
+        tell: Callable[[int], object],
+    ) -> None:
+        self.data = data
+        self.sweep = sweep
+        self.missing = missing
+        self.next = 0
+        self.again: deque[tuple[list[int], int]] = deque()
+        """What has to be sent again, with how often it was sent."""
+        self.factory = None if isinstance(executor, Executor) else executor
+        self.executor = executor if isinstance(executor, Executor) else executor()
+        self.in_flight = in_flight
+        self.sent: dict[Future[tuple[bytes, float]], tuple[list[int], int]] = {}
+        self.runs = 1
+        """Of a task, as many as fit into its time."""
+        self.done = 0
+        self.tell = tell
+
+    def make(self) -> None:
+        try:
+            while self._send() or self.sent:
+                ended, _ = concurrent.futures.wait(self.sent, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    self._take(future)
+                self.tell(self.done)
+        finally:
+            for future in self.sent:
+                future.cancel()
+            if self.factory is not None:
+                self.executor.shutdown(wait=True, cancel_futures=True)
+
+    def _send(self) -> bool:
+        """As many tasks as may be out; answers whether there are any."""
+        while len(self.sent) < self._allowed():
+            task = self._next()
+            if task is None:
+                break
+            try:
+                future = self.executor.submit(_make, self.sweep, _hoistway.__version__, *task)
+            except BrokenExecutor as error:
+                self._lost(*task, error)
+                self._renew(error)
+                continue
+            self.sent[future] = task
+        return bool(self.sent)
+
+    def _next(self) -> tuple[list[int], int] | None:
+        if self.again:
+            return self.again.popleft()
+        left = len(self.missing) - self.next
+        # Fewer at the end, so that all workers end together.
+        share = -(-left // (2 * self._allowed()))
+        points = self.missing[self.next : self.next + min(self.runs, max(share, 1))]
+        self.next += len(points)
+        return (points, 1) if points else None
+
+    def _allowed(self) -> int:
+        return self.in_flight or 2 * (_workers(self.executor) or os.cpu_count() or 1)
+
+    def _take(self, future: Future[tuple[bytes, float]]) -> None:
+        points, attempt = self.sent.pop(future)
+        try:
+            made, seconds = future.result()
+        except (BrokenExecutor, CancelledError, MemoryError) as error:
+            self._lost(points, attempt, error)
+        except Exception as error:
+            # Dask's, which need not be installed here.
+            if type(error).__name__ not in ("KilledWorker", "CommClosedError", "FutureCancelledError", "WorkerCrashedError"):
+                raise
+            self._lost(points, attempt, error)
+        else:
+            runs = self.data.add(made)
+            if runs != len(points):
+                raise DataSetError(f"a worker made {runs} of {len(points)} runs")
+            self.done += runs
+            fitting = int(runs * TASK_SECONDS / max(seconds, 1e-6))
+            # No faster than twice as many, as the first ones may have been short.
+            self.runs = max(1, min(fitting, 2 * max(self.runs, runs), TASK_RUNS_MAX))
+
+    def _lost(self, points: list[int], attempt: int, error: BaseException) -> None:
+        """A worker died, whoever's fault that was."""
+        if attempt >= ATTEMPTS:
+            raise BrokenExecutor(
+                f"the workers of {len(points)} runs died {attempt} times; what was finished is in the cache"
+            ) from error
+        # A run that kills its worker takes few others with it.
+        middle = len(points) // 2
+        self.again.extend((part, attempt + 1) for part in (points[:middle], points[middle:]) if part)
+
+    def _renew(self, error: BaseException) -> None:
+        """Another executor in place of a broken one."""
+        if self.factory is None:
+            raise BrokenExecutor(
+                "the executor is broken, as a worker of it died; what was finished is in the cache (a function that makes executors, "
+                "as executor=lambda: ProcessPoolExecutor(2), lets a sweep go on)"
+            ) from error
+        for future in list(self.sent):
+            # Of a broken executor every future ends at once.
+            concurrent.futures.wait([future])
+            self._take(future)
+        self.executor = self.factory()
+
+
+def _workers(executor: Executor) -> int | None:
+    """How many workers there are, if the executor says so."""
+    workers = getattr(executor, "_max_workers", None)
+    if isinstance(workers, int):
+        return workers
+    client = getattr(executor, "_client", None)
+    if client is not None:
+        return sum(client.ncores().values()) or None
+    return None

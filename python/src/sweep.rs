@@ -1,0 +1,179 @@
+//! Sweeps: their plans, tasks of them on workers, and their data sets.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hoistway_dataset::{Folder, Index, Merged, RunsFile, Work, merge_csv, merge_parquet, missing};
+use hoistway_lab::Surroundings;
+use hoistway_lab::sweep::{Shard, Space, Sweep as Planned, SweepError};
+use hoistway_legacy::all_schedulers;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors;
+use crate::surroundings::Caller;
+
+/// Between two looks at Python's signals.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// A sweep that was checked.
+#[pyclass(module = "hoistway._hoistway", frozen)]
+pub(crate) struct Sweep(Planned);
+
+/// Whoever calls, in the folder of a plan.
+struct Beside {
+    caller: Caller,
+    folder: PathBuf,
+}
+
+impl Surroundings for Beside {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.caller.read(&self.folder.join(path))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.caller.variable(name)
+    }
+}
+
+/// Checks a space that is written down as JSON; files that it names are looked for in `folder`. Also answers with what must be said
+/// of it.
+#[pyfunction]
+pub(crate) fn plan(py: Python<'_>, space: &str, folder: PathBuf, limit: u64) -> PyResult<(Sweep, Vec<String>)> {
+    let space: Space =
+        serde_json::from_str(space).map_err(|error| errors::argument(py, "space", &format!("space: {error}")))?;
+    let beside = Beside { caller: Caller { schedulers: all_schedulers() }, folder };
+    let planned = py.detach(|| Planned::of(space, &beside, limit));
+    planned.map(|(sweep, notices)| (Sweep(sweep), notices)).map_err(|error| refused(py, error))
+}
+
+fn refused(py: Python<'_>, error: SweepError) -> PyErr {
+    match error {
+        SweepError::Space(error) => {
+            let place = error.place.as_ref();
+            let option = place.map_or(Some("space"), |place| place.option.as_deref());
+            let file = place.map(|place| place.file.as_str());
+            errors::exception(py, "Error", (error.message.as_str(), file, place.and_then(|place| place.line), option))
+        }
+        SweepError::TooMany { runs, limit } if runs < u64::MAX => {
+            let expected = format!("expected a smaller space, or limit={runs}");
+            errors::argument(py, "limit", &format!("the space has {runs} runs, more than {limit} ({expected})"))
+        }
+        error @ SweepError::TooMany { .. } => errors::argument(py, "limit", &error.to_string()),
+        error => errors::argument(py, "space", &error.to_string()),
+    }
+}
+
+#[pymethods]
+impl Sweep {
+    /// How many runs it has.
+    fn __len__(&self) -> usize {
+        usize::try_from(self.0.points()).unwrap_or(usize::MAX)
+    }
+
+    /// What a worker needs to know of it.
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        self.0.to_json().map_err(|error| refused(py, error))
+    }
+
+    /// What tells it from others.
+    fn key(&self, py: Python<'_>) -> PyResult<String> {
+        self.0.key().map(|key| key.to_string()).map_err(|error| refused(py, error))
+    }
+}
+
+/// Makes some runs of a sweep, on a worker. Answers with a file of them, and with how long that took, s.
+#[pyfunction]
+pub(crate) fn make<'py>(py: Python<'py>, sweep: &str, points: Vec<u64>) -> PyResult<(Bound<'py, PyBytes>, f64)> {
+    let begin = Instant::now();
+    let made = py.detach(|| {
+        let sweep = Planned::from_json(sweep)?;
+        let points = points.into_iter().filter(|point| *point < sweep.points());
+        let mut file = RunsFile::new(Shard::WHOLE);
+        sweep.run(points, &Planned::controls(), |_, key, record| file.push(key, record))?;
+        Ok(file.bytes())
+    });
+    let bytes = made.map_err(|error| refused(py, error))?;
+    Ok((PyBytes::new(py, &bytes), begin.elapsed().as_secs_f64()))
+}
+
+/// A folder with the runs of a sweep.
+#[pyclass(module = "hoistway._hoistway", frozen)]
+pub(crate) struct DataSet {
+    folder: Folder,
+    sweep: Py<Sweep>,
+}
+
+fn failed(py: Python<'_>, error: hoistway_dataset::DatasetError) -> PyErr {
+    match error {
+        hoistway_dataset::DatasetError::Run(error) => refused(py, error),
+        error => errors::exception(py, "DataSetError", (error.to_string(),)),
+    }
+}
+
+#[pymethods]
+impl DataSet {
+    /// A folder, which is made if it is not there.
+    #[new]
+    fn new(py: Python<'_>, folder: PathBuf, sweep: Py<Sweep>) -> PyResult<DataSet> {
+        let folder = Folder::create(&folder).map_err(|error| failed(py, error))?;
+        folder.add_sweep(&sweep.get().0).map_err(|error| failed(py, error))?;
+        Ok(DataSet { folder, sweep })
+    }
+
+    /// The points whose runs are not there, and the files of other versions of Hoistway, which are left alone.
+    fn missing(&self, py: Python<'_>) -> PyResult<(Vec<u64>, Vec<PathBuf>)> {
+        let sweep = &self.sweep.get().0;
+        let found = py.detach(|| {
+            let index = Index::of(&self.folder)?;
+            Ok((missing(sweep, Shard::WHOLE, &index)?, index.other_versions().to_vec()))
+        });
+        found.map_err(|error| failed(py, error))
+    }
+
+    /// Adds what a worker has made; answers how many runs that are.
+    fn add(&self, py: Python<'_>, made: &[u8]) -> PyResult<usize> {
+        py.detach(|| self.folder.add_made(made)).map_err(|error| failed(py, error))
+    }
+
+    /// Makes the runs of these points on threads of this process; `tell` is called now and then with how many have ended.
+    fn make(&self, py: Python<'_>, points: Vec<u64>, threads: Option<usize>, tell: Option<Py<PyAny>>) -> PyResult<()> {
+        let threads = threads.unwrap_or(0);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(crate::table::failed)?;
+        let sweep = &self.sweep.get().0;
+        let work = pool.install(|| Work::new(sweep, &self.folder, Shard::WHOLE, points));
+        let mut interrupted = None;
+        let outcome = std::thread::scope(|scope| {
+            let runner = scope.spawn(|| pool.install(|| work.carry_out()));
+            while !runner.is_finished() {
+                py.detach(|| std::thread::park_timeout(INTERVAL));
+                let told = || tell.as_ref().map_or(Ok(()), |tell| tell.call1(py, (work.done(),)).map(drop));
+                if let (None, Err(error)) = (&interrupted, py.check_signals().and_then(|()| told())) {
+                    interrupted = Some(error);
+                    work.cancel();
+                }
+            }
+            py.detach(|| runner.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        match interrupted {
+            Some(error) => Err(error),
+            None => outcome.map_err(|error| failed(py, error)),
+        }
+    }
+
+    /// Makes a table of all runs, in a file that is complete or as it was before. Answers with how many runs and figures there are, and
+    /// in how many runs an error ended a process.
+    fn save(&self, py: Python<'_>, file: PathBuf) -> PyResult<(u64, u64, u64)> {
+        let sweep = &self.sweep.get().0;
+        let is_csv = file.extension().is_some_and(|extension| extension == "csv");
+        let merged = py.detach(|| {
+            hoistway_dataset::complete_file(&file, |to| match is_csv {
+                true => merge_csv(&self.folder, sweep, to),
+                false => merge_parquet(&self.folder, sweep, to),
+            })
+        });
+        let Merged { runs, rows, failed: of_error } = merged.map_err(|error| failed(py, error))?;
+        Ok((runs, rows, of_error))
+    }
+}
