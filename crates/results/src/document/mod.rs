@@ -249,6 +249,10 @@ impl ResultsDocument {
         struct Header {
             format: Option<Value>,
         }
+        // A list would do for a structure, too.
+        if text.trim_start().starts_with('[') {
+            return Err(ReadError::NotADocument);
+        }
         let header: Header = serde_json::from_str(text).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => ReadError::NotADocument,
             _ => ReadError::Json(error),
