@@ -21,6 +21,7 @@ pub mod series;
 pub mod settling;
 pub mod stats;
 mod steady_state;
+pub mod stored;
 mod threshold;
 pub mod verdict;
 
