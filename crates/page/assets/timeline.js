@@ -74,13 +74,13 @@ class Timeline {
       scales: { x: { time: false, range: (_, min, max) => (min == null ? this.whole : [min, max]) }, y: { range: (_, min, max) => [0, Math.max(max, 1) * 1.1] } },
       axes: [axis({ space: 90, values: (_, splits) => splits.map((x) => time(begin + x, span())) }), axis({ size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] })],
       series: [{ label: "time", value: (_, x) => (x == null ? "-" : time(begin + x, span() / 100)) }, depth("waiting", 1), depth("at the device", 0)],
-      hooks: { setScale: [(chart, key) => { if (key === "x") { this.chart = chart; this.drawRequests(); } }] },
+      // When it is drawn it has its final size.
+      hooks: { draw: [(chart) => { this.chart = chart; this.drawRequests(); }] },
     };
     this.chart = new uPlot(options, this.depths(), place);
     this.chart.setScale("x", { min: this.whole[0], max: this.whole[1] });
     legend(this.places.jobs, this.jobs.map((job, number) => [job, keyOf(number)]), "box");
     legend(this.places.reasons, this.reasonsUsed().map(([reason, count]) => [`${this.excerpt.reasons[reason]} (${count})`, keyOf(reason)]), "box");
-    this.drawRequests();
   }
 
   reasonsUsed() {

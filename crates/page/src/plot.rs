@@ -115,7 +115,7 @@ impl<'a> Plot<'a> {
             .margin(16)
             .x_label_area_size(40)
             .y_label_area_size(86)
-            .build_cartesian_2d((0..rows.len() as i32).into_segmented(), 0.0..max)
+            .build_cartesian_2d((0..rows.len() as i32 - 1).into_segmented(), 0.0..max)
             .map_err(failed)?;
         let variant = |position: &SegmentValue<i32>| match position {
             SegmentValue::CenterOf(row) if (*row as usize) < rows.len() => self.label(*row as usize).to_owned(),
@@ -125,7 +125,7 @@ impl<'a> Plot<'a> {
             .configure_mesh()
             .disable_x_mesh()
             .light_line_style(TRANSPARENT)
-            .x_labels(rows.len() + 1)
+            .x_labels(rows.len())
             .x_label_formatter(&variant)
             .y_label_formatter(&|value| figure_value(figure, *value))
             .label_style((FONT, if rows.len() > 5 { 12 } else { 15 }))

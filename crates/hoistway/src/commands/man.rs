@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         write(&folder.join(format!("{name}.1")), text)?;
     }
     let names: Vec<String> = pages.iter().map(|(name, _)| format!("{name}.1\n")).collect();
-    Output::open(None)?.write(&names.concat())?;
+    Output::open(None)?.write(names.concat())?;
     Ok(Ending::Done)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use hoistway_lab::Surroundings as _;
-use hoistway_results::ResultsDocument;
+use hoistway_results::{ResultsDocument, stored};
 
 use super::plot::Plot;
 use crate::Ending;
@@ -55,7 +55,7 @@ fn read(surroundings: &CommandLine, file: &Path) -> Result<ResultsDocument> {
         .read(file)
         .with_context(|| format!("{name}: cannot be read (expected results of `hoistway compare --format json`)"))?;
     let Ok(text) = std::str::from_utf8(&bytes) else { bail!("{name}: is no text (expected results in JSON)") };
-    ResultsDocument::from_json(text).with_context(|| name.to_string())
+    stored::read(text).with_context(|| name.to_string())
 }
 
 /// The page of a document.

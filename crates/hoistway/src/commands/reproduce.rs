@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     if arguments.list {
         let rows: Vec<[String; 2]> =
             TABLES.iter().map(|table| [table.name.to_owned(), table.title.to_owned()]).collect();
-        output.write(&aligned(&rows))?;
+        output.write(aligned(&rows))?;
         return Ok(Ending::Done);
     }
     let tables = named(&arguments.names)?;

@@ -27,26 +27,38 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// Opens a page in a window of this width and lets a visitor do something there: the body of a function in JavaScript that returns
-/// what it saw. None if there is no browser.
+/// Opens a page in a frame of this width and lets a visitor do something there: the body of an async function in JavaScript that
+/// returns what it saw. None if there is no browser.
 pub(crate) fn visited(page: &str, width: u32, prefers: Theme, visit: &str) -> Option<Seen> {
     let browser = browser()?;
     let folder = tempdir().unwrap();
-    let file = folder.path().join("page.html");
     let listen = "<head><script>window.complaints = []; addEventListener('error', (e) => complaints.push(String(e.message)));\
                   addEventListener('securitypolicyviolation', (e) => complaints.push(e.blockedURI));\
                   for (const kind of ['error', 'warn']) console[kind] = (...all) => complaints.push(all.join(' '));</script>";
     let look = format!(
-        "<script>addEventListener('load', () => {{ let answer; try {{ answer = (() => {{ {visit} }})(); }} \
+        "<script>addEventListener('load', async () => {{ let answer; try {{ answer = await (async () => {{ {visit} }})(); }} \
          catch (error) {{ complaints.push(String(error.stack)); }} \
          for (const one of performance.getEntriesByType('resource')) complaints.push('fetched ' + one.name); \
-         document.body.textContent = 'SEEN' + JSON.stringify({{ answer: answer ?? null, complaints }}) + 'SEEN'; }});</script></html>"
+         parent.postMessage(JSON.stringify({{ answer: answer ?? null, complaints }}), '*'); }});</script></html>"
     );
     assert!(page.contains("<head>") && page.trim_end().ends_with("</html>"), "this is no page");
     let page = page.replacen("<head>", listen, 1);
-    fs::write(&file, page.trim_end().strip_suffix("</html>").unwrap().to_owned() + &look).unwrap();
-    let dom = run(browser, folder.path(), &file, width, prefers);
-    let seen = dom.split("SEEN").nth(1).unwrap_or_else(|| panic!("the visit did not end: {dom}"));
+    fs::write(folder.path().join("page.html"), page.trim_end().strip_suffix("</html>").unwrap().to_owned() + &look)
+        .unwrap();
+    // Windows cannot be as narrow as a phone, frames can.
+    let frame = format!(
+        "<meta name=\"color-scheme\" content=\"light dark\"><iframe src=\"page.html\" width=\"{width}\" height=\"900\" \
+         style=\"border: 0\"></iframe><script>addEventListener('message', (message) => {{ \
+         document.body.textContent = 'SEEN' + message.data + 'SEEN'; }});</script>"
+    );
+    let file = folder.path().join("frame.html");
+    fs::write(&file, frame).unwrap();
+    let dom = run(browser, folder.path(), &file, prefers);
+    let seen = dom
+        .split("SEEN")
+        .nth(1)
+        .filter(|seen| seen.starts_with('{'))
+        .unwrap_or_else(|| panic!("the visit did not end: {dom}"));
     let seen = seen.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
     let mut seen: Value = serde_json::from_str(&seen).unwrap();
     Some(Seen { answer: seen["answer"].take(), complaints: seen["complaints"].take() })
@@ -60,13 +72,13 @@ pub(crate) enum Theme {
 }
 
 /// The page's elements after the visit, as text.
-fn run(browser: &str, folder: &Path, file: &Path, width: u32, prefers: Theme) -> String {
+fn run(browser: &str, folder: &Path, file: &Path, prefers: Theme) -> String {
     let scheme = if prefers == Theme::Dark { 0 } else { 1 };
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"])
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-        .arg(format!("--window-size={width},900"))
+        .arg("--window-size=1300,1000")
         .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .args(["--virtual-time-budget=5000", "--dump-dom"])
         .arg(format!("file://{}", file.display()))

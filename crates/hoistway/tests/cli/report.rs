@@ -1,5 +1,6 @@
 //! `--report`, `hoistway report` and `--plot`: pages and plots of results.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -108,7 +109,7 @@ fn numbers_in_the_page_are_those_of_the_document() {
     let p99 = list(&latency[0]).iter().position(|nines| (nines.as_f64().unwrap() - 2.0).abs() < 1e-6).unwrap();
     for (number, scheduler) in schedulers.iter().enumerate() {
         let row = rows.iter().find(|row| row["scheduler"] == **scheduler && row["direction"] == "read").unwrap();
-        assert_eq!(latency[number + 1][p99], row["figures"]["lat_p99_ns"]["mean"]);
+        assert_eq!(latency[number + 1][p99].as_f64(), row["figures"]["lat_p99_ns"]["mean"].as_f64());
         let series = &document["runs"][number]["jobs"][0]["directions"][0]["series"];
         let seconds = series["interval_seconds"].as_f64().unwrap();
         let drawn: f64 = list(&iops[number + 1]).iter().filter_map(Value::as_f64).map(|rate| rate * seconds).sum();
@@ -165,7 +166,7 @@ fn zooming_stays_within_the_excerpt() {
     let (page, _) = reported(folder.path(), LOAD, &["--schedulers", "bfq"]);
     let visit = "const timeline = document.getElementById('requests').timeline; const seen = []; \
                  for (const how of ['in', 'right', 'right', 'right', 'right', 'left', 'out', 'out', 'all', 'left']) { \
-                 document.querySelector(`[data-zoom=${how}]`).click(); seen.push([...timeline.range()]); } \
+                 document.querySelector(`[data-zoom=${how}]`).click(); await null; await null; seen.push([...timeline.range()]); } \
                  return [timeline.whole, seen]";
     let Some(seen) = visited(&page, 900, Theme::Light, visit) else { return };
     assert_eq!(seen.complaints, json!([]));
@@ -222,40 +223,41 @@ fn an_excerpt_is_what_the_trace_says_and_changes_no_figure() {
 
     let trace = fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
     let events: Vec<Value> = trace.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for (run, of) in list(&document["runs"]).iter().enumerate() {
         let excerpt = &of["excerpt"];
         let (begin, end) = (excerpt["begin_ns"].as_u64().unwrap(), excerpt["end_ns"].as_u64().unwrap());
-        let at = |event: &Value| event["time_ns"].as_u64().unwrap();
-        let of_run = || events.iter().filter(|event| event["run"] == run);
-        let named = |name: &'static str| of_run().filter(move |event| event["event"] == name);
+        let of_run: Vec<(u64, String, &Value)> = events
+            .iter()
+            .filter(|event| event["run"] == run)
+            .map(|event| (event["time_ns"].as_u64().unwrap(), text(&event["event"]), event))
+            .collect();
+        let happened: BTreeSet<(u64, &str, u64)> =
+            of_run.iter().filter_map(|(at, name, event)| Some((*at, &**name, event["sector"].as_u64()?))).collect();
         let requests = list(&excerpt["requests"]);
         assert!(requests.len() > 100 && requests.len() <= 2000, "{}", requests.len());
-        let made = named("block_getrq").filter(|event| (begin..end).contains(&at(event))).count();
+        let made = of_run.iter().filter(|(at, name, _)| name == "block_getrq" && (begin..end).contains(at)).count();
         let told = requests.iter().filter(|one| (begin..end).contains(&one["made_ns"].as_u64().unwrap())).count();
         assert_eq!(told, made, "requests that were made meanwhile");
-        for request in requests.iter().filter(|request| request["issued_ns"].is_u64()) {
-            let is_it = |event: &&Value| event["sector"] == request["sector"];
+        // What is merged in front begins elsewhere later.
+        for request in requests.iter().filter(|request| request["issued_ns"].is_u64() && request["sectors"] == 8) {
             for (field, name) in
                 [("made_ns", "block_getrq"), ("inserted_ns", "block_rq_insert"), ("issued_ns", "block_rq_issue")]
             {
                 let Some(ns) = request[field].as_u64() else { continue };
-                let found = named(name).filter(|event| at(event) == ns).any(|event| is_it(&event));
-                // What is merged in front begins elsewhere later.
-                assert!(found || request["sectors"] != 8, "no {name} at {ns}: {request}");
+                assert!(happened.contains(&(ns, name, request["sector"].as_u64().unwrap())), "{name}: {request}");
             }
         }
-        let answers = list(&excerpt["answers"]);
         let until = excerpt["answers_end_ns"].as_u64().unwrap();
-        let dispatches: Vec<_> = named("dispatch").filter(|event| at(event) >= begin && at(event) < until).collect();
-        let before: Vec<_> = answers.iter().filter(|answer| answer["at_ns"].as_u64().unwrap() < until).collect();
-        assert_eq!(before.len(), dispatches.len());
-        for (answer, event) in before.iter().zip(dispatches) {
+        let is_within = |at: u64| at >= begin && at < until;
+        let asked: Vec<_> = of_run.iter().filter(|(at, name, _)| name == "dispatch" && is_within(*at)).collect();
+        let answers = list(&excerpt["answers"]);
+        let answers: Vec<_> = answers.iter().filter(|answer| is_within(answer["at_ns"].as_u64().unwrap())).collect();
+        assert_eq!(answers.len(), asked.len());
+        for (answer, (at, _, event)) in answers.iter().zip(asked) {
             let reason = &excerpt["reasons"][answer["reason"].as_u64().unwrap() as usize];
             assert_eq!((&reason["reason"], &reason["why"]), (&event["reason"], &event["why"]));
-            assert_eq!(
-                (&answer["gave"], at(event)),
-                (&json!(!event["rq"].is_null()), answer["at_ns"].as_u64().unwrap())
-            );
+            assert_eq!((&answer["gave"], &answer["at_ns"]), (&json!(!event["rq"].is_null()), &json!(at)));
         }
     }
 }
@@ -315,7 +317,7 @@ fn a_document_that_is_not_whole_or_was_edited_is_refused_with_the_field() {
         &|one| read(one, "/runs/0/jobs/0/directions/0/distribution/lat_ns", json!([1])),
         &["runs[0].jobs[0].directions[0].distribution"],
     );
-    broken("5.json", &|one| read(one, "/runs/0/setup", json!(3)), &["runs[0].setup"]);
+    broken("5.json", &|one| one["runs"][0]["setup"] = json!(3), &["runs[0].setup"]);
     broken("6.json", &|one| read(one, "/runs/0/excerpt/devices", json!([])), &["runs[0].excerpt.requests[0]"]);
     broken(
         "7.json",
@@ -336,4 +338,37 @@ fn a_document_that_is_not_whole_or_was_edited_is_refused_with_the_field() {
         &["compare", "load.fio", "--report", "x.html", "-o", "x.html"],
         &["--report x.html", "the results go to this file"],
     );
+}
+
+#[test]
+fn plots_are_svg_or_png_by_their_names_and_hold_names_and_figures() {
+    let folder = tempdir().unwrap();
+    let (_, document) = reported(folder.path(), LOAD, &["--plot", "all.svg", "--focus", "writers:sync:p99"]);
+    let svg = fs::read_to_string(folder.path().join("all.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    for run in list(&document["runs"]) {
+        // Under its bar and beside its line.
+        let scheduler = run["scheduler"].as_str().unwrap();
+        assert_eq!(svg.lines().filter(|line| *line == scheduler).count(), 2, "{scheduler}");
+    }
+    assert!(svg.contains("p99 fsync latency of writers"), "{svg}");
+    succeeded(hoistway().current_dir(folder.path()).args(["report", "results.json", "--plot", "all.PNG"]));
+    assert!(fs::read(folder.path().join("all.PNG")).unwrap().starts_with(b"\x89PNG\r\n"));
+    let results = ["report", "results.json", "-o", "new.html"];
+    refused(folder.path(), &[&results[..], &["--plot", "all.pdf"]].concat(), &["--plot all.pdf", ".svg or .png"]);
+    refused(folder.path(), &[&results[..3], &["x.svg", "--plot", "x.svg"]].concat(), &["--plot x.svg", "another one"]);
+    refused(
+        folder.path(),
+        &["compare", "load.fio", "--report", "x.svg", "--plot", "x.svg"],
+        &["--report goes to this file"],
+    );
+}
+
+#[test]
+fn names_in_a_plot_are_text() {
+    let folder = tempdir().unwrap();
+    let load = "[<script>&a]\nfilename=/dev/sda\ndirect=1\nrw=randread\nruntime=50ms\ntime_based\n";
+    let (_, _) = reported(folder.path(), load, &["--schedulers", "none,kyber", "--plot", "x.svg"]);
+    let svg = fs::read_to_string(folder.path().join("x.svg")).unwrap();
+    assert!(!svg.contains("<script") && svg.contains("&lt;script&gt;&amp;a"), "{svg}");
 }

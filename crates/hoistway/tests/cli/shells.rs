@@ -36,7 +36,7 @@ fn bash_takes_the_completions_and_completes_with_them() {
     let file = folder.path().join("completions");
     fs::write(&file, printed(&["completions", "bash"])).unwrap();
     let script = format!(
-        "source {}; COMP_WORDS=(hoistway compare --rep); COMP_CWORD=2; _hoistway hoistway --rep compare; \
+        "source {}; COMP_WORDS=(hoistway compare --repea); COMP_CWORD=2; _hoistway hoistway --repea compare; \
          echo \"${{COMPREPLY[@]}}\"",
         file.display()
     );

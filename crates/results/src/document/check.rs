@@ -1,10 +1,6 @@
 //! What must hold between the fields of a document: an edited or mixed-up one is refused, not misread.
 
-use std::collections::BTreeMap;
-
 use super::{DirectionSummary, Excerpt, LatencyDistribution, ResultsDocument, Run};
-use crate::comparison::Comparison;
-use crate::figure::Figure;
 
 /// A field and what was expected of it.
 type Problem = (String, &'static str);
@@ -14,7 +10,7 @@ pub(super) fn check(document: &ResultsDocument) -> Result<(), Problem> {
     for (number, run) in document.runs.iter().enumerate() {
         self::run(document, run).map_err(|(field, expected)| (format!("runs[{number}].{field}"), expected))?;
     }
-    statistics(document)
+    Ok(())
 }
 
 fn expect(holds: bool, field: impl FnOnce() -> String, expected: &'static str) -> Result<(), Problem> {
@@ -77,35 +73,6 @@ fn excerpt(excerpt: &Excerpt) -> Result<(), Problem> {
             && is_known(Some(answer.reason), reasons)
             && is_known(answer.request, excerpt.requests.len());
         expect(is_right, || format!("answers[{number}]"), "expected a known device, reason and request")?;
-    }
-    Ok(())
-}
-
-/// Figures stand twice in a document: once by run, once together.
-fn statistics(document: &ResultsDocument) -> Result<(), Problem> {
-    let Some(statistics) = &document.statistics else { return Ok(()) };
-    let comparison = Comparison::of(document);
-    let mut samples: BTreeMap<(&str, u32, &str, &str), Vec<f64>> = BTreeMap::new();
-    for (job, operation) in
-        comparison.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)))
-    {
-        for row in &operation.rows {
-            for figure in Figure::ALL.into_iter().filter(|figure| figure.is_of(operation.operation)) {
-                let key = (&*comparison.variants[row.variant].label, job.job, operation.operation.name(), figure.key());
-                samples.insert(key, row.samples().map(|sample| sample.figure(figure)).collect());
-            }
-        }
-    }
-    for (number, row) in statistics.rows.iter().enumerate() {
-        for (name, figure) in row.figures.iter() {
-            let known = samples.get(&(&*row.scheduler, row.job_index, row.direction.name(), name));
-            let is_same = known.is_none_or(|known| *known == figure.samples);
-            expect(
-                is_same,
-                || format!("statistics.rows[{number}].figures.{name}.samples"),
-                "expected the figures of the runs (the document was edited)",
-            )?;
-        }
     }
     Ok(())
 }

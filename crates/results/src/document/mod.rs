@@ -263,6 +263,10 @@ impl ResultsDocument {
         struct Header {
             format: Option<Value>,
         }
+        // A list would do for a structure, too.
+        if text.trim_start().starts_with('[') {
+            return Err(ReadError::NotADocument);
+        }
         let header: Header = match serde_json::from_str(text) {
             Ok(header) => header,
             Err(error) if error.classify() == serde_json::error::Category::Data => return Err(ReadError::NotADocument),
