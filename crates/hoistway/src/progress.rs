@@ -10,7 +10,7 @@ use hoistway_lab::Controls;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// What is over sooner needs no progress.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
 

@@ -289,6 +289,18 @@ fn runs_that_had_not_settled_are_named() {
 }
 
 #[test]
+fn one_run_of_three_that_looks_unsettled_is_no_reason_to_doubt_and_two_are() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("kyber", &[2000.0, 2010.0, 1990.0])]);
+    let figure = hoistway_results::settling::SettlingFigure::Iops;
+    for (repeats, is_told) in [(1, false), (2, true)] {
+        for run in &mut document.runs[..repeats] {
+            run.jobs[0].directions[0].settling = Settling::Unsettled { figure, difference: -0.3 };
+        }
+        assert_eq!(told(&document).contains("a under none had not settled by the end"), is_told, "{}", told(&document));
+    }
+}
+
+#[test]
 fn nothing_is_concluded_from_nothing() {
     assert!(conclusion(&document(Vec::new())).is_empty());
 }
