@@ -3,10 +3,11 @@
 use hoistway_results::ResultsDocument;
 use hoistway_results::comparison::Comparison;
 
+use crate::advice::advice;
 use crate::colour::Mark;
 use crate::columns::Column;
 use crate::grid::{Grid, Spacing};
-use crate::table::{remarks, set_up, title};
+use crate::table::{USUAL_WIDTH, remarks, set_up, title};
 
 /// The comparison in Markdown (GitHub's tables): what [`table`](crate::table()) shows, the best figures of each column
 /// bold, the worst in italics.
@@ -37,6 +38,11 @@ pub fn markdown(document: &ResultsDocument) -> String {
     }
     if !document.conclusion.is_empty() {
         text += &format!("\n{}\n", escaped(&document.conclusion.join(" ")));
+    }
+    let advice = advice(document, USUAL_WIDTH);
+    if !advice.is_empty() {
+        // Nothing in it begins a line with backticks.
+        text += &format!("\n```{advice}```\n");
     }
     text
 }

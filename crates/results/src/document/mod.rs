@@ -1,5 +1,6 @@
 //! The result document: runs with everything needed to repeat and to render them again.
 
+mod advice;
 mod disk;
 mod guests;
 mod page_cache;
@@ -17,6 +18,7 @@ use crate::figure_name::FigureName;
 use crate::fio;
 use crate::focus::WeightedFigure;
 
+pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use disk::{CgroupIoSummary, DiskSummary};
 pub use guests::GuestsSummary;
 pub use page_cache::PageCacheSummary;
@@ -33,7 +35,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 2;
+pub const REVISION: u32 = 3;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,6 +117,9 @@ pub struct ResultsDocument {
     /// What the results mean, and what makes that uncertain: a sentence each.
     #[serde(default)]
     pub conclusion: Vec<String>,
+    /// What to write where for the verdicts, if whoever asked for them wanted to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
     /// What the repeats say together; null in documents of versions that did not repeat.
     #[serde(default)]
     pub statistics: Option<Statistics>,
