@@ -51,3 +51,24 @@ fn there_are_36_coarse_presets_and_each_is_within_ten_percent_of_what_was_measur
     }
     assert!(wrong.is_empty(), "{}\nssd_models_residuals.csv should be\n{table}", wrong.join("\n"));
 }
+
+#[test]
+fn models_of_classes_do_what_data_sheets_of_their_class_say_and_that_nobody_measured_it() {
+    // MB/s, kIOPS, MB/s, kIOPS: large reads, random reads, large writes, random writes.
+    for (name, expected) in [
+        ("usb-stick", [100.0, 1.5, 30.0, 0.05]),
+        ("sd-card", [65.0, 1.5, 30.0, 0.5]),
+        ("emmc", [280.0, 11.0, 125.0, 6.0]),
+    ] {
+        let preset = Preset::builtin(name).unwrap();
+        let found = simulated(&preset);
+        let is_near = found.iter().zip(expected).all(|(found, expected)| (found / expected - 1.0).abs() < 0.15);
+        assert!(is_near, "{name}: {found:?} and not {expected:?}");
+        assert!(preset.calibration().assumed && preset.title.contains("a coarse model of its class"), "{name}");
+    }
+    let disk = Preset::builtin("laptop-hdd").unwrap();
+    let [_, reads, writes, _] = simulated(&disk);
+    // A random read alone takes a seek and half a turn, 18.6 ms; a queue of 32 doubles the rate, more or less.
+    assert!((0.08..0.14).contains(&reads) && (120.0..145.0).contains(&writes), "{reads} kIOPS, {writes} MB/s");
+    assert!(disk.calibration().assumed && disk.title.contains("a coarse model of its class"));
+}

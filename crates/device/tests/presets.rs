@@ -227,10 +227,10 @@ fn every_builtin_preset_is_named_as_its_file_and_describes_itself() {
             assert!(description.contains(part), "{part:?} is not in\n{description}");
         }
     }
-    let with_files: Vec<_> = Preset::builtin_names().take(8).collect();
+    let with_files: Vec<_> = Preset::builtin_names().take(12).collect();
     assert!(with_files.is_sorted());
-    assert_eq!(with_files[0], "hgst-he10-8tb");
-    assert_eq!(Preset::builtin_names().count(), 8 + 36);
+    assert_eq!(with_files[0], "emmc");
+    assert_eq!(Preset::builtin_names().count(), 12 + 36);
 }
 
 #[test]

@@ -10,9 +10,14 @@ use hoistway_lab::Controls;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// What is over sooner needs no progress.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
+
+/// How far the runs are, if their virtual time is known. Nothing is foretold: a second of virtual time takes as long as it has I/Os.
+const BAR: &str = "{bar:40} {percent:>3} % of the virtual time  {msg}  {elapsed} so far";
+/// The same if it is not.
+const SPINNER: &str = "{spinner} {msg}";
 
 /// Lines that are shown above the progress as they come.
 #[derive(Default)]
@@ -53,9 +58,8 @@ impl Progress {
                 thread::park_timeout(PATIENCE.saturating_sub(begin.elapsed()));
             }
             let bar = match expected_ns {
-                Some(ns) => ProgressBar::new(ns / 1_000_000)
-                    .with_style(style("{bar:40} {percent:>3} % of the virtual time  {msg}  {elapsed} so far")),
-                None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}")),
+                Some(ns) => ProgressBar::new(ns / 1_000_000).with_style(style(BAR)),
+                None => ProgressBar::new_spinner().with_style(style(SPINNER)),
             };
             while !stopped.load(Ordering::Relaxed) {
                 let reached = controls.reached_ns() / 1_000_000;
@@ -81,5 +85,26 @@ impl Drop for Progress {
             thread.thread().unpark();
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_tells_what_is_done_and_foretells_no_end() {
+        for template in [BAR, SPINNER] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+            assert!(!["{eta", "{duration", "left"].iter().any(|word| template.contains(word)), "{template}");
+        }
+    }
+
+    #[test]
+    fn lines_come_once_and_in_their_order() {
+        let lines = Lines::default();
+        ["a", "b"].into_iter().for_each(|line| lines.push(line.to_owned()));
+        assert_eq!(lines.take(), ["a", "b"]);
+        assert!(lines.take().is_empty());
     }
 }

@@ -59,6 +59,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         doubts: Vec::new(),
         verdicts: Vec::new(),
         conclusion: Vec::new(),
+        advice: Vec::new(),
         statistics: None,
         runs,
     };

@@ -1,5 +1,6 @@
 //! Rendering of results: takes a result document, returns text. Nothing is measured, chosen or printed here.
 
+mod advice;
 mod cells;
 mod colour;
 mod columns;

@@ -2,8 +2,10 @@
 
 use hoistway_results::ResultsDocument;
 
+use crate::advice::advice;
 use crate::cells::cells;
 use crate::colour::Mark;
+use crate::table::USUAL_WIDTH;
 
 /// The comparison in Markdown (GitHub's tables): what [`table`](crate::table()) shows, the best figures of each column
 /// bold, the worst in italics.
@@ -32,6 +34,11 @@ pub fn markdown(document: &ResultsDocument) -> String {
     }
     if !document.conclusion.is_empty() {
         text += &format!("\n{}\n", escaped(&document.conclusion.join(" ")));
+    }
+    let advice = advice(document, USUAL_WIDTH);
+    if !advice.is_empty() {
+        // Nothing in it begins a line with backticks.
+        text += &format!("\n```{advice}```\n");
     }
     text
 }

@@ -2,8 +2,10 @@
 
 use hoistway_results::ResultsDocument;
 use hoistway_results::comparison::{Comparison, JobComparison, Variant};
+use hoistway_results::document::{Decision, Verdict};
 use serde_json::Value;
 
+use crate::advice::advice;
 use crate::columns::Column;
 use crate::failures;
 use crate::grid::{Grid, NAMELESS, Spacing, baseline};
@@ -26,7 +28,7 @@ pub struct Style {
 }
 
 /// Where tables are made to fit in, if they can, when no width is given.
-const USUAL_WIDTH: usize = 100;
+pub(crate) const USUAL_WIDTH: usize = 100;
 
 /// Prose is as wide as this, however narrow the terminal.
 const WIDTH_MIN: usize = 40;
@@ -57,7 +59,11 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
     for sentence in &document.conclusion {
         text += &hanging(sentence, prose_width, 0, 2);
     }
-    text
+    let is_change = |verdict: &Verdict| verdict.decision == Decision::Change;
+    if document.advice.is_empty() && !document.is_real && document.verdicts.iter().any(is_change) {
+        text += &hanging("--advice DEVICE, such as --advice sda, tells what to write for that.", prose_width, 0, 2);
+    }
+    text + &advice(document, prose_width)
 }
 
 /// A job and how many processes it has.

@@ -243,6 +243,11 @@ fn a_scheduler_that_never_had_a_choice_is_told() {
     assert!(told(&document).contains("The schedulers never had a choice"), "{}", told(&document));
     document.runs[4].disks[0].choices = Some(5000);
     assert!(!told(&document).contains("never had a choice"));
+    for run in &mut document.runs {
+        // Whatever none is said to have had is no choice.
+        run.disks[0].choices = Some(if run.scheduler == "none" { 5000 } else { 3 });
+    }
+    assert!(told(&document).contains("never had a choice"), "{}", told(&document));
     document.runs[4].disks[0].choices = None;
     assert!(!told(&document).contains("never had a choice"), "nobody counted");
 }
@@ -289,6 +294,18 @@ fn runs_that_had_not_settled_are_named() {
         "{doubt}"
     );
     assert!(doubt.contains("the first 2.50 s of a under none are unlike the rest (up to IOPS +40.0%"), "{doubt}");
+}
+
+#[test]
+fn one_run_of_three_that_looks_unsettled_is_no_reason_to_doubt_and_two_are() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("kyber", &[2000.0, 2010.0, 1990.0])]);
+    let figure = hoistway_results::settling::SettlingFigure::Iops;
+    for (repeats, is_told) in [(1, false), (2, true)] {
+        for run in &mut document.runs[..repeats] {
+            run.jobs[0].directions[0].settling = Settling::Unsettled { figure, difference: -0.3 };
+        }
+        assert_eq!(told(&document).contains("a under none had not settled by the end"), is_told, "{}", told(&document));
+    }
 }
 
 #[test]

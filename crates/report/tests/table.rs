@@ -208,3 +208,24 @@ fn json_reads_back() {
     assert!(text.starts_with("{\n  \"format\": \"hoistway-results/1\",\n") && text.ends_with("}\n"));
     assert_eq!(ResultsDocument::from_json(&text).unwrap(), document);
 }
+
+#[test]
+fn twenty_drives_of_one_kind_are_counted_in_the_header_and_not_listed() {
+    let mut document = two_jobs();
+    document.device = serde_json::Value::from(vec![serde_json::json!({"name": "nvme-datacenter"}); 20]);
+    let text = table(&document, &Style::default());
+    let header = text.lines().next().unwrap();
+    assert!(header.contains("on 20 x nvme-datacenter, Linux 6.18") && header.len() < 100, "{header}");
+}
+
+#[test]
+fn a_run_that_has_ended_is_a_line_whatever_it_did() {
+    let document = two_jobs();
+    let run = &document.runs[0];
+    let line = hoistway_report::run_line("bfq", run);
+    assert!(line.starts_with(&format!("bfq: {} ", run.jobs[0].name)) && line.contains(" IOPS, p99 "), "{line}");
+    let idle = hoistway_results::document::Run { jobs: Vec::new(), ..run.clone() };
+    assert_eq!(hoistway_report::run_line("bfq", &idle), "bfq: no I/O");
+    let many = hoistway_results::document::Run { jobs: vec![run.jobs[0].clone(); 20], ..run.clone() };
+    assert!(hoistway_report::run_line("bfq", &many).ends_with("; 17 more"));
+}

@@ -3,6 +3,7 @@
 //! What is measured of a process ([`ProcessResult`]) becomes fio's own JSON ([`fio`]), and with everything needed to
 //! repeat the run the result document ([`document`]) from which tables and plots are made.
 
+pub mod advice;
 mod check;
 pub mod comparison;
 pub mod diff;

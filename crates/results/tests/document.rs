@@ -52,6 +52,7 @@ fn document() -> ResultsDocument {
         smallest_effect: None,
         doubts: vec!["nobody measured".to_owned()],
         verdicts: Vec::new(),
+        advice: Vec::new(),
         conclusion: vec!["It is so.".to_owned()],
         statistics: None,
         runs: vec![Run {

@@ -33,15 +33,19 @@ use crate::ssd::{Ssd, SsdParameters};
 
 /// The built-in presets that have a file: name and text. The name is also that of the file. Others are made from a table
 /// ([`coarse`]).
-const BUILTIN: [(&str, &str); 8] = [
+const BUILTIN: [(&str, &str); 12] = [
+    ("emmc", include_str!("../../presets/emmc.toml")),
     ("hgst-he10-8tb", include_str!("../../presets/hgst-he10-8tb.toml")),
     ("intel-p4800x-375gb", include_str!("../../presets/intel-p4800x-375gb.toml")),
     ("intel-s3520-1600gb", include_str!("../../presets/intel-s3520-1600gb.toml")),
+    ("laptop-hdd", include_str!("../../presets/laptop-hdd.toml")),
     ("micron-9100-1600gb", include_str!("../../presets/micron-9100-1600gb.toml")),
     ("null", include_str!("../../presets/null.toml")),
     ("raid-64-queues", include_str!("../../presets/raid-64-queues.toml")),
     ("samsung-980pro-1tb", include_str!("../../presets/samsung-980pro-1tb.toml")),
+    ("sd-card", include_str!("../../presets/sd-card.toml")),
     ("throttled-cloud-volume", include_str!("../../presets/throttled-cloud-volume.toml")),
+    ("usb-stick", include_str!("../../presets/usb-stick.toml")),
 ];
 
 /// A device model with its parameters, all of them checked.

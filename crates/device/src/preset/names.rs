@@ -1,10 +1,14 @@
 //! What a preset may be called: its name, a class of devices, or what people write instead of its name.
 
 /// Classes of devices, and the preset that stands for each.
-const CLASSES: [(&str, &str); 4] = [
+const CLASSES: [(&str, &str); 8] = [
     ("hdd", "hgst-he10-8tb"),
     ("sata-ssd", "intel-s3520-1600gb"),
     ("nvme", "samsung-980pro-1tb"),
+    ("usb-stick", "usb-stick"),
+    ("sd-card", "sd-card"),
+    ("emmc", "emmc"),
+    ("laptop-hdd", "laptop-hdd"),
     ("cloud-volume", "throttled-cloud-volume"),
 ];
 
@@ -25,7 +29,7 @@ pub(super) fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> 
         name.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
     };
     // Less would be found in too much.
-    let wanted = Some(plain(name)).filter(|wanted| wanted.len() >= 4)?;
+    let wanted = Some(plain(name)).filter(|wanted| wanted.len() >= 3)?;
     let mut like = known.iter().copied().filter(|known| plain(known).contains(&wanted));
     let first = like.next()?;
     like.next().is_none().then_some(first)
@@ -45,7 +49,11 @@ mod tests {
         for name in ["Samsung 980 PRO", "samsung_980PRO_1tb"] {
             assert_eq!(of(name), Some("samsung-980pro-1tb"), "{name}");
         }
-        assert_eq!([of("intel"), of("980pro"), of(""), of("usb")], [None; 4], "several, or none");
+        for (name, device) in [("usb", "usb-stick"), ("SD card", "sd-card"), ("eMMC", "emmc"), ("laptop", "laptop-hdd")]
+        {
+            assert_eq!(of(name), Some(device));
+        }
+        assert_eq!([of("intel"), of("980pro"), of(""), of("ssd"), of("sd")], [None; 5], "several, or none");
         assert!(classes().all(|(class, preset)| Preset::builtin(class).unwrap().name == preset));
     }
 }

@@ -1,8 +1,14 @@
 //! `hoistway completions`: what makes a shell complete our command lines.
 
 use anyhow::Result;
-use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Command};
 use clap_complete::Shell;
+use hoistway_blk::{Kernel, SCHEDULERS};
+use hoistway_device::Preset;
+use hoistway_lab::{scenarios, texts::Texts};
+use hoistway_legacy::{ALL_SCHEDULERS, LEGACY_SCHEDULERS};
+use hoistway_sim::{Host, VirtualDisk};
 
 use crate::Ending;
 use crate::output::Output;
@@ -22,7 +28,56 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut crate::command(), "hoistway", &mut text);
+    clap_complete::generate(arguments.shell, &mut with_names(crate::command()), "hoistway", &mut text);
     Output::open(None)?.write(&String::from_utf8(text)?)?;
     Ok(Ending::Done)
+}
+
+/// The command line with the names that options take. Only shells are told: what is typed may also be a file, or a part of a name.
+fn with_names(command: Command) -> Command {
+    let subcommands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    subcommands.iter().fold(command, |command, of| {
+        command.mut_subcommand(of, |subcommand| {
+            subcommand.mut_args(|argument| match names(of, argument.get_id().as_str()) {
+                Some(names) => argument.value_parser(PossibleValuesParser::new(names)),
+                None => argument,
+            })
+        })
+    })
+}
+
+/// What an argument of a subcommand may be called.
+fn names(subcommand: &str, argument: &str) -> Option<Vec<String>> {
+    let owned = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
+    match (subcommand, argument) {
+        ("compare" | "run", "job") | ("scenarios", "name") => owned(&scenarios::names().collect::<Vec<_>>()),
+        ("compare" | "devices", "device") => {
+            let mut names: Vec<&str> =
+                Preset::builtin_names().chain(Preset::classes().map(|(class, _)| class)).collect();
+            names.sort_unstable();
+            // Some classes are called as the preset that stands for them.
+            names.dedup();
+            owned(&names)
+        }
+        ("compare" | "hosts", "host") => owned(&Host::builtin_names().collect::<Vec<_>>()),
+        ("compare", "virtual_disk") => owned(&VirtualDisk::builtin_names().collect::<Vec<_>>()),
+        ("compare", "schedulers" | "guest_schedulers" | "baseline") => owned(&ALL_SCHEDULERS),
+        ("compare", "elevator") => owned(&LEGACY_SCHEDULERS),
+        ("run", "scheduler") => owned(&SCHEDULERS),
+        ("compare" | "explain", "kernel") => Some(Kernel::EXAMPLES.iter().map(ToString::to_string).collect()),
+        ("compare", "set") => Some(tunables().into_iter().map(|name| name + "=").collect()),
+        ("explain", "name") => {
+            let files = Texts::read().files;
+            let files = files.iter().map(|file| format!("queue.{}", file.name));
+            Some(ALL_SCHEDULERS.map(str::to_owned).into_iter().chain(tunables()).chain(files).collect())
+        }
+        _ => None,
+    }
+}
+
+/// `SCHEDULER.TUNABLE` of all that any kernel has.
+fn tunables() -> Vec<String> {
+    let texts = Texts::read();
+    let of = texts.schedulers.iter().flat_map(|of| of.tunables.iter().map(move |tunable| (of, tunable)));
+    of.map(|(of, tunable)| format!("{}.{}", of.name, tunable.name)).collect()
 }

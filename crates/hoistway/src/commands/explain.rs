@@ -18,13 +18,14 @@ use crate::output::Output;
 /// Examples:
 ///   hoistway explain bfq
 ///   hoistway explain bfq.slice_idle
+///   hoistway explain slice_idle
 ///   hoistway explain mq-deadline.fifo_batch --kernel 5.10
 ///   hoistway explain queue.nr_requests
 ///   hoistway explain io.cost
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, queue.FILE, or io.cost, io.latency.
+    /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, TUNABLE of every scheduler that has it, queue.FILE, or io.cost, io.latency.
     #[arg(value_name = "NAME")]
     name: String,
     /// As in this kernel: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints. [default: the newest named
@@ -58,10 +59,22 @@ enum Subject<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
     let texts = Texts::read();
-    let Some(subject) = find(&texts, &arguments.name) else { bail!(unknown(&texts, &arguments.name)) };
-    let text = match arguments.format {
-        Format::Json => serde_json::to_string_pretty(&document(&subject, arguments.kernel.as_ref()))? + "\n",
-        Format::Text => text(&subject, arguments.kernel.as_ref(), output.text_width()),
+    let subjects = match find(&texts, &arguments.name) {
+        Some(subject) => vec![subject],
+        None => tunables(&texts, &arguments.name),
+    };
+    let kernel = arguments.kernel.as_ref();
+    let text = match (arguments.format, &subjects[..]) {
+        (_, []) => bail!(unknown(&texts, &arguments.name)),
+        (Format::Json, [subject]) => serde_json::to_string_pretty(&document(subject, kernel))? + "\n",
+        (Format::Json, several) => {
+            let documents: Vec<Value> = several.iter().map(|subject| document(subject, kernel)).collect();
+            serde_json::to_string_pretty(&documents)? + "\n"
+        }
+        (Format::Text, subjects) => {
+            let width = output.text_width();
+            subjects.iter().map(|subject| text(subject, kernel, width)).collect::<Vec<_>>().join("\n")
+        }
     };
     output.write(&text)?;
     Ok(Ending::Done)
@@ -81,15 +94,16 @@ fn find<'a>(texts: &'a Texts, name: &str) -> Option<Subject<'a>> {
             Some(member) => texts.files.iter().find(|file| file.name == member).map(Subject::File),
         };
     }
-    let Some(scheduler) = texts.schedulers.iter().find(|scheduler| scheduler.name == owner) else {
-        // A tunable alone means that of the only scheduler that has it.
-        let mut having = texts.schedulers.iter().filter_map(|of| Some(Subject::Tunable(of, of.tunable(name)?)));
-        return having.next().filter(|_| having.next().is_none());
-    };
+    let scheduler = texts.schedulers.iter().find(|scheduler| scheduler.name == owner)?;
     match member {
         None => Some(Subject::Scheduler(scheduler)),
         Some(member) => scheduler.tunable(member).map(|tunable| Subject::Tunable(scheduler, tunable)),
     }
+}
+
+/// A tunable alone means that of each scheduler that has it.
+fn tunables<'a>(texts: &'a Texts, name: &str) -> Vec<Subject<'a>> {
+    texts.schedulers.iter().filter_map(|of| Some(Subject::Tunable(of, of.tunable(name)?))).collect()
 }
 
 /// Everything that can be explained.

@@ -50,7 +50,7 @@ fn a_class_of_devices_or_a_part_of_a_name_will_do_where_it_means_one() {
     let folder = tempdir().unwrap();
     let words = [
         "no built-in device `nmve`",
-        "a class of devices (hdd, sata-ssd, nvme, cloud-volume)",
+        "a class of devices (hdd, sata-ssd, nvme, usb-stick, sd-card, emmc, laptop-hdd, cloud-volume)",
         "did you mean \"nvme\"?",
     ];
     refused(folder.path(), &["compare", "--device", "nmve"], &words);

@@ -148,12 +148,22 @@ fn what_is_not_simulated_says_so() {
 }
 
 #[test]
+fn a_tunable_without_its_scheduler_is_that_of_each_that_has_it() {
+    let both = printed(&["explain", "slice_idle"]);
+    assert_eq!(both, [printed(&["explain", "bfq.slice_idle"]), printed(&["explain", "cfq.slice_idle"])].join("\n"));
+    let document: Value = serde_json::from_str(&printed(&["explain", "slice_idle", "--format", "json"])).unwrap();
+    assert_eq!(document[0], explained("bfq.slice_idle", "7.2"));
+    assert_eq!(document.as_array().unwrap().len(), 2);
+    assert!(explained("prio_aging_expire", "6.18").is_object(), "of one only");
+}
+
+#[test]
 fn unknown_names_get_the_nearest_ones() {
     let folder = tempdir().unwrap();
     for (name, near) in [
         ("bqf", "did you mean bfq?"),
         ("BFQ", "did you mean bfq?"),
-        ("slice_idle", "did you mean bfq.slice_idle, cfq.slice_idle?"),
+        ("slice_idel", "did you mean bfq.slice_idle, cfq.slice_idle?"),
         ("bfq.fifo_batch", "did you mean mq-deadline.fifo_batch, deadline.fifo_batch?"),
         ("mq-deadline.fifo_bitch", "did you mean mq-deadline.fifo_batch?"),
         ("queue.nr_request", "did you mean queue.nr_requests?"),

@@ -1,5 +1,6 @@
 //! The binary from outside: what it prints, what it writes, what it refuses, and how it ends.
 
+mod advice;
 mod browser;
 mod compare;
 mod conform;

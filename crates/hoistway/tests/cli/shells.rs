@@ -45,6 +45,65 @@ fn bash_takes_the_completions_and_completes_with_them() {
 }
 
 #[test]
+fn bash_completes_the_names_of_devices_hosts_schedulers_loads_kernels_and_tunables() {
+    if !is_installed("bash") {
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("completions");
+    fs::write(&file, printed(&["completions", "bash"])).unwrap();
+    let completed = |words: &[&str]| -> String {
+        let (last, before) = (words.last().unwrap(), words[words.len() - 2]);
+        let line = shell_words::join(words);
+        let script = format!(
+            "source {}; COMP_WORDS=({line}); COMP_CWORD={}; _hoistway hoistway '{last}' '{before}'; echo \"${{COMPREPLY[@]}}\"",
+            file.display(),
+            words.len() - 1
+        );
+        let output = Command::new("bash").args(["--norc", "-c", &script]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    for (words, expected) in [
+        (&["compare", "my.fio", "--device", "hg"][..], "hgst-he10-8tb"),
+        (&["compare", "my.fio", "--device", "cl"], "cloud-volume"),
+        (&["compare", "my.fio", "--host", "se"], "server"),
+        (&["compare", "my.fio", "--schedulers", "ky"], "kyber"),
+        (&["compare", "my.fio", "--elevator", "dead"], "deadline"),
+        (&["compare", "my.fio", "--kernel", "4.1"], "4.12 4.19"),
+        (&["compare", "my.fio", "--set", "bfq.low"], "bfq.low_latency="),
+        (&["compare", "desk"], "desktop-freeze"),
+        (&["scenarios", "data"], "database"),
+        (&["devices", "usb"], "usb-stick"),
+        (&["explain", "queue.nr"], "queue.nr_requests"),
+    ] {
+        assert_eq!(completed(&[&["hoistway"], words].concat()), expected, "{words:?}");
+    }
+    assert_eq!(completed(&["hoistway", "compare", "my.fio", "--device", "./my"]), "", "then bash offers files");
+    assert!(fs::read_to_string(&file).unwrap().contains("-o default hoistway"));
+}
+
+#[test]
+fn zsh_and_fish_are_told_the_same_names() {
+    for shell in ["zsh", "fish"] {
+        let text = printed(&["completions", shell]);
+        for name in ["hgst-he10-8tb", "cloud-volume", "server", "kyber", "bfq.low_latency=", "4.19"] {
+            assert!(text.contains(name), "{shell} lacks {name}");
+        }
+    }
+    assert!(printed(&["completions", "zsh"]).contains("desktop-freeze"), "fish is told of options only");
+}
+
+#[test]
+fn names_in_completions_are_not_all_that_may_be_typed() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    fs::write(&file, printed(&["devices", "null", "--toml"])).unwrap();
+    let arguments = ["compare", "--runtime", "20ms", "--schedulers", "none", "--device", file.to_str().unwrap()];
+    assert!(printed(&arguments).contains(" on null,"));
+    assert!(!printed(&["man"]).contains("hgst-he10-8tb"), "and pages do not list them");
+}
+
+#[test]
 fn each_command_has_a_manual_page() {
     let folder = tempdir().unwrap();
     let written = printed(&["man", folder.path().to_str().unwrap()]);

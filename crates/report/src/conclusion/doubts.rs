@@ -1,6 +1,6 @@
 //! What makes a comparison uncertain.
 
-use hoistway_results::comparison::Comparison;
+use hoistway_results::comparison::{Comparison, Row};
 use hoistway_results::document::Verdict;
 use hoistway_results::settling::{Settling, SettlingFigure};
 use hoistway_results::{Figure, FigureName, ResultsDocument};
@@ -37,8 +37,8 @@ fn settling(comparison: &Comparison<'_>) -> Vec<String> {
         for direction in &job.operations {
             for row in &direction.rows {
                 let name = || format!("{} under {}", job.name, comparison.variants[row.variant].label);
-                for sample in row.samples() {
-                    match sample.settling {
+                for settling in of_most_runs(row) {
+                    match settling {
                         Settling::Unsettled { figure, difference } => unsettled.push((name(), difference, figure)),
                         Settling::WarmUp { seconds, figure, difference } => {
                             warming.push((name(), difference, figure, seconds));
@@ -73,6 +73,14 @@ fn settling(comparison: &Comparison<'_>) -> Vec<String> {
         ));
     }
     doubts
+}
+
+/// How the runs of a row had settled, if most of them, or half, had not: a device that pauses now and then makes some short run
+/// look so, but what lies in the load or the device shows in every repeat.
+fn of_most_runs(row: &Row) -> impl Iterator<Item = Settling> + use<'_> {
+    let states = || row.samples().map(|sample| sample.settling);
+    let unlike = states().filter(|state| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. })).count();
+    states().filter(move |_| 2 * unlike >= row.samples().len())
 }
 
 /// Some of the names, and how many more there are.

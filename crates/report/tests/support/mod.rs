@@ -99,6 +99,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         doubts: Vec::new(),
         verdicts: Vec::new(),
         conclusion: Vec::new(),
+        advice: Vec::new(),
         statistics: None,
         runs,
     }

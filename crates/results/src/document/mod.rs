@@ -1,5 +1,6 @@
 //! The result document: runs with everything needed to repeat and to render them again.
 
+mod advice;
 mod check;
 mod device_name;
 mod disk;
@@ -21,6 +22,7 @@ use crate::figure_name::FigureName;
 use crate::fio;
 use crate::focus::WeightedFigure;
 
+pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use device_name::device_name;
 pub use disk::{CgroupIoSummary, DiskSummary};
 pub use distribution::LatencyDistribution;
@@ -122,6 +124,9 @@ pub struct ResultsDocument {
     /// What the results mean, and what makes that uncertain: a sentence each.
     #[serde(default)]
     pub conclusion: Vec<String>,
+    /// What to write where for the verdicts, if whoever asked for them wanted to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
     /// What the repeats say together; null in documents of versions that did not repeat.
     #[serde(default)]
     pub statistics: Option<Statistics>,

@@ -18,7 +18,7 @@ mod shifts;
 use std::cmp::Ordering;
 
 use self::focus::Focus;
-use self::ratio::{Ratio, logarithm};
+use self::ratio::{Ratio, logarithm, rounded};
 use self::shifts::shifts;
 use crate::comparison::{Comparison, Variant};
 use crate::document::{Aspect, Candidate, Decision, Outcome, ResultsDocument, Shift, Verdict};
@@ -198,7 +198,7 @@ impl<'a> Judge<'a> {
             let as_good = worth_it.iter().filter(|(variant, _)| {
                 variant == top || self.gain(*variant, *top).is_some_and(|ahead| !ahead.is_better())
             });
-            let cheapest = as_good.min_by(|(_, a), (_, b)| cost(a).total_cmp(&cost(b)))?;
+            let cheapest = as_good.min_by_key(|(_, candidate)| rounded(cost(candidate)))?;
             return Some(cheapest.0);
         }
         None
@@ -243,8 +243,8 @@ impl<'a> Judge<'a> {
 
 /// The best first; among equals in the order of their names.
 fn by_gain(a: &Candidate, b: &Candidate) -> Ordering {
-    let of = |candidate: &Candidate| candidate.gain.map_or(0.0, |gain| gain.factor);
-    of(b).total_cmp(&of(a)).then_with(|| a.scheduler.cmp(&b.scheduler))
+    let of = |candidate: &Candidate| candidate.gain.map_or(i64::MIN, |gain| rounded(gain.factor.ln()));
+    of(b).cmp(&of(a)).then_with(|| a.scheduler.cmp(&b.scheduler))
 }
 
 /// All that a candidate loses, in logarithms.

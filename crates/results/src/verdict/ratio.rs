@@ -3,6 +3,9 @@
 use crate::document::Change;
 use crate::stats;
 
+/// What is less, as a logarithm, may be rounding: two variants that did the same are never told apart by it.
+const ROUNDING: f64 = 1e-9;
+
 /// Ratios as logarithms: twice and half are equally far from no change, and several can be weighed together. Above 0 is
 /// better.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +24,7 @@ impl Ratio {
 
     /// Whether it is better beyond the noise; never of one repeat.
     pub(super) fn is_better(self) -> bool {
-        self.half_width.is_some_and(|half_width| self.mean > half_width)
+        self.half_width.is_some_and(|half_width| self.mean > half_width + ROUNDING)
     }
 
     /// Whether it is worse beyond the noise.
@@ -31,7 +34,7 @@ impl Ratio {
 
     /// Whether it is a change beyond the noise; None of one repeat.
     pub(super) fn is_significant(self) -> Option<bool> {
-        self.half_width.map(|half_width| self.mean.abs() > half_width)
+        self.half_width.map(|half_width| self.mean.abs() > half_width + ROUNDING)
     }
 
     pub(super) fn as_change(self) -> Change {
@@ -66,4 +69,10 @@ impl Change {
 pub(super) fn logarithm(from: f64, to: f64, higher_is_better: bool) -> Option<f64> {
     let logarithm = (to / from).ln();
     logarithm.is_finite().then_some(if higher_is_better { logarithm } else { -logarithm })
+}
+
+/// A logarithm, or a sum of some, by which variants are put in an order: without what may be rounding, so that those that did the same
+/// stay as they were.
+pub(super) fn rounded(logarithm: f64) -> i64 {
+    (logarithm / ROUNDING).round() as i64
 }

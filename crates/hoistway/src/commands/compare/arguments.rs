@@ -1,11 +1,11 @@
 //! The options of a comparison.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hoistway_blk::{Kernel, Nanos};
-use hoistway_lab::AskedKernel;
 use hoistway_lab::limits::{CPUS_MAX, HW_QUEUES_MAX, REPEATS_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
+use hoistway_lab::{AskedKernel, scenarios};
 use hoistway_results::Threshold;
 use hoistway_serve::parse_size;
 use hoistway_sim::Host;
@@ -34,6 +34,7 @@ use super::format::Format;
 ///   hoistway compare two-disks.fio --device hgst-he10-8tb --shared-tags --schedulers none,mq-deadline
 ///   hoistway compare guests --guest-schedulers none,bfq --schedulers bfq --guest-weight /dev/vda=300
 ///   hoistway compare my-load.fio --focus "wal:sync:p99*2" --focus backends:read:p99
+///   hoistway compare my-load.fio --device nvme --advice nvme0n1
 ///   hoistway compare my-load.fio --schedulers default --fail-if "backends:read:p99>2ms"
 ///   hoistway compare my-load.fio --format json --stable -o results.json
 ///   hoistway compare my-load.fio --format csv -o results.csv
@@ -156,6 +157,11 @@ pub(crate) struct Arguments {
     /// with its unit. May be given several times.
     #[arg(long, value_name = "FIGURE>VALUE")]
     pub(super) fail_if: Vec<Threshold>,
+    /// Says what to write where for the recommendation (the files of /sys/block, a rule for udev, and how to undo both), for this
+    /// device, or several: sda, nvme0n1. Without a name for those that the job file names.
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',', num_args = 0..=1, action = clap::ArgAction::Append,
+          value_parser = parse_block_device)]
+    pub(super) advice: Option<Vec<String>>,
     /// Leaves out of documents what depends on when, how fast and by which command line they were made: the same input and
     /// version give the same bytes.
     #[arg(long)]
@@ -202,7 +208,7 @@ impl Arguments {
     /// Whether somebody is going to read it: then it says how sure it is. Programs get one run unless they ask for more.
     pub(super) fn is_for_people(&self) -> bool {
         let for_programs = matches!(self.format, Format::Json | Format::FioJson | Format::FioJsonPlus);
-        !for_programs && self.trace.is_none() && self.fio_logs.is_none()
+        (!for_programs || self.advice.is_some()) && self.trace.is_none() && self.fio_logs.is_none()
     }
 }
 
@@ -211,6 +217,15 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     let fraction = number.map(|percent| percent / 100.0).filter(|fraction| (0.0..1.0).contains(fraction));
     fraction.ok_or_else(|| "expected percent from 0 to below 100, such as 2%".to_owned())
+}
+
+/// The name of a block device. That of a load is taken for a mistake: `--advice my.fio` was meant to be two things.
+fn parse_block_device(text: &str) -> Result<String, String> {
+    hoistway_results::advice::check_name(text).map_err(|error| error.to_string())?;
+    if scenarios::named(text).is_some() || Path::new(text).is_file() {
+        return Err("it is a load (expected the name of a device; put the load before --advice)".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// As [`parse_time`], or 0.

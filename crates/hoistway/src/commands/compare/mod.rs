@@ -81,6 +81,9 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     check_focus(&document)?;
     let broken = broken(&document, &arguments.fail_if)?;
     document.conclusion = hoistway_report::conclusion(&document);
+    if let Some(devices) = &arguments.advice {
+        document.advice = hoistway_results::advice::advice(&document, devices).context("--advice")?;
+    }
     let json_plus = watching.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = arguments.format.rendered(&document, json_plus.as_ref(), arguments.wide, &output)?;
     logs.map(FioLogs::finish).transpose()?;

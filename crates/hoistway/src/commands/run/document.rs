@@ -66,6 +66,7 @@ pub(super) fn of(
         doubts: Vec::new(),
         verdicts: Vec::new(),
         conclusion: Vec::new(),
+        advice: Vec::new(),
         statistics: None,
         runs: runs.iter().map(|run| run_of(arguments, file, run)).collect(),
     };

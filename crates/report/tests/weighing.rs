@@ -1,0 +1,181 @@
+//! What is weighed against what: which losses outweigh a gain, which are only told, and whom a load is judged by.
+
+mod support;
+
+use hoistway_report::conclusion;
+use hoistway_results::document::{JobSummary, Run};
+use hoistway_results::verdict::verdicts;
+use hoistway_results::{Direction, ResultsDocument};
+
+use support::{direction, document, run};
+
+/// What a run has, if its figures are those of the first times a factor.
+type Jobs = dyn Fn(f64) -> Vec<JobSummary>;
+
+/// Three repeats of a job under each scheduler, each a bit different from the others.
+fn three(schedulers: &[(&str, &Jobs)]) -> ResultsDocument {
+    let runs = schedulers.iter().flat_map(|(name, jobs)| {
+        [1.0, 1.01, 0.995].into_iter().zip(0..).map(|(factor, repeat)| Run {
+            repeat,
+            jobs: jobs(factor),
+            ..run(name, Vec::new())
+        })
+    });
+    document(runs.collect())
+}
+
+fn job(name: &str, job: u32, reads_mean_ns: f64, change: impl FnOnce(&mut JobSummary)) -> JobSummary {
+    let of = vec![direction(Direction::Read, 1e9 / reads_mean_ns, reads_mean_ns)];
+    let mut summary = run("", vec![(name, 1, of)]).jobs.remove(0);
+    summary.job = job;
+    // Enough of them for a p99.
+    (summary.directions[0].ios, summary.directions[0].bytes) = (5000, 5000 * 4096);
+    change(&mut summary);
+    summary
+}
+
+fn told(document: &ResultsDocument) -> String {
+    conclusion(document).join("\n")
+}
+
+/// Reads that are judged by their p99, which bfq halves, and those of another job; under bfq both are changed.
+fn halved_p99(change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static) -> ResultsDocument {
+    fn jobs(p99: f64) -> [JobSummary; 2] {
+        [job("reads", 0, 1e6, |summary| summary.directions[0].lat_ns.p99 = p99 as u64), job("others", 1, 1e7, |_| {})]
+    }
+    let bfq = move |factor: f64| {
+        let [mut reads, mut others] = jobs(2e6 * factor);
+        change(&mut reads, &mut others);
+        vec![reads, others]
+    };
+    three(&[("none", &|factor| jobs(4e6 * factor).into()), ("bfq", &bfq)])
+}
+
+#[test]
+fn a_better_p99_with_a_mean_that_is_worse_by_more_is_no_reason_to_change() {
+    let text = told(&halved_p99(|reads, _| reads.directions[0].lat_ns.mean *= 3.0));
+    assert!(
+        text.contains("Not bfq (-50.0%), which loses more than it gains: mean read latency of reads 1.00 ms"),
+        "{text}"
+    );
+    assert!(told(&halved_p99(|_, _| {})).contains("change from none to bfq"));
+}
+
+#[test]
+fn a_longest_wait_of_somebody_else_is_told_and_does_not_weigh() {
+    let text = told(&halved_p99(|_, others| others.directions[0].lat_ns.max *= 10));
+    assert!(text.contains("change from none to bfq"), "{text}");
+    assert!(
+        text.contains("It costs, worst first: largest read latency of others 305 ms -> 3.05 s (10.0 times)."),
+        "{text}"
+    );
+    let text = told(&halved_p99(|reads, _| reads.directions[0].lat_ns.max *= 10));
+    assert!(text.contains("keep none"), "one's own does: {text}");
+}
+
+#[test]
+fn what_is_less_than_the_smallest_effect_is_no_loss() {
+    let slower = |by: f64| halved_p99(move |_, others| others.directions[0].iops /= by);
+    assert!(told(&slower(1.01)).contains("Nothing else gets worse by 2 % or more."), "{}", told(&slower(1.01)));
+    assert!(
+        told(&slower(1.03)).contains("It costs, worst first: read IOPS of others 100 -> 97.1 (-2.9%)."),
+        "{}",
+        told(&slower(1.03))
+    );
+    let mut document = slower(1.03);
+    document.smallest_effect = Some(0.05);
+    assert!(told(&document).contains("Nothing else gets worse by 5 % or more."), "{}", told(&document));
+}
+
+#[test]
+fn whoever_is_no_different_in_focus_and_far_better_elsewhere_is_named_with_that() {
+    let jobs = |iops: f64| {
+        move |factor: f64| {
+            let others = job("others", 1, 1e7, |summary| {
+                summary.directions[0].iops *= iops * factor;
+                summary.directions[0].bytes_per_second *= iops * factor;
+            });
+            vec![job("reads", 0, 1e6 * factor, |_| {}), others]
+        }
+    };
+    let mut document = three(&[("none", &jobs(1.0)), ("kyber", &jobs(8.0)), ("bfq", &jobs(1.05))]);
+    document.focus = "reads:read:p99".parse().ok();
+    let text = told(&document);
+    assert!(
+        text.contains("change from none to kyber, which is no different in p99 read latency of reads and better at read IOPS of others \
+                       100 -> 801 (8.00 times)."),
+        "{text}"
+    );
+    assert!(text.contains("No different by 2 % beyond the noise: bfq."), "{text}");
+}
+
+#[test]
+fn unfairness_among_the_processes_of_a_job_outweighs_a_smaller_gain() {
+    let fairness = |of: f64| halved_p99(move |_, others| others.fairness = Some(of));
+    let with_one = |mut document: ResultsDocument| {
+        for job in document.runs.iter_mut().filter(|run| run.scheduler == "none").flat_map(|run| &mut run.jobs) {
+            job.fairness = Some(1.0);
+        }
+        told(&document)
+    };
+    let text = with_one(fairness(0.25));
+    assert!(
+        text.contains("Not bfq (-50.0%), which loses more than it gains: fairness (Jain's index) of others"),
+        "{text}"
+    );
+    assert!(with_one(fairness(0.9)).contains("It costs, worst first: fairness (Jain's index) of others 1.00 -> 0.90"));
+    assert!(with_one(fairness(1.0)).contains("Nothing else gets worse"));
+}
+
+/// A figure of others in the three repeats of bfq that differs so much that the runs do not agree on it.
+fn noisy(factors: [f64; 3], change: fn(&mut JobSummary, f64)) -> String {
+    let mut document = halved_p99(|_, _| {});
+    for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip(factors) {
+        change(&mut run.jobs[1], factor);
+    }
+    told(&document)
+}
+
+#[test]
+fn a_loss_on_which_runs_do_not_agree_counts_if_it_is_large_and_a_gain_never() {
+    let mean = |job: &mut JobSummary, factor: f64| job.directions[0].lat_ns.mean *= factor;
+    let text = noisy([0.9, 1.1, 1.3], mean);
+    assert!(text.contains("Nothing else gets worse by 2 % or more."), "{text}");
+    let text = noisy([0.9, 1.5, 1.9], mean);
+    assert!(
+        text.contains("It costs, worst first: mean read latency of others") && text.contains("within the noise"),
+        "{text}"
+    );
+    let max = |job: &mut JobSummary, factor: f64| job.directions[0].lat_ns.max = (305e6 * factor) as u64;
+    let text = noisy([0.9, 1.5, 2.5], max);
+    assert!(text.contains("Nothing else gets worse by 2 % or more."), "{text}");
+    let text = noisy([0.9, 4.0, 9.0], max);
+    assert!(text.contains("It costs, worst first: largest read latency of others"), "{text}");
+    let mut document = halved_p99(|_, _| {});
+    for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip([1.0, 0.1, 0.3]) {
+        run.jobs[1].directions[0].lat_ns.mean *= factor;
+    }
+    let gains = &verdicts(&document)[0].candidates[0].gains;
+    assert!(gains.iter().all(|gain| gain.job != "others"), "{gains:?}");
+}
+
+#[test]
+fn of_two_jobs_of_a_kind_the_one_with_more_processes_is_judged_and_then_the_one_with_more_ios() {
+    let focus = |processes: [u32; 2], ios: [u64; 2]| {
+        let jobs = move |factor: f64| {
+            let of = |name: &str, number: usize| {
+                job(name, number as u32, 1e6 * factor, |summary| {
+                    summary.processes = processes[number];
+                    (summary.directions[0].ios, summary.directions[0].bytes) = (ios[number], ios[number] * 4096);
+                })
+            };
+            vec![of("a", 0), of("b", 1)]
+        };
+        verdicts(&three(&[("none", &jobs), ("bfq", &jobs)]))[0].focus[0].figure.to_string()
+    };
+    assert_eq!(focus([1, 2], [5000, 2000]), "b:read:p99");
+    assert_eq!(focus([2, 1], [2000, 5000]), "a:read:p99");
+    assert_eq!(focus([2, 2], [2000, 5000]), "b:read:p99");
+    assert_eq!(focus([2, 2], [5000, 2000]), "a:read:p99");
+    assert_eq!(focus([2, 2], [900, 800]), "a:read:mean", "a p99 of so few says nothing");
+}

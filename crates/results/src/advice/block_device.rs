@@ -1,0 +1,135 @@
+//! What the name of a block device tells of it.
+
+use crate::document::Stack;
+
+/// A block device by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BlockDevice {
+    /// As in `/sys/block`.
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// The partition of it that was named.
+    pub(super) partition: Option<String>,
+}
+
+/// What it is, as far as a name tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A disk of the SCSI layer: SCSI, SATA, USB.
+    Scsi,
+    Nvme,
+    OnOthers(Stack),
+    InMemory,
+    InFile,
+    Other,
+}
+
+/// How the names of disks begin whose partitions end with `p` and a number, as theirs with a number.
+const NUMBERED: [&str; 5] = ["nvme", "mmcblk", "nbd", "loop", "md"];
+/// How those begin whose partitions end with a number, as theirs with letters.
+const LETTERED: [&str; 4] = ["sd", "vd", "xvd", "hd"];
+
+impl BlockDevice {
+    /// The device of this name, with or without `/dev/`. None if it cannot be one.
+    pub(super) fn named(given: &str) -> Option<Self> {
+        let name = given.strip_prefix("/dev/").unwrap_or(given);
+        let (name, is_mapped) = match name.strip_prefix("mapper/") {
+            Some(mapped) => (mapped, true),
+            None => (name, false),
+        };
+        let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(is_fit) {
+            return None;
+        }
+        let disk = if is_mapped { None } else { disk_of(name) };
+        let partition = disk.is_some().then(|| name.to_owned());
+        let name = disk.unwrap_or(name).to_owned();
+        let kind = kind(&name, is_mapped);
+        Some(Self { name, kind, partition })
+    }
+}
+
+/// The disk that a name is a partition of.
+fn disk_of(name: &str) -> Option<&str> {
+    let disk = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if disk.len() == name.len() {
+        return None;
+    }
+    let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| disk.starts_with(beginning));
+    let is_lettered = |rest: &str| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_lowercase());
+    if LETTERED.iter().any(|beginning| disk.strip_prefix(beginning).is_some_and(is_lettered)) {
+        return Some(disk);
+    }
+    let disk = disk.strip_suffix('p').filter(|disk| disk.ends_with(|c: char| c.is_ascii_digit()))?;
+    begins(&NUMBERED).then_some(disk)
+}
+
+fn kind(name: &str, is_mapped: bool) -> Kind {
+    let is_numbered = |beginning: &str| {
+        name.strip_prefix(beginning).is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit()))
+    };
+    match () {
+        () if name.starts_with("mpath") => Kind::OnOthers(Stack::Multipath),
+        () if is_mapped || is_numbered("dm-") => Kind::OnOthers(Stack::DeviceMapper),
+        // Also md_d0 and md127.
+        () if is_numbered("md") || name.starts_with("md_") => Kind::OnOthers(Stack::Md),
+        () if is_numbered("bcache") || is_numbered("drbd") => Kind::OnOthers(Stack::Other),
+        () if ["zram", "ram", "pmem"].into_iter().any(is_numbered) => Kind::InMemory,
+        () if is_numbered("loop") => Kind::InFile,
+        () if name.starts_with("nvme") => Kind::Nvme,
+        () if name.strip_prefix("sd").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase())) => {
+            Kind::Scsi
+        }
+        () => Kind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_are_taken_for_their_disks_and_disks_for_themselves() {
+        for (given, disk) in [
+            ("sda1", "sda"),
+            ("/dev/sdab12", "sdab"),
+            ("nvme0n1p2", "nvme0n1"),
+            ("mmcblk0p1", "mmcblk0"),
+            ("vda3", "vda"),
+            ("xvda1", "xvda"),
+            ("md0p1", "md0"),
+            ("nbd0p3", "nbd0"),
+        ] {
+            let device = BlockDevice::named(given).unwrap();
+            let partition = Some(given.trim_start_matches("/dev/").to_owned());
+            assert_eq!((device.name.as_str(), device.partition), (disk, partition));
+        }
+        for disk in
+            ["sda", "nvme0n1", "nvme10n12", "mmcblk0", "md127", "loop7", "dm-0", "zram0", "sr0", "DEVICE", "mapper/x1"]
+        {
+            let device = BlockDevice::named(disk).unwrap();
+            assert_eq!((device.name.as_str(), device.partition), (disk.trim_start_matches("mapper/"), None));
+        }
+    }
+
+    #[test]
+    fn a_name_tells_what_has_no_scheduler_of_its_own() {
+        let kind = |name: &str| BlockDevice::named(name).unwrap().kind;
+        assert_eq!(["dm-3", "/dev/mapper/vg-root"].map(kind), [Kind::OnOthers(Stack::DeviceMapper); 2]);
+        assert_eq!(["mpatha", "mapper/mpathb"].map(kind), [Kind::OnOthers(Stack::Multipath); 2]);
+        assert_eq!(["md0", "md_d1"].map(kind), [Kind::OnOthers(Stack::Md); 2]);
+        assert_eq!(["bcache0", "drbd1"].map(kind), [Kind::OnOthers(Stack::Other); 2]);
+        assert_eq!(["zram0", "ram1", "pmem0"].map(kind), [Kind::InMemory; 3]);
+        assert_eq!(["loop0", "loop1p1"].map(kind), [Kind::InFile; 2]);
+        assert_eq!(["nvme0n1", "nvme0n1p1"].map(kind), [Kind::Nvme; 2]);
+        assert_eq!(["sda", "sdz9"].map(kind), [Kind::Scsi; 2]);
+        assert_eq!(["vda", "mmcblk0", "rbd0", "mdx", "zramfoo", "DEVICE"].map(kind), [Kind::Other; 6]);
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_device_is_refused() {
+        for given in ["", "/dev/", "disk/by-id/x", "a b", "sda;reboot", "-x", "..", "$(x)", "/sys/block/sda"] {
+            assert_eq!(BlockDevice::named(given), None, "{given}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A scheduler with all that is set beside it, and what a shell and udev write for that.
+
+use serde_json::{Map, Value};
+
+use crate::document::Run;
+
+/// Files of `queue/` that can be told from other [settings](crate::document::RunVariant::settings) of a variant.
+const QUEUE_FILES: [&str; 9] = [
+    "nr_requests",
+    "nomerges",
+    "rq_affinity",
+    "io_timeout",
+    "write_cache",
+    "rotational",
+    "max_sectors_kb",
+    "discard_max_bytes",
+    "wbt_lat_usec",
+];
+
+/// What a device is set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    /// Its scheduler.
+    pub(super) scheduler: String,
+    /// In guests, that of their disks.
+    pub(super) guest_scheduler: Option<String>,
+    /// Files below `queue/` and their contents, in the order in which they are to be written: `nr_requests` before what
+    /// schedulers derive from it.
+    pub(super) files: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// What a run was set to.
+    pub(super) fn of(run: &Run, is_in_guests: bool) -> Self {
+        let (guest_scheduler, scheduler) = match run.scheduler.split_once("-over-") {
+            Some((guest, host)) if is_in_guests => (Some(guest.to_owned()), host.to_owned()),
+            _ => (None, run.scheduler.clone()),
+        };
+        let queue_file = |name: &str| {
+            let file = name.strip_prefix("queue.").unwrap_or(name);
+            QUEUE_FILES.contains(&file).then(|| file.to_owned())
+        };
+        let of_queue = texts(&run.variant.settings).filter_map(|(name, text)| Some((queue_file(name)?, text)));
+        let of_scheduler = texts(&run.tunables).map(|(name, text)| (format!("iosched/{name}"), text));
+        let files = of_queue.chain(of_scheduler).collect();
+        Self { scheduler, guest_scheduler, files }
+    }
+
+    /// What a file is set to.
+    pub(super) fn file(&self, file: &str) -> Option<&str> {
+        self.files.iter().find(|(name, _)| name == file).map(|(_, text)| text.as_str())
+    }
+
+    /// The lines for a shell that write the scheduler.
+    pub(super) fn write_scheduler(&self, device: &str) -> String {
+        write(device, "scheduler", &self.scheduler)
+    }
+
+    /// The lines for a shell that write the other files.
+    pub(super) fn write_files(&self, device: &str) -> impl Iterator<Item = String> {
+        self.files.iter().map(move |(file, text)| write(device, file, text))
+    }
+
+    /// The lines of a rule, one for each file: udev keeps their order.
+    pub(super) fn rule(&self, device: &str) -> Vec<String> {
+        let scheduler = ("scheduler".to_owned(), self.scheduler.clone());
+        let line = |(file, text): &(String, String)| {
+            format!(r#"ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="{device}", ATTR{{queue/{file}}}="{text}""#)
+        };
+        std::iter::once(&scheduler).chain(&self.files).map(line).collect()
+    }
+}
+
+fn texts(map: &Map<String, Value>) -> impl Iterator<Item = (&str, String)> {
+    map.iter().map(|(name, value)| (name.as_str(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+}
+
+/// The path of a file of a queue.
+pub(super) fn path(device: &str, file: &str) -> String {
+    format!("/sys/block/{device}/queue/{file}")
+}
+
+/// The line for a shell that writes a file of a queue.
+pub(super) fn write(device: &str, file: &str, text: &str) -> String {
+    format!("echo {text} > {}", path(device, file))
+}
