@@ -197,7 +197,8 @@ fn names_that_nothing_has() {
 
 #[test]
 fn devices_given_twice() {
-    compare_refused(&["--device", "null", "--device", "null"], &["--device null", "NAME=PRESET"]);
+    let words = ["--device hdd: --device null was given before", "NAME=PRESET", "--device null,hdd"];
+    compare_refused(&["--device", "null", "--device", "hdd"], &words);
 }
 
 #[test]

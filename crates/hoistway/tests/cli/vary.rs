@@ -19,7 +19,7 @@ pub(crate) fn with_load() -> TempDir {
 }
 
 fn compared(folder: &TempDir, options: &[&str]) -> String {
-    succeeded(hoistway().current_dir(&folder).args(["compare", "load.fio"]).args(options))
+    succeeded(hoistway().current_dir(folder).args(["compare", "load.fio"]).args(options))
 }
 
 fn labels(document: &Value) -> Vec<&str> {

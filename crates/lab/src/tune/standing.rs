@@ -32,7 +32,7 @@ impl Judge<'_> {
     pub(super) fn ranked(&self, settings: &[Setting]) -> Vec<Ranked> {
         let mut ranked: Vec<Ranked> = settings.iter().map(|setting| self.one(setting)).collect();
         // Among equals in their order.
-        ranked.sort_by(|a, b| Ranked::order(a, b));
+        ranked.sort_by(Ranked::order);
         let best = ranked.first().map(|best| best.standing.setting.clone());
         for one in &mut ranked {
             one.standing.beside_best = best.as_ref().and_then(|best| self.change(best, &one.standing.setting));
