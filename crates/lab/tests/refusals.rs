@@ -161,6 +161,7 @@ prop_compose! {
             smallest_effect,
             seed: 1,
             logs: false,
+            excerpts: false,
         }
     }
 }
