@@ -163,6 +163,7 @@ impl<'a> Plot<'a> {
                 (FONT, 20),
             )
             .margin(16)
+            .margin_right(36)
             .x_label_area_size(40)
             .y_label_area_size(86)
             .build_cartesian_2d(Nines(end), around(&all).log_scale())
