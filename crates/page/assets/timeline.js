@@ -66,7 +66,7 @@ class Timeline {
     if (this.chart) this.chart.destroy();
     const place = this.places.depth, span = () => this.range()[1] - this.range()[0];
     const stepped = uPlot.paths.stepped({ align: 1 });
-    const depth = (label, number) => ({ ...line(label, number, (_, value) => (value == null ? "-" : String(value))), paths: stepped, fill: null });
+    const depth = (label, number) => ({ ...line(label, number, (_, value) => (value == null ? "-" : String(value))), paths: stepped, dash: [] });
     const begin = this.excerpt.begin_ns;
     const options = {
       width: place.clientWidth, height: 180,

@@ -41,7 +41,7 @@ function story(excerpt, number) {
     return { title, told };
   }
   if (request.inserted != null && request.inserted > request.made) {
-    told.push(`It was in the plug of its process for ${latency(request.inserted - request.made)}.`);
+    told.push(`It took ${latency(request.inserted - request.made)} to the scheduler: in the plug of its process, or behind a flush.`);
   }
   if (request.chosen != null) {
     const since = request.inserted ?? request.made;
@@ -52,11 +52,14 @@ function story(excerpt, number) {
   } else if (request.sectors === 0) {
     told.push("It has no data: it waited for the device to be flushed.");
   } else {
-    told.push("It was not chosen before the end of the excerpt.");
+    told.push("It was not chosen before the recording ended.");
   }
   const before = answersBefore(excerpt, number);
   if (request.inserted != null && request.inserted < 0 && before.length) {
     told.push("It came before the excerpt began: of what was answered then nothing is known.");
+  }
+  if (request.chosen != null && request.chosen > excerpt.answers_end_ns) {
+    told.push("It waited for longer than answers were recorded: there were more than these.");
   }
   const given = before.filter((answer) => answer.gave);
   const nothing = before.filter((answer) => !answer.gave);
@@ -72,7 +75,8 @@ function story(excerpt, number) {
   if (request.issued != null) {
     const since = request.chosen ?? request.issued;
     if (request.issued > since) told.push(`From there it took ${latency(request.issued - since)} to the device.`);
-    told.push(`The device had ${atDevice(excerpt, request.device, request.issued)} others then.`);
+    // Of what came after the excerpt nothing is known.
+    if (request.issued <= excerpt.end_ns) told.push(`The device had ${atDevice(excerpt, request.device, request.issued)} others then.`);
     told.push(request.ended == null ? "It had not ended when the recording did." : `There it took ${latency(request.ended - request.issued)}.`);
   }
   return { title, told };

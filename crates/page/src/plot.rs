@@ -9,6 +9,7 @@ use hoistway_results::{Figure, FigureName, ResultsDocument};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
 use crate::curves::Curve;
@@ -26,6 +27,12 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0xc0, 0x26, 0x72),
     RGBColor(0x4b, 0x55, 0x63),
 ];
+/// Pixels of an axis with latencies.
+const Y_LABELS: u32 = 86;
+/// Lines of names under bars.
+const LINES_MAX: u32 = 4;
+/// Pixels of a letter of a label, on average.
+const LETTER_WIDTH: u32 = 8;
 const FONT: &str = "sans-serif";
 
 /// Why a document cannot be plotted.
@@ -110,27 +117,36 @@ impl<'a> Plot<'a> {
         let estimates: Vec<Estimate> = rows.iter().map(|row| row.estimate(figure)).collect();
         let top = |one: &Estimate| one.mean + one.half_width.unwrap_or(0.0);
         let max = estimates.iter().map(top).fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.12;
+        // Names that would touch each other stand in several lines.
+        let longest = (0..rows.len()).map(|row| self.label(row).chars().count()).max().unwrap_or(0) as u32;
+        let lines =
+            (longest * LETTER_WIDTH * rows.len() as u32).div_ceil(SIZE.0 / 2 - Y_LABELS - 32).clamp(1, LINES_MAX);
         let mut chart = ChartBuilder::on(area)
             .caption(figure_in_words(&self.name), (FONT, 20))
             .margin(16)
-            .x_label_area_size(40)
-            .y_label_area_size(86)
+            .x_label_area_size(20 + 20 * lines)
+            .y_label_area_size(Y_LABELS)
             .build_cartesian_2d((0..rows.len() as i32 - 1).into_segmented(), 0.0..max)
             .map_err(failed)?;
-        let variant = |position: &SegmentValue<i32>| match position {
-            SegmentValue::CenterOf(row) if (*row as usize) < rows.len() => self.label(*row as usize).to_owned(),
-            _ => String::new(),
-        };
         chart
             .configure_mesh()
             .disable_x_mesh()
             .light_line_style(TRANSPARENT)
+            // Drawn below: these would touch each other.
             .x_labels(rows.len())
-            .x_label_formatter(&variant)
+            .x_label_formatter(&|_| String::new())
             .y_label_formatter(&|value| figure_value(figure, *value))
-            .label_style((FONT, if rows.len() > 5 { 12 } else { 15 }))
+            .label_style((FONT, 15))
             .draw()
             .map_err(failed)?;
+        let (across, down) = chart.plotting_area().get_pixel_range();
+        let below = TextStyle::from((FONT, 15).into_font()).pos(Pos::new(HPos::Center, VPos::Top));
+        for row in 0..rows.len() as i32 {
+            let middle = across.start + (across.end - across.start) * (2 * row + 1) / (2 * rows.len() as i32);
+            let line = row % lines as i32;
+            area.draw(&Text::new(self.label(row as usize), (middle, down.end + 8 + 20 * line), below.clone()))
+                .map_err(failed)?;
+        }
         for (estimate, row) in estimates.iter().zip(0..) {
             let colour = COLOURS[rows[row as usize].variant % COLOURS.len()];
             let corners = [(SegmentValue::Exact(row), 0.0), (SegmentValue::Exact(row + 1), estimate.mean)];
@@ -163,8 +179,9 @@ impl<'a> Plot<'a> {
                 (FONT, 20),
             )
             .margin(16)
+            .margin_right(36)
             .x_label_area_size(40)
-            .y_label_area_size(86)
+            .y_label_area_size(Y_LABELS)
             .build_cartesian_2d(Nines(end), around(&all).log_scale())
             .map_err(failed)?;
         chart

@@ -18,7 +18,12 @@ const LOAD: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nbs=4
 fn reported(folder: &Path, load: &str, options: &[&str]) -> (String, Value) {
     fs::write(folder.join("load.fio"), load).unwrap();
     let arguments = ["compare", "load.fio", "--format", "json", "--report", "page.html"];
-    let results = succeeded(hoistway().current_dir(folder).args(arguments).args(options));
+    let mut command = hoistway();
+    command.current_dir(folder).args(arguments).args(options);
+    if !options.contains(&"--repeat") {
+        command.args(["--repeat", "1"]);
+    }
+    let results = succeeded(&mut command);
     fs::write(folder.join("results.json"), &results).unwrap();
     (fs::read_to_string(folder.join("page.html")).unwrap(), serde_json::from_str(&results).unwrap())
 }

@@ -135,7 +135,8 @@ pub(crate) struct Arguments {
     pub(super) ramp: Option<Nanos>,
     /// Runs each scheduler so many times, with as many seeds, for means, 95 % confidence intervals and paired
     /// differences: a repeat has the same seed, and so the same load, under every scheduler. [default: 3, and up to 10 as long as
-    /// that takes less than ten seconds; 1 for JSON, --fio-logs and --trace]
+    /// that takes less than ten seconds; 1 for JSON without --report or
+    /// --plot, for --fio-logs and --trace]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: Option<u32>,
     /// The scheduler that others are compared with, or a row of the table as it is called there, such as "bfq kernel=6.18".
@@ -207,7 +208,11 @@ impl Arguments {
 
     /// Whether somebody is going to read it: then it says how sure it is. Programs get one run unless they ask for more.
     pub(super) fn is_for_people(&self) -> bool {
-        let for_programs = matches!(self.format, Format::Json | Format::FioJson | Format::FioJsonPlus);
+        let for_programs = match self.format {
+            Format::Json => self.report.is_none() && self.plot.is_none(),
+            Format::FioJson | Format::FioJsonPlus => true,
+            Format::Table | Format::Csv | Format::Markdown => false,
+        };
         (!for_programs || self.advice.is_some()) && self.trace.is_none() && self.fio_logs.is_none()
     }
 }
