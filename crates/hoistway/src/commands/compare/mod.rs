@@ -40,6 +40,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let plan = Plan::of(&comparison, &surroundings)?;
     [&arguments.output, &arguments.trace].into_iter().flatten().try_for_each(|file| surroundings.spare(file))?;
     arguments.format.check(plan.run_count())?;
+    arguments.advice.as_ref().map_or(Ok(()), |_| arguments.format.check_advice())?;
     let output = Output::open(arguments.output.as_deref())?;
     let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, &output)).transpose()?;
     let logs = arguments.fio_logs.as_deref().map(FioLogs::open).transpose()?;
