@@ -179,3 +179,24 @@ fn of_two_jobs_of_a_kind_the_one_with_more_processes_is_judged_and_then_the_one_
     assert_eq!(focus([2, 2], [5000, 2000]), "a:read:p99");
     assert_eq!(focus([2, 2], [900, 800]), "a:read:mean", "a p99 of so few says nothing");
 }
+
+#[test]
+fn nobody_is_recommended_whom_another_beats_at_everything_even_if_that_one_is_not_fair() {
+    // Both halve the latency; one of them is 5 % better than the other at each figure, and lets one process starve.
+    let jobs = |by: f64, fairness: f64| {
+        move |factor: f64| {
+            let by = by * factor;
+            vec![job("reads", 0, 1e6 * by, |summary| {
+                summary.fairness = Some(fairness);
+                let of = &mut summary.directions[0];
+                (of.iops, of.bytes_per_second) = (1e3 / by, 4e6 / by);
+            })]
+        }
+    };
+    let fair = three(&[("none", &jobs(1.0, 1.0)), ("kyber", &jobs(0.5, 1.0))]);
+    assert!(told(&fair).contains("change from none to kyber"), "{}", told(&fair));
+    let both = three(&[("none", &jobs(1.0, 1.0)), ("kyber", &jobs(0.5, 1.0)), ("bfq", &jobs(0.475, 0.25))]);
+    let text = told(&both);
+    assert!(text.contains("Not bfq (-52.5%), which loses more than it gains: fairness"), "{text}");
+    assert!(text.contains(": keep none: "), "{text}");
+}

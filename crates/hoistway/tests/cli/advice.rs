@@ -43,6 +43,8 @@ fn what_is_no_device_is_refused_and_a_load_in_its_place_is_told() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("mine.fio"), "[a]\nfilename=/dev/sda\nruntime=1\n").unwrap();
     refused(folder.path(), &["compare", "--advice", "a b"], &["\"a b\" is no name of a block device"]);
+    let csv = ["compare", "--advice", "sda", "--format", "csv"];
+    refused(folder.path(), &csv, &["--advice: --format csv has no place for it (expected table, json or markdown)"]);
     for load in ["database", "mine.fio"] {
         refused(folder.path(), &["compare", "--advice", load], &["put the load before --advice"]);
     }

@@ -40,6 +40,17 @@ impl Format {
         Ok(())
     }
 
+    /// Refuses advice if it has no place for sentences.
+    pub(crate) fn check_advice(self) -> Result<()> {
+        let name = match self {
+            Self::Table | Self::Json | Self::Markdown => return Ok(()),
+            Self::Csv => "csv",
+            Self::FioJson => "fio-json",
+            Self::FioJsonPlus => "fio-json+",
+        };
+        bail!("--advice: --format {name} has no place for it (expected table, json or markdown)")
+    }
+
     /// Whether it shows names as they are. JSON escapes what is not for terminals.
     fn is_text(self) -> bool {
         matches!(self, Self::Table | Self::Csv | Self::Markdown)

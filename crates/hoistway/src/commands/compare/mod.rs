@@ -44,6 +44,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
         .flatten()
         .try_for_each(|file| surroundings.spare(file))?;
     arguments.format.check(plan.run_count())?;
+    arguments.advice.as_ref().map_or(Ok(()), |_| arguments.format.check_advice())?;
     arguments.check_files()?;
     let output = Output::open(arguments.output.as_deref())?;
     let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
