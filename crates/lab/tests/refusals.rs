@@ -171,6 +171,7 @@ prop_compose! {
             smallest_effect,
             seed: 1,
             logs: false,
+            excerpts: false,
         }
     }
 }
