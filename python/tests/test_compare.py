@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
@@ -205,7 +206,7 @@ def test_an_exception_of_whoever_is_told_ends_the_comparison(job: str) -> None:
 
 def test_a_program_that_is_read_by_nobody_shows_no_progress(job: str) -> None:
     script = f"import hoistway; hoistway.compare({job!r}, device='null', repeats=1)"
-    ended = subprocess.run(["python", "-c", script], capture_output=True, check=True)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert (ended.stdout, ended.stderr) == (b"", b"")
 
 
