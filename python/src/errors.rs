@@ -70,6 +70,10 @@ pub(crate) fn keyword(field: Field) -> &'static str {
         Field::Baseline => "baseline",
         Field::Focus => "focus",
         Field::SmallestEffect => "smallest_effect",
+        Field::Vary => "vary",
         Field::Logs => "logs",
+        // Of searches, which are not asked for here.
+        Field::Objective => "objective",
+        Field::Budget => "budget",
     }
 }
