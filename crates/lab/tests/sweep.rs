@@ -6,7 +6,8 @@ use std::path::Path;
 use hoistway_lab::sweep::{Key, RunRecord, Space, Sweep, SweepError};
 use hoistway_lab::{Alone, Comparison, Load, Surroundings};
 
-const JOB: &str = "[r]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=1g\nnumber_ios=100\niodepth=${DEPTH}\nioengine=libaio\n";
+const JOB: &str =
+    "[r]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=1g\nnumber_ios=100\niodepth=${DEPTH}\nioengine=libaio\n";
 
 /// A job file, a device's file and a variable.
 struct Files {
@@ -21,7 +22,9 @@ impl Surroundings for Files {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         match path.to_str() {
             Some("job.fio") => Ok(self.job.into()),
-            Some("mine.toml") => Ok(include_str!("../../device/presets/null.toml").replace("name = \"null\"", &format!("name = \"{}\"", self.device)).into()),
+            Some("mine.toml") => Ok(include_str!("../../device/presets/null.toml")
+                .replace("name = \"null\"", &format!("name = \"{}\"", self.device))
+                .into()),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -100,7 +103,10 @@ fn keys_change_with_what_a_run_reads_and_with_nothing_else() {
     };
     // By load, device, and the rest: 9 points of each pair.
     let of = |pairs: [bool; 4]| pairs.into_iter().flat_map(|is| [is; 9]).collect::<Vec<bool>>();
-    assert_eq!(changed(&Files { job: "[r]\nfilename=/dev/sda\ndirect=1\nrw=read\nsize=1m\n", ..FILES }), of([true, true, false, false]));
+    assert_eq!(
+        changed(&Files { job: "[r]\nfilename=/dev/sda\ndirect=1\nrw=read\nsize=1m\n", ..FILES }),
+        of([true, true, false, false])
+    );
     assert_eq!(changed(&Files { depth: "5", ..FILES }), of([true, true, false, false]));
     assert_eq!(changed(&Files { device: "yours", ..FILES }), of([true, false, true, false]));
 }

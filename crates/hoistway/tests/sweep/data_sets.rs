@@ -65,8 +65,7 @@ fn runs_of_another_version_are_named_left_alone_and_made_again() {
     }
     let before = files(at, "runs");
     assert!(refused(at, &["merge", "runs", "-o", "table.csv"]).contains("24 of 24 runs are missing"));
-    let output =
-        hoistway(at, &["sweep", "plan.toml", "--shard", "1/2", "-o", "runs"]).output().unwrap();
+    let output = hoistway(at, &["sweep", "plan.toml", "--shard", "1/2", "-o", "runs"]).output().unwrap();
     let complaints = String::from_utf8(output.stderr).unwrap();
     let named = |line: &str| line.ends_with("runs of another version of hoistway; they are left alone");
     assert_eq!(complaints.lines().filter(|line| named(line)).count(), before.len(), "{complaints}");
