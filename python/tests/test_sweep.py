@@ -116,9 +116,9 @@ def test_what_was_finished_when_an_executor_broke_is_in_the_cache(tmp_path: Path
 
     def killing(done: int, all: int) -> None:
         nonlocal done_before
-        done_before = done
-        if done:
+        if done and not done_before:
             kill(executor)
+        done_before = done
 
     with processes() as executor:
         with pytest.raises(BrokenExecutor, match="a function that makes executors"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Self, final
 
 __version__: str
 
@@ -61,7 +61,7 @@ class Sweep:
 
 @final
 class DataSet:
-    def __init__(self, folder: str, sweep: Sweep) -> None: ...
+    def __new__(cls, folder: str, sweep: Sweep) -> Self: ...
     def missing(self) -> tuple[list[int], list[Path]]: ...
     def add(self, made: bytes) -> int: ...
     def make(self, points: list[int], threads: int | None, tell: Callable[[int], object] | None) -> None: ...

@@ -5,9 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import os
+import shutil
 import socket
 import tempfile
 import tomllib
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future
@@ -33,9 +35,8 @@ Tell = Callable[[int, int], None]
 class Sweep:
     """The runs of a space, all of them there."""
 
-    def __init__(self, data: _hoistway.DataSet, runs: int, made: int, notices: list[str], folder: Any) -> None:
+    def __init__(self, data: _hoistway.DataSet, runs: int, made: int, notices: list[str]) -> None:
         self._data = data
-        self._folder = folder
         self.runs = runs
         """How many there are."""
         self.made = made
@@ -98,17 +99,25 @@ def sweep(
     """
     text, beside = _text(space)
     plan, notices = _hoistway.plan(text, beside, limit)
-    folder = tempfile.TemporaryDirectory(prefix="hoistway-") if cache is None else None
-    data = _hoistway.DataSet(folder.name if folder is not None else os.fspath(cache or ""), plan)
+    folder = tempfile.mkdtemp(prefix="hoistway-") if cache is None else os.fspath(cache)
+    data = _hoistway.DataSet(folder, plan)
+    result = Sweep(data, len(plan), 0, notices)
+    if cache is None:
+        weakref.finalize(result, shutil.rmtree, folder, ignore_errors=True)
     missing, others = data.missing()
     notices += [f"{file}: runs of another version of hoistway; they are left alone" for file in others]
     there = len(plan) - len(missing)
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(there + done, len(plan))
+
     if executor is None:
-        tell = None if progress is None else lambda done: progress(there + done, len(plan))
         data.make(missing, threads, tell)
     elif missing:
-        _Tasks(data, plan.json(), missing, executor, in_flight, lambda done: progress and progress(there + done, len(plan))).make()
-    return Sweep(data, len(plan), len(missing), notices, folder)
+        _Tasks(data, plan.json(), missing, executor, in_flight, tell).make()
+    result.made = len(missing)
+    return result
 
 
 def _text(space: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[str, str]:
@@ -153,7 +162,7 @@ class _Tasks:
         missing: list[int],
         executor: Executor | Callable[[], Executor],
         in_flight: int | None,
-        tell: Callable[[int], object],
+        tell: Callable[[int], None],
     ) -> None:
         self.data = data
         self.sweep = sweep

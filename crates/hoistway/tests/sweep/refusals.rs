@@ -37,7 +37,7 @@ fn what_a_comparison_refuses_is_refused_with_its_words() {
     );
     told(&PLAN.replace("load.fio", "lod.fio"), &["plan.toml: lod.fio: cannot be read (expected a fio job file)"]);
     told(&with("kernels = [\"six\"]"), &["plan.toml: ", "\"six\""]);
-    told(&PLAN.replace("[1, 16]", "[1, -16]"), &["plan.toml: `settings` mq-deadline.fifo_batch=-16: "]);
+    told(&PLAN.replace("[1, 16]", "[1, \"many\"]"), &["plan.toml: `settings` mq-deadline.fifo_batch=many: "]);
     told(&PLAN.replace("fifo_batch", "fifo_bach"), &["`settings`", "mq-deadline has no tunable", "\"fifo_batch\"?"]);
     told(&format!("{PLAN}\n[base]\nruntime_ns = 0\n"), &["plan.toml: `base.runtime_ns` ", "between 1 us and 10 years"]);
 }
@@ -47,7 +47,7 @@ fn every_value_in_every_place_is_tried_before_anything_runs() {
     let plan = PLAN.replace("seeds = 4", "kernels = [\"7.2\", \"4.4\"]");
     told(&plan, &["`schedulers` mq-deadline: Linux 4.4 does not have it yet"]);
     let plan = format!("{PLAN}\n[settings.queue]\nnr_requests = [16, 4096]\n");
-    told(&plan, &["`settings` nr_requests with none", "4096"]);
+    told(&plan, &["plan.toml: `settings` nr_requests", "4096", "with none"]);
 }
 
 #[test]
