@@ -71,7 +71,7 @@ fn parquet() -> Result<Write> {
 #[cfg(not(feature = "parquet"))]
 fn parquet() -> Result<Write> {
     bail!(
-        "-o: this hoistway was built without Parquet, which doubles the time to build it (expected FILE.csv, or \
+        "-o: this hoistway was built without Parquet, which takes long to build (expected FILE.csv, or \
          `cargo install --path crates/hoistway --features parquet`)"
     )
 }
