@@ -1,8 +1,8 @@
 //! `--plot`: results as a picture.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use hoistway_results::ResultsDocument;
 
 use crate::output::Output;
@@ -10,6 +10,8 @@ use crate::printable;
 
 /// The place for a plot, and what it will be.
 pub(crate) struct Plot {
+    /// As the user named it.
+    name: PathBuf,
     output: Output,
     is_svg: bool,
 }
@@ -22,17 +24,18 @@ impl Plot {
             Some(extension) if extension == "png" => false,
             _ => bail!("--plot {}: expected a name that ends in .svg or .png", file.display()),
         };
-        Ok(Plot { output: Output::beside("--plot", file, results)?, is_svg })
+        Ok(Plot { name: file.to_owned(), output: Output::beside("--plot", file, results)?, is_svg })
     }
 
     /// Draws it.
     pub(crate) fn write(self, document: &ResultsDocument) -> Result<()> {
         let shown = printable::document(document)?;
         let document = shown.as_ref().unwrap_or(document);
+        let failed = || format!("--plot {}", self.name.display());
         if self.is_svg {
-            self.output.write(hoistway_page::svg(document)?)
+            self.output.write(hoistway_page::svg(document).with_context(failed)?)
         } else {
-            self.output.write(hoistway_page::png(document)?)
+            self.output.write(hoistway_page::png(document).with_context(failed)?)
         }
     }
 }

@@ -334,6 +334,14 @@ fn a_document_that_is_not_whole_or_was_edited_is_refused_with_the_field() {
     let text = document.to_string();
     fs::write(folder.path().join("half.json"), &text[..text.len() / 2]).unwrap();
     refused(folder.path(), &["report", "half.json", "-o", "new.html"], &["half.json", "EOF"]);
+    let mut nothing = document.clone();
+    (nothing["statistics"], nothing["runs"][0]["jobs"]) = (Value::Null, json!([]));
+    fs::write(folder.path().join("idle.json"), nothing.to_string()).unwrap();
+    refused(
+        folder.path(),
+        &["report", "idle.json", "-o", "new.html", "--plot", "new.svg"],
+        &["--plot new.svg: there was no I/O"],
+    );
     fs::write(folder.path().join("no.json"), "[1, 2]").unwrap();
     refused(folder.path(), &["report", "no.json", "-o", "new.html"], &["no.json", "not a result document"]);
     refused(folder.path(), &["report", "gone.json", "-o", "new.html"], &["gone.json", "cannot be read"]);
