@@ -200,3 +200,21 @@ fn nobody_is_recommended_whom_another_beats_at_everything_even_if_that_one_is_no
     assert!(text.contains("Not bfq (-52.5%), which loses more than it gains: fairness"), "{text}");
     assert!(text.contains(": keep none: "), "{text}");
 }
+
+#[test]
+fn of_two_that_are_as_good_the_one_that_loses_less_is_named() {
+    let jobs = |p99: f64, others: f64| {
+        move |factor: f64| {
+            let iops = |summary: &mut JobSummary| summary.directions[0].iops *= others;
+            vec![
+                job("reads", 0, 1e6, |summary| summary.directions[0].lat_ns.p99 = (p99 * factor) as u64),
+                job("others", 1, 1e7, iops),
+            ]
+        }
+    };
+    let of = |bfq: f64, kyber: f64| {
+        told(&three(&[("none", &jobs(4e6, 1.0)), ("bfq", &jobs(2e6, bfq)), ("kyber", &jobs(2e6, kyber))]))
+    };
+    assert!(of(0.8, 0.9).contains("change from none to kyber"), "{}", of(0.8, 0.9));
+    assert!(of(0.9, 0.8).contains("change from none to bfq"), "{}", of(0.9, 0.8));
+}
