@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let merged = write(&folder, &sweep, &mut to)?;
     let bytes = to.finish()?;
     let Merged { runs, rows, failed } = merged;
-    Output::open(None)?.write(&format!("{name}: {rows} figures of {runs} runs, {bytes} bytes.\n"))?;
+    Output::open(None)?.write(format!("{name}: {rows} figures of {runs} runs, {bytes} bytes.\n"))?;
     if failed > 0 {
         complain(&format!("hoistway: in {failed} runs an error ended a process"));
         return Ok(Ending::JobFailed);

@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         let index = there.map(|folder| Index::of(&Folder::open(folder)?)).transpose()?.unwrap_or_default();
         let (all, missing) = (shard.points(sweep.points()).count(), missing(&sweep, shard, &index)?.len());
         let of = if shard == Shard::WHOLE { String::new() } else { format!(" Shard {shard} has {all}.") };
-        output.write(&format!("{} runs.{of} {} are there, {missing} are missing.\n", sweep.points(), all - missing))?;
+        output.write(format!("{} runs.{of} {} are there, {missing} are missing.\n", sweep.points(), all - missing))?;
         return Ok(Ending::Done);
     }
     let folder = Folder::create(arguments.output.as_deref().context("-o: expected a folder")?)?;
@@ -91,7 +91,7 @@ fn make(sweep: &Sweep, folder: &Folder, shard: Shard, output: Output) -> Result<
         0 => format!(". `hoistway merge {} -o FILE` makes a table of all.\n", folder.path().display()),
         left => format!(", {left} are missing. The same command goes on.\n"),
     };
-    output.write(&printable::text(&text))?;
+    output.write(printable::text(&text))?;
     if interrupted.load(Ordering::Relaxed) && done < wanted as u64 {
         return Ok(Ending::Interrupted);
     }
