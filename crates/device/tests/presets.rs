@@ -359,9 +359,10 @@ fn an_unknown_name_is_answered_with_those_that_exist() {
     let error = Preset::builtin("floppy").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no built-in device `floppy`; expected one of hgst-he10-8tb, intel-p4800x-375gb, intel-s3520-1600gb, \
-         micron-9100-1600gb, null, raid-64-queues, samsung-980pro-1tb, throttled-cloud-volume, one of 36 SSDs by model \
-         (see `hoistway devices`), a class of devices (hdd, sata-ssd, nvme, cloud-volume), or a preset file"
+        "there is no built-in device `floppy`; expected one of emmc, hgst-he10-8tb, intel-p4800x-375gb, intel-s3520-1600gb, \
+         laptop-hdd, micron-9100-1600gb, null, raid-64-queues, samsung-980pro-1tb, sd-card, throttled-cloud-volume, \
+         usb-stick, one of 36 SSDs by model (see `hoistway devices`), a class of devices (hdd, sata-ssd, nvme, usb-stick, \
+         sd-card, emmc, laptop-hdd, cloud-volume), or a preset file"
     );
 }
 

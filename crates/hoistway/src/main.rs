@@ -5,6 +5,7 @@ mod input;
 mod output;
 mod printable;
 mod progress;
+mod stored;
 mod trace_file;
 
 use std::io::Write as _;

@@ -104,7 +104,8 @@ fn settings_are_written_behind_the_scheduler_and_undone_with_it() {
     let mut document = two("mq-deadline", "none");
     let set = |run: &mut Run| {
         run.tunables = tunables(&[("slice_idle", 0), ("low_latency", 0)]);
-        run.variant = RunVariant::new("bfq", tunables(&[("queue.nr_requests", 64)]));
+        run.queue_files = tunables(&[("nr_requests", 64)]);
+        run.variant = RunVariant::new("bfq", tunables(&[("nr_requests", 64)]));
     };
     document.runs.extend(runs("bfq", 5000.0, set));
     let advice = only(&advised(document, "vda")).clone();
@@ -131,8 +132,11 @@ fn settings_of_one(name: &str, before: Option<i64>, after: i64) -> ResultsDocume
         move |run: &mut Run| {
             let set: Vec<_> = value.map(|value| (name, value)).into_iter().collect();
             run.variant = RunVariant::new("mq-deadline", tunables(&set));
-            if !name.starts_with("queue.") {
-                run.tunables = tunables(&set);
+            match name.strip_prefix("queue.") {
+                Some(file) => {
+                    run.queue_files = tunables(&value.map(|value| (file, value)).into_iter().collect::<Vec<_>>())
+                }
+                None => run.tunables = tunables(&set),
             }
         }
     };

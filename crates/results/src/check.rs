@@ -7,7 +7,7 @@ use crate::document::{REVISION, ResultsDocument, Statistics};
 
 /// Where a document contradicts itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the result document contradicts itself: `{field}` {problem}; it was edited, or put together from others")]
+#[error("the result document contradicts itself: {field} {problem}; it was edited, or put together from others")]
 pub struct Contradiction {
     /// The key, with its place.
     pub field: String,
@@ -16,7 +16,7 @@ pub struct Contradiction {
 }
 
 impl ResultsDocument {
-    /// Whether its parts fit each other: places, seeds and repeats of runs, and, if this version wrote it, its statistics.
+    /// Whether its parts fit each other, if it comes from elsewhere: seeds and repeats of runs, and, if this version wrote it, its statistics.
     ///
     /// # Errors
     /// The first part that does not.
@@ -25,9 +25,6 @@ impl ResultsDocument {
         let mut seen = BTreeSet::new();
         for (place, run) in self.runs.iter().enumerate() {
             let key = |key: &str| format!("runs[{place}].{key}");
-            if run.setup as usize >= self.setups.len().max(1) {
-                return wrong(key("setup"), format!("is {}, and there is no such place", run.setup));
-            }
             if !self.seeds.is_empty() && self.seeds.get(run.repeat as usize) != Some(&run.seed) {
                 return wrong(key("seed"), format!("is not that of repeat {} in `seeds`", run.repeat));
             }

@@ -26,7 +26,6 @@ pub mod series;
 pub mod settling;
 pub mod stats;
 mod steady_state;
-pub mod stored;
 mod threshold;
 pub mod tuning;
 pub mod verdict;

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use hoistway_lab::Surroundings as _;
-use hoistway_results::ResultsDocument;
 use hoistway_results::diff::Diff;
 
 use crate::Ending;
 use crate::input::CommandLine;
 use crate::output::Output;
 use crate::printable;
+use crate::stored;
 
 /// Shows in what two result documents differ: inputs, and figures beyond the noise.
 ///
@@ -57,8 +57,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     if arguments.before == Path::new("-") && arguments.after == Path::new("-") {
         bail!("-: standard input can be read once (expected two files, or one and -)");
     }
-    let before = document(&surroundings, &arguments.before)?;
-    let after = document(&surroundings, &arguments.after)?;
+    let before = stored::document(&surroundings, &arguments.before)?;
+    let after = stored::document(&surroundings, &arguments.after)?;
     arguments.output.iter().try_for_each(|file| surroundings.spare(file))?;
     let output = Output::open(arguments.output.as_deref())?;
     let diff = Diff::of(&before, &after);
@@ -69,15 +69,4 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     };
     output.write(&text)?;
     Ok(Ending::Done)
-}
-
-/// A document that does not contradict itself.
-fn document(surroundings: &CommandLine, file: &Path) -> Result<ResultsDocument> {
-    let expected = "expected a document of hoistway compare --format json";
-    let name = file.display().to_string();
-    let bytes = surroundings.read(file).with_context(|| format!("{name}: cannot be read ({expected})"))?;
-    let text = String::from_utf8(bytes).with_context(|| format!("{name}: not text ({expected})"))?;
-    let document = ResultsDocument::from_json(&text).with_context(|| name.clone())?;
-    document.check().with_context(|| name)?;
-    Ok(document)
 }

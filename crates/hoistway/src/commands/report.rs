@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use hoistway_lab::Surroundings as _;
-use hoistway_results::{ResultsDocument, stored};
+use hoistway_results::ResultsDocument;
 
 use super::plot::Plot;
 use crate::Ending;
 use crate::input::CommandLine;
 use crate::output::Output;
 use crate::printable;
+use crate::stored;
 
 /// Makes a page of the results that `hoistway compare --format json` or `hoistway run --format json` wrote: one file with all that
 /// it needs, to be opened in any browser, sent, or printed.
@@ -37,7 +38,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let surroundings = CommandLine::default();
-    let document = read(&surroundings, &arguments.results)?;
+    let document = stored::document(&surroundings, &arguments.results)?;
     [&arguments.output, &arguments.plot].into_iter().flatten().try_for_each(|file| surroundings.spare(file))?;
     let output = Output::open(arguments.output.as_deref())?;
     let plot = arguments.plot.as_deref().map(|file| Plot::open(file, &output)).transpose()?;
@@ -46,16 +47,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     plot.map_or(Ok(()), |plot| plot.write(&document))?;
     page.map_or(Ok(()), |page| output.write(page))?;
     Ok(Ending::Done)
-}
-
-/// The results in a file.
-fn read(surroundings: &CommandLine, file: &Path) -> Result<ResultsDocument> {
-    let name = file.display();
-    let bytes = surroundings
-        .read(file)
-        .with_context(|| format!("{name}: cannot be read (expected results of `hoistway compare --format json`)"))?;
-    let Ok(text) = std::str::from_utf8(&bytes) else { bail!("{name}: is no text (expected results in JSON)") };
-    stored::read(text).with_context(|| name.to_string())
 }
 
 /// The page of a document.

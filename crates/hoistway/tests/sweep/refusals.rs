@@ -30,7 +30,10 @@ fn what_is_no_plan_is_told_with_its_line() {
 
 #[test]
 fn what_a_comparison_refuses_is_refused_with_its_words() {
-    told(&PLAN.replace("\"null\"", "\"nul\""), &["plan.toml: ", "no built-in device `nul`", "did you mean \"null\"?"]);
+    told(
+        &PLAN.replace("\"null\"", "\"nulll\""),
+        &["plan.toml: ", "no built-in device `nulll`", "did you mean \"null\"?"],
+    );
     told(
         &PLAN.replace("\"none\"", "\"non\""),
         &["plan.toml: `schedulers` non: unknown scheduler (did you mean \"none\"?"],

@@ -14,15 +14,15 @@ use hoistway_results::fio::{DirectionStats, Job};
 use recorded::{Row, Scenario, rows, scenarios};
 
 /// Chance decides single cells: ours are means over so many seeds.
-const SEEDS: u32 = 5;
+const SEEDS: u32 = 10;
 
 /// How far off the median and the 90th percentile of all cells of a scheduler may be, percent: IOPS, mean latency, p99. Where
 /// processes starve under bfq is decided by chance, and a second recording of the kernel differs, too.
 const BOUNDS: [(&str, [[f64; 2]; 3]); 4] = [
-    ("none", [[1.5, 30.0], [4.0, 35.0], [25.0, 75.0]]),
-    ("mq-deadline", [[1.0, 6.0], [1.0, 6.0], [6.0, 25.0]]),
-    ("kyber", [[1.2, 8.0], [1.2, 10.0], [5.0, 40.0]]),
-    ("bfq", [[4.0, 25.0], [7.0, 50.0], [15.0, 70.0]]),
+    ("none", [[2.0, 30.0], [4.0, 36.0], [25.0, 75.0]]),
+    ("mq-deadline", [[1.0, 6.0], [1.0, 6.0], [9.0, 36.0]]),
+    ("kyber", [[1.2, 9.0], [1.2, 11.0], [6.0, 40.0]]),
+    ("bfq", [[6.0, 40.0], [13.0, 80.0], [28.0, 160.0]]),
 ];
 
 /// A scenario as it runs here, under one scheduler: the jobs of each seed.

@@ -4,19 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::document::Run;
 
-/// Files of `queue/` that can be told from other [settings](crate::document::RunVariant::settings) of a variant.
-const QUEUE_FILES: [&str; 9] = [
-    "nr_requests",
-    "nomerges",
-    "rq_affinity",
-    "io_timeout",
-    "write_cache",
-    "rotational",
-    "max_sectors_kb",
-    "discard_max_bytes",
-    "wbt_lat_usec",
-];
-
 /// What a device is set to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
@@ -36,11 +23,7 @@ impl Settings {
             Some((guest, host)) if is_in_guests => (Some(guest.to_owned()), host.to_owned()),
             _ => (None, run.scheduler.clone()),
         };
-        let queue_file = |name: &str| {
-            let file = name.strip_prefix("queue.").unwrap_or(name);
-            QUEUE_FILES.contains(&file).then(|| file.to_owned())
-        };
-        let of_queue = texts(&run.variant.settings).filter_map(|(name, text)| Some((queue_file(name)?, text)));
+        let of_queue = texts(&run.queue_files).map(|(name, text)| (name.to_owned(), text));
         let of_scheduler = texts(&run.tunables).map(|(name, text)| (format!("iosched/{name}"), text));
         let files = of_queue.chain(of_scheduler).collect();
         Self { scheduler, guest_scheduler, files }

@@ -56,12 +56,12 @@ impl Change {
 
     /// Whether it is better beyond the noise; never of one repeat.
     pub fn is_better(self) -> bool {
-        self.low.is_some_and(|low| low > 1.0)
+        self.low.is_some_and(|low| low.ln() > ROUNDING)
     }
 
     /// Whether it is worse beyond the noise.
     pub fn is_worse(self) -> bool {
-        self.high.is_some_and(|high| high < 1.0)
+        self.high.is_some_and(|high| high.ln() < -ROUNDING)
     }
 }
 
