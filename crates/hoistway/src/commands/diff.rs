@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use hoistway_lab::Surroundings as _;
 use hoistway_results::diff::Diff;
 
 use crate::Ending;

@@ -1,10 +1,9 @@
 //! `hoistway report`: a stored result document as a page.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
-use hoistway_lab::Surroundings as _;
 use hoistway_results::ResultsDocument;
 
 use super::plot::Plot;
