@@ -10,7 +10,7 @@ use crate::ground::meter::{Meter, NoMeter};
 use crate::ground::sharing::Sharing;
 use crate::ground::time::Now;
 use crate::ground::tunables::{StoreError, Tunable, value_of};
-use crate::policy::{BoxedScheduler, ElevatorCx, News, Place, PolicyCx, Scheduler, Serialized};
+use crate::policy::{BoxedScheduler, Draws, ElevatorCx, News, Place, PolicyCx, Scheduler, Serialized, Techniques};
 use crate::request::cpu_map::CpuMap;
 use crate::request::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
@@ -64,6 +64,18 @@ impl<Sh: Sharing> Elevator<Sh> {
             Policy::Boxed(policy) => Kind::Boxed(Box::new(Serialized::new(policy, capacity))),
         };
         Elevator { name: row.name, kind }
+    }
+
+    /// With these techniques against contention, if it is behind one lock.
+    #[must_use]
+    pub fn with(self, techniques: Techniques) -> Self {
+        let kind = match self.kind {
+            Kind::MqDeadline(scheduler) => Kind::MqDeadline(Box::new(scheduler.with(techniques))),
+            Kind::Bfq(scheduler) => Kind::Bfq(Box::new(scheduler.with(techniques))),
+            Kind::Boxed(scheduler) => Kind::Boxed(Box::new(scheduler.with(techniques))),
+            without_lock @ (Kind::None | Kind::Kyber(_)) => without_lock,
+        };
+        Elevator { kind, ..self }
     }
 
     /// No scheduler.
@@ -162,6 +174,31 @@ impl<Sh: Sharing> Elevator<Sh> {
             kyber k => k.dispatch(meter, hctx),
             none => (None, Reason::Empty)
         )
+    }
+
+    /// Whether requests are drawn [in batches](Self::dispatch_batch).
+    #[inline]
+    #[must_use]
+    pub fn draws_batches(&self) -> bool {
+        with_scheduler!(self, s => s.draws_batches(), kyber _kyber => false, none => false)
+    }
+
+    /// Asks for requests for `hctx` under one hold of the lock; see [`Serialized::dispatch_batch`].
+    #[inline(never)]
+    pub fn dispatch_batch(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        hctx: HctxId,
+        most: u32,
+        draws: &mut impl Draws,
+    ) {
+        with_scheduler!(
+            self,
+            s => s.dispatch_batch(meter, cx, hctx, most, draws),
+            kyber _kyber => debug_assert!(false, "it has no lock of its own"),
+            none => {}
+        );
     }
 
     /// Whether dispatching for `hctx` is worth asking.

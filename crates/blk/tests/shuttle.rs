@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Driver, ElevatorCx, Errand, HctxId,
-    Hz, Instant, IoPriority, Kernel, Limits, MergeRules, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter, NoProbe, Now,
-    Op, Place, PriorityClass, Queue, QueueConfig, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule, Sleeper,
-    Status, Submitted, Submitter, Tags, Waiter,
+    Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Draws, Driver, ElevatorCx, Errand,
+    HctxId, Hz, Instant, IoPriority, Kernel, Limits, MergeRules, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter,
+    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, Reason, RequestPool, Rq, RqId, Sector, Serialized,
+    ShallowRule, Sleeper, Status, Submitted, Submitter, Tags, Techniques, Waiter,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +33,7 @@ struct Scheduled {
 impl Scheduled {
     const REQUESTS: u32 = 4;
 
-    fn new() -> Self {
+    fn new(techniques: Techniques) -> Self {
         let config = MqDeadlineConfig {
             queue_async_depth: false,
             generation: DeadlineGeneration::CPrime,
@@ -43,7 +43,7 @@ impl Scheduled {
             nr_requests: Self::REQUESTS,
         };
         Scheduled {
-            scheduler: Serialized::new(MqDeadline::new(config, Self::REQUESTS), Self::REQUESTS),
+            scheduler: Serialized::new(MqDeadline::new(config, Self::REQUESTS), Self::REQUESTS).with(techniques),
             pool: RequestPool::new(Self::REQUESTS),
             given: (0..Self::REQUESTS).map(|_| AtomicU64::new(0)).collect(),
         }
@@ -64,40 +64,78 @@ impl Scheduled {
     /// Dispatches while there seems to be work. What is given out completes at once; the policy learns of it later.
     fn run(&self) {
         while self.scheduler.has_work() {
-            let (Some(rq), _) =
-                ElevatorCx::alone(Now::default(), |cx| self.scheduler.dispatch(&NoMeter, cx, HctxId(0)))
-            else {
+            let drawn = self.draw();
+            if drawn.is_empty() {
                 break;
-            };
-            let id = rq.id();
-            self.given[id.index()].fetch_add(1, Ordering::SeqCst);
-            self.pool.put(rq);
-            ElevatorCx::alone(Now::default(), |cx| self.scheduler.finish(&NoMeter, cx, id));
+            }
+            for rq in drawn {
+                let id = rq.id();
+                self.given[id.index()].fetch_add(1, Ordering::SeqCst);
+                self.pool.put(rq);
+                ElevatorCx::alone(Now::default(), |cx| self.scheduler.finish(&NoMeter, cx, id));
+            }
         }
+    }
+
+    /// One request, or two in a batch.
+    fn draw(&self) -> Vec<Rq> {
+        ElevatorCx::alone(Now::default(), |cx| {
+            if !self.scheduler.draws_batches() {
+                return Vec::from_iter(self.scheduler.dispatch(&NoMeter, cx, HctxId(0)).0);
+            }
+            let mut drawn = Drawn(Vec::new());
+            self.scheduler.dispatch_batch(&NoMeter, cx, HctxId(0), 2, &mut drawn);
+            drawn.0
+        })
     }
 }
 
+struct Drawn(Vec<Rq>);
+
+impl Draws for Drawn {
+    fn may_draw(&mut self) -> bool {
+        true
+    }
+
+    fn drawn(&mut self, rq: Option<Rq>, _: Reason) -> bool {
+        let goes_on = rq.is_some();
+        self.0.extend(rq);
+        goes_on
+    }
+}
+
+/// None, one dispatcher alone, and all (CL-1).
+const TECHNIQUES: [Techniques; 3] = [
+    Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false },
+    Techniques { single_dispatcher: true, try_merge: false, batch_dispatch: false },
+    Techniques::ALL,
+];
+
 #[test]
 fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given_out_once() {
-    check(|| {
-        let shared = Arc::new(Scheduled::new());
-        on_threads(&shared, 3, |shared, number| {
-            if number < 2 {
-                for n in 0..2 {
-                    shared.insert(number * 2 + n);
-                    shared.run();
-                }
-            } else {
-                shared.run();
+    for techniques in TECHNIQUES {
+        check(move || inserts_and_runs(techniques));
+    }
+}
+
+fn inserts_and_runs(techniques: Techniques) {
+    let shared = Arc::new(Scheduled::new(techniques));
+    on_threads(&shared, 3, |shared, number| {
+        if number < 2 {
+            for n in 0..2 {
+                shared.insert(number * 2 + n);
                 shared.run();
             }
-        });
-        assert!(!shared.scheduler.has_work(), "work is left");
-        assert!(shared.given.iter().all(|count| count.load(Ordering::SeqCst) == 1));
-        ElevatorCx::alone(Now::default(), |cx| {
-            shared.scheduler.with_policy(&NoMeter, cx, |_, cx| {
-                assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
-            });
+        } else {
+            shared.run();
+            shared.run();
+        }
+    });
+    assert!(!shared.scheduler.has_work(), "work is left");
+    assert!(shared.given.iter().all(|count| count.load(Ordering::SeqCst) == 1));
+    ElevatorCx::alone(Now::default(), |cx| {
+        shared.scheduler.with_policy(&NoMeter, cx, |_, cx| {
+            assert!((0..Scheduled::REQUESTS).all(|id| !cx.requests.holds(RqId(id))));
         });
     });
 }

@@ -1,7 +1,7 @@
 //! What a request costs on its whole way through the engine: random reads and writes of 4 KiB, 128 under way for each worker.
 //!
 //! ```text
-//! cargo bench -p hoistway-engine -- null memory file:PATH clients    # or some of them
+//! cargo bench -p hoistway-engine -- null memory file:PATH clients techniques    # or some of them
 //! ```
 //! Schedulers take turns, so that all see the same weather; the median of the rounds is told, and the fastest and slowest: time
 //! on the clock, and CPU time of all threads, which says more on a machine that others use, too.
@@ -9,7 +9,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant as WallClock};
 
-use hoistway_blk::{Instant, SCHEDULERS};
+use hoistway_blk::{Instant, SCHEDULERS, Techniques};
 use hoistway_engine::{
     Backend, Buffer, Completion, Config, Context, Engine, FileSpec, Files, Memory, Null, Request, Resident, Turn,
     answers,
@@ -99,9 +99,9 @@ fn cpu_time_ns() -> f64 {
 }
 
 /// ns for each request, of all workers together: on the clock, and of CPU time.
-fn round(scheduler: &str, workers: usize, depth: usize, writes: bool, backend: Box<dyn Backend>) -> [f64; 2] {
-    let config = Config { workers, scheduler: scheduler.into(), ..Config::default() };
-    let engine = Engine::start(&config, backend).unwrap();
+fn round(config: &Config, depth: usize, writes: bool, backend: Box<dyn Backend>) -> [f64; 2] {
+    let workers = config.workers;
+    let engine = Engine::start(config, backend).unwrap();
     let done: Arc<Done> = Arc::default();
     let volume = engine.volume();
     let cpu_ns = cpu_time_ns();
@@ -128,11 +128,37 @@ fn compare(target: &str, depth: usize, writes: bool, backend: &dyn Fn() -> Box<d
         let mut figures = vec![Vec::new(); SCHEDULERS.len()];
         for _ in 0..ROUNDS {
             for (scheduler, figures) in SCHEDULERS.iter().zip(&mut figures) {
-                figures.push(round(scheduler, workers, depth, writes, backend()));
+                let config = Config { workers, scheduler: (*scheduler).into(), ..Config::default() };
+                figures.push(round(&config, depth, writes, backend()));
             }
         }
         for (scheduler, figures) in SCHEDULERS.iter().zip(figures) {
             told(&format!("{target} {scheduler} {workers} worker(s)"), &figures);
+        }
+    }
+}
+
+/// What is done against contention for a scheduler's lock, one by one and together.
+fn techniques() {
+    const NONE: Techniques = Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false };
+    let all = [
+        ("nothing", NONE),
+        ("single dispatcher", Techniques { single_dispatcher: true, ..NONE }),
+        ("merging if free", Techniques { try_merge: true, ..NONE }),
+        ("batches", Techniques { batch_dispatch: true, ..NONE }),
+        ("all", Techniques::ALL),
+    ];
+    for (scheduler, workers) in [("mq-deadline", 1), ("mq-deadline", 2), ("bfq", 1), ("bfq", 2)] {
+        let mut figures = vec![Vec::new(); all.len()];
+        for _ in 0..ROUNDS {
+            for ((_, techniques), figures) in all.iter().zip(&mut figures) {
+                let config =
+                    Config { workers, scheduler: scheduler.into(), techniques: *techniques, ..Config::default() };
+                figures.push(round(&config, DEPTH, true, Box::new(Null::new(1 << 30))));
+            }
+        }
+        for ((name, _), figures) in all.iter().zip(figures) {
+            told(&format!("{scheduler} {workers}, {name}"), &figures);
         }
     }
 }
@@ -173,6 +199,9 @@ fn main() {
     }
     if is_wanted("clients") {
         clients();
+    }
+    if is_wanted("techniques") {
+        techniques();
     }
     // Only read: it may be anybody's.
     for path in wanted.iter().filter_map(|argument| argument.strip_prefix("file:")) {

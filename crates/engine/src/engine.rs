@@ -75,6 +75,7 @@ impl Engine {
             host_wide_tags: shape.host_wide_tags,
             nr_requests: config.nr_requests,
             nomerges: config.nomerges,
+            techniques: config.techniques,
             limits: shape.limits.clone(),
             ..QueueConfig::new(config.kernel)
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hoistway_blk::{
     Agenda, Answer, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Due, Errand, Hz, Instant, Kernel, NoMeter, NoProbe,
-    Now, Op, QueueConfig, Rq, Sector, Status, Submitted, Submitter, Threads, Waiter,
+    Now, Op, QueueConfig, Rq, Sector, Status, Submitted, Submitter, Techniques, Threads, Waiter,
 };
 use hoistway_legacy::{Front, LEGACY_SCHEDULERS, all_schedulers};
 
@@ -191,7 +191,14 @@ fn watch(finished: &Receiver<()>, threads: u32, shared: &Shared, what: &str) {
 
 fn config(kernel: Kernel, threads: u16, hw_queues: u16, queue_depth: u32) -> QueueConfig {
     let schedulers = all_schedulers();
-    QueueConfig { cpus: threads, hw_queues, queue_depth, schedulers, ..QueueConfig::new(kernel) }
+    QueueConfig {
+        cpus: threads,
+        hw_queues,
+        queue_depth,
+        schedulers,
+        techniques: Techniques::ALL,
+        ..QueueConfig::new(kernel)
+    }
 }
 
 /// Devices from one tag to many, that answer at once or late.
@@ -199,6 +206,9 @@ fn every_device(kernel: Kernel, threads: u16, scheduler: &str) {
     for (hw_queues, depth, lag) in [(1, 1, 0), (1, 4, 0), (1, 4, 3), (2, 2, 1), (2, 64, 8)] {
         let config = config(kernel, threads, hw_queues, depth);
         drive(&config, scheduler, lag);
+        if scheduler != "none" {
+            drive(&QueueConfig { techniques: Techniques::default(), ..config.clone() }, scheduler, lag);
+        }
         if hw_queues > 1 {
             drive(&QueueConfig { host_wide_tags: true, ..config }, scheduler, lag);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hoistway_blk::{
     Agenda, BlockQueue, CgroupPriority, ConfigError, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Registry,
-    Sector, TagSet,
+    Sector, TagSet, Techniques,
 };
 use hoistway_cgroup::IoMax;
 use hoistway_device::Shape;
@@ -110,6 +110,7 @@ impl QueueSettings {
             nr_requests: self.nr_requests,
             nomerges: NoMerges::All,
             schedulers: self.schedulers.clone(),
+            techniques: Techniques::default(),
             limits: Limits {
                 capacity: Sector(shape.capacity_sectors),
                 write_cache: shape.write_cache,

@@ -229,7 +229,7 @@ impl EventQueue {
     }
 
     /// Takes the earliest event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
         if self.head == self.present.len() {
             return self.first_of_next_span();

@@ -277,7 +277,7 @@ impl Task {
     // --- the main loop ---
 
     /// Goes on until something outside has to happen.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self, now: Instant, flows: &mut Flows) -> Next {
         if self.lane.submitter.is_parked() || std::mem::take(&mut self.resumes_call) {
             return Next::Submit;

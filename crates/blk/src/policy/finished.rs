@@ -1,7 +1,7 @@
 //! Completions that wait for the next lock hold: a set of request ids that completing CPUs fill without a lock and
 //! the holder of the policy's lock empties.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use crate::ground::ids::RqId;
 use crate::ground::sharing::{Sharing, Word};
@@ -21,13 +21,20 @@ impl<Sh: Sharing> FinishedSet<Sh> {
         FinishedSet { summary: zeroes(words.div_ceil(64)), words: zeroes(words) }
     }
 
-    /// Adds an id. The summary bit follows the bit itself and is `Release`, so whoever sees it finds the id. Whoever is
-    /// given the same slot anew sees it, because the id is added before its tag is free.
+    /// Adds an id. The summary bit follows the bit itself, so whoever sees it finds the id. Whoever is given the same slot
+    /// anew sees it, because the id is added before its tag is free. It is `SeqCst` for whoever looks afterwards whether
+    /// somebody dispatches.
     #[inline]
     pub fn add(&self, id: RqId) {
         let word = id.index() / 64;
         self.words[word].fetch_or(1 << (id.index() % 64), Relaxed);
-        self.summary[word / 64].fetch_or(1 << (word % 64), Release);
+        self.summary[word / 64].fetch_or(1 << (word % 64), SeqCst);
+    }
+
+    /// Whether nothing is in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.summary.iter().all(|summary| summary.load(SeqCst) == 0)
     }
 
     /// Empties the set into `each`.

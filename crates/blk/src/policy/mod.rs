@@ -7,11 +7,13 @@ mod merge_index;
 mod scheduler;
 pub mod sector_order;
 mod serialized;
+mod techniques;
 mod woken;
 
 pub use custody::{BoxedScheduler, Custody, OwnedPolicy};
 pub use scheduler::{
     Choice, Completions, ElevatorCx, MayQueue, Needs, News, Place, PolicyCx, Requests, Scheduler, Wishes,
 };
-pub use serialized::Serialized;
+pub use serialized::{Draws, Serialized};
+pub use techniques::Techniques;
 pub use woken::WokenHctxs;

@@ -4,7 +4,7 @@
 //! allocate?), and how completions get in. Every public call takes the policy's lock at most once and no other lock
 //! meanwhile, so that it is one *step* of the way.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::bio::{Bio, BioFlags, Op, is_sync};
 use crate::ground::ids::{HctxId, RqId, Sector};
@@ -19,6 +19,7 @@ use crate::tags::Depth;
 use super::custody::{Custody, OwnedPolicy};
 use super::finished::FinishedSet;
 use super::scheduler::{Completions, ElevatorCx, Needs, News, Place, PolicyCx, Scheduler as _};
+use super::techniques::Techniques;
 use crate::watch::reason::Reason;
 
 /// A policy and what it needs around it.
@@ -32,6 +33,28 @@ pub struct Serialized<S, Sh: Sharing> {
     /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none. Three hints, each for itself.
     depths: [Sh::Word; 3],
     finished: FinishedSet<Sh>,
+    techniques: Techniques,
+    /// Whether some CPU asks for requests, with [`Techniques::single_dispatcher`]. `SeqCst`, as is the set of those that have
+    /// finished: whoever ends a request and then finds this set is seen by whoever clears this and then looks into the set.
+    dispatching: Sh::Word,
+}
+
+/// The turn of the one who dispatches. A policy that panics ends it, too.
+struct Turn<'a, W: Word>(&'a W);
+
+impl<W: Word> Drop for Turn<'_, W> {
+    fn drop(&mut self) {
+        self.0.store(0, SeqCst);
+    }
+}
+
+/// Who draws requests under one hold of the lock.
+pub trait Draws {
+    /// Whether another one can be taken.
+    fn may_draw(&mut self) -> bool;
+
+    /// One was drawn, or none. Answers whether to go on.
+    fn drawn(&mut self, rq: Option<Rq>, reason: Reason) -> bool;
 }
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -56,9 +79,25 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             has_work: Sh::Word::new(0),
             depths: [NO_LIMIT; 3].map(Sh::Word::new),
             finished: FinishedSet::new(capacity),
+            techniques: Techniques::default(),
+            dispatching: Sh::Word::new(0),
         };
         serialized.custody.aside(|custody| serialized.publish_depths(custody));
         serialized
+    }
+
+    /// With these techniques against contention.
+    #[must_use]
+    pub fn with(mut self, techniques: Techniques) -> Self {
+        self.techniques = techniques;
+        self
+    }
+
+    /// Whether requests are drawn [in batches](Self::dispatch_batch).
+    #[inline]
+    #[must_use]
+    pub fn draws_batches(&self) -> bool {
+        self.techniques.batch_dispatch
     }
 
     /// What the policy needs.
@@ -76,14 +115,22 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         cx: &mut ElevatorCx<'_>,
         body: impl FnOnce(&mut Custody<S>, &mut ElevatorCx<'_>) -> R,
     ) -> R {
-        self.custody.with(meter, site, |custody| {
-            if self.defers() {
-                self.finished.drain(|id| custody.call(cx, |policy, cx| policy.finish(cx, id)));
-            }
-            let answer = body(custody, cx);
-            self.has_work.store(u64::from(custody.policy().has_work()), Relaxed);
-            answer
-        })
+        self.custody.with(meter, site, |custody| self.under_lock(custody, cx, body))
+    }
+
+    #[inline]
+    fn under_lock<R>(
+        &self,
+        custody: &mut Custody<S>,
+        cx: &mut ElevatorCx<'_>,
+        body: impl FnOnce(&mut Custody<S>, &mut ElevatorCx<'_>) -> R,
+    ) -> R {
+        if self.defers() {
+            self.learn_ends(custody, cx);
+        }
+        let answer = body(custody, cx);
+        self.has_work.store(u64::from(custody.policy().has_work()), Relaxed);
+        answer
     }
 
     /// Publishes the tag limits, so that allocation need not ask under the lock.
@@ -107,7 +154,12 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         rules: &MergeRules,
         bio: &mut Option<Bio>,
     ) -> Option<Edge> {
-        self.locked(meter, Site::Merge, cx, |custody, cx| custody.merge_bio(cx, rules, bio))
+        let merge = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| custody.merge_bio(cx, rules, bio);
+        if self.techniques.try_merge {
+            let merged = self.custody.try_with(meter, Site::Merge, |custody| self.under_lock(custody, cx, merge));
+            return merged.flatten();
+        }
+        self.locked(meter, Site::Merge, cx, merge)
     }
 
     /// Takes a list of requests in, in order and under one lock hold. Requests that were absorbed on the way are
@@ -130,13 +182,81 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// Asks the policy for the next request.
     #[inline]
     pub fn dispatch(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
-        self.locked(meter, Site::Dispatch, cx, |custody, cx| {
-            let (mut rq, reason) = custody.dispatch(cx, hctx);
-            if let Some(rq) = &mut rq {
-                rq.marks.set(Marks::STARTED);
+        let drawn = self.as_dispatcher(
+            meter,
+            cx,
+            |(rq, _): &(Option<Rq>, Reason)| rq.is_none(),
+            |custody, cx| Self::draw(custody, cx, hctx),
+        );
+        drawn.unwrap_or((None, Reason::Elsewhere))
+    }
+
+    /// Asks the policy for requests under one hold of the lock, at most so many.
+    pub fn dispatch_batch(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        hctx: HctxId,
+        most: u32,
+        draws: &mut impl Draws,
+    ) {
+        let mut left = most;
+        let draw_all = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
+            while left > 0 && custody.policy().has_work() && draws.may_draw() {
+                left -= 1;
+                let (rq, reason) = Self::draw(custody, cx, hctx);
+                let is_nothing = rq.is_none();
+                if !draws.drawn(rq, reason) {
+                    return is_nothing;
+                }
             }
-            (rq, reason)
-        })
+            false
+        };
+        self.as_dispatcher(meter, cx, |is_nothing| *is_nothing, draw_all);
+    }
+
+    #[inline]
+    fn draw(custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+        let (mut rq, reason) = custody.dispatch(cx, hctx);
+        if let Some(rq) = &mut rq {
+            rq.marks.set(Marks::STARTED);
+        }
+        (rq, reason)
+    }
+
+    /// Takes the lock to ask for requests, unless another CPU does and there is one dispatcher at a time (CL-2).
+    #[inline]
+    fn as_dispatcher<R>(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        is_nothing: impl Fn(&R) -> bool,
+        mut body: impl FnMut(&mut Custody<S>, &mut ElevatorCx<'_>) -> R,
+    ) -> Option<R> {
+        if !self.techniques.single_dispatcher {
+            return Some(self.locked(meter, Site::Dispatch, cx, body));
+        }
+        // Looked at first, so that those who come in vain leave the cache line where it is.
+        if self.dispatching.load(SeqCst) != 0 || self.dispatching.swap(1, SeqCst) != 0 {
+            return None;
+        }
+        let turn = Turn(&self.dispatching);
+        Some(self.locked(meter, Site::Dispatch, cx, |custody, cx| {
+            let mut answer = body(custody, cx);
+            drop(turn);
+            // What ended meanwhile may be what the policy waits for, and whoever ended it has met the turn.
+            while is_nothing(&answer) && self.defers() && !self.finished.is_empty() {
+                self.learn_ends(custody, cx);
+                answer = body(custody, cx);
+            }
+            answer
+        }))
+    }
+
+    /// Tells the policy what has ended.
+    #[inline]
+    fn learn_ends(&self, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
+        self.finished.drain(|id| custody.call(cx, |policy, cx| policy.finish(cx, id)));
     }
 
     /// Whether dispatching is worth the lock. Never takes it.

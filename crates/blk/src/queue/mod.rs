@@ -59,7 +59,7 @@ use crate::ground::meter::NoMeter;
 use crate::ground::sharing::{Lock, Padded, ReadMostly, Sharing, Word};
 use crate::ground::time::Now;
 use crate::ground::tunables::StoreError;
-use crate::policy::News;
+use crate::policy::{News, Techniques};
 use crate::request::Rq;
 use crate::request::cpu_map::{CpuMap, QueueType};
 use crate::request::merge::{MergeRules, NoMerges};
@@ -107,6 +107,8 @@ pub struct QueueConfig {
     pub limits: Limits,
     /// The schedulers that the queue can be made with and changed to.
     pub schedulers: Registry,
+    /// What is done against contention for a scheduler's lock.
+    pub techniques: Techniques,
 }
 
 /// Most hardware queues.
@@ -211,6 +213,7 @@ impl QueueConfig {
             nomerges: NoMerges::All,
             limits: Limits::default(),
             schedulers: Registry::multi_queue(),
+            techniques: Techniques::default(),
         }
     }
 
@@ -505,5 +508,5 @@ fn make_elevator<Sh: Sharing>(
         capacity: nr_requests * config.scheduler_maps(),
         now: Now::default(),
     };
-    Ok(Elevator::new(&config.schedulers, row, &queue, &config.cpu_map()))
+    Ok(Elevator::new(&config.schedulers, row, &queue, &config.cpu_map()).with(config.techniques))
 }

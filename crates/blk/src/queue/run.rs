@@ -6,12 +6,14 @@ use super::Queue;
 use super::regime::Current;
 use crate::caller::env::{Cx, Env};
 use crate::drive::driver::Driver;
-use crate::drive::effects::{Effect, RESOURCE_DELAY};
+use crate::drive::effects::{Effect, Effects, RESOURCE_DELAY};
 use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::kernel::{AfterLeftovers, Fetch};
 use crate::ground::sharing::Sharing;
+use crate::policy::Draws;
 use crate::request::Rq;
-use crate::watch::probe::Event;
+use crate::watch::probe::{Event, Probe};
+use crate::watch::reason::Reason;
 
 /// How a run has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,34 @@ impl<Sh: Sharing> Queue<Sh> {
     #[must_use]
     pub fn has_pending(&self, hctx: HctxId) -> bool {
         self.during(CpuId(0), |queue| queue.has_pending(hctx))
+    }
+}
+
+/// A batch that is drawn under one hold of a lock.
+struct Batch<'a, Sh: Sharing, D, F> {
+    queue: Current<'a, Sh>,
+    hctx: HctxId,
+    cpu: CpuId,
+    driver: &'a mut D,
+    effects: &'a mut Effects,
+    event: F,
+    list: &'a mut VecDeque<Rq>,
+    is_overtaken: bool,
+}
+
+impl<Sh: Sharing, D: Driver, F: FnMut(Event<'_>)> Draws for Batch<'_, Sh, D, F> {
+    #[inline]
+    fn may_draw(&mut self) -> bool {
+        let generation = &self.queue.generation;
+        self.is_overtaken = generation.after_leftovers == AfterLeftovers::AskIfSent
+            && self.queue.hctxs[self.hctx.index()].has_leftovers();
+        !self.is_overtaken && (!generation.budget || self.driver.get_budget(self.hctx))
+    }
+
+    #[inline]
+    fn drawn(&mut self, rq: Option<Rq>, reason: Reason) -> bool {
+        (self.event)(Event::Dispatch { hctx: self.hctx, rq: rq.as_deref(), reason });
+        self.queue.drawn(self.cpu, self.hctx, self.driver, self.effects, rq, self.list)
     }
 }
 
@@ -135,6 +165,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
             Fetch::Batch { .. } if queue.busy() == 0 => self.regime.nr_requests,
             Fetch::One | Fetch::Batch { .. } => 1,
         };
+        if self.regime.elevator.draws_batches() {
+            return self.draw_under_one_hold(cx, hctx, most, list);
+        }
         let looks_back = self.generation.after_leftovers == AfterLeftovers::AskIfSent;
         for _ in 0..most {
             if !self.regime.elevator.has_work(hctx) {
@@ -153,24 +186,54 @@ impl<Sh: Sharing> Current<'_, Sh> {
         false
     }
 
+    /// Draws a batch under one hold of the scheduler's lock (CL-4). Answers whether something in the dispatch list has ended it.
+    #[inline(never)]
+    fn draw_under_one_hold<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, most: u32, list: &mut VecDeque<Rq>) -> bool {
+        if !self.regime.elevator.has_work(hctx) {
+            return false;
+        }
+        let Cx { now, real, cpu, driver, effects, scratch, probe, meter } = cx;
+        let event = |event: Event<'_>| probe.event(*real, *cpu, event);
+        let mut batch =
+            Batch { queue: self, hctx, cpu: *cpu, driver: &mut **driver, effects, event, list, is_overtaken: false };
+        self.regime.elevator.dispatch_batch(*meter, &mut scratch.elevator(*now, *cpu), hctx, most, &mut batch);
+        let is_overtaken = batch.is_overtaken;
+        cx.take_wishes();
+        is_overtaken
+    }
+
     /// Draws one request into the batch. Answers whether another one may follow.
     #[inline(never)]
     fn draw_with_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let (rq, reason) = self.regime.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
         cx.take_wishes();
         cx.event(Event::Dispatch { hctx, rq: rq.as_deref(), reason });
+        self.drawn(cx.cpu, hctx, cx.driver, cx.effects, rq, list)
+    }
+
+    /// A request was drawn into the batch, or none. Answers whether another one may follow.
+    #[inline]
+    fn drawn(
+        self,
+        cpu: CpuId,
+        hctx: HctxId,
+        driver: &mut impl Driver,
+        effects: &mut Effects,
+        rq: Option<Rq>,
+        list: &mut VecDeque<Rq>,
+    ) -> bool {
         let Some(mut rq) = rq else {
             if self.generation.budget {
-                cx.driver.put_budget(hctx);
+                driver.put_budget(hctx);
                 if list.is_empty() {
                     // Holding the budget may have kept another hardware queue from it.
-                    cx.effects.push(Effect::RunAll { delay: RESOURCE_DELAY });
+                    effects.push(Effect::RunAll { delay: RESOURCE_DELAY });
                 }
             }
             return false;
         };
         self.set_budget(&mut rq);
-        let is_tagged = self.take_driver_tag(cx.cpu, &mut rq);
+        let is_tagged = self.take_driver_tag(cpu, &mut rq);
         list.push_back(rq);
         is_tagged || self.generation.fetch != (Fetch::Batch { stop_without_tag: true })
     }

@@ -84,7 +84,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// Takes the part under way from its stage through those behind it. They are written down one after the other and not as
     /// a loop, before which a compiler reads all that any stage may need of the regime, at each call.
-    #[inline]
+    #[inline(always)]
     fn part<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, mut plug: Option<&mut Plug>) -> Submitted {
         let mut stage = submission.stage;
         if let Stage::Enter | Stage::ShutOut = stage {

@@ -15,6 +15,7 @@ mod sharing;
 mod splitting;
 mod statistics;
 mod tagging;
+mod techniques;
 mod timeouts;
 mod types;
 mod wbt;

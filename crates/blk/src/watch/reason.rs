@@ -8,6 +8,8 @@ use std::fmt;
 pub enum Reason {
     /// There is nothing.
     Empty,
+    /// Another CPU is asking.
+    Elsewhere,
     /// First in, first out.
     Fifo,
     /// Taken from the head list: requeued, or inserted at the head.
@@ -81,6 +83,7 @@ impl Reason {
     pub fn text(self) -> &'static str {
         match self {
             Reason::Empty => "nothing is queued",
+            Reason::Elsewhere => "another CPU is asking, and takes what there is",
             Reason::Fifo => "it is the oldest",
             Reason::HeadList => "it is at the head list, which goes first",
             Reason::Batch => "the batch goes on in sector order",

@@ -43,34 +43,47 @@ fn clients_may_depart(
     queue_depth: u32,
     next: Option<&'static str>,
 ) {
-    check(move || {
+    for techniques in TECHNIQUES {
         let pattern = pattern.clone();
-        let threads = clients + u32::from(next.is_some());
-        let config = QueueConfig {
-            cpus: threads as u16,
-            queue_depth,
-            nomerges: NoMerges::Nothing,
-            ..QueueConfig::new(Kernel::V6_18)
-        };
-        let queue = Queue::new(&config, scheduler).expect("a valid configuration");
-        let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });
-        on_threads(&shared, threads, move |served, number| {
-            let mut cpu = Cpu::new(served, number);
-            if let Some(next) = next.filter(|_| number == clients) {
-                return cpu.switch(next);
+        check(move || clients_depart(&pattern, scheduler, clients, queue_depth, next, techniques));
+    }
+}
+
+fn clients_depart(
+    pattern: &Bio,
+    scheduler: &str,
+    clients: u32,
+    queue_depth: u32,
+    next: Option<&'static str>,
+    techniques: Techniques,
+) {
+    let pattern = pattern.clone();
+    let threads = clients + u32::from(next.is_some());
+    let config = QueueConfig {
+        techniques,
+        cpus: threads as u16,
+        queue_depth,
+        nomerges: NoMerges::Nothing,
+        ..QueueConfig::new(Kernel::V6_18)
+    };
+    let queue = Queue::new(&config, scheduler).expect("a valid configuration");
+    let shared = Arc::new(Served { queue, beds: Beds::new(threads), ended: AtomicU64::new(0) });
+    on_threads(&shared, threads, move |served, number| {
+        let mut cpu = Cpu::new(served, number);
+        if let Some(next) = next.filter(|_| number == clients) {
+            return cpu.switch(next);
+        }
+        let mut submitter = Submitter::new(&served.queue, Waiter(number));
+        for n in 0..2 {
+            let sector = Sector(u64::from(number) * 10_000 + n * 1000);
+            if cpu.submit_or_depart(&mut submitter, Bio { sector, ..pattern.clone() }) {
+                served.ended.fetch_add(1, Ordering::SeqCst);
             }
-            let mut submitter = Submitter::new(&served.queue, Waiter(number));
-            for n in 0..2 {
-                let sector = Sector(u64::from(number) * 10_000 + n * 1000);
-                if cpu.submit_or_depart(&mut submitter, Bio { sector, ..pattern.clone() }) {
-                    served.ended.fetch_add(1, Ordering::SeqCst);
-                }
-            }
-        });
-        assert_eq!(shared.ended.load(Ordering::SeqCst), u64::from(clients) * 2, "each bio has ended or come back");
-        let queue = &shared.queue;
-        assert_eq!((queue.requests_in_use(), queue.driver_tags_in_use(), queue.throttled_in_flight()), (0, 0, 0));
+        }
     });
+    assert_eq!(shared.ended.load(Ordering::SeqCst), u64::from(clients) * 2, "each bio has ended or come back");
+    let queue = &shared.queue;
+    assert_eq!((queue.requests_in_use(), queue.driver_tags_in_use(), queue.throttled_in_flight()), (0, 0, 0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod load;
 use hoistway_blk::{
     Agenda, BlockQueue, Caller, CpuId, Cx, Domain, Due, Errand, Instant, IoContextId, Kernel, Limits, Local, Marks,
     Nanos, News, NoMerges, NoMeter, Now, Op, QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS, Status, Step, Submitter,
-    Waiter, is_sync,
+    Techniques, Waiter, is_sync,
 };
 use hoistway_legacy::{Change, Front, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
 
@@ -82,6 +82,11 @@ impl World {
                 ..Limits::default()
             },
             schedulers,
+            techniques: Techniques {
+                single_dispatcher: random.one_in(2),
+                try_merge: random.one_in(2),
+                batch_dispatch: random.one_in(2),
+            },
             ..QueueConfig::new(kernel)
         };
         if kernel.generation().queue_types {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hoistway_blk::Nanos;
+use hoistway_blk::{Nanos, Techniques};
 
 use crate::commands::compare::{Format, parse_ramp, parse_time};
 
@@ -51,6 +51,10 @@ pub(crate) struct Arguments {
     /// for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) workers: Option<u16>,
+    /// What is done so that threads wait less for the lock of mq-deadline or bfq: all, none, or some of single-dispatcher,
+    /// try-merge, batch-dispatch. Linux does none of it.
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    pub(super) techniques: Techniques,
     /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(super) runtime: Option<Nanos>,

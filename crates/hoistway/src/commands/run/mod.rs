@@ -141,6 +141,7 @@ fn run_one(
         workers,
         scheduler: scheduler.to_owned(),
         queue_depth: arguments.queue_depth,
+        techniques: arguments.techniques,
         // A resident on a worker of its own never waits for a slot.
         requests_per_worker: file.load.processes.iter().map(|process| process.issue.depth).sum::<u32>().max(64),
         ..Config::default()

@@ -1,0 +1,130 @@
+//! CL-1 to CL-4: what is done against contention.
+
+use std::cell::Cell;
+
+use super::*;
+use crate::ground::meter::{Held, Meter, Site};
+use crate::policy::{Draws, ElevatorCx, Techniques};
+use crate::watch::reason::Reason;
+
+fn with(techniques: Techniques, scheduler: &str) -> Bench {
+    Bench::with(&QueueConfig { queue_depth: 4, techniques, ..config(Kernel::V6_18) }, scheduler)
+}
+
+/// Reads and writes, some of them neighbours, over four tags; completions come one by one.
+fn events_of_a_load(techniques: Techniques, scheduler: &str) -> String {
+    let mut bench = with(techniques, scheduler);
+    for n in 0..60u64 {
+        let sector = n / 3 * 7919 % 1000 * 64 + n % 3 * 8;
+        if n % 10 == 0 {
+            bench.plug();
+        }
+        bench.submit_as(n as u32, if n / 3 % 4 == 0 { write(sector) } else { read(sector) });
+        if n % 10 == 5 {
+            bench.unplug();
+        }
+        bench.now += Nanos::from_micros(50);
+        if n % 2 == 0 && !bench.driver.in_flight.is_empty() {
+            let first = bench.driver.in_flight[0].sector.0;
+            bench.complete(first);
+        }
+        bench.work();
+    }
+    if bench.plug.is_some() {
+        bench.unplug();
+    }
+    bench.drain();
+    bench.events()
+}
+
+#[test]
+fn alone_a_cpu_sees_the_same_decisions_with_all_techniques() {
+    for scheduler in ["mq-deadline", "bfq"] {
+        let plain = events_of_a_load(Techniques::default(), scheduler);
+        assert!(plain.matches('M').count() >= 5 && plain.matches('D').count() >= 30, "{scheduler}: {plain}");
+        assert_eq!(events_of_a_load(Techniques::ALL, scheduler), plain, "{scheduler}");
+    }
+}
+
+/// Counts how often a lock is taken to ask for requests.
+#[derive(Default)]
+struct Asked(Cell<u32>);
+
+impl Meter for Asked {
+    fn enter(&self, _: &Held, site: Site) {
+        self.0.set(self.0.get() + u32::from(site == Site::Dispatch));
+    }
+
+    fn try_enter(&self, lock: &Held, site: Site) -> bool {
+        self.enter(lock, site);
+        true
+    }
+
+    fn leave(&self, _: &Held, _: Site) {}
+}
+
+#[test]
+fn a_batch_takes_the_lock_once_and_without_the_technique_once_for_each_request() {
+    for (techniques, holds) in
+        [(Techniques { batch_dispatch: true, ..Techniques::default() }, 1), (Techniques::default(), 4)]
+    {
+        let mut bench = with(techniques, "mq-deadline");
+        bench.queue.set_quiesced(true);
+        bench.submit_all((0..4).map(|n| read(n * 100)));
+        bench.work();
+        bench.queue.set_quiesced(false);
+        let asked = Asked::default();
+        let mut cx = bench.caller.cx::<(Script, Letters, Asked)>(
+            Hz(1000).now(bench.now),
+            CpuId(0),
+            &mut bench.driver,
+            &mut bench.probe,
+            &asked,
+        );
+        bench.queue.run_hctx(&mut cx, HctxId(0));
+        assert_eq!(bench.issued().len(), 4, "{techniques:?}: as many as there are tags");
+        assert_eq!(asked.0.get(), holds, "{techniques:?}");
+        bench.drain();
+    }
+}
+
+/// What happens while somebody asks the policy, and so holds its lock.
+struct Meanwhile<'a>(&'a mut dyn FnMut());
+
+impl Draws for Meanwhile<'_> {
+    fn may_draw(&mut self) -> bool {
+        (self.0)();
+        false
+    }
+
+    fn drawn(&mut self, _: Option<Rq>, _: Reason) -> bool {
+        unreachable!("nothing may be drawn")
+    }
+}
+
+#[test]
+fn while_one_cpu_asks_another_one_is_told_that_and_a_bio_is_not_merged() {
+    let mut bench = with(Techniques::ALL, "mq-deadline");
+    bench.occupy(4);
+    bench.submit(read(100));
+    bench.work();
+    bench.forget();
+    bench.submit(read(500));
+    let hctx = HctxId(0);
+    bench.queue.elevator(|elevator| {
+        let ask = || ElevatorCx::alone(Now::default(), |cx| elevator.dispatch(&NoMeter, cx, hctx).1);
+        let merge = || {
+            let mut bio = Some(read(508));
+            let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+            ElevatorCx::alone(Now::default(), |cx| elevator.merge_bio(&NoMeter, cx, &rules, &mut bio))
+        };
+        let mut told = Vec::new();
+        let mut look = || told.push((ask(), merge()));
+        ElevatorCx::alone(Now::default(), |cx| {
+            elevator.dispatch_batch(&NoMeter, cx, hctx, 1, &mut Meanwhile(&mut look));
+        });
+        assert_eq!(told, [(Reason::Elsewhere, None)]);
+        assert_eq!(merge(), Some(Edge::Back), "when the lock is free it is");
+    });
+    bench.drain();
+}
