@@ -38,7 +38,8 @@ fn standing(setting: Setting, p99_ns: f64, margin: Change) -> Standing {
 fn found(best: Standing, gain: Change) -> Tuning {
     let reference = standing(Setting::untouched("mq-deadline"), 2e6, change(1.2, 1.01));
     let settings = vec![best.clone(), reference.clone()];
-    let found = Found { holds: best.holds, best, reference, gain: Some(gain), undecided: Vec::new() };
+    let found =
+        Found { holds: best.holds, best, reference, gain: Some(gain), undecided: Vec::new(), losses: Some(Vec::new()) };
     Tuning {
         format: FORMAT.to_owned(),
         version: "1".to_owned(),

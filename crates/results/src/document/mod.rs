@@ -236,6 +236,15 @@ pub enum ReadError {
         /// The value of `format`.
         found: String,
     },
+    /// The document of a search, of a format that this version does not know.
+    #[error(
+        "unknown format of a search \"{found}\": this version reads \"{}\"; use the version that wrote the file",
+        crate::tuning::FORMAT
+    )]
+    UnknownSearch {
+        /// The value of `format`.
+        found: String,
+    },
     /// Broken JSON.
     #[error("the result document cannot be read: {0}")]
     Json(#[from] serde_json::Error),

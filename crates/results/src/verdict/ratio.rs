@@ -66,7 +66,7 @@ impl Change {
 }
 
 /// How much better `to` is than `from`, as a logarithm; None if either is zero.
-pub(super) fn logarithm(from: f64, to: f64, higher_is_better: bool) -> Option<f64> {
+pub(crate) fn logarithm(from: f64, to: f64, higher_is_better: bool) -> Option<f64> {
     let logarithm = (to / from).ln();
     logarithm.is_finite().then_some(if higher_is_better { logarithm } else { -logarithm })
 }
