@@ -107,6 +107,7 @@ fn search_by(
         kernel: summary.kernel,
         cpus: summary.cpus,
         host: summary.host,
+        search: serde_json::to_value(search).unwrap_or_default(),
         objective: search.objective.clone(),
         budget: search.budget,
         seed: search.comparison.seed,

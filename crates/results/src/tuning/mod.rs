@@ -103,6 +103,9 @@ pub struct Tuning {
     pub cpus: u32,
     /// The host profile.
     pub host: Value,
+    /// The whole search as programs say it; null in documents of earlier versions.
+    #[serde(default)]
+    pub search: Value,
     /// What was looked for.
     pub objective: Objective,
     /// What could be spent.

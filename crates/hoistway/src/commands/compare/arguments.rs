@@ -194,18 +194,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Refuses one file for two things.
-    pub(super) fn check_files(&self) -> anyhow::Result<()> {
-        let beside = [("--report", &self.report), ("--plot", &self.plot), ("--trace", &self.trace)];
-        let given: Vec<_> = beside.iter().filter_map(|(option, file)| Some((option, file.as_ref()?))).collect();
-        for (number, (option, file)) in given.iter().enumerate() {
-            if let Some((other, _)) = given[..number].iter().find(|(_, other)| other == file) {
-                anyhow::bail!("{option} {}: {other} goes to this file (expected another one)", file.display());
-            }
-        }
-        Ok(())
-    }
-
     /// Whether somebody is going to read it: then it says how sure it is. Programs get one run unless they ask for more.
     pub(super) fn is_for_people(&self) -> bool {
         let for_programs = match self.format {

@@ -17,7 +17,7 @@ use self::fio_logs::FioLogs;
 use super::plot::Plot;
 use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::Output;
+use crate::output::{Output, different};
 use crate::progress::{Lines, Progress};
 use crate::trace_file::TraceFile;
 
@@ -45,7 +45,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
         .try_for_each(|file| surroundings.spare(file))?;
     arguments.format.check(plan.run_count())?;
     arguments.advice.as_ref().map_or(Ok(()), |_| arguments.format.check_advice())?;
-    arguments.check_files()?;
+    different(&[("--report", &arguments.report), ("--plot", &arguments.plot), ("--trace", &arguments.trace)])?;
     let output = Output::open(arguments.output.as_deref())?;
     let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
     let plot = arguments.plot.as_deref().map(|file| Plot::open(file, &output)).transpose()?;

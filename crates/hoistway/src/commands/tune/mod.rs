@@ -17,9 +17,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use self::state::StateFile;
 use super::compare::asked;
+use super::plot::Plot;
+use super::report::tuned_page;
 use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, different};
 use crate::printable;
 
 pub(crate) use self::arguments::Arguments;
@@ -28,9 +30,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let surroundings = Surrounded::default();
     let search = search(arguments)?;
     let fresh = State::of(&search, &surroundings)?;
-    let files = [&arguments.output, &arguments.state].into_iter().flatten();
-    files.into_iter().try_for_each(|file| surroundings.0.spare(file))?;
+    let files = [&arguments.output, &arguments.state, &arguments.report, &arguments.plot];
+    files.into_iter().flatten().try_for_each(|file| surroundings.0.spare(file))?;
+    let files = [("--state", &arguments.state), ("--report", &arguments.report), ("--plot", &arguments.plot)];
+    different(&files)?;
     let output = Output::open(arguments.output.as_deref())?;
+    let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
+    let plot = arguments.plot.as_deref().map(|file| Plot::open(file, &output)).transpose()?;
     let state = arguments.state.as_deref().map(|file| StateFile::open(file, fresh)).transpose()?;
     if let Some(name) = arguments.state.as_deref()
         && output.is_same_file(&Output::open(Some(name))?)
@@ -71,6 +77,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     document.conclusion = hoistway_report::tuning_conclusion(&document);
     let holds = document.found.as_ref().is_some_and(|found| found.holds);
     let text = rendered(&document, arguments.format, output.text_width())?;
+    if let Some(report) = report {
+        report.write(tuned_page(&document)?)?;
+    }
+    plot.map_or(Ok(()), |plot| plot.write_search(&document))?;
     output.write(&text)?;
     Ok(if holds { Ending::Done } else { Ending::LimitBroken })
 }
