@@ -17,6 +17,18 @@ pub(crate) enum Format {
     Json,
 }
 
+/// The same where results stand in documents, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum DocumentFormat {
+    /// For people.
+    #[default]
+    Table,
+    /// Everything, for programs.
+    Json,
+    /// For web pages and issues.
+    Markdown,
+}
+
 /// The place for results.
 pub(crate) enum Output {
     Standard,

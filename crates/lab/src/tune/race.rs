@@ -117,7 +117,7 @@ fn search_by(
         found,
         front,
         effects,
-        notices: evaluator.plan.notices.clone(),
+        notices: evaluator.notices(),
         conclusion: Vec::new(),
         runs: race.ledger.runs,
     })

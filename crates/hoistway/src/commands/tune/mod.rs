@@ -30,11 +30,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let surroundings = Surrounded::default();
     let search = search(arguments)?;
     let fresh = State::of(&search, &surroundings)?;
-    let files = [&arguments.output, &arguments.state, &arguments.report, &arguments.plot];
+    let files = [&arguments.run.output, &arguments.state, &arguments.report, &arguments.plot];
     files.into_iter().flatten().try_for_each(|file| surroundings.0.spare(file))?;
     let files = [("--state", &arguments.state), ("--report", &arguments.report), ("--plot", &arguments.plot)];
     different(&files)?;
-    let output = Output::open(arguments.output.as_deref())?;
+    let output = Output::open(arguments.run.output.as_deref())?;
     let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
     let plot = arguments.plot.as_deref().map(|file| Plot::open(file, &output)).transpose()?;
     let state = arguments.state.as_deref().map(|file| StateFile::open(file, fresh)).transpose()?;
@@ -105,15 +105,8 @@ fn search(arguments: &Arguments) -> Result<Search> {
         devices: devices.into_iter().filter(|devices| *devices != Devices::default()).collect(),
         kernels: vec![arguments.kernel.to_string()],
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
-        cpus: arguments.cpus,
-        memory_bytes: arguments.memory,
         schedulers: arguments.over.clone(),
-        tunables: asked::each(&arguments.set, asked::tunable)?,
-        queue_files: asked::queue_files(&arguments.queue, None)?,
-        runtime_ns: arguments.runtime.map(|runtime| runtime.0),
-        ramp_ns: arguments.ramp.map(|ramp| ramp.0),
-        seed: arguments.seed,
-        ..Comparison::default()
+        ..asked::common(&arguments.place, &arguments.run, arguments.guest_scheduler.as_slice())?
     };
     Ok(Search {
         comparison,
@@ -199,6 +192,7 @@ impl Surroundings for Surrounded {
         match field {
             Field::Schedulers => "--over".to_owned(),
             Field::Vary => "--knob".to_owned(),
+            Field::GuestSchedulers => "--guest-scheduler".to_owned(),
             field => self.0.name(field),
         }
     }
