@@ -33,7 +33,15 @@ function axisOf(points, column, figure) {
   const range = isLog ? [low * 0.8, high * 1.25] : [Math.max(low - pad, low >= 0 ? 0 : low - pad), high + pad];
   const format = FORMATS[figure.unit];
   const scale = isLog ? { time: false, distr: 3, range } : { time: false, range };
-  return { scale, axis: axis({ label: figure.label, labelSize: 22, labelFont: "13px system-ui, sans-serif", values: labels(format) }) };
+  const shown = { label: figure.label, labelSize: 22, labelFont: "13px system-ui, sans-serif", values: labels(format) };
+  // Of what is seen 1, 2 and 5 of each decade; of many only the decades.
+  const steps = (_, __, min, max) => {
+    const first = Math.floor(Math.log10(min)), count = Math.ceil(Math.log10(max)) - first;
+    const decades = Array.from({ length: count + 1 }, (_, number) => 10 ** (first + number));
+    const all = decades.flatMap((one) => (count > 3 ? [one] : [one, 2 * one, 5 * one]));
+    return all.filter((value) => value >= min && value <= max);
+  };
+  return { scale, axis: axis(isLog ? { ...shown, splits: steps, filter: (_, splits) => splits } : shown) };
 }
 
 // Draws it into a place; `tell` hears of the point that is pointed at, or clicked on.

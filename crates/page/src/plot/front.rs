@@ -6,6 +6,7 @@ use hoistway_report::{figure_value, tuning_round};
 use hoistway_results::Figure;
 use hoistway_results::tuning::Tuning;
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -48,18 +49,40 @@ impl<'a> Placed<'a> {
         }
     }
 
+    /// Where the fewest points are.
+    fn emptiest_corner(&self) -> SeriesLabelPosition {
+        let across = Values::around(self.points.iter().map(|point| point.0));
+        let up = Values::around(self.points.iter().map(|point| point.1));
+        let count = |is_right: bool, is_up: bool| {
+            let is_there = |place: f64, is_far: bool| if is_far { place > 0.6 } else { place < 0.4 };
+            let is_in =
+                |(x, y, _): &&(f64, f64, &Point)| is_there(across.place(*x), is_right) && is_there(up.place(*y), is_up);
+            self.points.iter().filter(is_in).count()
+        };
+        let corners = [
+            (count(false, true), SeriesLabelPosition::UpperLeft),
+            (count(true, true), SeriesLabelPosition::UpperRight),
+            (count(false, false), SeriesLabelPosition::LowerLeft),
+            (count(true, false), SeriesLabelPosition::LowerRight),
+        ];
+        corners
+            .into_iter()
+            .min_by_key(|(count, _)| *count)
+            .map_or(SeriesLabelPosition::UpperRight, |(_, corner)| corner)
+    }
+
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, title: &str) -> Result<(), PlotError> {
         if self.points.is_empty() {
             return Err(PlotError::NoSetting);
         }
-        let range = |of: fn(&(f64, f64, &Point)) -> f64| around(self.points.iter().map(of));
+        let of = |of: fn(&(f64, f64, &Point)) -> f64| Values::around(self.points.iter().map(of));
         let mut chart = ChartBuilder::on(area)
             .caption(title, (FONT, 20))
             .margin(16)
             .margin_right(36)
             .x_label_area_size(56)
             .y_label_area_size(Y_LABELS + 24)
-            .build_cartesian_2d(range(|point| point.0), range(|point| point.1))
+            .build_cartesian_2d(of(|point| point.0), of(|point| point.1))
             .map_err(failed)?;
         let x_text = |value: &f64| match self.across.1 {
             Some(figure) => figure_value(figure, *value),
@@ -70,7 +93,6 @@ impl<'a> Placed<'a> {
             .light_line_style(TRANSPARENT)
             .x_desc(self.across.0)
             .y_desc(self.up.0)
-            .x_labels(8)
             .x_label_formatter(&x_text)
             .y_label_formatter(&|value| figure_value(self.up.1, *value))
             .label_style((FONT, 15))
@@ -113,9 +135,10 @@ impl<'a> Placed<'a> {
                 area.draw(&Text::new(point.setting.clone(), (across, down), style)).map_err(failed)?;
             }
         }
+        let corner = self.emptiest_corner();
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
+            .position(corner)
             .background_style(WHITE.mix(0.8))
             .border_style(BLACK.mix(0.3))
             .label_font((FONT, 15))
@@ -124,11 +147,71 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// A range that all values are in, with some room.
-fn around(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
-    let low = values.clone().fold(f64::INFINITY, f64::min);
-    let high = values.fold(f64::NEG_INFINITY, f64::max);
-    let room = if high > low { (high - low) * 0.1 } else { high.abs().max(1.0) * 0.1 };
-    // Nothing that is measured is below nothing.
-    (low - room).max(0.0)..high + room
+/// An axis around values: logarithmic if they differ much.
+struct Values {
+    low: f64,
+    high: f64,
+    is_log: bool,
+}
+
+/// By what more values differ much.
+const WIDE: f64 = 20.0;
+/// Labels of an axis, about.
+const LABELS: f64 = 6.0;
+
+impl Values {
+    fn around(values: impl Iterator<Item = f64> + Clone) -> Values {
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(f64::NEG_INFINITY, f64::max);
+        if low > 0.0 && high / low > WIDE {
+            return Values { low: low * 0.8, high: high * 1.25, is_log: true };
+        }
+        let room = if high > low { (high - low) * 0.1 } else { high.abs().max(1.0) * 0.1 };
+        // Nothing that is measured is below nothing.
+        Values { low: (low - room).max(0.0), high: high + room, is_log: false }
+    }
+
+    /// Where a value lies, from 0 to 1.
+    fn place(&self, value: f64) -> f64 {
+        match self.is_log {
+            true => (value / self.low).ln() / (self.high / self.low).ln(),
+            false => (value - self.low) / (self.high - self.low),
+        }
+    }
+}
+
+impl Ranged for Values {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (begin, end): (i32, i32)) -> i32 {
+        begin + (f64::from(end - begin) * self.place(*value)).round() as i32
+    }
+
+    /// 1, 2 and 5 of each decade of a logarithmic axis, of many only the decades; else round steps.
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        let is_inside = |value: &f64| (self.low..=self.high).contains(value);
+        if self.is_log {
+            let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+            let factors: &[f64] = if decades.clone().count() > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+            let steps = decades.flat_map(|decade| factors.iter().map(move |factor| factor * 10_f64.powi(decade)));
+            return steps.filter(is_inside).collect();
+        }
+        let rough = (self.high - self.low) / LABELS;
+        let decade = 10_f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| *step >= rough);
+        let step = step.unwrap_or(rough);
+        let first = (self.low / step).ceil();
+        (0..).map(|number| (first + f64::from(number)) * step).take_while(|value| *value <= self.high).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Values {
+    fn format(value: &f64) -> String {
+        value.to_string()
+    }
 }
