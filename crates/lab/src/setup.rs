@@ -20,7 +20,7 @@ use crate::schedulers::{self, Default};
 use crate::surroundings::Asked;
 use crate::tunables::{self, Settings};
 use crate::variants::{self, Bench, Varied, number_or_text};
-use crate::{devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
+use crate::{calibrated, devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
@@ -131,6 +131,7 @@ impl Setup {
                 .as_ref()
                 .and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers, &queue.schedulers)),
         );
+        notices.extend(calibrated::null_notice(&devices));
         notices.extend(load::unused_logs_notice(asked, &workload));
         notices.extend(of_file);
         let kernel = asked_kernel.clone();
