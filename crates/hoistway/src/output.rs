@@ -17,6 +17,18 @@ pub(crate) enum Format {
     Json,
 }
 
+/// The same where results stand in documents, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum DocumentFormat {
+    /// For people.
+    #[default]
+    Table,
+    /// Everything, for programs.
+    Json,
+    /// For web pages and issues.
+    Markdown,
+}
+
 /// The place for results.
 pub(crate) enum Output {
     Standard,
@@ -202,6 +214,17 @@ fn behind_links(name: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::other("too many symbolic links"))
+}
+
+/// Refuses one file for two things: options, and the files that they name.
+pub(crate) fn different(files: &[(&str, &Option<PathBuf>)]) -> Result<()> {
+    let given: Vec<_> = files.iter().filter_map(|(option, file)| Some((option, file.as_ref()?))).collect();
+    for (number, (option, file)) in given.iter().enumerate() {
+        if let Some((other, _)) = given[..number].iter().find(|(_, other)| other == file) {
+            return Err(anyhow!("{option} {}: {other} goes to this file (expected another one)", file.display()));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn cannot_be_written(name: &Path) -> String {

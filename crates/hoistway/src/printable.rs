@@ -2,7 +2,8 @@
 //! done.
 
 use anyhow::Result;
-use hoistway_results::ResultsDocument;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A text for people. A character is shown as its picture, which no grammar has another meaning for.
@@ -24,12 +25,12 @@ fn picture(control: char) -> char {
 }
 
 /// A document to be shown, if it is not fit for that as it is.
-pub(crate) fn document(document: &ResultsDocument) -> Result<Option<ResultsDocument>> {
+pub(crate) fn document<D: Serialize + DeserializeOwned>(document: &D) -> Result<Option<D>> {
     let mut value = serde_json::to_value(document)?;
     Ok(if has_replaced(&mut value) { Some(serde_json::from_value(value)?) } else { None })
 }
 
-/// Replaces such characters in all strings of a value. Answers whether there were any.
+/// Replaces such characters in all strings of a value, names of keys as well. Answers whether there were any.
 fn has_replaced(value: &mut Value) -> bool {
     match value {
         Value::String(string) if string.contains(is_obeyed) => {
@@ -37,7 +38,13 @@ fn has_replaced(value: &mut Value) -> bool {
             true
         }
         Value::Array(values) => values.iter_mut().fold(false, |any, value| has_replaced(value) | any),
-        Value::Object(map) => map.values_mut().fold(false, |any, value| has_replaced(value) | any),
+        Value::Object(map) => {
+            let is_any_key = map.keys().any(|key| key.contains(is_obeyed));
+            if is_any_key {
+                *map = std::mem::take(map).into_iter().map(|(key, value)| (text(&key), value)).collect();
+            }
+            map.values_mut().fold(is_any_key, |any, value| has_replaced(value) | any)
+        }
         _ => false,
     }
 }

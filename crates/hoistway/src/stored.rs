@@ -1,20 +1,46 @@
-//! Result documents that commands read: files, or standard input.
+//! Documents that commands read: files, or standard input.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use hoistway_lab::Surroundings as _;
 use hoistway_results::ResultsDocument;
+use hoistway_results::tuning::Tuning;
 
 use crate::input::CommandLine;
 
-/// A document that is whole and does not contradict itself.
+/// A document of either kind.
+pub(crate) enum Stored {
+    Results(Box<ResultsDocument>),
+    Search(Box<Tuning>),
+}
+
+/// A document of a comparison that is whole and does not contradict itself.
 pub(crate) fn document(surroundings: &CommandLine, file: &Path) -> Result<ResultsDocument> {
-    let expected = "expected a document of hoistway compare --format json";
-    let name = file.display().to_string();
+    results(&text(surroundings, file, "expected a document of hoistway compare --format json")?, file)
+}
+
+/// The same, or one of a search.
+pub(crate) fn any(surroundings: &CommandLine, file: &Path) -> Result<Stored> {
+    let text = text(surroundings, file, "expected a document of hoistway compare or hoistway tune --format json")?;
+    if !Tuning::is_meant_by(&text) {
+        return Ok(Stored::Results(Box::new(results(&text, file)?)));
+    }
+    let name = || file.display().to_string();
+    let search = Tuning::from_json(&text).with_context(name)?;
+    search.check().with_context(name)?;
+    Ok(Stored::Search(Box::new(search)))
+}
+
+fn text(surroundings: &CommandLine, file: &Path, expected: &str) -> Result<String> {
+    let name = file.display();
     let bytes = surroundings.read(file).with_context(|| format!("{name}: cannot be read ({expected})"))?;
-    let text = String::from_utf8(bytes).with_context(|| format!("{name}: not text ({expected})"))?;
-    let document = ResultsDocument::from_json(&text).with_context(|| name.clone())?;
-    document.check().with_context(|| name)?;
+    String::from_utf8(bytes).with_context(|| format!("{name}: not text ({expected})"))
+}
+
+fn results(text: &str, file: &Path) -> Result<ResultsDocument> {
+    let name = || file.display().to_string();
+    let document = ResultsDocument::from_json(text).with_context(name)?;
+    document.check().with_context(name)?;
     Ok(document)
 }

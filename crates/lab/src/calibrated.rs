@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_device::{CalibratedRange, Preset};
+use hoistway_blk::Nanos;
+use hoistway_device::{CalibratedRange, Parameters, Preset};
 use hoistway_load::{Load, Process};
 
 /// A half sentence for each device whose model the load takes out of its range. `reads` is the share of the load's I/Os
@@ -19,6 +20,19 @@ pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, reads
         }
     }
     doubts.into_values().collect()
+}
+
+/// What limits a load on a device that does nothing.
+pub(crate) fn null_notice(devices: &[Preset]) -> Option<String> {
+    let delay = |preset: &Preset| match preset.parameters() {
+        Parameters::Null(null) => Some(Nanos(null.delay_ns)),
+        _ => None,
+    };
+    let (name, delay) = devices.iter().find_map(|preset| Some((&preset.name, delay(preset)?)))?;
+    Some(format!(
+        "{name} only completes each command after {delay}: beside the number of commands that it takes at a time, what limits a load \
+         there is the time of the host's CPUs for the block layer, the scheduler and its lock."
+    ))
 }
 
 fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> {

@@ -14,6 +14,15 @@ use crate::surroundings::Asked;
 /// Weights of cgroups that schedulers take.
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=1000;
 
+/// What a comparison's rows are.
+const ROWS: &str = "A row is the scheduler of the guests over that of the host.";
+
+/// A notice of a comparison as one of a search, in which all guests have the same scheduler.
+pub(crate) fn notice_of_search(notice: &str, guests: &Chosen) -> String {
+    let scheduler = guests.schedulers.first().map_or("", String::as_str);
+    notice.replace(ROWS, &format!("All guests have {scheduler}; a setting is one of the host."))
+}
+
 /// The guests of a comparison.
 #[derive(Debug)]
 pub(crate) struct Chosen {
@@ -74,7 +83,7 @@ pub(crate) fn choose(
     let chosen = schedulers::choose(asked, Field::GuestSchedulers, wanted, &default, notices)?;
     notices.push(format!(
         "Guests: each file of the job file is a virtual disk ({}) of {:.0} GB on {}, which belongs to the host. \
-         A row is the scheduler of the guests over that of the host. What the virtual disks cost is assumed, not measured.",
+         {ROWS} What the virtual disks cost is assumed, not measured.",
         disk.name,
         shape.capacity_sectors as f64 * 512.0 / 1e9,
         lower.name,

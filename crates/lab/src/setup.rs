@@ -20,7 +20,7 @@ use crate::schedulers::{self, Default};
 use crate::surroundings::Asked;
 use crate::tunables::{self, Settings};
 use crate::variants::{self, Bench, Varied, number_or_text};
-use crate::{devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
+use crate::{calibrated, devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
@@ -131,6 +131,7 @@ impl Setup {
                 .as_ref()
                 .and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers, &queue.schedulers)),
         );
+        notices.extend(calibrated::null_notice(&devices));
         notices.extend(load::unused_logs_notice(asked, &workload));
         notices.extend(of_file);
         let kernel = asked_kernel.clone();
@@ -191,7 +192,8 @@ impl Setup {
         self.knobs.settings(host, guest, &self.queue).into_iter().map(variant).collect()
     }
 
-    /// The run of a scheduler with a setting that somebody has thought of.
+    /// The run of a scheduler with a setting that somebody has thought of; in guests it is that of the host, and they have their first
+    /// scheduler.
     ///
     /// # Errors
     /// If there is no such scheduler, tunable or file here, or a value cannot be.
@@ -208,7 +210,11 @@ impl Setup {
         }
         let mut tunables = self.settings.get(host).cloned().unwrap_or_default();
         tunables.extend(wanted.tunables.clone());
-        let spec = RunSpec { scheduler: host.clone(), tunables, guest: None, seed: 0 };
+        let guest = self.guests.as_ref().and_then(|guests| guests.schedulers.first()).map(|scheduler| GuestSpec {
+            scheduler: scheduler.clone(),
+            tunables: self.settings.get(scheduler).cloned().unwrap_or_default(),
+        });
+        let spec = RunSpec { scheduler: host.clone(), tunables, guest, seed: 0 };
         let told = wanted.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
         let told = RunVariant { is_default: wanted.is_untouched(), ..RunVariant::new(host, told) };
         Ok(Variant { spec, queue: Arc::new(queue), told })

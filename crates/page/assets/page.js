@@ -1,37 +1,14 @@
-// Puts the page together: theme, charts as they are opened, the timeline.
+// Puts the page of a comparison together: charts as they are opened, the timeline.
 "use strict";
 
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const place = (id) => document.getElementById(id);
-  const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
   let timeline = null;
 
-  // --- theme ---
-
-  const button = place("theme");
-  const setTheme = (theme) => {
-    root.dataset.theme = theme;
-    button.textContent = theme === "dark" ? "Light" : "Dark";
-  };
-  setTheme(dark.matches ? "dark" : "light");
-  button.hidden = false;
-  const redraw = () => {
+  watchTheme(() => {
     document.querySelectorAll("details.charts[open]").forEach((part) => drawCharts(part, data));
     if (timeline) timeline.draw();
-  };
-  button.addEventListener("click", () => { setTheme(root.dataset.theme === "dark" ? "light" : "dark"); redraw(); });
-  dark.addEventListener("change", (change) => { setTheme(change.matches ? "dark" : "light"); redraw(); });
-  // Paper is white.
-  let before = null;
-  addEventListener("beforeprint", () => { before = root.dataset.theme; if (before === "dark") { setTheme("light"); redraw(); } });
-  addEventListener("afterprint", () => { if (before === "dark") { setTheme("dark"); redraw(); } });
-  let width = innerWidth, waiting = 0;
-  addEventListener("resize", () => {
-    if (innerWidth === width) return;
-    width = innerWidth;
-    cancelAnimationFrame(waiting);
-    waiting = requestAnimationFrame(redraw);
   });
 
   // --- charts ---

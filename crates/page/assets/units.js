@@ -17,6 +17,7 @@ function scaled(value, step, units) {
 }
 
 const latency = (ns) => scaled(ns, 1000, [" ns", " µs", " ms", " s"]);
+const bandwidth = (bytesPerSecond) => scaled(bytesPerSecond, 1024, [" B/s", " KiB/s", " MiB/s", " GiB/s"]);
 const rate = (perSecond) => scaled(perSecond, 1000, ["", " k", " M", " G"]);
 
 // Of an axis: as short as it can be, without zeros that say nothing.

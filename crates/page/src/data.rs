@@ -56,11 +56,6 @@ impl<'a> Data<'a> {
             timelines: timelines.collect(),
         }
     }
-
-    /// As text within a script of a page: no name in it can end that.
-    pub(crate) fn embedded(&self) -> Result<String, serde_json::Error> {
-        Ok(serde_json::to_string(self)?.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
-    }
 }
 
 impl OperationData {

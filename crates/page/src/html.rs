@@ -5,12 +5,11 @@ use hoistway_results::ResultsDocument;
 use hoistway_results::comparison::Comparison;
 use hoistway_results::document::{Candidate, Decision, Outcome, Verdict};
 use hoistway_results::verdict::verdicts;
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment};
 use serde_json::{Value, json};
 
 use crate::data::Data;
 use crate::fairness::shares;
+use crate::template::{CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, rendered};
 
 /// Charts that are shown before one asks for more.
 const OPEN_CHARTS: usize = 2;
@@ -20,10 +19,7 @@ const OPEN_CHARTS: usize = 2;
 /// # Panics
 /// Never: its template is a part of the program, and a test renders it.
 pub fn html(document: &ResultsDocument) -> String {
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    let template = include_str!("../assets/page.html");
-    environment.render_str(template, Serde(content(document))).expect("the template fits what it is filled with")
+    rendered("page.html", content(document))
 }
 
 fn content(document: &ResultsDocument) -> Value {
@@ -42,6 +38,8 @@ fn content(document: &ResultsDocument) -> Value {
         })
         .collect();
     json!({
+        "version": document.version,
+        "title": document.job_file,
         "document": head(document),
         "set_up": set_up,
         "remarks": remarks,
@@ -54,23 +52,23 @@ fn content(document: &ResultsDocument) -> Value {
         "variants": comparison.variants.iter().map(|variant| &variant.label).collect::<Vec<_>>(),
         "shares": shares(&comparison),
         "has_timeline": !data.timelines.is_empty(),
-        "data": data.embedded().expect("all keys are strings"),
-        "styles": [include_str!("../assets/uplot/uPlot.min.css"), include_str!("../assets/page.css")],
+        "data": embedded(&data),
+        "styles": STYLES,
         "scripts": [
-            include_str!("../assets/uplot/uPlot.iife.min.js"),
-            include_str!("../assets/units.js"),
-            include_str!("../assets/charts.js"),
+            UPLOT,
+            THEME,
+            UNITS,
+            CHARTS,
             include_str!("../assets/why.js"),
             include_str!("../assets/timeline.js"),
             include_str!("../assets/page.js"),
         ],
-        "chart_library_licence": include_str!("../assets/uplot/LICENSE"),
+        "chart_library_licence": CHART_LIBRARY_LICENCE,
     })
 }
 
 /// What a reader needs to repeat it, without the figures.
 fn head(document: &ResultsDocument) -> Value {
-    let pretty = |value| serde_json::to_string_pretty(value).unwrap_or_default();
     let place = |kernel: &str, numbers: [u32; 3], device, host| {
         let [cpus, hw_queues, nr_requests] = numbers;
         json!({
@@ -95,7 +93,7 @@ fn head(document: &ResultsDocument) -> Value {
     json!({
         "job_file": document.job_file, "job_text": document.job_text, "command": document.command,
         "version": document.version, "seed": document.seed, "seeds": document.seeds, "is_real": document.is_real,
-        "guests": document.guests.as_ref().map(|guests| serde_json::to_string_pretty(guests).unwrap_or_default()),
+        "guests": document.guests.as_ref().map(|guests| pretty(&guests)),
         "places": places, "tunables": tunables.collect::<Vec<_>>(),
     })
 }

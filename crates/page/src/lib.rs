@@ -1,4 +1,5 @@
-//! What a result document looks like: [`html`] makes one self-contained page of it, with charts and a timeline.
+//! What a result document looks like: [`html`] makes one self-contained page of it, with charts and a timeline, and [`tuned_html`] one of
+//! a search.
 //!
 //! What is decided (verdicts, intervals, what is best) comes from `hoistway_results`, and words and tables from
 //! `hoistway_report`, so that a page says what a terminal says. Nothing is read, and nothing fetched: scripts, styles and the chart
@@ -7,9 +8,13 @@
 mod curves;
 mod data;
 mod fairness;
+mod front;
 mod html;
 mod plot;
+mod template;
 mod timeline;
+mod tuned;
 
 pub use html::html;
-pub use plot::{PlotError, png, svg};
+pub use plot::{PlotError, png, svg, tuned_png, tuned_svg};
+pub use tuned::tuned_html;

@@ -88,7 +88,6 @@ impl Column {
                 }
             }
             Self::Versus(figure) => {
-                let baseline = baseline.filter(|baseline| baseline.variant != row.variant);
                 let difference = baseline.and_then(|baseline| row.difference(baseline, figure));
                 let is_repeated = [Some(row), baseline].into_iter().flatten().any(|row| row.samples().len() > 1);
                 let shown = difference.and_then(|difference| {

@@ -85,7 +85,7 @@ fn record(
     row: &Row,
 ) -> Vec<String> {
     let variant = &comparison.variants[row.variant];
-    let baseline = operation.row(comparison.baseline).filter(|baseline| baseline.variant != row.variant);
+    let baseline = operation.baseline_of(comparison, row);
     let mut record = names(document, variant, job);
     record.extend([
         operation.operation.name().to_owned(),

@@ -48,6 +48,8 @@ impl Spacing {
 const OVER: &str = "-over-";
 /// What a baseline with a long name is called in the header of a narrow table.
 pub(crate) const NAMELESS: &str = "base";
+/// What baselines are called that are different schedulers.
+const OF_PLACE: &str = "its place";
 /// As long as a header may be where there is room.
 const HEADER_CHARACTERS: usize = 20;
 /// As long as most differences are.
@@ -93,9 +95,16 @@ impl Grid {
     }
 }
 
-/// The name of the scheduler that others are compared with.
+/// What headers call that with which others are compared: of several places each has its own.
 pub(crate) fn baseline<'a>(comparison: &Comparison<'a>) -> &'a str {
-    comparison.variants.get(comparison.baseline).map_or("", |variant| variant.name())
+    let baselines = comparison.distinct_baselines();
+    let [first, others @ ..] = &baselines[..] else { return "" };
+    let first = &comparison.variants[*first];
+    match others {
+        [] => first.name(),
+        _ if others.iter().all(|one| comparison.variants[*one].scheduler() == first.scheduler()) => first.scheduler(),
+        _ => OF_PLACE,
+    }
 }
 
 fn lines(
@@ -105,7 +114,6 @@ fn lines(
     spacing: Spacing,
     ascii: bool,
 ) -> Vec<GridLine> {
-    let baseline = operation.row(comparison.baseline);
     let line = |variant: usize| GridLine {
         label: spacing.label(&comparison.variants[variant].label),
         operation: operation.operation,
@@ -113,8 +121,8 @@ fn lines(
     };
     let mut lines: Vec<GridLine> = operation.rows.iter().map(|row| line(row.variant)).collect();
     for column in columns {
-        let texts: Vec<String> =
-            operation.rows.iter().map(|row| column.cell(operation.operation, row, baseline, ascii)).collect();
+        let cell = |row| column.cell(operation.operation, row, operation.baseline_of(comparison, row), ascii);
+        let texts: Vec<String> = operation.rows.iter().map(cell).collect();
         let marks = column_marks(operation, *column, &texts);
         for ((line, text), mark) in lines.iter_mut().zip(texts).zip(marks) {
             line.cells.push((spacing.cell(text), mark));

@@ -29,7 +29,7 @@ pub use diff::{diff, diff_conclusion, diff_markdown};
 pub use line::run_line;
 pub use markdown::markdown;
 pub use table::{Style, table};
-pub use tuning::{tuning, tuning_conclusion};
+pub use tuning::{TuningCells, TuningTable, standing_in_words, tuning, tuning_cells, tuning_conclusion, tuning_round};
 pub use wrap::{hanging, wrapped};
 
 /// A value of a figure with its unit, in three digits.

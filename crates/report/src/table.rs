@@ -11,7 +11,7 @@ use crate::failures;
 use crate::grid::{Grid, NAMELESS, Spacing, baseline};
 use crate::layout::Layout;
 use crate::units;
-use crate::words::device_name;
+use crate::words::{device_name, list};
 use crate::wrap::hanging;
 
 /// How tables look.
@@ -119,6 +119,12 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, a
             "Means of {repeats} repeats (max: the largest); {sign} is half the 95 % confidence interval. Differences are \
              paired: same seed, same offered load. In brackets: not beyond the noise."
         ));
+    }
+    let baselines = comparison.distinct_baselines();
+    if baselines.len() > 1 {
+        let names: Vec<String> = baselines.iter().map(|one| comparison.variants[*one].label.clone()).collect();
+        let called = baseline(comparison);
+        lines.push(format!("vs {called}: each row is compared with the one of its own place: {}.", list(&names)));
     }
     lines.extend(comparison.variants.iter().filter_map(Variant::tunables));
     if document.partial {

@@ -1,15 +1,18 @@
 //! What to write where: that lines follow from the verdict, and that each sentence beside them is said where it is true and nowhere
 //! else.
 
+#[path = "support/place.rs"]
+mod place;
 mod support;
 
 use hoistway_report::{Style, markdown, table};
 use hoistway_results::advice::{advice, check_name};
-use hoistway_results::document::{Advice, Front, Run, RunVariant, SetupSummary};
+use hoistway_results::document::{Advice, Front, Run, RunVariant};
 use hoistway_results::verdict::verdicts;
 use hoistway_results::{Direction, ResultsDocument};
 use serde_json::{Map, Value, json};
 
+use place::place;
 use support::{direction, document, run};
 
 /// A scheduler's runs: three, with so many I/Os a second.
@@ -319,15 +322,7 @@ fn each_place_is_advised_by_itself() {
     let mut document = two("mq-deadline", "bfq");
     let elsewhere = two("mq-deadline", "none");
     document.runs.extend(elsewhere.runs.into_iter().map(|run| Run { setup: 1, ..run }));
-    let at = |kernel: &str| SetupSummary {
-        device: json!({"name": "hdd"}),
-        kernel: kernel.to_owned(),
-        cpus: 8,
-        hw_queues: 1,
-        nr_requests: 256,
-        host: json!("ideal"),
-        default_scheduler: Some("mq-deadline".to_owned()),
-    };
+    let at = |kernel: &str| place("hdd", kernel, Some("mq-deadline"));
     document.setups = vec![at("6.1"), at("6.18")];
     for run in &mut document.runs {
         let kernel = ["6.1", "6.18"][run.setup as usize];

@@ -1,12 +1,18 @@
 //! The sentences under a comparison: that they say what the verdict is, and never claim what noise may have made.
 
+#[path = "support/judged.rs"]
+mod judged;
+#[path = "support/place.rs"]
+mod place;
 mod support;
 
 use hoistway_report::{conclusion, figure_in_words};
-use hoistway_results::document::{JobSummary, LatencySummary, Run, SetupSummary, SyncSummary};
+use hoistway_results::document::{JobSummary, LatencySummary, Run, SyncSummary};
 use hoistway_results::{Direction, FigureName, ResultsDocument, Settling};
 use serde_json::json;
 
+use judged::{job, three, told};
+use place::place;
 use support::{direction, document, run};
 
 /// Repeats of one job of reads with these IOPS under each scheduler; latencies go with them.
@@ -18,35 +24,6 @@ fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
         })
     });
     document(runs.collect())
-}
-
-/// What a run has, if its figures are those of the first times a factor.
-type Jobs = dyn Fn(f64) -> Vec<JobSummary>;
-
-/// Three repeats of a job under each scheduler, each a bit different from the others.
-fn three(schedulers: &[(&str, &Jobs)]) -> ResultsDocument {
-    let runs = schedulers.iter().flat_map(|(name, jobs)| {
-        [1.0, 1.01, 0.995].into_iter().zip(0..).map(|(factor, repeat)| Run {
-            repeat,
-            jobs: jobs(factor),
-            ..run(name, Vec::new())
-        })
-    });
-    document(runs.collect())
-}
-
-fn job(name: &str, job: u32, reads_mean_ns: f64, change: impl FnOnce(&mut JobSummary)) -> JobSummary {
-    let of = vec![direction(Direction::Read, 1e9 / reads_mean_ns, reads_mean_ns)];
-    let mut summary = run("", vec![(name, 1, of)]).jobs.remove(0);
-    summary.job = job;
-    // Enough of them for a p99.
-    (summary.directions[0].ios, summary.directions[0].bytes) = (5000, 5000 * 4096);
-    change(&mut summary);
-    summary
-}
-
-fn told(document: &ResultsDocument) -> String {
-    conclusion(document).join("\n")
 }
 
 #[test]
@@ -257,15 +234,7 @@ fn each_place_has_a_verdict_of_its_own() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
     let elsewhere = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[500.0, 505.0])]);
     let settings = |kernel: &str| serde_json::Map::from_iter([("kernel".to_owned(), json!(kernel))]);
-    let at = |kernel: &str| SetupSummary {
-        device: json!({"name": "hdd"}),
-        kernel: kernel.to_owned(),
-        cpus: 8,
-        hw_queues: 1,
-        nr_requests: 256,
-        host: json!("ideal"),
-        default_scheduler: Some("none".to_owned()),
-    };
+    let at = |kernel: &str| place("hdd", kernel, Some("none"));
     document.runs.extend(elsewhere.runs.into_iter().map(|run| Run { setup: 1, ..run }));
     for run in &mut document.runs {
         let kernel = ["4.19", "6.18"][run.setup as usize];

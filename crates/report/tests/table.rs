@@ -1,9 +1,11 @@
 //! Tables of a small document made by hand, against the text they should be.
 
+#[path = "support/place.rs"]
+mod place;
 mod support;
 
 use hoistway_report::{Style, conclusion, csv, json, markdown, table};
-use hoistway_results::document::{FailedProcesses, Front, Run, RunVariant, SetupSummary};
+use hoistway_results::document::{FailedProcesses, Front, Run, RunVariant};
 use hoistway_results::{Direction, ResultsDocument};
 use serde_json::{Map, Value, json};
 
@@ -44,15 +46,7 @@ fn several_places_are_told_and_their_rows_are_apart() {
         ..run("none", reads(iops))
     };
     let mut document = document(vec![place("4.19", 0, 1000.0), place("6.18", 1, 2000.0)]);
-    let at = |kernel: &str| SetupSummary {
-        device: json!({"name": "nvme-datacenter"}),
-        kernel: kernel.to_owned(),
-        cpus: 8,
-        hw_queues: 1,
-        nr_requests: 256,
-        host: json!("ideal"),
-        default_scheduler: None,
-    };
+    let at = |kernel: &str| place::place("nvme-datacenter", kernel, None);
     document.setups = vec![at("4.19"), at("6.18")];
     let text = table(&document, &PLAIN);
     assert!(

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use hoistway_report::{tuning, tuning_conclusion};
-use hoistway_results::FigureName;
-use hoistway_results::document::Change;
+use hoistway_results::document::{Aspect, Change, Shift};
 use hoistway_results::tuning::{Budget, FORMAT, Found, Round, Setting, Spread, Standing, Tuning};
+use hoistway_results::{Figure, FigureName, Operation};
 use serde_json::json;
 
 const READS: &str = "a:read:p99";
@@ -38,7 +38,8 @@ fn standing(setting: Setting, p99_ns: f64, margin: Change) -> Standing {
 fn found(best: Standing, gain: Change) -> Tuning {
     let reference = standing(Setting::untouched("mq-deadline"), 2e6, change(1.2, 1.01));
     let settings = vec![best.clone(), reference.clone()];
-    let found = Found { holds: best.holds, best, reference, gain: Some(gain), undecided: Vec::new() };
+    let found =
+        Found { holds: best.holds, best, reference, gain: Some(gain), undecided: Vec::new(), losses: Some(Vec::new()) };
     Tuning {
         format: FORMAT.to_owned(),
         version: "1".to_owned(),
@@ -49,6 +50,7 @@ fn found(best: Standing, gain: Change) -> Tuning {
         kernel: "7.2".to_owned(),
         cpus: 8,
         host: json!({"name": "server"}),
+        search: json!(null),
         objective: format!("min {READS} subject to {WRITES} >= 0.9*none").parse().unwrap(),
         budget: Budget::Runs(200),
         seed: 1,
@@ -103,6 +105,33 @@ fn what_is_no_gain_is_no_reason_to_change() {
         text.contains("keep mq-deadline: nothing that was tried is better in p99 read latency of a (2.00 ms"),
         "{text}"
     );
+}
+
+#[test]
+fn what_a_change_costs_is_told_and_only_if_somebody_looked() {
+    let loss = Shift {
+        job: "c".to_owned(),
+        jobs: 1,
+        operation: Some(Operation::Sync),
+        aspect: Aspect::Figure(Figure::P99),
+        from: 1e6,
+        to: 3e6,
+        factor: 3.0,
+        significant: Some(true),
+        weighs: true,
+    };
+    let with = |losses: Option<Vec<Shift>>, gain: Change| {
+        let mut document = found(standing(batch("1"), 1e6, change(1.1, 1.01)), gain);
+        document.found.as_mut().unwrap().losses = losses;
+        told(&document)
+    };
+    let (better, same) = (change(2.0, 1.1), change(1.01, 1.001));
+    let text = with(Some(vec![loss.clone(); 8]), better);
+    let words = "It costs, worst first: p99 fsync latency of c 1.00 ms -> 3.00 ms (3.00 times); p99 fsync";
+    assert!(text.contains(words) && text.contains("; 2 more."), "{text}");
+    assert!(with(Some(Vec::new()), better).contains("Nothing else gets worse by 2 % or more."));
+    assert!(!with(None, better).contains("worse"), "nobody knows");
+    assert!(!with(Some(vec![loss]), same).contains("It costs"), "nothing is changed");
 }
 
 #[test]

@@ -1,42 +1,14 @@
 //! What is weighed against what: which losses outweigh a gain, which are only told, and whom a load is judged by.
 
+#[path = "support/judged.rs"]
+mod judged;
 mod support;
 
-use hoistway_report::conclusion;
-use hoistway_results::document::{JobSummary, Run};
+use hoistway_results::ResultsDocument;
+use hoistway_results::document::JobSummary;
 use hoistway_results::verdict::verdicts;
-use hoistway_results::{Direction, ResultsDocument};
 
-use support::{direction, document, run};
-
-/// What a run has, if its figures are those of the first times a factor.
-type Jobs = dyn Fn(f64) -> Vec<JobSummary>;
-
-/// Three repeats of a job under each scheduler, each a bit different from the others.
-fn three(schedulers: &[(&str, &Jobs)]) -> ResultsDocument {
-    let runs = schedulers.iter().flat_map(|(name, jobs)| {
-        [1.0, 1.01, 0.995].into_iter().zip(0..).map(|(factor, repeat)| Run {
-            repeat,
-            jobs: jobs(factor),
-            ..run(name, Vec::new())
-        })
-    });
-    document(runs.collect())
-}
-
-fn job(name: &str, job: u32, reads_mean_ns: f64, change: impl FnOnce(&mut JobSummary)) -> JobSummary {
-    let of = vec![direction(Direction::Read, 1e9 / reads_mean_ns, reads_mean_ns)];
-    let mut summary = run("", vec![(name, 1, of)]).jobs.remove(0);
-    summary.job = job;
-    // Enough of them for a p99.
-    (summary.directions[0].ios, summary.directions[0].bytes) = (5000, 5000 * 4096);
-    change(&mut summary);
-    summary
-}
-
-fn told(document: &ResultsDocument) -> String {
-    conclusion(document).join("\n")
-}
+use judged::{job, three, told};
 
 /// Reads that are judged by their p99, which bfq halves, and those of another job; under bfq both are changed.
 fn halved_p99(change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static) -> ResultsDocument {

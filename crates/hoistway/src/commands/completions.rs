@@ -50,8 +50,8 @@ fn with_names(command: Command) -> Command {
 fn names(subcommand: &str, argument: &str) -> Option<Vec<String>> {
     let owned = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
     match (subcommand, argument) {
-        ("compare" | "run", "job") | ("scenarios", "name") => owned(&scenarios::names().collect::<Vec<_>>()),
-        ("compare" | "devices", "device") => {
+        ("compare" | "run" | "tune", "job") | ("scenarios", "name") => owned(&scenarios::names().collect::<Vec<_>>()),
+        ("compare" | "devices" | "tune", "device") => {
             let mut names: Vec<&str> =
                 Preset::builtin_names().chain(Preset::classes().map(|(class, _)| class)).collect();
             names.sort_unstable();
@@ -59,13 +59,16 @@ fn names(subcommand: &str, argument: &str) -> Option<Vec<String>> {
             names.dedup();
             owned(&names)
         }
-        ("compare" | "hosts", "host") => owned(&Host::builtin_names().collect::<Vec<_>>()),
-        ("compare", "virtual_disk") => owned(&VirtualDisk::builtin_names().collect::<Vec<_>>()),
-        ("compare", "schedulers" | "guest_schedulers" | "baseline") => owned(&ALL_SCHEDULERS),
-        ("compare", "elevator") => owned(&LEGACY_SCHEDULERS),
+        ("compare" | "hosts" | "tune", "host") => owned(&Host::builtin_names().collect::<Vec<_>>()),
+        ("compare" | "tune", "virtual_disk") => owned(&VirtualDisk::builtin_names().collect::<Vec<_>>()),
+        ("compare", "schedulers" | "guest_schedulers" | "baseline") | ("tune", "over" | "guest_scheduler") => {
+            owned(&ALL_SCHEDULERS)
+        }
+        ("compare" | "tune", "elevator") => owned(&LEGACY_SCHEDULERS),
         ("run", "scheduler") => owned(&SCHEDULERS),
-        ("compare" | "explain", "kernel") => Some(Kernel::EXAMPLES.iter().map(ToString::to_string).collect()),
-        ("compare", "set") => Some(tunables().into_iter().map(|name| name + "=").collect()),
+        ("compare" | "explain" | "tune", "kernel") => Some(Kernel::EXAMPLES.iter().map(ToString::to_string).collect()),
+        ("tune", "knob") => Some(tunables()),
+        ("compare" | "run" | "tune", "set") => Some(tunables().into_iter().map(|name| name + "=").collect()),
         ("explain", "name") => {
             let files = Texts::read().files;
             let files = files.iter().map(|file| format!("queue.{}", file.name));

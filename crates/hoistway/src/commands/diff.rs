@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hoistway_results::diff::Diff;
 
 use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::Output;
+use crate::output::{DocumentFormat as Format, Output};
 use crate::printable;
 use crate::stored;
 
@@ -38,17 +38,6 @@ pub(crate) struct Arguments {
     /// Write to a file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-enum Format {
-    /// For people.
-    #[default]
-    Table,
-    /// Everything, for programs.
-    Json,
-    /// For web pages and issues.
-    Markdown,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {

@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use hoistway_page::PlotError;
 use hoistway_results::ResultsDocument;
+use hoistway_results::tuning::Tuning;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::output::Output;
 use crate::printable;
@@ -27,15 +31,29 @@ impl Plot {
         Ok(Plot { name: file.to_owned(), output: Output::beside("--plot", file, results)?, is_svg })
     }
 
-    /// Draws it.
+    /// Draws a comparison.
     pub(crate) fn write(self, document: &ResultsDocument) -> Result<()> {
+        self.drawn(document, hoistway_page::svg, hoistway_page::png)
+    }
+
+    /// Draws a search.
+    pub(crate) fn write_search(self, tuning: &Tuning) -> Result<()> {
+        self.drawn(tuning, hoistway_page::tuned_svg, hoistway_page::tuned_png)
+    }
+
+    fn drawn<D: Serialize + DeserializeOwned>(
+        self,
+        document: &D,
+        svg: fn(&D) -> Result<String, PlotError>,
+        png: fn(&D) -> Result<Vec<u8>, PlotError>,
+    ) -> Result<()> {
         let shown = printable::document(document)?;
         let document = shown.as_ref().unwrap_or(document);
         let failed = || format!("--plot {}", self.name.display());
         if self.is_svg {
-            self.output.write(hoistway_page::svg(document).with_context(failed)?)
+            self.output.write(svg(document).with_context(failed)?)
         } else {
-            self.output.write(hoistway_page::png(document).with_context(failed)?)
+            self.output.write(png(document).with_context(failed)?)
         }
     }
 }

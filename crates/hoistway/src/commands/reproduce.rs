@@ -1,13 +1,13 @@
 //! `hoistway reproduce`: published tables beside what comes out here.
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hoistway_lab::reproduction::{Cell, Length, Reproduced, Reproduction, TABLES, Table};
 use hoistway_report::wrapped;
 
 use super::schedulers::aligned;
 use crate::Ending;
-use crate::output::Output;
+use crate::output::{DocumentFormat as Format, Output};
 
 /// Reproduces published measurements of I/O schedulers: each figure as it comes out here, as it was published, and the error.
 ///
@@ -31,17 +31,6 @@ pub(crate) struct Arguments {
     /// How the result is written.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-enum Format {
-    /// For people.
-    #[default]
-    Table,
-    /// For programs.
-    Json,
-    /// For documents.
-    Markdown,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use tempfile::tempdir;
 
+use crate::pty::{Session, terminal};
 use crate::support::{hoistway, printed};
 
 /// Whether a program that judges our output is there. Where everything has to be tested, it must be.
@@ -80,6 +81,75 @@ fn bash_completes_the_names_of_devices_hosts_schedulers_loads_kernels_and_tunabl
     }
     assert_eq!(completed(&["hoistway", "compare", "my.fio", "--device", "./my"]), "", "then bash offers files");
     assert!(fs::read_to_string(&file).unwrap().contains("-o default hoistway"));
+}
+
+#[test]
+fn fish_takes_the_completions_and_completes_with_them() {
+    if !is_installed("fish") {
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("completions");
+    fs::write(&file, printed(&["completions", "fish"])).unwrap();
+    let completed = |line: &str| -> Vec<String> {
+        let script = format!("source {}; complete -C '{line}'", file.display());
+        let output = Command::new("fish").args(["--no-config", "-c", &script]).env("HOME", folder.path()).output();
+        let output = output.unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        // Behind a tab stands what it is.
+        text.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+    };
+    for (line, expected) in [
+        ("hoistway compa", "compare"),
+        ("hoistway compare --repea", "--repeat"),
+        ("hoistway compare my.fio --device hg", "hgst-he10-8tb"),
+        ("hoistway compare my.fio --schedulers ky", "kyber"),
+        ("hoistway compare my.fio --set bfq.low", "bfq.low_latency="),
+        ("hoistway tune my.fio --objec", "--objective"),
+        ("hoistway tune my.fio --over ky", "kyber"),
+    ] {
+        assert_eq!(completed(line), [expected], "{line}");
+    }
+}
+
+#[test]
+fn zsh_takes_the_completions_and_completes_with_them() {
+    if !is_installed("zsh") {
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let (file, seen) = (folder.path().join("completions"), folder.path().join("seen"));
+    fs::write(&file, printed(&["completions", "zsh"])).unwrap();
+    let (ours, theirs) = terminal(200);
+    let mut command = Command::new("zsh");
+    command.args(["-f", "-i"]).env("TERM", "xterm").env("HOME", folder.path()).env("ZDOTDIR", folder.path());
+    command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
+    let mut session = Session::new(ours, command);
+    // A key that completes the line and says how it is then, whole or not at all.
+    session.types(&format!(
+        "PS1='; '; autoload -U compinit; compinit -u -D; source {}; \
+         tell() {{ zle complete-word; print -r -- \"$BUFFER\" > {seen}.new; mv {seen}.new {seen} }}; zle -N tell; \
+         bindkey '^T' tell; print REA''DY\n",
+        file.display(),
+        seen = seen.display()
+    ));
+    session.wait_until("the shell", |printed| printed.contains("READY"));
+    for (line, expected) in [
+        ("hoistway compa", "hoistway compare"),
+        ("hoistway compare --repea", "hoistway compare --repeat"),
+        ("hoistway compare my.fio --device hg", "hoistway compare my.fio --device hgst-he10-8tb"),
+        ("hoistway compare my.fio --schedulers ky", "hoistway compare my.fio --schedulers kyber"),
+        ("hoistway compare desk", "hoistway compare desktop-freeze"),
+        ("hoistway tune my.fio --objec", "hoistway tune my.fio --objective"),
+    ] {
+        session.types(&format!("{line}\u{14}"));
+        session.wait_until(line, |_| seen.exists());
+        assert_eq!(fs::read_to_string(&seen).unwrap().trim_end(), expected, "{line}");
+        fs::remove_file(&seen).unwrap();
+        // An empty line again.
+        session.types("\u{15}");
+    }
 }
 
 #[test]

@@ -4,18 +4,12 @@ use std::fs::File;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
-
+use crate::pty::{Session, terminal};
 use crate::support::{hoistway, succeeded};
 
 /// What the binary prints on a terminal of so many columns.
 fn on_a_terminal(columns: u16, environment: &[(&str, &str)]) -> String {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let theirs = ioctl_tiocgptpeer(&ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    tcsetwinsize(&theirs, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let (ours, theirs) = terminal(columns);
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
     command.args(["compare", "--runtime", "50ms"]).env_remove("NO_COLOR").env_remove("COLUMNS").env("TERM", "xterm");
     command.envs(environment.iter().copied());
@@ -93,4 +87,22 @@ fn tables_of_guests_fit_into_sixty_columns() {
         let text = succeeded(hoistway().args(arguments).args(more).env("COLUMNS", "60"));
         assert!(table_width(&text) <= 60 && text.contains("\nover mq-deadline"), "{text}");
     }
+}
+
+#[test]
+fn rows_appear_as_runs_end_and_not_only_with_the_table() {
+    let (ours, theirs) = terminal(120);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
+    // So many repeats that nobody waits for their end.
+    command.args(["compare", "--runtime", "1s", "--repeat", "1000"]).env("TERM", "xterm");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(theirs);
+    let mut session = Session::new(ours, command);
+    let has_rows = |printed: &str| {
+        let begins = |name: &str| {
+            printed.split(['\n', '\r']).any(|line| line.trim_start_matches("\x1b[2K").trim_start().starts_with(name))
+        };
+        ["none", "mq-deadline", "kyber", "bfq"].into_iter().all(begins)
+    };
+    session.wait_until("a row for each scheduler", has_rows);
+    assert_eq!(session.child.try_wait().unwrap(), None, "all runs have ended: {}", session.printed);
 }

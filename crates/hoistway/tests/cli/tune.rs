@@ -121,3 +121,56 @@ fn what_is_no_search_is_refused_with_the_grammar_and_the_names() {
     refuse(p99, &["-o", "x", "--state", "x"], &["the results are written there"]);
     refused(folder.path(), &["tune", "guests", "--objective", "min a:read:p99"], &["expected no guests"]);
 }
+
+#[test]
+fn a_search_takes_the_place_that_a_comparison_takes() {
+    let folder = with_load();
+    let found = |options: &[&str]| -> Value {
+        let objective = "min readers:read:mean";
+        let arguments =
+            ["tune", "load.fio", "--objective", objective, "--over", "none", "--knob", "queue.nr_requests=16"];
+        let options = [&arguments[..], options, &["--format", "json", "--stable"]].concat();
+        serde_json::from_str(&succeeded(hoistway().current_dir(&folder).args(options))).unwrap()
+    };
+    let plain = found(&[]);
+    let same = |document: &Value| document["runs"] == plain["runs"];
+    assert!(same(&found(&[])));
+    // Each changes what comes out, so none is ignored.
+    for options in [
+        &["--hw-queues", "4"][..],
+        &["--nr-requests", "32"],
+        &["--at", "50ms:nomerges=2", "--at", "60ms:max_sectors_kb=4"],
+        &["--guest-scheduler", "mq-deadline"],
+        &["--guest-scheduler", "none", "--virtual-disk", "virtio-blk", "--hw-queues", "2"],
+    ] {
+        assert!(!same(&found(options)), "{options:?} does nothing");
+    }
+    let guests = found(&["--guest-scheduler", "bfq"]);
+    let notices = guests["notices"].to_string();
+    assert!(notices.contains("All guests have bfq; a setting is one of the host."), "{notices}");
+    assert_eq!(guests["search"]["comparison"]["guests"]["schedulers"], serde_json::json!(["bfq"]));
+    let refuse = |options: &[&str], words: &[&str]| {
+        let tune = ["tune", "load.fio", "--objective", "min readers:read:mean", "--knob", "queue.nr_requests=16"];
+        refused(folder.path(), &[&tune[..], options].concat(), words);
+    };
+    refuse(&["--at", "1s:nr_requests=8"], &["--at 1 s:nr_requests=8", "the search sets that itself"]);
+    refuse(&["--at", "50ms:scheduler=bfq"], &["scheduler=bfq: the search sets that itself"]);
+    refuse(&["--io-max", "nobody wbps=1"], &["--io-max nobody wbps=1"]);
+    refuse(&["--hw-queues", "0"], &["--hw-queues"]);
+    refuse(&["--elevator", "bfqq"], &["--elevator bfqq"]);
+    refuse(&["--guest-scheduler", "bfqq"], &["--guest-scheduler bfqq"]);
+}
+
+#[test]
+fn a_limit_of_a_cgroup_holds_in_every_run_of_a_search() {
+    let folder = with_load();
+    let load = fs::read_to_string(folder.path().join("load.fio")).unwrap().replace("[writers]", "[writers]\ncgroup=w");
+    fs::write(folder.path().join("load.fio"), load).unwrap();
+    let arguments = ["tune", "load.fio", "--objective", "max writers:write:iops", "--over", "none", "--format", "json"];
+    let json = succeeded(hoistway().current_dir(&folder).args(arguments).args(["--io-max", "w wiops=1000"]));
+    let document: Value = serde_json::from_str(&json).unwrap();
+    for run in document["runs"].as_array().unwrap() {
+        let iops = run["figures"]["writers:write:iops"].as_f64().unwrap();
+        assert!(iops > 100.0 && iops < 1500.0, "{iops}");
+    }
+}

@@ -244,3 +244,35 @@ fn stable_documents_are_the_same_to_the_byte() {
     assert!(document("fio-json+", &fio) == document("fio-json+", &fio));
     assert!(document("markdown", &[]).contains("Means of 3 repeats"), "not as many as the machine has time for");
 }
+
+#[test]
+fn on_a_device_that_no_scheduler_keeps_up_with_the_one_that_costs_least_is_recommended_and_not_bfq() {
+    let load = "[streams]\nfilename=/dev/nullb0\ndirect=1\nioengine=libaio\nbs=4k\niodepth=64\nnumjobs=8\nrw=randwrite\n\
+                time_based\nruntime=50ms\n";
+    let folder = with_load(load);
+    for focus in [&[][..], &["--focus", "streams:write:iops"]] {
+        let document = compared(
+            folder.path(),
+            &[&["--device", "null", "--repeat", "3", "--schedulers", "none,bfq"], focus].concat(),
+        );
+        let iops = |scheduler: &str| {
+            let rows = document["statistics"]["rows"].as_array().unwrap();
+            let row = rows.iter().find(|row| row["scheduler"] == scheduler).unwrap();
+            row["figures"]["iops"]["mean"].as_f64().unwrap()
+        };
+        assert!(iops("none") > 1.5 * iops("bfq"), "{} and {}", iops("none"), iops("bfq"));
+        assert_eq!(document["verdicts"][0]["recommended"], "none", "{}", conclusion(&document));
+        let limits =
+            "what limits a load there is the time of the host's CPUs for the block layer, the scheduler and its lock";
+        assert!(document["notices"].to_string().contains(limits), "{}", document["notices"]);
+        // One lock for all CPUs, and more CPU time for each I/O, is what holds bfq back.
+        let cpu_us = |run: usize| document["runs"][run]["cpu_us_per_io"].as_f64().unwrap();
+        assert_eq!(
+            (&document["runs"][0]["scheduler"], &document["runs"][1]["scheduler"]),
+            (&"none".into(), &"bfq".into())
+        );
+        assert!(cpu_us(1) > cpu_us(0), "{} and {}", cpu_us(0), cpu_us(1));
+        let on_flash = compared(folder.path(), &["--device", "nvme", "--repeat", "1", "--schedulers", "none"]);
+        assert!(!on_flash["notices"].to_string().contains(limits), "there the device takes its time");
+    }
+}

@@ -10,10 +10,10 @@ use hoistway_sim::Control;
 
 use crate::comparison::Comparison;
 use crate::error::{Error, Field};
-use crate::load;
 use crate::plan::{Plan, Planned};
 use crate::surroundings::Surroundings;
 use crate::watch::Unwatched;
+use crate::{guests, load};
 
 /// Figures of one run by name: latencies in ns, I/Os and bytes a second.
 pub type Figures = BTreeMap<FigureName, f64>;
@@ -58,12 +58,9 @@ impl<'a> Evaluator<'a> {
                 "expected one device, host and kernel",
             );
         }
-        if plan.setups[0].guests.is_some() {
-            return refuse(
-                Field::GuestSchedulers,
-                "",
-                "a search is among settings of the host alone (expected no guests)",
-            );
+        if let Some([_, _, ..]) = plan.setups[0].guests.as_ref().map(|guests| &guests.schedulers[..]) {
+            let problem = "a search is among settings of the host (expected one scheduler for all guests)";
+            return refuse(Field::GuestSchedulers, &comparison.guests.schedulers.join(","), problem);
         }
         if !comparison.vary.is_empty() {
             return refuse(Field::Vary, "", "a search varies by itself (expected nothing here)");
@@ -89,6 +86,15 @@ impl<'a> Evaluator<'a> {
         Ok(outcome.run)
     }
 
+    /// Remarks for whoever reads the figures.
+    pub(super) fn notices(&self) -> Vec<String> {
+        let told = |notice: &String| match &self.plan.setups[0].guests {
+            Some(guests) => guests::notice_of_search(notice, guests),
+            None => notice.clone(),
+        };
+        self.plan.notices.iter().map(told).collect()
+    }
+
     /// Virtual time of a run, if every process is bounded by time.
     pub fn expected_ns(&self, runtime_ns: Option<u64>) -> Option<u64> {
         let runtime = runtime_ns.or(self.plan.asked.comparison.runtime_ns).map(Nanos);
@@ -96,7 +102,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What the longest process runs for, if a shorter time leaves the load what it is: none if processes begin late or one
-    /// after the other, or are not bounded by time.
+    /// after the other, or are not bounded by time, or if something is written meanwhile.
     pub(super) fn shortenable_ns(&self) -> Option<u64> {
         let processes = &self.plan.setups[0].workload.processes;
         let is_even =
@@ -104,7 +110,9 @@ impl<'a> Evaluator<'a> {
         let of = |process: &hoistway_load::Process| process.schedule.runtime.map(|runtime| runtime.0);
         let all: Option<Vec<u64>> = processes.iter().map(of).collect();
         let wanted = self.plan.asked.comparison.runtime_ns;
-        wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even)
+        // What is written meanwhile is written at its time.
+        let is_untouched = self.plan.asked.comparison.writes.is_empty();
+        wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even && is_untouched)
     }
 }
 

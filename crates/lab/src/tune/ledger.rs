@@ -36,6 +36,10 @@ pub(super) struct Ledger<'a> {
     known: BTreeMap<Key, Figures>,
     places: BTreeMap<Key, usize>,
     pub(super) runs: Vec<TuneRun>,
+    /// All figures of runs, for whoever asks for more than the objective does: only as long as they are kept.
+    whole: BTreeMap<Key, Figures>,
+    /// Whether they are kept.
+    pub(super) keeps_whole: bool,
     /// How many there will be at least.
     pub(super) planned: u64,
 }
@@ -48,7 +52,17 @@ impl<'a> Ledger<'a> {
         known: Vec<TuneRun>,
     ) -> Self {
         let known = known.into_iter().map(|run| (Key::of(&run), run.figures)).collect();
-        Self { evaluate, observe, figures, known, places: BTreeMap::new(), runs: Vec::new(), planned: 0 }
+        Self {
+            evaluate,
+            observe,
+            figures,
+            known,
+            places: BTreeMap::new(),
+            runs: Vec::new(),
+            whole: BTreeMap::new(),
+            keeps_whole: false,
+            planned: 0,
+        }
     }
 
     /// Makes sure that there are these runs.
@@ -61,10 +75,14 @@ impl<'a> Ledger<'a> {
             let first = made.iter().position(Result::is_err).unwrap_or(made.len());
             let mut made = made.into_iter();
             for (key, figures) in keys.iter().zip(made.by_ref().take(first)) {
-                self.known.remove(key);
+                let mut figures = figures?;
+                if self.known.remove(key).is_none() && self.keeps_whole {
+                    self.whole.insert(key.clone(), figures.clone());
+                }
+                figures.retain(|name, _| self.figures.contains(name));
                 self.places.insert(key.clone(), self.runs.len());
                 let Key { setting, seed, runtime_ns } = key.clone();
-                self.runs.push(TuneRun { setting, seed, runtime_ns, figures: figures? });
+                self.runs.push(TuneRun { setting, seed, runtime_ns, figures });
             }
             let rest = self.known.iter().map(|(key, figures)| {
                 let Key { setting, seed, runtime_ns } = key.clone();
@@ -79,7 +97,7 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    /// The figures of a run, made now if nobody has them.
+    /// The figures of a run, made now if nobody has them: then all of them.
     fn made(&self, key: &Key) -> Result<Figures, TuneError> {
         if let Some(known) = self.known.get(key) {
             return Ok(known.clone());
@@ -87,9 +105,17 @@ impl<'a> Ledger<'a> {
         if !self.observe.goes_on() {
             return Err(TuneError::Ended);
         }
-        let mut figures = self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?;
-        figures.retain(|name, _| self.figures.contains(name));
-        Ok(figures)
+        Ok(self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?)
+    }
+
+    /// All figures of runs; those that were not kept are made again.
+    pub(super) fn whole(&self, keys: &[Key]) -> Result<Vec<Figures>, TuneError> {
+        let of = |key: &Key| match self.whole.get(key) {
+            Some(figures) => Ok(figures.clone()),
+            None if !self.observe.goes_on() => Err(TuneError::Ended),
+            None => Ok(self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?),
+        };
+        keys.par_iter().map(of).collect()
     }
 
     /// A figure of a run; none if there was no such I/O, or no such run.

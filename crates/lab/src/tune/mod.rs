@@ -5,12 +5,13 @@
 //! under the same load, and new in every round, so that nobody keeps a lead that was luck.
 //!
 //! `prepared` is the search with all that it is compared with, `space` what there is to try, with `ladder` where nobody says which values; `sample` chooses from it, `rounds` spends the budget, [`Evaluate`] tells
-//! figures of a setting, `ledger` keeps them, `standing` compares them, `race` is the search itself, `effects` says what mattered, and
+//! figures of a setting, `ledger` keeps them, `standing` compares them, `front` says whom nobody beats, `race` is the search itself, `effects` says what mattered, and
 //! [`State`] is what an ended search leaves.
 //! Whoever has another way of searching drives an [`Evaluator`], and nothing else of this.
 
 mod effects;
 mod evaluate;
+mod front;
 mod ladder;
 mod ledger;
 mod observe;

@@ -1,11 +1,12 @@
 //! A search with all that it is compared with.
 
+use hoistway_blk::Nanos;
 use hoistway_results::tuning::Setting;
 use hoistway_results::{Limit, Objective};
 
 use super::Search;
 use super::evaluate::Evaluator;
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, Vary, Write};
 use crate::error::{Error, Field};
 use crate::nearest;
 use crate::surroundings::Surroundings;
@@ -26,6 +27,7 @@ impl Prepared {
     pub(super) fn of(search: &Search, surroundings: &dyn Surroundings) -> Result<Prepared, Error> {
         let evaluator = Evaluator::new(&search.comparison, surroundings)?;
         check_jobs(&search.objective, &evaluator)?;
+        check_writes(search, &evaluator)?;
         let asked = &evaluator.plan.asked;
         let over: Vec<String> = evaluator.schedulers().map(str::to_owned).collect();
         let default = evaluator.plan.setups[0].default_scheduler().map(str::to_owned);
@@ -57,6 +59,22 @@ impl Prepared {
         schedulers.extend(fixed.iter().map(|fixed| fixed.scheduler.clone()).filter(|name| !over.contains(name)));
         let comparison = Comparison { schedulers, ..search.comparison.clone() };
         Ok(Prepared { comparison, over, default: default.unwrap_or_default(), fixed })
+    }
+}
+
+/// What a search tries out is not written by somebody else meanwhile.
+fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error> {
+    let is_searched = |write: &&Write| {
+        let is_of_scheduler = write.file == "scheduler" || write.file.starts_with("iosched/");
+        is_of_scheduler || search.knobs.iter().any(|knob| knob.of == Vary::QUEUE && knob.name == write.file)
+    };
+    match search.comparison.writes.iter().find(is_searched) {
+        Some(write) => {
+            let problem = "the search sets that itself (expected a file of queue/ that is not searched)";
+            let told = format!("{}:{}={}", Nanos(write.at_ns), write.file, write.text);
+            Err(evaluator.plan.asked.refuse(Field::Writes, told, problem))
+        }
+        None => Ok(()),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The search itself: rounds of fewer settings, longer runs and more seeds.
 
-use hoistway_results::tuning::{FORMAT, Found, Round, Setting, Standing, TuneRun, Tuning};
-use hoistway_results::{Goal, quoted};
+use hoistway_results::document::Shift;
+use hoistway_results::quoted;
+use hoistway_results::tuning::{FORMAT, Found, Round, Setting, Standing, TuneRun, Tuning, losses};
 
 use super::evaluate::{Evaluate, Evaluator};
+use super::front::{does_the_same, front};
 use super::ledger::{Key, Ledger};
 use super::observe::{Observe, TuneError};
 use super::prepared::Prepared;
@@ -73,6 +75,7 @@ fn search_by(
     let mut last = Vec::new();
     for (place, step) in steps.iter().enumerate() {
         let seeds = used..used + step.seeds;
+        race.ledger.keeps_whole = place + 1 == steps.len();
         race.run(&contestants, step, seeds.clone())?;
         if place == 0 {
             race.check_figures(evaluate, step)?;
@@ -89,9 +92,9 @@ fn search_by(
     }
     let step = &steps[steps.len() - 1];
     let of_last = used - last.first().map_or(0, |best| best.standing.seeds as usize);
-    let found = race.found(&last, step, of_last..used);
+    let found = race.found(&last, step, of_last..used)?;
     let first = &rounds[0].settings;
-    let front = front(search, first);
+    let front = front(&search.objective, first);
     let effects = effects::effects(search, &space, first);
     let summary = evaluator.plan.setups[0].summary()?;
     Ok(Tuning {
@@ -104,6 +107,7 @@ fn search_by(
         kernel: summary.kernel,
         cpus: summary.cpus,
         host: summary.host,
+        search: serde_json::to_value(search).unwrap_or_default(),
         objective: search.objective.clone(),
         budget: search.budget,
         seed: search.comparison.seed,
@@ -113,7 +117,7 @@ fn search_by(
         found,
         front,
         effects,
-        notices: evaluator.plan.notices.clone(),
+        notices: evaluator.notices(),
         conclusion: Vec::new(),
         runs: race.ledger.runs,
     })
@@ -198,20 +202,36 @@ impl Race<'_> {
         Ok(())
     }
 
-    fn found(&self, ranked: &[Ranked], step: &Step, seeds: std::ops::Range<usize>) -> Option<Found> {
-        let best = ranked.first()?.standing.clone();
-        let judge = self.judge(step, seeds);
+    fn found(&self, ranked: &[Ranked], step: &Step, seeds: std::ops::Range<usize>) -> Result<Option<Found>, TuneError> {
+        let Some(best) = ranked.first().map(|best| best.standing.clone()) else { return Ok(None) };
+        let judge = self.judge(step, seeds.clone());
         let reference = &self.prepared.fixed[0];
         let standing = ranked.iter().map(|one| &one.standing).find(|one| one.setting == *reference).cloned();
-        let standing =
-            standing.or_else(|| judge.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing))?;
-        Some(Found {
+        let alone = || judge.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing);
+        let Some(standing) = standing.or_else(alone) else { return Ok(None) };
+        Ok(Some(Found {
             holds: best.holds,
             gain: judge.change(reference, &best.setting),
             undecided: undecided(ranked),
+            losses: self.losses([reference, &best.setting], step, seeds)?,
             reference: standing,
             best,
-        })
+        }))
+    }
+
+    /// What gets worse from one setting to another.
+    fn losses(
+        &self,
+        [from, to]: [&Setting; 2],
+        step: &Step,
+        seeds: std::ops::Range<usize>,
+    ) -> Result<Option<Vec<Shift>>, TuneError> {
+        let keys = |setting: &Setting| -> Vec<Key> {
+            let key = |seed: &u64| Key { setting: setting.clone(), seed: *seed, runtime_ns: step.runtime_ns };
+            self.seeds[seeds.clone()].iter().map(key).collect()
+        };
+        let (from, to) = (self.ledger.whole(&keys(from))?, self.ledger.whole(&keys(to))?);
+        Ok(losses(&self.search.objective, &from.into_iter().zip(to).collect::<Vec<_>>()))
     }
 }
 
@@ -226,11 +246,6 @@ fn survivors(ranked: &[Ranked], most: usize) -> Vec<Setting> {
     kept.into_iter().map(|standing| standing.setting.clone()).collect()
 }
 
-/// Whether a knob between two settings does nothing here.
-fn does_the_same(one: &Standing, other: &Standing) -> bool {
-    one.setting.scheduler == other.setting.scheduler && one.figures == other.figures
-}
-
 /// Those that cannot be told apart from the best, which keeps the conditions as they do.
 fn undecided(ranked: &[Ranked]) -> Vec<Setting> {
     let Some((best, others)) = ranked.split_first() else { return Vec::new() };
@@ -239,36 +254,4 @@ fn undecided(ranked: &[Ranked]) -> Vec<Setting> {
         is_other && one.standing.holds == best.standing.holds && !one.is_beaten()
     };
     others.iter().filter(is_open).map(|one| one.standing.setting.clone()).collect()
-}
-
-/// The settings that no other beats in all figures.
-fn front(search: &Search, standings: &[Standing]) -> Vec<Standing> {
-    let objective = &search.objective;
-    let is_more_better = |place: usize| match place {
-        0 => objective.goal == Goal::Max,
-        _ => {
-            let name = objective.figures()[place];
-            objective.conditions.iter().any(|condition| condition.figure == *name && condition.wants_more())
-        }
-    };
-    let values = |standing: &Standing| -> Option<Vec<f64>> {
-        let value = |(place, name): (usize, &hoistway_results::FigureName)| {
-            let mean = standing.figures.get(name)?.mean;
-            Some(if is_more_better(place) { mean } else { -mean })
-        };
-        objective.figures().into_iter().enumerate().map(value).collect()
-    };
-    let all: Vec<(&Standing, Vec<f64>)> = standings.iter().filter_map(|one| Some((one, values(one)?))).collect();
-    let beats = |one: &[f64], other: &[f64]| {
-        let pairs = || one.iter().zip(other);
-        pairs().all(|(one, other)| one >= other) && pairs().any(|(one, other)| one > other)
-    };
-    let is_beaten = |values: &[f64]| all.iter().any(|(_, others)| beats(others, values));
-    let mut front: Vec<Standing> = Vec::new();
-    for (standing, _) in all.iter().filter(|(_, values)| !is_beaten(values)) {
-        if !front.iter().any(|other| does_the_same(other, standing)) {
-            front.push((*standing).clone());
-        }
-    }
-    front
 }

@@ -103,7 +103,9 @@ fn values(
     let comparison = Comparison { vary, repeats: 1, ..search.comparison.clone() };
     let plan = Plan::of(&comparison, surroundings)?;
     let mut knobs: Vec<Knob> = Vec::new();
-    for run in plan.runs.iter().filter(|run| !run.variant.is_usual()) {
+    // One of the guests' is varied over every scheduler of the host.
+    let is_of_host = |scheduler: &str| is_queue_file || scheduler == knob.of;
+    for run in plan.runs.iter().filter(|run| !run.variant.is_usual() && is_of_host(&run.spec.scheduler)) {
         let scheduler = run.spec.scheduler.clone();
         let of_scheduler = match knobs.iter_mut().find(|known| known.scheduler == scheduler) {
             Some(known) => known,

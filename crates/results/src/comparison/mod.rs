@@ -4,6 +4,7 @@
 //! *paired*: taken repeat by repeat, so that what varies from load to load cancels. A difference is *significant* if
 //! the interval of its mean excludes zero. Each interval is for itself: of many comparisons, one in twenty errs.
 
+mod baseline;
 mod lookup;
 mod ranking;
 mod sample;
@@ -27,8 +28,10 @@ pub use variant::Variant;
 pub struct Comparison<'a> {
     /// What is compared, in the order of the first runs.
     pub variants: Vec<Variant<'a>>,
-    /// The variant that others are compared with: index into `variants`.
+    /// The variant that others are compared with, in the first place: index into `variants`.
     pub baseline: usize,
+    /// What each variant is compared with: one of the same place, unless somebody named a row of the table.
+    pub baselines: Vec<usize>,
     /// The jobs, in the order of the job file.
     pub jobs: Vec<JobComparison>,
 }
@@ -143,6 +146,12 @@ impl Row {
 }
 
 impl OperationComparison {
+    /// What a row is compared with; None if it is that itself, or that has no such I/O.
+    pub fn baseline_of(&self, comparison: &Comparison<'_>, row: &Row) -> Option<&Row> {
+        let baseline = comparison.baselines[row.variant];
+        self.row(baseline).filter(|_| baseline != row.variant)
+    }
+
     /// The row of a variant.
     pub fn row(&self, variant: usize) -> Option<&Row> {
         self.rows.iter().find(|row| row.variant == variant)
@@ -158,14 +167,8 @@ impl<'a> Comparison<'a> {
     /// The comparison that a document holds.
     pub fn of(document: &'a ResultsDocument) -> Self {
         let variants = Variant::of(&document.runs);
-        let wanted = document.baseline.as_deref();
-        let of_scheduler = |name: Option<&str>| {
-            let named = || (0..variants.len()).filter(|one| Some(variants[*one].scheduler()) == name);
-            named().find(|one| variants[*one].first().variant.is_usual()).or_else(|| named().next())
-        };
-        let default = document.default_scheduler.as_deref().filter(|_| wanted.is_none());
-        let baseline = variants.iter().position(|one| Some(one.name()) == wanted);
-        let baseline = baseline.or_else(|| of_scheduler(wanted)).or_else(|| of_scheduler(default)).unwrap_or(0);
+        let baselines = baseline::baselines(document, &variants);
+        let baseline = baselines.first().copied().unwrap_or(0);
         let mut jobs: BTreeMap<u32, &JobSummary> = BTreeMap::new();
         for job in document.runs.iter().flat_map(|run| &run.jobs) {
             jobs.entry(job.job).or_insert(job);
@@ -178,7 +181,15 @@ impl<'a> Comparison<'a> {
             random: job.random,
             operations: operations(job.job, &variants),
         });
-        Self { jobs: jobs.collect(), variants, baseline }
+        Self { jobs: jobs.collect(), variants, baseline, baselines }
+    }
+
+    /// The variants that others are compared with, each once: one for each place, unless somebody named a row of the table.
+    pub fn distinct_baselines(&self) -> Vec<usize> {
+        let mut distinct = self.baselines.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        distinct
     }
 
     /// Largest number of repeats of a variant.

@@ -14,6 +14,7 @@ impl Statistics {
     pub fn of(document: &ResultsDocument) -> Self {
         let comparison = Comparison::of(document);
         let label = |variant: usize| comparison.variants.get(variant).map_or("", |variant| &variant.label).to_owned();
+        let is_by_place = comparison.distinct_baselines().len() > 1;
         let mut rows = Vec::new();
         for (job, operation) in
             comparison.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)))
@@ -24,10 +25,11 @@ impl Statistics {
                     job: job.name.clone(),
                     job_index: job.job,
                     direction: operation.operation,
+                    compared_with: is_by_place.then(|| label(comparison.baselines[row.variant])),
                     figures: Figure::ALL
                         .into_iter()
                         .filter(|figure| figure.is_of(operation.operation))
-                        .map(|figure| (figure.key(), figure_of(figure, index, row, operation, comparison.baseline)))
+                        .map(|figure| (figure.key(), figure_of(figure, index, row, operation, &comparison)))
                         .collect(),
                 }
             }));
@@ -47,11 +49,11 @@ fn figure_of(
     index: usize,
     row: &Row,
     operation: &OperationComparison,
-    baseline: usize,
+    comparison: &Comparison<'_>,
 ) -> FigureStatistics {
     let estimate = row.estimate(figure);
     let ranking = operation.ranking(figure);
-    let baseline = operation.row(baseline).filter(|baseline| baseline.variant != row.variant);
+    let baseline = operation.baseline_of(comparison, row);
     FigureStatistics {
         samples: row.samples().map(|sample| sample.figure(figure)).collect(),
         mean: estimate.mean,

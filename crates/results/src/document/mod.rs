@@ -42,7 +42,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 3;
+pub const REVISION: u32 = 4;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -233,6 +233,15 @@ pub enum ReadError {
     /// A format that this version does not know.
     #[error("unknown result format \"{found}\": this version reads \"{FORMAT}\"; use the version that wrote the file")]
     UnknownFormat {
+        /// The value of `format`.
+        found: String,
+    },
+    /// The document of a search, of a format that this version does not know.
+    #[error(
+        "unknown format of a search \"{found}\": this version reads \"{}\"; use the version that wrote the file",
+        crate::tuning::FORMAT
+    )]
+    UnknownSearch {
         /// The value of `format`.
         found: String,
     },

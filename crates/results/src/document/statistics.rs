@@ -31,6 +31,9 @@ pub struct RowStatistics {
     pub job_index: u32,
     /// Read, write, trim or sync.
     pub direction: Operation,
+    /// The variant that it is compared with, if not all are compared with one: that of its own place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared_with: Option<String>,
     /// The figures by name and unit.
     pub figures: OrderedMap<FigureStatistics>,
 }

@@ -18,7 +18,9 @@ mod shifts;
 use std::cmp::Ordering;
 
 use self::focus::Focus;
-use self::ratio::{Ratio, logarithm, rounded};
+pub(crate) use self::ratio::logarithm;
+use self::ratio::{Ratio, rounded};
+pub(crate) use self::shifts::is_told_though_uncertain;
 use self::shifts::shifts;
 use crate::comparison::{Comparison, Variant};
 use crate::document::{Aspect, Candidate, Decision, Outcome, ResultsDocument, Shift, Verdict};

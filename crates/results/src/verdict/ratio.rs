@@ -66,7 +66,7 @@ impl Change {
 }
 
 /// How much better `to` is than `from`, as a logarithm; None if either is zero.
-pub(super) fn logarithm(from: f64, to: f64, higher_is_better: bool) -> Option<f64> {
+pub(crate) fn logarithm(from: f64, to: f64, higher_is_better: bool) -> Option<f64> {
     let logarithm = (to / from).ln();
     logarithm.is_finite().then_some(if higher_is_better { logarithm } else { -logarithm })
 }
@@ -75,4 +75,30 @@ pub(super) fn logarithm(from: f64, to: f64, higher_is_better: bool) -> Option<f6
 /// stay as they were.
 pub(super) fn rounded(logarithm: f64) -> i64 {
     (logarithm / ROUNDING).round() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_rounding_is_no_difference() {
+        // The same steps there and back, in another order: not 0, but no step either.
+        let left = (0.1 + 0.2 + 0.3) - (0.3 + 0.2 + 0.1_f64);
+        assert!(left > 0.0);
+        let ratio = Ratio::of(&[left; 3]).unwrap();
+        assert!(!ratio.is_better() && !ratio.is_worse() && ratio.is_significant() == Some(false), "{ratio:?}");
+        assert!(!ratio.as_change().is_better() && !Change::of(&[-left; 3]).unwrap().is_worse());
+        // A nanosecond of half a second is more.
+        let step = Ratio::of(&[2e-9; 3]).unwrap();
+        assert!(step.is_better() && step.as_change().is_better());
+    }
+
+    #[test]
+    fn sums_of_the_same_in_another_order_are_put_at_the_same_place() {
+        let (one, other) = (0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1);
+        assert!(one != other);
+        assert_eq!(rounded(one), rounded(other));
+        assert!(rounded(one) < rounded(one + 1e-8));
+    }
 }

@@ -13,6 +13,12 @@ const UNCERTAIN_FACTOR: f64 = 1.25;
 /// The same of largest latencies, each of which is a single I/O.
 const UNCERTAIN_FACTOR_OF_MAX: f64 = 2.0;
 
+/// Whether a loss by this factor is told although it may be chance.
+pub(crate) fn is_told_though_uncertain(aspect: Aspect, factor: f64) -> bool {
+    let is_max = matches!(aspect, Aspect::Figure(Figure::Max));
+    factor >= if is_max { UNCERTAIN_FACTOR_OF_MAX } else { UNCERTAIN_FACTOR }
+}
+
 /// What changes from one variant to another.
 pub(super) struct Shifts {
     /// Worst first.
@@ -47,8 +53,7 @@ pub(super) fn shifts(
                 continue;
             }
             let is_max = matches!(aspect, Aspect::Figure(Figure::Max));
-            let uncertain = if is_max { UNCERTAIN_FACTOR_OF_MAX } else { UNCERTAIN_FACTOR };
-            if shift.significant != Some(false) || shift.factor >= uncertain {
+            if shift.significant != Some(false) || is_told_though_uncertain(aspect, shift.factor) {
                 let is_own = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
                 shifts.losses.push(Shift { weighs: !is_focus && (is_own || !is_max), ..shift });
             }

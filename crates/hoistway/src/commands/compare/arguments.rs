@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hoistway_blk::{Kernel, Nanos};
-use hoistway_lab::limits::{CPUS_MAX, HW_QUEUES_MAX, REPEATS_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
+use hoistway_blk::Kernel;
+use hoistway_lab::limits::REPEATS_MAX;
 use hoistway_lab::{AskedKernel, scenarios};
 use hoistway_results::Threshold;
-use hoistway_serve::parse_size;
-use hoistway_sim::Host;
 
 use super::format::Format;
+use crate::commands::options::{PlaceOptions, RunOptions};
 
 /// Runs a fio job file under every scheduler, in virtual time, and compares.
 ///
@@ -61,58 +60,14 @@ pub(crate) struct Arguments {
     /// device, which is the host's. Every scheduler of this list in the guests is compared over each of --schedulers on the host.
     #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
     pub(super) guest_schedulers: Vec<String>,
-    /// What the guests' disks are: a built-in profile or a TOML file. [default: virtio-blk]
-    #[arg(long, value_name = "PROFILE|FILE.toml")]
-    pub(super) virtual_disk: Option<String>,
-    /// Gives each guest a cgroup on the host, and that of the guest whose disk this file is this weight (the others have
-    /// 100): for bfq and cfq. May be given several times.
-    #[arg(long, value_name = "FILE=N")]
-    pub(super) guest_weight: Vec<String>,
-    /// What the kernel was booted with as elevator=NAME: up to 4.20 the default scheduler of devices with a legacy queue.
-    #[arg(long, value_name = "NAME")]
-    pub(super) elevator: Option<String>,
-    /// Sets a tunable, as a write to queue/iosched/ would. May be given several times.
-    #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
-    pub(super) set: Vec<String>,
+    #[command(flatten)]
+    pub(super) place: PlaceOptions,
+    #[command(flatten)]
+    pub(super) run: RunOptions,
     /// Compares several values of a tunable, or of a file that --queue takes (queue.nr_requests=64,256): the scheduler runs with
     /// each, beside its default, and if several are varied with each combination. May be given several times.
     #[arg(long, value_name = "SCHED.TUNABLE=V1,V2,...")]
     pub(super) vary: Vec<String>,
-    /// Writes a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout,
-    /// write_cache, rotational, max_sectors_kb, discard_max_bytes, wbt_lat_usec. May be given several times.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub(super) queue: Vec<String>,
-    /// The number of requests of each queue: short for --queue nr_requests=N.
-    #[arg(long, value_name = "N")]
-    pub(super) nr_requests: Option<String>,
-    /// Gives every device so many hardware queues instead of its own number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(HW_QUEUES_MAX)))]
-    pub(super) hw_queues: Option<u16>,
-    /// Adds so many hardware queues to every device that only reads use (as write_queues= does of Linux's NVMe driver).
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
-          value_parser = clap::value_parser!(u16).range(0..=i64::from(TYPED_QUEUES_MAX)))]
-    pub(super) read_queues: u16,
-    /// Adds so many hardware queues to every device for I/O whose submitter polls (as poll_queues= does of Linux's NVMe
-    /// driver): that of jobs with hipri.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
-          value_parser = clap::value_parser!(u16).range(0..=i64::from(TYPED_QUEUES_MAX)))]
-    pub(super) poll_queues: u16,
-    /// All devices are behind one controller and share its tags: as many as one of them has. They must be alike.
-    #[arg(long)]
-    pub(super) shared_tags: bool,
-    /// Writes a file of every queue while the loads run: the scheduler, a tunable of the scheduler that is named, or any
-    /// file that --queue takes. May be given several times.
-    #[arg(long, value_name = "TIME:KEY=VALUE")]
-    pub(super) at: Vec<String>,
-    /// Limits a cgroup that the job file names, as a write to io.max would, on every device. May be given several
-    /// times.
-    #[arg(long, value_name = "CGROUP KEY=N...")]
-    pub(super) io_max: Vec<String>,
-    /// Sets what a cgroup that the job file names makes of the priorities of its I/O, as a write to io.prio.class would:
-    /// no-change, promote-to-rt, restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several
-    /// times.
-    #[arg(long, value_name = "CGROUP CLASS")]
-    pub(super) io_prio_class: Vec<String>,
     /// The kernel whose block layer is simulated: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints. Several, in a
     /// list, are compared.
     #[arg(long, value_name = "VERSION[,...]", value_delimiter = ',', default_values_t = [AskedKernel::from(Kernel::DEFAULT)])]
@@ -121,18 +76,6 @@ pub(crate) struct Arguments {
     /// processes and workers take to react. Several, in a list, are compared. [default: server; with guests vm]
     #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',')]
     pub(super) host: Vec<String>,
-    /// CPUs of the host. [default: what the profile says, or 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CPUS_MAX)))]
-    pub(super) cpus: Option<u16>,
-    /// Memory of the host, all of it page cache for jobs without direct=1: 512M, 4G. [default: what the profile says, or 4G]
-    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
-    pub(super) memory: Option<u64>,
-    /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(super) runtime: Option<Nanos>,
-    /// Replaces the time of every job before measuring begins (fio's ramp_time): 0, 30, 30s, 5m, 500ms.
-    #[arg(long, value_name = "TIME", value_parser = parse_ramp)]
-    pub(super) ramp: Option<Nanos>,
     /// Runs each scheduler so many times, with as many seeds, for means, 95 % confidence intervals and paired
     /// differences: a repeat has the same seed, and so the same load, under every scheduler. [default: 3, and up to 10 as long as
     /// that takes less than ten seconds; 1 for JSON without --report or
@@ -151,9 +94,6 @@ pub(crate) struct Arguments {
     /// What is less, in percent, is no difference that matters. [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(super) smallest_effect: Option<f64>,
-    /// Everything random is drawn from it; the same seed gives the same results to the bit.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) seed: u64,
     /// Ends with status 3, and says what it was, if this holds under any of the schedulers: a figure, one of > >= < <=, and a value
     /// with its unit. May be given several times.
     #[arg(long, value_name = "FIGURE>VALUE")]
@@ -173,9 +113,6 @@ pub(crate) struct Arguments {
     /// How the results are written.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
-    /// Write to a file instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
     /// Also makes a page of the results with charts and a timeline of some thousand requests of each scheduler (docs/report.md). The
     /// document of --format json then holds these requests, too.
     #[arg(long, value_name = "FILE.html")]
@@ -194,18 +131,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Refuses one file for two things.
-    pub(super) fn check_files(&self) -> anyhow::Result<()> {
-        let beside = [("--report", &self.report), ("--plot", &self.plot), ("--trace", &self.trace)];
-        let given: Vec<_> = beside.iter().filter_map(|(option, file)| Some((option, file.as_ref()?))).collect();
-        for (number, (option, file)) in given.iter().enumerate() {
-            if let Some((other, _)) = given[..number].iter().find(|(_, other)| other == file) {
-                anyhow::bail!("{option} {}: {other} goes to this file (expected another one)", file.display());
-            }
-        }
-        Ok(())
-    }
-
     /// Whether somebody is going to read it: then it says how sure it is. Programs get one run unless they ask for more.
     pub(super) fn is_for_people(&self) -> bool {
         let for_programs = match self.format {
@@ -231,35 +156,4 @@ fn parse_block_device(text: &str) -> Result<String, String> {
         return Err("it is a load (expected the name of a device; put the load before --advice)".to_owned());
     }
     Ok(text.to_owned())
-}
-
-/// As [`parse_time`], or 0.
-pub(crate) fn parse_ramp(text: &str) -> Result<Nanos, String> {
-    if text == "0" { Ok(Nanos::ZERO) } else { parse_time(text) }
-}
-
-/// Bytes of memory.
-pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
-    let expected = || "expected a size from 16M to 16T, such as 4G".to_owned();
-    parse_size(text).ok().filter(|bytes| Host::MEMORY_BYTES.contains(bytes)).ok_or_else(expected)
-}
-
-/// A time with a unit, as on the command line.
-pub(crate) fn parse_time(text: &str) -> Result<Nanos, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor: u64 = match unit {
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "" | "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        "d" => 86_400_000_000_000,
-        _ => return Err(format!("unknown unit \"{unit}\" (expected us, ms, s, m, h or d)")),
-    };
-    let number: u64 = number.parse().map_err(|_| "expected a whole number with a unit, such as 30s".to_owned())?;
-    match number.checked_mul(factor) {
-        Some(ns @ 1..=TIME_NS_MAX) => Ok(Nanos(ns)),
-        _ => Err("expected a time between 1 us and 10 years".to_owned()),
-    }
 }

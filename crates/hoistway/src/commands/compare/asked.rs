@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use hoistway_lab::{CgroupFile, Comparison, Devices, Guests, Load, QueueFile, Tunable, Vary, Write, limits, scenarios};
 
-use super::arguments::{Arguments, parse_time};
+use super::arguments::Arguments;
+use crate::commands::options::{PlaceOptions, RunOptions, parse_time};
 
 /// Repeats without which an interval says little.
 pub(super) const REPEATS_AT_LEAST: u32 = 3;
@@ -20,35 +21,8 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         devices: devices(&arguments.device)?,
         kernels: arguments.kernel.iter().map(ToString::to_string).collect(),
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
-        cpus: arguments.cpus,
-        memory_bytes: arguments.memory,
         schedulers: arguments.schedulers.clone(),
-        elevator: arguments.elevator.clone(),
-        guests: Guests {
-            schedulers: arguments.guest_schedulers.clone(),
-            virtual_disk: arguments.virtual_disk.as_deref().map(Into::into),
-            weights: each(&arguments.guest_weight, weight)?,
-        },
-        tunables: each(&arguments.set, tunable)?,
-        queue_files: queue_files(&arguments.queue, arguments.nr_requests.as_deref())?,
         vary: each(&arguments.vary, vary)?,
-        hw_queues: arguments.hw_queues,
-        read_queues: arguments.read_queues,
-        poll_queues: arguments.poll_queues,
-        shared_tags: arguments.shared_tags,
-        submitter_dispatches: false,
-        writes: each(&arguments.at, write)?,
-        io_max: each(&arguments.io_max, |text| {
-            let missing = || format!("--io-max {text:?}: expected a cgroup and its limits, {}", limits::IO_MAX_EXAMPLE);
-            cgroup_file(text).with_context(missing)
-        })?,
-        io_prio_class: each(&arguments.io_prio_class, |text| {
-            let missing =
-                || format!("--io-prio-class {text:?}: expected a cgroup and a class, such as \"backup idle\"");
-            cgroup_file(text).with_context(missing)
-        })?,
-        runtime_ns: arguments.runtime.map(|runtime| runtime.0),
-        ramp_ns: arguments.ramp.map(|ramp| ramp.0),
         repeats: arguments.repeat.unwrap_or(match arguments.is_for_people() {
             false => 1,
             // How many fit into a time depends on the machine.
@@ -58,9 +32,43 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         baseline: arguments.baseline.clone(),
         focus: each(&arguments.focus, |text| text.parse().with_context(|| format!("--focus {text}")))?,
         smallest_effect: arguments.smallest_effect,
-        seed: arguments.seed,
         logs: arguments.fio_logs.is_some(),
         excerpts: arguments.report.is_some(),
+        ..common(&arguments.place, &arguments.run, &arguments.guest_schedulers)?
+    })
+}
+
+/// What the options that a search has, too, ask for.
+pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &[String]) -> Result<Comparison> {
+    Ok(Comparison {
+        cpus: place.cpus,
+        memory_bytes: place.memory,
+        elevator: place.elevator.clone(),
+        guests: Guests {
+            schedulers: guest_schedulers.to_vec(),
+            virtual_disk: place.virtual_disk.as_deref().map(Into::into),
+            weights: each(&place.guest_weight, weight)?,
+        },
+        tunables: each(&run.set, tunable)?,
+        queue_files: queue_files(&run.queue, place.nr_requests.as_deref())?,
+        hw_queues: place.hw_queues,
+        read_queues: place.read_queues,
+        poll_queues: place.poll_queues,
+        shared_tags: place.shared_tags,
+        writes: each(&place.at, write)?,
+        io_max: each(&place.io_max, |text| {
+            let missing = || format!("--io-max {text:?}: expected a cgroup and its limits, {}", limits::IO_MAX_EXAMPLE);
+            cgroup_file(text).with_context(missing)
+        })?,
+        io_prio_class: each(&place.io_prio_class, |text| {
+            let missing =
+                || format!("--io-prio-class {text:?}: expected a cgroup and a class, such as \"backup idle\"");
+            cgroup_file(text).with_context(missing)
+        })?,
+        runtime_ns: run.runtime.map(|runtime| runtime.0),
+        ramp_ns: run.ramp.map(|ramp| ramp.0),
+        seed: run.seed,
+        ..Comparison::default()
     })
 }
 

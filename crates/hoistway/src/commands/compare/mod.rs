@@ -17,11 +17,11 @@ use self::fio_logs::FioLogs;
 use super::plot::Plot;
 use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::Output;
+use crate::output::{Output, different};
 use crate::progress::{Lines, Progress};
 use crate::trace_file::TraceFile;
 
-pub(crate) use self::arguments::{Arguments, parse_memory, parse_ramp, parse_time};
+pub(crate) use self::arguments::Arguments;
 pub(crate) use self::format::Format;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
@@ -39,14 +39,14 @@ pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
 fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let surroundings = CommandLine::default();
     let plan = Plan::of(&comparison, &surroundings)?;
-    [&arguments.output, &arguments.trace, &arguments.report, &arguments.plot]
+    [&arguments.run.output, &arguments.trace, &arguments.report, &arguments.plot]
         .into_iter()
         .flatten()
         .try_for_each(|file| surroundings.spare(file))?;
     arguments.format.check(plan.run_count())?;
     arguments.advice.as_ref().map_or(Ok(()), |_| arguments.format.check_advice())?;
-    arguments.check_files()?;
-    let output = Output::open(arguments.output.as_deref())?;
+    different(&[("--report", &arguments.report), ("--plot", &arguments.plot), ("--trace", &arguments.trace)])?;
+    let output = Output::open(arguments.run.output.as_deref())?;
     let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
     let plot = arguments.plot.as_deref().map(|file| Plot::open(file, &output)).transpose()?;
     let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, &output)).transpose()?;

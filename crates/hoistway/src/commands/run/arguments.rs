@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hoistway_blk::{Nanos, Techniques};
+use hoistway_blk::Techniques;
 
-use crate::commands::compare::{Format, parse_ramp, parse_time};
+use crate::commands::compare::Format;
+use crate::commands::options::RunOptions;
 
 /// Runs a fio job file for real, through the block layer and its schedulers, on a file, a disk, memory or a simulated device.
 ///
@@ -36,13 +37,6 @@ pub(crate) struct Arguments {
     /// The scheduler, or several, which run one after the other: none, mq-deadline, kyber, bfq.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
     pub(super) scheduler: Vec<String>,
-    /// Sets a tunable, as a write to queue/iosched/ would. May be given several times.
-    #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
-    pub(super) set: Vec<String>,
-    /// Writes a file of /sys/block/DEV/queue/: nr_requests, nomerges, max_sectors_kb, wbt_lat_usec and others. May be given
-    /// several times.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub(super) queue: Vec<String>,
     /// Commands that each hardware queue has at the target at most: a scheduler has a choice only among what is beyond.
     /// [default: what the target takes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_240))]
@@ -55,15 +49,8 @@ pub(crate) struct Arguments {
     /// try-merge, batch-dispatch. Linux does none of it.
     #[arg(long, value_name = "LIST", default_value = "all")]
     pub(super) techniques: Techniques,
-    /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(super) runtime: Option<Nanos>,
-    /// Replaces the time of every job before measuring begins (fio's ramp_time): 0, 30, 30s, 5m, 500ms.
-    #[arg(long, value_name = "TIME", value_parser = parse_ramp)]
-    pub(super) ramp: Option<Nanos>,
-    /// What is random in the load is drawn from it.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) seed: u64,
+    #[command(flatten)]
+    pub(super) run: RunOptions,
     /// Writes to a block device, or to a file that was not made by a run.
     #[arg(long)]
     pub(super) force: bool,
@@ -73,7 +60,4 @@ pub(crate) struct Arguments {
     /// Also shows medians and p99.9.
     #[arg(long)]
     pub(super) wide: bool,
-    /// Write to a file instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
 }

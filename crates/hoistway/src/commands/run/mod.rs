@@ -38,11 +38,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let surroundings = CommandLine::default();
     let target = Target::parse(&arguments.target, &surroundings)?;
     let (text, file) = job_file(arguments, &surroundings)?;
-    arguments.output.iter().try_for_each(|file| surroundings.spare(file))?;
+    arguments.run.output.iter().try_for_each(|file| surroundings.spare(file))?;
     arguments.format.check(arguments.scheduler.len())?;
     hoistway_run::check(&file.load)?;
     let settings = settings_of(arguments)?;
-    let output = Output::open(arguments.output.as_deref())?;
+    let output = Output::open(arguments.run.output.as_deref())?;
     target.prepare(&file.load, arguments.force)?;
     let boards: Vec<Arc<Board>> = arguments.scheduler.iter().map(|_| Arc::new(Board::new(&file.load))).collect();
     let interrupted = boards.clone();
@@ -90,7 +90,7 @@ fn job_file(arguments: &Arguments, surroundings: &CommandLine) -> Result<(String
     };
     let mut file = JobFile::parse(&text, &name, &environment)?;
     for process in &mut file.load.processes {
-        process.schedule.ramp = arguments.ramp.unwrap_or(process.schedule.ramp);
+        process.schedule.ramp = arguments.run.ramp.unwrap_or(process.schedule.ramp);
     }
     Ok((text, file))
 }
@@ -101,7 +101,7 @@ type Writes = Vec<(Option<String>, String, String)>;
 /// What `--set` and `--queue` ask for.
 fn settings_of(arguments: &Arguments) -> Result<Writes> {
     let mut writes = Vec::new();
-    for setting in &arguments.queue {
+    for setting in &arguments.run.queue {
         let Some((file, text)) = setting.split_once('=') else {
             bail!("--queue {setting}: expected KEY=VALUE, such as nr_requests=64");
         };
@@ -112,7 +112,7 @@ fn settings_of(arguments: &Arguments) -> Result<Writes> {
         }
         writes.push((None, file.to_owned(), text.to_owned()));
     }
-    for setting in &arguments.set {
+    for setting in &arguments.run.set {
         let Some(((scheduler, name), text)) =
             setting.split_once('=').and_then(|(key, value)| Some((key.split_once('.')?, value)))
         else {
@@ -134,7 +134,7 @@ fn run_one(
     writes: &Writes,
     board: &Arc<Board>,
 ) -> Result<RunOf> {
-    let (backend, notes) = target.open(&file.load, arguments.seed)?;
+    let (backend, notes) = target.open(&file.load, arguments.run.seed)?;
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let workers = arguments.workers.map_or(cpus.min(file.load.processes.len()).max(1), usize::from);
     let config = Config {
@@ -154,7 +154,7 @@ fn run_one(
         engine.set_attribute(file, text).with_context(|| format!("{option} {name}={text} under {scheduler}"))?;
     }
     let begin = WallClock::now();
-    let settings = Settings { seed: arguments.seed, runtime: arguments.runtime };
+    let settings = Settings { seed: arguments.run.seed, runtime: arguments.run.runtime };
     let cpu_ns = cpu_time_ns();
     let mut processes = hoistway_run::run(&engine, &file.load, &settings, board)?;
     share_cpu_time(&mut processes, cpu_time_ns() - cpu_ns);

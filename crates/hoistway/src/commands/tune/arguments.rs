@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::Kernel;
 use hoistway_lab::AskedKernel;
-use hoistway_lab::limits::CPUS_MAX;
 use hoistway_results::Objective;
 use hoistway_results::tuning::Budget;
 
-use crate::commands::compare::{parse_memory, parse_ramp, parse_time};
+use crate::commands::options::{PlaceOptions, RunOptions, parse_time};
 use crate::output::Format;
 
 /// Searches schedulers and their tunables for the setting that is best for a load.
@@ -27,6 +26,7 @@ use crate::output::Format;
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --knob mq-deadline.fifo_batch=1,2,4,8 --knob queue.nr_requests=32,64
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 1000 --state search.json
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 30m --format json -o tuned.json
+///   hoistway tune my-load.fio --objective "min a:read:p99 subject to b:write:iops >= 0.9*default" --report page.html --plot front.svg
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -61,36 +61,26 @@ pub(crate) struct Arguments {
     /// The host: a built-in profile (see `hoistway hosts`) or a TOML file. [default: server]
     #[arg(long, value_name = "PROFILE|FILE.toml")]
     pub(super) host: Option<String>,
-    /// CPUs of the host. [default: what the profile says, or 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CPUS_MAX)))]
-    pub(super) cpus: Option<u16>,
-    /// Memory of the host. [default: what the profile says, or 4G]
-    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
-    pub(super) memory: Option<u64>,
-    /// Sets a tunable in all runs: it is not searched. May be given several times.
-    #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
-    pub(super) set: Vec<String>,
-    /// Writes a file of /sys/block/DEV/queue/ in all runs. May be given several times.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub(super) queue: Vec<String>,
-    /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(super) runtime: Option<Nanos>,
-    /// Replaces the time of every job before measuring begins (fio's ramp_time): 0, 30, 30s, 5m, 500ms.
-    #[arg(long, value_name = "TIME", value_parser = parse_ramp)]
-    pub(super) ramp: Option<Nanos>,
-    /// Everything random is drawn from it; the same seed finds the same.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) seed: u64,
+    /// Puts the load into guests (docs/guests.md), all of them with this scheduler: the search is among settings of the host.
+    #[arg(long, value_name = "NAME")]
+    pub(super) guest_scheduler: Option<String>,
+    #[command(flatten)]
+    pub(super) place: PlaceOptions,
+    #[command(flatten)]
+    pub(super) run: RunOptions,
     /// Leaves the command line out of the document: the same input and version give the same bytes.
     #[arg(long)]
     pub(super) stable: bool,
     /// How the result is written.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
-    /// Write to a file instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
+    /// Also makes a page of the result: the front, the finalists, what mattered, how sure it is, what it costs (docs/report.md).
+    #[arg(long, value_name = "FILE.html")]
+    pub(super) report: Option<PathBuf>,
+    /// Also makes a plot for papers: the settings as points by the figure that is searched for and that of the first condition, with
+    /// the Pareto front.
+    #[arg(long, value_name = "FILE.svg|png")]
+    pub(super) plot: Option<PathBuf>,
 }
 
 /// A number of runs, or a time with its unit.

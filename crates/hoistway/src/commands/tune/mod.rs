@@ -17,9 +17,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use self::state::StateFile;
 use super::compare::asked;
+use super::plot::Plot;
+use super::report::tuned_page;
 use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, different};
 use crate::printable;
 
 pub(crate) use self::arguments::Arguments;
@@ -28,9 +30,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let surroundings = Surrounded::default();
     let search = search(arguments)?;
     let fresh = State::of(&search, &surroundings)?;
-    let files = [&arguments.output, &arguments.state].into_iter().flatten();
-    files.into_iter().try_for_each(|file| surroundings.0.spare(file))?;
-    let output = Output::open(arguments.output.as_deref())?;
+    let files = [&arguments.run.output, &arguments.state, &arguments.report, &arguments.plot];
+    files.into_iter().flatten().try_for_each(|file| surroundings.0.spare(file))?;
+    let files = [("--state", &arguments.state), ("--report", &arguments.report), ("--plot", &arguments.plot)];
+    different(&files)?;
+    let output = Output::open(arguments.run.output.as_deref())?;
+    let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
+    let plot = arguments.plot.as_deref().map(|file| Plot::open(file, &output)).transpose()?;
     let state = arguments.state.as_deref().map(|file| StateFile::open(file, fresh)).transpose()?;
     if let Some(name) = arguments.state.as_deref()
         && output.is_same_file(&Output::open(Some(name))?)
@@ -71,6 +77,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     document.conclusion = hoistway_report::tuning_conclusion(&document);
     let holds = document.found.as_ref().is_some_and(|found| found.holds);
     let text = rendered(&document, arguments.format, output.text_width())?;
+    if let Some(report) = report {
+        report.write(tuned_page(&document)?)?;
+    }
+    plot.map_or(Ok(()), |plot| plot.write_search(&document))?;
     output.write(&text)?;
     Ok(if holds { Ending::Done } else { Ending::LimitBroken })
 }
@@ -95,15 +105,8 @@ fn search(arguments: &Arguments) -> Result<Search> {
         devices: devices.into_iter().filter(|devices| *devices != Devices::default()).collect(),
         kernels: vec![arguments.kernel.to_string()],
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
-        cpus: arguments.cpus,
-        memory_bytes: arguments.memory,
         schedulers: arguments.over.clone(),
-        tunables: asked::each(&arguments.set, asked::tunable)?,
-        queue_files: asked::queue_files(&arguments.queue, None)?,
-        runtime_ns: arguments.runtime.map(|runtime| runtime.0),
-        ramp_ns: arguments.ramp.map(|ramp| ramp.0),
-        seed: arguments.seed,
-        ..Comparison::default()
+        ..asked::common(&arguments.place, &arguments.run, arguments.guest_scheduler.as_slice())?
     };
     Ok(Search {
         comparison,
@@ -189,6 +192,7 @@ impl Surroundings for Surrounded {
         match field {
             Field::Schedulers => "--over".to_owned(),
             Field::Vary => "--knob".to_owned(),
+            Field::GuestSchedulers => "--guest-scheduler".to_owned(),
             field => self.0.name(field),
         }
     }

@@ -1,5 +1,8 @@
 //! The document of a search for the best setting.
 
+mod check;
+mod losses;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -7,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::comparison::Estimate;
-use crate::document::{Change, Run};
+use crate::document::{Change, Run, Shift};
 use crate::figure_name::FigureName;
 use crate::objective::Objective;
+
+pub use losses::losses;
 
 /// What [`Tuning::format`] is written as.
 pub const FORMAT: &str = "hoistway-tune/1";
@@ -98,6 +103,9 @@ pub struct Tuning {
     pub cpus: u32,
     /// The host profile.
     pub host: Value,
+    /// The whole search as programs say it; null in documents of earlier versions.
+    #[serde(default)]
+    pub search: Value,
     /// What was looked for.
     pub objective: Objective,
     /// What could be spent.
@@ -191,6 +199,10 @@ pub struct Found {
     pub gain: Option<Change>,
     /// Settings that keep the conditions and cannot be told apart from the best, beyond the noise.
     pub undecided: Vec<Setting>,
+    /// What gets worse from that to the best in the last round, beside the objective's figure, worst first. None if nothing else is
+    /// known.
+    #[serde(default)]
+    pub losses: Option<Vec<Shift>>,
 }
 
 /// What a knob did.

@@ -1,0 +1,116 @@
+//! Options that several commands have.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hoistway_blk::Nanos;
+use hoistway_lab::limits::{CPUS_MAX, HW_QUEUES_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
+use hoistway_serve::parse_size;
+use hoistway_sim::Host;
+
+/// What a load runs on in virtual time, beside the device, the kernel and the host.
+#[derive(Args, Debug)]
+pub(crate) struct PlaceOptions {
+    /// What the guests' disks are: a built-in profile or a TOML file. [default: virtio-blk]
+    #[arg(long, value_name = "PROFILE|FILE.toml")]
+    pub(crate) virtual_disk: Option<String>,
+    /// Gives each guest a cgroup on the host, and that of the guest whose disk this file is this weight (the others have
+    /// 100): for bfq and cfq. May be given several times.
+    #[arg(long, value_name = "FILE=N")]
+    pub(crate) guest_weight: Vec<String>,
+    /// What the kernel was booted with as elevator=NAME: up to 4.20 the default scheduler of devices with a legacy queue.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) elevator: Option<String>,
+    /// The number of requests of each queue: short for --queue nr_requests=N.
+    #[arg(long, value_name = "N")]
+    pub(crate) nr_requests: Option<String>,
+    /// Gives every device so many hardware queues instead of its own number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(HW_QUEUES_MAX)))]
+    pub(crate) hw_queues: Option<u16>,
+    /// Adds so many hardware queues to every device that only reads use (as write_queues= does of Linux's NVMe driver).
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
+          value_parser = clap::value_parser!(u16).range(0..=i64::from(TYPED_QUEUES_MAX)))]
+    pub(crate) read_queues: u16,
+    /// Adds so many hardware queues to every device for I/O whose submitter polls (as poll_queues= does of Linux's NVMe
+    /// driver): that of jobs with hipri.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
+          value_parser = clap::value_parser!(u16).range(0..=i64::from(TYPED_QUEUES_MAX)))]
+    pub(crate) poll_queues: u16,
+    /// All devices are behind one controller and share its tags: as many as one of them has. They must be alike.
+    #[arg(long)]
+    pub(crate) shared_tags: bool,
+    /// Writes a file of every queue while the loads run: the scheduler, a tunable of the scheduler that is named, or any
+    /// file that --queue takes. May be given several times.
+    #[arg(long, value_name = "TIME:KEY=VALUE")]
+    pub(crate) at: Vec<String>,
+    /// Limits a cgroup that the job file names, as a write to io.max would, on every device. May be given several
+    /// times.
+    #[arg(long, value_name = "CGROUP KEY=N...")]
+    pub(crate) io_max: Vec<String>,
+    /// Sets what a cgroup that the job file names makes of the priorities of its I/O, as a write to io.prio.class would:
+    /// no-change, promote-to-rt, restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several
+    /// times.
+    #[arg(long, value_name = "CGROUP CLASS")]
+    pub(crate) io_prio_class: Vec<String>,
+    /// CPUs of the host. [default: what the profile says, or 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CPUS_MAX)))]
+    pub(crate) cpus: Option<u16>,
+    /// Memory of the host, all of it page cache for jobs without direct=1: 512M, 4G. [default: what the profile says, or 4G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub(crate) memory: Option<u64>,
+}
+
+/// What is set in every run, and where the results go.
+#[derive(Args, Debug)]
+pub(crate) struct RunOptions {
+    /// Sets a tunable, as a write to queue/iosched/ would. May be given several times.
+    #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Writes a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout,
+    /// write_cache, rotational, max_sectors_kb, discard_max_bytes, wbt_lat_usec. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) queue: Vec<String>,
+    /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) runtime: Option<Nanos>,
+    /// Replaces the time of every job before measuring begins (fio's ramp_time): 0, 30, 30s, 5m, 500ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_ramp)]
+    pub(crate) ramp: Option<Nanos>,
+    /// Everything random is drawn from it; in virtual time the same seed gives the same results to the bit.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// As [`parse_time`], or 0.
+pub(crate) fn parse_ramp(text: &str) -> Result<Nanos, String> {
+    if text == "0" { Ok(Nanos::ZERO) } else { parse_time(text) }
+}
+
+/// Bytes of memory.
+pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
+    let expected = || "expected a size from 16M to 16T, such as 4G".to_owned();
+    parse_size(text).ok().filter(|bytes| Host::MEMORY_BYTES.contains(bytes)).ok_or_else(expected)
+}
+
+/// A time with a unit, as on the command line.
+pub(crate) fn parse_time(text: &str) -> Result<Nanos, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit {
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "" | "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return Err(format!("unknown unit \"{unit}\" (expected us, ms, s, m, h or d)")),
+    };
+    let number: u64 = number.parse().map_err(|_| "expected a whole number with a unit, such as 30s".to_owned())?;
+    match number.checked_mul(factor) {
+        Some(ns @ 1..=TIME_NS_MAX) => Ok(Nanos(ns)),
+        _ => Err("expected a time between 1 us and 10 years".to_owned()),
+    }
+}

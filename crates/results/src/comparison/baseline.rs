@@ -1,0 +1,36 @@
+//! What the variants of a comparison are compared with.
+
+use super::Variant;
+use crate::document::ResultsDocument;
+
+/// For each variant the one that it is compared with, by its index. That is a variant of the same device, kernel and host: the scheduler
+/// that somebody named, or else the kernel's default there, or else the first. A row of the table that somebody named is it for all.
+pub(super) fn baselines(document: &ResultsDocument, variants: &[Variant<'_>]) -> Vec<usize> {
+    let wanted = document.baseline.as_deref();
+    let is_row = |one: &Variant<'_>| Some(one.name()) == wanted && one.name() != one.scheduler();
+    if let Some(row) = variants.iter().position(is_row) {
+        return vec![row; variants.len()];
+    }
+    let of_place = |setup: u32| {
+        let here = |one: &usize| variants[*one].first().setup == setup;
+        let of_scheduler = |name: Option<&str>| {
+            let named = || (0..variants.len()).filter(here).filter(|one| Some(variants[*one].scheduler()) == name);
+            named().find(|one| variants[*one].first().variant.is_usual()).or_else(|| named().next())
+        };
+        let default = match document.setups.get(setup as usize) {
+            Some(place) => place.default_scheduler.as_deref(),
+            None => document.default_scheduler.as_deref(),
+        };
+        let default = default.filter(|_| wanted.is_none());
+        of_scheduler(wanted).or_else(|| of_scheduler(default)).or_else(|| (0..variants.len()).find(here)).unwrap_or(0)
+    };
+    let mut places: Vec<(u32, usize)> = Vec::new();
+    let mut of = |setup: u32| match places.iter().find(|(known, _)| *known == setup) {
+        Some((_, baseline)) => *baseline,
+        None => {
+            places.push((setup, of_place(setup)));
+            places[places.len() - 1].1
+        }
+    };
+    variants.iter().map(|variant| of(variant.first().setup)).collect()
+}

@@ -1,0 +1,94 @@
+//! What the best setting of a search loses beside the figure that was searched for.
+
+use std::collections::BTreeMap;
+
+use crate::document::{Aspect, Change, Shift};
+use crate::figure::Figure;
+use crate::figure_name::FigureName;
+use crate::objective::Objective;
+use crate::verdict::{SMALLEST_EFFECT, is_told_though_uncertain, logarithm};
+
+/// What is looked at: bandwidth goes with I/Os a second, and percentiles between with those at the ends.
+const LOOKED_AT: [Figure; 4] = [Figure::Iops, Figure::Mean, Figure::P99, Figure::Max];
+
+/// All figures that are worse in the second run of pairs with the same seed than in the first, by at least 2 %, worst first. None if the
+/// runs have no figures but those of the objective.
+pub fn losses(
+    objective: &Objective,
+    pairs: &[(BTreeMap<FigureName, f64>, BTreeMap<FigureName, f64>)],
+) -> Option<Vec<Shift>> {
+    let (first, _) = pairs.first()?;
+    let known = objective.figures();
+    if first.keys().all(|name| known.contains(&name)) {
+        return None;
+    }
+    let others = first.keys().filter(|name| LOOKED_AT.contains(&name.figure) && **name != objective.figure);
+    let mut losses: Vec<Shift> = others.filter_map(|name| loss(name, pairs)).collect();
+    losses.sort_by(|a, b| b.factor.total_cmp(&a.factor));
+    Some(losses)
+}
+
+fn loss(name: &FigureName, pairs: &[(BTreeMap<FigureName, f64>, BTreeMap<FigureName, f64>)]) -> Option<Shift> {
+    let values: Option<Vec<[f64; 2]>> =
+        pairs.iter().map(|(from, to)| Some([*from.get(name)?, *to.get(name)?])).collect();
+    let values = values?;
+    let logarithms: Option<Vec<f64>> =
+        values.iter().map(|[from, to]| logarithm(*from, *to, name.figure.higher_is_better())).collect();
+    let change = Change::of(&logarithms?)?;
+    let (aspect, factor, is_certain) = (Aspect::Figure(name.figure), 1.0 / change.factor, change.is_worse());
+    let is_told = factor >= 1.0 + SMALLEST_EFFECT && (is_certain || is_told_though_uncertain(aspect, factor));
+    let shown = |side: usize| match name.figure {
+        Figure::Max => values.iter().map(|pair| pair[side]).fold(0.0, f64::max),
+        _ => values.iter().map(|pair| pair[side]).sum::<f64>() / values.len() as f64,
+    };
+    is_told.then(|| Shift {
+        job: name.job.clone(),
+        jobs: 1,
+        operation: Some(name.operation),
+        aspect,
+        from: shown(0),
+        to: shown(1),
+        factor,
+        significant: change.low.map(|_| is_certain),
+        weighs: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(p99: f64, others: [f64; 4]) -> BTreeMap<FigureName, f64> {
+        let names = ["b:write:iops", "b:write:mean", "b:write:max", "b:write:p50"];
+        let figures = names.into_iter().zip(others).chain([("a:read:p99", p99)]);
+        figures.map(|(name, value)| (name.parse().unwrap(), value)).collect()
+    }
+
+    #[test]
+    fn what_gets_worse_is_told_worst_first_and_what_may_be_chance_only_if_it_is_large() {
+        let objective: Objective = "min a:read:p99".parse().unwrap();
+        let before = || run(9.0, [1000.0, 5.0, 50.0, 1.0]);
+        let told = |after: [[f64; 4]; 3]| -> Vec<(String, Option<bool>)> {
+            let pairs: Vec<_> = after.into_iter().map(|after| (before(), run(99.0, after))).collect();
+            let losses = losses(&objective, &pairs).unwrap();
+            losses.iter().map(|loss| (format!("{:?} {:.2}", loss.aspect, loss.factor), loss.significant)).collect()
+        };
+        // What was searched for is no loss, the median is not looked at, and a largest latency is a single I/O.
+        let certain = told([[500.0, 6.0, 51.0, 9.0], [499.0, 6.1, 90.0, 9.0], [501.0, 5.9, 40.0, 9.0]]);
+        assert_eq!(
+            certain,
+            [("Figure(Iops) 2.00".to_owned(), Some(true)), ("Figure(Mean) 1.20".to_owned(), Some(true))]
+        );
+        let noise = told([[1200.0, 5.0, 50.0, 1.0], [800.0, 5.05, 50.0, 1.0], [900.0, 5.0, 1000.0, 1.0]]);
+        assert_eq!(noise, [("Figure(Max) 2.71".to_owned(), Some(false))]);
+        assert!(told([[1001.0, 4.0, 50.0, 1.0]; 3]).is_empty());
+    }
+
+    #[test]
+    fn of_what_nobody_looked_at_nothing_is_said() {
+        let objective: Objective = "min a:read:p99".parse().unwrap();
+        let only = |value| BTreeMap::from([(objective.figure.clone(), value)]);
+        assert_eq!(losses(&objective, &[(only(1.0), only(2.0))]), None);
+        assert_eq!(losses(&objective, &[]), None);
+    }
+}
