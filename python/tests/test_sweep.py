@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -160,13 +159,6 @@ def test_a_worker_of_other_sources_is_refused_by_name() -> None:
     with processes(initializer=other_sources) as executor:
         with pytest.raises(hoistway.VersionError, match=r"the worker on .*, process \d+ has hoistway 0\.1\.0\+0 \(expected "):
             hoistway.sweep(space(), executor=executor)
-
-
-@pytest.fixture
-def cluster() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed") if "CI" not in os.environ else __import__("distributed")
-    with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        yield cluster
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -139,6 +139,27 @@ def test_workers_that_always_die_end_the_search(job: str) -> None:
         hoistway.tune(job, **PLACE, executor=lambda: processes(initializer=os._exit, initargs=(1,)))
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_the_lines_of_the_documentation_make_a_picture_and_run_on_a_cluster_when_one_argument_changes(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from distributed import Client
+
+    matplotlib = pytest.importorskip("matplotlib") if "CI" not in os.environ else __import__("matplotlib")
+    matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    lines = page.split("## The best setting")[1].split("```python\n")[1].split("```")[0]
+    here: dict[str, Any] = {}
+    exec(lines, here)
+    assert Path("pareto.png").read_bytes().startswith(b"\x89PNG")
+    with Client(cluster) as client, client.get_executor() as executor:
+        there: dict[str, Any] = {"cluster": executor}
+        assert lines.count("executor=None") == 1
+        exec(lines.replace("executor=None", "executor=cluster"), there)
+    assert there["tuning"].json() == here["tuning"].json()
+
+
 def test_documents_are_those_of_the_command_line_and_travel(found: hoistway.Tuning, tmp_path: Path) -> None:
     file = tmp_path / "tuned.json"
     found.save(file)
