@@ -76,7 +76,7 @@ pub(crate) fn run(
 /// Tells how far the runs are.
 fn look(py: Python<'_>, stop: &Stop, watching: &Watching, tell: Option<&Py<PyAny>>) -> PyResult<()> {
     let Some((tell, controls)) = tell.zip(stop.controls()) else { return Ok(()) };
-    let expected = Some(watching.expected_ns.load(Ordering::Relaxed)).filter(|&ns| ns != UNKNOWN);
+    let expected = Some(watching.expected_ns.load(Ordering::SeqCst)).filter(|&ns| ns != UNKNOWN);
     tell.call1(py, (controls.reached_ns(), expected)).map(drop)
 }
 
@@ -89,8 +89,9 @@ fn carry_out(
     traced: bool,
 ) -> Result<Done, TraceError> {
     let plan = Plan::of(comparison, caller)?;
+    // Before anybody is told how far the runs are.
+    watching.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::SeqCst);
     let controls = stop.hold(plan.controls());
-    watching.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::Relaxed);
     if traced {
         let (document, events) = plan.traced(Events::default(), controls, watching)?;
         return Ok((document, Some(events)));

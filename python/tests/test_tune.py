@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import pickle
@@ -37,6 +38,19 @@ def found(job: str) -> hoistway.Tuning:
 
 def processes(**arguments: Any) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(2, mp_context=get_context("spawn"), **arguments)
+
+
+class Killing(ProcessPoolExecutor):
+    """One of whose workers is killed when the twentieth run is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(2, mp_context=get_context("spawn"))
+        self.sent = itertools.count(1)
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if next(self.sent) == 20:
+            next(iter(self._processes.values())).kill()
+        return super().submit(fn, *args, **kwargs)
 
 
 def test_a_search_finds_the_setting_that_a_comparison_of_all_finds(job: str, found: hoistway.Tuning) -> None:
@@ -90,32 +104,19 @@ def test_processes_of_which_one_is_killed_find_the_same(job: str, found: hoistwa
     made: list[ProcessPoolExecutor] = []
 
     def another() -> ProcessPoolExecutor:
-        made.append(processes())
+        made.append(processes() if made else Killing())
         return made[-1]
 
-    killed: list[int] = []
-
-    def killing(done: int, all: int) -> None:
-        if done and not killed:
-            process = next(iter(made[0]._processes.values()))
-            killed.append(process.pid or 0)
-            process.kill()
-
-    again = hoistway.tune(job, **PLACE, budget=150, executor=another, in_flight=2, progress=killing)
+    again = hoistway.tune(job, **PLACE, budget=150, executor=another, in_flight=2)
     assert again.json() == found.json()
-    assert killed and len(made) == 2
+    assert len(made) == 2
 
 
 def test_a_broken_executor_is_told_and_what_was_finished_is_kept(job: str, found: hoistway.Tuning, tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     with pytest.raises(BrokenExecutor, match="a function that makes executors"):
-        with processes() as executor:
-
-            def killing(done: int, all: int) -> None:
-                for process in list((executor._processes or {}).values()):
-                    process.kill()
-
-            hoistway.tune(job, **PLACE, budget=150, executor=executor, in_flight=2, state=state, progress=killing)
+        with Killing() as executor:
+            hoistway.tune(job, **PLACE, budget=150, executor=executor, in_flight=2, state=state)
     kept = json.loads(state.read_text())["runs"]
     assert 0 < len(kept) < len(found.document["runs"])
     assert hoistway.tune(job, **PLACE, budget=150, state=state).json() == found.json()
@@ -158,6 +159,19 @@ def test_the_lines_of_the_documentation_make_a_picture_and_run_on_a_cluster_when
         assert lines.count("executor=None") == 1
         exec(lines.replace("executor=None", "executor=cluster"), there)
     assert there["tuning"].json() == here["tuning"].json()
+
+
+def test_progress_counts_the_runs(job: str, found: hoistway.Tuning) -> None:
+    told: list[tuple[int, int]] = []
+    hoistway.tune(job, **PLACE, budget=150, progress=lambda done, planned: told.append((done, planned)))
+    runs = len(found.document["runs"])
+    assert told == sorted(told) and told[-1] == (runs, runs)
+
+    def enough(done: int, planned: int) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        hoistway.tune(job, **PLACE, budget=150, progress=enough)
 
 
 def test_documents_are_those_of_the_command_line_and_travel(found: hoistway.Tuning, tmp_path: Path) -> None:
