@@ -6,11 +6,16 @@ use pyo3::prelude::*;
 
 /// What is wrong with a comparison: `hoistway.Error`, which knows file, line and option.
 pub(crate) fn comparison(py: Python<'_>, error: &lab::Error) -> PyErr {
+    about(py, error, keyword(error.field))
+}
+
+/// The same of what has arguments of other names.
+pub(crate) fn about(py: Python<'_>, error: &lab::Error, argument: &str) -> PyErr {
     let place = error.place.as_ref();
     let file = place.map(|place| place.file.as_str());
     let line = place.and_then(|place| place.line);
     // Of a text its own option, otherwise the argument.
-    let option = place.map_or(Some(keyword(error.field)), |place| place.option.as_deref());
+    let option = place.map_or(Some(argument), |place| place.option.as_deref());
     exception(py, "Error", (error.message.as_str(), file, line, option))
 }
 
@@ -72,7 +77,6 @@ pub(crate) fn keyword(field: Field) -> &'static str {
         Field::SmallestEffect => "smallest_effect",
         Field::Vary => "vary",
         Field::Logs => "logs",
-        // Of searches, which are not asked for here.
         Field::Objective => "objective",
         Field::Budget => "budget",
     }

@@ -1,19 +1,25 @@
 //! The native half of the Python package `hoistway`: what the typed half in `python/hoistway` is made over. Nobody else imports it.
 //!
 //! From below: `table` (Arrow's C interface), `tables` (what goes into tables), `errors` (of Rust as exceptions), `stop` (how runs end
-//! early, and why), `request` and `written` (schedulers written in Python), `surroundings` (what a comparison asks of Python),
-//! `results`, `run`, `sweep` (plans, tasks and data sets), `catalogue` (names of what is built in).
+//! early, and why), `beside` (work while Python's signals are seen to), `request` and `written` (schedulers written in Python), `surroundings` (what a comparison asks of Python),
+//! `results`, `run`, `sweep` (plans, tasks and data sets), `search` (with `seeker`, `evaluate`, `state_file` and `tuned`), `catalogue` (names of what is built in).
 
+mod beside;
 mod catalogue;
 mod errors;
+mod evaluate;
 mod request;
 mod results;
 mod run;
+mod search;
+mod seeker;
+mod state_file;
 mod stop;
 mod surroundings;
 mod sweep;
 mod table;
 mod tables;
+mod tuned;
 mod written;
 
 use pyo3::prelude::*;
@@ -30,11 +36,19 @@ mod _hoistway {
     #[pymodule_export]
     use crate::run::run;
     #[pymodule_export]
+    use crate::search::{Search, figures};
+    #[pymodule_export]
     use crate::sweep::{DataSet, Sweep, make, plan};
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::tuned::{Tuned, read_tuning};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "what Python calls it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    /// The version with a fingerprint of the sources: runs of different ones may differ.
+    #[pymodule_export]
+    const SOURCES: &str = hoistway_lab::sweep::VERSION;
 }

@@ -1,10 +1,10 @@
 //! Carries a comparison out: on threads of its own, while the one that calls sees to Python's signals.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Instant;
 
 use hoistway_lab::{self as lab, Comparison, Ended, Field, Plan, TraceError, Watch};
 use hoistway_legacy::all_schedulers;
@@ -12,6 +12,7 @@ use hoistway_results::ResultsDocument;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::beside::beside;
 use crate::errors;
 use crate::results::Results;
 use crate::stop::Stop;
@@ -19,9 +20,6 @@ use crate::surroundings::Caller;
 use crate::table::{Table, failed};
 use crate::tables::{Events, RunLog};
 use crate::written::{self, Class};
-
-/// Between two looks at Python's signals.
-const INTERVAL: Duration = Duration::from_millis(50);
 
 /// What `Progress::expected_ns` is while nobody knows.
 const UNKNOWN: u64 = u64::MAX;
@@ -53,27 +51,18 @@ pub(crate) fn run(
         begin: Instant::now(),
         logs: comparison.logs.then(Mutex::default),
         expected_ns: AtomicU64::new(UNKNOWN),
-        is_over: AtomicBool::new(false),
-        caller: thread::current(),
     };
-    let done = thread::scope(|scope| {
-        let runner = thread::Builder::new().name("hoistway".to_owned()).spawn_scoped(scope, || {
-            let _over = Over(&watching);
-            let threads = Threads { wanted: threads, call_python: !own.is_empty() };
-            threads.enter(|| carry_out(&comparison, &caller, &stop, &threads, &watching, traced))
-        });
-        let runner = runner.map_err(PyErr::from)?;
-        while !watching.is_over.load(Ordering::SeqCst) {
-            py.detach(|| thread::park_timeout(INTERVAL));
-            if let Err(error) = look(py, &stop, &watching, tell.as_ref()) {
-                stop.because(error);
-                // What cannot be interrupted ends by itself.
-                stop.interrupt_callers(py).unwrap_or_default();
-            }
-        }
-        // A panic goes on, and becomes an exception.
-        Ok::<_, PyErr>(py.detach(|| runner.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })?;
+    let threads = Threads { wanted: threads, call_python: !own.is_empty() };
+    let done = beside(
+        py,
+        |py| look(py, &stop, &watching, tell.as_ref()),
+        |py, error| {
+            stop.because(error);
+            // What cannot be interrupted ends by itself.
+            stop.interrupt_callers(py).unwrap_or_default();
+        },
+        || threads.enter(|| carry_out(&comparison, &caller, &stop, &threads, &watching, traced)),
+    )?;
     if let Some(reason) = stop.take_reason() {
         return Err(reason);
     }
@@ -84,11 +73,10 @@ pub(crate) fn run(
     Ok((Results::new(document, logs), table))
 }
 
-/// Lets Python handle its signals, and tells how far the runs are.
+/// Tells how far the runs are.
 fn look(py: Python<'_>, stop: &Stop, watching: &Watching, tell: Option<&Py<PyAny>>) -> PyResult<()> {
-    py.check_signals()?;
-    let Some((tell, controls)) = tell.zip(stop.controls()).filter(|_| !stop.is_asked()) else { return Ok(()) };
-    let expected = Some(watching.expected_ns.load(Ordering::Relaxed)).filter(|&ns| ns != UNKNOWN);
+    let Some((tell, controls)) = tell.zip(stop.controls()) else { return Ok(()) };
+    let expected = Some(watching.expected_ns.load(Ordering::SeqCst)).filter(|&ns| ns != UNKNOWN);
     tell.call1(py, (controls.reached_ns(), expected)).map(drop)
 }
 
@@ -101,8 +89,9 @@ fn carry_out(
     traced: bool,
 ) -> Result<Done, TraceError> {
     let plan = Plan::of(comparison, caller)?;
+    // Before anybody is told how far the runs are.
+    watching.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::SeqCst);
     let controls = stop.hold(plan.controls());
-    watching.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::Relaxed);
     if traced {
         let (document, events) = plan.traced(Events::default(), controls, watching)?;
         return Ok((document, Some(events)));
@@ -156,9 +145,6 @@ struct Watching {
     begin: Instant,
     logs: Option<Mutex<Vec<RunLog>>>,
     expected_ns: AtomicU64,
-    is_over: AtomicBool,
-    /// Whoever waits for the end.
-    caller: Thread,
 }
 
 impl Watch for Watching {
@@ -170,15 +156,5 @@ impl Watch for Watching {
         if let Some(logs) = &self.logs {
             logs.lock().unwrap_or_else(PoisonError::into_inner).push(RunLog::of(ended));
         }
-    }
-}
-
-/// Says that all is over when it goes, also in a panic.
-struct Over<'a>(&'a Watching);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::SeqCst);
-        self.0.caller.unpark();
     }
 }

@@ -2,20 +2,20 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hoistway_dataset::{Folder, Index, Merged, RunsFile, Work, merge_csv, merge_parquet, missing};
+use hoistway_dataset::{Folder, Index, Merged, RunsFile, Work, merge, merge_csv, merge_parquet, missing};
 use hoistway_lab::Surroundings;
 use hoistway_lab::sweep::{Shard, Space, Sweep as Planned, SweepError};
 use hoistway_legacy::all_schedulers;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::beside::beside;
 use crate::errors;
 use crate::surroundings::Caller;
-
-/// Between two looks at Python's signals.
-const INTERVAL: Duration = Duration::from_millis(50);
+use crate::table::{self, Table};
+use crate::tables::Rows;
 
 /// A sweep that was checked.
 #[pyclass(module = "hoistway._hoistway", frozen)]
@@ -140,26 +140,31 @@ impl DataSet {
     /// Makes the runs of these points on threads of this process; `tell` is called now and then with how many have ended.
     fn make(&self, py: Python<'_>, points: Vec<u64>, threads: Option<usize>, tell: Option<Py<PyAny>>) -> PyResult<()> {
         let threads = threads.unwrap_or(0);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(crate::table::failed)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(table::failed)?;
         let sweep = &self.sweep.get().0;
         let work = pool.install(|| Work::new(sweep, &self.folder, Shard::WHOLE, points));
         let mut interrupted = None;
-        let outcome = std::thread::scope(|scope| {
-            let runner = scope.spawn(|| pool.install(|| work.carry_out()));
-            while !runner.is_finished() {
-                py.detach(|| std::thread::park_timeout(INTERVAL));
-                let told = || tell.as_ref().map_or(Ok(()), |tell| tell.call1(py, (work.done(),)).map(drop));
-                if let (None, Err(error)) = (&interrupted, py.check_signals().and_then(|()| told())) {
-                    interrupted = Some(error);
-                    work.cancel();
-                }
-            }
-            py.detach(|| runner.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let look = |py: Python<'_>| tell.as_ref().map_or(Ok(()), |tell| tell.call1(py, (work.done(),)).map(drop));
+        let stop = |_: Python<'_>, error| {
+            interrupted.get_or_insert(error);
+            work.cancel();
+        };
+        let outcome = beside(py, look, stop, || pool.install(|| work.carry_out()))?;
         match interrupted {
             Some(error) => Err(error),
             None => outcome.map_err(|error| failed(py, error)),
         }
+    }
+
+    /// All runs as a table.
+    fn figures(&self, py: Python<'_>) -> PyResult<Table> {
+        let sweep = &self.sweep.get().0;
+        let mut batches = Vec::new();
+        let merged =
+            py.detach(|| merge(&self.folder, sweep, |columns| Ok(Box::new(Rows::new(&columns, &mut batches)))));
+        merged.map_err(|error| failed(py, error))?;
+        let first = batches.remove(0);
+        Ok(Table::new(first, batches))
     }
 
     /// Makes a table of all runs, in a file that is complete or as it was before. Answers with how many runs and figures there are, and

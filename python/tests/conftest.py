@@ -1,4 +1,8 @@
-"""What tests share: a short comparison, made once."""
+"""What tests share: a short comparison, made once, and a cluster."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -29,3 +33,11 @@ def comparison(job: str) -> hoistway.Comparison:
     return hoistway.compare(
         job, device="intel-s3520-1600gb", schedulers=["none", "mq-deadline"], repeats=3, focus="quiet:read:p99", logs=True
     )
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """Two worker processes of Dask."""
+    distributed = pytest.importorskip("distributed") if "CI" not in os.environ else __import__("distributed")
+    with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        yield cluster

@@ -10,7 +10,7 @@ NOTEBOOKS = sorted((pathlib.Path(__file__).parents[2] / "docs" / "notebooks").gl
 
 
 def test_there_are_notebooks() -> None:
-    assert len(NOTEBOOKS) >= 3
+    assert len(NOTEBOOKS) == 4
 
 
 # Jupyter's own libraries warn of each other.

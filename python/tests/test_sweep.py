@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import duckdb
 import pandas
 import polars
+import pyarrow
 import pyarrow.parquet
 import pytest
 
@@ -69,6 +69,15 @@ def test_processes_change_no_bit_and_say_how_far_they_are(alone: str) -> None:
         swept = hoistway.sweep(space(), executor=executor, progress=lambda done, all: told.append((done, all)))
     assert table(swept) == alone
     assert told == sorted(told) and told[-1] == (60, 60)
+
+
+def test_its_figures_are_the_table_that_is_saved(tmp_path: Path) -> None:
+    sweep = hoistway.sweep(space())
+    sweep.save(tmp_path / "runs.parquet")
+    saved, figures = polars.read_parquet(tmp_path / "runs.parquet"), polars.DataFrame(sweep.figures())
+    assert figures.columns == saved.columns and figures.height == 7 * 60
+    assert figures.with_columns(polars.col(polars.Categorical).cast(polars.String)).equals(saved)
+    assert set(pyarrow.table(sweep.figures())["mq-deadline.fifo_batch"].unique().to_pylist()) == {None, "1", "16"}
 
 
 def test_few_tasks_are_out_at_a_time(alone: str) -> None:
@@ -142,21 +151,14 @@ def test_what_always_kills_its_worker_ends_the_sweep() -> None:
         hoistway.sweep(space(), executor=lambda: processes(initializer=os._exit, initargs=(1,)))
 
 
-def other_version() -> None:
-    hoistway._sweep._hoistway.__version__ = "0.0.9"  # type: ignore[attr-defined]
+def other_sources() -> None:
+    hoistway._workers.SOURCES = "0.1.0+0"  # type: ignore[attr-defined]
 
 
-def test_a_worker_with_another_version_is_refused_by_name() -> None:
-    with processes(initializer=other_version) as executor:
-        with pytest.raises(hoistway.VersionError, match=r"the worker on .*, process \d+ has hoistway 0\.0\.9 \(expected "):
+def test_a_worker_of_other_sources_is_refused_by_name() -> None:
+    with processes(initializer=other_sources) as executor:
+        with pytest.raises(hoistway.VersionError, match=r"the worker on .*, process \d+ has hoistway 0\.1\.0\+0 \(expected "):
             hoistway.sweep(space(), executor=executor)
-
-
-@pytest.fixture
-def cluster() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed") if "CI" not in os.environ else __import__("distributed")
-    with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        yield cluster
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -211,7 +213,7 @@ def test_the_readers_of_parquet_see_the_figures_of_a_comparison(tmp_path: Path) 
     assert (count, set_) == (60, 40)
     assert total == pytest.approx(frame[frame.figure == "p99"].value.sum())
     metadata = pyarrow.parquet.read_metadata(file).metadata
-    assert metadata[b"hoistway.version"] == hoistway.__version__.encode()
+    assert metadata[b"hoistway.version"].startswith(hoistway.__version__.encode() + b"+")
     assert metadata[b"hoistway.schema"] == b"hoistway-sweep-table/1" and len(metadata[b"hoistway.sweep"]) == 32
 
 

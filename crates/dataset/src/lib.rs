@@ -25,6 +25,7 @@ pub use folder::{Folder, complete_file};
 pub use index::Index;
 #[cfg(feature = "parquet")]
 pub use merge::merge_parquet;
-pub use merge::{Merged, merge_csv};
+pub use merge::{Merged, merge, merge_csv};
 pub use runs_file::RunsFile;
+pub use table::{Cell, Column, Kind, Table};
 pub use work::{Work, missing};

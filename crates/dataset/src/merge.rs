@@ -72,8 +72,11 @@ fn columns(sweep: &Sweep) -> Vec<Column> {
     BEFORE.iter().map(column).chain(setting).chain(BEHIND.iter().map(column)).collect()
 }
 
-/// Into any table.
-fn merge<'a>(
+/// Into any table, which is made when its columns are known.
+///
+/// # Errors
+/// If runs are missing, or something cannot be read or written.
+pub fn merge<'a>(
     folder: &Folder,
     sweep: &Sweep,
     table: impl FnOnce(Vec<Column>) -> Result<Box<dyn Table + 'a>, DatasetError>,

@@ -17,6 +17,8 @@ from ._hoistway import Request, Table, __version__
 from ._load import Job, Load
 from ._scheduler import Scheduler
 from ._sweep import Sweep, sweep
+from ._tune import tune
+from ._tuning import Setting, Tuning
 
 __all__ = [
     "Comparison",
@@ -28,8 +30,10 @@ __all__ = [
     "Request",
     "Scheduler",
     "SchedulerError",
+    "Setting",
     "Sweep",
     "Table",
+    "Tuning",
     "VersionError",
     "__version__",
     "compare",
@@ -42,4 +46,5 @@ __all__ = [
     "schedulers",
     "sweep",
     "trace",
+    "tune",
 ]

@@ -123,10 +123,10 @@ def trace(
     Raises:
         As `compare`.
     """
-    unknown = [name for name in arguments if name not in _COMPARE or name == "threads"]
+    unknown = [name for name in arguments if name not in COMPARE or name == "threads"]
     if unknown:
         raise TypeError(f"trace() has no argument {unknown[0]!r}")
-    asked = experiment(job=job, repeats=repeats, **(_COMPARE | arguments))
+    asked = experiment(job=job, repeats=repeats, **(COMPARE | arguments))
     table = _run(asked, 1, progress, traced=True)[1]
     assert table is not None, "a traced run has events"
     return table
@@ -157,7 +157,7 @@ def _run(
 ) -> tuple[Comparison, _hoistway.Table | None]:
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise Error(f"threads {threads!r}: expected a whole number of at least 1", option="threads")
-    shown = chosen(progress)
+    shown = chosen(progress, Progress())
     tell = None
     if shown is not None:
 
@@ -172,6 +172,7 @@ def _run(
     return Comparison(results), events
 
 
-_COMPARE: dict[str, Any] = {
+COMPARE: dict[str, Any] = {
     name: value for name, value in (compare.__kwdefaults__ or {}).items() if name not in ("threads", "progress", "repeats")
 }
+"""What says what is compared, with what it is if nobody says."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from . import _hoistway
 from ._html import page
 from ._plot import Plots
+from ._written import write
 
 
 class Estimate(NamedTuple):
@@ -49,7 +50,7 @@ class Comparison:
         Raises:
             OSError: It cannot be written.
         """
-        _write(file, self.json(stable=stable))
+        write(file, self.json(stable=stable))
 
     def report(self, file: str | os.PathLike[str]) -> None:
         """Writes a page that needs nothing else: verdict, tables, charts, and, of a comparison with `excerpts=True`, a timeline
@@ -58,7 +59,7 @@ class Comparison:
         Raises:
             OSError: It cannot be written.
         """
-        _write(file, self._results.page())
+        write(file, self._results.page())
 
     @property
     def conclusion(self) -> list[str]:
@@ -111,18 +112,6 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return page(self.document)
-
-
-def _write(file: str | os.PathLike[str], text: str) -> None:
-    name = os.path.realpath(file)
-    beside = os.path.join(os.path.dirname(name), f".{os.path.basename(name)}.{os.getpid()}.part")
-    try:
-        with open(beside, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.replace(beside, name)
-    finally:
-        if os.path.exists(beside):
-            os.remove(beside)
 
 
 def _again(text: str) -> Comparison:

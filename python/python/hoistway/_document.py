@@ -67,3 +67,9 @@ def split(name: str) -> tuple[str, str, str]:
     if len(job) >= 2 and job[0] == job[-1] == '"':
         job = job[1:-1].replace('\\"', '"').replace("\\\\", "\\")
     return job, parts[1], parts[2]
+
+
+def label_of(setting: dict[str, Any]) -> str:
+    """What a setting of a search is called in tables."""
+    knobs = setting.get("tunables", {}) | setting.get("queue_files", {})
+    return " ".join([setting["scheduler"], *(f"{name}={value}" for name, value in knobs.items())])

@@ -73,56 +73,56 @@ def experiment(
     classes: dict[str, type[Scheduler]] = {}
 
     def names(argument: str, chosen: Sequence[SchedulerLike]) -> list[str]:
-        return [_scheduler(argument, one, classes) for one in _sequence(argument, chosen)]
+        return [_scheduler(argument, one, classes) for one in sequence(argument, chosen)]
 
     if device is not None and devices:
         raise Error("devices: device was given as well (expected one of them)", option="devices")
-    places = [device] if device is not None else list(_sequence("devices", devices))
-    of_files = {_is("files", file, str): _profile("files", profile) for file, profile in _mapping("files", files).items()}
+    places = [device] if device is not None else list(sequence("devices", devices))
+    of_files = {is_("files", file, str): _profile("files", profile) for file, profile in mapping("files", files).items()}
     chosen_devices: list[dict[str, Any]] = [{"common": _profile("device", place), "files": of_files} for place in places]
     if not chosen_devices and of_files:
         chosen_devices = [{"common": None, "files": of_files}]
     fields = {
         "load": _load(job),
         "devices": chosen_devices,
-        "kernels": [_is("kernels", kernel, str) for kernel in _sequence("kernels", kernels)],
-        "hosts": [_profile("hosts", host) for host in _sequence("hosts", hosts)],
-        "cpus": _number("cpus", cpus, 16),
-        "memory_bytes": _number("memory_bytes", memory_bytes, 64),
+        "kernels": [is_("kernels", kernel, str) for kernel in sequence("kernels", kernels)],
+        "hosts": [_profile("hosts", host) for host in sequence("hosts", hosts)],
+        "cpus": number("cpus", cpus, 16),
+        "memory_bytes": number("memory_bytes", memory_bytes, 64),
         "schedulers": names("schedulers", schedulers),
-        "elevator": None if elevator is None else _is("elevator", elevator, str),
+        "elevator": None if elevator is None else is_("elevator", elevator, str),
         "guests": {
             "schedulers": names("guest_schedulers", guest_schedulers),
             "virtual_disk": None if virtual_disk is None else _profile("virtual_disk", virtual_disk),
             "weights": [
-                [_is("guest_weights", file, str), _number("guest_weights", weight, 32)]
-                for file, weight in _mapping("guest_weights", guest_weights).items()
+                [is_("guest_weights", file, str), number("guest_weights", weight, 32)]
+                for file, weight in mapping("guest_weights", guest_weights).items()
             ],
         },
-        "tunables": [_tunable(name, value) for name, value in _mapping("set", set).items()],
+        "tunables": [_tunable(name, value) for name, value in mapping("set", set).items()],
         "queue_files": [
-            {"file": _is("queue", file, str), "text": _text("queue", value)} for file, value in _mapping("queue", queue).items()
+            {"file": is_("queue", file, str), "text": _text("queue", value)} for file, value in mapping("queue", queue).items()
         ],
-        "vary": [_varied(name, values) for name, values in _mapping("vary", vary).items()],
-        "hw_queues": _number("hw_queues", hw_queues, 16),
-        "read_queues": _number("read_queues", read_queues, 16),
-        "poll_queues": _number("poll_queues", poll_queues, 16),
-        "shared_tags": _is("shared_tags", shared_tags, bool),
-        "writes": [_write(write) for write in _sequence("at", at)],
+        "vary": [varied("vary", name, values) for name, values in mapping("vary", vary).items()],
+        "hw_queues": number("hw_queues", hw_queues, 16),
+        "read_queues": number("read_queues", read_queues, 16),
+        "poll_queues": number("poll_queues", poll_queues, 16),
+        "shared_tags": is_("shared_tags", shared_tags, bool),
+        "writes": [_write(write) for write in sequence("at", at)],
         "io_max": _cgroup_files("io_max", io_max),
         "io_prio_class": _cgroup_files("io_prio_class", io_prio_class),
-        "runtime_ns": _nanoseconds("runtime", runtime),
-        "ramp_ns": _nanoseconds("ramp", ramp),
-        "repeats": _number("repeats", repeats, 32),
+        "runtime_ns": nanoseconds("runtime", runtime),
+        "ramp_ns": nanoseconds("ramp", ramp),
+        "repeats": number("repeats", repeats, 32),
         "baseline": None if baseline is None else _scheduler("baseline", baseline, classes),
         "focus": [
-            json.loads(_hoistway.focus(_is("focus", one, str)))
-            for one in ([focus] if isinstance(focus, str) else _sequence("focus", focus))
+            json.loads(_hoistway.focus(is_("focus", one, str)))
+            for one in ([focus] if isinstance(focus, str) else sequence("focus", focus))
         ],
         "smallest_effect": None if smallest_effect is None else _real("smallest_effect", smallest_effect),
-        "seed": _number("seed", seed, 64),
-        "logs": _is("logs", logs, bool),
-        "excerpts": _is("excerpts", excerpts, bool),
+        "seed": number("seed", seed, 64),
+        "logs": is_("logs", logs, bool),
+        "excerpts": is_("excerpts", excerpts, bool),
     }
     return Experiment(fields, [scheduler_class(one) for one in classes.values()])
 
@@ -176,18 +176,19 @@ def _profile(argument: str, profile: Profile) -> Any:
 
 
 def _tunable(name: object, value: object) -> dict[str, str]:
-    scheduler, dot, tunable = _is("set", name, str).partition(".")
+    scheduler, dot, tunable = is_("set", name, str).partition(".")
     if not dot:
         raise Error(f"set {name}: expected SCHED.TUNABLE, such as mq-deadline.fifo_batch", option="set")
     return {"scheduler": scheduler, "name": tunable, "text": _text("set", value)}
 
 
-def _varied(name: object, values: Sequence[object]) -> dict[str, Any]:
-    of, dot, tunable = _is("vary", name, str).partition(".")
+def varied(argument: str, name: object, values: Sequence[object]) -> dict[str, Any]:
+    """A tunable or a file of `queue/` with several values."""
+    of, dot, tunable = is_(argument, name, str).partition(".")
     if not dot:
         expected = "expected SCHED.TUNABLE or queue.FILE, such as mq-deadline.fifo_batch or queue.nr_requests"
-        raise Error(f"vary {name}: {expected}", option="vary")
-    return {"of": of, "name": tunable, "texts": [_text("vary", value) for value in _sequence("vary", values)]}
+        raise Error(f"{argument} {name}: {expected}", option=argument)
+    return {"of": of, "name": tunable, "texts": [_text(argument, value) for value in sequence(argument, values)]}
 
 
 def _write(write: tuple[float, str, object]) -> dict[str, Any]:
@@ -196,15 +197,15 @@ def _write(write: tuple[float, str, object]) -> dict[str, Any]:
     except (TypeError, ValueError):
         expected = 'expected (seconds, file, value), such as (10, "scheduler", "bfq")'
         raise Error(f"at {write!r}: {expected}", option="at") from None
-    under, dot, tunable = _is("at", key, str).partition(".")
+    under, dot, tunable = is_("at", key, str).partition(".")
     file = f"iosched/{tunable}" if dot else under
-    return {"at_ns": _nanoseconds("at", at), "under": under if dot else None, "file": file, "text": _text("at", value)}
+    return {"at_ns": nanoseconds("at", at), "under": under if dot else None, "file": file, "text": _text("at", value)}
 
 
 def _cgroup_files(argument: str, texts: Mapping[str, str]) -> list[dict[str, str]]:
     return [
-        {"cgroup": _is(argument, cgroup, str), "text": _is(argument, text, str)}
-        for cgroup, text in _mapping(argument, texts).items()
+        {"cgroup": is_(argument, cgroup, str), "text": is_(argument, text, str)}
+        for cgroup, text in mapping(argument, texts).items()
     ]
 
 
@@ -217,13 +218,15 @@ def _text(argument: str, value: object) -> str:
     raise Error(f"{argument} {value!r}: expected a text or a whole number", option=argument)
 
 
-def _is(argument: str, value: object, kind: type) -> Any:
+def is_(argument: str, value: object, kind: type) -> Any:
+    """A value of this type, and of none that is made of it."""
     if type(value) is not kind:
         raise Error(f"{argument} {value!r}: expected {_ALLOWED[kind]}", option=argument)
     return value
 
 
-def _number(argument: str, number: int | None, bits: int) -> int | None:
+def number(argument: str, number: int | None, bits: int) -> int | None:
+    """A whole number of so many bits."""
     if number is None:
         return None
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << bits:
@@ -237,7 +240,8 @@ def _real(argument: str, number: float) -> float:
     return float(number)
 
 
-def _nanoseconds(argument: str, seconds: float | None) -> int | None:
+def nanoseconds(argument: str, seconds: float | None) -> int | None:
+    """A time that is given in seconds."""
     if seconds is None:
         return None
     if not 0 <= _real(argument, seconds) < 1e10:
@@ -245,14 +249,16 @@ def _nanoseconds(argument: str, seconds: float | None) -> int | None:
     return round(seconds * 1e9)
 
 
-def _sequence(argument: str, values: Iterable[Any]) -> list[Any]:
+def sequence(argument: str, values: Iterable[Any]) -> list[Any]:
+    """A list of values."""
     # A text is a sequence of letters, which nobody means.
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise Error(f"{argument} {values!r}: expected a list", option=argument)
     return list(values)
 
 
-def _mapping(argument: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+def mapping(argument: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A dictionary."""
     if not isinstance(values, Mapping):
         raise Error(f"{argument} {values!r}: expected a dictionary", option=argument)
     return values

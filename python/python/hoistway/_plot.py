@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._document import Row, focus_of, rows, split
+from ._drawing import annotate, axes, axis, draw_front, is_latency
 from ._errors import Error
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Plots:
     def latency(self, name: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Latencies of an operation under each scheduler, in ms: mean, percentiles and the largest, with the interval of each."""
         job, operation, _ = self._focus(name)
-        ax = _axes(ax)
+        ax = axes(ax)
         chosen = self._of(job, operation)
         for figure, marker in _LATENCIES.items():
             known = [(place, row.figures[figure]) for place, row in enumerate(chosen) if figure in row.figures]
@@ -58,7 +59,7 @@ class Plots:
         if figure not in ("mean", "iops"):
             raise Error(f"figure {figure!r}: expected mean or iops", option="figure")
         job, operation, _ = self._focus(name)
-        ax = _axes(ax)
+        ax = axes(ax)
         lines: dict[str, dict[float, list[float]]] = {}
         for run in self._document["runs"]:
             of_job = (one for one in run["jobs"] if one["name"] == job)
@@ -91,16 +92,14 @@ class Plots:
         ys = self._figure(y_name)
         xs = self._all_iops() if x is None else self._figure(split(x))
         points = [(label, xs[label], ys[label]) for label in ys if label in xs]
-        ax = _axes(ax)
-        is_less_better = _is_latency(y_name[2]), x is not None and _is_latency(split(x)[2])
-        front = [point for point in points if not any(_is_better(other, point, is_less_better) for other in points)]
-        front.sort(key=lambda point: point[1])
-        ax.plot([point[1] for point in front], [point[2] for point in front], color="grey", zorder=1)
+        ax = axes(ax)
+        is_less_better = is_latency(y_name[2]), x is not None and is_latency(split(x)[2])
+        draw_front(ax, points, is_less_better)
         for label, at_x, at_y in points:
             ax.scatter([at_x], [at_y], zorder=2)
-            ax.annotate(label, (at_x, at_y), xytext=(5, 5), textcoords="offset points")
-        ax.set_xlabel(_axis(split(x)) if x is not None else "I/Os a second, all jobs")
-        ax.set_ylabel(_axis(y_name))
+            annotate(ax, label, at_x, at_y)
+        ax.set_xlabel(axis(split(x)) if x is not None else "I/Os a second, all jobs")
+        ax.set_ylabel(axis(y_name))
         return ax
 
     def _focus(self, name: str | None) -> tuple[str, str, str]:
@@ -121,7 +120,7 @@ class Plots:
 
     def _figure(self, name: tuple[str, str, str]) -> dict[str, float]:
         job, operation, figure = name
-        scale = 1e6 if _is_latency(figure) else 1
+        scale = 1e6 if is_latency(figure) else 1
         return {row.label: row.figures[figure].mean / scale for row in self._of(job, operation) if figure in row.figures}
 
     def _all_iops(self) -> dict[str, float]:
@@ -130,30 +129,3 @@ class Plots:
             if row.operation != "sync":
                 sums[row.label] = sums.get(row.label, 0) + row.figures["iops"].mean
         return sums
-
-
-def _is_latency(figure: str) -> bool:
-    return figure not in ("iops", "bandwidth")
-
-
-def _is_better(one: tuple[str, float, float], other: tuple[str, float, float], is_less_better: tuple[bool, bool]) -> bool:
-    """Nowhere worse, and somewhere better."""
-    y, x = (-1 if less else 1 for less in is_less_better)
-    gains = (x * (one[1] - other[1]), y * (one[2] - other[2]))
-    return min(gains) >= 0 and max(gains) > 0
-
-
-def _axis(name: tuple[str, str, str]) -> str:
-    job, operation, figure = name
-    unit = "ms" if _is_latency(figure) else "I/Os a second" if figure == "iops" else "bytes a second"
-    return f"{job}, {operation}: {figure}, {unit}"
-
-
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib (pip install 'hoistway[plot]')") from error
-    return pyplot.subplots(layout="constrained")[1]

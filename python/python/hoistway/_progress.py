@@ -1,4 +1,4 @@
-"""How far a comparison is, for whoever waits."""
+"""How far a comparison or a search is, for whoever waits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 Tell = Callable[[float, float | None], None]
 """Is told the virtual seconds that have passed in all runs together, and that are expected, if that is known."""
 
+Counted = Callable[[int, int], None]
+"""Is told how many runs have ended, and how many there will be at least."""
+
 PATIENCE_SECONDS = 2.0
 """What is over sooner needs no progress."""
 
@@ -17,7 +20,10 @@ PATIENCE_SECONDS = 2.0
 class Progress:
     """Shows it: by tqdm, which knows notebooks, if that is installed, and in a line of the terminal otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: str = "virtual time", unit: str = "s", digits: int = 1) -> None:
+        self._of = of
+        self._unit = unit
+        self._digits = digits
         self._begin = time.monotonic()
         self._bar: Any = None
         self._is_line = False
@@ -28,13 +34,14 @@ class Progress:
         if self._bar is None and not self._is_line:
             self._show(expected)
         if self._bar is not None:
+            self._bar.total = expected
             self._bar.n = min(reached, expected) if expected else reached
             self._bar.refresh()
         else:
             share = (
-                f"{min(100 * reached / expected, 100):.0f} % of the virtual time"
+                f"{min(100 * reached / expected, 100):.0f} % of the {self._of}"
                 if expected
-                else f"{reached:.1f} s of virtual time"
+                else f"{reached:.{self._digits}f} {self._unit} of {self._of}"
             )
             print(f"\r{share}", end="", file=sys.stderr, flush=True)
 
@@ -46,10 +53,10 @@ class Progress:
             return
         self._bar = tqdm(
             total=expected,
-            unit="s",
-            desc="virtual time",
+            unit=self._unit,
+            desc=self._of,
             leave=False,
-            bar_format="{l_bar}{bar}| {n:.1f}/{total:.1f} s" if expected else None,
+            bar_format=f"{{l_bar}}{{bar}}| {{n:.{self._digits}f}}/{{total:.{self._digits}f}} {self._unit}" if expected else None,
         )
 
     def close(self) -> None:
@@ -60,10 +67,11 @@ class Progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-def chosen(progress: bool | Tell | None) -> Tell | Progress | None:
+def chosen(progress: bool | Callable[..., None] | None, shown: Progress) -> Callable[..., None] | None:
     """What is to be told. None: whoever can see it, in a terminal or in a notebook."""
     if progress is None:
         progress = sys.stderr.isatty() or "ipykernel" in sys.modules
     if isinstance(progress, bool):
-        return Progress() if progress else None
+        return shown if progress else None
     return progress
+

@@ -6,17 +6,16 @@ import concurrent.futures
 import json
 import os
 import shutil
-import socket
 import tempfile
 import tomllib
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from typing import Any
 
-from . import _hoistway
-from ._errors import DataSetError, Error, VersionError
+from . import _hoistway, _workers
+from ._errors import DataSetError, Error
 from ._load import Job, Load
 
 TASK_SECONDS = 1.0
@@ -24,9 +23,6 @@ TASK_SECONDS = 1.0
 
 TASK_RUNS_MAX = 4096
 """However short runs are: a task's figures are in memory when it comes back."""
-
-ATTEMPTS = 4
-"""What has cost so many workers their lives will cost those of others."""
 
 Tell = Callable[[int, int], None]
 """Is told how many runs have ended, and how many there are."""
@@ -56,6 +52,14 @@ class Sweep:
         if not name.endswith((".parquet", ".csv")):
             raise Error(f"file {name}: expected a name that ends in .parquet or .csv", option="file")
         self._data.save(name)
+
+    def figures(self) -> _hoistway.Table:
+        """The same table in memory, some 100 bytes a row, for pyarrow, polars, pandas or DuckDB.
+
+        Raises:
+            DataSetError: Runs are missing or damaged.
+        """
+        return self._data.figures()
 
     def __len__(self) -> int:
         return self.runs
@@ -146,9 +150,7 @@ def _load(job: object) -> Any:
 
 def _make(sweep: str, version: str, points: list[int], attempt: int) -> tuple[bytes, float]:
     """A task, on a worker. The attempt makes it another one for executors that know tasks by what they are called with."""
-    if _hoistway.__version__ != version:
-        worker = f"{socket.gethostname()}, process {os.getpid()}"
-        raise VersionError(f"the worker on {worker} has hoistway {_hoistway.__version__} (expected {version}, as here)")
+    _workers.check_sources(version)
     return _hoistway.make(sweep, points)
 
 
@@ -199,7 +201,7 @@ class _Tasks:
             if task is None:
                 break
             try:
-                future = self.executor.submit(_make, self.sweep, _hoistway.__version__, *task)
+                future = self.executor.submit(_make, self.sweep, _workers.SOURCES, *task)
             except BrokenExecutor as error:
                 self._lost(*task, error)
                 self._renew(error)
@@ -218,17 +220,14 @@ class _Tasks:
         return (points, 1) if points else None
 
     def _allowed(self) -> int:
-        return self.in_flight or 2 * (_workers(self.executor) or os.cpu_count() or 1)
+        return _workers.in_flight(self.executor, self.in_flight)
 
     def _take(self, future: Future[tuple[bytes, float]]) -> None:
         points, attempt = self.sent.pop(future)
         try:
             made, seconds = future.result()
-        except (BrokenExecutor, CancelledError, MemoryError) as error:
-            self._lost(points, attempt, error)
         except Exception as error:
-            # Dask's, which need not be installed here.
-            if type(error).__name__ not in ("KilledWorker", "CommClosedError", "FutureCancelledError", "WorkerCrashedError"):
+            if not _workers.died(error):
                 raise
             self._lost(points, attempt, error)
         else:
@@ -242,7 +241,7 @@ class _Tasks:
 
     def _lost(self, points: list[int], attempt: int, error: BaseException) -> None:
         """A worker died, whoever's fault that was."""
-        if attempt >= ATTEMPTS:
+        if attempt >= _workers.ATTEMPTS:
             raise BrokenExecutor(
                 f"the workers of {len(points)} runs died {attempt} times; what was finished is in the cache"
             ) from error
@@ -253,23 +252,9 @@ class _Tasks:
     def _renew(self, error: BaseException) -> None:
         """Another executor in place of a broken one."""
         if self.factory is None:
-            raise BrokenExecutor(
-                "the executor is broken, as a worker of it died; what was finished is in the cache (a function that makes executors, "
-                "as executor=lambda: ProcessPoolExecutor(2), lets a sweep go on)"
-            ) from error
+            raise BrokenExecutor(_workers.ANOTHER_ONE.format(kept="in the cache")) from error
         for future in list(self.sent):
             # Of a broken executor every future ends at once.
             concurrent.futures.wait([future])
             self._take(future)
         self.executor = self.factory()
-
-
-def _workers(executor: Executor) -> int | None:
-    """How many workers there are, if the executor says so."""
-    workers = getattr(executor, "_max_workers", None)
-    if isinstance(workers, int):
-        return workers
-    client = getattr(executor, "_client", None)
-    if client is not None:
-        return sum(client.ncores().values()) or None
-    return None

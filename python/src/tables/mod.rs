@@ -1,10 +1,14 @@
-//! What goes into tables: figures and intervals of a document, I/Os of logs, events of a trace.
+//! What goes into tables: figures and intervals of a document, figures of searches and sweeps, I/Os of logs, events of a trace.
 
 mod events;
 mod figures;
 mod ios;
 mod keys;
+mod search;
+mod sweep;
 
 pub(crate) use events::Events;
 pub(crate) use figures::{figures, intervals};
 pub(crate) use ios::{RunLog, ios};
+pub(crate) use search::figures_of_search;
+pub(crate) use sweep::Rows;

@@ -8,36 +8,50 @@ use crate::error::DatasetError;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A text.
     Text,
+    /// A whole number from 0.
     Whole,
+    /// Any number.
     Number,
 }
 
 /// A column.
-#[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "comma-separated values have no types"))]
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
-    pub(crate) name: String,
-    pub(crate) kind: Kind,
+pub struct Column {
+    /// What it is called.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
     /// Whether a row may lack it.
-    pub(crate) is_optional: bool,
+    pub is_optional: bool,
 }
 
 /// A value of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Cell<'a> {
+pub enum Cell<'a> {
+    /// A text.
     Text(&'a str),
+    /// A whole number.
     Whole(u64),
+    /// Any number.
     Number(f64),
+    /// There is none.
     Absent,
 }
 
 /// A table that is being written.
-pub(crate) trait Table {
+pub trait Table {
     /// Adds a row: a cell for each column, of its kind.
+    ///
+    /// # Errors
+    /// If it cannot be written.
     fn row(&mut self, cells: &mut dyn Iterator<Item = Cell<'_>>) -> Result<(), DatasetError>;
 
     /// Writes what is left.
+    ///
+    /// # Errors
+    /// If it cannot be written.
     fn finish(self: Box<Self>) -> Result<(), DatasetError>;
 }

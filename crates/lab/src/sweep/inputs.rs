@@ -7,7 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Field;
+use crate::comparison::Comparison;
+use crate::error::{Error, Field};
+use crate::plan::Plan;
 use crate::surroundings::Surroundings;
 
 /// Contents of files and values of variables. Runs have these for surroundings.
@@ -57,6 +59,16 @@ impl Surroundings for Inputs {
 }
 
 impl Inputs {
+    /// All that a comparison reads, so that it can run where its files are not.
+    ///
+    /// # Errors
+    /// The first thing about it that cannot be.
+    pub fn of(comparison: &Comparison, surroundings: &dyn Surroundings) -> Result<Inputs, Error> {
+        let shared = Shared::new(surroundings);
+        Plan::of(comparison, &Recorder::new(&shared))?;
+        Ok(shared.into_inputs())
+    }
+
     /// Those of these names.
     pub(super) fn only(&self, read: &Read) -> Inputs {
         let files = self.files.iter().filter(|(path, _)| read.files.contains(*path));

@@ -21,8 +21,8 @@ mod runs;
 mod shard;
 mod space;
 
-/// Version of Hoistway: runs of different ones may differ.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Version of Hoistway, with a fingerprint of its sources: runs of different ones may differ.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("HOISTWAY_SOURCES"));
 
 /// What a sweep that is written down begins with. The number grows when a reader of the old form would be misled.
 const FORMAT: &str = "hoistway-sweep/1";

@@ -1,6 +1,7 @@
 //! Figures of a setting.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use hoistway_blk::{Nanos, NoProbe};
 use hoistway_results::FigureName;
@@ -93,6 +94,11 @@ impl<'a> Evaluator<'a> {
             None => notice.clone(),
         };
         self.plan.notices.iter().map(told).collect()
+    }
+
+    /// Ends all runs that are under way, and those that begin, early: their figures are worth nothing then.
+    pub fn cancel(&self) {
+        self.control.cancelled.store(true, Ordering::Relaxed);
     }
 
     /// Virtual time of a run, if every process is bounded by time.

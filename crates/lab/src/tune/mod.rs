@@ -7,7 +7,7 @@
 //! `prepared` is the search with all that it is compared with, `space` what there is to try, with `ladder` where nobody says which values; `sample` chooses from it, `rounds` spends the budget, [`Evaluate`] tells
 //! figures of a setting, `ledger` keeps them, `standing` compares them, `front` says whom nobody beats, `race` is the search itself, `effects` says what mattered, and
 //! [`State`] is what an ended search leaves.
-//! Whoever has another way of searching drives an [`Evaluator`], and nothing else of this.
+//! Whoever has another way of searching drives an [`Evaluator`], or [`Trials`] of settings from the same space.
 
 mod effects;
 mod evaluate;
@@ -22,6 +22,7 @@ mod sample;
 mod space;
 mod standing;
 mod state;
+mod trials;
 
 use hoistway_results::Objective;
 use hoistway_results::tuning::Budget;
@@ -33,6 +34,7 @@ pub use evaluate::{Evaluate, Evaluator, Figures};
 pub use observe::{Observe, TuneError};
 pub use race::{tune, tune_by};
 pub use state::State;
+pub use trials::Trials;
 
 /// What is searched, and for what.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

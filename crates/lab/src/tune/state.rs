@@ -8,6 +8,7 @@ use super::Search;
 use super::evaluate::Evaluator;
 use crate::error::{About as _, Error, Field};
 use crate::surroundings::Surroundings;
+use crate::sweep::VERSION;
 
 /// What [`State::format`] is written as.
 const FORMAT: &str = "hoistway-tune-state/1";
@@ -36,7 +37,7 @@ impl State {
         let setup = evaluator.plan.setups[0].summary()?;
         let state = State {
             format: FORMAT.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: VERSION.to_owned(),
             search: search.clone(),
             job_text: evaluator.plan.load.text.clone(),
             device: setup.device,

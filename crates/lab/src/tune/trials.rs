@@ -1,0 +1,108 @@
+//! Single settings of a search, judged as a round of it would: for whoever chooses them in another way.
+
+use hoistway_results::Limit;
+use hoistway_results::tuning::{Knob, Setting, Standing, TuneRun};
+
+use super::Search;
+use super::evaluate::{Evaluate, Evaluator};
+use super::ledger::{Key, Ledger};
+use super::observe::{Observe, TuneError};
+use super::prepared::Prepared;
+use super::space::Space;
+use super::standing::Judge;
+use crate::comparison::Comparison;
+use crate::error::{Error, Field};
+use crate::repeats::{self, REPEATS_MAX};
+use crate::surroundings::{Asked, Surroundings};
+
+/// What there is to try, and how it is judged.
+pub struct Trials<'a> {
+    search: &'a Search,
+    surroundings: &'a dyn Surroundings,
+    prepared: Prepared,
+    knobs: Vec<Knob>,
+}
+
+impl<'a> Trials<'a> {
+    /// Checks the search. Its budget does not matter.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn of(search: &'a Search, surroundings: &'a dyn Surroundings) -> Result<Self, Error> {
+        let prepared = Prepared::of(search, surroundings)?;
+        let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
+        let space = Space::of(search, &prepared, &evaluator, surroundings)?;
+        let knobs = space.branches.into_iter().flat_map(|branch| branch.knobs).collect();
+        Ok(Trials { search, surroundings, prepared, knobs })
+    }
+
+    /// The schedulers that are searched.
+    #[must_use]
+    pub fn schedulers(&self) -> &[String] {
+        &self.prepared.over
+    }
+
+    /// What is searched of each, with the values beside its own.
+    #[must_use]
+    pub fn knobs(&self) -> &[Knob] {
+        &self.knobs
+    }
+
+    /// The search's comparison, with every scheduler that has to run.
+    #[must_use]
+    pub fn comparison(&self) -> &Comparison {
+        &self.prepared.comparison
+    }
+
+    /// The evaluator of its runs, which [`standing`](Trials::standing) is handed.
+    ///
+    /// # Errors
+    /// If what was read has changed since.
+    pub fn evaluator(&self) -> Result<Evaluator<'_>, Error> {
+        Evaluator::new(&self.prepared.comparison, self.surroundings)
+    }
+
+    /// How a setting stands in whole runs, with the first so many seeds of the search's. Whoever observes is told all runs that this
+    /// took, those that were `known` as well.
+    ///
+    /// # Errors
+    /// If the setting cannot be, if there is no such I/O as the objective names, and if it was ended.
+    pub fn standing(
+        &self,
+        evaluate: &dyn Evaluate,
+        setting: &Setting,
+        seeds: u32,
+        known: Vec<TuneRun>,
+        observe: &dyn Observe,
+    ) -> Result<Standing, TuneError> {
+        let objective = &self.search.objective;
+        let asked = Asked { comparison: &self.prepared.comparison, surroundings: self.surroundings };
+        if !(1..=REPEATS_MAX).contains(&seeds) {
+            return Err(asked.refuse(Field::Repeats, seeds, format!("expected 1 to {REPEATS_MAX}")).into());
+        }
+        let figures = objective.figures().into_iter().cloned().collect();
+        let mut ledger = Ledger::new(evaluate, observe, figures, known);
+        let seeds = repeats::seeds(self.search.comparison.seed, seeds);
+        let default = &*self.prepared.default;
+        let mut settings = vec![setting.clone()];
+        for condition in &objective.conditions {
+            let Limit::Under { scheduler, .. } = &condition.limit else { continue };
+            let fixed = Setting::untouched(if scheduler == "default" { default } else { scheduler });
+            if !settings.contains(&fixed) {
+                settings.push(fixed);
+            }
+        }
+        let key = |seed: u64, setting: &Setting| Key { setting: setting.clone(), seed, runtime_ns: None };
+        let keys = seeds.iter().flat_map(|seed| settings.iter().map(move |setting| key(*seed, setting)));
+        ledger.need(keys.collect())?;
+        let judge = Judge { objective, ledger: &ledger, seeds: &seeds, runtime_ns: None, default };
+        let standing = judge.ranked(std::slice::from_ref(setting)).swap_remove(0).standing;
+        match objective.figures().into_iter().find(|figure| !standing.figures.contains_key(figure)) {
+            Some(figure) => {
+                let problem = format!("{figure}: there was no such I/O under {setting}");
+                Err(asked.refuse(Field::Objective, objective, problem).into())
+            }
+            None => Ok(standing),
+        }
+    }
+}

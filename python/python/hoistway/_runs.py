@@ -1,0 +1,85 @@
+"""Runs of a search on the workers of an executor."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from types import TracebackType
+from typing import Any
+
+from . import _hoistway, _workers
+
+PATIENCE_SECONDS = 0.5
+"""Between two looks whether a run is still wanted."""
+
+
+class Runs:
+    """Makes one run at a call, and again if its worker dies. It is called on several threads."""
+
+    def __init__(self, search: str, executor: Executor | Callable[[], Executor], in_flight: int | None) -> None:
+        self._search = search
+        self._factory = None if isinstance(executor, Executor) else executor
+        self._executor = executor if isinstance(executor, Executor) else executor()
+        self._renewing = threading.Lock()
+        self._is_over = False
+        self.in_flight = _workers.in_flight(self._executor, in_flight)
+        """How many threads may call it at a time."""
+
+    def __enter__(self) -> Runs:
+        # Processes that are forked off are made now: later there will be threads, of which they would have half.
+        self._done(_workers.check_sources, _workers.SOURCES)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+        if self._factory is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def __call__(self, setting: str, seed: int, runtime_ns: int | None) -> str:
+        """The figures of a run by name, as JSON."""
+        figures: str = self._done(_figures, _workers.SOURCES, self._search, setting, seed, runtime_ns)
+        return figures
+
+    def stop(self) -> None:
+        """Nobody waits for runs any more."""
+        self._is_over = True
+
+    def _done(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        for attempt in range(_workers.ATTEMPTS):
+            executor = self._executor
+            try:
+                # The attempt makes it another call for executors that know tasks by what they are called with.
+                future = executor.submit(_task, attempt, function, *arguments)
+                while not concurrent.futures.wait([future], timeout=PATIENCE_SECONDS).done:
+                    if self._is_over:
+                        future.cancel()
+                        raise KeyboardInterrupt
+                return future.result()
+            except Exception as error:
+                if not _workers.died(error):
+                    raise
+                self._renew(executor, error)
+                last = error
+        message = f"the workers of a run died {_workers.ATTEMPTS} times; what was finished is in the state, if there is one"
+        raise BrokenExecutor(message) from last
+
+    def _renew(self, executor: Executor, error: BaseException) -> None:
+        """Another executor in place of a broken one, unless another thread has seen to that."""
+        with self._renewing:
+            if not isinstance(error, BrokenExecutor) or self._executor is not executor:
+                return
+            if self._factory is None:
+                raise BrokenExecutor(_workers.ANOTHER_ONE.format(kept="in the state, if there is one")) from error
+            self._executor = self._factory()
+
+
+def _task(attempt: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def _figures(sources: str, search: str, setting: str, seed: int, runtime_ns: int | None) -> str:
+    """A run, on a worker."""
+    _workers.check_sources(sources)
+    return _hoistway.figures(search, setting, seed, runtime_ns)

@@ -1,0 +1,126 @@
+"""The search for the best setting."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from . import _hoistway
+from ._compare import COMPARE
+from ._errors import Error
+from ._experiment import JobLike, Profile, experiment, is_, mapping, nanoseconds, number, sequence, varied
+from ._progress import Counted, Progress, chosen
+from ._runs import Runs
+from ._tuning import Tuning
+
+BUDGET = 200
+"""Runs, if nobody says how many."""
+
+
+def tune(
+    job: JobLike = None,
+    *,
+    objective: str,
+    over: Sequence[str] = (),
+    knobs: Mapping[str, Sequence[object] | None] = {},
+    budget: int | None = None,
+    budget_seconds: float | None = None,
+    state: str | os.PathLike[str] | None = None,
+    device: Profile | None = None,
+    files: Mapping[str, Profile] = {},
+    kernel: str | None = None,
+    host: Profile | None = None,
+    cpus: int | None = None,
+    memory_bytes: int | None = None,
+    set: Mapping[str, object] = {},
+    queue: Mapping[str, object] = {},
+    runtime: float | None = None,
+    ramp: float | None = None,
+    seed: int = 1,
+    executor: Executor | Callable[[], Executor] | None = None,
+    in_flight: int | None = None,
+    threads: int | None = None,
+    progress: bool | Counted | None = None,
+) -> Tuning:
+    """Searches schedulers and their tunables for the setting that is best for a load, by successive halving: settings run shortly at first,
+    the better ones longer and with more seeds. `docs/tune.md` tells how; it is what `hoistway tune` does.
+
+    The same arguments find the same, to the bit, on every machine, with any number of threads and over any executor.
+
+    Args:
+        job: The load, as `compare` takes it.
+        objective: What is wanted, such as `min backends:read:p99 subject to writers:write:iops >= 0.9*none`.
+        over: Names of the schedulers that are searched, or `all`. Without any: those that the kernel has.
+        knobs: What is searched, as `{"mq-deadline.fifo_batch": [1, 4, 16], "kyber.read_lat_nsec": None, "queue.nr_requests": None}`; of None
+            values that fit. Of a scheduler of which nothing is named all tunables are searched.
+        budget: How many runs may be made. None: 200, unless there are `budget_seconds`.
+        budget_seconds: How many seconds of virtual time may be spent, instead of runs.
+        state: A file that keeps the runs: what is interrupted or killed, or is to be searched with a larger budget, goes on there.
+        device: The device, as `compare` takes it.
+        files: Devices of single files of the load.
+        kernel: A Linux release. None: the newest one.
+        host: The host profile.
+        cpus: CPUs of the host, instead of what its profile says.
+        memory_bytes: Memory of the host, bytes.
+        set: Tunables of all runs, which are not searched, as `{"mq-deadline.fifo_batch": 1}`.
+        queue: Files of `/sys/block/DEV/queue/` in all runs.
+        runtime: Replaces the runtime of every process, seconds.
+        ramp: Replaces the time of every process before measuring begins, seconds.
+        seed: Everything random is drawn from it.
+        executor: Where runs are made, as `sweep` takes it. None: threads of this process.
+        in_flight: Runs that are sent and have not come back. None: two for each worker, if the executor says how many there are.
+        threads: Runs at a time without an executor. None: as many as there are cores.
+        progress: Whether it is shown how far the search is; or a function that is told how many runs have ended, and how many there will be at
+            least. None: shown in terminals and notebooks after two seconds.
+
+    Raises:
+        Error: What is asked for cannot be.
+        VersionError: A worker has another version of hoistway.
+        BrokenExecutor: Workers died again and again. With `state` the runs until then are kept.
+        OSError: The state cannot be written.
+        KeyboardInterrupt: Ctrl-C ended the search. With `state` the same call goes on.
+    """
+    search = search_of(locals())
+    if budget is not None and budget_seconds is not None:
+        raise Error("budget: budget_seconds was given as well (expected one of them)", option="budget")
+    if executor is not None and threads is not None:
+        raise Error(f"threads {threads!r}: the executor makes the runs (expected in_flight)", option="threads")
+    workers = None if executor is None else Runs(search.portable(), executor, at_least_one("in_flight", in_flight))
+    kept = None if state is None else os.path.realpath(state)
+    shown = chosen(progress, Progress("runs", "runs", 0))
+    try:
+        if workers is None:
+            return Tuning(search.tune(at_least_one("threads", threads), None, kept, shown))
+        with workers:
+            return Tuning(search.tune(workers.in_flight, workers, kept, shown))
+    finally:
+        if isinstance(shown, Progress):
+            shown.close()
+
+
+def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
+    """A search that was checked, of arguments that are called as those of `tune`."""
+    asked = COMPARE | {name: value for name, value in given.items() if name in COMPARE}
+    one = {"kernels": given["kernel"], "hosts": given["host"]}
+    several = {name: () if value is None else (value,) for name, value in one.items()}
+    over = [is_("over", name, str) for name in sequence("over", given["over"])]
+    fields = experiment(**asked | several | {"job": given["job"], "schedulers": over, "repeats": 5}).fields
+    knobs = [varied("knobs", name, values or ()) for name, values in mapping("knobs", given["knobs"]).items()]
+    seconds = given.get("budget_seconds")
+    if seconds is not None:
+        spend = {"virtual_ns": nanoseconds("budget_seconds", seconds)}
+    else:
+        budget = given.get("budget")
+        spend = {"runs": BUDGET if budget is None else number("budget", budget, 64)}
+    objective = is_("objective", given["objective"], str)
+    return _hoistway.Search(json.dumps({"comparison": fields, "knobs": knobs, "objective": objective, "budget": spend}))
+
+
+def at_least_one(argument: str, value: int | None) -> int | None:
+    """A number of things that are done at a time."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise Error(f"{argument} {value!r}: expected a whole number of at least 1", option=argument)
+    return value

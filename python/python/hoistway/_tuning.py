@@ -1,0 +1,115 @@
+"""What a search has found."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from . import _hoistway
+from ._html import tuning_page
+from ._pareto import SearchPlots
+from ._written import write
+
+
+class Setting(NamedTuple):
+    """A scheduler with what is set beside what is set in all runs. `str` gives it as tables have it."""
+
+    scheduler: str
+    tunables: dict[str, str]
+    """Its tunables, as they are written; those that are not here are as the kernel has them."""
+    queue: dict[str, str]
+    """Files of `/sys/block/DEV/queue/`."""
+
+    @classmethod
+    def of(cls, written: dict[str, Any]) -> Setting:
+        """As documents have it."""
+        return cls(written["scheduler"], written.get("tunables", {}), written.get("queue_files", {}))
+
+    def arguments(self) -> dict[str, Any]:
+        """What `compare` has to be given to run it: `hoistway.compare(job, **setting.arguments())`."""
+        tunables = {f"{self.scheduler}.{name}": value for name, value in self.tunables.items()}
+        return {"schedulers": [self.scheduler], "set": tunables, "queue": dict(self.queue)}
+
+    def __str__(self) -> str:
+        return " ".join([self.scheduler, *(f"{name}={value}" for name, value in (self.tunables | self.queue).items())])
+
+
+class Tuning:
+    """A search and what it found. `print` shows it; notebooks show it with a picture."""
+
+    def __init__(self, tuned: _hoistway.Tuned) -> None:
+        self._tuned = tuned
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.json(),)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """Everything, as `docs/tune.md` describes it: rounds, front, effects, every run."""
+        document: dict[str, Any] = json.loads(self._tuned.json())
+        return document
+
+    def json(self) -> str:
+        """The document as JSON, as `hoistway tune --format json --stable` writes it."""
+        return self._tuned.json()
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes the document to a file, which is complete or as it was before.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        write(file, self.json())
+
+    @property
+    def conclusion(self) -> list[str]:
+        """What to do, and how sure that is, in sentences."""
+        return list(self.document["conclusion"])
+
+    @property
+    def best(self) -> Setting:
+        """The best setting; if none `holds`, the one that comes closest."""
+        return Setting.of(self.document["found"]["best"]["setting"])
+
+    @property
+    def holds(self) -> bool:
+        """Whether the best keeps all conditions."""
+        return bool(self.document["found"]["holds"])
+
+    @property
+    def front(self) -> list[Setting]:
+        """The settings of the first round that no other beats in all figures of the objective."""
+        return [Setting.of(standing["setting"]) for standing in self.document["front"]]
+
+    @property
+    def effects(self) -> list[dict[str, Any]]:
+        """What each knob did in the first round, the most first: `share` is that of the variance of the figure's logarithm."""
+        return list(self.document["effects"])
+
+    def figures(self) -> _hoistway.Table:
+        """One row for each figure of each run: `scheduler`, `setting`, `seed`, `runtime_ns` (null of whole runs), `job`, `operation`,
+        `figure`, `unit` (ns, B/s, 1/s) and `value`, for pyarrow, polars, pandas or DuckDB."""
+        return self._tuned.figures()
+
+    @property
+    def plot(self) -> SearchPlots:
+        """Pictures, drawn by matplotlib."""
+        return SearchPlots(self.document, self._tuned.names())
+
+    def __str__(self) -> str:
+        columns = shutil.get_terminal_size((100, 24)).columns
+        return self._tuned.text(max(columns, 80)).rstrip("\n")
+
+    def __repr__(self) -> str:
+        document = self.document
+        return f"<hoistway.Tuning of {document['job_file']}: {document['objective']}: {self.best}; {len(document['runs'])} runs>"
+
+    def _repr_html_(self) -> str:
+        return tuning_page(self.document, self._tuned.names())
+
+
+def _again(text: str) -> Tuning:
+    return Tuning(_hoistway.read_tuning(text, "(search)"))

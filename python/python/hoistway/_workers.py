@@ -1,0 +1,50 @@
+"""Workers of executors: how many there are, whether they are the right ones, and whether they died."""
+
+from __future__ import annotations
+
+import os
+import socket
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
+
+from . import _hoistway
+from ._errors import VersionError
+
+ATTEMPTS = 4
+"""What has cost so many workers their lives will cost those of others."""
+
+SOURCES: str = _hoistway.SOURCES
+"""The version with a fingerprint of the sources: whoever has another one makes other runs."""
+
+ANOTHER_ONE = (
+    "the executor is broken, as a worker of it died; what was finished is {kept} (a function that makes executors, as "
+    "executor=lambda: ProcessPoolExecutor(2), lets it go on)"
+)
+
+
+def check_sources(expected: str) -> None:
+    """On a worker: that it is of the same sources."""
+    if SOURCES != expected:
+        worker = f"{socket.gethostname()}, process {os.getpid()}"
+        raise VersionError(f"the worker on {worker} has hoistway {SOURCES} (expected {expected}, as here)")
+
+
+def count(executor: Executor) -> int | None:
+    """How many workers there are, if the executor says so."""
+    workers = getattr(executor, "_max_workers", None)
+    if isinstance(workers, int):
+        return workers
+    client = getattr(executor, "_client", None)
+    if client is not None:
+        return sum(client.ncores().values()) or None
+    return None
+
+
+def in_flight(executor: Executor, wanted: int | None) -> int:
+    """Tasks that are sent and have not come back: enough for no worker to wait for its next one."""
+    return wanted or 2 * (count(executor) or os.cpu_count() or 1)
+
+
+def died(error: BaseException) -> bool:
+    """Whether a worker died, whoever's fault that was. Dask's and Ray's exceptions need not be installed here."""
+    names = ("KilledWorker", "CommClosedError", "FutureCancelledError", "WorkerCrashedError")
+    return isinstance(error, (BrokenExecutor, CancelledError, MemoryError)) or type(error).__name__ in names

@@ -1,0 +1,52 @@
+//! Work on a thread of its own, while the one that calls sees to Python's signals.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+/// Between two looks at Python's signals.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Does the work. Now and then Python handles its signals, and `look` is called; errors of either go to `stop`, which is to end the
+/// work soon, and nobody looks any more.
+pub(crate) fn beside<T: Send>(
+    py: Python<'_>,
+    mut look: impl FnMut(Python<'_>) -> PyResult<()>,
+    mut stop: impl FnMut(Python<'_>, PyErr),
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    let is_over = AtomicBool::new(false);
+    let caller = thread::current();
+    thread::scope(|scope| {
+        let runner = thread::Builder::new().name("hoistway".to_owned()).spawn_scoped(scope, || {
+            let _over = Over { is_over: &is_over, caller };
+            work()
+        });
+        let runner = runner.map_err(PyErr::from)?;
+        let mut is_stopped = false;
+        while !is_over.load(Ordering::SeqCst) {
+            py.detach(|| thread::park_timeout(INTERVAL));
+            if let Err(error) = py.check_signals().and_then(|()| if is_stopped { Ok(()) } else { look(py) }) {
+                is_stopped = true;
+                stop(py, error);
+            }
+        }
+        // A panic goes on, and becomes an exception.
+        Ok(py.detach(|| runner.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// Says that all is over when it goes, also in a panic.
+struct Over<'a> {
+    is_over: &'a AtomicBool,
+    caller: Thread,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.caller.unpark();
+    }
+}

@@ -1,0 +1,57 @@
+//! Figures of a search's runs: made here, or by whoever Python asks.
+
+use hoistway_lab::tune::{Evaluate, Evaluator, Figures};
+use hoistway_lab::{Error, Field};
+use hoistway_results::tuning::Setting;
+use pyo3::prelude::*;
+
+use crate::stop::Stop;
+use crate::table::failed;
+
+/// Nobody sees it: the reason why all ends is in the [`Stop`].
+fn over() -> Error {
+    Error { field: Field::Load, message: "the search was ended".to_owned(), place: None }
+}
+
+/// On threads of this process.
+pub(crate) struct Local<'a> {
+    pub(crate) evaluator: &'a Evaluator<'a>,
+    pub(crate) stop: &'a Stop,
+}
+
+impl Evaluate for Local<'_> {
+    fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error> {
+        let figures = self.evaluator.figures(setting, seed, runtime_ns)?;
+        // They may be those of half a run.
+        if self.stop.is_asked() { Err(over()) } else { Ok(figures) }
+    }
+}
+
+/// Wherever a function of Python's makes them: it is called with a setting as JSON, a seed and a runtime in ns, and answers with figures
+/// by name as JSON.
+pub(crate) struct Remote<'a> {
+    pub(crate) ask: Py<PyAny>,
+    pub(crate) stop: &'a Stop,
+}
+
+impl Remote<'_> {
+    /// Nobody waits for runs any more.
+    pub(crate) fn stop(&self, py: Python<'_>) {
+        // The reason why all ends is known, and the first one.
+        self.ask.call_method0(py, "stop").map(drop).unwrap_or_default();
+    }
+}
+
+impl Evaluate for Remote<'_> {
+    fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error> {
+        let made = Python::attach(|py| {
+            let setting = serde_json::to_string(setting).map_err(failed)?;
+            let made = self.ask.call1(py, (setting, seed, runtime_ns))?;
+            serde_json::from_str(&made.extract::<String>(py)?).map_err(failed)
+        });
+        made.map_err(|error| {
+            self.stop.because(error);
+            over()
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! Searches for the best setting: by ourselves, or one setting at a time for whoever chooses them in another way.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use hoistway_lab::sweep::{Inputs, VERSION};
+use hoistway_lab::tune::{Evaluate, Evaluator, Observe, Search as Searched, State, Trials, TuneError, tune_by};
+use hoistway_lab::{self as lab, Comparison, Vary};
+use hoistway_results::tuning::{Budget, Setting, TuneRun};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::beside::beside;
+use crate::evaluate::{Local, Remote};
+use crate::seeker::{Seeker, refused};
+use crate::stop::Stop;
+use crate::tuned::Tuned;
+use crate::{errors, state_file, table};
+
+/// A search that was checked.
+#[pyclass(module = "hoistway._hoistway", frozen)]
+pub(crate) struct Search {
+    search: Searched,
+    schedulers: Vec<String>,
+    /// As JSON.
+    knobs: String,
+    /// With every scheduler that has to run.
+    comparison: Comparison,
+    /// Runs of settings that were judged, in no order: none of them is made again.
+    known: Mutex<BTreeMap<(Setting, u64), TuneRun>>,
+}
+
+/// As Python writes it down.
+#[derive(Deserialize)]
+struct Asked {
+    comparison: Comparison,
+    knobs: Vec<Vary>,
+    objective: String,
+    budget: Budget,
+}
+
+/// What a worker has to know.
+#[derive(Serialize, Deserialize)]
+struct Portable {
+    version: String,
+    comparison: Comparison,
+    inputs: Inputs,
+}
+
+fn json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(table::failed)
+}
+
+fn from_json<'a, T: Deserialize<'a>>(what: &str, text: &'a str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
+}
+
+#[pymethods]
+impl Search {
+    /// Checks a search that is written down as JSON.
+    #[new]
+    fn new(py: Python<'_>, asked: &str) -> PyResult<Search> {
+        let Asked { comparison, knobs, objective, budget } = from_json("search", asked)?;
+        let objective = objective.parse().map_err(|error: hoistway_results::ObjectiveError| {
+            errors::argument(py, "objective", &format!("objective: {error}"))
+        })?;
+        let search = Searched { comparison, knobs, objective, budget };
+        let seeker = Seeker::default();
+        let trials = py.detach(|| Trials::of(&search, &seeker)).map_err(|error| refused(py, &error))?;
+        let (schedulers, knobs) = (trials.schedulers().to_vec(), json(&trials.knobs())?);
+        let comparison = trials.comparison().clone();
+        Ok(Search { search, schedulers, knobs, comparison, known: Mutex::default() })
+    }
+
+    /// The schedulers that are searched.
+    #[getter]
+    fn schedulers(&self) -> Vec<String> {
+        self.schedulers.clone()
+    }
+
+    /// What is searched, as JSON: `knobs` of `docs/tune.md`.
+    #[getter]
+    fn knobs(&self) -> String {
+        self.knobs.clone()
+    }
+
+    /// Whether the objective is to be large.
+    #[getter]
+    fn is_maximum(&self) -> bool {
+        self.search.objective.goal == hoistway_results::Goal::Max
+    }
+
+    /// The objective's figure, and then its conditions.
+    #[getter]
+    fn objective(&self) -> (String, Vec<String>) {
+        let objective = &self.search.objective;
+        (objective.figure.to_string(), objective.conditions.iter().map(ToString::to_string).collect())
+    }
+
+    /// How many runs were made for settings that were judged.
+    #[getter]
+    fn runs(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// What a worker needs to know of it.
+    fn portable(&self, py: Python<'_>) -> PyResult<String> {
+        let inputs = py.detach(|| Inputs::of(&self.comparison, &Seeker::default()));
+        let inputs = inputs.map_err(|error| refused(py, &error))?;
+        json(&Portable { version: VERSION.to_owned(), comparison: self.comparison.clone(), inputs })
+    }
+
+    /// Searches. `threads` as many as there are cores, if nobody says; `ask`, if there is one, makes each run: it is called with a
+    /// setting as JSON, a seed and a runtime in ns, on so many threads; `tell` is called now and then with how many runs have ended, and
+    /// how many there will be at least.
+    #[pyo3(signature = (threads, ask, state, tell))]
+    fn tune(
+        &self,
+        py: Python<'_>,
+        threads: Option<usize>,
+        ask: Option<Py<PyAny>>,
+        state: Option<PathBuf>,
+        tell: Option<Py<PyAny>>,
+    ) -> PyResult<Tuned> {
+        let (seeker, stop) = (Seeker::default(), Stop::default());
+        let evaluator = self.evaluator(py, &seeker)?;
+        let fresh = py.detach(|| State::of(&self.search, &seeker)).map_err(|error| refused(py, &error))?;
+        let (kept, known) = match state {
+            Some(file) => state_file::StateFile::open(py, file, fresh)?,
+            None => (None, Vec::new()),
+        };
+        let observer =
+            Observer { stop: &stop, kept: kept.map(Mutex::new), ended: AtomicU64::new(0), planned: AtomicU64::new(0) };
+        let local = Local { evaluator: &evaluator, stop: &stop };
+        let remote = ask.map(|ask| Remote { ask, stop: &stop });
+        let evaluate: &dyn Evaluate = remote.as_ref().map_or(&local, |remote| remote);
+        let pool = pool(threads)?;
+        let found = beside(
+            py,
+            |py| observer.tell(py, tell.as_ref()),
+            |py, error| {
+                stop.because(error);
+                evaluator.cancel();
+                if let Some(remote) = &remote {
+                    remote.stop(py);
+                }
+            },
+            || pool.install(|| tune_by(&self.search, &seeker, evaluate, known, &observer)),
+        )?;
+        ended(py, &stop, found).map(Tuned::of)
+    }
+
+    /// How a setting, as JSON, stands in whole runs with the first so many seeds of the search's, as JSON.
+    #[pyo3(signature = (setting, seeds, threads))]
+    fn standing(&self, py: Python<'_>, setting: &str, seeds: u32, threads: Option<usize>) -> PyResult<String> {
+        let setting: Setting = from_json("setting", setting)?;
+        let (seeker, stop) = (Seeker::default(), Stop::default());
+        let trials = Trials::of(&self.search, &seeker).map_err(|error| refused(py, &error))?;
+        let evaluator = trials.evaluator().map_err(|error| refused(py, &error))?;
+        let local = Local { evaluator: &evaluator, stop: &stop };
+        let collector = Collector { stop: &stop, known: &self.known };
+        let known: Vec<TuneRun> = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_of_use = |run: &&TuneRun| run.setting == setting || run.setting.is_untouched();
+            known.values().filter(is_of_use).cloned().collect()
+        };
+        let pool = pool(threads)?;
+        let standing = beside(
+            py,
+            |_| Ok(()),
+            |_, error| {
+                stop.because(error);
+                evaluator.cancel();
+            },
+            || pool.install(|| trials.standing(&local, &setting, seeds, known, &collector)),
+        )?;
+        json(&ended(py, &stop, standing)?)
+    }
+}
+
+impl Search {
+    fn evaluator<'a>(&'a self, py: Python<'_>, seeker: &'a Seeker) -> PyResult<Evaluator<'a>> {
+        py.detach(|| Evaluator::new(&self.comparison, seeker)).map_err(|error| refused(py, &error))
+    }
+}
+
+/// Of its own, and not the global one: that would be dead in a process that forked off after it had come to life.
+fn pool(threads: Option<usize>) -> PyResult<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build().map_err(table::failed)
+}
+
+/// The outcome, or why there is none.
+fn ended<T>(py: Python<'_>, stop: &Stop, outcome: Result<T, TuneError>) -> PyResult<T> {
+    if let Some(reason) = stop.take_reason() {
+        return Err(reason);
+    }
+    outcome.map_err(|error| match error {
+        TuneError::Cannot(error) => refused(py, &error),
+        error @ TuneError::Ended => table::failed(error),
+    })
+}
+
+/// Makes a run, on a worker: its figures by name, as JSON.
+#[pyfunction]
+#[pyo3(signature = (search, setting, seed, runtime_ns))]
+pub(crate) fn figures(
+    py: Python<'_>,
+    search: &str,
+    setting: &str,
+    seed: u64,
+    runtime_ns: Option<u64>,
+) -> PyResult<String> {
+    let Portable { comparison, inputs, .. } = from_json("search", search)?;
+    let setting: Setting = from_json("setting", setting)?;
+    let figures = py.detach(|| Evaluator::new(&comparison, &inputs)?.figures(&setting, seed, runtime_ns));
+    json(&figures.map_err(|error: lab::Error| refused(py, &error))?)
+}
+
+/// Keeps the runs of a search, and tells how many there are.
+struct Observer<'a> {
+    stop: &'a Stop,
+    kept: Option<Mutex<state_file::StateFile>>,
+    ended: AtomicU64,
+    planned: AtomicU64,
+}
+
+impl Observer<'_> {
+    fn tell(&self, py: Python<'_>, tell: Option<&Py<PyAny>>) -> PyResult<()> {
+        let planned = self.planned.load(Ordering::Relaxed);
+        let Some(tell) = tell.filter(|_| planned > 0 && !self.stop.is_asked()) else { return Ok(()) };
+        tell.call1(py, (self.ended.load(Ordering::Relaxed), planned)).map(drop)
+    }
+}
+
+impl Observe for Observer<'_> {
+    fn goes_on(&self) -> bool {
+        !self.stop.is_asked()
+    }
+
+    fn ran(&self, runs: &[TuneRun], planned: u64) {
+        self.ended.store(runs.len() as u64, Ordering::Relaxed);
+        self.planned.store(planned, Ordering::Relaxed);
+        let Some(kept) = &self.kept else { return };
+        let written = kept.lock().unwrap_or_else(PoisonError::into_inner).write(runs);
+        if let Err(error) = written {
+            self.stop.because(error);
+        }
+    }
+}
+
+/// Keeps the runs of settings.
+struct Collector<'a> {
+    stop: &'a Stop,
+    known: &'a Mutex<BTreeMap<(Setting, u64), TuneRun>>,
+}
+
+impl Observe for Collector<'_> {
+    fn goes_on(&self) -> bool {
+        !self.stop.is_asked()
+    }
+
+    fn ran(&self, runs: &[TuneRun], _: u64) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(runs.iter().map(|run| ((run.setting.clone(), run.seed), run.clone())));
+    }
+}

@@ -1,0 +1,57 @@
+//! What a search asks of whoever calls from Python: fields are called as its arguments are.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use hoistway_fio::LogSource;
+use hoistway_lab::{Error, Field, Surroundings};
+use hoistway_legacy::all_schedulers;
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::surroundings::Caller;
+
+/// Whoever searches.
+pub(crate) struct Seeker(Caller);
+
+impl Default for Seeker {
+    fn default() -> Self {
+        Seeker(Caller { schedulers: all_schedulers() })
+    }
+}
+
+impl Surroundings for Seeker {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.0.read(path)
+    }
+
+    fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
+        self.0.log(path)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.variable(name)
+    }
+
+    fn name(&self, field: Field) -> String {
+        keyword(field).to_owned()
+    }
+}
+
+/// The argument that a field of a search comes from.
+fn keyword(field: Field) -> &'static str {
+    match field {
+        Field::Kernels => "kernel",
+        Field::Hosts => "host",
+        Field::Schedulers => "over",
+        Field::Vary => "knobs",
+        Field::Repeats => "seeds",
+        field => errors::keyword(field),
+    }
+}
+
+/// What is wrong with a search, as an exception.
+pub(crate) fn refused(py: Python<'_>, error: &Error) -> PyErr {
+    errors::about(py, error, keyword(error.field))
+}

@@ -1,0 +1,56 @@
+//! The runs of a search in a file, which is always whole: what is interrupted goes on there.
+
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
+
+use hoistway_dataset::{DatasetError, complete_file};
+use hoistway_lab::tune::State;
+use hoistway_results::tuning::TuneRun;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// The file.
+pub(crate) struct StateFile {
+    name: PathBuf,
+    state: State,
+}
+
+impl StateFile {
+    /// Reads what there is, if there is anything, and checks that it can be written. Answers also with the runs in it.
+    pub(crate) fn open(py: Python<'_>, name: PathBuf, mut state: State) -> PyResult<(Option<Self>, Vec<TuneRun>)> {
+        let refuse = |problem: String| errors::argument(py, "state", &format!("state {}: {problem}", name.display()));
+        match fs::read_to_string(&name) {
+            Ok(text) => state.take_up(&text).map_err(refuse)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                let expected = "expected the state of a search, or no such file";
+                return Err(refuse(format!("cannot be read ({expected}): {error}")));
+            }
+        }
+        let known = state.runs.clone();
+        let file = StateFile { name, state };
+        file.put()?;
+        Ok((Some(file), known))
+    }
+
+    /// Replaces it: a reader sees the old one or the new one.
+    pub(crate) fn write(&mut self, runs: &[TuneRun]) -> PyResult<()> {
+        self.state.runs = runs.to_vec();
+        self.put()
+    }
+
+    fn put(&self) -> PyResult<()> {
+        let text = serde_json::to_string(&self.state).map_err(crate::table::failed)? + "\n";
+        let written = complete_file(&self.name, |file| {
+            file.write_all(text.as_bytes()).map_err(|error| DatasetError::File {
+                path: self.name.clone(),
+                done: "written",
+                error,
+            })
+        });
+        written.map_err(|error| PyOSError::new_err(format!("state {error}")))
+    }
+}
