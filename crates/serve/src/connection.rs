@@ -10,7 +10,6 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hoistway_blk::{Instant, Nanos};
@@ -20,7 +19,7 @@ use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 use crate::input::{Input, Receipt};
 use crate::lobby::{Ready, SharedVisitor, Stay, Visitor, VisitorId};
 use crate::outbox::Outbox;
-use crate::served::Site;
+use crate::served::{Offer, Site};
 use crate::session::{Session, Taken};
 use crate::socket::Socket;
 
@@ -45,8 +44,8 @@ pub struct Connection {
 }
 
 enum Phase {
-    /// Options, until this moment.
-    Handshake(Box<Handshake>, Instant),
+    /// Options about what is on offer, until this moment.
+    Handshake(Box<Handshake>, Arc<Offer>, Instant),
     /// Requests.
     Transmission(Box<Session>),
     /// Only what is to be sent is left, and the client has until this moment to take it.
@@ -60,7 +59,8 @@ impl Connection {
         let mut handshake = None;
         outbox.header(|out| handshake = Some(Handshake::new(Tls::Off, out)));
         let until = site.engine.now() + HANDSHAKE_MAX;
-        let phase = handshake.map_or(Phase::Leaving(until), |handshake| Phase::Handshake(Box::new(handshake), until));
+        let phase = handshake
+            .map_or(Phase::Leaving(until), |handshake| Phase::Handshake(Box::new(handshake), site.offer(), until));
         Arc::new_cyclic(|me| {
             Mutex::new(Connection {
                 site,
@@ -96,7 +96,7 @@ impl Connection {
                 Phase::Handshake(..) => self.outbox.is_empty(),
                 Phase::Leaving(_) => false,
             };
-            if self.site.is_draining() {
+            if self.site.is_draining() || self.phase.is_withdrawn() {
                 self.drain(now);
                 if !self.phase.is_leaving() {
                     return Ok(());
@@ -110,10 +110,10 @@ impl Connection {
         }
     }
 
-    /// The server ends: what is under way is answered, nothing more is taken.
+    /// The server, or the export, ends: what is under way is answered, nothing more is taken.
     fn drain(&mut self, now: Instant) {
         if let Phase::Transmission(session) = &mut self.phase {
-            session.leave(&self.site, &mut self.outbox);
+            session.leave(now, &mut self.outbox);
             if !session.is_idle() {
                 return;
             }
@@ -126,9 +126,12 @@ impl Connection {
     fn leave(&mut self, now: Instant) {
         let leaving = Phase::Leaving(now + FAREWELL_MAX);
         if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, leaving) {
-            self.site.served[session.export].counts.connections.fetch_sub(1, Relaxed);
-            self.site.quota.forget(self.id);
             self.site.say(format_args!("{}: ended after {} requests", self.name, session.answered));
+            let is_withdrawn = session.served.is_withdrawn();
+            drop(session);
+            if is_withdrawn {
+                self.site.forget_withdrawn();
+            }
         }
     }
 
@@ -167,19 +170,19 @@ impl Connection {
     /// Deals with what has been received. Answers whether that came to anything.
     fn take(&mut self, now: Instant) -> Result<bool, End> {
         match &mut self.phase {
-            Phase::Handshake(handshake, _) => {
+            Phase::Handshake(handshake, offer, _) => {
                 let (mut count, mut progress) = (0, Progress::Unfinished);
-                let (input, exports) = (&self.input, &self.site.exports);
-                self.outbox.header(|out| (count, progress) = handshake.receive(input.held(), exports, out));
+                let (input, offer) = (&self.input, Arc::clone(offer));
+                self.outbox.header(|out| (count, progress) = handshake.receive(input.held(), &offer.exports, out));
                 self.input.forget(count);
                 match progress {
                     Progress::Unfinished => return Ok(count > 0),
                     Progress::Transmission(agreed) => {
-                        let requests = Requests::new(agreed, &self.site.exports[agreed.export]);
-                        let session = Session::begin(&self.site, self.id, agreed, requests, self.handler());
+                        let served = Arc::clone(&offer.served[agreed.export]);
+                        let requests = Requests::new(agreed, &served.export);
+                        self.site.say(format_args!("{}: begins on export {:?}", self.name, served.export.name));
+                        let session = Session::begin(&self.site, self.id, served, agreed, requests, self.handler());
                         let session = session.map_err(|errno| End::Broken(errno.into()))?;
-                        let name = &self.site.exports[agreed.export].name;
-                        self.site.say(format_args!("{}: begins on export {name:?}", self.name));
                         self.phase = Phase::Transmission(Box::new(session));
                     }
                     // Never, as none was offered.
@@ -191,7 +194,7 @@ impl Connection {
                 }
                 Ok(true)
             }
-            Phase::Transmission(session) => match session.take(&self.site, &mut self.input, &mut self.outbox) {
+            Phase::Transmission(session) => match session.take(&self.site, now, &mut self.input, &mut self.outbox) {
                 Taken::Nothing => Ok(false),
                 Taken::Something => Ok(true),
                 Taken::Violation(violation) => Err(End::Violation(violation)),
@@ -225,7 +228,7 @@ impl Connection {
     fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) -> Result<(), End> {
         if let Phase::Transmission(session) = &mut self.phase {
             for completion in batch.drain(..) {
-                session.completed(&self.site, completion, &mut self.outbox);
+                session.completed(now, completion, &mut self.outbox);
             }
         }
         self.advance(now)
@@ -254,7 +257,7 @@ impl Connection {
     /// When it has to be attended to even if nothing happens.
     fn until(&self) -> Instant {
         match &self.phase {
-            Phase::Handshake(_, until) | Phase::Leaving(until) => *until,
+            Phase::Handshake(_, _, until) | Phase::Leaving(until) => *until,
             Phase::Transmission(session) => session.released_at,
         }
     }
@@ -280,6 +283,11 @@ impl Phase {
     fn is_leaving(&self) -> bool {
         matches!(self, Phase::Leaving(_))
     }
+
+    /// Whether the export that it is about is no longer offered.
+    fn is_withdrawn(&self) -> bool {
+        matches!(self, Phase::Transmission(session) if session.served.is_withdrawn())
+    }
 }
 
 impl Visitor for Connection {
@@ -289,7 +297,7 @@ impl Visitor for Connection {
 
     fn attend(&mut self, now: Instant, ready: Ready) -> Stay {
         self.is_readable |= ready.to_receive;
-        let is_late = matches!(self.phase, Phase::Handshake(_, until) | Phase::Leaving(until) if until <= now);
+        let is_late = matches!(self.phase, Phase::Handshake(_, _, until) | Phase::Leaving(until) if until <= now);
         if let Phase::Transmission(session) = &mut self.phase {
             session.release(&self.site, now);
         }

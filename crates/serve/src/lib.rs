@@ -9,9 +9,11 @@
 //! that a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (its weight, and the
 //! priority of its clients) and has limits of its own.
 
+mod change;
 mod connection;
 mod control;
 mod input;
+mod latency;
 mod lobby;
 mod outbox;
 mod pool;
@@ -22,10 +24,12 @@ mod session;
 mod socket;
 mod spec;
 
+pub use change::Wanted;
 pub use control::{Answer, Ask, Control, ExportState, State, ask};
+pub use latency::{Latencies, Latency};
 pub use lobby::{Doors, Lobby, Ready, SharedVisitor, Stay, Visitor, VisitorId};
 pub use quota::{Quota, Ticket, Turns};
-pub use served::{Bounds, Counts, Log, Served, Settings, Site, TunableNames};
+pub use served::{Bounds, Counts, Log, Offer, Served, Settings, Site, TunableNames};
 pub use server::{Listener, Placed, Server, ServerError, Stop};
 pub use socket::Socket;
 pub use spec::{ExportSpec, SETTINGS, SpecError, WEIGHTS, apply, check_names, ioprio_text, parse_size};

@@ -4,7 +4,7 @@
 //! thread to be woken in between, has to be waited for there: [`Lobby`] wraps a target, and each of its stations watches the
 //! sockets of its worker's visitors beside what the station inside has to tell. It knows nothing of what they say.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -16,13 +16,18 @@ use std::time::Duration;
 
 use hoistway_blk::{Instant, Sector};
 use hoistway_engine::{Backend, Command, Ended, Extent, Segments, Shape, Started, Station, Wake};
+use rustc_hash::FxHashMap;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 /// Events that one look takes.
 const EVENTS: usize = 64;
 /// What the bell and the station inside are called among the events.
 const BELL: u64 = u64::MAX;
 const INSIDE: u64 = u64::MAX - 1;
+const ALARM: u64 = u64::MAX - 2;
+/// Sleeps that last longer are rounded up to whole ms by epoll, and nobody minds.
+const EXACT_MAX: Duration = Duration::from_millis(100);
 /// Loops of a busy worker between two looks at the sockets: a look is a system call.
 const LOOPS_BETWEEN_LOOKS: u32 = 4;
 /// How long before a moment that it waits for a worker is awake.
@@ -231,7 +236,9 @@ struct LobbyStation {
     doors: Doors,
     worker: usize,
     epoll: OwnedFd,
-    visitors: HashMap<u64, Seated>,
+    /// Rings in the set: epoll's own timeouts are whole ms.
+    alarm: OwnedFd,
+    visitors: FxHashMap<u64, Seated>,
     /// When visitors want to be attended to.
     due: BTreeSet<(Instant, u64)>,
     events: Vec<(u64, Ready)>,
@@ -259,12 +266,17 @@ impl LobbyStation {
             // Told at each ring, so that nobody has to quieten it.
             add(descriptor, INSIDE, true)?;
         }
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let alarm = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        // Told at each ring, too. One for a sleep that ended before costs a look later.
+        add(alarm.as_fd(), ALARM, true)?;
         Ok(LobbyStation {
             inside,
             doors,
             worker,
             epoll,
-            visitors: HashMap::new(),
+            alarm,
+            visitors: FxHashMap::default(),
             due: BTreeSet::new(),
             events: Vec::new(),
             loops: 0,
@@ -278,8 +290,13 @@ impl LobbyStation {
 
     /// Takes what has happened at sockets, and sleeps for it if need be.
     fn look(&mut self, most: Option<Duration>) {
-        let timeout =
-            most.map(|most| Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) });
+        let mut timeout = most.map(timespec);
+        if let Some(most) = most.filter(|most| !most.is_zero() && *most < EXACT_MAX) {
+            let once = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(most) };
+            if timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once).is_ok() {
+                timeout = None;
+            }
+        }
         let mut events = [const { MaybeUninit::uninit() }; EVENTS];
         // Interrupted is as good as nothing: whoever sleeps looks again.
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, timeout.as_ref()) else { return };
@@ -287,6 +304,7 @@ impl LobbyStation {
             // The structure is packed: its fields are copied out.
             let (flags, name) = (event.flags, event.data.u64());
             match name {
+                ALARM => {}
                 BELL => self.door().bell.quieten(),
                 INSIDE => self.has_rung_inside = true,
                 number => {
@@ -374,6 +392,10 @@ impl LobbyStation {
             self.door().visitors.fetch_sub(1, Relaxed);
         }
     }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) }
 }
 
 fn lock(visitor: &SharedVisitor) -> MutexGuard<'_, dyn Visitor + 'static> {

@@ -5,21 +5,19 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::ConfigError;
 use hoistway_engine::{Backend, Engine, StartError};
-use hoistway_nbd::Export;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::connection::Connection;
 use crate::lobby::{Doors, Lobby};
-use crate::quota::Quota;
-use crate::served::{Bounds, Log, Served, Site, TunableNames};
+use crate::served::{Bounds, Log, Site, TunableNames};
 use crate::socket::Socket;
-use crate::spec::{ExportSpec, SpecError, check_names};
+use crate::spec::{ExportSpec, SpecError};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +28,9 @@ pub enum ServerError {
     /// A weight.
     #[error("{0}")]
     Weight(#[from] ConfigError),
+    /// What a running server does not change, or its queue does not take.
+    #[error("{0}")]
+    Refused(String),
     /// The block layer or the target.
     #[error("{0}")]
     Engine(#[from] StartError),
@@ -68,37 +69,28 @@ impl Server {
     pub fn start(
         config: &hoistway_engine::Config,
         target: Box<dyn Backend>,
-        exports: Vec<Placed>,
+        exports: &[Placed],
         bounds: Bounds,
         log: Log,
         tunable_names: TunableNames,
     ) -> Result<Server, ServerError> {
-        let specs: Vec<_> = exports.iter().map(|placed| placed.spec.clone()).collect();
-        check_names(&specs)?;
         let is_rotational = target.shape().limits.rotational;
         let doors = Doors::new(config.workers)?;
         let engine = Engine::start(config, Lobby::around(target, doors.clone()))?;
-        let quota = Quota::new(exports.len());
-        let mut served = Vec::new();
-        for (at, Placed { spec, volume }) in exports.into_iter().enumerate() {
-            let on = engine.volumes().into_iter().nth(volume).ok_or(io::ErrorKind::NotFound);
-            let on = on.map_err(io::Error::from)?;
-            let range = spec.range(on.bytes(), u64::from(on.block_bytes()))?;
-            let export = Export {
-                description: spec.description.clone(),
-                read_only: spec.read_only || on.is_read_only(),
-                rotational: is_rotational,
-                block_bytes_min: on.block_bytes(),
-                block_bytes_preferred: on.preferred_block_bytes().max(4096),
-                ..Export::new(&spec.name, range.end - range.start)
-            };
-            let group = engine.add_group(spec.settings.weight)?;
-            quota.set_limits(engine.now(), at, spec.limits);
-            served.push(Served::new(export, volume, range, group, spec.settings));
-        }
-        let exports = served.iter().map(|served| served.export.clone()).collect();
-        let is_draining = AtomicBool::new(false);
-        let site = Site { engine, served, exports, quota, doors, bounds, is_draining, log, tunable_names };
+        let site = Site {
+            engine,
+            is_rotational,
+            offer: Mutex::default(),
+            withdrawn: Mutex::default(),
+            defaults: Mutex::default(),
+            doors,
+            bounds,
+            is_draining: AtomicBool::new(false),
+            log,
+            tunable_names,
+        };
+        site.remember_defaults();
+        site.offer_these(exports)?;
         Ok(Server { site: Arc::new(site) })
     }
 

@@ -1,9 +1,10 @@
 //! The requests of one connection: from their headers to their answers.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::{Instant, Op, SECTOR_BYTES};
+use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES};
 use hoistway_engine::{Buffer, Client, Completion, Context, Errno, Handler, Operation, Request as Io};
 use hoistway_nbd::{
     Agreed, Command, Extent, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation,
@@ -14,7 +15,7 @@ use crate::lobby::VisitorId;
 use crate::outbox::Outbox;
 use crate::pool::Pool;
 use crate::quota::Ticket;
-use crate::served::{Bounds, Site};
+use crate::served::{Bounds, Served, Site};
 
 /// Reads of at least so many bytes are answered with holes where there are some: to ask where they are has a price, too.
 const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
@@ -24,7 +25,7 @@ const PART_BYTES_MAX: u64 = 1 << 40;
 /// A client that has chosen an export.
 pub struct Session {
     /// Which.
-    pub export: usize,
+    pub served: Arc<Served>,
     id: VisitorId,
     requests: Requests,
     writer: ReplyWriter,
@@ -62,6 +63,8 @@ pub struct Session {
 /// A request under way.
 struct Pending {
     request: Request,
+    /// When it had come whole.
+    began: Instant,
     /// Parts that have not ended.
     left: u32,
     result: Result<(), Errno>,
@@ -107,18 +110,18 @@ impl Session {
     pub fn begin(
         site: &Site,
         id: VisitorId,
+        served: Arc<Served>,
         agreed: Agreed,
         requests: Requests,
         handler: impl Handler + 'static,
     ) -> Result<Session, Errno> {
-        let served = &site.served[agreed.export];
         // One more than we take: a request that was refused by the engine would have to be kept.
         let depth = 2 * site.bounds.in_flight + 2;
         let context = served.context();
         let client = served.on(&site.engine)?.client_on(id.worker, context, depth, handler);
         served.counts.connections.fetch_add(1, Relaxed);
         Ok(Session {
-            export: agreed.export,
+            served,
             id,
             requests,
             writer: ReplyWriter::new(agreed.replies),
@@ -169,10 +172,12 @@ impl Session {
     }
 
     /// The server ends: what still waits for its turn is refused, what is under way is answered.
-    pub fn leave(&mut self, site: &Site, outbox: &mut Outbox) {
+    pub fn leave(&mut self, now: Instant, outbox: &mut Outbox) {
         self.stop_taking();
-        for (_, Io { token, buffer, .. }) in std::mem::take(&mut self.kept) {
-            self.completed(site, Completion { token, result: Err(Errno::SHUTDOWN), buffer }, outbox);
+        let kept = std::mem::take(&mut self.kept);
+        self.served.counts.held_back.fetch_sub(kept.len() as u64, Relaxed);
+        for (_, Io { token, buffer, .. }) in kept {
+            self.completed(now, Completion { token, result: Err(Errno::SHUTDOWN), buffer }, outbox);
         }
     }
 
@@ -194,7 +199,7 @@ impl Session {
     }
 
     /// Takes requests, as long as there are any and there is room for them.
-    pub fn take(&mut self, site: &Site, input: &mut Input, outbox: &mut Outbox) -> Taken {
+    pub fn take(&mut self, site: &Site, now: Instant, input: &mut Input, outbox: &mut Outbox) -> Taken {
         let mut taken = Taken::Nothing;
         loop {
             if let Some(dropping) = &mut self.dropping {
@@ -206,7 +211,7 @@ impl Session {
                 }
                 let Dropping { origin, refusal, .. } = *dropping;
                 self.dropping = None;
-                self.refuse(site, origin, refusal, outbox);
+                self.refuse(origin, refusal, outbox);
                 taken = Taken::Something;
             }
             if let Some(receiving) = &mut self.receiving {
@@ -216,7 +221,7 @@ impl Session {
                     return taken;
                 }
                 if let Some(Receiving { request, buffer, .. }) = self.receiving.take() {
-                    self.begin_write(request, buffer);
+                    self.begin_write(now, request, buffer);
                 }
                 taken = Taken::Something;
             }
@@ -228,7 +233,7 @@ impl Session {
             match received {
                 Received::Request(request) => {
                     input.forget(self.requests.header_bytes());
-                    self.begin_request(site, request, outbox);
+                    self.begin_request(site, now, request, outbox);
                 }
                 Received::Refused { origin, refusal, payload_bytes } => {
                     input.forget(self.requests.header_bytes());
@@ -243,22 +248,22 @@ impl Session {
         }
     }
 
-    fn refuse(&mut self, site: &Site, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
-        site.served[self.export].counts.errors.fetch_add(1, Relaxed);
+    fn refuse(&mut self, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
+        self.served.counts.errors.fetch_add(1, Relaxed);
         self.answered += 1;
         outbox.header(|out| self.writer.refused(origin, refusal, out));
     }
 
     // --- beginning ---
 
-    fn begin_request(&mut self, site: &Site, request: Request, outbox: &mut Outbox) {
+    fn begin_request(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
         let Request { offset, length, .. } = request;
         match request.command {
             Command::Read { unfragmented } => {
                 if self.has_chunks && !unfragmented && length >= READ_WITH_HOLES_BYTES {
-                    self.begin_read_with_holes(site, request, outbox);
+                    self.begin_read_with_holes(site, now, request, outbox);
                 } else {
-                    let slot = self.occupy(request, 1, Vec::new());
+                    let slot = self.occupy(now, request, 1, Vec::new());
                     self.read_part(slot, 0, offset, length);
                 }
             }
@@ -268,16 +273,16 @@ impl Session {
                 self.receiving = Some(Receiving { request, buffer, filled: 0 });
             }
             Command::Flush => {
-                let slot = self.occupy(request, 1, Vec::new());
+                let slot = self.occupy(now, request, 1, Vec::new());
                 self.batch.push(Io::flush(token_of(slot, 0)));
             }
-            Command::Trim { fua } => self.begin_parts(request, fua, |bytes| Operation::Discard { bytes }),
-            Command::WriteZeroes { fua, no_hole, fast } => self.begin_parts(request, fua, |bytes| {
+            Command::Trim { fua } => self.begin_parts(now, request, fua, |bytes| Operation::Discard { bytes }),
+            Command::WriteZeroes { fua, no_hole, fast } => self.begin_parts(now, request, fua, |bytes| {
                 Operation::WriteZeroes { bytes, may_unmap: !no_hole, fast_only: fast }
             }),
             // A hint: what it names will be read when it is read. Whether it exists has been checked.
             Command::Cache => {
-                site.served[self.export].counts.others.fetch_add(1, Relaxed);
+                self.served.counts.others.fetch_add(1, Relaxed);
                 self.answered += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
             }
@@ -285,19 +290,19 @@ impl Session {
         }
     }
 
-    fn begin_write(&mut self, request: Request, buffer: Buffer) {
+    fn begin_write(&mut self, now: Instant, request: Request, buffer: Buffer) {
         let durable = matches!(request.command, Command::Write { fua: true });
-        let slot = self.occupy(request, 1, Vec::new());
+        let slot = self.occupy(now, request, 1, Vec::new());
         let operation = Operation::Write { durable };
         self.batch.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
     }
 
     /// Without data, and perhaps longer than the engine takes at a time. What has to be durable is followed by a flush, when
     /// all of it has ended.
-    fn begin_parts(&mut self, request: Request, fua: bool, operation: impl Fn(u64) -> Operation) {
+    fn begin_parts(&mut self, now: Instant, request: Request, fua: bool, operation: impl Fn(u64) -> Operation) {
         let Request { offset, length, .. } = request;
         let parts = length.div_ceil(PART_BYTES_MAX) as u32;
-        let slot = self.occupy(request, parts + u32::from(fua), Vec::new());
+        let slot = self.occupy(now, request, parts + u32::from(fua), Vec::new());
         for part in 0..u64::from(parts) {
             let begin = part * PART_BYTES_MAX;
             let bytes = (length - begin).min(PART_BYTES_MAX);
@@ -312,7 +317,7 @@ impl Session {
         self.batch.push(Io::read(offset, buffer, token_of(slot, part)));
     }
 
-    fn begin_read_with_holes(&mut self, site: &Site, request: Request, outbox: &mut Outbox) {
+    fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
         let extents = self.extents(site, request).unwrap_or_default();
         let mut chunks = Vec::new();
         if extents.iter().any(|extent| extent.hole) {
@@ -331,26 +336,26 @@ impl Session {
                 data.map(|(at, chunk)| (at as u32, chunk.offset, u64::from(chunk.length))).collect()
             }
         };
-        let slot = self.occupy(request, parts.len() as u32, chunks);
+        let slot = self.occupy(now, request, parts.len() as u32, chunks);
         for &(part, offset, length) in &parts {
             self.read_part(slot, part, offset, length);
         }
         if parts.is_empty() {
-            self.finish(site, slot, None, outbox);
+            self.finish(now, slot, None, outbox);
         }
     }
 
     fn answer_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
         match self.extents(site, request) {
             Ok(extents) => {
-                site.served[self.export].counts.others.fetch_add(1, Relaxed);
+                self.served.counts.others.fetch_add(1, Relaxed);
                 self.answered += 1;
                 let (origin, length) = (request.origin(), request.length);
                 outbox.header(|out| self.writer.block_status(origin, length, one, extents, out));
             }
             Err(error) => {
                 let refusal = Refusal::from_errno(error.raw_os_error().unwrap_or(Errno::IO.0));
-                self.refuse(site, request.origin(), refusal, outbox);
+                self.refuse(request.origin(), refusal, outbox);
             }
         }
     }
@@ -358,7 +363,7 @@ impl Session {
     /// Data and holes of a range, in order and without gaps.
     fn extents(&self, site: &Site, request: Request) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
-        let extents = site.served[self.export].on(&site.engine)?.extents(offset..offset + length)?;
+        let extents = self.served.on(&site.engine)?.extents(offset..offset + length)?;
         let extent = |extent: hoistway_engine::Extent| {
             let length = extent.sectors * SECTOR_BYTES;
             Extent { length, hole: extent.is_hole, zero: extent.is_hole }
@@ -366,9 +371,10 @@ impl Session {
         Ok(extents.into_iter().map(extent).collect())
     }
 
-    fn occupy(&mut self, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
+    fn occupy(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
         self.unanswered += 1;
-        let pending = Pending { request, left: parts, result: Ok(()), chunks };
+        self.served.counts.in_flight.fetch_add(1, Relaxed);
+        let pending = Pending { request, began: now, left: parts, result: Ok(()), chunks };
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = Some(pending);
@@ -386,7 +392,7 @@ impl Session {
     /// Submits what has come, as far as the export's limits let it.
     pub fn submit(&mut self, site: &Site, now: Instant) {
         if !self.batch.is_empty() {
-            if site.quota.is_limited(self.export) {
+            if self.served.quota.is_limited() {
                 self.wait_for_a_turn(site, now);
             } else {
                 self.admitted.append(&mut self.batch);
@@ -415,10 +421,11 @@ impl Session {
             };
             self.last_ticket = self.last_ticket.wrapping_add(1);
             let ticket = Ticket { visitor: self.id, slot: u32::from(self.last_ticket) };
-            if site.quota.admits(now, self.export, op, io.bytes(), ticket) {
+            if self.served.quota.admits(now, op, io.bytes(), ticket) {
                 self.admitted.push(io);
             } else {
                 self.kept.push_back((self.last_ticket, io));
+                self.served.counts.held_back.fetch_add(1, Relaxed);
             }
         }
         self.look_when(site, now);
@@ -427,7 +434,7 @@ impl Session {
     /// Lets those go whose turn has come, of this connection, and calls those of others.
     /// What of the export has changed holds for what comes.
     pub fn release(&mut self, site: &Site, now: Instant) {
-        let context = site.served[self.export].context();
+        let context = self.served.context();
         if context != self.context {
             self.context = context;
             self.client.set_context(context);
@@ -438,11 +445,12 @@ impl Session {
     }
 
     fn look_when(&mut self, site: &Site, now: Instant) {
-        let turns = site.quota.turns(now, self.id);
+        let turns = self.served.quota.turns(now, self.id);
         for ticket in turns.own {
             if let Some(at) = self.kept.iter().position(|&(kept, _)| u32::from(kept) == ticket)
                 && let Some((_, io)) = self.kept.remove(at)
             {
+                self.served.counts.held_back.fetch_sub(1, Relaxed);
                 self.admitted.push(io);
             }
         }
@@ -453,7 +461,7 @@ impl Session {
     // --- ending ---
 
     /// A part of a request has ended.
-    pub fn completed(&mut self, site: &Site, completion: Completion, outbox: &mut Outbox) {
+    pub fn completed(&mut self, now: Instant, completion: Completion, outbox: &mut Outbox) {
         let Completion { token, result, buffer } = completion;
         let (slot, part) = (token as u32, (token >> 32) as usize);
         let Some(pending) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
@@ -468,13 +476,13 @@ impl Session {
             None => whole = Some(buffer),
         }
         match pending.left {
-            0 => self.finish(site, slot, whole, outbox),
+            0 => self.finish(now, slot, whole, outbox),
             // What remains is the flush of what has to be durable.
             1 if pending.request.flushes_behind() && part != FLUSH_BEHIND => {
                 if pending.result.is_ok() {
                     self.batch.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
                 } else {
-                    self.finish(site, slot, whole, outbox);
+                    self.finish(now, slot, whole, outbox);
                 }
             }
             _ => {}
@@ -482,12 +490,13 @@ impl Session {
     }
 
     /// All parts of a request have ended: it is answered.
-    fn finish(&mut self, site: &Site, slot: u32, whole: Option<Buffer>, outbox: &mut Outbox) {
-        let Some(Pending { request, result, chunks, .. }) = self.slots[slot as usize].take() else { return };
+    fn finish(&mut self, now: Instant, slot: u32, whole: Option<Buffer>, outbox: &mut Outbox) {
+        let Some(Pending { request, began, result, chunks, .. }) = self.slots[slot as usize].take() else { return };
         self.free.push(slot);
         self.unanswered -= 1;
         self.answered += 1;
-        count(site, self.export, &request, result.is_ok());
+        self.served.counts.in_flight.fetch_sub(1, Relaxed);
+        count(&self.served, &request, result.is_ok().then(|| now.since(began)));
         let (origin, writer) = (request.origin(), self.writer);
         if let Err(errno) = result {
             outbox.header(|out| writer.refused(origin, Refusal::from_errno(errno.0), out));
@@ -516,6 +525,17 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    /// What is under way ends without us: with the session goes the engine's client.
+    fn drop(&mut self) {
+        let counts = &self.served.counts;
+        counts.connections.fetch_sub(1, Relaxed);
+        counts.in_flight.fetch_sub(u64::from(self.unanswered), Relaxed);
+        counts.held_back.fetch_sub(self.kept.len() as u64, Relaxed);
+        self.served.quota.forget(self.id);
+    }
+}
+
 /// The part that is the flush behind the others.
 const FLUSH_BEHIND: usize = u32::MAX as usize;
 
@@ -534,15 +554,20 @@ fn token_of(slot: u32, part: u32) -> u64 {
     u64::from(part) << 32 | u64::from(slot)
 }
 
-fn count(site: &Site, export: usize, request: &Request, is_ok: bool) {
-    let counts = &site.served[export].counts;
-    let (requests, bytes) = match request.command {
-        _ if !is_ok => (&counts.errors, None),
-        Command::Read { .. } => (&counts.reads, Some(&counts.read_bytes)),
-        Command::Write { .. } => (&counts.writes, Some(&counts.written_bytes)),
-        _ => (&counts.others, None),
+/// Counts a request that took so long, or failed.
+fn count(served: &Served, request: &Request, took: Option<Nanos>) {
+    let counts = &served.counts;
+    let Some(took) = took else {
+        counts.errors.fetch_add(1, Relaxed);
+        return;
+    };
+    let (requests, bytes, latency) = match request.command {
+        Command::Read { .. } => (&counts.reads, Some(&counts.read_bytes), &counts.read_latency),
+        Command::Write { .. } => (&counts.writes, Some(&counts.written_bytes), &counts.write_latency),
+        _ => (&counts.others, None, &counts.other_latency),
     };
     requests.fetch_add(1, Relaxed);
+    latency.count(took);
     if let Some(bytes) = bytes {
         bytes.fetch_add(request.length, Relaxed);
     }

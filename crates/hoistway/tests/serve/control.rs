@@ -6,7 +6,10 @@ use std::process::Output;
 use crate::running::{Running, hoistway, is_installed, succeeded};
 
 fn shown(server: &Running) -> serde_json::Value {
-    serde_json::from_slice(&server.ctl(&["show", "--format", "json"]).stdout).unwrap()
+    let mut state: serde_json::Value =
+        serde_json::from_slice(&server.ctl(&["show", "--format", "json"]).stdout).unwrap();
+    assert!(state["at_ns"].take().as_u64().unwrap() > 0);
+    state
 }
 
 fn refused(output: &Output) -> String {

@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let is_all_read_only = arguments.read_only;
     specs.iter_mut().for_each(|spec| spec.read_only |= is_all_read_only);
     let (backend, volumes) = target::open(arguments.target.as_deref(), &specs, is_all_read_only)?;
-    let exports = specs.into_iter().zip(volumes).map(|(spec, volume)| Placed { spec, volume }).collect();
+    let exports: Vec<_> = specs.into_iter().zip(volumes).map(|(spec, volume)| Placed { spec, volume }).collect();
     let config = Config {
         workers: usize::from(arguments.workers),
         scheduler: arguments.scheduler.clone(),
@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         in_flight: arguments.max_in_flight,
         ..Bounds::default()
     };
-    let server = Server::start(&config, backend, exports, bounds, Box::new(say), tunable_names)?;
+    let server = Server::start(&config, backend, &exports, bounds, Box::new(say), tunable_names)?;
     for setting in &arguments.set {
         let (key, value) = setting.split_once('=').filter(|(key, _)| key.contains('.')).with_context(|| {
             format!("--set {setting}: expected SCHEDULER.TUNABLE=VALUE, as {}.NAME=VALUE", arguments.scheduler)
@@ -123,7 +123,7 @@ fn read_export(text: &str) -> Result<ExportSpec> {
 fn serve(server: Server, listeners: &[Listener], control: Option<Control>) -> Result<Ending> {
     let stop = Stop::new()?;
     end_on_signals(stop.clone())?;
-    for export in &server.site().exports {
+    for export in &server.site().offer().exports {
         let size_mib = export.size_bytes as f64 / f64::from(1 << 20);
         let how = if export.read_only { ", read-only" } else { "" };
         say(&format!("export {:?}: {size_mib} MiB{how}", export.name));
