@@ -85,7 +85,7 @@ impl Connection {
             }
             let may_receive = match &mut self.phase {
                 Phase::Transmission(session) => {
-                    session.submit(&self.site, now);
+                    session.gate.submit(&self.site, now);
                     if session.is_leaving() && session.is_idle() {
                         self.leave(now);
                         continue;
@@ -255,7 +255,7 @@ impl Connection {
     fn until(&self) -> Instant {
         match &self.phase {
             Phase::Handshake(_, until) | Phase::Leaving(until) => *until,
-            Phase::Transmission(session) => session.released_at,
+            Phase::Transmission(session) => session.gate.released_at(),
         }
     }
 }
@@ -291,7 +291,7 @@ impl Visitor for Connection {
         self.is_readable |= ready.to_receive;
         let is_late = matches!(self.phase, Phase::Handshake(_, until) | Phase::Leaving(until) if until <= now);
         if let Phase::Transmission(session) = &mut self.phase {
-            session.release(&self.site, now);
+            session.gate.release(&self.site, now);
         }
         let advanced = if is_late { Err(End::Late) } else { self.advance(now) };
         match advanced {

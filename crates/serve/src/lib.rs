@@ -11,6 +11,8 @@
 
 mod connection;
 mod control;
+mod front_end;
+mod gate;
 mod input;
 mod lobby;
 mod outbox;
@@ -23,7 +25,9 @@ mod socket;
 mod spec;
 
 pub use control::{Answer, Ask, Control, ExportState, State, ask};
-pub use lobby::{Doors, Lobby, Ready, SharedVisitor, Stay, Visitor, VisitorId};
+pub use front_end::FrontEnd;
+pub use gate::Gate;
+pub use lobby::{Doors, Lobby, Ready, SharedVisitor, Stay, Visitor, VisitorId, Watch};
 pub use quota::{Quota, Ticket, Turns};
 pub use served::{Bounds, Counts, Log, Served, Settings, Site, TunableNames};
 pub use server::{Listener, Placed, Server, ServerError, Stop};

@@ -127,6 +127,8 @@ pub struct Site {
     pub doors: Doors,
     /// Bounds.
     pub bounds: Bounds,
+    /// Clients so far.
+    pub clients: AtomicU64,
     /// Whether the server ends: nothing new is begun.
     pub is_draining: AtomicBool,
     /// Whoever wants to know.
@@ -141,6 +143,19 @@ impl Site {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Relaxed)
+    }
+
+    /// Names a client that comes from `peer`, for the log. `None` if there are as many as may be: then it is turned away, which
+    /// the log has.
+    #[must_use]
+    pub fn name_client(&self, peer: &str) -> Option<String> {
+        let name = format!("client {} ({peer})", self.clients.fetch_add(1, Relaxed) + 1);
+        if self.doors.visitors() >= self.bounds.connections {
+            self.say(format_args!("{name}: turned away, {} are connected", self.bounds.connections));
+            return None;
+        }
+        self.say(format_args!("{name}: connected"));
+        Some(name)
     }
 
     /// Tells what happened.

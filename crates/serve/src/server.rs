@@ -15,6 +15,7 @@ use hoistway_nbd::Export;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::connection::Connection;
+use crate::front_end::FrontEnd;
 use crate::lobby::{Doors, Lobby};
 use crate::quota::Quota;
 use crate::served::{Bounds, Log, Served, Site, TunableNames};
@@ -98,7 +99,8 @@ impl Server {
         }
         let exports = served.iter().map(|served| served.export.clone()).collect();
         let is_draining = AtomicBool::new(false);
-        let site = Site { engine, served, exports, quota, doors, bounds, is_draining, log, tunable_names };
+        let clients = AtomicU64::new(0);
+        let site = Site { engine, served, exports, quota, doors, bounds, clients, is_draining, log, tunable_names };
         Ok(Server { site: Arc::new(site) })
     }
 
@@ -108,41 +110,13 @@ impl Server {
         &self.site
     }
 
-    /// Takes clients in until somebody stops that. Errors of single clients are told and that is all.
-    pub fn accept(&self, listeners: &[Listener], stop: &Stop) {
-        let clients = AtomicU64::new(0);
-        while !stop.is_stopped() {
-            let mut watched: Vec<_> =
-                listeners.iter().map(|it| PollFd::from_borrowed_fd(it.as_fd(), PollFlags::IN)).collect();
-            watched.push(PollFd::new(&stop.0.bell, PollFlags::IN));
-            if poll(&mut watched, None).is_err() {
-                continue;
+    /// Takes clients in, by all of these, until somebody stops that.
+    pub fn accept(&self, front_ends: &[Box<dyn FrontEnd>], stop: &Stop) {
+        std::thread::scope(|scope| {
+            for front_end in front_ends {
+                scope.spawn(|| front_end.serve(&self.site, stop));
             }
-            let ready: Vec<bool> = watched.iter().map(|it| !it.revents().is_empty()).collect();
-            for (listener, _) in listeners.iter().zip(ready).filter(|(_, ready)| *ready) {
-                match listener.accept() {
-                    Ok((socket, peer)) => self.take_in(socket, &peer, clients.fetch_add(1, Relaxed) + 1),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => {
-                        self.site.say(format_args!("cannot accept: {error}"));
-                        // Out of descriptors, most likely: trying again at once would only say so again.
-                        std::thread::sleep(Duration::from_millis(50));
-                    }
-                }
-            }
-        }
-    }
-
-    fn take_in(&self, socket: Socket, peer: &str, number: u64) {
-        let name = format!("client {number} ({peer})");
-        if self.site.doors.visitors() >= self.site.bounds.connections {
-            // Closed by being dropped: a client that is told nothing tries again.
-            self.site.say(format_args!("{name}: turned away, {} are connected", self.site.bounds.connections));
-            return;
-        }
-        self.site.say(format_args!("{name}: connected"));
-        let doors = &self.site.doors;
-        doors.enter(doors.emptiest(), |id| Connection::begin(Arc::clone(&self.site), id, name, socket));
+        });
     }
 
     /// Ends: what clients have under way is answered, then they are closed. Waits until none is left.
@@ -208,7 +182,7 @@ impl Stop {
     }
 }
 
-/// Where clients come from. A socket in the file system goes with it.
+/// Where clients of NBD come from. A socket in the file system goes with it.
 #[derive(Debug)]
 pub enum Listener {
     /// On this machine.
@@ -251,15 +225,6 @@ impl Listener {
         listen().map(Listener::Tcp).map_err(|why| ServerError::Listen { place: address.to_owned(), why })
     }
 
-    /// Where it really listens, which with port 0 nobody knows before.
-    #[must_use]
-    pub fn place(&self) -> String {
-        match self {
-            Listener::Unix(_, path) => path.display().to_string(),
-            Listener::Tcp(listener) => listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string()),
-        }
-    }
-
     fn accept(&self) -> io::Result<(Socket, String)> {
         match self {
             Listener::Unix(listener, _) => Ok((Socket::unix(listener.accept()?.0)?, "unix".into())),
@@ -269,6 +234,37 @@ impl Listener {
             }
         }
     }
+}
+
+impl FrontEnd for Listener {
+    /// Where it really listens, which with port 0 nobody knows before.
+    fn place(&self) -> String {
+        match self {
+            Listener::Unix(_, path) => path.display().to_string(),
+            Listener::Tcp(listener) => listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string()),
+        }
+    }
+
+    fn serve(&self, site: &Arc<Site>, stop: &Stop) {
+        while !stop.is_stopped() {
+            stop.wait_or(self.as_fd());
+            match self.accept() {
+                Ok((socket, peer)) => {
+                    // Closed by being dropped: a client that is told nothing tries again.
+                    let Some(name) = site.name_client(&peer) else { continue };
+                    site.doors.enter(site.doors.emptiest(), |id| Connection::begin(Arc::clone(site), id, name, socket));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => pause_after(site, &error),
+            }
+        }
+    }
+}
+
+/// Nobody could be accepted: out of descriptors, most likely, and trying again at once would only say so again.
+pub(crate) fn pause_after(site: &Site, error: &io::Error) {
+    site.say(format_args!("cannot accept: {error}"));
+    std::thread::sleep(Duration::from_millis(50));
 }
 
 /// Whether there is a socket on which nobody listens.

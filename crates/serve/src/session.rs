@@ -1,19 +1,18 @@
 //! The requests of one connection: from their headers to their answers.
 
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::{Instant, Op, SECTOR_BYTES};
-use hoistway_engine::{Buffer, Client, Completion, Context, Errno, Handler, Operation, Request as Io};
+use hoistway_blk::SECTOR_BYTES;
+use hoistway_engine::{Buffer, Completion, Errno, Handler, Operation, Request as Io};
 use hoistway_nbd::{
     Agreed, Command, Extent, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation,
 };
 
+use crate::gate::Gate;
 use crate::input::Input;
 use crate::lobby::VisitorId;
 use crate::outbox::Outbox;
 use crate::pool::Pool;
-use crate::quota::Ticket;
 use crate::served::{Bounds, Site};
 
 /// Reads of at least so many bytes are answered with holes where there are some: to ask where they are has a price, too.
@@ -25,13 +24,11 @@ const PART_BYTES_MAX: u64 = 1 << 40;
 pub struct Session {
     /// Which.
     pub export: usize,
-    id: VisitorId,
     requests: Requests,
     writer: ReplyWriter,
     has_chunks: bool,
-    client: Client,
-    /// Whose I/O it is, as the engine has been told.
-    context: Context,
+    /// The way to the engine.
+    pub gate: Gate,
     /// Requests that have not been answered, by slot.
     slots: Vec<Option<Pending>>,
     free: Vec<u32>,
@@ -42,15 +39,6 @@ pub struct Session {
     receiving: Option<Receiving>,
     /// The request that is refused when its data has been dropped.
     dropping: Option<Dropping>,
-    /// What has come.
-    batch: Vec<Io>,
-    /// What may go to the engine: the export's limits let it.
-    admitted: Vec<Io>,
-    /// What waits for its turn under the export's limits, by the number of its ticket.
-    kept: VecDeque<(u16, Io)>,
-    last_ticket: u16,
-    /// When somebody's turn comes.
-    pub released_at: Instant,
     /// Nothing more is taken.
     leaves: bool,
     /// Buffers to be used again.
@@ -114,28 +102,20 @@ impl Session {
         let served = &site.served[agreed.export];
         // One more than we take: a request that was refused by the engine would have to be kept.
         let depth = 2 * site.bounds.in_flight + 2;
-        let context = served.context();
-        let client = served.on(&site.engine)?.client_on(id.worker, context, depth, handler);
+        let gate = Gate::open(site, agreed.export, id, depth, handler)?;
         served.counts.connections.fetch_add(1, Relaxed);
         Ok(Session {
             export: agreed.export,
-            id,
             requests,
             writer: ReplyWriter::new(agreed.replies),
             has_chunks: agreed.replies != Replies::Simple,
-            client,
-            context,
+            gate,
             slots: Vec::new(),
             free: Vec::new(),
             unanswered: 0,
             held_bytes: 0,
             receiving: None,
             dropping: None,
-            batch: Vec::new(),
-            admitted: Vec::new(),
-            kept: VecDeque::new(),
-            last_ticket: 0,
-            released_at: Instant::NEVER,
             leaves: false,
             pool: Pool::default(),
             answered: 0,
@@ -171,7 +151,7 @@ impl Session {
     /// The server ends: what still waits for its turn is refused, what is under way is answered.
     pub fn leave(&mut self, site: &Site, outbox: &mut Outbox) {
         self.stop_taking();
-        for (_, Io { token, buffer, .. }) in std::mem::take(&mut self.kept) {
+        for Io { token, buffer, .. } in self.gate.give_up() {
             self.completed(site, Completion { token, result: Err(Errno::SHUTDOWN), buffer }, outbox);
         }
     }
@@ -269,7 +249,7 @@ impl Session {
             }
             Command::Flush => {
                 let slot = self.occupy(request, 1, Vec::new());
-                self.batch.push(Io::flush(token_of(slot, 0)));
+                self.gate.push(Io::flush(token_of(slot, 0)));
             }
             Command::Trim { fua } => self.begin_parts(request, fua, |bytes| Operation::Discard { bytes }),
             Command::WriteZeroes { fua, no_hole, fast } => self.begin_parts(request, fua, |bytes| {
@@ -289,7 +269,7 @@ impl Session {
         let durable = matches!(request.command, Command::Write { fua: true });
         let slot = self.occupy(request, 1, Vec::new());
         let operation = Operation::Write { durable };
-        self.batch.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
+        self.gate.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
     }
 
     /// Without data, and perhaps longer than the engine takes at a time. What has to be durable is followed by a flush, when
@@ -302,14 +282,14 @@ impl Session {
             let begin = part * PART_BYTES_MAX;
             let bytes = (length - begin).min(PART_BYTES_MAX);
             let token = token_of(slot, part as u32);
-            self.batch.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
+            self.gate.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
         }
     }
 
     fn read_part(&mut self, slot: u32, part: u32, offset: u64, length: u64) {
         self.held_bytes += length as usize;
         let buffer = self.pool.take(length as usize);
-        self.batch.push(Io::read(offset, buffer, token_of(slot, part)));
+        self.gate.push(Io::read(offset, buffer, token_of(slot, part)));
     }
 
     fn begin_read_with_holes(&mut self, site: &Site, request: Request, outbox: &mut Outbox) {
@@ -381,75 +361,6 @@ impl Session {
         }
     }
 
-    // --- submitting ---
-
-    /// Submits what has come, as far as the export's limits let it.
-    pub fn submit(&mut self, site: &Site, now: Instant) {
-        if !self.batch.is_empty() {
-            if site.quota.is_limited(self.export) {
-                self.wait_for_a_turn(site, now);
-            } else {
-                self.admitted.append(&mut self.batch);
-            }
-        }
-        // What the engine has no room for stays, and goes when something of it has ended. If it has stopped there is nobody to
-        // answer to.
-        if !self.admitted.is_empty() {
-            let _ = self.client.submit_all(&mut self.admitted);
-        }
-    }
-
-    /// Keeps what has to wait.
-    fn wait_for_a_turn(&mut self, site: &Site, now: Instant) {
-        for io in self.batch.drain(..) {
-            let op = match io.operation {
-                Operation::Read => Op::Read,
-                Operation::Write { .. } => Op::Write,
-                Operation::WriteZeroes { .. } => Op::WriteZeroes,
-                Operation::Discard { .. } => Op::Discard,
-                // Has no length to be limited by.
-                Operation::Flush => {
-                    self.admitted.push(io);
-                    continue;
-                }
-            };
-            self.last_ticket = self.last_ticket.wrapping_add(1);
-            let ticket = Ticket { visitor: self.id, slot: u32::from(self.last_ticket) };
-            if site.quota.admits(now, self.export, op, io.bytes(), ticket) {
-                self.admitted.push(io);
-            } else {
-                self.kept.push_back((self.last_ticket, io));
-            }
-        }
-        self.look_when(site, now);
-    }
-
-    /// Lets those go whose turn has come, of this connection, and calls those of others.
-    /// What of the export has changed holds for what comes.
-    pub fn release(&mut self, site: &Site, now: Instant) {
-        let context = site.served[self.export].context();
-        if context != self.context {
-            self.context = context;
-            self.client.set_context(context);
-        }
-        if !self.kept.is_empty() {
-            self.look_when(site, now);
-        }
-    }
-
-    fn look_when(&mut self, site: &Site, now: Instant) {
-        let turns = site.quota.turns(now, self.id);
-        for ticket in turns.own {
-            if let Some(at) = self.kept.iter().position(|&(kept, _)| u32::from(kept) == ticket)
-                && let Some((_, io)) = self.kept.remove(at)
-            {
-                self.admitted.push(io);
-            }
-        }
-        turns.others.into_iter().for_each(|visitor| site.doors.call(visitor));
-        self.released_at = if self.kept.is_empty() { Instant::NEVER } else { turns.next };
-    }
-
     // --- ending ---
 
     /// A part of a request has ended.
@@ -472,7 +383,7 @@ impl Session {
             // What remains is the flush of what has to be durable.
             1 if pending.request.flushes_behind() && part != FLUSH_BEHIND => {
                 if pending.result.is_ok() {
-                    self.batch.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
+                    self.gate.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
                 } else {
                     self.finish(site, slot, whole, outbox);
                 }

@@ -11,7 +11,7 @@ use clap::Args;
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_engine::Config;
 use hoistway_lab::facts;
-use hoistway_serve::{Bounds, Control, ExportSpec, Listener, Placed, Server, Stop};
+use hoistway_serve::{Bounds, Control, ExportSpec, FrontEnd, Listener, Placed, Server, Stop};
 
 use crate::Ending;
 
@@ -109,10 +109,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         server.site().set(key, value).map_err(|why| anyhow!("--set {why}"))?;
     }
     let unix = arguments.socket.iter().map(|path| Listener::unix(path));
-    let listeners =
-        unix.chain(arguments.tcp.iter().map(|address| Listener::tcp(address))).collect::<Result<Vec<_>, _>>()?;
+    let listeners = unix.chain(arguments.tcp.iter().map(|address| Listener::tcp(address)));
+    let front_ends = listeners.map(|listener| Ok(Box::new(listener?) as _)).collect::<Result<Vec<_>>>()?;
     let control = arguments.control.as_deref().map(Control::listen).transpose()?;
-    serve(server, &listeners, control)
+    serve(server, &front_ends, control)
 }
 
 fn read_export(text: &str) -> Result<ExportSpec> {
@@ -120,7 +120,7 @@ fn read_export(text: &str) -> Result<ExportSpec> {
 }
 
 /// From the first client to the last.
-fn serve(server: Server, listeners: &[Listener], control: Option<Control>) -> Result<Ending> {
+fn serve(server: Server, front_ends: &[Box<dyn FrontEnd>], control: Option<Control>) -> Result<Ending> {
     let stop = Stop::new()?;
     end_on_signals(stop.clone())?;
     for export in &server.site().exports {
@@ -131,14 +131,14 @@ fn serve(server: Server, listeners: &[Listener], control: Option<Control>) -> Re
     if cfg!(panic = "abort") {
         say("this build ends whole if there is a bug in it; one made with --profile server ends only the connection");
     }
-    let places: Vec<_> = listeners.iter().map(Listener::place).collect();
+    let places: Vec<_> = front_ends.iter().map(|front_end| front_end.place()).collect();
     say(&format!("serving under {} at {}", server.site().state().scheduler(), places.join(", ")));
     std::thread::scope(|scope| {
         if let Some(control) = &control {
             let (site, stop) = (server.site(), &stop);
             scope.spawn(move || control.serve(site, stop));
         }
-        server.accept(listeners, &stop);
+        server.accept(front_ends, &stop);
         say("no more clients are taken; what is under way is answered");
         server.drain();
     });
