@@ -28,9 +28,15 @@ impl Placed {
         let on = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
         let on = on.map_err(std::io::Error::from)?;
         let range = spec.range(on.bytes(), u64::from(on.block_bytes()))?;
+        if on.is_read_only() && !spec.read_only {
+            let name = &spec.name;
+            return Err(ServerError::Refused(format!(
+                "export {name:?}: what it is on was opened for reading only (expected read-only)"
+            )));
+        }
         let export = Export {
             description: spec.description.clone(),
-            read_only: spec.read_only || on.is_read_only(),
+            read_only: spec.read_only,
             rotational,
             block_bytes_min: on.block_bytes(),
             block_bytes_preferred: on.preferred_block_bytes().max(4096),

@@ -39,8 +39,13 @@ pub struct Connection {
     input: Input,
     outbox: Outbox,
     phase: Phase,
+    /// When the answers are gone, what comes is TLS.
+    tls_begins: bool,
     /// Whether there may be something to receive.
     is_readable: bool,
+    /// Whether the client has closed its side: behind what comes is the end, which nobody tells of again.
+    has_hung_up: bool,
+    has_said_farewell: bool,
 }
 
 enum Phase {
@@ -54,10 +59,10 @@ enum Phase {
 
 impl Connection {
     /// A client at this socket; the first thing that it gets is our greeting.
-    pub fn begin(site: Arc<Site>, id: VisitorId, name: String, socket: Socket) -> SharedVisitor {
+    pub fn begin(site: Arc<Site>, id: VisitorId, name: String, socket: Socket, tls: Tls) -> SharedVisitor {
         let mut outbox = Outbox::default();
         let mut handshake = None;
-        outbox.header(|out| handshake = Some(Handshake::new(Tls::Off, out)));
+        outbox.header(|out| handshake = Some(Handshake::new(tls, out)));
         let until = site.engine.now() + HANDSHAKE_MAX;
         let phase = handshake
             .map_or(Phase::Leaving(until), |handshake| Phase::Handshake(Box::new(handshake), site.offer(), until));
@@ -71,7 +76,10 @@ impl Connection {
                 input: Input::default(),
                 outbox,
                 phase,
+                tls_begins: false,
                 is_readable: true,
+                has_hung_up: false,
+                has_said_farewell: false,
             })
         })
     }
@@ -80,12 +88,15 @@ impl Connection {
     fn advance(&mut self, now: Instant) -> Result<(), End> {
         loop {
             self.send()?;
+            if self.tls_begins && self.outbox.is_empty() {
+                self.begin_tls()?;
+            }
             if self.phase.is_leaving() {
                 return if self.is_over() { Err(End::Done) } else { Ok(()) };
             }
             let may_receive = match &mut self.phase {
                 Phase::Transmission(session) => {
-                    session.submit(&self.site, now);
+                    session.gate.submit(&self.site, now);
                     if session.is_leaving() && session.is_idle() {
                         self.leave(now);
                         continue;
@@ -142,7 +153,22 @@ impl Connection {
                 session.pool.give_back(buffer);
             }
         });
-        sent.map_err(End::Broken)
+        sent.map_err(End::Broken)?;
+        if self.phase.is_leaving() && self.outbox.is_empty() && !self.has_said_farewell {
+            self.has_said_farewell = true;
+            self.socket.say_farewell();
+        }
+        self.socket.push().map_err(End::Broken)
+    }
+
+    fn begin_tls(&mut self) -> Result<(), End> {
+        self.tls_begins = false;
+        // Nobody has agreed with the client on what came before TLS, whoever sent it.
+        let config = self.site.tls().filter(|_| self.input.held().is_empty()).ok_or(End::BeforeTls)?;
+        self.socket.begin_tls(config).map_err(End::Broken)?;
+        // It may have begun already.
+        self.is_readable = true;
+        Ok(())
     }
 
     /// Receives once. Answers whether anything came.
@@ -156,7 +182,7 @@ impl Connection {
         if let Phase::Transmission(session) = &mut self.phase {
             session.filled(filled);
         }
-        self.is_readable = receipt == Receipt::More;
+        self.is_readable = receipt == Receipt::More || (self.has_hung_up && receipt != Receipt::End);
         if receipt == Receipt::End {
             // It may still listen: what it asked for is answered.
             match &mut self.phase {
@@ -185,8 +211,10 @@ impl Connection {
                         let session = session.map_err(|errno| End::Broken(errno.into()))?;
                         self.phase = Phase::Transmission(Box::new(session));
                     }
-                    // Never, as none was offered.
-                    Progress::StartTls => return Err(End::Gone),
+                    Progress::StartTls => {
+                        **handshake = handshake.clone().within_tls();
+                        self.tls_begins = true;
+                    }
                     Progress::Closed(departure) => {
                         self.site.say(format_args!("{}: {departure}", self.name));
                         self.leave(now);
@@ -239,6 +267,7 @@ impl Connection {
         match end {
             // The log has it, or there is nothing to tell.
             End::Done | End::Panicked => {}
+            End::BeforeTls => self.site.say(format_args!("{}: sent something before TLS; closed", self.name)),
             End::Gone => self.site.say(format_args!("{}: went without a word", self.name)),
             End::Late => self.site.say(format_args!("{}: took longer than 10 s; closed", self.name)),
             End::Violation(violation) => self.site.say(format_args!("{}: {violation}; closed", self.name)),
@@ -251,14 +280,14 @@ impl Connection {
     }
 
     fn is_over(&self) -> bool {
-        self.phase.is_leaving() && self.outbox.is_empty()
+        self.phase.is_leaving() && self.outbox.is_empty() && !self.socket.has_unsent()
     }
 
     /// When it has to be attended to even if nothing happens.
     fn until(&self) -> Instant {
         match &self.phase {
             Phase::Handshake(_, _, until) | Phase::Leaving(until) => *until,
-            Phase::Transmission(session) => session.released_at,
+            Phase::Transmission(session) => session.gate.released_at(),
         }
     }
 }
@@ -269,6 +298,8 @@ enum End {
     Done,
     /// The client went during the handshake.
     Gone,
+    /// It sent something between asking for TLS and being told that it may begin.
+    BeforeTls,
     /// It took too long to choose an export, or to take what it asked for.
     Late,
     /// What it sent cannot be gone on from.
@@ -297,9 +328,10 @@ impl Visitor for Connection {
 
     fn attend(&mut self, now: Instant, ready: Ready) -> Stay {
         self.is_readable |= ready.to_receive;
+        self.has_hung_up |= ready.has_hung_up;
         let is_late = matches!(self.phase, Phase::Handshake(_, _, until) | Phase::Leaving(until) if until <= now);
         if let Phase::Transmission(session) = &mut self.phase {
-            session.release(&self.site, now);
+            session.gate.release(&self.site, now);
         }
         let advanced = if is_late { Err(End::Late) } else { self.advance(now) };
         match advanced {

@@ -14,8 +14,9 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Latencies;
+use crate::listener::is_left_over;
 use crate::served::{Served, Site};
-use crate::server::{ServerError, Stop, is_left_over};
+use crate::server::{ServerError, Stop};
 use crate::spec::{SETTINGS, apply, ioprio_text};
 
 /// Longest request, in bytes.

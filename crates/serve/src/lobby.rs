@@ -40,6 +40,8 @@ pub struct Ready {
     pub to_receive: bool,
     /// There may be room to send.
     pub to_send: bool,
+    /// The other side has closed: nothing comes behind what has come.
+    pub has_hung_up: bool,
 }
 
 /// Whether a visitor stays.
@@ -56,11 +58,38 @@ pub trait Visitor: Send {
     /// Its socket.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
+    /// It has been let in, and can have more watched than its socket.
+    fn seated(&mut self, _watch: Watch) {}
+
     /// Something happened at its socket, somebody called it, or its moment has come. Others wait meanwhile.
     fn attend(&mut self, now: Instant, ready: Ready) -> Stay;
 
     /// It panicked and leaves.
     fn panicked(&self);
+}
+
+/// Has descriptors watched for a visitor.
+#[derive(Debug)]
+pub struct Watch {
+    epoll: Arc<OwnedFd>,
+    number: u64,
+}
+
+impl Watch {
+    /// From now on the visitor is attended to whenever something comes there: told each time, so that nobody has to take it.
+    ///
+    /// # Errors
+    /// If the descriptor is watched already or cannot be, or the system has no room for it.
+    pub fn add(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        Ok(epoll::add(&self.epoll, descriptor, epoll::EventData::new_u64(self.number), flags)?)
+    }
+
+    /// No longer. A descriptor that others have, too, has to be removed before it is closed.
+    pub fn remove(&self, descriptor: BorrowedFd<'_>) {
+        // One that is not watched need not be removed.
+        let _ = epoll::delete(&self.epoll, descriptor);
+    }
 }
 
 /// A visitor, as its lobby and whoever else serves it on the same thread have it.
@@ -235,7 +264,7 @@ struct LobbyStation {
     inside: Box<dyn Station>,
     doors: Doors,
     worker: usize,
-    epoll: OwnedFd,
+    epoll: Arc<OwnedFd>,
     /// Rings in the set: epoll's own timeouts are whole ms.
     alarm: OwnedFd,
     visitors: FxHashMap<u64, Seated>,
@@ -274,7 +303,7 @@ impl LobbyStation {
             inside,
             doors,
             worker,
-            epoll,
+            epoll: Arc::new(epoll),
             alarm,
             visitors: FxHashMap::default(),
             due: BTreeSet::new(),
@@ -311,7 +340,8 @@ impl LobbyStation {
                     use epoll::EventFlags as F;
                     let to_receive = flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR);
                     let to_send = flags.intersects(F::OUT | F::HUP | F::ERR);
-                    self.events.push((number, Ready { to_receive, to_send }));
+                    let has_hung_up = flags.intersects(F::RDHUP | F::HUP | F::ERR);
+                    self.events.push((number, Ready { to_receive, to_send, has_hung_up }));
                 }
             }
         }
@@ -365,6 +395,7 @@ impl LobbyStation {
             self.door().visitors.fetch_sub(1, Relaxed);
             return;
         }
+        lock(&visitor).seated(Watch { epoll: Arc::clone(&self.epoll), number });
         self.visitors.insert(number, Seated { visitor, until: Instant::NEVER });
     }
 

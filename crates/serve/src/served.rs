@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::{IoPriority, Nanos};
 use hoistway_engine::{Context, Engine, Errno, Group, Volume};
 use hoistway_nbd::Export;
+use rustls::ServerConfig;
 
 use crate::latency::Latency;
 use crate::lobby::Doors;
@@ -68,6 +69,47 @@ pub struct Counts {
     pub in_flight: AtomicU64,
     /// Those of them that wait for their turn under the limits.
     pub held_back: AtomicU64,
+}
+
+/// A request that has ended: what it was, and its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// A read.
+    Read(u64),
+    /// A write.
+    Write(u64),
+    /// Anything else.
+    Other,
+}
+
+impl Counts {
+    /// A request has come.
+    #[inline]
+    pub fn began(&self) {
+        self.in_flight.fetch_add(1, Relaxed);
+    }
+
+    /// One has ended, after so long, or with an error.
+    pub fn ended(&self, what: Ended, took: Option<Nanos>) {
+        self.in_flight.fetch_sub(1, Relaxed);
+        let Some(took) = took else {
+            self.errors.fetch_add(1, Relaxed);
+            return;
+        };
+        let (requests, latency) = match what {
+            Ended::Read(bytes) => {
+                self.read_bytes.fetch_add(bytes, Relaxed);
+                (&self.reads, &self.read_latency)
+            }
+            Ended::Write(bytes) => {
+                self.written_bytes.fetch_add(bytes, Relaxed);
+                (&self.writes, &self.write_latency)
+            }
+            Ended::Other => (&self.others, &self.other_latency),
+        };
+        requests.fetch_add(1, Relaxed);
+        latency.count(took);
+    }
 }
 
 impl Served {
@@ -187,8 +229,12 @@ pub struct Site {
     pub(crate) defaults: Mutex<Vec<(String, String)>>,
     /// Where connections come in.
     pub doors: Doors,
+    /// What TLS is spoken with, if it is; replaced for those who come later.
+    pub(crate) tls: Mutex<Option<Arc<ServerConfig>>>,
     /// Bounds.
     pub bounds: Bounds,
+    /// Clients so far.
+    pub clients: AtomicU64,
     /// Whether the server ends: nothing new is begun.
     pub is_draining: AtomicBool,
     /// Whoever wants to know.
@@ -204,11 +250,35 @@ impl Site {
         Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What TLS is spoken with, if it is.
+    #[must_use]
+    pub fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whoever comes from now on has TLS with these certificates.
+    pub fn set_tls(&self, config: Arc<ServerConfig>) {
+        *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
+    }
+
     /// Whether the server ends.
     #[inline]
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Relaxed)
+    }
+
+    /// Names a client that comes from `peer`, for the log. `None` if there are as many as may be: then it is turned away, which
+    /// the log has.
+    #[must_use]
+    pub fn name_client(&self, peer: &str) -> Option<String> {
+        let name = format!("client {} ({peer})", self.clients.fetch_add(1, Relaxed) + 1);
+        if self.doors.visitors() >= self.bounds.connections {
+            self.say(format_args!("{name}: turned away, {} are connected", self.bounds.connections));
+            return None;
+        }
+        self.say(format_args!("{name}: connected"));
+        Some(name)
     }
 
     /// Tells what happened.

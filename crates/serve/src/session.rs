@@ -1,21 +1,20 @@
 //! The requests of one connection: from their headers to their answers.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES};
-use hoistway_engine::{Buffer, Client, Completion, Context, Errno, Handler, Operation, Request as Io};
+use hoistway_blk::{Instant, SECTOR_BYTES};
+use hoistway_engine::{Buffer, Completion, Errno, Handler, Operation, Request as Io};
 use hoistway_nbd::{
     Agreed, Command, Extent, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation,
 };
 
+use crate::gate::Gate;
 use crate::input::Input;
 use crate::lobby::VisitorId;
 use crate::outbox::Outbox;
 use crate::pool::Pool;
-use crate::quota::Ticket;
-use crate::served::{Bounds, Served, Site};
+use crate::served::{Bounds, Ended, Served, Site};
 
 /// Reads of at least so many bytes are answered with holes where there are some: to ask where they are has a price, too.
 const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
@@ -26,13 +25,11 @@ const PART_BYTES_MAX: u64 = 1 << 40;
 pub struct Session {
     /// Which.
     pub served: Arc<Served>,
-    id: VisitorId,
     requests: Requests,
     writer: ReplyWriter,
     has_chunks: bool,
-    client: Client,
-    /// Whose I/O it is, as the engine has been told.
-    context: Context,
+    /// The way to the engine.
+    pub gate: Gate,
     /// Requests that have not been answered, by slot.
     slots: Vec<Option<Pending>>,
     free: Vec<u32>,
@@ -43,15 +40,6 @@ pub struct Session {
     receiving: Option<Receiving>,
     /// The request that is refused when its data has been dropped.
     dropping: Option<Dropping>,
-    /// What has come.
-    batch: Vec<Io>,
-    /// What may go to the engine: the export's limits let it.
-    admitted: Vec<Io>,
-    /// What waits for its turn under the export's limits, by the number of its ticket.
-    kept: VecDeque<(u16, Io)>,
-    last_ticket: u16,
-    /// When somebody's turn comes.
-    pub released_at: Instant,
     /// Nothing more is taken.
     leaves: bool,
     /// Buffers to be used again.
@@ -117,28 +105,20 @@ impl Session {
     ) -> Result<Session, Errno> {
         // One more than we take: a request that was refused by the engine would have to be kept.
         let depth = 2 * site.bounds.in_flight + 2;
-        let context = served.context();
-        let client = served.on(&site.engine)?.client_on(id.worker, context, depth, handler);
+        let gate = Gate::open(site, Arc::clone(&served), id, depth, handler)?;
         served.counts.connections.fetch_add(1, Relaxed);
         Ok(Session {
             served,
-            id,
             requests,
             writer: ReplyWriter::new(agreed.replies),
             has_chunks: agreed.replies != Replies::Simple,
-            client,
-            context,
+            gate,
             slots: Vec::new(),
             free: Vec::new(),
             unanswered: 0,
             held_bytes: 0,
             receiving: None,
             dropping: None,
-            batch: Vec::new(),
-            admitted: Vec::new(),
-            kept: VecDeque::new(),
-            last_ticket: 0,
-            released_at: Instant::NEVER,
             leaves: false,
             pool: Pool::default(),
             answered: 0,
@@ -174,9 +154,7 @@ impl Session {
     /// The server ends: what still waits for its turn is refused, what is under way is answered.
     pub fn leave(&mut self, now: Instant, outbox: &mut Outbox) {
         self.stop_taking();
-        let kept = std::mem::take(&mut self.kept);
-        self.served.counts.held_back.fetch_sub(kept.len() as u64, Relaxed);
-        for (_, Io { token, buffer, .. }) in kept {
+        for Io { token, buffer, .. } in self.gate.give_up() {
             self.completed(now, Completion { token, result: Err(Errno::SHUTDOWN), buffer }, outbox);
         }
     }
@@ -274,7 +252,7 @@ impl Session {
             }
             Command::Flush => {
                 let slot = self.occupy(now, request, 1, Vec::new());
-                self.batch.push(Io::flush(token_of(slot, 0)));
+                self.gate.push(Io::flush(token_of(slot, 0)));
             }
             Command::Trim { fua } => self.begin_parts(now, request, fua, |bytes| Operation::Discard { bytes }),
             Command::WriteZeroes { fua, no_hole, fast } => self.begin_parts(now, request, fua, |bytes| {
@@ -294,7 +272,7 @@ impl Session {
         let durable = matches!(request.command, Command::Write { fua: true });
         let slot = self.occupy(now, request, 1, Vec::new());
         let operation = Operation::Write { durable };
-        self.batch.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
+        self.gate.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
     }
 
     /// Without data, and perhaps longer than the engine takes at a time. What has to be durable is followed by a flush, when
@@ -307,14 +285,14 @@ impl Session {
             let begin = part * PART_BYTES_MAX;
             let bytes = (length - begin).min(PART_BYTES_MAX);
             let token = token_of(slot, part as u32);
-            self.batch.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
+            self.gate.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
         }
     }
 
     fn read_part(&mut self, slot: u32, part: u32, offset: u64, length: u64) {
         self.held_bytes += length as usize;
         let buffer = self.pool.take(length as usize);
-        self.batch.push(Io::read(offset, buffer, token_of(slot, part)));
+        self.gate.push(Io::read(offset, buffer, token_of(slot, part)));
     }
 
     fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
@@ -373,7 +351,7 @@ impl Session {
 
     fn occupy(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
         self.unanswered += 1;
-        self.served.counts.in_flight.fetch_add(1, Relaxed);
+        self.served.counts.began();
         let pending = Pending { request, began: now, left: parts, result: Ok(()), chunks };
         match self.free.pop() {
             Some(slot) => {
@@ -385,77 +363,6 @@ impl Session {
                 self.slots.len() as u32 - 1
             }
         }
-    }
-
-    // --- submitting ---
-
-    /// Submits what has come, as far as the export's limits let it.
-    pub fn submit(&mut self, site: &Site, now: Instant) {
-        if !self.batch.is_empty() {
-            if self.served.quota.is_limited() {
-                self.wait_for_a_turn(site, now);
-            } else {
-                self.admitted.append(&mut self.batch);
-            }
-        }
-        // What the engine has no room for stays, and goes when something of it has ended. If it has stopped there is nobody to
-        // answer to.
-        if !self.admitted.is_empty() {
-            let _ = self.client.submit_all(&mut self.admitted);
-        }
-    }
-
-    /// Keeps what has to wait.
-    fn wait_for_a_turn(&mut self, site: &Site, now: Instant) {
-        for io in self.batch.drain(..) {
-            let op = match io.operation {
-                Operation::Read => Op::Read,
-                Operation::Write { .. } => Op::Write,
-                Operation::WriteZeroes { .. } => Op::WriteZeroes,
-                Operation::Discard { .. } => Op::Discard,
-                // Has no length to be limited by.
-                Operation::Flush => {
-                    self.admitted.push(io);
-                    continue;
-                }
-            };
-            self.last_ticket = self.last_ticket.wrapping_add(1);
-            let ticket = Ticket { visitor: self.id, slot: u32::from(self.last_ticket) };
-            if self.served.quota.admits(now, op, io.bytes(), ticket) {
-                self.admitted.push(io);
-            } else {
-                self.kept.push_back((self.last_ticket, io));
-                self.served.counts.held_back.fetch_add(1, Relaxed);
-            }
-        }
-        self.look_when(site, now);
-    }
-
-    /// Lets those go whose turn has come, of this connection, and calls those of others.
-    /// What of the export has changed holds for what comes.
-    pub fn release(&mut self, site: &Site, now: Instant) {
-        let context = self.served.context();
-        if context != self.context {
-            self.context = context;
-            self.client.set_context(context);
-        }
-        if !self.kept.is_empty() {
-            self.look_when(site, now);
-        }
-    }
-
-    fn look_when(&mut self, site: &Site, now: Instant) {
-        let turns = self.served.quota.turns(now, self.id);
-        for ticket in turns.own {
-            if let Some(at) = self.kept.iter().position(|&(kept, _)| u32::from(kept) == ticket)
-                && let Some((_, io)) = self.kept.remove(at)
-            {
-                self.served.counts.held_back.fetch_sub(1, Relaxed);
-                self.admitted.push(io);
-            }
-        }
-        turns.others.into_iter().for_each(|visitor| site.doors.call(visitor));
-        self.released_at = if self.kept.is_empty() { Instant::NEVER } else { turns.next };
     }
 
     // --- ending ---
@@ -480,7 +387,7 @@ impl Session {
             // What remains is the flush of what has to be durable.
             1 if pending.request.flushes_behind() && part != FLUSH_BEHIND => {
                 if pending.result.is_ok() {
-                    self.batch.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
+                    self.gate.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
                 } else {
                     self.finish(now, slot, whole, outbox);
                 }
@@ -495,8 +402,7 @@ impl Session {
         self.free.push(slot);
         self.unanswered -= 1;
         self.answered += 1;
-        self.served.counts.in_flight.fetch_sub(1, Relaxed);
-        count(&self.served, &request, result.is_ok().then(|| now.since(began)));
+        self.served.counts.ended(kind(&request), result.is_ok().then(|| now.since(began)));
         let (origin, writer) = (request.origin(), self.writer);
         if let Err(errno) = result {
             outbox.header(|out| writer.refused(origin, Refusal::from_errno(errno.0), out));
@@ -531,8 +437,6 @@ impl Drop for Session {
         let counts = &self.served.counts;
         counts.connections.fetch_sub(1, Relaxed);
         counts.in_flight.fetch_sub(u64::from(self.unanswered), Relaxed);
-        counts.held_back.fetch_sub(self.kept.len() as u64, Relaxed);
-        self.served.quota.forget(self.id);
     }
 }
 
@@ -554,21 +458,11 @@ fn token_of(slot: u32, part: u32) -> u64 {
     u64::from(part) << 32 | u64::from(slot)
 }
 
-/// Counts a request that took so long, or failed.
-fn count(served: &Served, request: &Request, took: Option<Nanos>) {
-    let counts = &served.counts;
-    let Some(took) = took else {
-        counts.errors.fetch_add(1, Relaxed);
-        return;
-    };
-    let (requests, bytes, latency) = match request.command {
-        Command::Read { .. } => (&counts.reads, Some(&counts.read_bytes), &counts.read_latency),
-        Command::Write { .. } => (&counts.writes, Some(&counts.written_bytes), &counts.write_latency),
-        _ => (&counts.others, None, &counts.other_latency),
-    };
-    requests.fetch_add(1, Relaxed);
-    latency.count(took);
-    if let Some(bytes) = bytes {
-        bytes.fetch_add(request.length, Relaxed);
+/// What of a request is counted.
+fn kind(request: &Request) -> Ended {
+    match request.command {
+        Command::Read { .. } => Ended::Read(request.length),
+        Command::Write { .. } => Ended::Write(request.length),
+        _ => Ended::Other,
     }
 }

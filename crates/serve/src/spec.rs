@@ -72,35 +72,41 @@ impl ExportSpec {
                 return wrong(format!("{key} is given twice"));
             }
             seen.push(key);
-            match (key, value) {
-                ("read-only", None) => spec.read_only = true,
-                ("name", Some(name)) if name.len() > STRING_BYTES_MAX => {
-                    return wrong(format!("name is longer than {STRING_BYTES_MAX} bytes"));
-                }
-                ("name", Some(name)) => spec.name = name.to_owned(),
-                ("description", Some(text)) if text.len() > STRING_BYTES_MAX => {
-                    return wrong(format!("description is longer than {STRING_BYTES_MAX} bytes"));
-                }
-                ("description", Some(text)) => spec.description = text.to_owned(),
-                ("path", Some("")) => return wrong("path is empty"),
-                ("path", Some(path)) => spec.path = Some(path.into()),
-                ("offset", Some(bytes)) => {
-                    spec.offset = parse_size(bytes).map_err(|why| SpecError(format!("offset: {why}")))?
-                }
-                ("size", Some(bytes)) => match parse_size(bytes).map_err(|why| SpecError(format!("size: {why}")))? {
-                    0 => return wrong("size is 0"),
-                    bytes => spec.size = Some(bytes),
-                },
-                (key, Some(value)) if apply(key, value, &mut spec.settings, &mut spec.limits)? => {}
-                _ => {
-                    return wrong(format!(
-                        "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, read-only, \
-                         {SETTINGS}, with commas between them)"
-                    ));
-                }
-            }
+            spec.take(key, value)?;
         }
         Ok(spec)
+    }
+
+    /// Takes one setting; `read-only` has no value, all others have one.
+    ///
+    /// # Errors
+    /// If there is none of that name, or the value is none of its values.
+    pub fn take(&mut self, key: &str, value: Option<&str>) -> Result<(), SpecError> {
+        let bytes = |text| parse_size(text).map_err(|why| SpecError(format!("{key}: {why}")));
+        match (key, value) {
+            ("read-only", None) => self.read_only = true,
+            ("name" | "description", Some(text)) if text.len() > STRING_BYTES_MAX => {
+                return wrong(format!("{key} is longer than {STRING_BYTES_MAX} bytes"));
+            }
+            ("name", Some(name)) => self.name = name.to_owned(),
+            ("description", Some(text)) => self.description = text.to_owned(),
+            ("path", Some("")) => return wrong("path is empty"),
+            ("path", Some(path)) => self.path = Some(path.into()),
+            ("offset", Some(text)) => self.offset = bytes(text)?,
+            ("size", Some(text)) => match bytes(text)? {
+                0 => return wrong("size is 0"),
+                bytes => self.size = Some(bytes),
+            },
+            (key, Some(value)) if apply(key, value, &mut self.settings, &mut self.limits)? => {}
+            _ => {
+                let setting = value.map_or_else(|| key.to_owned(), |value| format!("{key}={value}"));
+                return wrong(format!(
+                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, read-only, \
+                     {SETTINGS}, with commas between them)"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Which bytes of a volume of `volume_bytes` it is.
