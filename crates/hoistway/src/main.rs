@@ -44,6 +44,7 @@ enum Command {
     Schedulers(commands::schedulers::Arguments),
     Serve(Box<commands::serve::Arguments>),
     Sweep(commands::sweep::Arguments),
+    Top(commands::top::Arguments),
     Tune(Box<commands::tune::Arguments>),
     Why(commands::why::Arguments),
 }
@@ -111,6 +112,7 @@ fn main() -> ExitCode {
         // Read again there, with the file that it names.
         Command::Serve(_) => commands::serve::run(),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
+        Command::Top(arguments) => commands::top::run(&arguments),
         Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };

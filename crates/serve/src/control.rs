@@ -67,6 +67,8 @@ pub struct State {
     pub nr_requests: String,
     /// The tunables of the scheduler: name and value.
     pub tunables: Vec<(String, String)>,
+    /// Commands that are at the target. What else is in flight and not held back waits for the scheduler.
+    pub at_target: usize,
     /// When that was, in ns since the server started.
     pub at_ns: u64,
     /// The exports, in their order.
@@ -131,6 +133,7 @@ impl Site {
             schedulers: file("scheduler"),
             nr_requests: file("nr_requests"),
             tunables: Vec::new(),
+            at_target: self.doors.at_target(),
             at_ns: self.engine.now().0,
             exports: self.exports_state(),
         };

@@ -115,6 +115,8 @@ struct Door {
     has_news: AtomicBool,
     /// Visitors that have been let in and not left.
     visitors: AtomicUsize,
+    /// Commands at the target that this worker started. Only it writes this.
+    at_target: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -145,7 +147,13 @@ impl Doors {
     pub fn new(workers: usize) -> io::Result<Doors> {
         let door = |_| {
             let bell = Arc::new(Bell::new()?);
-            Ok(Door { bell, inside: Mutex::default(), has_news: AtomicBool::new(false), visitors: AtomicUsize::new(0) })
+            Ok(Door {
+                bell,
+                inside: Mutex::default(),
+                has_news: AtomicBool::new(false),
+                visitors: AtomicUsize::new(0),
+                at_target: AtomicUsize::new(0),
+            })
         };
         (0..workers).map(door).collect::<io::Result<Vec<_>>>().map(|doors| Doors(doors.into()))
     }
@@ -161,6 +169,12 @@ impl Doors {
     #[must_use]
     pub fn visitors(&self) -> usize {
         self.0.iter().map(|door| door.visitors.load(Acquire)).sum()
+    }
+
+    /// Commands that are at the target.
+    #[must_use]
+    pub fn at_target(&self) -> usize {
+        self.0.iter().map(|door| door.at_target.load(Relaxed)).sum()
     }
 
     /// Lets somebody in, who is made with the name that it has from now on. Its first attendance comes at once.
@@ -436,12 +450,22 @@ fn lock(visitor: &SharedVisitor) -> MutexGuard<'_, dyn Visitor + 'static> {
 impl Station for LobbyStation {
     #[inline]
     fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started {
-        self.inside.start(now, command, data)
+        let started = self.inside.start(now, command, data);
+        if started == Started::Queued {
+            let at_target = &self.door().at_target;
+            at_target.store(at_target.load(Relaxed) + 1, Relaxed);
+        }
+        started
     }
 
     fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
         self.has_rung_inside = false;
+        let before = ended.len();
         self.inside.reap(now, ended);
+        if ended.len() > before {
+            let at_target = &self.door().at_target;
+            at_target.store(at_target.load(Relaxed).saturating_sub(ended.len() - before), Relaxed);
+        }
         self.loops += 1;
         if self.loops >= LOOPS_BETWEEN_LOOKS && self.events.is_empty() {
             self.loops = 0;

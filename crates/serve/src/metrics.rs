@@ -127,6 +127,8 @@ fn write_text(state: &State, out: &mut String) -> std::fmt::Result {
     writeln!(out, "hoistway_scheduler_info{{scheduler=\"{}\"}} 1", state.scheduler())?;
     head(out, "nr_requests", "Requests that the scheduler chooses from, of each hardware queue.", "gauge")?;
     writeln!(out, "hoistway_nr_requests {}", state.nr_requests)?;
+    head(out, "at_target", "Commands that are at the target.", "gauge")?;
+    writeln!(out, "hoistway_at_target {}", state.at_target)?;
     for (name, help, kind, values) in FIGURES {
         head(out, &format!("export_{name}"), help, kind)?;
         for export in &state.exports {

@@ -2,8 +2,14 @@
 
 mod bounds;
 mod clients;
+mod config;
 mod control;
 mod faults;
 mod hostile;
+mod life;
+mod metrics;
 mod refusals;
 mod running;
+mod tls;
+mod top;
+mod wire;

@@ -40,12 +40,12 @@ impl Reloader {
         self.started.arguments.config.is_some()
     }
 
-    /// All of the new configuration holds, or none of it; either way there is a line in the log.
+    /// All of the new configuration holds, or none of it; either way there is one line in the log.
     pub(super) fn reload(&self, site: &Site) {
         systemd::tell(&News::Reloading);
         match self.try_to(site) {
             Ok(changes) if changes.is_empty() => say("configuration read again: nothing has changed"),
-            Ok(changes) => changes.iter().for_each(|change| say(&format!("configuration read again: {change}"))),
+            Ok(changes) => say(&format!("configuration read again: {}", changes.join("; "))),
             Err(error) => say(&format!("configuration read again, but nothing changes: {error:#}")),
         }
         systemd::tell(&News::Ready);
