@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::latency::Latencies;
 use crate::listener::is_left_over;
 use crate::served::{Served, Site};
-use crate::server::{ServerError, Stop};
+use crate::server::ServerError;
 use crate::spec::{SETTINGS, apply, ioprio_text};
+use crate::stop::Stop;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;

@@ -20,6 +20,7 @@ mod listener;
 mod lobby;
 mod metrics;
 mod outbox;
+mod plain_socket;
 mod pool;
 mod quota;
 mod served;
@@ -27,6 +28,7 @@ mod server;
 mod session;
 mod socket;
 mod spec;
+mod stop;
 mod tls;
 
 pub use change::Wanted;
@@ -39,7 +41,8 @@ pub use lobby::{Doors, Lobby, Ready, SharedVisitor, Stay, Visitor, VisitorId, Wa
 pub use metrics::{Metrics, text as metrics_text};
 pub use quota::{Quota, Ticket, Turns};
 pub use served::{Bounds, Counts, Ended, Log, Offer, Served, Settings, Site, TunableNames};
-pub use server::{Placed, Server, ServerError, Stop};
+pub use server::{Placed, Server, ServerError};
 pub use socket::Socket;
 pub use spec::{ExportSpec, SETTINGS, SpecError, WEIGHTS, apply, check_names, ioprio_text, parse_size};
+pub use stop::Stop;
 pub use tls::{TlsError, TlsFiles};

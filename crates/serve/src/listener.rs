@@ -13,8 +13,9 @@ use hoistway_nbd::Tls;
 use crate::connection::Connection;
 use crate::front_end::FrontEnd;
 use crate::served::Site;
-use crate::server::{ServerError, Stop};
+use crate::server::ServerError;
 use crate::socket::Socket;
+use crate::stop::Stop;
 
 /// Where clients of NBD come from. A socket in the file system that it has made goes with it.
 #[derive(Debug)]

@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::control::{ExportState, State};
 use crate::latency::Latencies;
 use crate::served::Site;
-use crate::server::{ServerError, Stop};
+use crate::server::ServerError;
+use crate::stop::Stop;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 8 << 10;

@@ -1,13 +1,14 @@
 //! Sockets of all kinds, as one.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 
+use crate::plain_socket::PlainSocket;
 use crate::tls::TlsLayer;
 
 /// A connected socket that never makes a caller wait.
@@ -16,15 +17,6 @@ pub struct Socket {
     plain: PlainSocket,
     /// What is spoken on it, if that is not plain.
     tls: Option<Box<TlsLayer>>,
-}
-
-/// A socket without TLS.
-#[derive(Debug)]
-pub(crate) enum PlainSocket {
-    /// On this machine.
-    Unix(UnixStream),
-    /// On any.
-    Tcp(TcpStream),
 }
 
 impl Socket {
@@ -108,55 +100,12 @@ impl Socket {
 
     /// Ends both directions, which whoever watches it is told of.
     pub fn shut_down(&self) {
-        // What has gone already need not be shut down.
-        let _ = match &self.plain {
-            PlainSocket::Unix(stream) => stream.shutdown(Shutdown::Both),
-            PlainSocket::Tcp(stream) => stream.shutdown(Shutdown::Both),
-        };
-    }
-}
-
-impl Read for PlainSocket {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            PlainSocket::Unix(stream) => stream.read(into),
-            PlainSocket::Tcp(stream) => stream.read(into),
-        }
-    }
-
-    fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        match self {
-            PlainSocket::Unix(stream) => stream.read_vectored(into),
-            PlainSocket::Tcp(stream) => stream.read_vectored(into),
-        }
-    }
-}
-
-impl Write for PlainSocket {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            PlainSocket::Unix(stream) => stream.write(bytes),
-            PlainSocket::Tcp(stream) => stream.write(bytes),
-        }
-    }
-
-    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            PlainSocket::Unix(stream) => stream.write_vectored(pieces),
-            PlainSocket::Tcp(stream) => stream.write_vectored(pieces),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.plain.shut_down();
     }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.plain {
-            PlainSocket::Unix(stream) => stream.as_fd(),
-            PlainSocket::Tcp(stream) => stream.as_fd(),
-        }
+        self.plain.as_fd()
     }
 }

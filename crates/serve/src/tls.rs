@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
-use crate::socket::PlainSocket;
+use crate::plain_socket::PlainSocket;
 
 /// The files that TLS needs, as PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]

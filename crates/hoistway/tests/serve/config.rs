@@ -82,7 +82,7 @@ fn a_file_says_what_the_command_line_would_and_the_command_line_has_the_last_wor
     let output =
         hoistway().arg("serve").args(line.map(|it| it.replace("{}", folder.path().to_str().unwrap()))).output();
     assert!(refused(&output.unwrap()).contains("nowhere to listen"));
-    fs::write(folder.path().join("serve.toml"), BEFORE.replace("set =", "# set =")).unwrap();
+    fs::write(folder.path().join("serve.toml"), BEFORE.replace("\nset =", "\n# set =")).unwrap();
     let more = [&line[..], &["--export", "name=vm9,offset=3M"]].concat();
     let state = shown(&Running::start_in(folder, &more));
     assert!(state["schedulers"].as_str().unwrap().contains("[kyber]"));
@@ -112,7 +112,7 @@ fn what_can_change_does_when_it_is_read_again_and_clients_stay() {
     assert!(Client::at(&server, "vm2").is_none());
 
     // What the file no longer names is as it would be without it.
-    let plain = AFTER.replace("set =", "# set =").replace("nr-requests", "# nr-requests");
+    let plain = AFTER.replace("\nset =", "\n# set =").replace("nr-requests", "# nr-requests");
     reload(&mut server, &plain);
     let state = shown(&server);
     assert_eq!((&state["tunables"], &state["nr_requests"]), (&defaults["tunables"], &defaults["nr_requests"]));

@@ -33,7 +33,8 @@ fn certify(authority: &Authority, certificate: &Path, key: &Path) {
 fn certificates() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
-    let (ours, other) = (authority("ours"), authority("another"));
+    // Of the same name: a client shows what it takes for the right one, and only the signature says that it is not.
+    let (ours, other) = (authority("ours"), authority("ours"));
     fs::write(place.join("ca.pem"), ours.pem()).unwrap();
     fs::write(place.join("other-ca.pem"), other.pem()).unwrap();
     certify(&ours, &place.join("cert.pem"), &place.join("key.pem"));
@@ -96,7 +97,7 @@ fn who_has_no_certificate_or_another_ones_is_refused_and_so_is_who_does_without_
     let mut server = Running::start_in(certificates(), &[&TLS[..], &["--tls-ca", "{}/ca.pem"]].concat());
     for (scheme, who, said) in [
         ("nbds", "nobody", "TLS: peer sent no certificates"),
-        ("nbds", "stranger", "TLS: invalid peer certificate: UnknownIssuer"),
+        ("nbds", "stranger", "TLS: invalid peer certificate"),
         ("nbd", "client", ""),
     ] {
         let length = server.log().len();

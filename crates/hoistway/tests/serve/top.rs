@@ -26,7 +26,7 @@ fn ended_by(server: &Running, keys: &[u8]) {
     let mut screen = File::from(ours);
     let mut shown = String::new();
     let mut some = [0; 4096];
-    while !shown.contains("vm1") || !shown.contains("q ends") {
+    while !shown.contains("vm1") || !shown.contains("ends;") {
         let count = screen.read(&mut some).unwrap();
         shown += &String::from_utf8_lossy(&some[..count]);
     }
