@@ -11,17 +11,18 @@ use clap::Args;
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_engine::Config;
 use hoistway_lab::facts;
-use hoistway_serve::{Bounds, Control, ExportSpec, FrontEnd, Listener, Placed, Server, Stop};
+use hoistway_serve::{Bounds, Control, ExportSpec, FrontEnd, GuestListener, Listener, Placed, Server, Stop};
 
 use crate::Ending;
 
-/// Serves disks to clients of NBD, under one scheduler that is fair between them.
+/// Serves disks to clients of NBD and to virtual machines, under one scheduler that is fair between them.
 ///
 /// SIGTERM or SIGINT: what is under way is answered, then it ends; a second one ends it at once.
 ///
 /// Examples:
 ///   hoistway serve --target mem:512M --scheduler none --socket /tmp/disk.sock
 ///   hoistway serve --target file:disk.img --scheduler mq-deadline --tcp 127.0.0.1:10809 --read-only
+///   hoistway serve --target mem:512M --vhost-user /tmp/vm.sock
 ///   hoistway serve --target mem:2G --scheduler bfq --set bfq.low_latency=0 --socket /tmp/disk.sock \
 ///     --export name=vm1,size=1G,weight=400 --export name=vm2,offset=1G,max-iops=5000
 #[derive(Args, Debug)]
@@ -32,6 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "mem:SIZE|file:PATH|blk:PATH|null:|null:SIZE|sim:PRESET")]
     target: Option<String>,
     /// Serves a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only;
+    /// a virtual machine whose disk it is, over vhost-user: vhost-user=PATH;
     /// its share under bfq: weight= (1 to 1000, 100 is usual); the priority of its I/O: ioprio= (rt/0 to rt/7, be/0 to be/7, idle);
     /// its limits a second, reads and writes each: max-iops=, max-bps= (or riops=, wiops=, rbps=, wbps=). May be given several
     /// times; the first one answers to the empty name, too. [default: all of the target, under the empty name]
@@ -40,6 +42,9 @@ pub(crate) struct Arguments {
     /// Listens on a socket of this machine. May be given several times.
     #[arg(long, value_name = "PATH")]
     socket: Vec<PathBuf>,
+    /// Listens for a virtual machine whose disk is the first export, over vhost-user: the same as vhost-user=PATH there.
+    #[arg(long, value_name = "PATH")]
+    vhost_user: Option<PathBuf>,
     /// Listens on TCP, without encryption or passwords: only for networks that you trust. May be given several times.
     #[arg(long, value_name = "HOST:PORT")]
     tcp: Vec<String>,
@@ -77,12 +82,18 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    if arguments.socket.is_empty() && arguments.tcp.is_empty() {
-        bail!("nowhere to listen (expected --socket PATH or --tcp HOST:PORT)");
-    }
     let mut specs = arguments.export.iter().map(|text| read_export(text)).collect::<Result<Vec<_>>>()?;
     if specs.is_empty() {
         specs.push(ExportSpec::default());
+    }
+    if let Some(path) = &arguments.vhost_user
+        && let Some(other) = specs[0].vhost_user.replace(path.clone())
+    {
+        bail!("--vhost-user {}: the first export has vhost-user={} already", path.display(), other.display());
+    }
+    let guests: Vec<_> = specs.iter().map(|spec| spec.vhost_user.clone()).collect();
+    if arguments.socket.is_empty() && arguments.tcp.is_empty() && guests.iter().all(Option::is_none) {
+        bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)");
     }
     let is_all_read_only = arguments.read_only;
     specs.iter_mut().for_each(|spec| spec.read_only |= is_all_read_only);
@@ -110,7 +121,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
     let unix = arguments.socket.iter().map(|path| Listener::unix(path));
     let listeners = unix.chain(arguments.tcp.iter().map(|address| Listener::tcp(address)));
-    let front_ends = listeners.map(|listener| Ok(Box::new(listener?) as _)).collect::<Result<Vec<_>>>()?;
+    let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
+    for listener in listeners {
+        front_ends.push(Box::new(listener?));
+    }
+    for (export, path) in guests.iter().enumerate() {
+        if let Some(path) = path {
+            front_ends.push(Box::new(GuestListener::new(path, export)?));
+        }
+    }
     let control = arguments.control.as_deref().map(Control::listen).transpose()?;
     serve(server, &front_ends, control)
 }
