@@ -4,6 +4,7 @@ mod bounds;
 mod clients;
 mod control;
 mod faults;
+mod guest;
 mod hostile;
 mod refusals;
 mod running;
