@@ -9,12 +9,9 @@ use crate::chain::Chain;
 use crate::config_space::{CONFIG_BYTES, Disk, WRITEBACK_AT};
 use crate::features::Features;
 use crate::memory::{Memory, MemoryError, Space as _};
-use crate::record::{Record, RecordError};
+use crate::record::{QUEUES_MAX, Record, RecordError};
 use crate::request::{Limits, Request, Status, Verdict, parse, write_id};
 use crate::ring::{Addresses, Broken, Ring};
-
-/// Most rings of a guest.
-pub const QUEUES_MAX: u16 = 64;
 
 /// What is wrong with what a front end says.
 #[derive(Debug, thiserror::Error)]

@@ -26,11 +26,11 @@ mod ring;
 
 pub use chain::{Chain, Malformed, Piece};
 pub use config_space::{CONFIG_BYTES, Disk, ID_BYTES};
-pub use device::{Device, Head, Problem, QUEUES_MAX, Taken};
+pub use device::{Device, Head, Problem, Taken};
 pub use features::{Features, offered_protocol};
 pub use memory::{Memory, MemoryError, RegionSpec, Space};
-pub use record::{Record, RecordError, Recovered};
+pub use record::{QUEUE_SIZE_MAX, QUEUES_MAX, Record, RecordError, Recovered};
 pub use request::{
     DISCARD_SECTORS_MAX, Limits, Range, Request, SEGMENTS_MAX, Status, Verdict, ZERO_SECTORS_MAX, parse,
 };
-pub use ring::{Addresses, Broken, QUEUE_SIZE_MAX, Ring};
+pub use ring::{Addresses, Broken, Ring};

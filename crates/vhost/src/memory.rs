@@ -75,10 +75,8 @@ impl Memory {
         if spec.user.checked_add(spec.bytes).is_none() {
             return Err(overlap);
         }
-        let map_error = |why: String| MemoryError::Map { bytes: spec.bytes, why };
-        let bytes = usize::try_from(spec.bytes).map_err(|error| map_error(error.to_string()))?;
-        let region = MmapRegion::from_file(FileOffset::new(file, spec.file_offset), bytes);
-        let region = region.map_err(|error| map_error(error.to_string()))?;
+        let region = map_file(file, spec.file_offset, spec.bytes);
+        let region = region.map_err(|why| MemoryError::Map { bytes: spec.bytes, why })?;
         let region = GuestRegionMmap::new(region, GuestAddress(spec.guest)).ok_or(overlap.clone())?;
         let map = self.map.insert_region(Arc::new(region)).map_err(|_| overlap)?;
         let mut regions = self.regions.clone();
@@ -108,6 +106,18 @@ impl Memory {
     pub(crate) fn map(&self) -> &GuestMemoryMmap {
         &self.map
     }
+}
+
+/// Maps a part of a file, all of which exists: whoever reads behind the end of one is killed.
+pub(crate) fn map_file(file: File, offset: u64, bytes: u64) -> Result<MmapRegion, String> {
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    let has_all = offset.checked_add(bytes).is_some_and(|end| end <= metadata.len());
+    // The length of others, such as a device, says nothing.
+    if metadata.is_file() && !has_all {
+        return Err(format!("its file has {} bytes", metadata.len()));
+    }
+    let bytes = usize::try_from(bytes).map_err(|error| error.to_string())?;
+    MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(|error| error.to_string())
 }
 
 impl Space for Memory {

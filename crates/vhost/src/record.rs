@@ -10,10 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use vm_memory::{AtomicAccess, Bytes as _, FileOffset, MmapRegion, VolatileMemory as _};
+use vm_memory::{AtomicAccess, Bytes as _, MmapRegion, VolatileMemory as _};
 
-use crate::device::QUEUES_MAX;
-use crate::ring::QUEUE_SIZE_MAX;
+use crate::memory::map_file;
+
+/// Most rings of a guest.
+pub const QUEUES_MAX: u16 = 64;
+/// Most entries of a ring.
+pub const QUEUE_SIZE_MAX: u16 = 1024;
 
 const VERSION: u16 = 1;
 const ALIGN: usize = 64;
@@ -104,8 +108,7 @@ impl Record {
     /// If it is none.
     pub fn open(file: File, offset: u64, len: u64, queues: u16, size: u16) -> Result<Record, RecordError> {
         let len = check(queues, size, len)?;
-        let map = MmapRegion::from_file(FileOffset::new(file, offset), len);
-        let map = Arc::new(map.map_err(|error| RecordError::System(error.to_string()))?);
+        let map = Arc::new(map_file(file, offset, len as u64).map_err(RecordError::System)?);
         let record = Record { map, size, queues };
         for queue in 0..queues {
             match (record.queue_get(queue, VERSION_AT), record.queue_get(queue, DESC_NUM_AT)) {

@@ -9,10 +9,7 @@ use virtio_queue::{Queue, QueueOwnedT as _, QueueT as _};
 use crate::chain::{Chain, Malformed};
 use crate::features::Features;
 use crate::memory::Memory;
-use crate::record::Record;
-
-/// Most entries of a ring.
-pub const QUEUE_SIZE_MAX: u16 = 1024;
+use crate::record::{QUEUE_SIZE_MAX, Record};
 
 /// Where the parts of a ring lie, in the front end's own addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use hoistway_blk::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Completion, TRANSFER_BYTES_MAX};
-use hoistway_vhost::{Device, Disk, Limits, QUEUES_MAX};
+use hoistway_vhost::{Device, Disk, Limits, Problem, QUEUES_MAX};
 
 use super::requests::Requests;
 use crate::gate::Gate;
@@ -210,9 +210,11 @@ impl Visitor for Seat {
         let inside = &mut *self.guest.lock();
         if let Some(requests) = &inside.requests {
             let device = &requests.device;
-            for kick in (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring)) {
-                // What cannot be watched has been refused if it came later.
-                let _ = watch.add(kick);
+            let kicks = (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring));
+            if let Err(error) = kicks.map(|kick| watch.add(kick)).collect::<std::io::Result<()>>() {
+                // It came before there was anybody to refuse it.
+                self.guest.say(&format!("{}; closed", Problem::Bell(error)));
+                inside.is_leaving = true;
             }
         }
         inside.watch = Some(watch);

@@ -60,6 +60,8 @@ impl Default for Options {
 
 pub(crate) struct Client {
     pub(crate) frontend: Frontend,
+    /// The socket of it, for messages that it would not send.
+    pub(crate) raw: UnixStream,
     pub(crate) memory: Rc<Memory>,
     pub(crate) rings: Vec<Ring>,
     pub(crate) offered: u64,
@@ -80,13 +82,13 @@ impl Client {
         let memory = Rc::new(Memory::new());
         let ring = |index| Ring::new(&memory, RINGS_AT + (u64::from(index) << 16), options.size);
         let rings = (0..options.queues).map(ring).collect();
-        let (frontend, offered) = hello(path, options, &memory);
-        Client { frontend, memory, rings, offered, record: None, options }
+        let (frontend, raw, offered) = hello(path, options, &memory);
+        Client { frontend, raw, memory, rings, offered, record: None, options }
     }
 
     /// Connects anew, with all that a front end keeps.
     pub(crate) fn reconnect(&mut self, path: &Path) {
-        (self.frontend, self.offered) = hello(path, self.options, &self.memory);
+        (self.frontend, self.raw, self.offered) = hello(path, self.options, &self.memory);
         self.start_rings();
     }
 
@@ -166,7 +168,7 @@ impl Client {
     pub(crate) fn submit(&mut self, ring: usize, head: u16, kind: u32, sector: u64, data: Data<'_>) {
         let before = self.rings[ring].available_index;
         self.prepare(ring, head, kind, sector, data);
-        self.rings[ring].offer(head);
+        self.rings[ring].offer_all(&[head]);
         self.rings[ring].kick_since(before);
     }
 
@@ -219,8 +221,9 @@ pub(crate) enum Data<'a> {
     In(u32),
 }
 
-fn hello(path: &Path, options: Options, memory: &Memory) -> (Frontend, u64) {
+fn hello(path: &Path, options: Options, memory: &Memory) -> (Frontend, UnixStream, u64) {
     let stream = UnixStream::connect(path).unwrap();
+    let raw = stream.try_clone().unwrap();
     let mut frontend = Frontend::from_stream(stream, u64::from(options.queues));
     frontend.set_owner().unwrap();
     let offered = frontend.get_features().unwrap();
@@ -235,7 +238,7 @@ fn hello(path: &Path, options: Options, memory: &Memory) -> (Frontend, u64) {
     frontend.set_protocol_features(protocol & (wanted | record)).unwrap();
     frontend.set_hdr_flags(VhostUserHeaderFlag::NEED_REPLY);
     frontend.set_mem_table(&memory.regions()).unwrap();
-    (frontend, offered)
+    (frontend, raw, offered)
 }
 
 /// One range of a discard or write-zeroes.
@@ -244,4 +247,17 @@ pub(crate) fn range(sector: u64, sectors: u32, flags: u32) -> Vec<u8> {
     bytes.extend(sectors.to_le_bytes());
     bytes.extend(flags.to_le_bytes());
     bytes
+}
+
+impl Client {
+    /// Stops a ring, and starts it with nothing in it.
+    pub(crate) fn restart(&mut self, index: usize) -> u32 {
+        let base = self.frontend.get_vring_base(index).unwrap();
+        let ring = &mut self.rings[index];
+        ring.available_index = self.memory.load(ring.used + 2);
+        self.memory.store(ring.available + 2, ring.available_index);
+        ring.used_index = ring.available_index;
+        self.start_ring(index);
+        base
+    }
 }

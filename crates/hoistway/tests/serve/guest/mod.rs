@@ -1,9 +1,14 @@
 //! Guests, played by a client that is none.
 
 mod client;
+mod crashes;
+mod front_ends;
+mod hostile;
 mod memory;
+mod model;
 mod requests;
 mod ring;
+mod sharing;
 
 use std::path::PathBuf;
 

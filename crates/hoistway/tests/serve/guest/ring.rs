@@ -61,11 +61,13 @@ impl Ring {
         describe(&self.memory, self.descriptors + 16 * u64::from(index), descriptor);
     }
 
-    /// Makes a head available, without a kick.
-    pub(crate) fn offer(&mut self, head: u16) {
-        let at = self.available + 4 + 2 * u64::from(self.available_index % self.size);
-        self.memory.store(at, head);
-        self.available_index = self.available_index.wrapping_add(1);
+    /// Makes heads available at once, without a kick.
+    pub(crate) fn offer_all(&mut self, heads: &[u16]) {
+        for &head in heads {
+            let at = self.available + 4 + 2 * u64::from(self.available_index % self.size);
+            self.memory.store(at, head);
+            self.available_index = self.available_index.wrapping_add(1);
+        }
         self.memory.store(self.available + 2, self.available_index);
     }
 
