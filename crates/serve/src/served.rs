@@ -89,6 +89,16 @@ impl Counts {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
+    /// One was answered as it came, well or with an error.
+    pub fn at_once(&self, is_ok: bool) {
+        if is_ok { &self.others } else { &self.errors }.fetch_add(1, Relaxed);
+    }
+
+    /// So many will not be answered: whose they were has gone.
+    pub fn abandoned(&self, requests: u64) {
+        self.in_flight.fetch_sub(requests, Relaxed);
+    }
+
     /// One has ended, after so long, or with an error.
     pub fn ended(&self, what: Ended, took: Option<Nanos>) {
         self.in_flight.fetch_sub(1, Relaxed);

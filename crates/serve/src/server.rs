@@ -1,19 +1,18 @@
 //! A server: a target under a scheduler, exports on it, and doors for clients.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::ConfigError;
 use hoistway_engine::{Backend, Engine, StartError};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::front_end::FrontEnd;
 use crate::lobby::{Doors, Lobby};
 use crate::served::{Bounds, Log, Site, TunableNames};
 use crate::spec::{ExportSpec, SpecError};
+use crate::stop::Stop;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]

@@ -227,7 +227,7 @@ impl Session {
     }
 
     fn refuse(&mut self, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
-        self.served.counts.errors.fetch_add(1, Relaxed);
+        self.served.counts.at_once(false);
         self.answered += 1;
         outbox.header(|out| self.writer.refused(origin, refusal, out));
     }
@@ -260,7 +260,7 @@ impl Session {
             }),
             // A hint: what it names will be read when it is read. Whether it exists has been checked.
             Command::Cache => {
-                self.served.counts.others.fetch_add(1, Relaxed);
+                self.served.counts.at_once(true);
                 self.answered += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
             }
@@ -326,7 +326,7 @@ impl Session {
     fn answer_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
         match self.extents(site, request) {
             Ok(extents) => {
-                self.served.counts.others.fetch_add(1, Relaxed);
+                self.served.counts.at_once(true);
                 self.answered += 1;
                 let (origin, length) = (request.origin(), request.length);
                 outbox.header(|out| self.writer.block_status(origin, length, one, extents, out));
@@ -436,7 +436,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         let counts = &self.served.counts;
         counts.connections.fetch_sub(1, Relaxed);
-        counts.in_flight.fetch_sub(u64::from(self.unanswered), Relaxed);
+        counts.abandoned(u64::from(self.unanswered));
     }
 }
 

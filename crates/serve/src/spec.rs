@@ -21,6 +21,8 @@ pub struct ExportSpec {
     pub description: String,
     /// A file or disk of its own; else it is a part of the server's target.
     pub path: Option<PathBuf>,
+    /// Where a guest comes in whose disk it is, over vhost-user.
+    pub vhost_user: Option<PathBuf>,
     /// Where it begins, in bytes.
     pub offset: u64,
     /// Its length in bytes; `None` for all that there is.
@@ -49,6 +51,7 @@ impl Default for ExportSpec {
             name: String::new(),
             description: String::new(),
             path: None,
+            vhost_user: None,
             offset: 0,
             size: None,
             read_only: false,
@@ -92,6 +95,8 @@ impl ExportSpec {
             ("description", Some(text)) => self.description = text.to_owned(),
             ("path", Some("")) => return wrong("path is empty"),
             ("path", Some(path)) => self.path = Some(path.into()),
+            ("vhost-user", Some("")) => return wrong("vhost-user is empty"),
+            ("vhost-user", Some(path)) => self.vhost_user = Some(path.into()),
             ("offset", Some(text)) => self.offset = bytes(text)?,
             ("size", Some(text)) => match bytes(text)? {
                 0 => return wrong("size is 0"),
@@ -101,7 +106,7 @@ impl ExportSpec {
             _ => {
                 let setting = value.map_or_else(|| key.to_owned(), |value| format!("{key}={value}"));
                 return wrong(format!(
-                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, read-only, \
+                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, vhost-user=, read-only, \
                      {SETTINGS}, with commas between them)"
                 ));
             }
@@ -227,9 +232,10 @@ mod tests {
 
     #[test]
     fn an_export_is_read_from_its_settings() {
-        let text = "name=vm1,path=/a b/c,offset=1M,size=2GiB,weight=200,ioprio=rt/0,max-iops=1000,wbps=5M,read-only";
+        let text = "name=vm1,path=/a b/c,offset=1M,size=2GiB,weight=200,ioprio=rt/0,max-iops=1000,wbps=5M,read-only,vhost-user=/s";
         let spec = ExportSpec::parse(text).unwrap();
         assert_eq!((spec.name.as_str(), spec.path), ("vm1", Some("/a b/c".into())));
+        assert_eq!(spec.vhost_user, Some("/s".into()));
         assert_eq!((spec.offset, spec.size, spec.read_only), (1 << 20, Some(2 << 30), true));
         assert_eq!((spec.settings.weight, ioprio_text(spec.settings.ioprio).as_str()), (200, "rt/0"));
         assert_eq!(spec.limits.to_string(), "rbps=max wbps=5242880 riops=1000 wiops=1000");
@@ -252,6 +258,7 @@ mod tests {
             ("read-only=1", "unknown setting"),
             ("", "unknown setting"),
             ("path=", "path is empty"),
+            ("vhost-user=", "vhost-user is empty"),
         ] {
             let error = ExportSpec::parse(text).expect_err(text).to_string();
             assert!(error.contains(said) && error.lines().count() == 1, "{text}: {error}");

@@ -5,6 +5,7 @@ mod clients;
 mod config;
 mod control;
 mod faults;
+mod guest;
 mod hostile;
 mod life;
 mod metrics;

@@ -49,7 +49,18 @@ impl Asked {
             exports.push(ExportSpec::default());
         }
         exports.iter_mut().for_each(|spec| spec.read_only |= arguments.read_only);
-        Ok(Asked { arguments, exports, fixed: fixed(&matches) })
+        if let Some(path) = &arguments.vhost_user
+            && let Some(other) = exports[0].vhost_user.replace(path.clone())
+        {
+            bail!("--vhost-user {}: the first export has vhost-user={} already", path.display(), other.display());
+        }
+        let mut fixed = fixed(&matches);
+        for ExportSpec { name, vhost_user, .. } in &exports {
+            if let Some(path) = vhost_user {
+                fixed.insert(format!("vhost-user of export {name:?}"), vec![path.into()]);
+            }
+        }
+        Ok(Asked { arguments, exports, fixed })
     }
 
     /// What differs from what the server started with and cannot change.

@@ -17,20 +17,21 @@ use clap::Args;
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_engine::Config;
 use hoistway_lab::facts;
-use hoistway_serve::{Bounds, Control, FrontEnd, Listener, Metrics, Server, Stop, TlsFiles};
+use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Listener, Metrics, Server, Stop, TlsFiles};
 
 use self::config::Asked;
 use self::reload::Reloader;
 use self::systemd::News;
 use crate::Ending;
 
-/// Serves disks to clients of NBD, under one scheduler that is fair between them.
+/// Serves disks to clients of NBD and to virtual machines, under one scheduler that is fair between them.
 ///
 /// SIGTERM or SIGINT: what is under way is answered, then it ends; a second one ends it at once. SIGHUP: --config is read again.
 ///
 /// Examples:
 ///   hoistway serve --target mem:512M --scheduler none --socket /tmp/disk.sock
 ///   hoistway serve --target file:disk.img --scheduler mq-deadline --tcp 127.0.0.1:10809 --read-only
+///   hoistway serve --target mem:512M --vhost-user /tmp/vm.sock
 ///   hoistway serve --target mem:2G --scheduler bfq --set bfq.low_latency=0 --socket /tmp/disk.sock \
 ///     --export name=vm1,size=1G,weight=400 --export name=vm2,offset=1G,max-iops=5000
 ///   hoistway serve --config /etc/hoistway/serve.toml --user nobody --metrics 127.0.0.1:9809
@@ -42,6 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "mem:SIZE|file:PATH|blk:PATH|null:|null:SIZE|sim:PRESET")]
     target: Option<String>,
     /// Serves a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only;
+    /// a virtual machine whose disk it is, over vhost-user: vhost-user=PATH;
     /// its share under bfq: weight= (1 to 1000, 100 is usual); the priority of its I/O: ioprio= (rt/0 to rt/7, be/0 to be/7, idle);
     /// its limits a second, reads and writes each: max-iops=, max-bps= (or riops=, wiops=, rbps=, wbps=). May be given several
     /// times; the first one answers to the empty name, too. [default: all of the target, under the empty name]
@@ -50,6 +52,9 @@ pub(crate) struct Arguments {
     /// Listens on a socket of this machine. May be given several times.
     #[arg(long, value_name = "PATH")]
     socket: Vec<PathBuf>,
+    /// Listens for a virtual machine whose disk is the first export, over vhost-user: the same as vhost-user=PATH there.
+    #[arg(long, value_name = "PATH")]
+    vhost_user: Option<PathBuf>,
     /// Listens on TCP, without encryption or passwords: only for networks that you trust. May be given several times.
     #[arg(long, value_name = "HOST:PORT")]
     tcp: Vec<String>,
@@ -141,8 +146,9 @@ pub(crate) fn run() -> Result<Ending> {
     let asked = Asked::read(&line)?;
     let Asked { arguments, exports, .. } = &asked;
     let handed = systemd::sockets()?;
-    if arguments.socket.is_empty() && arguments.tcp.is_empty() && handed.is_empty() {
-        bail!("nowhere to listen (expected --socket PATH or --tcp HOST:PORT)");
+    let has_guests = exports.iter().any(|export| export.vhost_user.is_some());
+    if arguments.socket.is_empty() && arguments.tcp.is_empty() && handed.is_empty() && !has_guests {
+        bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)");
     }
     if let Some(address) = arguments.metrics.filter(|address| !address.ip().is_loopback()) {
         bail!(
@@ -175,11 +181,16 @@ pub(crate) fn run() -> Result<Ending> {
     let requires_tls = arguments.tls == TlsUse::Required;
     let unix = arguments.socket.iter().map(|path| Listener::unix(path));
     let tcp = arguments.tcp.iter().map(|address| Listener::tcp(address));
-    let front_ends = unix.chain(tcp).chain(handed.into_iter().map(Ok)).map(|listener| {
+    let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
+    for listener in unix.chain(tcp).chain(handed.into_iter().map(Ok)) {
         let listener = listener?;
-        Ok(Box::new(if requires_tls { listener.requiring_tls() } else { listener }) as _)
-    });
-    let front_ends = front_ends.collect::<Result<Vec<_>>>()?;
+        front_ends.push(Box::new(if requires_tls { listener.requiring_tls() } else { listener }));
+    }
+    for export in exports {
+        if let Some(path) = &export.vhost_user {
+            front_ends.push(Box::new(GuestListener::new(path, &export.name)?));
+        }
+    }
     let control = arguments.control.as_deref().map(Control::listen).transpose()?;
     let metrics = arguments.metrics.map(Metrics::listen).transpose()?;
     // Everything is open.
