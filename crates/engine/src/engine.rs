@@ -92,6 +92,7 @@ impl Engine {
             quiet: AtomicUsize::new(0),
             seats: (0..workers).map(|_| Mutex::default()).collect(),
             io_contexts: AtomicU32::new(1),
+            groups_made: AtomicU32::new(0),
             groups: Mutex::default(),
         });
         let worker = |(index, station)| Worker::new(Arc::clone(&shared), index, station, queue_depth, config.spin);
@@ -166,10 +167,8 @@ impl Engine {
     /// If the weight is out of range.
     pub fn add_group(&self, weight: u16) -> Result<Group, ConfigError> {
         check_weight(weight)?;
-        let mut groups = self.groups();
-        let group = CgroupId(groups.len() as u32 + 1);
-        groups.push((group, weight));
-        drop(groups);
+        let group = CgroupId(self.shared.groups_made.fetch_add(1, Relaxed) + 1);
+        self.groups().push((group, weight));
         news_of_group(group, weight).into_iter().for_each(|news| self.tell(news));
         Ok(Group(group))
     }
@@ -183,6 +182,12 @@ impl Engine {
         self.groups().iter_mut().filter(|(id, _)| *id == cgroup).for_each(|group| group.1 = weight);
         self.tell(News::Weight { cgroup, weight });
         Ok(())
+    }
+
+    /// Forgets a group. Its clients should have gone: what one of them still did would count as that of a new group.
+    pub fn remove_group(&self, Group(cgroup): Group) {
+        self.groups().retain(|(id, _)| *id != cgroup);
+        self.tell(News::CgroupRemoved(cgroup));
     }
 
     fn groups(&self) -> std::sync::MutexGuard<'_, Vec<(CgroupId, u16)>> {

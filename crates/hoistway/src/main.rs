@@ -44,6 +44,7 @@ enum Command {
     Schedulers(commands::schedulers::Arguments),
     Serve(Box<commands::serve::Arguments>),
     Sweep(commands::sweep::Arguments),
+    Top(commands::top::Arguments),
     Tune(Box<commands::tune::Arguments>),
     Why(commands::why::Arguments),
 }
@@ -108,8 +109,10 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
-        Command::Serve(arguments) => commands::serve::run(&arguments),
+        // Read again there, with the file that it names.
+        Command::Serve(_) => commands::serve::run(),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
+        Command::Top(arguments) => commands::top::run(&arguments),
         Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };

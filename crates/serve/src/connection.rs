@@ -10,7 +10,6 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hoistway_blk::{Instant, Nanos};
@@ -20,7 +19,7 @@ use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 use crate::input::{Input, Receipt};
 use crate::lobby::{Ready, SharedVisitor, Stay, Visitor, VisitorId};
 use crate::outbox::Outbox;
-use crate::served::Site;
+use crate::served::{Offer, Site};
 use crate::session::{Session, Taken};
 use crate::socket::Socket;
 
@@ -40,13 +39,18 @@ pub struct Connection {
     input: Input,
     outbox: Outbox,
     phase: Phase,
+    /// When the answers are gone, what comes is TLS.
+    tls_begins: bool,
     /// Whether there may be something to receive.
     is_readable: bool,
+    /// Whether the client has closed its side: behind what comes is the end, which nobody tells of again.
+    has_hung_up: bool,
+    has_said_farewell: bool,
 }
 
 enum Phase {
-    /// Options, until this moment.
-    Handshake(Box<Handshake>, Instant),
+    /// Options about what is on offer, until this moment.
+    Handshake(Box<Handshake>, Arc<Offer>, Instant),
     /// Requests.
     Transmission(Box<Session>),
     /// Only what is to be sent is left, and the client has until this moment to take it.
@@ -55,12 +59,13 @@ enum Phase {
 
 impl Connection {
     /// A client at this socket; the first thing that it gets is our greeting.
-    pub fn begin(site: Arc<Site>, id: VisitorId, name: String, socket: Socket) -> SharedVisitor {
+    pub fn begin(site: Arc<Site>, id: VisitorId, name: String, socket: Socket, tls: Tls) -> SharedVisitor {
         let mut outbox = Outbox::default();
         let mut handshake = None;
-        outbox.header(|out| handshake = Some(Handshake::new(Tls::Off, out)));
+        outbox.header(|out| handshake = Some(Handshake::new(tls, out)));
         let until = site.engine.now() + HANDSHAKE_MAX;
-        let phase = handshake.map_or(Phase::Leaving(until), |handshake| Phase::Handshake(Box::new(handshake), until));
+        let phase = handshake
+            .map_or(Phase::Leaving(until), |handshake| Phase::Handshake(Box::new(handshake), site.offer(), until));
         Arc::new_cyclic(|me| {
             Mutex::new(Connection {
                 site,
@@ -71,7 +76,10 @@ impl Connection {
                 input: Input::default(),
                 outbox,
                 phase,
+                tls_begins: false,
                 is_readable: true,
+                has_hung_up: false,
+                has_said_farewell: false,
             })
         })
     }
@@ -80,12 +88,15 @@ impl Connection {
     fn advance(&mut self, now: Instant) -> Result<(), End> {
         loop {
             self.send()?;
+            if self.tls_begins && self.outbox.is_empty() {
+                self.begin_tls()?;
+            }
             if self.phase.is_leaving() {
                 return if self.is_over() { Err(End::Done) } else { Ok(()) };
             }
             let may_receive = match &mut self.phase {
                 Phase::Transmission(session) => {
-                    session.submit(&self.site, now);
+                    session.gate.submit(&self.site, now);
                     if session.is_leaving() && session.is_idle() {
                         self.leave(now);
                         continue;
@@ -96,7 +107,7 @@ impl Connection {
                 Phase::Handshake(..) => self.outbox.is_empty(),
                 Phase::Leaving(_) => false,
             };
-            if self.site.is_draining() {
+            if self.site.is_draining() || self.phase.is_withdrawn() {
                 self.drain(now);
                 if !self.phase.is_leaving() {
                     return Ok(());
@@ -110,10 +121,10 @@ impl Connection {
         }
     }
 
-    /// The server ends: what is under way is answered, nothing more is taken.
+    /// The server, or the export, ends: what is under way is answered, nothing more is taken.
     fn drain(&mut self, now: Instant) {
         if let Phase::Transmission(session) = &mut self.phase {
-            session.leave(&self.site, &mut self.outbox);
+            session.leave(now, &mut self.outbox);
             if !session.is_idle() {
                 return;
             }
@@ -126,9 +137,12 @@ impl Connection {
     fn leave(&mut self, now: Instant) {
         let leaving = Phase::Leaving(now + FAREWELL_MAX);
         if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, leaving) {
-            self.site.served[session.export].counts.connections.fetch_sub(1, Relaxed);
-            self.site.quota.forget(self.id);
             self.site.say(format_args!("{}: ended after {} requests", self.name, session.answered));
+            let is_withdrawn = session.served.is_withdrawn();
+            drop(session);
+            if is_withdrawn {
+                self.site.forget_withdrawn();
+            }
         }
     }
 
@@ -139,7 +153,22 @@ impl Connection {
                 session.pool.give_back(buffer);
             }
         });
-        sent.map_err(End::Broken)
+        sent.map_err(End::Broken)?;
+        if self.phase.is_leaving() && self.outbox.is_empty() && !self.has_said_farewell {
+            self.has_said_farewell = true;
+            self.socket.say_farewell();
+        }
+        self.socket.push().map_err(End::Broken)
+    }
+
+    fn begin_tls(&mut self) -> Result<(), End> {
+        self.tls_begins = false;
+        // Nobody has agreed with the client on what came before TLS, whoever sent it.
+        let config = self.site.tls().filter(|_| self.input.held().is_empty()).ok_or(End::BeforeTls)?;
+        self.socket.begin_tls(config).map_err(End::Broken)?;
+        // It may have begun already.
+        self.is_readable = true;
+        Ok(())
     }
 
     /// Receives once. Answers whether anything came.
@@ -153,7 +182,7 @@ impl Connection {
         if let Phase::Transmission(session) = &mut self.phase {
             session.filled(filled);
         }
-        self.is_readable = receipt == Receipt::More;
+        self.is_readable = receipt == Receipt::More || (self.has_hung_up && receipt != Receipt::End);
         if receipt == Receipt::End {
             // It may still listen: what it asked for is answered.
             match &mut self.phase {
@@ -167,23 +196,25 @@ impl Connection {
     /// Deals with what has been received. Answers whether that came to anything.
     fn take(&mut self, now: Instant) -> Result<bool, End> {
         match &mut self.phase {
-            Phase::Handshake(handshake, _) => {
+            Phase::Handshake(handshake, offer, _) => {
                 let (mut count, mut progress) = (0, Progress::Unfinished);
-                let (input, exports) = (&self.input, &self.site.exports);
-                self.outbox.header(|out| (count, progress) = handshake.receive(input.held(), exports, out));
+                let (input, offer) = (&self.input, Arc::clone(offer));
+                self.outbox.header(|out| (count, progress) = handshake.receive(input.held(), &offer.exports, out));
                 self.input.forget(count);
                 match progress {
                     Progress::Unfinished => return Ok(count > 0),
                     Progress::Transmission(agreed) => {
-                        let requests = Requests::new(agreed, &self.site.exports[agreed.export]);
-                        let session = Session::begin(&self.site, self.id, agreed, requests, self.handler());
+                        let served = Arc::clone(&offer.served[agreed.export]);
+                        let requests = Requests::new(agreed, &served.export);
+                        self.site.say(format_args!("{}: begins on export {:?}", self.name, served.export.name));
+                        let session = Session::begin(&self.site, self.id, served, agreed, requests, self.handler());
                         let session = session.map_err(|errno| End::Broken(errno.into()))?;
-                        let name = &self.site.exports[agreed.export].name;
-                        self.site.say(format_args!("{}: begins on export {name:?}", self.name));
                         self.phase = Phase::Transmission(Box::new(session));
                     }
-                    // Never, as none was offered.
-                    Progress::StartTls => return Err(End::Gone),
+                    Progress::StartTls => {
+                        **handshake = handshake.clone().within_tls();
+                        self.tls_begins = true;
+                    }
                     Progress::Closed(departure) => {
                         self.site.say(format_args!("{}: {departure}", self.name));
                         self.leave(now);
@@ -191,7 +222,7 @@ impl Connection {
                 }
                 Ok(true)
             }
-            Phase::Transmission(session) => match session.take(&self.site, &mut self.input, &mut self.outbox) {
+            Phase::Transmission(session) => match session.take(&self.site, now, &mut self.input, &mut self.outbox) {
                 Taken::Nothing => Ok(false),
                 Taken::Something => Ok(true),
                 Taken::Violation(violation) => Err(End::Violation(violation)),
@@ -225,7 +256,7 @@ impl Connection {
     fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) -> Result<(), End> {
         if let Phase::Transmission(session) = &mut self.phase {
             for completion in batch.drain(..) {
-                session.completed(&self.site, completion, &mut self.outbox);
+                session.completed(now, completion, &mut self.outbox);
             }
         }
         self.advance(now)
@@ -236,6 +267,7 @@ impl Connection {
         match end {
             // The log has it, or there is nothing to tell.
             End::Done | End::Panicked => {}
+            End::BeforeTls => self.site.say(format_args!("{}: sent something before TLS; closed", self.name)),
             End::Gone => self.site.say(format_args!("{}: went without a word", self.name)),
             End::Late => self.site.say(format_args!("{}: took longer than 10 s; closed", self.name)),
             End::Violation(violation) => self.site.say(format_args!("{}: {violation}; closed", self.name)),
@@ -248,14 +280,14 @@ impl Connection {
     }
 
     fn is_over(&self) -> bool {
-        self.phase.is_leaving() && self.outbox.is_empty()
+        self.phase.is_leaving() && self.outbox.is_empty() && !self.socket.has_unsent()
     }
 
     /// When it has to be attended to even if nothing happens.
     fn until(&self) -> Instant {
         match &self.phase {
-            Phase::Handshake(_, until) | Phase::Leaving(until) => *until,
-            Phase::Transmission(session) => session.released_at,
+            Phase::Handshake(_, _, until) | Phase::Leaving(until) => *until,
+            Phase::Transmission(session) => session.gate.released_at(),
         }
     }
 }
@@ -266,6 +298,8 @@ enum End {
     Done,
     /// The client went during the handshake.
     Gone,
+    /// It sent something between asking for TLS and being told that it may begin.
+    BeforeTls,
     /// It took too long to choose an export, or to take what it asked for.
     Late,
     /// What it sent cannot be gone on from.
@@ -280,6 +314,11 @@ impl Phase {
     fn is_leaving(&self) -> bool {
         matches!(self, Phase::Leaving(_))
     }
+
+    /// Whether the export that it is about is no longer offered.
+    fn is_withdrawn(&self) -> bool {
+        matches!(self, Phase::Transmission(session) if session.served.is_withdrawn())
+    }
 }
 
 impl Visitor for Connection {
@@ -289,9 +328,10 @@ impl Visitor for Connection {
 
     fn attend(&mut self, now: Instant, ready: Ready) -> Stay {
         self.is_readable |= ready.to_receive;
-        let is_late = matches!(self.phase, Phase::Handshake(_, until) | Phase::Leaving(until) if until <= now);
+        self.has_hung_up |= ready.has_hung_up;
+        let is_late = matches!(self.phase, Phase::Handshake(_, _, until) | Phase::Leaving(until) if until <= now);
         if let Phase::Transmission(session) = &mut self.phase {
-            session.release(&self.site, now);
+            session.gate.release(&self.site, now);
         }
         let advanced = if is_late { Err(End::Late) } else { self.advance(now) };
         match advanced {

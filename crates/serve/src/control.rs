@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -12,9 +13,12 @@ use hoistway_blk::AttributeError;
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
-use crate::served::Site;
-use crate::server::{ServerError, Stop, is_left_over};
+use crate::latency::Latencies;
+use crate::listener::is_left_over;
+use crate::served::{Served, Site};
+use crate::server::ServerError;
 use crate::spec::{SETTINGS, apply, ioprio_text};
+use crate::stop::Stop;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
@@ -64,6 +68,10 @@ pub struct State {
     pub nr_requests: String,
     /// The tunables of the scheduler: name and value.
     pub tunables: Vec<(String, String)>,
+    /// Commands that are at the target. What else is in flight and not held back waits for the scheduler.
+    pub at_target: usize,
+    /// When that was, in ns since the server started.
+    pub at_ns: u64,
     /// The exports, in their order.
     pub exports: Vec<ExportState>,
 }
@@ -97,6 +105,16 @@ pub struct ExportState {
     pub others: u64,
     /// Requests that were answered with one.
     pub errors: u64,
+    /// Requests at present.
+    pub in_flight: u64,
+    /// Those of them that wait for their turn under the limits.
+    pub held_back: u64,
+    /// How long reads took.
+    pub read_latency: Latencies,
+    /// How long writes took.
+    pub write_latency: Latencies,
+    /// How long the others took.
+    pub other_latency: Latencies,
 }
 
 impl State {
@@ -116,6 +134,8 @@ impl Site {
             schedulers: file("scheduler"),
             nr_requests: file("nr_requests"),
             tunables: Vec::new(),
+            at_target: self.doors.at_target(),
+            at_ns: self.engine.now().0,
             exports: self.exports_state(),
         };
         let names = (self.tunable_names)(state.scheduler());
@@ -123,8 +143,8 @@ impl Site {
         state
     }
 
-    fn exports_state(&self) -> Vec<ExportState> {
-        let of = |(at, served): (usize, &crate::served::Served)| {
+    pub(crate) fn exports_state(&self) -> Vec<ExportState> {
+        let of = |served: &Arc<Served>| {
             let (settings, counts) = (served.settings(), &served.counts);
             ExportState {
                 name: served.export.name.clone(),
@@ -132,7 +152,7 @@ impl Site {
                 read_only: served.export.read_only,
                 weight: settings.weight,
                 ioprio: ioprio_text(settings.ioprio),
-                limits: self.quota.limits(at).to_string(),
+                limits: served.quota.limits().to_string(),
                 connections: counts.connections.load(Relaxed),
                 reads: counts.reads.load(Relaxed),
                 read_bytes: counts.read_bytes.load(Relaxed),
@@ -140,9 +160,14 @@ impl Site {
                 written_bytes: counts.written_bytes.load(Relaxed),
                 others: counts.others.load(Relaxed),
                 errors: counts.errors.load(Relaxed),
+                in_flight: counts.in_flight.load(Relaxed),
+                held_back: counts.held_back.load(Relaxed),
+                read_latency: counts.read_latency.read(),
+                write_latency: counts.write_latency.read(),
+                other_latency: counts.other_latency.read(),
             }
         };
-        self.served.iter().enumerate().map(of).collect()
+        self.offer().served.iter().map(of).collect()
     }
 
     /// Writes a file of the queue: `scheduler`, `nr_requests`, another, or a tunable as `SCHEDULER.NAME`.
@@ -165,7 +190,11 @@ impl Site {
                 format!("{key}: no such setting (expected scheduler, nr_requests or SCHEDULER.TUNABLE)")
             }
             error => format!("{key}={value}: {error}"),
-        })
+        })?;
+        if file == "scheduler" {
+            self.remember_defaults();
+        }
+        Ok(())
     }
 
     /// Changes settings of an export: all of them, or if one is wrong none.
@@ -173,12 +202,12 @@ impl Site {
     /// # Errors
     /// If there is no such export, no such setting, or it does not take the value; in words.
     pub fn change_export(&self, name: &str, settings: &[String]) -> Result<(), String> {
-        let found = self.served.iter().enumerate().find(|(_, served)| served.export.name == name);
-        let (at, served) = found.ok_or_else(|| {
-            let names: Vec<_> = self.served.iter().map(|served| format!("{:?}", served.export.name)).collect();
+        let offer = self.offer();
+        let served = offer.named(name).ok_or_else(|| {
+            let names: Vec<_> = offer.exports.iter().map(|export| format!("{:?}", export.name)).collect();
             format!("no export is called {name:?} (there are {})", names.join(", "))
         })?;
-        let (mut changed, mut limits) = (served.settings(), self.quota.limits(at));
+        let (mut changed, mut limits) = (served.settings(), served.quota.limits());
         for setting in settings {
             let known = setting.split_once('=').map(|(key, value)| apply(key, value, &mut changed, &mut limits));
             match known {
@@ -189,7 +218,7 @@ impl Site {
         }
         self.engine.set_weight(served.group, changed.weight).map_err(|error| error.to_string())?;
         served.set(changed);
-        self.quota.set_limits(self.engine.now(), at, limits);
+        served.quota.set_limits(self.engine.now(), limits);
         // Those who wait may go sooner, and clients have another priority.
         self.doors.call_all();
         Ok(())

@@ -80,7 +80,7 @@ impl Input {
         };
         self.end += received.saturating_sub(wanted);
         // Less than there was room for is all that there was; what comes later is told.
-        let receipt = if received < room { Receipt::All } else { Receipt::More };
+        let receipt = if received < room && !socket.has_ended() { Receipt::All } else { Receipt::More };
         Ok((received.min(wanted), receipt))
     }
 }

@@ -9,11 +9,19 @@
 //! that a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (its weight, and the
 //! priority of its clients) and has limits of its own.
 
+mod change;
 mod connection;
 mod control;
+mod front_end;
+mod gate;
+mod guest;
 mod input;
+mod latency;
+mod listener;
 mod lobby;
+mod metrics;
 mod outbox;
+mod plain_socket;
 mod pool;
 mod quota;
 mod served;
@@ -21,11 +29,22 @@ mod server;
 mod session;
 mod socket;
 mod spec;
+mod stop;
+mod tls;
 
+pub use change::Wanted;
 pub use control::{Answer, Ask, Control, ExportState, State, ask};
-pub use lobby::{Doors, Lobby, Ready, SharedVisitor, Stay, Visitor, VisitorId};
+pub use front_end::FrontEnd;
+pub use gate::Gate;
+pub use guest::GuestListener;
+pub use latency::{Latencies, Latency};
+pub use listener::Listener;
+pub use lobby::{Doors, Lobby, Ready, SharedVisitor, Stay, Visitor, VisitorId, Watch};
+pub use metrics::{Metrics, text as metrics_text};
 pub use quota::{Quota, Ticket, Turns};
-pub use served::{Bounds, Counts, Log, Served, Settings, Site, TunableNames};
-pub use server::{Listener, Placed, Server, ServerError, Stop};
+pub use served::{Bounds, Counts, Ended, Log, Offer, Served, Settings, Site, TunableNames};
+pub use server::{Placed, Server, ServerError};
 pub use socket::Socket;
 pub use spec::{ExportSpec, SETTINGS, SpecError, WEIGHTS, apply, check_names, ioprio_text, parse_size};
+pub use stop::Stop;
+pub use tls::{TlsError, TlsFiles};

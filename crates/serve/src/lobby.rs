@@ -4,7 +4,7 @@
 //! thread to be woken in between, has to be waited for there: [`Lobby`] wraps a target, and each of its stations watches the
 //! sockets of its worker's visitors beside what the station inside has to tell. It knows nothing of what they say.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -16,13 +16,18 @@ use std::time::Duration;
 
 use hoistway_blk::{Instant, Sector};
 use hoistway_engine::{Backend, Command, Ended, Extent, Segments, Shape, Started, Station, Wake};
+use rustc_hash::FxHashMap;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 /// Events that one look takes.
 const EVENTS: usize = 64;
 /// What the bell and the station inside are called among the events.
 const BELL: u64 = u64::MAX;
 const INSIDE: u64 = u64::MAX - 1;
+const ALARM: u64 = u64::MAX - 2;
+/// Sleeps that last longer are rounded up to whole ms by epoll, and nobody minds.
+const EXACT_MAX: Duration = Duration::from_millis(100);
 /// Loops of a busy worker between two looks at the sockets: a look is a system call.
 const LOOPS_BETWEEN_LOOKS: u32 = 4;
 /// How long before a moment that it waits for a worker is awake.
@@ -35,6 +40,8 @@ pub struct Ready {
     pub to_receive: bool,
     /// There may be room to send.
     pub to_send: bool,
+    /// The other side has closed: nothing comes behind what has come.
+    pub has_hung_up: bool,
 }
 
 /// Whether a visitor stays.
@@ -51,11 +58,38 @@ pub trait Visitor: Send {
     /// Its socket.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
+    /// It has been let in, and can have more watched than its socket.
+    fn seated(&mut self, _watch: Watch) {}
+
     /// Something happened at its socket, somebody called it, or its moment has come. Others wait meanwhile.
     fn attend(&mut self, now: Instant, ready: Ready) -> Stay;
 
     /// It panicked and leaves.
     fn panicked(&self);
+}
+
+/// Has descriptors watched for a visitor.
+#[derive(Debug)]
+pub struct Watch {
+    epoll: Arc<OwnedFd>,
+    number: u64,
+}
+
+impl Watch {
+    /// From now on the visitor is attended to whenever something comes there: told each time, so that nobody has to take it.
+    ///
+    /// # Errors
+    /// If the descriptor is watched already or cannot be, or the system has no room for it.
+    pub fn add(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        Ok(epoll::add(&self.epoll, descriptor, epoll::EventData::new_u64(self.number), flags)?)
+    }
+
+    /// No longer. A descriptor that others have, too, has to be removed before it is closed.
+    pub fn remove(&self, descriptor: BorrowedFd<'_>) {
+        // One that is not watched need not be removed.
+        let _ = epoll::delete(&self.epoll, descriptor);
+    }
 }
 
 /// A visitor, as its lobby and whoever else serves it on the same thread have it.
@@ -81,6 +115,8 @@ struct Door {
     has_news: AtomicBool,
     /// Visitors that have been let in and not left.
     visitors: AtomicUsize,
+    /// Commands at the target that this worker started. Only it writes this.
+    at_target: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -111,7 +147,13 @@ impl Doors {
     pub fn new(workers: usize) -> io::Result<Doors> {
         let door = |_| {
             let bell = Arc::new(Bell::new()?);
-            Ok(Door { bell, inside: Mutex::default(), has_news: AtomicBool::new(false), visitors: AtomicUsize::new(0) })
+            Ok(Door {
+                bell,
+                inside: Mutex::default(),
+                has_news: AtomicBool::new(false),
+                visitors: AtomicUsize::new(0),
+                at_target: AtomicUsize::new(0),
+            })
         };
         (0..workers).map(door).collect::<io::Result<Vec<_>>>().map(|doors| Doors(doors.into()))
     }
@@ -127,6 +169,12 @@ impl Doors {
     #[must_use]
     pub fn visitors(&self) -> usize {
         self.0.iter().map(|door| door.visitors.load(Acquire)).sum()
+    }
+
+    /// Commands that are at the target.
+    #[must_use]
+    pub fn at_target(&self) -> usize {
+        self.0.iter().map(|door| door.at_target.load(Relaxed)).sum()
     }
 
     /// Lets somebody in, who is made with the name that it has from now on. Its first attendance comes at once.
@@ -230,8 +278,10 @@ struct LobbyStation {
     inside: Box<dyn Station>,
     doors: Doors,
     worker: usize,
-    epoll: OwnedFd,
-    visitors: HashMap<u64, Seated>,
+    epoll: Arc<OwnedFd>,
+    /// Rings in the set: epoll's own timeouts are whole ms.
+    alarm: OwnedFd,
+    visitors: FxHashMap<u64, Seated>,
     /// When visitors want to be attended to.
     due: BTreeSet<(Instant, u64)>,
     events: Vec<(u64, Ready)>,
@@ -259,12 +309,17 @@ impl LobbyStation {
             // Told at each ring, so that nobody has to quieten it.
             add(descriptor, INSIDE, true)?;
         }
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let alarm = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        // Told at each ring, too. One for a sleep that ended before costs a look later.
+        add(alarm.as_fd(), ALARM, true)?;
         Ok(LobbyStation {
             inside,
             doors,
             worker,
-            epoll,
-            visitors: HashMap::new(),
+            epoll: Arc::new(epoll),
+            alarm,
+            visitors: FxHashMap::default(),
             due: BTreeSet::new(),
             events: Vec::new(),
             loops: 0,
@@ -278,8 +333,13 @@ impl LobbyStation {
 
     /// Takes what has happened at sockets, and sleeps for it if need be.
     fn look(&mut self, most: Option<Duration>) {
-        let timeout =
-            most.map(|most| Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) });
+        let mut timeout = most.map(timespec);
+        if let Some(most) = most.filter(|most| !most.is_zero() && *most < EXACT_MAX) {
+            let once = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(most) };
+            if timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once).is_ok() {
+                timeout = None;
+            }
+        }
         let mut events = [const { MaybeUninit::uninit() }; EVENTS];
         // Interrupted is as good as nothing: whoever sleeps looks again.
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, timeout.as_ref()) else { return };
@@ -287,13 +347,15 @@ impl LobbyStation {
             // The structure is packed: its fields are copied out.
             let (flags, name) = (event.flags, event.data.u64());
             match name {
+                ALARM => {}
                 BELL => self.door().bell.quieten(),
                 INSIDE => self.has_rung_inside = true,
                 number => {
                     use epoll::EventFlags as F;
                     let to_receive = flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR);
                     let to_send = flags.intersects(F::OUT | F::HUP | F::ERR);
-                    self.events.push((number, Ready { to_receive, to_send }));
+                    let has_hung_up = flags.intersects(F::RDHUP | F::HUP | F::ERR);
+                    self.events.push((number, Ready { to_receive, to_send, has_hung_up }));
                 }
             }
         }
@@ -347,6 +409,7 @@ impl LobbyStation {
             self.door().visitors.fetch_sub(1, Relaxed);
             return;
         }
+        lock(&visitor).seated(Watch { epoll: Arc::clone(&self.epoll), number });
         self.visitors.insert(number, Seated { visitor, until: Instant::NEVER });
     }
 
@@ -376,6 +439,10 @@ impl LobbyStation {
     }
 }
 
+fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) }
+}
+
 fn lock(visitor: &SharedVisitor) -> MutexGuard<'_, dyn Visitor + 'static> {
     visitor.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -383,12 +450,22 @@ fn lock(visitor: &SharedVisitor) -> MutexGuard<'_, dyn Visitor + 'static> {
 impl Station for LobbyStation {
     #[inline]
     fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started {
-        self.inside.start(now, command, data)
+        let started = self.inside.start(now, command, data);
+        if started == Started::Queued {
+            let at_target = &self.door().at_target;
+            at_target.store(at_target.load(Relaxed) + 1, Relaxed);
+        }
+        started
     }
 
     fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
         self.has_rung_inside = false;
+        let before = ended.len();
         self.inside.reap(now, ended);
+        if ended.len() > before {
+            let at_target = &self.door().at_target;
+            at_target.store(at_target.load(Relaxed).saturating_sub(ended.len() - before), Relaxed);
+        }
         self.loops += 1;
         if self.loops >= LOOPS_BETWEEN_LOOKS && self.events.is_empty() {
             self.loops = 0;

@@ -1,17 +1,19 @@
-//! Limits of exports: `io.max`, with each export a group of its own.
+//! The limits of an export: `io.max`, with all its connections for one group.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hoistway_blk::{Bio, CgroupId, Instant, Op, SECTOR_BYTES, Sector};
 use hoistway_cgroup::{Charge, IoMax, THROTTLE_SLICE, Throttle};
+use rustc_hash::FxHashMap;
 
 use crate::lobby::VisitorId;
 
 /// Bits of a ticket's own number in the word by which the throttle knows it, and of its visitor's.
 const SLOT_BITS: u32 = 16;
 const NUMBER_BITS: u32 = 40;
+/// The group that is limited: throttles have limits for all but the root.
+const GROUP: CgroupId = CgroupId(1);
 
 /// A request that has to wait: whose it is, and which of his.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,17 +37,17 @@ impl Ticket {
     }
 }
 
-/// The limits of all exports of a server.
+/// The limits of an export.
 pub struct Quota {
     inside: Mutex<Inside>,
-    /// By export: whether it has a limit, or had one for which somebody may still wait.
-    is_limited: Box<[AtomicBool]>,
+    /// Whether there is a limit, or was one for which somebody may still wait.
+    is_limited: AtomicBool,
 }
 
 struct Inside {
     throttle: Throttle,
     /// Of each visitor that may wait, the tickets whose turn has come and that it has not been told of.
-    turns: HashMap<VisitorId, Vec<u32>>,
+    turns: FxHashMap<VisitorId, Vec<u32>>,
 }
 
 /// What a look at the clock came to.
@@ -60,45 +62,47 @@ pub struct Turns {
 }
 
 impl Quota {
-    /// For so many exports, none of them limited.
+    /// Without limits.
     #[must_use]
-    pub fn new(exports: usize) -> Quota {
+    pub fn new() -> Quota {
         let mut throttle = Throttle::new(THROTTLE_SLICE);
-        (0..exports).for_each(|export| throttle.add_group(group(export), CgroupId::ROOT));
-        let inside = Inside { throttle, turns: HashMap::new() };
-        Quota { inside: Mutex::new(inside), is_limited: (0..exports).map(|_| AtomicBool::new(false)).collect() }
+        throttle.add_group(GROUP, CgroupId::ROOT);
+        Quota {
+            inside: Mutex::new(Inside { throttle, turns: FxHashMap::default() }),
+            is_limited: AtomicBool::new(false),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The limits of an export.
+    /// The limits.
     #[must_use]
-    pub fn limits(&self, export: usize) -> IoMax {
-        self.lock().throttle.limits(group(export))
+    pub fn limits(&self) -> IoMax {
+        self.lock().throttle.limits(GROUP)
     }
 
     /// Changes them. Whoever waits has to be called: his turn may come sooner now.
-    pub fn set_limits(&self, now: Instant, export: usize, limits: IoMax) {
+    pub fn set_limits(&self, now: Instant, limits: IoMax) {
         let throttle = &mut self.lock().throttle;
-        throttle.set_limits(now, group(export), limits);
+        throttle.set_limits(now, GROUP, limits);
         let is_limited = limits != IoMax::default() || !throttle.is_empty();
-        self.is_limited[export].store(is_limited, Relaxed);
+        self.is_limited.store(is_limited, Relaxed);
     }
 
-    /// Whether an export may have to wait at all.
+    /// Whether anybody may have to wait at all.
     #[inline]
     #[must_use]
-    pub fn is_limited(&self, export: usize) -> bool {
-        self.is_limited[export].load(Relaxed)
+    pub fn is_limited(&self) -> bool {
+        self.is_limited.load(Relaxed)
     }
 
     /// Whether a request may go now. If not it will be its ticket's [turn](Self::turns) later.
     #[must_use]
-    pub fn admits(&self, now: Instant, export: usize, op: Op, bytes: u64, ticket: Ticket) -> bool {
+    pub fn admits(&self, now: Instant, op: Op, bytes: u64, ticket: Ticket) -> bool {
         let sectors = u32::try_from(bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
-        let bio = Bio { cgroup: group(export), owner: ticket.pack(), ..Bio::new(op, Sector(0), sectors) };
+        let bio = Bio { cgroup: GROUP, owner: ticket.pack(), ..Bio::new(op, Sector(0), sectors) };
         let inside = &mut *self.lock();
         if inside.throttle.submit(now, bio, Charge::Whole).is_some() {
             return true;
@@ -133,9 +137,10 @@ impl Quota {
     }
 }
 
-/// The group of an export.
-fn group(export: usize) -> CgroupId {
-    CgroupId(export as u32 + 1)
+impl Default for Quota {
+    fn default() -> Self {
+        Quota::new()
+    }
 }
 
 #[cfg(test)]
@@ -150,17 +155,17 @@ mod tests {
         Instant::ZERO + Nanos::from_secs(1)
     }
 
-    fn admits(quota: &Quota, export: usize, visitor: VisitorId, slot: u32) -> bool {
-        quota.admits(Instant::ZERO, export, Op::Read, 4096, Ticket { visitor, slot })
+    fn admits(quota: &Quota, visitor: VisitorId, slot: u32) -> bool {
+        quota.admits(Instant::ZERO, Op::Read, 4096, Ticket { visitor, slot })
     }
 
     #[test]
     fn a_limited_export_has_to_wait_and_its_neighbour_has_not() {
-        let quota = Quota::new(2);
-        quota.set_limits(Instant::ZERO, 0, IoMax { riops: Some(10), ..IoMax::default() });
-        assert!(quota.is_limited(0) && !quota.is_limited(1));
-        assert!(admits(&quota, 0, ONE, 0) && !admits(&quota, 0, ONE, 1) && !admits(&quota, 0, ONE, 65535));
-        assert!((0..100).all(|slot| admits(&quota, 1, ONE, slot)));
+        let (quota, neighbour) = (Quota::new(), Quota::new());
+        quota.set_limits(Instant::ZERO, IoMax { riops: Some(10), ..IoMax::default() });
+        assert!(quota.is_limited() && !neighbour.is_limited());
+        assert!(admits(&quota, ONE, 0) && !admits(&quota, ONE, 1) && !admits(&quota, ONE, 65535));
+        assert!((0..100).all(|slot| admits(&neighbour, ONE, slot)));
 
         let turns = quota.turns(Instant::ZERO, ONE);
         assert!(turns.own.is_empty() && turns.next > Instant::ZERO && turns.next < Instant::NEVER);
@@ -170,11 +175,11 @@ mod tests {
 
     #[test]
     fn whoever_looks_first_has_the_others_called_but_those_who_have_gone() {
-        let quota = Quota::new(1);
-        quota.set_limits(Instant::ZERO, 0, IoMax { riops: Some(10), ..IoMax::default() });
+        let quota = Quota::new();
+        quota.set_limits(Instant::ZERO, IoMax { riops: Some(10), ..IoMax::default() });
         let gone = VisitorId { worker: 1, number: 2 };
-        assert!(admits(&quota, 0, ONE, 0));
-        assert!(!admits(&quota, 0, ONE, 1) && !admits(&quota, 0, OTHER, 2) && !admits(&quota, 0, gone, 3));
+        assert!(admits(&quota, ONE, 0));
+        assert!(!admits(&quota, ONE, 1) && !admits(&quota, OTHER, 2) && !admits(&quota, gone, 3));
         quota.forget(gone);
         let turns = quota.turns(later(), ONE);
         assert_eq!((turns.own, turns.others), (vec![1], vec![OTHER]));
@@ -184,11 +189,11 @@ mod tests {
 
     #[test]
     fn without_a_limit_those_who_wait_go() {
-        let quota = Quota::new(1);
-        quota.set_limits(Instant::ZERO, 0, IoMax { rbps: Some(4096), ..IoMax::default() });
-        assert!(!quota.admits(Instant::ZERO, 0, Op::Read, 1 << 20, Ticket { visitor: ONE, slot: 0 }));
-        quota.set_limits(Instant::ZERO, 0, IoMax::default());
-        assert!(quota.is_limited(0), "somebody waits");
+        let quota = Quota::new();
+        quota.set_limits(Instant::ZERO, IoMax { rbps: Some(4096), ..IoMax::default() });
+        assert!(!quota.admits(Instant::ZERO, Op::Read, 1 << 20, Ticket { visitor: ONE, slot: 0 }));
+        quota.set_limits(Instant::ZERO, IoMax::default());
+        assert!(quota.is_limited(), "somebody waits");
         assert_eq!(quota.turns(Instant::ZERO, ONE).own, [0]);
     }
 }

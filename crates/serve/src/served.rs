@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::{IoPriority, Nanos};
 use hoistway_engine::{Context, Engine, Errno, Group, Volume};
 use hoistway_nbd::Export;
+use rustls::ServerConfig;
 
+use crate::latency::Latency;
 use crate::lobby::Doors;
 use crate::quota::Quota;
 
@@ -23,6 +25,10 @@ pub struct Served {
     pub group: Group,
     /// Changes while the server runs.
     settings: Mutex<Settings>,
+    /// Its limits.
+    pub quota: Quota,
+    /// Whether it is no longer offered: its clients are sent away.
+    is_withdrawn: AtomicBool,
     /// What it has done.
     pub counts: Counts,
 }
@@ -51,15 +57,97 @@ pub struct Counts {
     pub others: AtomicU64,
     /// Requests of all kinds that were answered with an error.
     pub errors: AtomicU64,
+    /// How long reads took, from when they had come to when their answers could go.
+    pub read_latency: Latency,
+    /// The same of writes, from when all of their data had come.
+    pub write_latency: Latency,
+    /// The same of the others.
+    pub other_latency: Latency,
     /// Clients at present.
     pub connections: AtomicU64,
+    /// Requests that have come and not ended.
+    pub in_flight: AtomicU64,
+    /// Those of them that wait for their turn under the limits.
+    pub held_back: AtomicU64,
+}
+
+/// A request that has ended: what it was, and its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// A read.
+    Read(u64),
+    /// A write.
+    Write(u64),
+    /// Anything else.
+    Other,
+}
+
+impl Counts {
+    /// A request has come.
+    #[inline]
+    pub fn began(&self) {
+        self.in_flight.fetch_add(1, Relaxed);
+    }
+
+    /// One was answered as it came, well or with an error.
+    pub fn at_once(&self, is_ok: bool) {
+        if is_ok { &self.others } else { &self.errors }.fetch_add(1, Relaxed);
+    }
+
+    /// So many will not be answered: whose they were has gone.
+    pub fn abandoned(&self, requests: u64) {
+        self.in_flight.fetch_sub(requests, Relaxed);
+    }
+
+    /// One has ended, after so long, or with an error.
+    pub fn ended(&self, what: Ended, took: Option<Nanos>) {
+        self.in_flight.fetch_sub(1, Relaxed);
+        let Some(took) = took else {
+            self.errors.fetch_add(1, Relaxed);
+            return;
+        };
+        let (requests, latency) = match what {
+            Ended::Read(bytes) => {
+                self.read_bytes.fetch_add(bytes, Relaxed);
+                (&self.reads, &self.read_latency)
+            }
+            Ended::Write(bytes) => {
+                self.written_bytes.fetch_add(bytes, Relaxed);
+                (&self.writes, &self.write_latency)
+            }
+            Ended::Other => (&self.others, &self.other_latency),
+        };
+        requests.fetch_add(1, Relaxed);
+        latency.count(took);
+    }
 }
 
 impl Served {
     /// One that has done nothing yet.
     #[must_use]
     pub fn new(export: Export, volume: usize, range: Range<u64>, group: Group, settings: Settings) -> Served {
-        Served { export, volume, range, group, settings: Mutex::new(settings), counts: Counts::default() }
+        Served {
+            export,
+            volume,
+            range,
+            group,
+            settings: Mutex::new(settings),
+            quota: Quota::new(),
+            is_withdrawn: AtomicBool::new(false),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether it is no longer offered.
+    #[inline]
+    #[must_use]
+    pub fn is_withdrawn(&self) -> bool {
+        self.is_withdrawn.load(Relaxed)
+    }
+
+    /// It is no longer offered. Its clients notice when they are called.
+    pub fn withdraw(&self) {
+        self.is_withdrawn.store(true, Relaxed);
     }
 
     /// Its settings.
@@ -113,20 +201,50 @@ pub type Log = Box<dyn Fn(&str) + Send + Sync>;
 /// The names of a scheduler's tunables.
 pub type TunableNames = fn(&str) -> Vec<&'static str>;
 
+/// What there is to connect to at a time; the first answers to the empty name, too.
+#[derive(Default)]
+pub struct Offer {
+    /// The exports.
+    pub served: Vec<Arc<Served>>,
+    /// The same as clients see them, in the same order.
+    pub exports: Vec<Export>,
+}
+
+impl Offer {
+    /// Of these.
+    #[must_use]
+    pub fn of(served: Vec<Arc<Served>>) -> Offer {
+        let exports = served.iter().map(|served| served.export.clone()).collect();
+        Offer { served, exports }
+    }
+
+    /// The export of this very name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Arc<Served>> {
+        self.served.iter().find(|served| served.export.name == name)
+    }
+}
+
 /// What all connections have in common.
 pub struct Site {
     /// The block layer at work.
     pub engine: Engine,
-    /// What there is to connect to; the first answers to the empty name, too.
-    pub served: Vec<Served>,
-    /// The same as clients see it, in the same order.
-    pub exports: Vec<Export>,
-    /// Their limits.
-    pub quota: Quota,
+    /// Whether the target seeks.
+    pub(crate) is_rotational: bool,
+    /// What there is to connect to; replaced as a whole.
+    pub(crate) offer: Mutex<Arc<Offer>>,
+    /// Exports that are no longer offered and that somebody may still be at.
+    pub(crate) withdrawn: Mutex<Vec<Arc<Served>>>,
+    /// What the files of the queue held when the scheduler was new.
+    pub(crate) defaults: Mutex<Vec<(String, String)>>,
     /// Where connections come in.
     pub doors: Doors,
+    /// What TLS is spoken with, if it is; replaced for those who come later.
+    pub(crate) tls: Mutex<Option<Arc<ServerConfig>>>,
     /// Bounds.
     pub bounds: Bounds,
+    /// Clients so far.
+    pub clients: AtomicU64,
     /// Whether the server ends: nothing new is begun.
     pub is_draining: AtomicBool,
     /// Whoever wants to know.
@@ -136,11 +254,41 @@ pub struct Site {
 }
 
 impl Site {
+    /// What there is to connect to at present.
+    #[must_use]
+    pub fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What TLS is spoken with, if it is.
+    #[must_use]
+    pub fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whoever comes from now on has TLS with these certificates.
+    pub fn set_tls(&self, config: Arc<ServerConfig>) {
+        *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
+    }
+
     /// Whether the server ends.
     #[inline]
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Relaxed)
+    }
+
+    /// Names a client that comes from `peer`, for the log. `None` if there are as many as may be: then it is turned away, which
+    /// the log has.
+    #[must_use]
+    pub fn name_client(&self, peer: &str) -> Option<String> {
+        let name = format!("client {} ({peer})", self.clients.fetch_add(1, Relaxed) + 1);
+        if self.doors.visitors() >= self.bounds.connections {
+            self.say(format_args!("{name}: turned away, {} are connected", self.bounds.connections));
+            return None;
+        }
+        self.say(format_args!("{name}: connected"));
+        Some(name)
     }
 
     /// Tells what happened.

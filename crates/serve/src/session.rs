@@ -1,20 +1,20 @@
 //! The requests of one connection: from their headers to their answers.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::{Instant, Op, SECTOR_BYTES};
-use hoistway_engine::{Buffer, Client, Completion, Context, Errno, Handler, Operation, Request as Io};
+use hoistway_blk::{Instant, SECTOR_BYTES};
+use hoistway_engine::{Buffer, Completion, Errno, Handler, Operation, Request as Io};
 use hoistway_nbd::{
     Agreed, Command, Extent, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation,
 };
 
+use crate::gate::Gate;
 use crate::input::Input;
 use crate::lobby::VisitorId;
 use crate::outbox::Outbox;
 use crate::pool::Pool;
-use crate::quota::Ticket;
-use crate::served::{Bounds, Site};
+use crate::served::{Bounds, Ended, Served, Site};
 
 /// Reads of at least so many bytes are answered with holes where there are some: to ask where they are has a price, too.
 const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
@@ -24,14 +24,12 @@ const PART_BYTES_MAX: u64 = 1 << 40;
 /// A client that has chosen an export.
 pub struct Session {
     /// Which.
-    pub export: usize,
-    id: VisitorId,
+    pub served: Arc<Served>,
     requests: Requests,
     writer: ReplyWriter,
     has_chunks: bool,
-    client: Client,
-    /// Whose I/O it is, as the engine has been told.
-    context: Context,
+    /// The way to the engine.
+    pub gate: Gate,
     /// Requests that have not been answered, by slot.
     slots: Vec<Option<Pending>>,
     free: Vec<u32>,
@@ -42,15 +40,6 @@ pub struct Session {
     receiving: Option<Receiving>,
     /// The request that is refused when its data has been dropped.
     dropping: Option<Dropping>,
-    /// What has come.
-    batch: Vec<Io>,
-    /// What may go to the engine: the export's limits let it.
-    admitted: Vec<Io>,
-    /// What waits for its turn under the export's limits, by the number of its ticket.
-    kept: VecDeque<(u16, Io)>,
-    last_ticket: u16,
-    /// When somebody's turn comes.
-    pub released_at: Instant,
     /// Nothing more is taken.
     leaves: bool,
     /// Buffers to be used again.
@@ -62,6 +51,8 @@ pub struct Session {
 /// A request under way.
 struct Pending {
     request: Request,
+    /// When it had come whole.
+    began: Instant,
     /// Parts that have not ended.
     left: u32,
     result: Result<(), Errno>,
@@ -107,35 +98,27 @@ impl Session {
     pub fn begin(
         site: &Site,
         id: VisitorId,
+        served: Arc<Served>,
         agreed: Agreed,
         requests: Requests,
         handler: impl Handler + 'static,
     ) -> Result<Session, Errno> {
-        let served = &site.served[agreed.export];
         // One more than we take: a request that was refused by the engine would have to be kept.
         let depth = 2 * site.bounds.in_flight + 2;
-        let context = served.context();
-        let client = served.on(&site.engine)?.client_on(id.worker, context, depth, handler);
+        let gate = Gate::open(site, Arc::clone(&served), id, depth, handler)?;
         served.counts.connections.fetch_add(1, Relaxed);
         Ok(Session {
-            export: agreed.export,
-            id,
+            served,
             requests,
             writer: ReplyWriter::new(agreed.replies),
             has_chunks: agreed.replies != Replies::Simple,
-            client,
-            context,
+            gate,
             slots: Vec::new(),
             free: Vec::new(),
             unanswered: 0,
             held_bytes: 0,
             receiving: None,
             dropping: None,
-            batch: Vec::new(),
-            admitted: Vec::new(),
-            kept: VecDeque::new(),
-            last_ticket: 0,
-            released_at: Instant::NEVER,
             leaves: false,
             pool: Pool::default(),
             answered: 0,
@@ -169,10 +152,10 @@ impl Session {
     }
 
     /// The server ends: what still waits for its turn is refused, what is under way is answered.
-    pub fn leave(&mut self, site: &Site, outbox: &mut Outbox) {
+    pub fn leave(&mut self, now: Instant, outbox: &mut Outbox) {
         self.stop_taking();
-        for (_, Io { token, buffer, .. }) in std::mem::take(&mut self.kept) {
-            self.completed(site, Completion { token, result: Err(Errno::SHUTDOWN), buffer }, outbox);
+        for Io { token, buffer, .. } in self.gate.give_up() {
+            self.completed(now, Completion { token, result: Err(Errno::SHUTDOWN), buffer }, outbox);
         }
     }
 
@@ -194,7 +177,7 @@ impl Session {
     }
 
     /// Takes requests, as long as there are any and there is room for them.
-    pub fn take(&mut self, site: &Site, input: &mut Input, outbox: &mut Outbox) -> Taken {
+    pub fn take(&mut self, site: &Site, now: Instant, input: &mut Input, outbox: &mut Outbox) -> Taken {
         let mut taken = Taken::Nothing;
         loop {
             if let Some(dropping) = &mut self.dropping {
@@ -206,7 +189,7 @@ impl Session {
                 }
                 let Dropping { origin, refusal, .. } = *dropping;
                 self.dropping = None;
-                self.refuse(site, origin, refusal, outbox);
+                self.refuse(origin, refusal, outbox);
                 taken = Taken::Something;
             }
             if let Some(receiving) = &mut self.receiving {
@@ -216,7 +199,7 @@ impl Session {
                     return taken;
                 }
                 if let Some(Receiving { request, buffer, .. }) = self.receiving.take() {
-                    self.begin_write(request, buffer);
+                    self.begin_write(now, request, buffer);
                 }
                 taken = Taken::Something;
             }
@@ -228,7 +211,7 @@ impl Session {
             match received {
                 Received::Request(request) => {
                     input.forget(self.requests.header_bytes());
-                    self.begin_request(site, request, outbox);
+                    self.begin_request(site, now, request, outbox);
                 }
                 Received::Refused { origin, refusal, payload_bytes } => {
                     input.forget(self.requests.header_bytes());
@@ -243,22 +226,22 @@ impl Session {
         }
     }
 
-    fn refuse(&mut self, site: &Site, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
-        site.served[self.export].counts.errors.fetch_add(1, Relaxed);
+    fn refuse(&mut self, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
+        self.served.counts.at_once(false);
         self.answered += 1;
         outbox.header(|out| self.writer.refused(origin, refusal, out));
     }
 
     // --- beginning ---
 
-    fn begin_request(&mut self, site: &Site, request: Request, outbox: &mut Outbox) {
+    fn begin_request(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
         let Request { offset, length, .. } = request;
         match request.command {
             Command::Read { unfragmented } => {
                 if self.has_chunks && !unfragmented && length >= READ_WITH_HOLES_BYTES {
-                    self.begin_read_with_holes(site, request, outbox);
+                    self.begin_read_with_holes(site, now, request, outbox);
                 } else {
-                    let slot = self.occupy(request, 1, Vec::new());
+                    let slot = self.occupy(now, request, 1, Vec::new());
                     self.read_part(slot, 0, offset, length);
                 }
             }
@@ -268,16 +251,16 @@ impl Session {
                 self.receiving = Some(Receiving { request, buffer, filled: 0 });
             }
             Command::Flush => {
-                let slot = self.occupy(request, 1, Vec::new());
-                self.batch.push(Io::flush(token_of(slot, 0)));
+                let slot = self.occupy(now, request, 1, Vec::new());
+                self.gate.push(Io::flush(token_of(slot, 0)));
             }
-            Command::Trim { fua } => self.begin_parts(request, fua, |bytes| Operation::Discard { bytes }),
-            Command::WriteZeroes { fua, no_hole, fast } => self.begin_parts(request, fua, |bytes| {
+            Command::Trim { fua } => self.begin_parts(now, request, fua, |bytes| Operation::Discard { bytes }),
+            Command::WriteZeroes { fua, no_hole, fast } => self.begin_parts(now, request, fua, |bytes| {
                 Operation::WriteZeroes { bytes, may_unmap: !no_hole, fast_only: fast }
             }),
             // A hint: what it names will be read when it is read. Whether it exists has been checked.
             Command::Cache => {
-                site.served[self.export].counts.others.fetch_add(1, Relaxed);
+                self.served.counts.at_once(true);
                 self.answered += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
             }
@@ -285,34 +268,34 @@ impl Session {
         }
     }
 
-    fn begin_write(&mut self, request: Request, buffer: Buffer) {
+    fn begin_write(&mut self, now: Instant, request: Request, buffer: Buffer) {
         let durable = matches!(request.command, Command::Write { fua: true });
-        let slot = self.occupy(request, 1, Vec::new());
+        let slot = self.occupy(now, request, 1, Vec::new());
         let operation = Operation::Write { durable };
-        self.batch.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
+        self.gate.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
     }
 
     /// Without data, and perhaps longer than the engine takes at a time. What has to be durable is followed by a flush, when
     /// all of it has ended.
-    fn begin_parts(&mut self, request: Request, fua: bool, operation: impl Fn(u64) -> Operation) {
+    fn begin_parts(&mut self, now: Instant, request: Request, fua: bool, operation: impl Fn(u64) -> Operation) {
         let Request { offset, length, .. } = request;
         let parts = length.div_ceil(PART_BYTES_MAX) as u32;
-        let slot = self.occupy(request, parts + u32::from(fua), Vec::new());
+        let slot = self.occupy(now, request, parts + u32::from(fua), Vec::new());
         for part in 0..u64::from(parts) {
             let begin = part * PART_BYTES_MAX;
             let bytes = (length - begin).min(PART_BYTES_MAX);
             let token = token_of(slot, part as u32);
-            self.batch.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
+            self.gate.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
         }
     }
 
     fn read_part(&mut self, slot: u32, part: u32, offset: u64, length: u64) {
         self.held_bytes += length as usize;
         let buffer = self.pool.take(length as usize);
-        self.batch.push(Io::read(offset, buffer, token_of(slot, part)));
+        self.gate.push(Io::read(offset, buffer, token_of(slot, part)));
     }
 
-    fn begin_read_with_holes(&mut self, site: &Site, request: Request, outbox: &mut Outbox) {
+    fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
         let extents = self.extents(site, request).unwrap_or_default();
         let mut chunks = Vec::new();
         if extents.iter().any(|extent| extent.hole) {
@@ -331,26 +314,26 @@ impl Session {
                 data.map(|(at, chunk)| (at as u32, chunk.offset, u64::from(chunk.length))).collect()
             }
         };
-        let slot = self.occupy(request, parts.len() as u32, chunks);
+        let slot = self.occupy(now, request, parts.len() as u32, chunks);
         for &(part, offset, length) in &parts {
             self.read_part(slot, part, offset, length);
         }
         if parts.is_empty() {
-            self.finish(site, slot, None, outbox);
+            self.finish(now, slot, None, outbox);
         }
     }
 
     fn answer_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
         match self.extents(site, request) {
             Ok(extents) => {
-                site.served[self.export].counts.others.fetch_add(1, Relaxed);
+                self.served.counts.at_once(true);
                 self.answered += 1;
                 let (origin, length) = (request.origin(), request.length);
                 outbox.header(|out| self.writer.block_status(origin, length, one, extents, out));
             }
             Err(error) => {
                 let refusal = Refusal::from_errno(error.raw_os_error().unwrap_or(Errno::IO.0));
-                self.refuse(site, request.origin(), refusal, outbox);
+                self.refuse(request.origin(), refusal, outbox);
             }
         }
     }
@@ -358,7 +341,7 @@ impl Session {
     /// Data and holes of a range, in order and without gaps.
     fn extents(&self, site: &Site, request: Request) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
-        let extents = site.served[self.export].on(&site.engine)?.extents(offset..offset + length)?;
+        let extents = self.served.on(&site.engine)?.extents(offset..offset + length)?;
         let extent = |extent: hoistway_engine::Extent| {
             let length = extent.sectors * SECTOR_BYTES;
             Extent { length, hole: extent.is_hole, zero: extent.is_hole }
@@ -366,9 +349,10 @@ impl Session {
         Ok(extents.into_iter().map(extent).collect())
     }
 
-    fn occupy(&mut self, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
+    fn occupy(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
         self.unanswered += 1;
-        let pending = Pending { request, left: parts, result: Ok(()), chunks };
+        self.served.counts.began();
+        let pending = Pending { request, began: now, left: parts, result: Ok(()), chunks };
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = Some(pending);
@@ -381,79 +365,10 @@ impl Session {
         }
     }
 
-    // --- submitting ---
-
-    /// Submits what has come, as far as the export's limits let it.
-    pub fn submit(&mut self, site: &Site, now: Instant) {
-        if !self.batch.is_empty() {
-            if site.quota.is_limited(self.export) {
-                self.wait_for_a_turn(site, now);
-            } else {
-                self.admitted.append(&mut self.batch);
-            }
-        }
-        // What the engine has no room for stays, and goes when something of it has ended. If it has stopped there is nobody to
-        // answer to.
-        if !self.admitted.is_empty() {
-            let _ = self.client.submit_all(&mut self.admitted);
-        }
-    }
-
-    /// Keeps what has to wait.
-    fn wait_for_a_turn(&mut self, site: &Site, now: Instant) {
-        for io in self.batch.drain(..) {
-            let op = match io.operation {
-                Operation::Read => Op::Read,
-                Operation::Write { .. } => Op::Write,
-                Operation::WriteZeroes { .. } => Op::WriteZeroes,
-                Operation::Discard { .. } => Op::Discard,
-                // Has no length to be limited by.
-                Operation::Flush => {
-                    self.admitted.push(io);
-                    continue;
-                }
-            };
-            self.last_ticket = self.last_ticket.wrapping_add(1);
-            let ticket = Ticket { visitor: self.id, slot: u32::from(self.last_ticket) };
-            if site.quota.admits(now, self.export, op, io.bytes(), ticket) {
-                self.admitted.push(io);
-            } else {
-                self.kept.push_back((self.last_ticket, io));
-            }
-        }
-        self.look_when(site, now);
-    }
-
-    /// Lets those go whose turn has come, of this connection, and calls those of others.
-    /// What of the export has changed holds for what comes.
-    pub fn release(&mut self, site: &Site, now: Instant) {
-        let context = site.served[self.export].context();
-        if context != self.context {
-            self.context = context;
-            self.client.set_context(context);
-        }
-        if !self.kept.is_empty() {
-            self.look_when(site, now);
-        }
-    }
-
-    fn look_when(&mut self, site: &Site, now: Instant) {
-        let turns = site.quota.turns(now, self.id);
-        for ticket in turns.own {
-            if let Some(at) = self.kept.iter().position(|&(kept, _)| u32::from(kept) == ticket)
-                && let Some((_, io)) = self.kept.remove(at)
-            {
-                self.admitted.push(io);
-            }
-        }
-        turns.others.into_iter().for_each(|visitor| site.doors.call(visitor));
-        self.released_at = if self.kept.is_empty() { Instant::NEVER } else { turns.next };
-    }
-
     // --- ending ---
 
     /// A part of a request has ended.
-    pub fn completed(&mut self, site: &Site, completion: Completion, outbox: &mut Outbox) {
+    pub fn completed(&mut self, now: Instant, completion: Completion, outbox: &mut Outbox) {
         let Completion { token, result, buffer } = completion;
         let (slot, part) = (token as u32, (token >> 32) as usize);
         let Some(pending) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
@@ -468,13 +383,13 @@ impl Session {
             None => whole = Some(buffer),
         }
         match pending.left {
-            0 => self.finish(site, slot, whole, outbox),
+            0 => self.finish(now, slot, whole, outbox),
             // What remains is the flush of what has to be durable.
             1 if pending.request.flushes_behind() && part != FLUSH_BEHIND => {
                 if pending.result.is_ok() {
-                    self.batch.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
+                    self.gate.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
                 } else {
-                    self.finish(site, slot, whole, outbox);
+                    self.finish(now, slot, whole, outbox);
                 }
             }
             _ => {}
@@ -482,12 +397,12 @@ impl Session {
     }
 
     /// All parts of a request have ended: it is answered.
-    fn finish(&mut self, site: &Site, slot: u32, whole: Option<Buffer>, outbox: &mut Outbox) {
-        let Some(Pending { request, result, chunks, .. }) = self.slots[slot as usize].take() else { return };
+    fn finish(&mut self, now: Instant, slot: u32, whole: Option<Buffer>, outbox: &mut Outbox) {
+        let Some(Pending { request, began, result, chunks, .. }) = self.slots[slot as usize].take() else { return };
         self.free.push(slot);
         self.unanswered -= 1;
         self.answered += 1;
-        count(site, self.export, &request, result.is_ok());
+        self.served.counts.ended(kind(&request), result.is_ok().then(|| now.since(began)));
         let (origin, writer) = (request.origin(), self.writer);
         if let Err(errno) = result {
             outbox.header(|out| writer.refused(origin, Refusal::from_errno(errno.0), out));
@@ -516,6 +431,15 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    /// What is under way ends without us: with the session goes the engine's client.
+    fn drop(&mut self) {
+        let counts = &self.served.counts;
+        counts.connections.fetch_sub(1, Relaxed);
+        counts.abandoned(u64::from(self.unanswered));
+    }
+}
+
 /// The part that is the flush behind the others.
 const FLUSH_BEHIND: usize = u32::MAX as usize;
 
@@ -534,16 +458,11 @@ fn token_of(slot: u32, part: u32) -> u64 {
     u64::from(part) << 32 | u64::from(slot)
 }
 
-fn count(site: &Site, export: usize, request: &Request, is_ok: bool) {
-    let counts = &site.served[export].counts;
-    let (requests, bytes) = match request.command {
-        _ if !is_ok => (&counts.errors, None),
-        Command::Read { .. } => (&counts.reads, Some(&counts.read_bytes)),
-        Command::Write { .. } => (&counts.writes, Some(&counts.written_bytes)),
-        _ => (&counts.others, None),
-    };
-    requests.fetch_add(1, Relaxed);
-    if let Some(bytes) = bytes {
-        bytes.fetch_add(request.length, Relaxed);
+/// What of a request is counted.
+fn kind(request: &Request) -> Ended {
+    match request.command {
+        Command::Read { .. } => Ended::Read(request.length),
+        Command::Write { .. } => Ended::Write(request.length),
+        _ => Ended::Other,
     }
 }

@@ -1,17 +1,22 @@
-//! Sockets of both kinds, as one.
+//! Sockets of all kinds, as one.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+
+use crate::plain_socket::PlainSocket;
+use crate::tls::TlsLayer;
 
 /// A connected socket that never makes a caller wait.
 #[derive(Debug)]
-pub enum Socket {
-    /// On this machine.
-    Unix(UnixStream),
-    /// On any.
-    Tcp(TcpStream),
+pub struct Socket {
+    plain: PlainSocket,
+    /// What is spoken on it, if that is not plain.
+    tls: Option<Box<TlsLayer>>,
 }
 
 impl Socket {
@@ -21,7 +26,7 @@ impl Socket {
     /// If the system refuses.
     pub fn unix(stream: UnixStream) -> io::Result<Socket> {
         stream.set_nonblocking(true)?;
-        Ok(Socket::Unix(stream))
+        Ok(Socket { plain: PlainSocket::Unix(stream), tls: None })
     }
 
     /// Makes a TCP socket one of ours.
@@ -32,7 +37,16 @@ impl Socket {
         stream.set_nonblocking(true)?;
         // Answers are whole when they are sent: nothing is gained by waiting for more of them.
         stream.set_nodelay(true)?;
-        Ok(Socket::Tcp(stream))
+        Ok(Socket { plain: PlainSocket::Tcp(stream), tls: None })
+    }
+
+    /// From now on TLS is spoken, which the client begins.
+    ///
+    /// # Errors
+    /// If the configuration is none for servers.
+    pub fn begin_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
+        self.tls = Some(Box::new(TlsLayer::new(config)?));
+        Ok(())
     }
 
     /// Receives what has come, as much as there is room for; 0 is the end of the stream.
@@ -40,10 +54,16 @@ impl Socket {
     /// # Errors
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing has come; others end the connection.
     pub fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        match self {
-            Socket::Unix(stream) => stream.read_vectored(into),
-            Socket::Tcp(stream) => stream.read_vectored(into),
+        match &mut self.tls {
+            None => self.plain.read_vectored(into),
+            Some(tls) => tls.receive(&mut self.plain, into),
         }
+    }
+
+    /// Whether the end of the stream has been seen behind what was received.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_ended())
     }
 
     /// Sends as much as the system takes.
@@ -51,27 +71,41 @@ impl Socket {
     /// # Errors
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if that is nothing; others end the connection.
     pub fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Socket::Unix(stream) => stream.write_vectored(pieces),
-            Socket::Tcp(stream) => stream.write_vectored(pieces),
+        match &mut self.tls {
+            None => self.plain.write_vectored(pieces),
+            Some(tls) => tls.send(&mut self.plain, pieces),
+        }
+    }
+
+    /// Sends what it keeps of what it took, as far as the system takes it.
+    ///
+    /// # Errors
+    /// If the socket is broken.
+    pub fn push(&mut self) -> io::Result<()> {
+        self.tls.as_mut().map_or(Ok(()), |tls| tls.push(&mut self.plain))
+    }
+
+    /// Whether it keeps something of what it took.
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_unsent())
+    }
+
+    /// Nothing more will be sent, which the other side is told if there is a way.
+    pub fn say_farewell(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.say_farewell();
         }
     }
 
     /// Ends both directions, which whoever watches it is told of.
     pub fn shut_down(&self) {
-        // What has gone already need not be shut down.
-        let _ = match self {
-            Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
-            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
-        };
+        self.plain.shut_down();
     }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Socket::Unix(stream) => stream.as_fd(),
-            Socket::Tcp(stream) => stream.as_fd(),
-        }
+        self.plain.as_fd()
     }
 }

@@ -21,6 +21,8 @@ pub struct ExportSpec {
     pub description: String,
     /// A file or disk of its own; else it is a part of the server's target.
     pub path: Option<PathBuf>,
+    /// Where a guest comes in whose disk it is, over vhost-user.
+    pub vhost_user: Option<PathBuf>,
     /// Where it begins, in bytes.
     pub offset: u64,
     /// Its length in bytes; `None` for all that there is.
@@ -49,6 +51,7 @@ impl Default for ExportSpec {
             name: String::new(),
             description: String::new(),
             path: None,
+            vhost_user: None,
             offset: 0,
             size: None,
             read_only: false,
@@ -72,35 +75,43 @@ impl ExportSpec {
                 return wrong(format!("{key} is given twice"));
             }
             seen.push(key);
-            match (key, value) {
-                ("read-only", None) => spec.read_only = true,
-                ("name", Some(name)) if name.len() > STRING_BYTES_MAX => {
-                    return wrong(format!("name is longer than {STRING_BYTES_MAX} bytes"));
-                }
-                ("name", Some(name)) => spec.name = name.to_owned(),
-                ("description", Some(text)) if text.len() > STRING_BYTES_MAX => {
-                    return wrong(format!("description is longer than {STRING_BYTES_MAX} bytes"));
-                }
-                ("description", Some(text)) => spec.description = text.to_owned(),
-                ("path", Some("")) => return wrong("path is empty"),
-                ("path", Some(path)) => spec.path = Some(path.into()),
-                ("offset", Some(bytes)) => {
-                    spec.offset = parse_size(bytes).map_err(|why| SpecError(format!("offset: {why}")))?
-                }
-                ("size", Some(bytes)) => match parse_size(bytes).map_err(|why| SpecError(format!("size: {why}")))? {
-                    0 => return wrong("size is 0"),
-                    bytes => spec.size = Some(bytes),
-                },
-                (key, Some(value)) if apply(key, value, &mut spec.settings, &mut spec.limits)? => {}
-                _ => {
-                    return wrong(format!(
-                        "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, read-only, \
-                         {SETTINGS}, with commas between them)"
-                    ));
-                }
-            }
+            spec.take(key, value)?;
         }
         Ok(spec)
+    }
+
+    /// Takes one setting; `read-only` has no value, all others have one.
+    ///
+    /// # Errors
+    /// If there is none of that name, or the value is none of its values.
+    pub fn take(&mut self, key: &str, value: Option<&str>) -> Result<(), SpecError> {
+        let bytes = |text| parse_size(text).map_err(|why| SpecError(format!("{key}: {why}")));
+        match (key, value) {
+            ("read-only", None) => self.read_only = true,
+            ("name" | "description", Some(text)) if text.len() > STRING_BYTES_MAX => {
+                return wrong(format!("{key} is longer than {STRING_BYTES_MAX} bytes"));
+            }
+            ("name", Some(name)) => self.name = name.to_owned(),
+            ("description", Some(text)) => self.description = text.to_owned(),
+            ("path", Some("")) => return wrong("path is empty"),
+            ("path", Some(path)) => self.path = Some(path.into()),
+            ("vhost-user", Some("")) => return wrong("vhost-user is empty"),
+            ("vhost-user", Some(path)) => self.vhost_user = Some(path.into()),
+            ("offset", Some(text)) => self.offset = bytes(text)?,
+            ("size", Some(text)) => match bytes(text)? {
+                0 => return wrong("size is 0"),
+                bytes => self.size = Some(bytes),
+            },
+            (key, Some(value)) if apply(key, value, &mut self.settings, &mut self.limits)? => {}
+            _ => {
+                let setting = value.map_or_else(|| key.to_owned(), |value| format!("{key}={value}"));
+                return wrong(format!(
+                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, vhost-user=, read-only, \
+                     {SETTINGS}, with commas between them)"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Which bytes of a volume of `volume_bytes` it is.
@@ -221,9 +232,10 @@ mod tests {
 
     #[test]
     fn an_export_is_read_from_its_settings() {
-        let text = "name=vm1,path=/a b/c,offset=1M,size=2GiB,weight=200,ioprio=rt/0,max-iops=1000,wbps=5M,read-only";
+        let text = "name=vm1,path=/a b/c,offset=1M,size=2GiB,weight=200,ioprio=rt/0,max-iops=1000,wbps=5M,read-only,vhost-user=/s";
         let spec = ExportSpec::parse(text).unwrap();
         assert_eq!((spec.name.as_str(), spec.path), ("vm1", Some("/a b/c".into())));
+        assert_eq!(spec.vhost_user, Some("/s".into()));
         assert_eq!((spec.offset, spec.size, spec.read_only), (1 << 20, Some(2 << 30), true));
         assert_eq!((spec.settings.weight, ioprio_text(spec.settings.ioprio).as_str()), (200, "rt/0"));
         assert_eq!(spec.limits.to_string(), "rbps=max wbps=5242880 riops=1000 wiops=1000");
@@ -246,6 +258,7 @@ mod tests {
             ("read-only=1", "unknown setting"),
             ("", "unknown setting"),
             ("path=", "path is empty"),
+            ("vhost-user=", "vhost-user is empty"),
         ] {
             let error = ExportSpec::parse(text).expect_err(text).to_string();
             assert!(error.contains(said) && error.lines().count() == 1, "{text}: {error}");

@@ -30,6 +30,8 @@ pub struct Shared {
     pub seats: Vec<Mutex<Seats>>,
     /// I/O contexts so far.
     pub io_contexts: AtomicU32,
+    /// Groups that were ever made: a number is not used twice.
+    pub groups_made: AtomicU32,
     /// Groups and their weights: a scheduler that is new is told of them.
     pub groups: Mutex<Vec<(CgroupId, u16)>>,
 }

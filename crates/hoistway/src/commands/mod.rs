@@ -20,5 +20,6 @@ pub(crate) mod scenarios;
 pub(crate) mod schedulers;
 pub(crate) mod serve;
 pub(crate) mod sweep;
+pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod why;

@@ -5,11 +5,14 @@ use std::process::Output;
 
 use crate::running::{Running, hoistway, is_installed, succeeded};
 
-fn shown(server: &Running) -> serde_json::Value {
-    serde_json::from_slice(&server.ctl(&["show", "--format", "json"]).stdout).unwrap()
+pub(crate) fn shown(server: &Running) -> serde_json::Value {
+    let mut state: serde_json::Value =
+        serde_json::from_slice(&server.ctl(&["show", "--format", "json"]).stdout).unwrap();
+    assert!(state["at_ns"].take().as_u64().unwrap() > 0);
+    state
 }
 
-fn refused(output: &Output) -> String {
+pub(crate) fn refused(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(said.lines().count(), 1, "{said}");

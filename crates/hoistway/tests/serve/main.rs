@@ -2,8 +2,15 @@
 
 mod bounds;
 mod clients;
+mod config;
 mod control;
 mod faults;
+mod guest;
 mod hostile;
+mod life;
+mod metrics;
 mod refusals;
 mod running;
+mod tls;
+mod top;
+mod wire;

@@ -29,6 +29,11 @@ impl Running {
         let mut command = hoistway();
         command.arg("serve").args(arguments.iter().map(|argument| argument.replace("{}", &place)));
         command.args(["--socket", &format!("{place}/nbd.sock"), "--control", &format!("{place}/control.sock")]);
+        Running::launch(folder, command)
+    }
+
+    /// Starts whatever becomes one, and waits until it serves.
+    pub(crate) fn launch(folder: TempDir, mut command: Command) -> Running {
         command.stderr(File::create(folder.path().join("log")).unwrap());
         let mut running = Running { child: command.spawn().unwrap(), folder };
         running.wait_until("it serves", |running| {

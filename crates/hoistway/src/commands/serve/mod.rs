@@ -1,29 +1,40 @@
 //! `hoistway serve`: a block server.
 
+mod config;
+mod reload;
+mod signals;
+mod systemd;
 mod target;
+mod user;
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_engine::Config;
 use hoistway_lab::facts;
-use hoistway_serve::{Bounds, Control, ExportSpec, Listener, Placed, Server, Stop};
+use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Listener, Metrics, Server, Stop, TlsFiles};
 
+use self::config::Asked;
+use self::reload::Reloader;
+use self::systemd::News;
 use crate::Ending;
 
-/// Serves disks to clients of NBD, under one scheduler that is fair between them.
+/// Serves disks to clients of NBD and to virtual machines, under one scheduler that is fair between them.
 ///
-/// SIGTERM or SIGINT: what is under way is answered, then it ends; a second one ends it at once.
+/// SIGTERM or SIGINT: what is under way is answered, then it ends; a second one ends it at once. SIGHUP: --config is read again.
 ///
 /// Examples:
 ///   hoistway serve --target mem:512M --scheduler none --socket /tmp/disk.sock
 ///   hoistway serve --target file:disk.img --scheduler mq-deadline --tcp 127.0.0.1:10809 --read-only
+///   hoistway serve --target mem:512M --vhost-user /tmp/vm.sock
 ///   hoistway serve --target mem:2G --scheduler bfq --set bfq.low_latency=0 --socket /tmp/disk.sock \
 ///     --export name=vm1,size=1G,weight=400 --export name=vm2,offset=1G,max-iops=5000
+///   hoistway serve --config /etc/hoistway/serve.toml --user nobody --metrics 127.0.0.1:9809
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -32,6 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "mem:SIZE|file:PATH|blk:PATH|null:|null:SIZE|sim:PRESET")]
     target: Option<String>,
     /// Serves a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only;
+    /// a virtual machine whose disk it is, over vhost-user: vhost-user=PATH;
     /// its share under bfq: weight= (1 to 1000, 100 is usual); the priority of its I/O: ioprio= (rt/0 to rt/7, be/0 to be/7, idle);
     /// its limits a second, reads and writes each: max-iops=, max-bps= (or riops=, wiops=, rbps=, wbps=). May be given several
     /// times; the first one answers to the empty name, too. [default: all of the target, under the empty name]
@@ -40,6 +52,9 @@ pub(crate) struct Arguments {
     /// Listens on a socket of this machine. May be given several times.
     #[arg(long, value_name = "PATH")]
     socket: Vec<PathBuf>,
+    /// Listens for a virtual machine whose disk is the first export, over vhost-user: the same as vhost-user=PATH there.
+    #[arg(long, value_name = "PATH")]
+    vhost_user: Option<PathBuf>,
     /// Listens on TCP, without encryption or passwords: only for networks that you trust. May be given several times.
     #[arg(long, value_name = "HOST:PORT")]
     tcp: Vec<String>,
@@ -71,27 +86,84 @@ pub(crate) struct Arguments {
     /// Requests of a client at a time; what it sends beyond waits in its socket.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_in_flight: u32,
+    /// Reads options from a TOML file, too: the same names, and an [[export]] for each export. What is given here replaces what is
+    /// there, or is added if it may be given several times. SIGHUP reads it again: exports, their weights, priorities and limits,
+    /// the scheduler, its tunables and nr-requests change while clients stay; if anything else has changed nothing does.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Certificate for TLS with those between it and its authority behind it, as PEM. Clients over TCP then have to use TLS.
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// The key of that certificate, as PEM.
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Clients that use TLS have to show a certificate that one of these authorities has signed.
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Whether clients over TCP have to use TLS, or may. Those of this machine always may.
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    tls: TlsUse,
+    /// Answers Prometheus at /metrics, over HTTP, on this address of this machine: 127.0.0.1:PORT or [::1]:PORT.
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Becomes this user when everything is open. Files that are read again by SIGHUP have to be readable to him.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// How long what is under way may take to end after SIGTERM, in seconds; then it ends all the same, with status 1.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    grace: u64,
     /// A socket, for its owner only, on which `hoistway ctl` shows and changes the running server.
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    if arguments.socket.is_empty() && arguments.tcp.is_empty() {
-        bail!("nowhere to listen (expected --socket PATH or --tcp HOST:PORT)");
+/// Who uses TLS.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum TlsUse {
+    /// Whoever comes over TCP.
+    #[default]
+    Required,
+    /// Who wants to.
+    Allowed,
+}
+
+impl Arguments {
+    fn tls_files(&self) -> Result<Option<TlsFiles>> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                let authority = self.tls_ca.clone();
+                Ok(Some(TlsFiles { certificate: certificate.clone(), key: key.clone(), authority }))
+            }
+            (None, None) if self.tls_ca.is_none() => Ok(None),
+            _ => bail!("TLS needs both --tls-cert FILE and --tls-key FILE"),
+        }
     }
-    let mut specs = arguments.export.iter().map(|text| read_export(text)).collect::<Result<Vec<_>>>()?;
-    if specs.is_empty() {
-        specs.push(ExportSpec::default());
+}
+
+pub(crate) fn run() -> Result<Ending> {
+    // Behind the name of the program and of the command.
+    let line: Vec<_> = std::env::args_os().skip(2).collect();
+    let asked = Asked::read(&line)?;
+    let Asked { arguments, exports, .. } = &asked;
+    let handed = systemd::sockets()?;
+    let has_guests = exports.iter().any(|export| export.vhost_user.is_some());
+    if arguments.socket.is_empty() && arguments.tcp.is_empty() && handed.is_empty() && !has_guests {
+        bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)");
     }
-    let is_all_read_only = arguments.read_only;
-    specs.iter_mut().for_each(|spec| spec.read_only |= is_all_read_only);
-    let (backend, volumes) = target::open(arguments.target.as_deref(), &specs, is_all_read_only)?;
-    let exports = specs.into_iter().zip(volumes).map(|(spec, volume)| Placed { spec, volume }).collect();
+    if let Some(address) = arguments.metrics.filter(|address| !address.ip().is_loopback()) {
+        bail!(
+            "--metrics {address}: anybody could read it (expected an address of this machine, 127.0.0.1:PORT or [::1]:PORT)"
+        );
+    }
+    let tls = arguments.tls_files()?;
+    let tls = tls.as_ref().map(|files| files.read().context("TLS")).transpose()?;
+    let user = arguments.user.as_deref().map(user::find).transpose()?;
+
+    let (backend, volumes) = target::open(arguments.target.as_deref(), exports, arguments.read_only)?;
+    let wanted = reload::wanted(&asked, &volumes)?;
     let config = Config {
         workers: usize::from(arguments.workers),
         scheduler: arguments.scheduler.clone(),
-        nr_requests: arguments.nr_requests,
         queue_depth: arguments.queue_depth,
         spin: Nanos::from_micros(arguments.spin),
         ..Config::default()
@@ -101,29 +173,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         in_flight: arguments.max_in_flight,
         ..Bounds::default()
     };
-    let server = Server::start(&config, backend, exports, bounds, Box::new(say), tunable_names)?;
-    for setting in &arguments.set {
-        let (key, value) = setting.split_once('=').filter(|(key, _)| key.contains('.')).with_context(|| {
-            format!("--set {setting}: expected SCHEDULER.TUNABLE=VALUE, as {}.NAME=VALUE", arguments.scheduler)
-        })?;
-        server.site().set(key, value).map_err(|why| anyhow!("--set {why}"))?;
+    let server = Server::start(&config, backend, &wanted.exports, bounds, Box::new(say), tunable_names)?;
+    server.site().set_all(&wanted.scheduler, &wanted.settings)?;
+    if let Some(tls) = tls {
+        server.site().set_tls(tls);
     }
+    let requires_tls = arguments.tls == TlsUse::Required;
     let unix = arguments.socket.iter().map(|path| Listener::unix(path));
-    let listeners =
-        unix.chain(arguments.tcp.iter().map(|address| Listener::tcp(address))).collect::<Result<Vec<_>, _>>()?;
+    let tcp = arguments.tcp.iter().map(|address| Listener::tcp(address));
+    let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
+    for listener in unix.chain(tcp).chain(handed.into_iter().map(Ok)) {
+        let listener = listener?;
+        front_ends.push(Box::new(if requires_tls { listener.requiring_tls() } else { listener }));
+    }
+    for export in exports {
+        if let Some(path) = &export.vhost_user {
+            front_ends.push(Box::new(GuestListener::new(path, &export.name)?));
+        }
+    }
     let control = arguments.control.as_deref().map(Control::listen).transpose()?;
-    serve(server, &listeners, control)
-}
-
-fn read_export(text: &str) -> Result<ExportSpec> {
-    ExportSpec::parse(text).with_context(|| format!("--export {text}"))
+    let metrics = arguments.metrics.map(Metrics::listen).transpose()?;
+    // Everything is open.
+    if let Some(user) = &user {
+        user::become_user(user)?;
+    }
+    serve(server, &front_ends, control.as_ref(), metrics.as_ref(), &Reloader { line, started: asked, volumes })
 }
 
 /// From the first client to the last.
-fn serve(server: Server, listeners: &[Listener], control: Option<Control>) -> Result<Ending> {
+fn serve(
+    server: Server,
+    front_ends: &[Box<dyn FrontEnd>],
+    control: Option<&Control>,
+    metrics: Option<&Metrics>,
+    reloader: &Reloader,
+) -> Result<Ending> {
     let stop = Stop::new()?;
-    end_on_signals(stop.clone())?;
-    for export in &server.site().exports {
+    let hang_ups = signals::watch(stop.clone(), reloader.can_reload())?;
+    for export in &server.site().offer().exports {
         let size_mib = export.size_bytes as f64 / f64::from(1 << 20);
         let how = if export.read_only { ", read-only" } else { "" };
         say(&format!("export {:?}: {size_mib} MiB{how}", export.name));
@@ -131,33 +218,36 @@ fn serve(server: Server, listeners: &[Listener], control: Option<Control>) -> Re
     if cfg!(panic = "abort") {
         say("this build ends whole if there is a bug in it; one made with --profile server ends only the connection");
     }
-    let places: Vec<_> = listeners.iter().map(Listener::place).collect();
+    if let Some(metrics) = metrics {
+        say(&format!("metrics at http://{}/metrics", metrics.place()));
+    }
+    let places: Vec<_> = front_ends.iter().map(|front_end| front_end.place()).collect();
     say(&format!("serving under {} at {}", server.site().state().scheduler(), places.join(", ")));
-    std::thread::scope(|scope| {
-        if let Some(control) = &control {
-            let (site, stop) = (server.site(), &stop);
+    let left = std::thread::scope(|scope| {
+        let (site, stop) = (server.site(), &stop);
+        if let Some(control) = control {
             scope.spawn(move || control.serve(site, stop));
         }
-        server.accept(listeners, &stop);
+        if let Some(metrics) = metrics {
+            scope.spawn(move || metrics.serve(site, stop));
+        }
+        scope.spawn(move || hang_ups.into_iter().for_each(|()| reloader.reload(site)));
+        systemd::tell(&News::Ready);
+        server.accept(front_ends, stop);
+        systemd::tell(&News::Stopping);
         say("no more clients are taken; what is under way is answered");
-        server.drain();
+        server.drain(Duration::from_secs(reloader.started.arguments.grace))
     });
+    if left > 0 {
+        let grace = reloader.started.arguments.grace;
+        say(&format!("ended though {left} clients had something under way after {grace} s"));
+        // What they wait for may never end, and to stop the workers would be to wait for it.
+        std::mem::forget(server);
+        return Ok(Ending::JobFailed);
+    }
     server.stop();
     say("ended");
     Ok(Ending::Done)
-}
-
-/// The first signal ends it well, the second at once.
-fn end_on_signals(stop: Stop) -> Result<()> {
-    static SIGNALLED: AtomicBool = AtomicBool::new(false);
-    ctrlc::set_handler(move || {
-        if SIGNALLED.swap(true, Relaxed) {
-            say("ended at once");
-            std::process::exit(130);
-        }
-        stop.stop();
-    })?;
-    Ok(())
 }
 
 fn say(what: &str) {

@@ -14,16 +14,44 @@ use crate::input::CommandLine;
 /// So that one's own device file with random parts is the same each time.
 const DEVICE_SEED: u64 = 1;
 
-/// Opens the target, and answers for each export which of its volumes it is on.
+/// What volumes a target has, for people who write exports.
+pub(super) enum Volumes {
+    /// One, which all exports are parts of.
+    Target,
+    /// One for each of these files.
+    Own(Vec<PathBuf>),
+}
+
+impl Volumes {
+    /// Which of them each export is on.
+    pub(super) fn of(&self, exports: &[ExportSpec]) -> Result<Vec<usize>> {
+        let volume = |export: &ExportSpec| match (self, &export.path) {
+            (Volumes::Target, None) => Ok(0),
+            (Volumes::Target, Some(_)) => bail!("--export name={}: path= and --target exclude each other", export.name),
+            (Volumes::Own(_), None) => bail!("--target is missing ({EXPECTED}), or path= of each --export"),
+            (Volumes::Own(paths), Some(path)) => {
+                let known = paths.iter().position(|other| other == path);
+                known.with_context(|| {
+                    format!(
+                        "export {:?}: {} is not open, and files are opened only at the start",
+                        export.name,
+                        path.display()
+                    )
+                })
+            }
+        };
+        exports.iter().map(volume).collect()
+    }
+}
+
+/// Opens the target, or the files of the exports' own: each of them once, however many exports are on it.
 pub(super) fn open(
     target: Option<&str>,
     exports: &[ExportSpec],
     is_read_only: bool,
-) -> Result<(Box<dyn Backend>, Vec<usize>)> {
+) -> Result<(Box<dyn Backend>, Volumes)> {
     let Some(target) = target else { return open_own(exports) };
-    if let Some(export) = exports.iter().find(|export| export.path.is_some()) {
-        bail!("--export name={}: path= and --target exclude each other", export.name);
-    }
+    Volumes::Target.of(exports)?;
     let parsed = Target::parse(target, &CommandLine::default())?;
     let backend: Box<dyn Backend> = match &parsed {
         Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
@@ -35,26 +63,22 @@ pub(super) fn open(
             Box::new(open_files(&[spec]).with_context(|| format!("--target {target}"))?)
         }
     };
-    Ok((backend, vec![0; exports.len()]))
+    Ok((backend, Volumes::Target))
 }
 
-/// Files and disks of the exports' own: each of them once, however many exports are on it.
-fn open_own(exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Vec<usize>)> {
-    let (mut paths, mut volumes): (Vec<PathBuf>, Vec<usize>) = (Vec::new(), Vec::new());
-    for export in exports {
-        let Some(path) = &export.path else { bail!("--target is missing ({EXPECTED}), or path= of each --export") };
-        let same = paths.iter().position(|other| other == path);
-        volumes.push(same.unwrap_or_else(|| {
+fn open_own(exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in exports.iter().filter_map(|export| export.path.as_ref()) {
+        if !paths.contains(path) {
             paths.push(path.clone());
-            paths.len() - 1
-        }));
+        }
     }
-    let only_read = |at: usize| exports.iter().zip(&volumes).all(|(export, &volume)| volume != at || export.read_only);
-    let specs: Vec<_> = paths
-        .iter()
-        .enumerate()
-        .map(|(at, path)| FileSpec { read_only: only_read(at), ..FileSpec::new(path) })
-        .collect();
+    let volumes = Volumes::Own(paths.clone());
+    volumes.of(exports)?;
+    let only_read =
+        |path: &PathBuf| exports.iter().all(|export| export.read_only || export.path.as_ref() != Some(path));
+    let specs: Vec<_> =
+        paths.iter().map(|path| FileSpec { read_only: only_read(path), ..FileSpec::new(path) }).collect();
     Ok((Box::new(open_files(&specs).context("--export path=")?), volumes))
 }
 

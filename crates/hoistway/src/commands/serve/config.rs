@@ -1,0 +1,201 @@
+//! The configuration file: the options of the command line by their names, as TOML, and exports as `[[export]]`.
+//!
+//! Each option of the file is read by what reads the command line, so there is one set of names, values and messages. What the
+//! command line says comes behind the file: it replaces an option that has one value and adds to one that may be given several times.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
+use hoistway_lab::Surroundings as _;
+use hoistway_serve::ExportSpec;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::Arguments;
+use crate::input::CommandLine;
+
+/// What can change while the server runs. All else is fixed when it starts.
+const LIVE: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
+
+/// All that a server is asked for.
+pub(super) struct Asked {
+    pub(super) arguments: Arguments,
+    pub(super) exports: Vec<ExportSpec>,
+    /// The values of the options that are fixed, by their names.
+    pub(super) fixed: BTreeMap<String, Vec<OsString>>,
+}
+
+impl Asked {
+    /// Reads the command line behind `serve`, and the file that it names.
+    pub(super) fn read(line: &[OsString]) -> Result<Asked> {
+        let of_line = parse(line).map_err(|error| anyhow!(first_line(&error)))?;
+        let mut all = Vec::new();
+        let mut exports = Vec::new();
+        if let Some(path) = &of_line.1.config {
+            let bytes = CommandLine::default().read(path).with_context(|| format!("--config {}", path.display()))?;
+            let text = String::from_utf8(bytes).map_err(|_| anyhow!("{}: is no text in UTF-8", path.display()))?;
+            let file = File { path, text: &text };
+            file.read(&mut all, &mut exports)?;
+        }
+        all.extend_from_slice(line);
+        let (matches, arguments) = parse(&all).map_err(|error| anyhow!(first_line(&error)))?;
+        for text in &arguments.export {
+            exports.push(ExportSpec::parse(text).with_context(|| format!("--export {text}"))?);
+        }
+        if exports.is_empty() {
+            exports.push(ExportSpec::default());
+        }
+        exports.iter_mut().for_each(|spec| spec.read_only |= arguments.read_only);
+        if let Some(path) = &arguments.vhost_user
+            && let Some(other) = exports[0].vhost_user.replace(path.clone())
+        {
+            bail!("--vhost-user {}: the first export has vhost-user={} already", path.display(), other.display());
+        }
+        let mut fixed = fixed(&matches);
+        for ExportSpec { name, vhost_user, .. } in &exports {
+            if let Some(path) = vhost_user {
+                fixed.insert(format!("vhost-user of export {name:?}"), vec![path.into()]);
+            }
+        }
+        Ok(Asked { arguments, exports, fixed })
+    }
+
+    /// What differs from what the server started with and cannot change.
+    pub(super) fn differs_in<'a>(&'a self, started: &'a Asked) -> Option<&'a str> {
+        let options = self.fixed.keys().chain(started.fixed.keys());
+        options.map(String::as_str).find(|option| self.fixed.get(*option) != started.fixed.get(*option))
+    }
+}
+
+fn command() -> Command {
+    Arguments::augment_args(Command::new("serve")).no_binary_name(true).args_override_self(true)
+}
+
+fn parse(line: &[OsString]) -> Result<(ArgMatches, Arguments), clap::Error> {
+    let matches = command().try_get_matches_from(line)?;
+    let arguments = Arguments::from_arg_matches(&matches)?;
+    Ok((matches, arguments))
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+fn fixed(matches: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
+    let ids = matches.ids().map(clap::Id::as_str).filter(|id| !LIVE.contains(id) && *id != "Arguments");
+    let values = |id| matches.get_raw(id).map(|values| values.map(OsString::from).collect()).unwrap_or_default();
+    ids.map(|id| (id.replace('_', "-"), values(id))).collect()
+}
+
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl File<'_> {
+    fn wrong(&self, at: usize, what: impl std::fmt::Display) -> anyhow::Error {
+        let line = 1 + self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|&&byte| byte == b'\n').count();
+        anyhow!("{}:{line}: {what}", self.path.display())
+    }
+
+    /// Adds its options to those of a command line, and its exports to the others.
+    fn read(&self, line: &mut Vec<OsString>, exports: &mut Vec<ExportSpec>) -> Result<()> {
+        let document = DeTable::parse(self.text).map_err(|error| {
+            self.wrong(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "))
+        })?;
+        for (key, value) in document.get_ref() {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            if name == "export" {
+                self.read_exports(value, exports)?;
+                continue;
+            }
+            let command = command();
+            let Some(option) = command.get_arguments().find(|it| it.get_long() == Some(name) && name != "config")
+            else {
+                let known = command.get_arguments().filter_map(|it| it.get_long()).filter(|it| *it != "config");
+                return Err(self.wrong(at, unknown(name, known)));
+            };
+            let words = if option.get_action().takes_values() {
+                let is_list = matches!(option.get_action(), clap::ArgAction::Append);
+                let values = self.values(name, value, is_list)?;
+                values.into_iter().map(|value| OsString::from(format!("--{name}={value}"))).collect()
+            } else {
+                match value.get_ref() {
+                    DeValue::Boolean(true) => vec![OsString::from(format!("--{name}"))],
+                    DeValue::Boolean(false) => Vec::new(),
+                    _ => return Err(self.wrong(value.span().start, format!("{name}: expected true or false"))),
+                }
+            };
+            parse(&words).map_err(|error| self.wrong(at, format!("{name}: {}", first_line(&error))))?;
+            line.extend(words);
+        }
+        Ok(())
+    }
+
+    fn values(&self, name: &str, value: &Spanned<DeValue<'_>>, is_list: bool) -> Result<Vec<String>> {
+        let at = value.span().start;
+        match value.get_ref() {
+            DeValue::Array(values) if is_list => {
+                let texts = values.iter().map(|value| (value.span().start, text(value.get_ref())));
+                let texts =
+                    texts.map(|(at, text)| text.ok_or_else(|| self.wrong(at, format!("{name}: expected a text"))));
+                texts.collect()
+            }
+            value => match text(value) {
+                Some(text) => Ok(vec![text]),
+                None if is_list => Err(self.wrong(at, format!("{name}: expected a text, or a list of texts"))),
+                None => Err(self.wrong(at, format!("{name}: expected a text or a number"))),
+            },
+        }
+    }
+
+    fn read_exports(&self, value: &Spanned<DeValue<'_>>, exports: &mut Vec<ExportSpec>) -> Result<()> {
+        let expected = "export: expected a section [[export]] for each";
+        let DeValue::Array(tables) = value.get_ref() else { bail!(self.wrong(value.span().start, expected)) };
+        for table in tables {
+            let DeValue::Table(settings) = table.get_ref() else { bail!(self.wrong(table.span().start, expected)) };
+            let mut spec = ExportSpec::default();
+            for (key, value) in settings {
+                let (key, at) = (key.get_ref().as_ref(), key.span().start);
+                let wrong = |what: &dyn std::fmt::Display| self.wrong(at, format!("export: {what}"));
+                let taken = match (key, value.get_ref()) {
+                    ("read-only", DeValue::Boolean(false)) => Ok(()),
+                    ("read-only", DeValue::Boolean(true)) => spec.take(key, None),
+                    ("read-only", _) => return Err(wrong(&"read-only: expected true or false")),
+                    (_, value) => match text(value) {
+                        Some(text) => spec.take(key, Some(&text)),
+                        None => return Err(wrong(&format!("{key}: expected a text or a number"))),
+                    },
+                };
+                taken.map_err(|error| wrong(&error))?;
+            }
+            if exports.iter().any(|other| other.name == spec.name) {
+                return Err(self
+                    .wrong(table.span().start, format!("export: there is one with the name {:?} before", spec.name)));
+            }
+            exports.push(spec);
+        }
+        Ok(())
+    }
+}
+
+fn text(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().replace('_', "")),
+        _ => None,
+    }
+}
+
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<_> = known.collect();
+    let near = known.iter().min_by_key(|other| strsim::damerau_levenshtein(name, other));
+    match near.filter(|other| strsim::damerau_levenshtein(name, other) < 4) {
+        Some(near) => format!("unknown option `{name}` (did you mean `{near}`?)"),
+        None => format!("unknown option `{name}` (expected one of {}, [[export]])", known.join(", ")),
+    }
+}

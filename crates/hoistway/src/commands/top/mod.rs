@@ -1,0 +1,90 @@
+//! `hoistway top`: a running server on one screen.
+
+mod screen;
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use hoistway_serve::{Answer, Ask, State, ask};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{DefaultTerminal, Frame};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::Ending;
+
+/// Shows a running `hoistway serve --control PATH`: for each export what its clients do, how long they wait, how much of it
+/// waits where, and its share beside its weight.
+///
+/// q, Escape or Ctrl-C ends it. `hoistway ctl show` prints the same figures once.
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The control socket of the server.
+    #[arg(long, value_name = "PATH")]
+    control: PathBuf,
+    /// Seconds between two looks.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    every: u64,
+}
+
+/// Signals are looked for this often.
+const GLANCE: Duration = Duration::from_millis(200);
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    // Before the screen is taken, so that a wrong path is one sentence.
+    let first = look(arguments)?;
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        bail!("top needs a terminal (hoistway ctl show prints the figures once)");
+    }
+    let is_over = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&is_over))?;
+    }
+    let mut terminal = ratatui::try_init().context("the terminal")?;
+    let shown = show(&mut terminal, arguments, first, &is_over);
+    ratatui::try_restore().context("the terminal")?;
+    shown.map(|()| Ending::Done)
+}
+
+fn look(arguments: &Arguments) -> Result<State> {
+    let answer = ask(&arguments.control, &Ask::Show);
+    match answer.with_context(|| format!("{}: no server answers", arguments.control.display()))? {
+        Answer::State(state) => Ok(state),
+        answer => bail!("{}: answers {answer:?} instead of how it stands", arguments.control.display()),
+    }
+}
+
+/// Until somebody has seen enough, or the server has gone.
+fn show(terminal: &mut DefaultTerminal, arguments: &Arguments, first: State, is_over: &AtomicBool) -> Result<()> {
+    let (mut before, mut now) = (None, first);
+    loop {
+        terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, before.as_ref(), &now))?;
+        let next = Instant::now() + Duration::from_secs(arguments.every);
+        while Instant::now() < next {
+            if is_over.load(Relaxed) {
+                return Ok(());
+            }
+            if !event::poll(GLANCE.min(next.saturating_duration_since(Instant::now())))? {
+                continue;
+            }
+            match event::read()? {
+                Event::Key(key) if ends(key) => return Ok(()),
+                Event::Resize(..) => {
+                    terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, before.as_ref(), &now))?;
+                }
+                _ => {}
+            }
+        }
+        before = Some(std::mem::replace(&mut now, look(arguments)?));
+    }
+}
+
+fn ends(key: KeyEvent) -> bool {
+    let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) || (has_control && key.code == KeyCode::Char('c'))
+}

@@ -1,0 +1,207 @@
+//! What of a running server changes: its exports, and how its queue works. All of a change holds, or none of it.
+
+use std::sync::{Arc, PoisonError};
+
+use hoistway_engine::Engine;
+use hoistway_nbd::Export;
+
+use crate::served::{Offer, Served, Site};
+use crate::server::{Placed, ServerError};
+use crate::spec::check_names;
+
+/// How a server should work.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Its exports, in their order.
+    pub exports: Vec<Placed>,
+    /// Its scheduler.
+    pub scheduler: String,
+    /// Files of the queue, `nr_requests` say, or tunables as `SCHEDULER.NAME`, and what they should hold. All others get back
+    /// what they held when the scheduler was new.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Placed {
+    /// Which bytes of which volume it is, as clients see it.
+    fn lay_out(&self, engine: &Engine, rotational: bool) -> Result<(Export, std::ops::Range<u64>), ServerError> {
+        let Placed { spec, volume } = self;
+        let on = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
+        let on = on.map_err(std::io::Error::from)?;
+        let range = spec.range(on.bytes(), u64::from(on.block_bytes()))?;
+        if on.is_read_only() && !spec.read_only {
+            let name = &spec.name;
+            return Err(ServerError::Refused(format!(
+                "export {name:?}: what it is on was opened for reading only (expected read-only)"
+            )));
+        }
+        let export = Export {
+            description: spec.description.clone(),
+            read_only: spec.read_only,
+            rotational,
+            block_bytes_min: on.block_bytes(),
+            block_bytes_preferred: on.preferred_block_bytes().max(4096),
+            ..Export::new(&spec.name, range.end - range.start)
+        };
+        Ok((export, range))
+    }
+}
+
+/// An export before and after a change.
+enum Step {
+    Stays(Arc<Served>),
+    Begins(Box<Export>, std::ops::Range<u64>),
+}
+
+impl Site {
+    /// Offers these exports and no others. Those that were there go on with other weights, priorities and limits.
+    ///
+    /// # Errors
+    /// If one of them cannot be, or is another part of the target than it was: then nothing has changed.
+    pub fn offer_these(&self, exports: &[Placed]) -> Result<(), ServerError> {
+        self.carry_out(exports, self.plan(exports)?)
+    }
+
+    fn plan(&self, exports: &[Placed]) -> Result<Vec<Step>, ServerError> {
+        let specs: Vec<_> = exports.iter().map(|placed| placed.spec.clone()).collect();
+        check_names(&specs)?;
+        let offer = self.offer();
+        let step = |placed: &Placed| {
+            let (export, range) = placed.lay_out(&self.engine, self.is_rotational)?;
+            let Some(served) = offer.named(&placed.spec.name) else { return Ok(Step::Begins(Box::new(export), range)) };
+            if (&served.export, &served.range, served.volume) != (&export, &range, placed.volume) {
+                let name = &placed.spec.name;
+                return Err(ServerError::Refused(format!(
+                    "export {name:?}: path, offset, size, description and read-only stay as they are while the server runs"
+                )));
+            }
+            Ok(Step::Stays(Arc::clone(served)))
+        };
+        exports.iter().map(step).collect()
+    }
+
+    fn carry_out(&self, exports: &[Placed], steps: Vec<Step>) -> Result<(), ServerError> {
+        let before = self.offer();
+        let mut after = Vec::new();
+        for (Placed { spec, volume }, step) in exports.iter().zip(steps) {
+            let served = match step {
+                Step::Stays(served) => {
+                    self.engine.set_weight(served.group, spec.settings.weight)?;
+                    served.set(spec.settings);
+                    served
+                }
+                Step::Begins(export, range) => {
+                    let group = self.engine.add_group(spec.settings.weight)?;
+                    Arc::new(Served::new(*export, *volume, range, group, spec.settings))
+                }
+            };
+            served.quota.set_limits(self.engine.now(), spec.limits);
+            after.push(served);
+        }
+        let is_gone = |served: &&Arc<Served>| !after.iter().any(|other| Arc::ptr_eq(other, served));
+        let gone: Vec<_> = before.served.iter().filter(is_gone).cloned().collect();
+        *self.offer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Offer::of(after));
+        gone.iter().for_each(|served| served.withdraw());
+        self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
+        drop(before);
+        self.forget_withdrawn();
+        // Those who wait may go sooner, clients have another priority, and some have to leave.
+        self.doors.call_all();
+        Ok(())
+    }
+
+    /// Exports that are no longer offered and that nobody is at any more are no groups of the scheduler any more.
+    pub(crate) fn forget_withdrawn(&self) {
+        let mut withdrawn = self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
+        withdrawn.retain(|served| {
+            let is_used = Arc::strong_count(served) > 1;
+            if !is_used {
+                self.engine.remove_group(served.group);
+            }
+            is_used
+        });
+    }
+
+    /// Makes the server work like this. Answers what that changed, a line each.
+    ///
+    /// # Errors
+    /// If something of it cannot be: then nothing has changed.
+    pub fn change_to(&self, wanted: &Wanted) -> Result<Vec<String>, ServerError> {
+        let steps = self.plan(&wanted.exports)?;
+        let before = (self.files(), self.exports_state());
+        self.set_all(&wanted.scheduler, &wanted.settings)?;
+        self.carry_out(&wanted.exports, steps)?;
+        let after = (self.files(), self.exports_state());
+
+        let mut changes: Vec<String> = after
+            .0
+            .iter()
+            .filter(|file| !before.0.contains(file))
+            .map(|(file, value)| format!("{}={value}", file.trim_start_matches("iosched/")))
+            .collect();
+        for export in &after.1 {
+            let settings = |it: &crate::control::ExportState| (it.weight, it.ioprio.clone(), it.limits.clone());
+            match before.1.iter().find(|other| other.name == export.name) {
+                None => changes.push(format!("export {:?} begins", export.name)),
+                Some(other) if settings(other) != settings(export) => changes.push(format!(
+                    "export {:?} weight={} ioprio={} {}",
+                    export.name, export.weight, export.ioprio, export.limits
+                )),
+                Some(_) => {}
+            }
+        }
+        let is_gone = |export: &&crate::control::ExportState| !after.1.iter().any(|other| other.name == export.name);
+        changes.extend(before.1.iter().filter(is_gone).map(|export| format!("export {:?} ends", export.name)));
+        Ok(changes)
+    }
+
+    /// The scheduler, and the files that it has a say in, in the order in which they can be written.
+    fn files(&self) -> Vec<(String, String)> {
+        let state = self.state();
+        let mut files = vec![("scheduler".to_owned(), state.scheduler().to_owned())];
+        files.push(("nr_requests".to_owned(), state.nr_requests.clone()));
+        files.extend(state.tunables.into_iter().map(|(name, value)| (format!("iosched/{name}"), value)));
+        files
+    }
+
+    /// Sets the scheduler and those of its files that are named; the others get back what they held when it was new.
+    ///
+    /// # Errors
+    /// If it does not take them: then nothing has changed.
+    pub fn set_all(&self, scheduler: &str, settings: &[(String, String)]) -> Result<(), ServerError> {
+        let before = self.files();
+        self.try_to_set_all(scheduler, settings).map_err(|why| {
+            for (file, value) in &before {
+                // It held that a moment ago.
+                let _ = self.write(file, value);
+            }
+            ServerError::Refused(why)
+        })
+    }
+
+    fn try_to_set_all(&self, scheduler: &str, settings: &[(String, String)]) -> Result<(), String> {
+        if self.state().scheduler() != scheduler {
+            self.set("scheduler", scheduler)?;
+        }
+        let defaults = self.defaults.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let files = self.files();
+        // Before what is named: some tunables are two names of one thing.
+        for (file, value) in defaults.iter().filter(|file| !files.contains(file)) {
+            self.write(file, value)?;
+        }
+        settings.iter().try_for_each(|(key, value)| self.set(key, value))
+    }
+
+    fn write(&self, file: &str, value: &str) -> Result<(), String> {
+        self.engine.set_attribute(file, value).map_err(|error| format!("{file}={value}: {error}"))?;
+        if file == "scheduler" {
+            self.remember_defaults();
+        }
+        Ok(())
+    }
+
+    /// The scheduler is new: what its files hold now is what they hold by themselves.
+    pub(crate) fn remember_defaults(&self) {
+        let files = self.files().split_off(1);
+        *self.defaults.lock().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+}

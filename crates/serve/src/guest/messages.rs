@@ -1,0 +1,331 @@
+//! What a front end says, message by message, on a thread of its own: it may take its time, in the middle of one, too.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, MutexGuard};
+
+use hoistway_vhost::{Addresses, Device, Features, Memory, Problem, Record, RegionSpec, offered_protocol};
+use vhost::VhostUserMemoryRegionBase;
+use vhost::vhost_user::message::{
+    VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags, VhostUserInflight, VhostUserLog,
+    VhostUserMemoryRegion, VhostUserProtocolFeatures, VhostUserShMemConfig, VhostUserSharedMsg,
+    VhostUserSingleMemoryRegion, VhostUserVringAddrFlags, VhostUserVringState,
+};
+use vhost::vhost_user::{BackendReqHandler, Error, GpuBackend, Result, VhostUserBackendReqHandler};
+
+use super::requests::Requests;
+use super::seat::{Guest, Inside};
+use crate::lobby::Watch;
+
+/// Most regions of memory that a front end is told of.
+const REGIONS: u64 = 32;
+
+/// Takes messages until there are no more.
+pub fn attend(guest: &Arc<Guest>, socket: UnixStream) {
+    let mut handler = BackendReqHandler::from_stream(socket, Arc::new(Messages(Arc::clone(guest))));
+    let mut has_refused = false;
+    // As elsewhere: a panic ends this guest only.
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        loop {
+            match handler.handle_request() {
+                Ok(()) => {}
+                Err(Error::Disconnected) => return,
+                Err(Error::ReqHandlerError(error)) if error.kind() == io::ErrorKind::InvalidInput => {
+                    if !std::mem::replace(&mut has_refused, true) {
+                        guest.say(&format!("refused: {error} (the first one)"));
+                    }
+                }
+                Err(Error::ReqHandlerError(error)) => return guest.say(&format!("{error}; closed")),
+                Err(error) => return guest.say(&format!("{error}; closed")),
+            }
+            guest.call();
+        }
+    }));
+    if ended.is_err() {
+        guest.say("a bug of ours in a message; this guest's disk is gone, others go on");
+    }
+    guest.hang_up();
+}
+
+struct Messages(Arc<Guest>);
+
+/// What cannot be done ends the connection.
+fn refused(problem: impl Into<Problem>) -> Error {
+    Error::ReqHandlerError(io::Error::other(problem.into().to_string()))
+}
+
+impl Messages {
+    fn with<T>(&self, body: impl FnOnce(&mut Device) -> std::result::Result<T, Problem>) -> Result<T> {
+        let inside = &mut *self.0.lock();
+        body(device(inside)?).map_err(refused)
+    }
+
+    /// Does something while nothing is under way, and nothing begins.
+    fn at_rest<T>(&self, body: impl FnOnce(&Guest, MutexGuard<'_, Inside>) -> Result<T>) -> Result<T> {
+        let mut inside = self.0.lock();
+        device(&mut inside)?.pause(true);
+        let (inside, has_stayed) = self.0.wait(inside, |requests| requests.unanswered() == 0);
+        if !has_stayed {
+            return Err(Error::Disconnected);
+        }
+        let done = body(&self.0, inside);
+        if let Ok(device) = device(&mut self.0.lock()) {
+            device.pause(false);
+        }
+        done
+    }
+
+    fn with_memory(&self, change: impl FnOnce(&Memory) -> std::result::Result<Memory, Problem>) -> Result<()> {
+        self.at_rest(|_, mut inside| {
+            let device = device(&mut inside)?;
+            let memory = change(device.memory()).map_err(refused)?;
+            device.set_memory(memory);
+            Ok(())
+        })
+    }
+}
+
+fn requests(inside: &mut Inside) -> Result<&mut Requests> {
+    inside.requests.as_mut().ok_or(Error::Disconnected)
+}
+
+fn device(inside: &mut Inside) -> Result<&mut Device> {
+    Ok(&mut requests(inside)?.device)
+}
+
+/// The device, and who watches its kicks once it has been seated.
+fn watched(inside: &mut Inside) -> Result<(&mut Device, Option<&Watch>)> {
+    let Inside { requests, watch, .. } = inside;
+    let requests = requests.as_mut().ok_or(Error::Disconnected)?;
+    Ok((&mut requests.device, watch.as_ref()))
+}
+
+fn spec(region: &VhostUserMemoryRegion) -> RegionSpec {
+    RegionSpec {
+        guest: region.guest_phys_addr,
+        bytes: region.memory_size,
+        user: region.user_addr,
+        file_offset: region.mmap_offset,
+    }
+}
+
+impl VhostUserBackendReqHandler for Messages {
+    fn set_owner(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// No longer used by anybody, and never meant the same to all.
+    fn reset_owner(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn reset_device(&self) -> Result<()> {
+        self.at_rest(|_, mut inside| {
+            let (device, watch) = watched(&mut inside)?;
+            for ring in 0..device.rings().len() as u32 {
+                let (_, kick) = device.stop(ring).map_err(refused)?;
+                if let (Some(watch), Some(kick)) = (watch, kick) {
+                    watch.remove(kick.as_fd());
+                }
+            }
+            device.reset();
+            Ok(())
+        })
+    }
+
+    fn get_features(&self) -> Result<u64> {
+        self.with(|device| Ok(device.offered().0))
+    }
+
+    fn set_features(&self, features: u64) -> Result<()> {
+        self.with(|device| device.set_features(Features(features)))
+    }
+
+    fn get_protocol_features(&self) -> Result<VhostUserProtocolFeatures> {
+        Ok(offered_protocol())
+    }
+
+    fn set_protocol_features(&self, features: u64) -> Result<()> {
+        match features & !offered_protocol().bits() {
+            0 => Ok(()),
+            others => Err(refused(Problem::Features(others))),
+        }
+    }
+
+    fn get_queue_num(&self) -> Result<u64> {
+        self.with(|device| Ok(device.rings().len() as u64))
+    }
+
+    // --- memory ---
+
+    fn set_mem_table(
+        &self,
+        regions: &[VhostUserMemoryRegion],
+        files: Vec<File>,
+        _: Option<bool>,
+    ) -> Result<Option<Vec<VhostUserMemoryRegionBase>>> {
+        self.with_memory(|_| {
+            let mut all = regions.iter().zip(files);
+            Ok(all.try_fold(Memory::default(), |memory, (region, file)| memory.with(spec(region), file))?)
+        })?;
+        Ok(None)
+    }
+
+    fn get_max_mem_slots(&self) -> Result<u64> {
+        Ok(REGIONS)
+    }
+
+    fn add_mem_region(
+        &self,
+        region: &VhostUserSingleMemoryRegion,
+        file: File,
+        _: Option<bool>,
+    ) -> Result<Option<VhostUserMemoryRegionBase>> {
+        self.with_memory(|memory| Ok(memory.with(spec(region), file)?))?;
+        Ok(None)
+    }
+
+    fn remove_mem_region(&self, region: &VhostUserSingleMemoryRegion) -> Result<()> {
+        self.with_memory(|memory| Ok(memory.without(region.guest_phys_addr, region.memory_size)?))
+    }
+
+    // --- rings ---
+
+    fn set_vring_num(&self, index: u32, num: u32) -> Result<()> {
+        self.with(|device| device.set_size(index, num))
+    }
+
+    fn set_vring_addr(
+        &self,
+        index: u32,
+        _: VhostUserVringAddrFlags,
+        descriptors: u64,
+        used: u64,
+        available: u64,
+        _: u64,
+    ) -> Result<()> {
+        self.with(|device| device.set_addresses(index, Addresses { descriptors, available, used }))
+    }
+
+    fn set_vring_base(&self, index: u32, base: u32) -> Result<()> {
+        self.with(|device| device.set_base(index, base))
+    }
+
+    /// Answers when nothing of the ring is under way any more.
+    fn get_vring_base(&self, index: u32) -> Result<VhostUserVringState> {
+        let mut inside = self.0.lock();
+        let (device, watch) = watched(&mut inside)?;
+        let (base, kick) = device.stop(index).map_err(refused)?;
+        if let (Some(watch), Some(kick)) = (watch, kick) {
+            watch.remove(kick.as_fd());
+        }
+        let is_empty = |requests: &Requests| requests.device.rings()[index as usize].in_flight() == 0;
+        match self.0.wait(inside, is_empty) {
+            (_, true) => Ok(VhostUserVringState::new(index, u32::from(base))),
+            (_, false) => Err(Error::Disconnected),
+        }
+    }
+
+    fn set_vring_kick(&self, index: u8, kick: Option<File>) -> Result<()> {
+        let inside = &mut *self.0.lock();
+        let (device, watch) = watched(inside)?;
+        let before = device.set_kick(index, kick).map_err(refused)?;
+        let Some(watch) = watch else { return Ok(()) };
+        if let Some(before) = before {
+            watch.remove(before.as_fd());
+        }
+        let Some(kick) = device.kick(index) else { return Ok(()) };
+        watch.add(kick).map_err(|error| refused(Problem::Bell(error)))
+    }
+
+    fn set_vring_call(&self, index: u8, call: Option<File>) -> Result<()> {
+        self.with(|device| device.set_call(index, call))
+    }
+
+    fn set_vring_err(&self, index: u8, error: Option<File>) -> Result<()> {
+        self.with(|device| device.set_error(index, error))
+    }
+
+    fn set_vring_enable(&self, index: u32, enable: bool) -> Result<()> {
+        self.with(|device| device.enable(index, enable))
+    }
+
+    // --- configuration ---
+
+    fn get_config(&self, offset: u32, size: u32, _: VhostUserConfigFlags) -> Result<Vec<u8>> {
+        self.with(|device| Ok(device.config(offset, size)))?.ok_or(Error::InvalidParam)
+    }
+
+    /// A cache that is switched off is flushed first. A driver that writes where it may not keeps its disk.
+    fn set_config(&self, offset: u32, bytes: &[u8], _: VhostUserConfigFlags) -> Result<()> {
+        let wanted = device(&mut self.0.lock())?.wants_write_back(offset, bytes);
+        let invalid = |problem: Problem| io::Error::new(io::ErrorKind::InvalidInput, problem.to_string());
+        let is_write_back = wanted.map_err(|problem| Error::ReqHandlerError(invalid(problem)))?;
+        self.at_rest(|guest, mut inside| {
+            if !is_write_back {
+                requests(&mut inside)?.begin_own_flush(&guest.site, guest.site.engine.now());
+                let (flushed, has_stayed) = guest.wait(inside, |requests| requests.own_flush.is_some());
+                if !has_stayed {
+                    return Err(Error::Disconnected);
+                }
+                inside = flushed;
+                if let Some(Err(errno)) = requests(&mut inside)?.own_flush {
+                    return Err(Error::ReqHandlerError(io::Error::new(io::ErrorKind::InvalidInput, errno)));
+                }
+            }
+            device(&mut inside)?.set_write_back(is_write_back);
+            Ok(())
+        })
+    }
+
+    // --- the record of what is in flight ---
+
+    fn get_inflight_fd(&self, wanted: &VhostUserInflight) -> Result<(VhostUserInflight, File)> {
+        let (queues, size) = (wanted.num_queues, wanted.queue_size);
+        let (file, bytes) = Record::create(queues, size).map_err(refused)?;
+        Ok((VhostUserInflight::new(bytes, 0, queues, size), file))
+    }
+
+    fn set_inflight_fd(&self, given: &VhostUserInflight, file: File) -> Result<()> {
+        let VhostUserInflight { mmap_size, mmap_offset, num_queues, queue_size } = *given;
+        let record = Record::open(file, mmap_offset, mmap_size, num_queues, queue_size).map_err(refused)?;
+        self.with(|device| {
+            device.set_record(record);
+            Ok(())
+        })
+    }
+
+    // --- what was not offered ---
+
+    fn set_gpu_socket(&self, _: GpuBackend) -> Result<()> {
+        Err(Error::InvalidOperation("this is a disk"))
+    }
+
+    fn get_shared_object(&self, _: VhostUserSharedMsg) -> Result<File> {
+        Err(Error::InvalidOperation("this is a disk"))
+    }
+
+    fn set_device_state_fd(
+        &self,
+        _: VhostTransferStateDirection,
+        _: VhostTransferStatePhase,
+        _: File,
+    ) -> Result<Option<File>> {
+        Err(Error::InvalidOperation("there is no state to be moved"))
+    }
+
+    fn check_device_state(&self) -> Result<()> {
+        Err(Error::InvalidOperation("there is no state to be moved"))
+    }
+
+    fn get_shmem_config(&self) -> Result<VhostUserShMemConfig> {
+        Err(Error::InvalidOperation("this is a disk"))
+    }
+
+    fn set_log_base(&self, _: &VhostUserLog, _: File) -> Result<()> {
+        Err(Error::InvalidOperation("a disk that is served cannot be migrated while it runs"))
+    }
+}

@@ -1,0 +1,316 @@
+//! The requests of a guest: from its rings to the engine, and back.
+
+use std::sync::Arc;
+
+use hoistway_blk::{Instant, SECTOR_BYTES};
+use hoistway_engine::{Completion, Errno, Operation, Request as Io};
+use hoistway_vhost::{Chain, Device, Head, Range, Request, Status, Taken};
+
+use crate::gate::Gate;
+use crate::pool::Pool;
+use crate::served::{Ended, Served, Site};
+
+/// Heads that are taken from a ring at a time: others wait meanwhile.
+const BATCH: usize = 256;
+/// The part of a request that is the flush behind the others.
+const FLUSH_BEHIND: u64 = 1 << 32;
+/// The flush that no request asked for.
+const OWN_FLUSH: u64 = u64::MAX;
+/// Where the data of a write begins.
+const HEADER_BYTES: u64 = 16;
+
+/// A guest's disk, and what is under way on it.
+pub struct Requests {
+    served: Arc<Served>,
+    pub device: Device,
+    pub gate: Gate,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    held_bytes: usize,
+    pool: Pool,
+    /// The ring that is looked at first: each has its turn.
+    first_ring: u16,
+    /// Nothing is given back any more: the guest has gone, or is about to ask somebody else.
+    pub is_gone: bool,
+    /// How the flush ended that no request asked for.
+    pub own_flush: Option<Result<(), Errno>>,
+    pub answered: u64,
+    pub malformed: u64,
+}
+
+/// A request under way. Its memory is used again by the next one.
+#[derive(Default)]
+struct Slot {
+    chain: Chain,
+    pending: Option<Pending>,
+}
+
+#[derive(Clone, Copy)]
+struct Pending {
+    head: Head,
+    /// When it was taken.
+    began: Instant,
+    kind: Kind,
+    bytes: u32,
+    /// Whether it has to be durable when it ends, which takes a flush.
+    flushes_behind: bool,
+    /// Parts that have not ended.
+    left: u32,
+    result: Result<(), Errno>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    Flush,
+    Discard,
+    WriteZeroes,
+}
+
+impl Requests {
+    pub fn new(served: Arc<Served>, device: Device, gate: Gate) -> Self {
+        Requests {
+            served,
+            device,
+            gate,
+            slots: Vec::new(),
+            free: Vec::new(),
+            held_bytes: 0,
+            pool: Pool::default(),
+            first_ring: 0,
+            is_gone: false,
+            own_flush: None,
+            answered: 0,
+            malformed: 0,
+        }
+    }
+
+    /// Requests under way.
+    pub fn unanswered(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether nothing more may be taken at present; what ends makes room.
+    fn is_full(&self, site: &Site) -> bool {
+        self.unanswered() >= site.bounds.in_flight as usize
+            || self.held_bytes >= site.bounds.held_bytes
+            || self.gate.keeps_any()
+    }
+
+    // --- taking ---
+
+    /// Takes what is in the rings, submits it, and tells the driver what has been given back. Answers whether there is more.
+    pub fn advance(&mut self, site: &Site, now: Instant, say: &dyn Fn(&str)) -> bool {
+        let rings = self.device.rings().len() as u16;
+        let mut is_more = false;
+        for ring in 0..rings {
+            is_more |= self.take(site, now, (ring + self.first_ring) % rings, say);
+        }
+        self.first_ring = (self.first_ring + 1) % rings.max(1);
+        self.gate.submit(site, now);
+        self.device.tell();
+        is_more
+    }
+
+    fn take(&mut self, site: &Site, now: Instant, ring: u16, say: &dyn Fn(&str)) -> bool {
+        if !self.device.may_take(ring) {
+            return false;
+        }
+        self.device.be_quiet(ring);
+        for _ in 0..BATCH {
+            if self.is_full(site) {
+                return false;
+            }
+            let slot = self.free_slot();
+            match self.device.take(ring, &mut self.slots[slot as usize].chain) {
+                Taken::Request(head, request) => {
+                    self.free.pop();
+                    self.begin(now, slot, head, request);
+                    if self.served.quota.is_limited() {
+                        // So that no more is taken than has its turn, and one.
+                        self.gate.submit(site, now);
+                    }
+                }
+                Taken::Answered(status) => {
+                    self.answered += 1;
+                    self.served.counts.at_once(status == Status::Ok);
+                }
+                Taken::NoStatus => {
+                    self.malformed += 1;
+                    self.served.counts.at_once(false);
+                    if self.malformed == 1 {
+                        say("a request without a place for its status was given back (the first one)");
+                    }
+                }
+                Taken::Broken(broken) => {
+                    say(&format!("queue {ring}: {broken}; it is stopped"));
+                    return false;
+                }
+                Taken::Nothing if self.device.listen(ring) => {}
+                Taken::Nothing => return false,
+            }
+        }
+        true
+    }
+
+    /// A slot that nobody has, still free.
+    fn free_slot(&mut self) -> u32 {
+        if self.free.is_empty() {
+            self.free.push(self.slots.len() as u32);
+            self.slots.push(Slot::default());
+        }
+        self.free[self.free.len() - 1]
+    }
+
+    fn begin(&mut self, now: Instant, slot: u32, head: Head, request: Request) {
+        let is_write_back = self.device.is_write_back();
+        let (token, chain) = (u64::from(slot), &self.slots[slot as usize].chain);
+        self.served.counts.began();
+        let mut pending =
+            Pending { head, began: now, kind: Kind::Flush, bytes: 0, flushes_behind: false, left: 1, result: Ok(()) };
+        match request {
+            Request::Read { offset, bytes } => {
+                (pending.kind, pending.bytes) = (Kind::Read, bytes);
+                self.held_bytes += bytes as usize;
+                self.gate.push(Io::read(offset, self.pool.take(bytes as usize), token));
+            }
+            Request::Write { offset, bytes } => {
+                (pending.kind, pending.bytes) = (Kind::Write, bytes);
+                let mut buffer = self.pool.take(bytes as usize);
+                if chain.gather(self.device.memory(), HEADER_BYTES, &mut buffer) {
+                    self.held_bytes += bytes as usize;
+                    let operation = Operation::Write { durable: !is_write_back };
+                    self.gate.push(Io { operation, offset, buffer, token });
+                } else {
+                    self.pool.give_back(buffer);
+                    (pending.left, pending.result) = (0, Err(Errno::INVAL));
+                }
+            }
+            // Of what was written through nothing is left to be made durable.
+            Request::Flush if !is_write_back => pending.left = 0,
+            Request::Flush => self.gate.push(Io::flush(token)),
+            Request::Discard(ranges) => {
+                pending.kind = Kind::Discard;
+                self.begin_ranges(&mut pending, &ranges, token, |range| Operation::Discard { bytes: bytes_of(range) });
+            }
+            Request::WriteZeroes(ranges) => {
+                pending.kind = Kind::WriteZeroes;
+                self.begin_ranges(&mut pending, &ranges, token, |range| Operation::WriteZeroes {
+                    bytes: bytes_of(range),
+                    may_unmap: range.may_unmap,
+                    fast_only: false,
+                });
+            }
+            // The device has answered.
+            Request::Id => pending.left = 0,
+        }
+        self.slots[slot as usize].pending = Some(pending);
+        if pending.left == 0 {
+            self.finish(now, slot, &[]);
+        }
+    }
+
+    fn begin_ranges(
+        &mut self,
+        pending: &mut Pending,
+        ranges: &[Range],
+        token: u64,
+        operation: impl Fn(&Range) -> Operation,
+    ) {
+        let ranges = ranges.iter().filter(|range| range.sectors > 0);
+        pending.left = 0;
+        for range in ranges {
+            pending.left += 1;
+            let offset = range.sector * SECTOR_BYTES;
+            self.gate.push(Io { operation: operation(range), offset, ..Io::flush(token) });
+        }
+        pending.flushes_behind = pending.left > 0 && !self.device.is_write_back();
+    }
+
+    /// Flushes what has ended, though no request asks for it.
+    pub fn begin_own_flush(&mut self, site: &Site, now: Instant) {
+        self.own_flush = None;
+        self.gate.push(Io::flush(OWN_FLUSH));
+        self.gate.submit(site, now);
+    }
+
+    // --- ending ---
+
+    /// A part of a request has ended.
+    pub fn completed(&mut self, now: Instant, completion: Completion) {
+        let Completion { token, result, buffer } = completion;
+        if token == OWN_FLUSH {
+            self.own_flush = Some(result);
+            return;
+        }
+        let slot = token as u32;
+        self.held_bytes -= buffer.len();
+        let Some(pending) = self.slots.get_mut(slot as usize).and_then(|slot| slot.pending.as_mut()) else { return };
+        pending.left -= 1;
+        // A discard is a hint, which a target may be unable to take.
+        let is_hint = pending.kind == Kind::Discard && result == Err(Errno::OPNOTSUPP);
+        pending.result = pending.result.and(if is_hint { Ok(()) } else { result });
+        if pending.left > 0 {
+            return;
+        }
+        if pending.flushes_behind && pending.result.is_ok() {
+            (pending.flushes_behind, pending.left) = (false, 1);
+            self.gate.push(Io::flush(token | FLUSH_BEHIND));
+            return;
+        }
+        let has_data = pending.kind == Kind::Read && pending.result.is_ok();
+        self.finish(now, slot, if has_data { &buffer } else { &[] });
+        self.pool.give_back(buffer);
+    }
+
+    /// All parts have ended.
+    fn finish(&mut self, now: Instant, slot: u32, data: &[u8]) {
+        let Slot { chain, pending } = &mut self.slots[slot as usize];
+        let Some(Pending { head, began, kind, bytes, result, .. }) = pending.take() else { return };
+        self.free.push(slot);
+        if self.is_gone {
+            self.served.counts.abandoned(1);
+            self.device.forget(head);
+            return;
+        }
+        let status = if result.is_ok() { Status::Ok } else { Status::IoError };
+        // A ring that cannot be written any more is stopped, and whoever broke it knows.
+        let status = self.device.finish(head, chain, status, data).unwrap_or(Status::IoError);
+        self.answered += 1;
+        let ended = match kind {
+            Kind::Read => Ended::Read(u64::from(bytes)),
+            Kind::Write => Ended::Write(u64::from(bytes)),
+            Kind::Flush | Kind::Discard | Kind::WriteZeroes => Ended::Other,
+        };
+        self.served.counts.ended(ended, (status == Status::Ok).then(|| now.since(began)));
+    }
+
+    /// Nothing more is taken, and what waits for its turn is not begun: whoever comes after us finds it in the record.
+    pub fn leave(&mut self) {
+        self.device.stop_all();
+        for Io { token, buffer, .. } in self.gate.give_up() {
+            self.held_bytes -= buffer.len();
+            let Some(slot) = self.slots.get_mut(token as u32 as usize) else { continue };
+            let Some(pending) = slot.pending.as_mut() else { continue };
+            pending.left -= 1;
+            pending.flushes_behind = false;
+            if pending.left == 0 {
+                self.served.counts.abandoned(1);
+                self.device.forget(pending.head);
+                slot.pending = None;
+                self.free.push(token as u32);
+            }
+        }
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        self.served.counts.abandoned(self.unanswered() as u64);
+    }
+}
+
+fn bytes_of(range: &Range) -> u64 {
+    u64::from(range.sectors) * SECTOR_BYTES
+}

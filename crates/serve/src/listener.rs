@@ -1,0 +1,168 @@
+//! Where clients of NBD come from.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hoistway_nbd::Tls;
+
+use crate::connection::Connection;
+use crate::front_end::FrontEnd;
+use crate::served::Site;
+use crate::server::ServerError;
+use crate::socket::Socket;
+use crate::stop::Stop;
+
+/// Where clients of NBD come from. A socket in the file system that it has made goes with it.
+#[derive(Debug)]
+pub struct Listener {
+    place: Place,
+    requires_tls: bool,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// On this machine, and the path if it is ours to remove.
+    Unix(UnixListener, Option<PathBuf>),
+    /// From any.
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens at a path. A socket that was left there by a server that has gone is replaced; one that somebody listens on,
+    /// and any other file, is not.
+    ///
+    /// # Errors
+    /// If the path is in use, or the system refuses.
+    pub fn unix(path: &Path) -> Result<Listener, ServerError> {
+        let listen = || -> io::Result<UnixListener> {
+            if is_left_over(path) {
+                std::fs::remove_file(path)?;
+            }
+            let listener = UnixListener::bind(path)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        match listen() {
+            Ok(listener) => Ok(Listener { place: Place::Unix(listener, Some(path.to_owned())), requires_tls: false }),
+            Err(why) => Err(ServerError::Listen { place: path.display().to_string(), why }),
+        }
+    }
+
+    /// Listens at an address, HOST:PORT.
+    ///
+    /// # Errors
+    /// If it is in use or none, or the system refuses.
+    pub fn tcp(address: &str) -> Result<Listener, ServerError> {
+        let listening = TcpListener::bind(address).and_then(Listener::of_tcp);
+        listening.map_err(|why| ServerError::Listen { place: address.to_owned(), why })
+    }
+
+    /// A socket that somebody else has made, and removes.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn of_unix(listener: UnixListener) -> io::Result<Listener> {
+        listener.set_nonblocking(true)?;
+        Ok(Listener { place: Place::Unix(listener, None), requires_tls: false })
+    }
+
+    /// The same for TCP.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn of_tcp(listener: TcpListener) -> io::Result<Listener> {
+        listener.set_nonblocking(true)?;
+        Ok(Listener { place: Place::Tcp(listener), requires_tls: false })
+    }
+
+    /// Clients over TCP have to begin with TLS; those of this machine may.
+    #[must_use]
+    pub fn requiring_tls(mut self) -> Listener {
+        self.requires_tls = matches!(self.place, Place::Tcp(_));
+        self
+    }
+
+    fn accept(&self) -> io::Result<(Socket, String)> {
+        match &self.place {
+            Place::Unix(listener, _) => Ok((Socket::unix(listener.accept()?.0)?, "unix".into())),
+            Place::Tcp(listener) => {
+                let (stream, address) = listener.accept()?;
+                Ok((Socket::tcp(stream)?, address.to_string()))
+            }
+        }
+    }
+}
+
+impl FrontEnd for Listener {
+    /// Where it really listens, which with port 0 nobody knows before.
+    fn place(&self) -> String {
+        match &self.place {
+            Place::Unix(_, Some(path)) => path.display().to_string(),
+            Place::Unix(listener, None) => {
+                let address = listener.local_addr().ok();
+                let path = address.as_ref().and_then(|address| address.as_pathname());
+                path.map_or_else(|| "a socket without a name".into(), |path| path.display().to_string())
+            }
+            Place::Tcp(listener) => listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string()),
+        }
+    }
+
+    fn serve(&self, site: &Arc<Site>, stop: &Stop) {
+        while !stop.is_stopped() {
+            stop.wait_or(self.as_fd());
+            match self.accept() {
+                Ok((socket, peer)) => {
+                    // Closed by being dropped: a client that is told nothing tries again.
+                    let Some(name) = site.name_client(&peer) else { continue };
+                    let tls = match site.tls() {
+                        None => Tls::Off,
+                        Some(_) if self.requires_tls => Tls::Required,
+                        Some(_) => Tls::Offered,
+                    };
+                    let begin = |id| Connection::begin(Arc::clone(site), id, name, socket, tls);
+                    site.doors.enter(site.doors.emptiest(), begin);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => pause_after(site, &error),
+            }
+        }
+    }
+}
+
+/// Nobody could be accepted: out of descriptors, most likely, and trying again at once would only say so again.
+pub(crate) fn pause_after(site: &Site, error: &io::Error) {
+    site.say(format_args!("cannot accept: {error}"));
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+/// Whether there is a socket on which nobody listens.
+pub(crate) fn is_left_over(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
+    is_socket
+        && std::os::unix::net::UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.place {
+            Place::Unix(listener, _) => listener.as_fd(),
+            Place::Tcp(listener) => listener.as_fd(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Place::Unix(_, Some(path)) = &self.place {
+            // It may have been taken away already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

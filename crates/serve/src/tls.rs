@@ -1,0 +1,175 @@
+//! TLS, by rustls: which certificates, and a socket that speaks it without ever making a caller wait.
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+
+use crate::plain_socket::PlainSocket;
+
+/// The files that TLS needs, as PEM.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsFiles {
+    /// The server's certificate, with those between it and the authority's behind it.
+    pub certificate: PathBuf,
+    /// The key that belongs to it.
+    pub key: PathBuf,
+    /// Certificates of authorities: a client has to show one that one of these has signed. Without it nobody is asked.
+    pub authority: Option<PathBuf>,
+}
+
+/// What is wrong with one of the files.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {why}", path.display())]
+pub struct TlsError {
+    path: PathBuf,
+    why: String,
+}
+
+fn wrong(path: &Path, why: impl ToString) -> TlsError {
+    TlsError { path: path.to_owned(), why: why.to_string() }
+}
+
+fn unreadable(path: &Path, what: &str, error: &pem::Error) -> TlsError {
+    match error {
+        pem::Error::Io(error) => wrong(path, error),
+        pem::Error::NoItemsFound => wrong(path, format!("there is no {what} in it (expected PEM)")),
+        error => wrong(path, format!("is no PEM: {error}")),
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let read = read.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });
+    read.map_err(|error| unreadable(path, "certificate", &error))
+}
+
+impl TlsFiles {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// If one of them cannot be read, is something else, or does not belong to the others.
+    pub fn read(&self) -> Result<Arc<ServerConfig>, TlsError> {
+        let provider = Arc::new(default_provider());
+        let chain = certificates(&self.certificate)?;
+        let key =
+            PrivateKeyDer::from_pem_file(&self.key).map_err(|error| unreadable(&self.key, "private key", &error))?;
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+        let builder = builder.map_err(|error| wrong(&self.certificate, error))?;
+        let builder = match &self.authority {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates(path)? {
+                    roots.add(certificate).map_err(|error| wrong(path, error))?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                builder.with_client_cert_verifier(verifier.map_err(|error| wrong(path, error))?)
+            }
+        };
+        // That the key is another one's shows here.
+        let config = builder.with_single_cert(chain, key).map_err(|error| wrong(&self.key, error))?;
+        Ok(Arc::new(config))
+    }
+}
+
+/// TLS on a socket.
+#[derive(Debug)]
+pub(crate) struct TlsLayer {
+    connection: ServerConnection,
+    /// The client has said that nothing more comes, or has gone.
+    has_ended: bool,
+}
+
+impl TlsLayer {
+    pub(crate) fn new(config: Arc<ServerConfig>) -> io::Result<TlsLayer> {
+        let connection = ServerConnection::new(config).map_err(io::Error::other)?;
+        Ok(TlsLayer { connection, has_ended: false })
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    pub(crate) fn say_farewell(&mut self) {
+        self.connection.send_close_notify();
+    }
+
+    /// Fills all of it if there is so much: who gets less knows that there is no more.
+    pub(crate) fn receive(&mut self, plain: &mut PlainSocket, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut received = 0;
+        for slice in into {
+            let mut rest = &mut slice[..];
+            while !rest.is_empty() {
+                match self.connection.reader().read(rest) {
+                    Ok(0) => self.has_ended = true,
+                    Ok(count) => {
+                        received += count;
+                        rest = &mut rest[count..];
+                        continue;
+                    }
+                    // Whoever goes without the word of TLS has gone all the same.
+                    Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.has_ended = true,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        if self.pull(plain)? {
+                            continue;
+                        }
+                        let is_nothing = received == 0;
+                        return if is_nothing { Err(ErrorKind::WouldBlock.into()) } else { Ok(received) };
+                    }
+                    Err(error) => return Err(error),
+                }
+                return Ok(received);
+            }
+        }
+        Ok(received)
+    }
+
+    /// Takes from the system what has come. Answers whether it was anything, or the end.
+    fn pull(&mut self, plain: &mut PlainSocket) -> io::Result<bool> {
+        match self.connection.read_tls(plain) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
+            Err(error) => return Err(error),
+        }
+        let processed = self.connection.process_new_packets();
+        // Also what is said to a client that is refused.
+        let pushed = self.push(plain);
+        processed.map_err(|error| io::Error::other(format!("TLS: {error}")))?;
+        pushed.map(|()| true)
+    }
+
+    /// Takes what fits into one batch of records, when the one before it is gone.
+    pub(crate) fn send(&mut self, plain: &mut PlainSocket, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.push(plain)?;
+        if self.has_unsent() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let taken = self.connection.writer().write_vectored(pieces)?;
+        self.push(plain)?;
+        if taken == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+    }
+
+    pub(crate) fn push(&mut self, plain: &mut PlainSocket) -> io::Result<()> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(plain) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

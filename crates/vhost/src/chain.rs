@@ -1,0 +1,206 @@
+//! Chains of descriptors: what a driver hands over with one index.
+
+use virtio_bindings::bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
+
+use crate::memory::Space;
+use crate::request::SEGMENTS_MAX;
+
+/// Bytes of a descriptor.
+const DESCRIPTOR_BYTES: u64 = 16;
+
+/// A stretch of guest memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Guest-physical.
+    pub address: u64,
+    /// In bytes.
+    pub len: u32,
+}
+
+/// A chain, as two streams of bytes: what the driver has written for us, and where it wants something written. Where one
+/// descriptor ends and the next begins means nothing.
+#[derive(Clone, Default, Debug)]
+pub struct Chain {
+    readable: Vec<Piece>,
+    writable: Vec<Piece>,
+    readable_bytes: u64,
+    writable_bytes: u64,
+    is_out_of_order: bool,
+}
+
+/// Why a chain cannot be walked to its end, so that nobody knows where its status would go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Malformed {
+    /// An index that is beyond its table.
+    Index,
+    /// A table that cannot be read.
+    Unreadable,
+    /// More descriptors than a chain may have, as one has that comes back to itself.
+    TooLong,
+    /// A table of descriptors that is empty, no whole number of them, within another one, not the last of its chain, or not
+    /// agreed upon.
+    Table,
+}
+
+struct Descriptor {
+    address: u64,
+    len: u32,
+    flags: u16,
+    next: u16,
+}
+
+impl Descriptor {
+    fn has(&self, flag: u32) -> bool {
+        u32::from(self.flags) & flag != 0
+    }
+}
+
+fn descriptor(space: &impl Space, table: u64, index: u16) -> Result<Descriptor, Malformed> {
+    let mut bytes = [0; DESCRIPTOR_BYTES as usize];
+    let at = table.checked_add(u64::from(index) * DESCRIPTOR_BYTES).ok_or(Malformed::Unreadable)?;
+    if !space.read(at, &mut bytes) {
+        return Err(Malformed::Unreadable);
+    }
+    // The slices have the lengths of the arrays.
+    let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    let (address, rest) = (u64_at(0), u64_at(8));
+    Ok(Descriptor { address, len: rest as u32, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 })
+}
+
+impl Chain {
+    /// Walks the chain that begins at `head` of a table of `size` descriptors, each of which is read once. Its memory is used
+    /// again.
+    ///
+    /// # Errors
+    /// If it has no end that could be found.
+    pub fn walk(
+        &mut self,
+        space: &impl Space,
+        table: u64,
+        size: u16,
+        head: u16,
+        may_be_indirect: bool,
+    ) -> Result<(), Malformed> {
+        self.clear();
+        let most = u32::from(size).max(SEGMENTS_MAX + 2);
+        let (mut table, mut size, mut index, mut is_indirect) = (table, size, head, false);
+        let mut count = 0;
+        loop {
+            if index >= size {
+                return Err(Malformed::Index);
+            }
+            if count == most {
+                return Err(Malformed::TooLong);
+            }
+            let descriptor = descriptor(space, table, index)?;
+            if descriptor.has(VRING_DESC_F_INDIRECT) {
+                let entries = u64::from(descriptor.len) / DESCRIPTOR_BYTES;
+                if is_indirect
+                    || !may_be_indirect
+                    || descriptor.has(VRING_DESC_F_NEXT)
+                    || entries == 0
+                    || !u64::from(descriptor.len).is_multiple_of(DESCRIPTOR_BYTES)
+                {
+                    return Err(Malformed::Table);
+                }
+                // Those that no index can name are not reached.
+                size = u16::try_from(entries).unwrap_or(u16::MAX);
+                (table, index, is_indirect) = (descriptor.address, 0, true);
+                continue;
+            }
+            count += 1;
+            self.add(&descriptor);
+            if !descriptor.has(VRING_DESC_F_NEXT) {
+                return Ok(());
+            }
+            index = descriptor.next;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.readable.clear();
+        self.writable.clear();
+        (self.readable_bytes, self.writable_bytes, self.is_out_of_order) = (0, 0, false);
+    }
+
+    fn add(&mut self, descriptor: &Descriptor) {
+        let piece = Piece { address: descriptor.address, len: descriptor.len };
+        if descriptor.has(VRING_DESC_F_WRITE) {
+            self.writable.push(piece);
+            self.writable_bytes += u64::from(piece.len);
+        } else {
+            self.is_out_of_order |= !self.writable.is_empty();
+            self.readable.push(piece);
+            self.readable_bytes += u64::from(piece.len);
+        }
+    }
+
+    /// Bytes that the driver has written for us.
+    #[must_use]
+    pub fn readable_bytes(&self) -> u64 {
+        self.readable_bytes
+    }
+
+    /// Bytes that it wants written.
+    #[must_use]
+    pub fn writable_bytes(&self) -> u64 {
+        self.writable_bytes
+    }
+
+    /// Whether something to be read lies behind something to be written.
+    #[must_use]
+    pub fn is_out_of_order(&self) -> bool {
+        self.is_out_of_order
+    }
+
+    /// Where the last byte goes that is written: that is the status.
+    #[must_use]
+    pub fn status_address(&self) -> Option<u64> {
+        let last = self.writable.iter().rev().find(|piece| piece.len > 0)?;
+        last.address.checked_add(u64::from(last.len) - 1)
+    }
+
+    /// Fills `into` from what the driver has written, behind the first `skip` bytes. Answers whether all of it was there.
+    #[must_use]
+    pub fn gather(&self, space: &impl Space, skip: u64, into: &mut [u8]) -> bool {
+        let mut done = 0;
+        for piece in behind(&self.readable, skip) {
+            if done == into.len() {
+                break;
+            }
+            let end = into.len().min(done + piece.len as usize);
+            if !space.read(piece.address, &mut into[done..end]) {
+                return false;
+            }
+            done = end;
+        }
+        done == into.len()
+    }
+
+    /// Writes `from` where the driver wants something written. Answers whether all of it could be.
+    #[must_use]
+    pub fn scatter(&self, space: &impl Space, from: &[u8]) -> bool {
+        let mut done = 0;
+        for piece in &self.writable {
+            if done == from.len() {
+                break;
+            }
+            let end = from.len().min(done + piece.len as usize);
+            if !space.write(piece.address, &from[done..end]) {
+                return false;
+            }
+            done = end;
+        }
+        done == from.len()
+    }
+}
+
+/// Pieces without their first bytes. One that would wrap is out of memory wherever it begins.
+fn behind(pieces: &[Piece], skip: u64) -> impl Iterator<Item = Piece> + '_ {
+    let mut skip = skip;
+    pieces.iter().map(move |piece| {
+        let now = skip.min(u64::from(piece.len));
+        skip -= now;
+        Piece { address: piece.address.saturating_add(now), len: piece.len - now as u32 }
+    })
+}

@@ -1,0 +1,135 @@
+//! A guest's memory, as far as it has been shared with us.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use vm_memory::{
+    Bytes as _, FileOffset, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestRegionMmap, MmapRegion,
+};
+
+/// Most regions at a time.
+pub(crate) const REGIONS_MAX: usize = 32;
+
+/// Bytes at guest-physical addresses.
+pub trait Space {
+    /// Fills `into` from `address` on. Answers whether all of it exists; if not, what `into` holds is anything.
+    fn read(&self, address: u64, into: &mut [u8]) -> bool;
+
+    /// Writes `from` at `address`. Answers whether all of that exists; if not, what does exist may have been written.
+    fn write(&self, address: u64, from: &[u8]) -> bool;
+}
+
+/// Where a region of memory lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RegionSpec {
+    /// Guest-physical address.
+    pub guest: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Address in the front end's process: what addresses of rings are given in.
+    pub user: u64,
+    /// Where it begins in its file, in bytes.
+    pub file_offset: u64,
+}
+
+/// What is wrong with a region.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// It cannot be mapped: its file is too short, say.
+    #[error("a region of {bytes} bytes cannot be mapped: {why}")]
+    Map {
+        /// Its length.
+        bytes: u64,
+        /// Why.
+        why: String,
+    },
+    /// It overlaps another one, or wraps.
+    #[error("a region at {0:#x} overlaps another one or the end of memory")]
+    Overlap(u64),
+    /// There are as many as there may be.
+    #[error("more than {REGIONS_MAX} regions of memory")]
+    TooMany,
+    /// There is no such region.
+    #[error("there is no region at {0:#x} to be removed")]
+    None(u64),
+}
+
+/// What of a guest's memory has been shared. It does not change: another set of regions is another value, which shares the
+/// mappings of those that stay.
+#[derive(Clone, Default)]
+pub struct Memory {
+    map: GuestMemoryMmap,
+    regions: Vec<RegionSpec>,
+}
+
+impl Memory {
+    /// The same and one region more.
+    ///
+    /// # Errors
+    /// If it cannot be mapped, or not beside the others.
+    pub fn with(&self, spec: RegionSpec, file: File) -> Result<Memory, MemoryError> {
+        if self.regions.len() == REGIONS_MAX {
+            return Err(MemoryError::TooMany);
+        }
+        let overlap = MemoryError::Overlap(spec.guest);
+        if spec.user.checked_add(spec.bytes).is_none() {
+            return Err(overlap);
+        }
+        let region = map_file(file, spec.file_offset, spec.bytes);
+        let region = region.map_err(|why| MemoryError::Map { bytes: spec.bytes, why })?;
+        let region = GuestRegionMmap::new(region, GuestAddress(spec.guest)).ok_or(overlap.clone())?;
+        let map = self.map.insert_region(Arc::new(region)).map_err(|_| overlap)?;
+        let mut regions = self.regions.clone();
+        regions.push(spec);
+        Ok(Memory { map, regions })
+    }
+
+    /// The same without the region at this guest-physical address.
+    ///
+    /// # Errors
+    /// If there is none of this length.
+    pub fn without(&self, guest: u64, bytes: u64) -> Result<Memory, MemoryError> {
+        let (map, _) = self.map.remove_region(GuestAddress(guest), bytes).map_err(|_| MemoryError::None(guest))?;
+        let mut regions = self.regions.clone();
+        regions.retain(|region| region.guest != guest);
+        Ok(Memory { map, regions })
+    }
+
+    /// The guest-physical address of what the front end has at this address of its own.
+    #[must_use]
+    pub fn guest_address(&self, user: u64) -> Option<u64> {
+        let region = self.regions.iter().find(|region| user >= region.user && user - region.user < region.bytes)?;
+        Some(region.guest + (user - region.user))
+    }
+
+    /// As rings want it.
+    pub(crate) fn map(&self) -> &GuestMemoryMmap {
+        &self.map
+    }
+}
+
+/// Maps a part of a file, all of which exists: whoever reads behind the end of one is killed.
+pub(crate) fn map_file(file: File, offset: u64, bytes: u64) -> Result<MmapRegion, String> {
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    let has_all = offset.checked_add(bytes).is_some_and(|end| end <= metadata.len());
+    // The length of others, such as a device, says nothing.
+    if metadata.is_file() && !has_all {
+        return Err(format!("its file has {} bytes", metadata.len()));
+    }
+    let bytes = usize::try_from(bytes).map_err(|error| error.to_string())?;
+    MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(|error| error.to_string())
+}
+
+impl Space for Memory {
+    #[inline]
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        self.map.check_range(GuestAddress(address), into.len())
+            && self.map.read_slice(into, GuestAddress(address)).is_ok()
+    }
+
+    #[inline]
+    fn write(&self, address: u64, from: &[u8]) -> bool {
+        self.map.check_range(GuestAddress(address), from.len())
+            && self.map.write_slice(from, GuestAddress(address)).is_ok()
+    }
+}

@@ -1,0 +1,281 @@
+//! The record of what is in flight: shared memory that outlives us, in which a successor finds which requests were taken and
+//! not answered. By the layout of the vhost-user protocol for split rings; behind it, in 64 bytes of our own, whether the
+//! driver had chosen to write through, because front ends do not repeat that.
+//!
+//! It is anybody's to write: what is read from it is checked as what a guest writes is.
+
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use vm_memory::{AtomicAccess, Bytes as _, MmapRegion, VolatileMemory as _};
+
+use crate::memory::map_file;
+
+/// Most rings of a guest.
+pub const QUEUES_MAX: u16 = 64;
+/// Most entries of a ring.
+pub const QUEUE_SIZE_MAX: u16 = 1024;
+
+const VERSION: u16 = 1;
+const ALIGN: usize = 64;
+/// Our own part, at the end.
+const OWN_BYTES: usize = 64;
+// Of each queue, in bytes from its start.
+const VERSION_AT: usize = 8;
+const DESC_NUM_AT: usize = 10;
+const LAST_BATCH_HEAD_AT: usize = 12;
+const USED_IDX_AT: usize = 14;
+const DESCRIPTORS_AT: usize = 16;
+// Of each descriptor.
+const DESCRIPTOR_BYTES: usize = 16;
+const NEXT_AT: usize = 6;
+const COUNTER_AT: usize = 8;
+
+/// What is wrong with a record.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Numbers that cannot be.
+    #[error("a record of {queues} queues of {size} in {bytes} bytes cannot be")]
+    Shape {
+        /// Queues.
+        queues: u16,
+        /// Entries of each.
+        size: u16,
+        /// Length in bytes.
+        bytes: u64,
+    },
+    /// Written by something that we do not know.
+    #[error("a record of version {version} for {size} entries")]
+    Version {
+        /// The version that it has.
+        version: u16,
+        /// The entries that it has.
+        size: u16,
+    },
+    /// The system refuses.
+    #[error("{0}")]
+    System(String),
+}
+
+/// A record.
+#[derive(Clone, Debug)]
+pub struct Record {
+    map: Arc<MmapRegion>,
+    size: u16,
+    queues: u16,
+}
+
+/// What was in flight in a queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recovered {
+    /// The heads that were taken and not answered, in the order in which they were taken.
+    pub heads: Vec<u16>,
+    /// The number of the next one that is taken.
+    pub counter: u64,
+}
+
+fn queue_bytes(size: u16) -> usize {
+    (DESCRIPTORS_AT + DESCRIPTOR_BYTES * usize::from(size)).next_multiple_of(ALIGN)
+}
+
+fn bytes(queues: u16, size: u16) -> usize {
+    usize::from(queues) * queue_bytes(size) + OWN_BYTES
+}
+
+impl Record {
+    /// A new one, in which nothing is in flight, for so many queues of so many entries. Answers its file, and its length.
+    ///
+    /// # Errors
+    /// If there are no such queues, or the system refuses.
+    pub fn create(queues: u16, size: u16) -> Result<(File, u64), RecordError> {
+        let len = check(queues, size, u64::MAX)?;
+        let make = || -> rustix::io::Result<File> {
+            let file = memfd_create("hoistway-in-flight", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+            ftruncate(&file, len as u64)?;
+            // So that nobody can take it away from under us.
+            fcntl_add_seals(file.as_fd(), SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+            Ok(file.into())
+        };
+        Ok((make().map_err(|error| RecordError::System(error.to_string()))?, len as u64))
+    }
+
+    /// One that the front end has kept: of ours, or of one before us.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn open(file: File, offset: u64, len: u64, queues: u16, size: u16) -> Result<Record, RecordError> {
+        let len = check(queues, size, len)?;
+        let map = Arc::new(map_file(file, offset, len as u64).map_err(RecordError::System)?);
+        let record = Record { map, size, queues };
+        for queue in 0..queues {
+            match (record.queue_get(queue, VERSION_AT), record.queue_get(queue, DESC_NUM_AT)) {
+                // All zeroes, as it is made.
+                (0_u16, _) => {
+                    record.queue_set(queue, DESC_NUM_AT, size);
+                    record.queue_set(queue, VERSION_AT, VERSION);
+                }
+                (VERSION, found) if found == size => {}
+                (version, size) => return Err(RecordError::Version { version, size }),
+            }
+        }
+        Ok(record)
+    }
+
+    /// Whether it has this queue, of this size.
+    #[must_use]
+    pub fn is_of(&self, queue: u16, size: u16) -> bool {
+        queue < self.queues && size <= self.size
+    }
+
+    // All places have been checked to lie inside.
+    fn get<T: AtomicAccess + Default>(&self, at: usize) -> T {
+        self.map.as_volatile_slice().load(at, Acquire).unwrap_or_default()
+    }
+
+    fn set<T: AtomicAccess>(&self, at: usize, value: T) {
+        let stored = self.map.as_volatile_slice().store(value, at, Release);
+        debug_assert!(stored.is_ok(), "it is as long as its queues need");
+    }
+
+    fn queue_get(&self, queue: u16, at: usize) -> u16 {
+        self.get(usize::from(queue) * queue_bytes(self.size) + at)
+    }
+
+    fn queue_set(&self, queue: u16, at: usize, value: u16) {
+        self.set(usize::from(queue) * queue_bytes(self.size) + at, value);
+    }
+
+    fn descriptor_at(&self, queue: u16, head: u16) -> usize {
+        usize::from(queue) * queue_bytes(self.size) + DESCRIPTORS_AT + DESCRIPTOR_BYTES * usize::from(head)
+    }
+
+    /// A head is taken, the so-manieth of its queue.
+    #[inline]
+    pub fn taken(&self, queue: u16, head: u16, counter: u64) {
+        let at = self.descriptor_at(queue, head);
+        self.set(at + COUNTER_AT, counter);
+        self.set(at, 1_u8);
+    }
+
+    /// A head is about to be given back: what [`given_back`](Self::given_back) does not come to, whoever recovers this makes up
+    /// for.
+    #[inline]
+    pub fn gives_back(&self, queue: u16, head: u16) {
+        self.queue_set(queue, LAST_BATCH_HEAD_AT, head);
+    }
+
+    /// A head has been given back, and the index of used ones is this now.
+    #[inline]
+    pub fn given_back(&self, queue: u16, head: u16, used_idx: u16) {
+        self.set(self.descriptor_at(queue, head), 0_u8);
+        self.queue_set(queue, USED_IDX_AT, used_idx);
+    }
+
+    /// Finds what was in flight. `used_idx` is that of the ring: what had been given back there is not in flight, even if
+    /// whoever kept this did not come to note it.
+    #[must_use]
+    pub fn recover(&self, queue: u16, used_idx: u16) -> Recovered {
+        let noted = self.queue_get(queue, USED_IDX_AT);
+        let mut head = self.queue_get(queue, LAST_BATCH_HEAD_AT);
+        for _ in 0..used_idx.wrapping_sub(noted).min(self.size) {
+            if head >= self.size {
+                break;
+            }
+            let at = self.descriptor_at(queue, head);
+            self.set(at, 0_u8);
+            head = self.get(at + NEXT_AT);
+        }
+        self.queue_set(queue, USED_IDX_AT, used_idx);
+        let is_in_flight = |head: &u16| self.get::<u8>(self.descriptor_at(queue, *head)) == 1;
+        let numbered = |head| (self.get::<u64>(self.descriptor_at(queue, head) + COUNTER_AT), head);
+        let mut heads: Vec<_> = (0..self.size).filter(is_in_flight).map(numbered).collect();
+        heads.sort_unstable();
+        let counter = heads.last().map_or(0, |&(counter, _)| counter.wrapping_add(1));
+        Recovered { heads: heads.into_iter().map(|(_, head)| head).collect(), counter }
+    }
+
+    fn own_at(&self) -> usize {
+        bytes(self.queues, self.size) - OWN_BYTES
+    }
+
+    /// Whether the driver had chosen to write through.
+    #[must_use]
+    pub fn writes_through(&self) -> bool {
+        self.get::<u8>(self.own_at()) == 1
+    }
+
+    /// Notes what it has chosen.
+    pub fn set_writes_through(&self, writes_through: bool) {
+        self.set(self.own_at(), u8::from(writes_through));
+    }
+}
+
+fn check(queues: u16, size: u16, len: u64) -> Result<usize, RecordError> {
+    let needed = bytes(queues, size);
+    if queues == 0 || queues > QUEUES_MAX || size == 0 || size > QUEUE_SIZE_MAX || len < needed as u64 {
+        return Err(RecordError::Shape { queues, size, bytes: len });
+    }
+    Ok(needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        let (file, len) = Record::create(2, 8).unwrap();
+        Record::open(file, 0, len, 2, 8).unwrap()
+    }
+
+    #[test]
+    fn what_was_taken_and_not_given_back_is_found_in_the_order_in_which_it_was_taken() {
+        let record = record();
+        for (counter, head) in [5, 2, 7, 0].into_iter().enumerate() {
+            record.taken(1, head, counter as u64);
+        }
+        record.gives_back(1, 2);
+        record.given_back(1, 2, 1);
+        assert_eq!(record.recover(1, 1), Recovered { heads: vec![5, 7, 0], counter: 4 });
+        assert_eq!(record.recover(0, 0), Recovered { heads: vec![], counter: 0 });
+    }
+
+    #[test]
+    fn wherever_giving_back_was_cut_short_the_ring_decides() {
+        for steps in 0..3 {
+            let record = record();
+            record.taken(0, 3, 0);
+            record.taken(0, 4, 1);
+            let mut used_idx = 9;
+            record.queue_set(0, USED_IDX_AT, used_idx);
+            record.gives_back(0, 3);
+            if steps > 0 {
+                used_idx += 1;
+            }
+            if steps > 1 {
+                record.set(record.descriptor_at(0, 3), 0_u8);
+            }
+            let expected = if steps == 0 { vec![3, 4] } else { vec![4] };
+            assert_eq!(record.recover(0, used_idx).heads, expected, "after {steps} steps");
+            assert_eq!(record.recover(0, used_idx).heads, expected, "and again");
+        }
+    }
+
+    #[test]
+    fn a_record_of_nonsense_is_refused_or_means_something_that_is_inside() {
+        for (queues, size) in [(0, 8), (QUEUES_MAX + 1, 8), (1, 0), (1, QUEUE_SIZE_MAX + 1)] {
+            assert!(matches!(Record::create(queues, size), Err(RecordError::Shape { .. })));
+        }
+        let (file, len) = Record::create(1, 8).unwrap();
+        assert!(matches!(Record::open(file.try_clone().unwrap(), 0, len - 1, 1, 8), Err(RecordError::Shape { .. })));
+        assert!(matches!(Record::open(file.try_clone().unwrap(), 0, 1 << 20, 2, 128), Err(RecordError::System(_))));
+        let record = Record::open(file.try_clone().unwrap(), 0, len, 1, 8).unwrap();
+        record.queue_set(0, LAST_BATCH_HEAD_AT, 3);
+        record.set(record.descriptor_at(0, 3) + NEXT_AT, 60_000_u16);
+        assert!(record.recover(0, 40_000).heads.is_empty());
+        record.queue_set(0, VERSION_AT, 2);
+        assert!(matches!(Record::open(file, 0, len, 1, 8), Err(RecordError::Version { version: 2, size: 8 })));
+    }
+}

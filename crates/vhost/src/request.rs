@@ -1,0 +1,179 @@
+//! What a chain asks for: read once, checked, and from then on our own.
+
+use virtio_bindings::bindings::virtio_blk as blk;
+
+use crate::chain::Chain;
+use crate::config_space::{Disk, ID_BYTES};
+use crate::memory::Space;
+
+/// Most pieces of data in a request: what drivers are told.
+pub const SEGMENTS_MAX: u32 = 126;
+/// Most ranges in one discard or write-zeroes.
+pub(crate) const DISCARD_SEGMENTS_MAX: u32 = 32;
+/// Most sectors of a range to be discarded: 1 GiB.
+pub const DISCARD_SECTORS_MAX: u32 = 1 << 21;
+/// Most sectors of a range to be zeroed, which may mean to be written: 16 MiB.
+pub const ZERO_SECTORS_MAX: u32 = 1 << 15;
+
+const HEADER_BYTES: u64 = 16;
+const RANGE_BYTES: u64 = 16;
+const SECTOR_BYTES: u64 = 512;
+
+/// How a request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Status {
+    /// It was done.
+    Ok = 0,
+    /// It failed, for whatever reason: there is no finer one.
+    IoError = 1,
+    /// We know no such request.
+    Unsupported = 2,
+}
+
+/// A range of sectors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Range {
+    /// Where it begins, in sectors.
+    pub sector: u64,
+    /// Its length in sectors; may be 0.
+    pub sectors: u32,
+    /// Whether the space need not stay allocated.
+    pub may_unmap: bool,
+}
+
+/// A request that can be carried out: its range exists, and so may whoever asks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// Fill what the driver wants written, but for the status.
+    Read {
+        /// Where, in bytes.
+        offset: u64,
+        /// How much; more than 0.
+        bytes: u32,
+    },
+    /// Write what the driver has written behind the header.
+    Write {
+        /// Where, in bytes.
+        offset: u64,
+        /// How much; more than 0.
+        bytes: u32,
+    },
+    /// Make durable what has been answered.
+    Flush,
+    /// The disk's id is asked for.
+    Id,
+    /// The content of these is no longer needed.
+    Discard(Vec<Range>),
+    /// The content of these is zeroes afterwards.
+    WriteZeroes(Vec<Range>),
+}
+
+/// What of a chain is no request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It is answered with this.
+    Answer(Status),
+    /// There is no place for a status: the head is given back, and that is all.
+    NoStatus,
+}
+
+/// What a request may be like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Most bytes of data of a read or write.
+    pub data_bytes_max: u32,
+}
+
+const REFUSED: Verdict = Verdict::Answer(Status::IoError);
+
+/// Makes a request of a chain.
+///
+/// # Errors
+/// What to answer instead.
+pub fn parse(chain: &Chain, space: &impl Space, disk: &Disk, limits: Limits) -> Result<Request, Verdict> {
+    // Written once before anything is done: a status that cannot be told is no reason to have written the disk.
+    let status_at = chain.status_address().ok_or(Verdict::NoStatus)?;
+    if !space.write(status_at, &[Status::IoError as u8]) {
+        return Err(Verdict::NoStatus);
+    }
+    let mut header = [0; HEADER_BYTES as usize];
+    if chain.is_out_of_order() || !chain.gather(space, 0, &mut header) {
+        return Err(REFUSED);
+    }
+    let [kind, sector] =
+        [&header[..4], &header[8..]].map(|bytes| bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)));
+    let (sent, wanted) = (chain.readable_bytes() - HEADER_BYTES, chain.writable_bytes() - 1);
+    let transfer = |bytes: u64| {
+        let bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes <= limits.data_bytes_max).ok_or(REFUSED)?;
+        let is_whole = bytes > 0 && u64::from(bytes).is_multiple_of(SECTOR_BYTES);
+        if !is_whole || !exists(sector, u64::from(bytes) / SECTOR_BYTES, disk) {
+            return Err(REFUSED);
+        }
+        Ok((sector * SECTOR_BYTES, bytes))
+    };
+    let writes = || if disk.read_only { Err(REFUSED) } else { Ok(()) };
+    match kind as u32 {
+        blk::VIRTIO_BLK_T_IN => transfer(wanted).map(|(offset, bytes)| Request::Read { offset, bytes }),
+        blk::VIRTIO_BLK_T_OUT => {
+            writes()?;
+            transfer(sent).map(|(offset, bytes)| Request::Write { offset, bytes })
+        }
+        blk::VIRTIO_BLK_T_FLUSH => Ok(Request::Flush),
+        blk::VIRTIO_BLK_T_GET_ID => Ok(Request::Id),
+        blk::VIRTIO_BLK_T_DISCARD => {
+            writes()?;
+            ranges(chain, space, disk, sent, DISCARD_SECTORS_MAX, 0).map(Request::Discard)
+        }
+        blk::VIRTIO_BLK_T_WRITE_ZEROES => {
+            writes()?;
+            let flags = blk::VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP;
+            ranges(chain, space, disk, sent, ZERO_SECTORS_MAX, flags).map(Request::WriteZeroes)
+        }
+        _ => Err(Verdict::Answer(Status::Unsupported)),
+    }
+}
+
+fn exists(sector: u64, sectors: u64, disk: &Disk) -> bool {
+    sector.checked_add(sectors).is_some_and(|end| end <= disk.sectors)
+}
+
+/// The ranges of a discard or write-zeroes, all of them checked.
+fn ranges(
+    chain: &Chain,
+    space: &impl Space,
+    disk: &Disk,
+    bytes: u64,
+    sectors_max: u32,
+    flags_known: u32,
+) -> Result<Vec<Range>, Verdict> {
+    if bytes == 0 || !bytes.is_multiple_of(RANGE_BYTES) || bytes / RANGE_BYTES > u64::from(DISCARD_SEGMENTS_MAX) {
+        return Err(REFUSED);
+    }
+    let mut text = [0; (RANGE_BYTES * DISCARD_SEGMENTS_MAX as u64) as usize];
+    let text = &mut text[..bytes as usize];
+    if !chain.gather(space, HEADER_BYTES, text) {
+        return Err(REFUSED);
+    }
+    let range = |bytes: &[u8]| {
+        let number =
+            |part: std::ops::Range<usize>| bytes[part].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let (sector, sectors, flags) = (number(0..8), number(8..12) as u32, number(12..16) as u32);
+        if flags & !flags_known != 0 {
+            return Err(Verdict::Answer(Status::Unsupported));
+        }
+        let blocks = u64::from(disk.block_bytes) / SECTOR_BYTES;
+        let is_whole = sector.is_multiple_of(blocks) && u64::from(sectors).is_multiple_of(blocks);
+        if sectors > sectors_max || !is_whole || !exists(sector, u64::from(sectors), disk) {
+            return Err(REFUSED);
+        }
+        Ok(Range { sector, sectors, may_unmap: flags != 0 })
+    };
+    text.chunks_exact(RANGE_BYTES as usize).map(range).collect()
+}
+
+/// The disk's id, as much as the driver has room for. Answers how much that was; `None` if the room does not exist.
+pub(crate) fn write_id(chain: &Chain, space: &impl Space, disk: &Disk) -> Option<u32> {
+    let bytes = (ID_BYTES as u64).min(chain.writable_bytes() - 1) as usize;
+    chain.scatter(space, &disk.id[..bytes]).then_some(bytes as u32)
+}

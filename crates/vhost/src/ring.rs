@@ -1,0 +1,291 @@
+//! A ring: where a driver makes requests available, and where they are given back.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::sync::atomic::Ordering::Acquire;
+
+use virtio_queue::{Queue, QueueOwnedT as _, QueueT as _};
+
+use crate::chain::{Chain, Malformed};
+use crate::features::Features;
+use crate::memory::Memory;
+use crate::record::{QUEUE_SIZE_MAX, Record};
+
+/// Where the parts of a ring lie, in the front end's own addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Addresses {
+    /// The table of descriptors.
+    pub descriptors: u64,
+    /// The ring of what is available.
+    pub available: u64,
+    /// The ring of what has been used.
+    pub used: u64,
+}
+
+/// What a driver has done to a ring, which is stopped then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Broken {
+    /// More is available than there is.
+    #[error("more requests are available than the ring has entries")]
+    Available,
+    /// A head that is beyond the table.
+    #[error("a request begins beyond the ring's descriptors")]
+    Head,
+    /// A head that is under way.
+    #[error("a request has been made available twice")]
+    Twice,
+    /// The ring itself cannot be read or written any more.
+    #[error("the ring is not in memory")]
+    Memory,
+}
+
+/// A ring, from what the front end says of it to what is under way in it.
+pub struct Ring {
+    index: u16,
+    queue: Queue,
+    addresses: Option<Addresses>,
+    /// What rings when there is something; watched by whoever serves.
+    pub(crate) kick: Option<File>,
+    /// What is rung when something has been given back.
+    pub(crate) call: Option<File>,
+    /// What is rung when the ring is broken.
+    pub(crate) error: Option<File>,
+    pub(crate) is_enabled: bool,
+    /// Whether where it lies and where it goes on have been settled.
+    is_running: bool,
+    /// Whether requests are taken only while it is enabled.
+    heeds_enabling: bool,
+    is_broken: bool,
+    /// By head: whether it is under way.
+    taken: Box<[bool]>,
+    in_flight: u32,
+    /// What a predecessor of ours had taken.
+    again: VecDeque<u16>,
+    /// How many have been taken, for the record.
+    counter: u64,
+    /// Whether something has been given back and the driver has not been told.
+    has_news: bool,
+}
+
+impl Ring {
+    pub(crate) fn new(index: u16) -> Ring {
+        Ring {
+            index,
+            queue: new_queue(),
+            addresses: None,
+            kick: None,
+            call: None,
+            error: None,
+            is_enabled: false,
+            is_running: false,
+            heeds_enabling: true,
+            is_broken: false,
+            taken: Box::default(),
+            in_flight: 0,
+            again: VecDeque::new(),
+            counter: 0,
+            has_news: false,
+        }
+    }
+
+    /// Whether requests are taken from it.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.is_running && (self.is_enabled || !self.heeds_enabling)
+    }
+
+    /// Requests that have been taken and not given back.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    // --- what the front end says ---
+
+    /// Answers whether there may be one of so many entries, now.
+    pub(crate) fn set_size(&mut self, size: u32) -> bool {
+        !self.is_running && u16::try_from(size).is_ok_and(|size| self.queue.try_set_size(size).is_ok())
+    }
+
+    pub(crate) fn set_addresses(&mut self, addresses: Addresses, memory: &Memory) {
+        self.addresses = Some(addresses);
+        self.relocate(memory);
+    }
+
+    /// Answers whether that can be said now.
+    pub(crate) fn set_base(&mut self, base: u16) -> bool {
+        if !self.is_running {
+            self.queue.set_next_avail(base);
+        }
+        !self.is_running
+    }
+
+    /// Begins, if everything that it needs is known. Where it goes on is what the record says, if there is one, and else what
+    /// the front end has said.
+    pub(crate) fn start(&mut self, memory: &Memory, features: Features, record: Option<&Record>) -> bool {
+        let is_wanted = self.kick.is_some() && (self.is_enabled || !features.protocol()) && features.version_1();
+        if self.is_running || !is_wanted || self.in_flight > 0 || !self.locate(memory) {
+            return false;
+        }
+        self.queue.set_event_idx(features.event_idx());
+        let Ok(used) = self.queue.used_idx(memory.map(), Acquire) else { return false };
+        self.queue.set_next_used(used.0);
+        self.taken = vec![false; usize::from(self.queue.size())].into();
+        self.again.clear();
+        if let Some(record) = record.filter(|record| record.is_of(self.index, self.queue.size())) {
+            let mut recovered = record.recover(self.index, used.0);
+            recovered.heads.retain(|&head| head < self.queue.size());
+            // What had been taken was taken in the order of the ring, whatever order it was given back in.
+            self.queue.set_next_avail(used.0.wrapping_add(recovered.heads.len() as u16));
+            self.again = recovered.heads.into();
+            self.counter = recovered.counter;
+        }
+        self.heeds_enabling = features.protocol();
+        (self.is_running, self.is_broken) = (true, false);
+        true
+    }
+
+    /// Finds its parts in memory. Answers whether they are there.
+    fn locate(&mut self, memory: &Memory) -> bool {
+        let Some(addresses) = self.addresses else { return false };
+        let parts = [addresses.descriptors, addresses.available, addresses.used].map(|user| memory.guest_address(user));
+        let [Some(descriptors), Some(available), Some(used)] = parts else { return false };
+        let (low, high) = (|address: u64| Some(address as u32), |address: u64| Some((address >> 32) as u32));
+        self.queue.set_desc_table_address(low(descriptors), high(descriptors));
+        self.queue.set_avail_ring_address(low(available), high(available));
+        self.queue.set_used_ring_address(low(used), high(used));
+        // Those that are not aligned have not been taken.
+        let has_all = (self.queue.desc_table(), self.queue.avail_ring(), self.queue.used_ring())
+            == (descriptors, available, used);
+        self.queue.set_ready(true);
+        has_all && self.queue.is_valid(memory.map())
+    }
+
+    /// Memory has changed: the ring may lie elsewhere now, or nowhere, and then it has ended.
+    pub(crate) fn relocate(&mut self, memory: &Memory) {
+        if self.is_running && !self.locate(memory) {
+            self.is_running = false;
+        }
+    }
+
+    /// No more is taken. Where it would go on, once everything has been given back, is what the front end is told.
+    pub(crate) fn stop(&mut self) -> u16 {
+        self.is_running = false;
+        // What a predecessor took and we did not is not lost: it is in the record.
+        self.queue.next_avail()
+    }
+
+    /// As it was before anything was said of it, but for its call, which outlives resets.
+    pub(crate) fn reset(&mut self) {
+        self.queue = new_queue();
+        (self.addresses, self.kick) = (None, None);
+        (self.is_enabled, self.is_running, self.is_broken) = (false, false, false);
+    }
+
+    // --- requests ---
+
+    /// The next head, if there is any.
+    ///
+    /// # Errors
+    /// If the driver has broken the ring.
+    pub(crate) fn take(&mut self, memory: &Memory, record: Option<&Record>) -> Result<Option<u16>, Broken> {
+        if !self.is_running() {
+            return Ok(None);
+        }
+        let head = match self.again.pop_front() {
+            Some(head) => head,
+            None => {
+                let mut available = self.queue.iter(memory.map()).map_err(|error| match error {
+                    virtio_queue::Error::InvalidAvailRingIndex => Broken::Available,
+                    _ => Broken::Memory,
+                })?;
+                let Some(chain) = available.next() else { return Ok(None) };
+                chain.head_index()
+            }
+        };
+        let is_taken = self.taken.get_mut(usize::from(head)).ok_or(Broken::Head)?;
+        if std::mem::replace(is_taken, true) {
+            return Err(Broken::Twice);
+        }
+        self.in_flight += 1;
+        if let Some(record) = record {
+            record.taken(self.index, head, self.counter);
+        }
+        self.counter = self.counter.wrapping_add(1);
+        Ok(Some(head))
+    }
+
+    pub(crate) fn walk(
+        &self,
+        chain: &mut Chain,
+        memory: &Memory,
+        head: u16,
+        features: Features,
+    ) -> Result<(), Malformed> {
+        chain.walk(memory, self.queue.desc_table(), self.queue.size(), head, features.indirect())
+    }
+
+    /// Gives a head back; so many bytes have been written for it.
+    pub(crate) fn give_back(
+        &mut self,
+        memory: &Memory,
+        record: Option<&Record>,
+        head: u16,
+        written: u32,
+    ) -> Result<(), Broken> {
+        self.forget(head);
+        if let Some(record) = record {
+            record.gives_back(self.index, head);
+        }
+        self.queue.add_used(memory.map(), head, written).map_err(|_| Broken::Memory)?;
+        if let Some(record) = record {
+            record.given_back(self.index, head, self.queue.next_used());
+        }
+        self.has_news = true;
+        Ok(())
+    }
+
+    /// A head is no longer under way, though it has not been given back.
+    pub(crate) fn forget(&mut self, head: u16) {
+        self.taken[usize::from(head)] = false;
+        self.in_flight -= 1;
+    }
+
+    /// What is made available from now on need not be announced.
+    pub(crate) fn be_quiet(&mut self, memory: &Memory) {
+        let _ = self.queue.disable_notification(memory.map());
+    }
+
+    /// What is made available from now on has to be announced. Answers whether something is there already.
+    pub(crate) fn listen(&mut self, memory: &Memory) -> bool {
+        self.is_running() && self.queue.enable_notification(memory.map()).unwrap_or(false)
+    }
+
+    /// Tells the driver what has been given back since it was last told, if it wants to know.
+    pub(crate) fn tell(&mut self, memory: &Memory) {
+        if std::mem::take(&mut self.has_news)
+            && self.queue.needs_notification(memory.map()).unwrap_or(true)
+            && let Some(call) = &self.call
+        {
+            ring_bell(call);
+        }
+    }
+
+    /// The driver has broken it: it is stopped until it is started anew. Answers whether that is news.
+    pub(crate) fn break_down(&mut self) -> bool {
+        self.is_running = false;
+        if let Some(error) = &self.error {
+            ring_bell(error);
+        }
+        !std::mem::replace(&mut self.is_broken, true)
+    }
+}
+
+fn new_queue() -> Queue {
+    Queue::new(QUEUE_SIZE_MAX).expect("the size is a power of two")
+}
+
+/// Bells do not make us wait: one that takes no more rings.
+fn ring_bell(bell: &File) {
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+}
