@@ -97,7 +97,9 @@ impl Client {
     }
 
     pub(crate) fn start_rings(&mut self) {
-        if self.options.has_record {
+        let keeps_record =
+            self.frontend.get_protocol_features().unwrap().contains(VhostUserProtocolFeatures::INFLIGHT_SHMFD);
+        if self.options.has_record && keeps_record {
             let Options { queues, size, .. } = self.options;
             if self.record.is_none() {
                 self.record = Some(self.frontend.get_inflight_fd(&VhostUserInflight::new(0, 0, queues, size)).unwrap());
