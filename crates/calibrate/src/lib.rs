@@ -1,0 +1,3 @@
+//! Calibration: [`host`] measures what I/O costs on this machine.
+
+pub mod host;
