@@ -1,5 +1,6 @@
 //! `hoistway calibrate`: profiles of hosts and models of devices from measurements.
 
+mod fit;
 mod host;
 
 use anyhow::Result;
@@ -7,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use crate::Ending;
 
-/// Measures what I/O costs on this machine, for comparisons on it.
+/// Measures this machine, or fits a device model to measurements: so that comparisons are about what you have.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -16,11 +17,13 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum What {
+    Fit(fit::Arguments),
     Host(host::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     match &arguments.what {
+        What::Fit(arguments) => fit::run(arguments),
         What::Host(arguments) => host::run(arguments),
     }
 }
