@@ -26,6 +26,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Calibrate(Box<commands::calibrate::Arguments>),
     Compare(Box<commands::compare::Arguments>),
     Completions(commands::completions::Arguments),
     Conform(commands::conform::Arguments),
@@ -93,6 +94,7 @@ fn main() -> ExitCode {
         },
     };
     let ending = match cli.command {
+        Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Conform(arguments) => commands::conform::run(&arguments),

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::comparison::Comparison;
 use crate::document;
 use crate::error::{Error, Field};
+use crate::locks;
 use crate::observers::{Observer, Observers};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Planned};
@@ -108,7 +109,7 @@ impl Plan<'_> {
         let (result, (statistics, _)) = run_probed(&scenario, spec, control, both).map_err(cannot_begin)?;
         let disks = statistics.summaries(&scenario, result.simulated);
         let wall_seconds = watch.seconds() - begin;
-        let RunResult { processes, simulated, ios, refused, page_cache, partial } = result;
+        let RunResult { processes, simulated, ios, locks, refused, page_cache, partial } = result;
         let tunables = spec.tunables.iter().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
         let run = Run {
             scheduler: spec.label(),
@@ -126,6 +127,7 @@ impl Plan<'_> {
             cpu_us_per_io: cpu_us_per_io(&processes),
             jobs: jobs(&processes, &self.setups[planned.setup]),
             fio: fio_document(&scenario.workload.options, &processes, &disks, false),
+            locks: locks::summary(locks, simulated, ios, scenario.queue.cpus, disks.len()),
             disks,
             page_cache,
             excerpt: None,

@@ -7,7 +7,7 @@ mod place;
 mod support;
 
 use hoistway_report::{conclusion, figure_in_words};
-use hoistway_results::document::{JobSummary, LatencySummary, Run, SyncSummary};
+use hoistway_results::document::{JobSummary, LatencySummary, LockSummary, Run, SetupSummary, SyncSummary};
 use hoistway_results::{Direction, FigureName, ResultsDocument, Settling};
 use serde_json::json;
 
@@ -307,4 +307,34 @@ fn a_setting_is_recommended_in_words_and_what_the_scheduler_has_anyway_is_the_de
     document.runs.iter_mut().for_each(|run| run.variant.is_default = false);
     let text = told(&document);
     assert!(text.contains("change from mq-deadline with fifo_batch="), "{text}");
+}
+
+/// Two repeats of bfq and one of none whose lock was held for so much of the time, percent.
+fn with_locks(busy_percents: [f64; 2]) -> Vec<String> {
+    let mut document = repeated(&[("none", &[400_000.0]), ("bfq", &[200_000.0, 200_000.0])]);
+    for (run, busy) in document.runs[1..].iter_mut().zip(busy_percents) {
+        run.locks = Some(LockSummary {
+            held_percent: busy / 8.0,
+            waited_percent: 40.0,
+            busy_percent: Some(busy),
+            ceiling_iops: Some(200_000.0 / (busy / 100.0)),
+        });
+    }
+    conclusion(&document)
+}
+
+#[test]
+fn a_lock_that_is_held_all_the_time_is_told_with_what_it_allows() {
+    let told = with_locks([100.0, 99.0]);
+    let sentences: Vec<_> = told.iter().filter(|sentence| sentence.contains("cannot give more")).collect();
+    assert_eq!(sentences.len(), 1, "{told:?}");
+    assert!(sentences[0].starts_with("bfq cannot give more than 201 k I/Os a second here: its one lock"), "{told:?}");
+}
+
+#[test]
+fn a_lock_that_leaves_room_in_any_repeat_is_not_told_of() {
+    for busy in [[100.0, 80.0], [50.0, 50.0]] {
+        let told = with_locks(busy);
+        assert!(!told.iter().any(|sentence| sentence.contains("cannot give more")), "{told:?}");
+    }
 }

@@ -70,6 +70,7 @@ fn document() -> ResultsDocument {
             wall_seconds: 0.25,
             cpu_us_per_io: None,
             disks: Vec::new(),
+            locks: None,
             page_cache: None,
             jobs: JobSummary::from_processes(&processes),
             excerpt: None,

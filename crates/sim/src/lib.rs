@@ -44,6 +44,7 @@ pub use administration::Write;
 pub use disk::QueueSettings;
 pub use guests::{GuestSpec, Guests};
 pub use host::Host;
+pub use locks::LockUse;
 pub use measure::{Finished, Measurement};
 pub use profile::ProfileError;
 pub use scenario::{Control, RunError, RunResult, RunSpec, Scenario};

@@ -39,6 +39,17 @@ impl SectionCost {
     }
 }
 
+/// What all sections of a run took together, those of every disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LockUse {
+    /// Under the one lock of each elevator, hand-overs included: nobody else could be there meanwhile.
+    pub elevators: Nanos,
+    /// Under any lock of a scheduler.
+    pub held: Nanos,
+    /// Spun away before.
+    pub waited: Nanos,
+}
+
 /// The meter of one caller after the other.
 #[derive(Default)]
 pub(crate) struct LockMeter {
@@ -48,6 +59,7 @@ pub(crate) struct LockMeter {
     began: Cell<Instant>,
     /// The caller's own time.
     at: Cell<Instant>,
+    used: Cell<LockUse>,
 }
 
 impl LockMeter {
@@ -66,6 +78,11 @@ impl LockMeter {
         self.at.get().since(self.began.get())
     }
 
+    /// What sections have taken so far, all calls together.
+    pub(crate) fn used(&self) -> LockUse {
+        self.used.get()
+    }
+
     /// Whether what is done at this site is under a lock of a scheduler in Linux, too: there allocation asks for limits and tells of
     /// requests without one.
     fn is_of_scheduler(site: Site) -> bool {
@@ -74,7 +91,7 @@ impl LockMeter {
     }
 
     #[inline(never)]
-    fn pass(&self, lock: &Held, cost: SectionCost) {
+    fn pass(&self, lock: &Held, site: Site, cost: SectionCost) {
         let at = self.at.get();
         let granted = at.max(lock.until.get());
         let is_handed_over = lock.by.get() != self.by.get() && lock.by.get() != u32::MAX;
@@ -82,6 +99,14 @@ impl LockMeter {
         // Each who waits before this one is a section and a hand-over long.
         let waiters = granted.since(at).0 / (cost.section.0 + cost.handover.0).max(1);
         let until = granted + handover + Nanos(cost.waiter.0 * waiters) + cost.section;
+        let mut used = self.used.get();
+        let held = until.since(granted);
+        used.held = used.held + held;
+        used.waited = used.waited + granted.since(at);
+        if !matches!(site, Site::SoftwareQueue | Site::HardwareQueue) {
+            used.elevators = used.elevators + held;
+        }
+        self.used.set(used);
         lock.until.set(until);
         lock.by.set(self.by.get());
         self.at.set(until);
@@ -93,7 +118,7 @@ impl Meter for LockMeter {
     fn enter(&self, lock: &Held, site: Site) {
         let cost = self.cost.get();
         if cost.section > Nanos::ZERO && Self::is_of_scheduler(site) {
-            self.pass(lock, cost);
+            self.pass(lock, site, cost);
         }
     }
 
@@ -130,6 +155,8 @@ mod tests {
         assert_eq!(pass(1150, 1), 50 + 40 + 100);
         assert_eq!(pass(1150, 2), 190 + 40 + 10 + 100, "one waits before it");
         assert_eq!(pass(9000, 2), 100);
+        let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100), Nanos(50 + 50 + 190));
+        assert_eq!(meter.used(), LockUse { elevators: held, held, waited });
     }
 
     #[test]

@@ -11,6 +11,7 @@ use hoistway_results::document::PageCacheSummary;
 use crate::disk::QueueSettings;
 use crate::guests::{GuestSpec, Guests};
 use crate::host::Host;
+use crate::locks::LockUse;
 
 /// What is simulated: a load on devices, on a host.
 #[derive(Clone, Debug)]
@@ -117,6 +118,8 @@ pub struct RunResult {
     pub ios: u64,
     /// Writes to files of `queue/` during the run that were refused, and why.
     pub refused: Vec<String>,
+    /// What locks of schedulers took, from the start of the run, ramps included.
+    pub locks: LockUse,
     /// What the page cache did, if a process used it.
     pub page_cache: Option<PageCacheSummary>,
     /// Whether the run was cancelled before its end.

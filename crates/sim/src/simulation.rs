@@ -118,6 +118,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             processes: self.tasks.into_iter().map(|task| task.into_result(now, &self.steady)).collect(),
             simulated: Nanos(now.0),
             ios: self.ios,
+            locks: self.meter.used(),
             refused,
             page_cache: self.page_cache.map(|cache| cache.into_summary()),
             partial,

@@ -2,6 +2,7 @@
 
 mod advice;
 mod browser;
+mod calibrate;
 mod compare;
 mod conform;
 mod devices;

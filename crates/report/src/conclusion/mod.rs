@@ -2,6 +2,7 @@
 //!
 //! The [verdict](hoistway_results::verdict) is decided elsewhere, from the same document; here it is put into words.
 
+mod ceilings;
 mod doubts;
 mod phrases;
 mod sentences;
@@ -27,6 +28,7 @@ pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
             sentences.push(format!("Side by side, {}: {}.", words(verdict).nouns(), in_short.join("; ")));
         }
         sentences.extend(words(verdict).judged_by());
+        sentences.extend(ceilings::ceilings(&comparison));
         sentences.extend(doubts::doubts(document, &comparison, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }
     sentences

@@ -47,6 +47,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
         wall_seconds: 0.1,
         cpu_us_per_io: None,
         disks: Vec::new(),
+        locks: None,
         page_cache: None,
         jobs: jobs
             .map(|((name, processes, directions), job)| JobSummary {

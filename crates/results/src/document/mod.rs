@@ -7,6 +7,7 @@ mod disk;
 mod distribution;
 mod excerpt;
 mod guests;
+mod locks;
 mod page_cache;
 mod setup;
 mod statistics;
@@ -28,6 +29,7 @@ pub use disk::{CgroupIoSummary, DiskSummary};
 pub use distribution::LatencyDistribution;
 pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 pub use guests::GuestsSummary;
+pub use locks::LockSummary;
 pub use page_cache::PageCacheSummary;
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
@@ -171,6 +173,9 @@ pub struct Run {
     /// Statistics of the devices, if they were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskSummary>,
+    /// What locks of schedulers cost, if the host has a price for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<LockSummary>,
     /// What the page cache did, if a job used it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCacheSummary>,

@@ -93,6 +93,7 @@ fn run_of(arguments: &Arguments, file: &JobFile, run: &RunOf) -> Run {
         wall_seconds: run.seconds,
         cpu_us_per_io: cpu_us_per_io(&run.processes),
         disks: Vec::new(),
+        locks: None,
         page_cache: None,
         jobs: JobSummary::from_processes(&run.processes),
         excerpt: None,

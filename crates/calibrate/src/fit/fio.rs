@@ -1,0 +1,116 @@
+//! Rows of what fio has measured: a document of `fio --output-format=json`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::rows::{Row, RowsError, row};
+
+/// A row for each job. Jobs have to have run one after the other (`stonewall`): what each would do alone cannot be told of jobs
+/// that ran side by side. `file_name` is only for errors.
+///
+/// # Errors
+/// If it is no document of fio, or a job cannot be a row.
+pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
+    let at = |line: usize, problem: String| RowsError { file: file_name.to_owned(), line: line as u64, problem };
+    let document: Value = serde_json::from_str(text)
+        .map_err(|error| at(error.line(), format!("{error}; expected what fio --output-format=json prints")))?;
+    let jobs = document.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
+    let jobs =
+        jobs.ok_or_else(|| at(1, "there are no `jobs`; expected what fio --output-format=json prints".to_owned()))?;
+    let mut rows = Vec::with_capacity(jobs.len());
+    for (index, job) in jobs.iter().enumerate() {
+        let name = job.get("jobname").and_then(Value::as_str).unwrap_or("?");
+        let options = options(&document, job);
+        let told = |problem: String| at(1, format!("job {} (`{name}`): {problem}", index + 1));
+        if index > 0 && !options.contains_key("stonewall") {
+            return Err(told("ran beside the one before; expected jobs one after the other (stonewall)".to_owned()));
+        }
+        if job.get("error").and_then(Value::as_i64).is_some_and(|errno| errno != 0) {
+            return Err(told("ended with an error".to_owned()));
+        }
+        let mut values = options;
+        values.extend(figures(job));
+        let clones = values.get("numjobs").is_some_and(|clones| clones != "1");
+        if clones && !values.contains_key("group_reporting") {
+            return Err(told(
+                "has several processes; expected group_reporting, so that they are told together".to_owned(),
+            ));
+        }
+        values.entry("bs".to_owned()).or_insert_with(|| "4k".to_owned());
+        values.entry("rw".to_owned()).or_insert_with(|| "read".to_owned());
+        values.entry("iodepth".to_owned()).or_insert_with(|| "1".to_owned());
+        rows.push(row(1, |key| values.get(key).map(String::as_str)).map_err(told)?);
+    }
+    Ok(rows)
+}
+
+/// Options of a job, those of all jobs among them. fio prints values as texts.
+fn options(document: &Value, job: &Value) -> BTreeMap<String, String> {
+    let mut options = BTreeMap::new();
+    for section in [document.get("global options"), job.get("job options")] {
+        for (key, value) in section.and_then(Value::as_object).into_iter().flatten() {
+            let key = match key.as_str() {
+                "readwrite" => "rw",
+                "blocksize" => "bs",
+                key => key,
+            };
+            options.insert(key.to_owned(), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        }
+    }
+    // Columns of a table that are no options.
+    options.retain(|key, _| key != "scheduler" && !key.starts_with("lat_") && key != "iops");
+    options
+}
+
+/// IOPS and the mean of the total latency, of reads and writes together.
+fn figures(job: &Value) -> Vec<(String, String)> {
+    let number = |path: &str| job.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
+    let ios = ["read", "write"].map(|lane| number(&format!("/{lane}/total_ios")));
+    let iops: f64 = ["read", "write"].map(|lane| number(&format!("/{lane}/iops"))).iter().sum();
+    let means = ["read", "write"].map(|lane| number(&format!("/{lane}/lat_ns/mean")));
+    let mean_ns = (ios[0] * means[0] + ios[1] * means[1]) / (ios[0] + ios[1]).max(1.0);
+    [("iops", iops), ("lat_mean_us", mean_ns / 1e3)]
+        .into_iter()
+        .filter(|(_, value)| *value > 0.0)
+        .map(|(key, value)| (key.to_owned(), value.to_string()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RIGHT: &str = r#"{"fio version": "fio-3.36", "global options": {"bs": "4k", "ioengine": "libaio"}, "jobs": [
+        {"jobname": "a", "error": 0, "job options": {"rw": "randread", "iodepth": "8"},
+         "read": {"total_ios": 100, "iops": 50000.5, "lat_ns": {"mean": 150000.0}},
+         "write": {"total_ios": 0, "iops": 0, "lat_ns": {"mean": 0}}},
+        {"jobname": "b", "error": 0, "job options": {"rw": "randrw", "rwmixread": "75", "numjobs": "2", "group_reporting": "", "stonewall": ""},
+         "read": {"total_ios": 300, "iops": 300.0, "lat_ns": {"mean": 1000000.0}},
+         "write": {"total_ios": 100, "iops": 100.0, "lat_ns": {"mean": 2000000.0}}}]}"#;
+
+    #[test]
+    fn each_job_of_fios_document_is_a_row_with_reads_and_writes_together() {
+        let rows = from_fio_json(RIGHT, "m.json").unwrap();
+        assert_eq!(rows[0].load_text(), "random reads of 4096 bytes, 1 x 8 outstanding");
+        assert_eq!(rows[0].figures[0].value, 50_000.5);
+        assert_eq!(rows[1].load_text(), "random 75 % reads of 4096 bytes, 2 x 1 outstanding");
+        assert_eq!([rows[1].figures[0].value, rows[1].figures[1].value], [400.0, 1250.0]);
+    }
+
+    #[test]
+    fn jobs_that_ran_side_by_side_and_what_is_no_document_of_fio_are_refused() {
+        let cases = [
+            (RIGHT.replace(r#", "stonewall": """#, ""), "m.json:1: job 2 (`b`): ran beside the one before"),
+            (RIGHT.replace(r#""group_reporting": "", "#, ""), "m.json:1: job 2 (`b`): has several processes"),
+            (RIGHT.replacen(r#""error": 0"#, r#""error": 5"#, 1), "m.json:1: job 1 (`a`): ended with an error"),
+            (RIGHT.replace("randread", "trim"), "m.json:1: job 1 (`a`): `rw` is trim"),
+            ("{}".to_owned(), "m.json:1: there are no `jobs`"),
+            ("{\n]".to_owned(), "m.json:2: "),
+        ];
+        for (text, expected) in cases {
+            let told = from_fio_json(&text, "m.json").unwrap_err().to_string();
+            assert!(told.starts_with(expected), "{told}\nexpected: {expected}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Fits the parameters of a device model to measurements without a scheduler.
+//!
+//! [`rows`](Row) are loads and what was measured under them; a model whose other numbers are those of a preset is run under the
+//! same loads through the whole simulated block layer, without a scheduler, and its parameters are changed until the figures are
+//! as close as they get. What the figures cannot tell is told.
+
+mod fio;
+mod parameters;
+mod rows;
+mod search;
+mod sensitivity;
+mod simulated;
+#[cfg(test)]
+mod tests;
+mod told;
+
+use hoistway_device::{CalibratedRange, Calibration, Preset, PresetFile, Residual};
+use hoistway_sim::Host;
+
+pub use fio::from_fio_json;
+pub use rows::{Measured, Row, RowsError, What, from_csv};
+
+use parameters::Changeable;
+use search::{derivatives, least_squares};
+use sensitivity::identified;
+
+/// Most evaluations of a search.
+pub const EVALUATIONS_MAX: u32 = 2000;
+/// A parameter that is not known to half of its value is not told by the figures.
+const KNOWN: f64 = 0.5;
+/// Figures scatter by this at least, as a part of their value: those of a simulation, too.
+const SCATTER_LEAST: f64 = 0.01;
+
+/// What is to be fitted.
+#[derive(Clone, Debug)]
+pub struct FitPlan {
+    /// What was measured.
+    pub rows: Vec<Row>,
+    /// The name of the file that it is from, for the preset's claims.
+    pub source: String,
+    /// The preset that gives the model, and every number that is not fitted.
+    pub like: Preset,
+    /// The host that was measured on.
+    pub host: Host,
+    /// Names of parameters of the model's section; none for those that the rows can show.
+    pub parameters: Vec<String>,
+    /// Most evaluations, 1 to [`EVALUATIONS_MAX`].
+    pub evaluations: u32,
+    /// What the fitted preset is called.
+    pub name: String,
+}
+
+/// Why nothing was fitted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct FitError(String);
+
+/// What came of a fit.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The preset, with residuals, the range that it holds for and where each number comes from.
+    pub preset: Preset,
+    /// The parameters.
+    pub parameters: Vec<Fitted>,
+    /// How far each figure is off: the row, the figure, and what the model does.
+    pub residuals: Vec<(Row, Measured, f64)>,
+    /// Whether it has come to an end.
+    pub has_converged: bool,
+    /// Runs of all rows.
+    pub evaluations: u32,
+}
+
+/// A parameter that was fitted.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fitted {
+    /// Its key in the file, with its section.
+    pub key: String,
+    /// Where it began: the number of the preset.
+    pub before: f64,
+    /// Where it ended.
+    pub value: f64,
+    /// Its standard error, as a part of it.
+    pub error: f64,
+    /// Another parameter that could nearly stand in for it, if it is not told apart: the key.
+    pub like: Option<String>,
+}
+
+impl Fitted {
+    /// Whether the figures tell it.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.error < KNOWN
+    }
+}
+
+/// Fits. `goes_on` is told how many evaluations are over, and may end the search: then the best so far is the result.
+///
+/// # Errors
+/// If the rows are too few for the parameters, a parameter is none, or the load does not run on the device.
+pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitError> {
+    let changeable = Changeable::new(&plan.like).map_err(FitError)?;
+    let names: Vec<String> = if plan.parameters.is_empty() {
+        changeable.shown_by(&plan.rows).into_iter().map(str::to_owned).collect()
+    } else {
+        plan.parameters.clone()
+    };
+    let values = names.iter().map(|name| changeable.value(name)).collect::<Result<Vec<f64>, _>>().map_err(FitError)?;
+    enough(&names, &plan.rows)?;
+    let preset_at = |at: &[f64]| {
+        let values = names.iter().cloned().zip(values.iter().zip(at).map(|(value, at)| value * at.exp()));
+        changeable.with(&values.collect::<Vec<_>>())
+    };
+    let simulate = |preset: &Preset| {
+        let figures = plan.rows.iter().map(|row| {
+            simulated::figures(row, preset, &plan.host).map_err(|error| format!("line {}: {error}", row.line))
+        });
+        figures.collect::<Result<Vec<Vec<f64>>, _>>()
+    };
+    // What does not run at all is told now, and not searched.
+    simulate(&plan.like).map_err(FitError)?;
+    let misses = |at: &[f64]| {
+        let figures = simulate(&preset_at(at).ok()?).ok()?;
+        let pairs = plan.rows.iter().zip(figures).flat_map(|(row, figures)| {
+            row.figures.iter().zip(figures).map(|(figure, model)| miss(model, figure.value)).collect::<Vec<_>>()
+        });
+        Some(pairs.collect::<Vec<f64>>())
+    };
+    let found = least_squares(names.len(), plan.evaluations.clamp(1, EVALUATIONS_MAX), &misses, &goes_on);
+    let at_end =
+        misses(&found.at).ok_or_else(|| FitError("the model does not run where the search ended".to_owned()))?;
+    let preset = preset_at(&found.at).map_err(FitError)?;
+    let columns = derivatives(&found.at, &at_end, &misses);
+    let freedom = at_end.len().saturating_sub(names.len()).max(1) as f64;
+    let scatter = (at_end.iter().map(|miss| miss * miss).sum::<f64>() / freedom).sqrt().max(SCATTER_LEAST);
+    let told = identified(&columns, scatter);
+    let ended = Changeable::new(&preset).map_err(FitError)?;
+    let mut parameters = Vec::with_capacity(names.len());
+    for ((name, before), told) in names.iter().zip(&values).zip(told) {
+        let like = told.like.filter(|(_, how)| told.error >= KNOWN && *how > 0.95);
+        parameters.push(Fitted {
+            key: changeable.key(name),
+            before: *before,
+            value: ended.value(name).map_err(FitError)?,
+            error: told.error,
+            like: like.map(|(other, _)| changeable.key(&names[other])),
+        });
+    }
+    let figures = simulate(&preset).map_err(FitError)?;
+    let residuals: Vec<_> = plan
+        .rows
+        .iter()
+        .zip(figures)
+        .flat_map(|(row, figures)| row.figures.iter().zip(figures).map(|(figure, model)| (row.clone(), *figure, model)))
+        .collect();
+    let mut fit =
+        Fit { preset, parameters, residuals, has_converged: found.has_converged, evaluations: found.evaluations };
+    let mut file: PresetFile = fit.preset.clone().into();
+    file.name.clone_from(&plan.name);
+    file.title = format!("fitted to {}, with the other numbers of {}", plan.source, plan.like.name);
+    file.calibration = fit.calibration(plan);
+    fit.preset = file.try_into().map_err(|error: hoistway_device::PresetError| FitError(error.to_string()))?;
+    Ok(fit)
+}
+
+/// How far a figure is off, as a logarithm. One that never came is off by as much as anything.
+fn miss(model: f64, measured: f64) -> f64 {
+    (model.max(measured * 1e-3) / measured).ln()
+}
+
+/// As many figures as parameters at least.
+fn enough(names: &[String], rows: &[Row]) -> Result<(), FitError> {
+    if names.is_empty() {
+        return Err(FitError("these rows show no parameter of this model: name some".to_owned()));
+    }
+    let figures: usize = rows.iter().map(|row| row.figures.len()).sum();
+    if figures < names.len() {
+        let [enough, beyond] = [&names[..figures], &names[figures..]].map(|names| names.join(", "));
+        return Err(FitError(format!(
+            "{figures} figure(s) are too few for {} parameters: after {enough} nothing is left for {beyond}; expected more \
+             rows, at other depths and sizes, or fewer parameters",
+            names.len()
+        )));
+    }
+    Ok(())
+}
+
+impl Fit {
+    fn calibration(&self, plan: &FitPlan) -> Calibration {
+        let state =
+            if self.has_converged { "" } else { "; the fit did not converge, and this is the best that it saw" };
+        let sources = self.parameters.iter().map(|parameter| {
+            let text = if parameter.is_told() {
+                format!("fit to {}, known to {:.0} %", plan.source, 100.0 * parameter.error)
+            } else {
+                format!("fit to {}, which does not tell it", plan.source)
+            };
+            (parameter.key.clone(), text)
+        });
+        let mut all: std::collections::BTreeMap<String, String> = plan
+            .like
+            .calibration()
+            .sources
+            .iter()
+            .map(|(key, text)| (key.clone(), format!("{}: {text}", plan.like.name)))
+            .collect();
+        all.extend(sources);
+        let (range, words) = valid_range(&plan.rows);
+        Calibration {
+            on: format!("{} (scheduler none), {} rows{state}", plan.source, plan.rows.len()),
+            valid_range: format!("{words}; all else is as in {}", plan.like.name),
+            assumed: false,
+            range,
+            residuals: self
+                .residuals
+                .iter()
+                .map(|(row, figure, model)| Residual {
+                    what: format!("line {}: {}, {}", row.line, row.load_text(), figure.what),
+                    measured: figure.value,
+                    model: *model,
+                })
+                .collect(),
+            sources: all,
+        }
+    }
+}
+
+/// The loads that rows are of, as a range if one says it, and in words.
+fn valid_range(rows: &[Row]) -> (Option<CalibratedRange>, String) {
+    let ends = |of: fn(&Row) -> u32| {
+        let values = rows.iter().map(of);
+        [values.clone().min().unwrap_or(0), values.max().unwrap_or(0)]
+    };
+    let range = CalibratedRange {
+        io_bytes: ends(|row| row.block_bytes),
+        outstanding: ends(Row::outstanding),
+        reads_percent: ends(|row| row.reads_percent.into()),
+        sequential: rows.iter().any(|row| !row.is_random),
+        flushes: false,
+    };
+    // Reads and writes that came alone say nothing of shares between.
+    let has_mixes = rows.iter().any(|row| !matches!(row.reads_percent, 0 | 100));
+    if range.reads_percent == [0, 100] && !has_mixes {
+        let order = if range.sequential { "random and sequential" } else { "random" };
+        let ([least, most], [few, many]) = (range.io_bytes, range.outstanding);
+        return (
+            None,
+            format!("{order} reads and writes of {least} to {most} bytes, each alone, {few} to {many} outstanding"),
+        );
+    }
+    let words = range.to_string();
+    (Some(range), words)
+}

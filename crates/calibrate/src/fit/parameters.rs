@@ -1,0 +1,171 @@
+//! Parameters of models: which are fitted, and presets with other values of them.
+
+use hoistway_device::{Model, Parameters, Preset, PresetFile};
+use toml::{Table, Value};
+
+use super::rows::Row;
+
+/// Which rows show a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shows {
+    /// Those with reads.
+    Reads,
+    /// Those with reads of more than 4 KiB.
+    LargeReads,
+    /// Those with writes.
+    Writes,
+    /// Those with writes of more than 4 KiB.
+    LargeWrites,
+    /// All.
+    Any,
+}
+
+/// The generic flash drive.
+const FLASH: &[(&str, Shows)] = &[
+    ("command_us", Shows::Any),
+    ("read_us", Shows::Reads),
+    ("dies", Shows::Reads),
+    ("read_mb_per_s", Shows::LargeReads),
+    ("acknowledge_us", Shows::Writes),
+    ("program_us", Shows::Writes),
+    ("write_mb_per_s", Shows::LargeWrites),
+];
+/// A SATA drive with one stage.
+const SSD: &[(&str, Shows)] = &[
+    ("serial_stage_us", Shows::Any),
+    ("flash_read_us", Shows::Reads),
+    ("acknowledge_us", Shows::Writes),
+    ("transfer_mb_per_s", Shows::LargeReads),
+];
+/// A rotating disk: rotation and zones are on its label and data sheet.
+const HDD: &[(&str, Shows)] = &[("seek_average_ms", Shows::Reads), ("outer_mb_per_s", Shows::LargeReads)];
+const OPTANE: &[(&str, Shows)] = &[];
+
+/// A preset whose parameters can be changed.
+#[derive(Clone, Debug)]
+pub(super) struct Changeable {
+    file: PresetFile,
+    /// Name of the model's section.
+    section: &'static str,
+}
+
+/// Parameters of a model that somebody may want to be fitted: names of numbers in the model's section.
+impl Changeable {
+    /// # Errors
+    /// If the preset is of a model that has no parameters to be fitted.
+    pub(super) fn new(preset: &Preset) -> Result<Self, String> {
+        let section = match preset.parameters() {
+            Parameters::Flash(_) => "flash",
+            Parameters::Hdd(_) => "hdd",
+            Parameters::Optane(_) => "optane",
+            Parameters::Ssd(_) => "ssd",
+            Parameters::Null(_) | Parameters::Raid(..) => {
+                return Err(format!("{} is of a model without parameters to be fitted", preset.name));
+            }
+        };
+        let file: PresetFile = preset.clone().into();
+        Ok(Changeable { file, section })
+    }
+
+    /// Those that such rows can show, with how many figures.
+    pub(super) fn shown_by(&self, rows: &[Row]) -> Vec<&'static str> {
+        let table = match self.file.model {
+            Model::Flash => FLASH,
+            Model::Ssd => SSD,
+            Model::Hdd => HDD,
+            Model::Optane | Model::Null | Model::Raid => OPTANE,
+        };
+        table.iter().filter(|(_, shows)| rows.iter().any(|row| shows.by(row))).map(|(name, _)| *name).collect()
+    }
+
+    /// The value of one.
+    ///
+    /// # Errors
+    /// If it is no number of the model's section that could be fitted; the error lists those that are.
+    pub(super) fn value(&self, name: &str) -> Result<f64, String> {
+        let table = self.table()?;
+        let section = table.get(self.section).and_then(Value::as_table);
+        let value = section.and_then(|section| section.get(name)).and_then(number).filter(|value| *value > 0.0);
+        value.ok_or_else(|| {
+            let names = section.into_iter().flatten().filter(|(_, value)| number(value).is_some_and(|n| n > 0.0));
+            let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+            format!("`{name}` is no parameter that can be fitted; expected some of {}", names.join(", "))
+        })
+    }
+
+    /// The preset with other values: of each name one.
+    ///
+    /// # Errors
+    /// If the values are outside of physics.
+    pub(super) fn with(&self, values: &[(String, f64)]) -> Result<Preset, String> {
+        let mut table = self.table()?;
+        let section = table.get_mut(self.section).and_then(Value::as_table_mut).ok_or("has no section of its model")?;
+        for (name, value) in values {
+            let value = match section.get(name) {
+                Some(Value::Integer(_)) => Value::Integer(value.round().max(1.0) as i64),
+                // What is beyond this is noise.
+                _ => Value::Float(rounded(*value)),
+            };
+            section.insert(name.clone(), value);
+        }
+        let text = toml::to_string(&table).map_err(|error| error.to_string())?;
+        Preset::from_toml(&text, "fitted").map_err(|error| error.to_string())
+    }
+
+    fn table(&self) -> Result<Table, String> {
+        Table::try_from(&self.file).map_err(|error| error.to_string())
+    }
+
+    /// The key of a parameter in a file, with its section.
+    pub(super) fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.section)
+    }
+}
+
+impl Shows {
+    fn by(self, row: &Row) -> bool {
+        let is_large = row.block_bytes > 4096;
+        match self {
+            Shows::Any => true,
+            Shows::Reads => row.reads_percent > 0,
+            Shows::LargeReads => row.reads_percent > 0 && is_large,
+            Shows::Writes => row.reads_percent < 100,
+            Shows::LargeWrites => row.reads_percent < 100 && is_large,
+        }
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|integer| integer as f64))
+}
+
+/// Five digits.
+fn rounded(value: f64) -> f64 {
+    let scale = 10_f64.powi(4 - value.abs().max(1e-9).log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_changed_and_all_else_stays() {
+        let original = Preset::builtin("micron-9100-1600gb").unwrap();
+        let changeable = Changeable::new(&original).unwrap();
+        assert_eq!(changeable.value("dies"), Ok(48.0));
+        let changed = changeable.with(&[("dies".to_owned(), 31.6), ("read_us".to_owned(), 71.234_567)]).unwrap();
+        let again = Changeable::new(&changed).unwrap();
+        assert_eq!([again.value("dies"), again.value("read_us")], [Ok(32.0), Ok(71.235)]);
+        assert_eq!(again.value("program_us"), changeable.value("program_us"));
+        assert!(changeable.with(&[("read_us".to_owned(), 1e12)]).is_err(), "outside of physics");
+    }
+
+    #[test]
+    fn what_is_no_parameter_is_answered_with_those_that_are() {
+        let changeable = Changeable::new(&Preset::builtin("micron-9100-1600gb").unwrap()).unwrap();
+        let told = changeable.value("placement").unwrap_err();
+        assert!(told.contains("`placement` is no parameter") && told.contains("program_us"), "{told}");
+        assert!(Changeable::new(&Preset::builtin("null").unwrap()).is_err());
+    }
+}

@@ -1,0 +1,321 @@
+//! Measurements, row by row: a load, and what was measured under it without a scheduler.
+
+use hoistway_blk::NONE;
+use hoistway_load::{Direction, Issue, Load, Offsets, Pattern, Process, Random};
+
+/// What is wrong with measurements.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{file}:{line}: {problem}")]
+pub struct RowsError {
+    /// The file as the caller named it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u64,
+    /// What is wrong, and what was expected.
+    pub problem: String,
+}
+
+/// A row.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// Line of the file that it is from.
+    pub line: u64,
+    /// Whether offsets are random.
+    pub is_random: bool,
+    /// Share of reads, percent.
+    pub reads_percent: u8,
+    /// Size of an I/O, bytes.
+    pub block_bytes: u32,
+    /// I/Os that each process keeps in flight.
+    pub depth: u32,
+    /// Processes.
+    pub jobs: u32,
+    /// What was measured, at least one figure.
+    pub figures: Vec<Measured>,
+}
+
+/// A figure of a row.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Measured {
+    /// Which.
+    pub what: What,
+    /// Its value: I/Os a second, or us.
+    pub value: f64,
+}
+
+/// What is measured, of reads and writes together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum What {
+    /// I/Os a second of all processes.
+    Iops,
+    /// Mean of the total latency, us.
+    Mean,
+    /// A percentile of the total latency, us.
+    Percentile(f64),
+}
+
+impl std::fmt::Display for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            What::Iops => write!(f, "IOPS"),
+            What::Mean => write!(f, "mean latency, us"),
+            What::Percentile(percent) => write!(f, "p{percent} of latency, us"),
+        }
+    }
+}
+
+/// Columns of figures.
+const FIGURES: [(&str, What); 5] = [
+    ("iops", What::Iops),
+    ("lat_mean_us", What::Mean),
+    ("lat_p50_us", What::Percentile(50.0)),
+    ("lat_p99_us", What::Percentile(99.0)),
+    ("lat_p999_us", What::Percentile(99.9)),
+];
+/// Columns of loads, and whether they must be there.
+const LOADS: [(&str, bool); 6] =
+    [("rw", true), ("bs", true), ("iodepth", true), ("numjobs", false), ("rwmixread", false), ("scheduler", false)];
+const DIRECTIONS: [(&str, bool, Option<u8>); 7] = [
+    ("randread", true, Some(100)),
+    ("randwrite", true, Some(0)),
+    ("randrw", true, None),
+    ("read", false, Some(100)),
+    ("write", false, Some(0)),
+    ("rw", false, None),
+    ("readwrite", false, None),
+];
+const MIX_DEFAULT: u8 = 50;
+const BLOCK_MAX: u64 = 64 << 20;
+const DEPTH_MAX: u32 = 4096;
+const JOBS_MAX: u32 = 1024;
+
+/// Reads a table: a line of columns' names, then a row in each line; lines that begin with `#` are comments. `file_name` is only
+/// for errors.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
+    let at = |line: u64, problem: String| RowsError { file: file_name.to_owned(), line, problem };
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let broken = |error: &csv::Error| {
+        let line = error.position().map_or(1, csv::Position::line);
+        at(
+            line,
+            match error.kind() {
+                csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                    format!("has {len} values; expected {expected_len}, one for each column")
+                }
+                _ => error.to_string(),
+            },
+        )
+    };
+    let columns = reader.headers().map_err(|error| broken(&error))?.clone();
+    let known = || LOADS.iter().map(|(name, _)| *name).chain(FIGURES.iter().map(|(name, _)| *name));
+    if let Some(name) = columns.iter().find(|name| !known().any(|known| known == *name)) {
+        let all: Vec<&str> = known().collect();
+        return Err(at(1, format!("there is no column `{name}`; expected some of {}", all.join(", "))));
+    }
+    if let Some(name) = columns.iter().enumerate().find(|(index, name)| columns.iter().take(*index).any(|n| n == *name))
+    {
+        return Err(at(1, format!("the column `{}` is there twice", name.1)));
+    }
+    if let Some((name, _)) = LOADS.iter().find(|(name, must)| *must && !columns.iter().any(|column| column == *name)) {
+        return Err(at(
+            1,
+            format!("the column `{name}` is missing; expected rw, bs, iodepth and a figure such as iops"),
+        ));
+    }
+    if !FIGURES.iter().any(|(name, _)| columns.iter().any(|column| column == *name)) {
+        let figures: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
+        return Err(at(1, format!("there is no column of a figure; expected at least one of {}", figures.join(", "))));
+    }
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| broken(&error))?;
+        let line = record.position().map_or(1, |position| line_of_row(text, position));
+        let value = |name: &str| {
+            let value = columns.iter().position(|column| column == name).and_then(|index| record.get(index));
+            value.filter(|value| !value.is_empty())
+        };
+        rows.push(row(line, value).map_err(|problem| at(line, problem))?);
+    }
+    if rows.is_empty() {
+        return Err(at(1, "there is no row".to_owned()));
+    }
+    Ok(rows)
+}
+
+/// The line of a row that the reader found from this position on: it stands before comments and empty lines.
+fn line_of_row(text: &str, position: &csv::Position) -> u64 {
+    let rest = text.get(position.byte() as usize..).unwrap_or("");
+    let skipped = rest.lines().take_while(|line| line.trim().is_empty() || line.starts_with('#')).count();
+    position.line() + skipped as u64
+}
+
+/// The row of such values, by the names of columns.
+pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Result<Row, String> {
+    let needed = |name: &str| value(name).ok_or_else(|| format!("`{name}` is missing"));
+    if let Some(scheduler) = value("scheduler").filter(|name| *name != NONE.name) {
+        return Err(format!(
+            "`scheduler` is {scheduler}; a device is fitted to runs of none only, and predicts others"
+        ));
+    }
+    let rw = needed("rw")?;
+    let Some((_, is_random, reads)) = DIRECTIONS.iter().find(|(name, ..)| *name == rw) else {
+        let all: Vec<&str> = DIRECTIONS.iter().map(|(name, ..)| *name).collect();
+        return Err(format!("`rw` is {rw}; expected one of {}", all.join(", ")));
+    };
+    let reads_percent = match (reads, value("rwmixread")) {
+        (Some(reads), _) => *reads,
+        (None, None) => MIX_DEFAULT,
+        (None, Some(text)) => number(text, "rwmixread", 1, 99)? as u8,
+    };
+    let bs = needed("bs")?;
+    let block = bytes(bs).filter(|bytes| (512..=BLOCK_MAX).contains(bytes) && bytes % 512 == 0);
+    let block_bytes = block
+        .ok_or_else(|| format!("`bs` is {bs}; expected a multiple of 512 bytes up to 64m, such as 4096 or 4k"))?
+        as u32;
+    let mut figures = Vec::new();
+    for (name, what) in FIGURES {
+        let Some(text) = value(name) else { continue };
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+        let value = number.ok_or_else(|| format!("`{name}` is {text}; expected a number above 0"))?;
+        figures.push(Measured { what, value });
+    }
+    if figures.is_empty() {
+        return Err("has no figure; expected at least one, such as iops".to_owned());
+    }
+    let depth = number(needed("iodepth")?, "iodepth", 1, DEPTH_MAX)?;
+    let jobs = value("numjobs").map_or(Ok(1), |text| number(text, "numjobs", 1, JOBS_MAX))?;
+    let row = Row { line, is_random: *is_random, reads_percent, block_bytes, depth, jobs, figures };
+    row.check_by_littles_law()?;
+    Ok(row)
+}
+
+fn number(text: &str, name: &str, least: u32, most: u32) -> Result<u32, String> {
+    let number = text.parse::<u32>().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("`{name}` is {text}; expected a whole number from {least} to {most}"))
+}
+
+/// Bytes, with fio's suffixes.
+fn bytes(text: &str) -> Option<u64> {
+    let lower = text.to_ascii_lowercase();
+    let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &lower[digits.len()..] {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+impl Row {
+    /// I/Os in flight of all processes.
+    #[must_use]
+    pub fn outstanding(&self) -> u32 {
+        self.depth * self.jobs
+    }
+
+    /// The load, for messages.
+    #[must_use]
+    pub fn load_text(&self) -> String {
+        let order = if self.is_random { "random" } else { "sequential" };
+        let mix = match self.reads_percent {
+            100 => "reads".to_owned(),
+            0 => "writes".to_owned(),
+            percent => format!("{percent} % reads"),
+        };
+        format!("{order} {mix} of {} bytes, {} x {} outstanding", self.block_bytes, self.jobs, self.depth)
+    }
+
+    /// More I/Os cannot be in flight than the load keeps: units that were mixed up show so.
+    fn check_by_littles_law(&self) -> Result<(), String> {
+        let of = |wanted: What| self.figures.iter().find(|figure| figure.what == wanted).map(|figure| figure.value);
+        let (Some(iops), Some(mean_us)) = (of(What::Iops), of(What::Mean)) else { return Ok(()) };
+        let in_flight = iops * mean_us / 1e6;
+        if in_flight > 1.25 * f64::from(self.outstanding()) {
+            return Err(format!(
+                "{iops} I/Os a second of {mean_us} us each would be {in_flight:.1} in flight, but iodepth x numjobs is {}; \
+                 expected iops of all processes together, and us",
+                self.outstanding()
+            ));
+        }
+        Ok(())
+    }
+
+    /// The load as processes. They go on until whoever runs them stops them.
+    pub(super) fn load(&self) -> Load {
+        let direction = match self.reads_percent {
+            100 => Direction::Read,
+            0 => Direction::Write,
+            _ => Direction::Mixed,
+        };
+        let mut pattern = Pattern { read_percent: self.reads_percent, ..Pattern::new(direction, self.block_bytes) };
+        if self.is_random {
+            pattern.offsets = Offsets::Random(Random { map: false, ..Random::default() });
+        }
+        let mut load = Load::new();
+        let file = load.file("device");
+        let mut process = Process::new("row", file, pattern);
+        process.issue = Issue::asynchronous(self.depth);
+        load.add_clones(process, self.jobs);
+        load
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RIGHT: &str = "rw,bs,iodepth,numjobs,rwmixread,iops,lat_mean_us,lat_p99_us\n\
+                         # a comment\n\
+                         randread,4k,1,,,12000,82.1,99\n\
+                         randrw,65536,32,4,70,30000,4000,\n";
+
+    #[test]
+    fn a_table_gives_a_row_for_each_line_with_the_figures_that_are_there() {
+        let rows = from_csv(RIGHT, "m.csv").unwrap();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(
+            (rows[0].line, rows[0].block_bytes, rows[0].outstanding(), rows[0].reads_percent),
+            (3, 4096, 1, 100)
+        );
+        assert_eq!(rows[0].figures.len(), 3);
+        assert_eq!((rows[1].jobs, rows[1].depth, rows[1].reads_percent, rows[1].figures.len()), (4, 32, 70, 2));
+        assert_eq!(rows[1].load_text(), "random 70 % reads of 65536 bytes, 4 x 32 outstanding");
+        assert!(rows.iter().all(|row| row.load().check().is_ok()));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_table_is_told_with_its_line() {
+        let cases = [
+            ("", "m.csv:1: the column `rw` is missing"),
+            ("rw,bs,iodepth,iops", "m.csv:1: there is no row"),
+            ("rw,bs,iops\nread,4k,1", "m.csv:1: the column `iodepth` is missing"),
+            ("rw,bs,iodepth\nread,4k,1", "m.csv:1: there is no column of a figure; expected at least one of iops"),
+            ("rw,bs,iodepth,speed\nread,4k,1,1", "m.csv:1: there is no column `speed`; expected some of rw, bs"),
+            ("rw,bs,iodepth,iops,iops\nread,4k,1,1,1", "m.csv:1: the column `iops` is there twice"),
+            ("rw,bs,iodepth,iops\nrandreed,4k,1,1", "m.csv:2: `rw` is randreed; expected one of randread"),
+            ("rw,bs,iodepth,iops\nread,4097,1,1", "m.csv:2: `bs` is 4097; expected a multiple of 512"),
+            ("rw,bs,iodepth,iops\nread,4k,0,1", "m.csv:2: `iodepth` is 0; expected a whole number from 1 to 4096"),
+            ("rw,bs,iodepth,iops\nread,4k,1,-3", "m.csv:2: `iops` is -3; expected a number above 0"),
+            ("rw,bs,iodepth,iops\nread,4k,1,nan", "m.csv:2: `iops` is nan; expected a number above 0"),
+            ("rw,bs,iodepth,iops\n\n# a comment\nread,4k,1,-3", "m.csv:4: `iops` is -3"),
+            ("rw,bs,iodepth,iops\nread,4k,1,", "m.csv:2: has no figure"),
+            ("rw,bs,iodepth,iops\nread,4k,1", "m.csv:2: has 3 values; expected 4"),
+            (
+                "rw,bs,iodepth,scheduler,iops\nread,4k,1,bfq,9",
+                "m.csv:2: `scheduler` is bfq; a device is fitted to runs of none",
+            ),
+            (
+                "rw,bs,iodepth,iops,lat_mean_us\nread,4k,1,1000,20000",
+                "m.csv:2: 1000 I/Os a second of 20000 us each would be 20.0",
+            ),
+        ];
+        for (text, expected) in cases {
+            let told = from_csv(text, "m.csv").unwrap_err().to_string();
+            assert!(told.starts_with(expected), "{told}\nexpected: {expected}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What figures can tell of parameters: how much they move with each, and what the others could not do as well.
+
+/// What figures tell of one parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Identified {
+    /// Standard error as a part of its value: 0.05 for 5 %. Infinite if no figure depends on it.
+    pub(super) error: f64,
+    /// The one of the others that could best stand in for it, and how well: 1 if the two cannot be told apart.
+    pub(super) like: Option<(usize, f64)>,
+}
+
+/// Of derivatives of the logarithms of figures by the logarithms of parameters (a list for each parameter), and how far
+/// figures scatter about the model, as a part of their value.
+///
+/// The variance of a parameter, in least squares, is that of the figures over the square of what of its column is left when all
+/// others' parts are taken away.
+pub(super) fn identified(columns: &[Vec<f64>], scatter: f64) -> Vec<Identified> {
+    let norm = |column: &[f64]| dot(column, column).sqrt();
+    columns
+        .iter()
+        .enumerate()
+        .map(|(index, column)| {
+            let others: Vec<&Vec<f64>> =
+                columns.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, column)| column).collect();
+            let own = norm(&without(column, &others));
+            let like = columns
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != index)
+                .map(|(other, with)| (other, (dot(column, with) / (norm(column) * norm(with)).max(1e-12)).abs()))
+                .max_by(|one, other| one.1.total_cmp(&other.1));
+            // What is rounding, or a figure's noise, is nothing.
+            let error = if own > 1e-3 { scatter / own } else { f64::INFINITY };
+            Identified { error, like }
+        })
+        .collect()
+}
+
+/// The sum of columns that is nearest to a vector: how much of each. A column that the others can make has none.
+pub(super) fn coefficients(columns: &[Vec<f64>], vector: &[f64]) -> Vec<f64> {
+    let of = |(index, column): (usize, &Vec<f64>)| {
+        let others: Vec<&Vec<f64>> =
+            columns.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, column)| column).collect();
+        let own = without(column, &others);
+        let square = dot(&own, &own);
+        if square > 1e-6 { dot(&own, vector) / square } else { 0.0 }
+    };
+    columns.iter().enumerate().map(of).collect()
+}
+
+fn dot(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
+
+/// What is left of a vector without its parts along the others (Gram and Schmidt).
+fn without(vector: &[f64], others: &[&Vec<f64>]) -> Vec<f64> {
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    let minus_parts = |mut vector: Vec<f64>, basis: &[Vec<f64>]| {
+        for unit in basis {
+            let part = dot(&vector, unit);
+            vector.iter_mut().zip(unit).for_each(|(value, unit)| *value -= part * unit);
+        }
+        vector
+    };
+    for other in others {
+        let left = minus_parts((*other).clone(), &basis);
+        let length = dot(&left, &left).sqrt();
+        if length > 1e-9 {
+            basis.push(left.iter().map(|value| value / length).collect());
+        }
+    }
+    minus_parts(vector.to_vec(), &basis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_each_figure_shows_alone_is_known_as_well_as_the_figure() {
+        let told = identified(&[vec![1.0, 0.0], vec![0.0, 2.0]], 0.02);
+        assert!((told[0].error - 0.02).abs() < 1e-12 && (told[1].error - 0.01).abs() < 1e-12, "{told:?}");
+    }
+
+    #[test]
+    fn a_vector_is_taken_apart_into_columns_that_are_not_square_to_each_other() {
+        let columns = [vec![1.0, 1.0, 0.0], vec![0.0, 1.0, 1.0]];
+        let vector: Vec<f64> = (0..3).map(|i| 2.0 * columns[0][i] - 3.0 * columns[1][i]).collect();
+        let parts = coefficients(&columns, &vector);
+        assert!((parts[0] - 2.0).abs() < 1e-9 && (parts[1] + 3.0).abs() < 1e-9, "{parts:?}");
+        assert_eq!(coefficients(&[vec![0.0, 0.0]], &[1.0, 1.0]), [0.0]);
+    }
+
+    #[test]
+    fn two_that_do_the_same_cannot_be_told_apart_and_one_that_does_nothing_is_not_known() {
+        let told =
+            identified(&[vec![1.0, 1.0, 0.0], vec![2.0, 2.0, 0.0], vec![0.0, 0.0, 0.0], vec![0.0, 0.0, 1.0]], 0.02);
+        assert!(told[0].error.is_infinite() && told[1].error.is_infinite() && told[2].error.is_infinite());
+        let (like, how) = told[0].like.unwrap();
+        assert!(like == 1 && how > 0.999, "{told:?}");
+        assert!(told[3].error < 0.021);
+    }
+}

@@ -1,0 +1,112 @@
+//! Fits to rows whose parameters are known, because a model made them.
+
+use super::*;
+
+const LOADS: &str = "rw,bs,iodepth,iops\n\
+    randread,4k,1,1\nrandread,4k,64,1\nrandread,4k,512,1\n\
+    randwrite,4k,16,1\nrandwrite,4k,128,1\n";
+
+/// Rows as a device would be measured that is like `like` but for some values: IOPS and mean latency, each up to 2 % off.
+fn measured(like: &Preset, values: &[(&str, f64)]) -> Vec<Row> {
+    let values: Vec<_> = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    let device = Changeable::new(like).unwrap().with(&values).unwrap();
+    let mut rows = from_csv(LOADS, "loads").unwrap();
+    let mut noise = 1_u64;
+    for row in &mut rows {
+        row.figures = vec![Measured { what: What::Iops, value: 5e4 }];
+        // As fast as that it takes this long.
+        row.figures[0].value = simulated::figures(row, &device, &host()).unwrap()[0];
+        row.figures
+            .push(Measured { what: What::Mean, value: f64::from(row.outstanding()) * 1e6 / row.figures[0].value });
+        let figures = simulated::figures(row, &device, &host()).unwrap();
+        for (figure, model) in row.figures.iter_mut().zip(figures) {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            figure.value = model * (0.98 + 0.04 * (noise >> 33) as f64 / f64::from(1_u32 << 31));
+        }
+    }
+    rows
+}
+
+fn host() -> Host {
+    Host::builtin(Host::DEFAULT).unwrap()
+}
+
+fn like() -> Preset {
+    Preset::builtin("CT1000P3PSSD8").unwrap()
+}
+
+fn plan(rows: Vec<Row>, parameters: &[&str]) -> FitPlan {
+    FitPlan {
+        rows,
+        source: "m.csv".to_owned(),
+        like: like(),
+        host: host(),
+        parameters: parameters.iter().map(|name| (*name).to_owned()).collect(),
+        evaluations: 600,
+        name: "fitted".to_owned(),
+    }
+}
+
+#[test]
+fn the_parameters_of_a_preset_are_found_again_from_its_own_noisy_rows() {
+    let before = Changeable::new(&like()).unwrap();
+    let truth: Vec<(&str, f64)> = [("read_us", 0.7), ("dies", 1.6), ("program_us", 1.4)]
+        .map(|(name, factor)| (name, before.value(name).unwrap() * factor))
+        .to_vec();
+    let fit = fit(&plan(measured(&like(), &truth), &["read_us", "dies", "program_us"]), |_| true).unwrap();
+    assert!(fit.has_converged, "{}", fit.report());
+    for (parameter, (name, value)) in fit.parameters.iter().zip(&truth) {
+        let off = parameter.value / value - 1.0;
+        assert!(parameter.is_told() && off.abs() < 0.1, "{name} {value}: {off:+.3}\n{}", fit.report());
+    }
+    let worst = fit.residuals.iter().map(|(_, figure, model)| (model / figure.value - 1.0).abs()).fold(0.0, f64::max);
+    assert!(worst < 0.08, "{worst}\n{}", fit.report());
+    let calibration = fit.preset.calibration();
+    assert_eq!(calibration.residuals.len(), 10);
+    assert!(calibration.sources["flash.dies"].starts_with("fit to m.csv, known to"), "{calibration:?}");
+    assert!(calibration.range.is_none() && calibration.valid_range.contains("each alone, 1 to 512 outstanding"));
+    let text = PresetFile::from(fit.preset.clone()).to_toml().unwrap();
+    assert_eq!(Preset::from_toml(&text, "fitted.toml").unwrap(), fit.preset);
+}
+
+#[test]
+fn what_rows_do_not_show_is_said_to_be_not_told() {
+    let rows = measured(&like(), &[]).into_iter().filter(|row| row.reads_percent == 100 && row.depth == 1).collect();
+    let fit = fit(&plan(rows, &["read_us", "program_us"]), |_| true).unwrap();
+    let [read, program] = &fit.parameters[..] else { panic!("two parameters") };
+    assert!(read.is_told() && !program.is_told(), "{}", fit.report());
+    assert!(fit.report().contains("flash.program_us") && fit.report().contains("NOT TOLD by these rows"));
+    assert!(fit.preset.calibration().sources["flash.program_us"].contains("does not tell it"));
+}
+
+#[test]
+fn two_parameters_that_do_the_same_are_told_to_stand_in_for_each_other() {
+    let rows = measured(&like(), &[]).into_iter().filter(|row| row.reads_percent == 100 && row.depth == 1).collect();
+    let fit = fit(&plan(rows, &["read_us", "host_to_device_us"]), |_| true).unwrap();
+    assert!(fit.parameters.iter().all(|parameter| !parameter.is_told()), "{}", fit.report());
+    assert_eq!(fit.parameters[0].like.as_deref(), Some("flash.host_to_device_us"), "{}", fit.report());
+}
+
+#[test]
+fn a_fit_that_is_stopped_has_the_best_so_far_and_is_marked() {
+    let rows = measured(&like(), &[("read_us", 40.0)]);
+    let fit = fit(&plan(rows, &["read_us"]), |done| done < 4).unwrap();
+    assert!(!fit.has_converged && fit.evaluations == 4);
+    assert!(fit.report().starts_with("NOT CONVERGED: the best of 4 evaluations"), "{}", fit.report());
+    assert!(fit.preset.calibration().on.contains("did not converge"));
+}
+
+#[test]
+fn too_few_figures_are_told_with_the_parameters_that_get_none() {
+    let mut rows = from_csv("rw,bs,iodepth,iops\nrandread,4k,1,10000\n", "m.csv").unwrap();
+    let told = fit(&plan(rows.clone(), &["read_us", "dies"]), |_| true).unwrap_err().to_string();
+    assert!(
+        told.starts_with("1 figure(s) are too few for 2 parameters: after read_us nothing is left for dies"),
+        "{told}"
+    );
+    let told = fit(&plan(rows.clone(), &["redd_us"]), |_| true).unwrap_err().to_string();
+    assert!(told.starts_with("`redd_us` is no parameter that can be fitted; expected some of"), "{told}");
+    rows[0].line = 7;
+    let null = FitPlan { like: Preset::builtin("null").unwrap(), ..plan(rows, &[]) };
+    assert!(fit(&null, |_| true).unwrap_err().to_string().contains("null is of a model without parameters"));
+}

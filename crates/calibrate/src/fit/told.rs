@@ -1,0 +1,51 @@
+//! A fit for people.
+
+use super::Fit;
+
+impl Fit {
+    /// Parameters, residuals row by row, and what the rows do not tell.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let mut text = String::new();
+        if !self.has_converged {
+            text += &format!(
+                "NOT CONVERGED: the best of {} evaluations, not the best that there is.\n\n",
+                self.evaluations
+            );
+        }
+        let width = self.parameters.iter().map(|parameter| parameter.key.len()).max().unwrap_or(0);
+        text += &format!("parameter (after {} evaluations)\n", self.evaluations);
+        for parameter in &self.parameters {
+            text += &format!(
+                "  {:width$}  {} (before: {})",
+                parameter.key,
+                short(parameter.value),
+                short(parameter.before)
+            );
+            text += &match (parameter.is_told(), &parameter.like) {
+                (true, _) => format!(", known to {:.1} %\n", 100.0 * parameter.error),
+                (false, Some(other)) => format!(", NOT TOLD by these rows: {other} can stand in for it\n"),
+                (false, None) => ", NOT TOLD by these rows\n".to_owned(),
+            };
+        }
+        text += "\nresiduals\n";
+        for (row, figure, model) in &self.residuals {
+            let error = 100.0 * (model / figure.value - 1.0);
+            text += &format!(
+                "  line {}: {}, {}: measured {}, here {} ({error:+.1} %)\n",
+                row.line,
+                row.load_text(),
+                figure.what,
+                short(figure.value),
+                short(*model)
+            );
+        }
+        text + &format!("\nvalid for: {}\n", self.preset.calibration().valid_range)
+    }
+}
+
+/// Four digits, or those before the point.
+fn short(value: f64) -> String {
+    let digits = value.abs().max(1e-3).log10().floor() as i32 + 1;
+    format!("{value:.*}", usize::try_from(4 - digits).unwrap_or(0).min(4))
+}

@@ -1,0 +1,54 @@
+//! A figure that was measured in rounds, and percentiles.
+
+/// What rounds came to: their median, the least and the most.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Figure {
+    /// Median of the rounds.
+    pub median: f64,
+    /// The least of them.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Figure {
+    /// Of rounds; nothing if there was none.
+    #[must_use]
+    pub fn of(mut rounds: Vec<f64>) -> Option<Figure> {
+        rounds.sort_by(f64::total_cmp);
+        let (&least, &most) = (rounds.first()?, rounds.last()?);
+        Some(Figure { median: percentile(&rounds, 0.5), least, most })
+    }
+
+    /// The median as a whole number that is not negative.
+    #[must_use]
+    pub fn rounded(&self) -> u64 {
+        self.median.max(0.0).round() as u64
+    }
+}
+
+impl std::fmt::Display for Figure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0} ({:.0} to {:.0})", self.median, self.least, self.most)
+    }
+}
+
+/// A percentile of what is sorted, as a fraction; 0 of nothing.
+pub(super) fn percentile(sorted: &[f64], fraction: f64) -> f64 {
+    match sorted.len() {
+        0 => 0.0,
+        len => sorted[((len - 1) as f64 * fraction).round() as usize],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_has_the_median_and_the_ends_of_its_rounds() {
+        assert_eq!(Figure::of(vec![3.0, 1.0, 2.0]), Some(Figure { median: 2.0, least: 1.0, most: 3.0 }));
+        assert_eq!(Figure::of(vec![3.0, 1.0, 2.4]).unwrap().to_string(), "2 (1 to 3)");
+        assert_eq!(Figure::of(Vec::new()), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! What it takes longer to get a lock from another CPU, and for each CPU that waits for it.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Instant as WallClock;
+
+use hoistway_blk::{Lock, NoMeter, Site};
+
+use super::machine::pin;
+use super::spinning::SpinLock;
+
+/// Times that each thread takes the lock.
+const TIMES: u32 = 20_000;
+
+/// What is under the lock: how often it came from another thread, and who had it last.
+#[derive(Default)]
+struct Inside {
+    handed: u64,
+    last: usize,
+}
+
+/// How long taking a lock takes a thread on each of these CPUs, all of which want it all the time: ns for each time that it comes
+/// from another. With one CPU it never does: ns for each time.
+pub(super) fn ns(cpus: &[usize], alone_ns: f64) -> Option<f64> {
+    let (lock, start) = (SpinLock::new(Inside::default()), Barrier::new(cpus.len()));
+    let work = |me: usize, cpu: usize| {
+        pin(cpu);
+        start.wait();
+        let begin = WallClock::now();
+        for _ in 0..TIMES {
+            lock.with(&NoMeter, Site::Elevator, |inside| {
+                inside.handed += u64::from(inside.last != me);
+                inside.last = me;
+            });
+        }
+        begin.elapsed().as_nanos() as u64
+    };
+    let work = &work;
+    let took: Vec<u64> = thread::scope(|scope| {
+        let threads: Vec<_> = cpus.iter().enumerate().map(|(me, &cpu)| scope.spawn(move || work(me, cpu))).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    });
+    // Later those that are left have it for themselves: all of them are through at the end of the last.
+    let elapsed = took.iter().copied().max()? as f64;
+    let all = f64::from(TIMES) * cpus.len() as f64;
+    if cpus.len() == 1 {
+        return Some(elapsed / all);
+    }
+    let handed = lock.with(&NoMeter, Site::Elevator, |inside| inside.handed) as f64;
+    // With few of them the figure would be of chance.
+    (handed > 100.0).then(|| ((elapsed - (all - handed) * alone_ns) / handed - alone_ns).max(0.0))
+}
+
+/// The slope of hand-overs over the number of those who wait: `[waiting, ns]`. Nothing of fewer than two numbers.
+pub(super) fn growth_ns(points: &[[f64; 2]]) -> Option<f64> {
+    let count = points.len() as f64;
+    let mean = |index: usize| points.iter().map(|point| point[index]).sum::<f64>() / count;
+    let (x, y) = (mean(0), mean(1));
+    let spread: f64 = points.iter().map(|point| (point[0] - x).powi(2)).sum();
+    (spread > 0.0).then(|| points.iter().map(|point| (point[0] - x) * (point[1] - y)).sum::<f64>() / spread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_the_slope_over_those_who_wait() {
+        assert_eq!(growth_ns(&[[1.0, 100.0], [2.0, 110.0], [3.0, 120.0]]), Some(10.0));
+        assert_eq!(growth_ns(&[[1.0, 100.0]]), None);
+        assert_eq!(growth_ns(&[]), None);
+    }
+
+    #[test]
+    fn a_lock_that_is_nobody_elses_costs_no_hand_over() {
+        let cpu = super::super::machine::allowed_cpus()[0];
+        assert!(ns(&[cpu], 0.0).unwrap() > 0.0);
+    }
+}

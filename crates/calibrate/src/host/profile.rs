@@ -1,0 +1,234 @@
+//! A host profile of what was measured.
+
+use std::collections::BTreeMap;
+
+use hoistway_blk::NONE;
+use hoistway_sim::Host;
+
+use super::costs::{Costs, KernelCost, SchedulerCost};
+use super::figure::Figure;
+
+/// What profiles call schedulers that they do not name.
+const OTHERS: &str = "others";
+/// Of which these are taken to be like one that was measured.
+const LIKE: &str = "mq-deadline";
+/// A sleep shows if waking takes so much longer than after the one before, ns.
+const SHOWS_NS: u64 = 1000;
+
+impl Costs {
+    /// The profile, whose `sources` say how each figure was measured and how far its rounds lie apart.
+    #[must_use]
+    pub fn profile(&self, name: &str) -> Host {
+        let kernel = self.kernel.as_ref().ok();
+        let whole = kernel.and_then(|kernel| kernel.of(NONE.name)).unwrap_or(&self.engine);
+        let whose = match kernel {
+            Some(kernel) => format!("the running kernel through {}", kernel.device),
+            None => "Hoistway's own block layer and engine; the kernel's was not measured".to_owned(),
+        };
+        let submit_ns = (whole.median * self.submit_share.median).round() as u64;
+        let mut sections: BTreeMap<String, u64> = BTreeMap::new();
+        let mut spreads = Vec::new();
+        for scheduler in &self.schedulers {
+            if let Some((ns, spread)) = section(scheduler, kernel) {
+                sections.insert(scheduler.name.to_owned(), ns);
+                spreads.push(format!("{} {spread}", scheduler.name));
+            }
+        }
+        if let Some(&ns) = sections.get(LIKE) {
+            sections.insert(OTHERS.to_owned(), ns);
+        }
+        let growth = self.contention.as_ref().and_then(|contention| contention.growth);
+        let mut host = Host {
+            name: name.to_owned(),
+            description: format!("measured: what an I/O costs in {whose}"),
+            cpus: u16::try_from(self.cpus).ok(),
+            cache_cpus: None,
+            memory_bytes: 4 << 30,
+            start_ns: None,
+            submit_ns,
+            resume_ns: None,
+            complete_ns: whole.rounded().saturating_sub(submit_ns),
+            dispatch_ns: None,
+            redirect_ns: self.waker.rounded(),
+            wake_ns: span(&self.wake),
+            switch_ns: self.switch.rounded(),
+            sections_ns: sections,
+            handover_ns: self.handover_ns().unwrap_or(0),
+            waiter_ns: growth.map_or(0, |growth| growth.rounded()),
+            worker_ns: span(&self.worker),
+            idle_ns: self.idle_ns(),
+            sources: BTreeMap::new(),
+        };
+        host.sources = self.sources(&whose, whole, &spreads, growth);
+        host
+    }
+
+    /// Sleeps after which waking takes longer than after shorter ones.
+    fn idle_ns(&self) -> Vec<[u64; 2]> {
+        let mut steps: Vec<[u64; 2]> = Vec::new();
+        for sleep in &self.sleeps {
+            let before = steps.last().map_or(0, |step| step[1]);
+            if sleep.wake.rounded() > before + SHOWS_NS {
+                steps.push([sleep.slept_ns, sleep.wake.rounded()]);
+            }
+        }
+        steps
+    }
+
+    fn sources(
+        &self,
+        whose: &str,
+        whole: &Figure,
+        spreads: &[String],
+        growth: Option<Figure>,
+    ) -> BTreeMap<String, String> {
+        let share = &self.submit_share;
+        let parts = format!(
+            "{whole} ns of CPU time an I/O in {whose}, of which {:.0} % ({:.0} to {:.0}) for the submission",
+            100.0 * share.median,
+            100.0 * share.least,
+            100.0 * share.most
+        );
+        let ends = |[low, high]: &[Figure; 2]| format!("tenth percentile {low}, ninetieth {high}");
+        let one_cpu = "not measured: this process may use one CPU only".to_owned();
+        let handover = self.contention.as_ref().map_or_else(
+            || one_cpu.clone(),
+            |contention| match &contention.data {
+                Some(data) => format!("the lock {}, what is under it {data}", contention.lock),
+                None => format!("the lock {}; no section followed another CPU's", contention.lock),
+            },
+        );
+        let waiter = match (&self.contention, growth) {
+            (None, _) => one_cpu,
+            (_, None) => "not measured: it takes three CPUs".to_owned(),
+            (_, Some(growth)) => format!("slope of hand-overs over the CPUs that wait, {growth}"),
+        };
+        let sleeps: Vec<String> =
+            self.sleeps.iter().map(|sleep| format!("{} us {}", sleep.slept_ns / 1000, sleep.wake)).collect();
+        [
+            ("cpus", "that this process may use".to_owned()),
+            ("memory_bytes", "not measured: what profiles have that do not say".to_owned()),
+            ("submit_ns", parts.clone()),
+            ("complete_ns", parts),
+            ("redirect_ns", format!("what it costs to wake a thread on another CPU, {}", self.waker)),
+            (
+                "wake_ns",
+                format!("a thread that is woken after 20 us on the last CPU by one on the first: {}", ends(&self.wake)),
+            ),
+            ("switch_ns", format!("two threads on one CPU that wake each other, CPU time {}", self.switch)),
+            (
+                "sections_ns",
+                format!("mean of all sections under its locks, by scheduler: {}; others as {LIKE}", spreads.join(", ")),
+            ),
+            ("handover_ns", handover),
+            ("waiter_ns", waiter),
+            ("worker_ns", format!("a worker of the engine that has slept for 20 us: {}", ends(&self.worker))),
+            ("idle_ns", format!("medians beyond that after 20 us, after {}", sleeps.join(", "))),
+        ]
+        .into_iter()
+        .map(|(key, text)| (key.to_owned(), text))
+        .collect()
+    }
+}
+
+impl KernelCost {
+    fn of(&self, scheduler: &str) -> Option<&Figure> {
+        self.per_io.iter().find(|(name, _)| name == scheduler).map(|(_, figure)| figure)
+    }
+}
+
+/// What a section of a scheduler takes, ns, and how far rounds lie apart. In the kernel, what an I/O costs more than without a
+/// scheduler is divided among as many sections as it goes through here.
+fn section(scheduler: &SchedulerCost, kernel: Option<&KernelCost>) -> Option<(u64, String)> {
+    let own = scheduler.section?;
+    let measured = kernel.and_then(|kernel| Some((kernel.of(scheduler.name)?, kernel.of(NONE.name)?)));
+    match measured {
+        Some((with, without)) => {
+            let more = (with.median - without.median).max(0.0);
+            let spread = format!("{with} ns an I/O, {:.1} sections", scheduler.sections_per_io);
+            Some(((more / scheduler.sections_per_io.max(1.0)).round() as u64, spread))
+        }
+        None => Some((own.rounded(), own.to_string())),
+    }
+}
+
+fn span([low, high]: &[Figure; 2]) -> [u64; 2] {
+    [low.rounded(), high.rounded().max(low.rounded())]
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::costs::{Contention, Operation, Sleep};
+    use super::*;
+
+    fn figure(median: f64) -> Figure {
+        Figure { median, least: median * 0.9, most: median * 1.2 }
+    }
+
+    pub(in super::super) fn costs() -> Costs {
+        let scheduler = |name, per_io: f64, section: Option<f64>| SchedulerCost {
+            name,
+            per_io: figure(per_io),
+            sections_per_io: if section.is_some() { 4.0 } else { 0.0 },
+            section: section.map(figure),
+            beside: section.map(|_| figure(30.0)),
+            operations: section
+                .map(|ns| Operation { name: "insert", time: figure(ns), per_io: 1.0 })
+                .into_iter()
+                .collect(),
+            rates: vec![(1, figure(5e6)), (2, figure(6e6))],
+        };
+        Costs {
+            cpus: 4,
+            rounds: [15, 15],
+            engine: figure(300.0),
+            submit_share: figure(0.6),
+            schedulers: vec![scheduler("none", 100.0, None), scheduler("mq-deadline", 200.0, Some(25.0))],
+            contention: Some(Contention { lock: figure(80.0), data: Some(figure(50.0)), growth: Some(figure(12.0)) }),
+            switch: figure(1500.0),
+            wake: [figure(3000.0), figure(9000.0)],
+            waker: figure(900.0),
+            sleeps: [(100_000, 200.0), (400_000, 5000.0), (1_000_000, 5100.0), (3_000_000, 60_000.0)]
+                .map(|(slept_ns, ns)| Sleep { slept_ns, wake: figure(ns) })
+                .to_vec(),
+            worker: [figure(4000.0), figure(8000.0)],
+            kernel: Err("there is no null device here".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_profile_of_what_was_measured_can_be_read_again_and_gives_a_source_for_each_figure() {
+        let host = costs().profile("mine");
+        assert_eq!(Host::from_toml(&toml::to_string(&host).unwrap(), "mine.toml").unwrap(), host);
+        assert_eq!([host.submit_ns, host.complete_ns, host.handover_ns, host.waiter_ns], [180, 120, 130, 12]);
+        assert_eq!(host.sections_ns["mq-deadline"], 25);
+        assert_eq!(host.sections_ns["others"], 25);
+        assert!(!host.sections_ns.contains_key("none"));
+        assert_eq!(host.idle_ns, [[400_000, 5000], [3_000_000, 60_000]], "steps that do not show are left out");
+        for key in ["submit_ns", "handover_ns", "waiter_ns", "wake_ns", "idle_ns", "sections_ns"] {
+            assert!(host.sources.contains_key(key), "{key}");
+        }
+        assert!(host.sources["submit_ns"].contains("the kernel's was not measured"));
+    }
+
+    #[test]
+    fn the_kernels_own_costs_go_before_those_of_the_engine() {
+        let per_io = [("none", 1000.0), ("mq-deadline", 1600.0)].map(|(name, ns)| (name.to_owned(), figure(ns)));
+        let kernel = Ok(KernelCost { device: "nullb0".to_owned(), per_io: per_io.to_vec() });
+        let host = Costs { kernel, ..costs() }.profile("mine");
+        assert_eq!([host.submit_ns, host.complete_ns], [600, 400]);
+        assert_eq!(host.sections_ns["mq-deadline"], 150, "600 ns more, in four sections");
+        assert!(host.sources["submit_ns"].contains("the running kernel through nullb0"));
+    }
+
+    #[test]
+    fn what_one_or_two_cpus_cannot_show_is_said_and_not_made_up() {
+        let one = Costs { contention: None, cpus: 1, ..costs() }.profile("mine");
+        assert_eq!([one.handover_ns, one.waiter_ns], [0, 0]);
+        assert!(one.sources["handover_ns"].starts_with("not measured: this process may use one CPU"));
+        let contention = Contention { lock: figure(80.0), data: None, growth: None };
+        let two = Costs { contention: Some(contention), ..costs() }.profile("mine");
+        assert_eq!([two.handover_ns, two.waiter_ns], [80, 0]);
+        assert_eq!(two.sources["waiter_ns"], "not measured: it takes three CPUs");
+    }
+}

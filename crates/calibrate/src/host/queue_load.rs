@@ -1,0 +1,255 @@
+//! A closed loop over a queue of the block layer, on one thread or several: what schedulers are measured with.
+
+use std::collections::VecDeque;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant as WallClock};
+
+use hoistway_blk::{
+    Agenda, Answer, Bio, Caller, ConfigError, CpuId, Cx, Driver, Errand, HctxId, Hz, Instant, Kernel, Meter, NONE,
+    NoProbe, Now, Op, Queue, QueueConfig, Rq, Sector, Status, Submitter, Waiter,
+};
+
+use super::machine::{pin, thread_cpu_ns};
+use super::spinning::Spinning;
+
+/// I/Os that are under way for each thread.
+const DEPTH: u32 = 16;
+/// I/Os between two looks at the clock.
+const BATCH: usize = 8;
+const SECTORS: u64 = 8;
+
+/// What one thread did and took.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Spent {
+    pub(super) ios: u64,
+    /// CPU time of the thread, ns.
+    pub(super) cpu_ns: u64,
+    /// On the clock, ns.
+    pub(super) ns: u64,
+    /// Of that in submissions, ns: what was interrupted is left out of this and the next.
+    pub(super) submit_ns: u64,
+    /// In completions.
+    pub(super) complete_ns: u64,
+    /// I/Os of batches that were not interrupted.
+    pub(super) timed_ios: u64,
+}
+
+/// What all threads share.
+struct Crew {
+    queue: Queue<Spinning>,
+    begin: WallClock,
+    under_way: AtomicU64,
+    is_over: AtomicBool,
+    woken: Vec<AtomicBool>,
+    start: Barrier,
+}
+
+/// Keeps what it is given until it is asked for it, up to a limit.
+struct Shelf {
+    requests: VecDeque<Rq>,
+    limit: usize,
+}
+
+impl Driver for Shelf {
+    fn get_budget(&mut self, _: HctxId) -> bool {
+        self.requests.len() < self.limit
+    }
+
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
+        self.requests.push_back(rq);
+        Answer::Queued
+    }
+}
+
+/// Runs the loop under a scheduler on one thread for each of `cpus`, each with a meter, for so long. Answers what each took, with
+/// its meter. Half of the I/Os wait in the scheduler, if there is one.
+pub(super) fn run<M: Meter + Send>(
+    scheduler: &str,
+    cpus: &[usize],
+    length: Duration,
+    meter: impl Fn(u32) -> M + Sync,
+) -> Result<Vec<(Spent, M)>, ConfigError> {
+    let threads = cpus.len() as u16;
+    let config = QueueConfig {
+        cpus: threads,
+        hw_queues: threads,
+        queue_depth: 1024,
+        // Nobody is to wait for a tag.
+        nr_requests: (scheduler != NONE.name).then_some(1024),
+        ..QueueConfig::new(Kernel::DEFAULT)
+    };
+    let crew = Crew {
+        queue: Queue::new(&config, scheduler)?,
+        begin: WallClock::now(),
+        under_way: AtomicU64::new(0),
+        is_over: AtomicBool::new(false),
+        woken: cpus.iter().map(|_| AtomicBool::new(false)).collect(),
+        start: Barrier::new(cpus.len()),
+    };
+    let limit = if scheduler == NONE.name { usize::MAX } else { DEPTH as usize / 2 };
+    let work = |index: usize, cpu: usize| {
+        pin(cpu);
+        let meter = meter(index as u32);
+        let spent = Hand::new(&crew, index as u16, limit, &meter).work(length);
+        (spent, meter)
+    };
+    Ok(thread::scope(|scope| {
+        let threads: Vec<_> =
+            cpus.iter().enumerate().map(|(index, &cpu)| scope.spawn(move || work(index, cpu))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    }))
+}
+
+/// One thread at work.
+struct Hand<'a, M: Meter> {
+    crew: &'a Crew,
+    meter: &'a M,
+    cpu: CpuId,
+    shelf: Shelf,
+    caller: Caller,
+    agenda: Agenda,
+    submitter: Submitter<Queue<Spinning>>,
+    random: u64,
+}
+
+impl<'a, M: Meter> Hand<'a, M> {
+    fn new(crew: &'a Crew, cpu: u16, limit: usize, meter: &'a M) -> Self {
+        Hand {
+            crew,
+            meter,
+            cpu: CpuId(cpu.into()),
+            shelf: Shelf { requests: VecDeque::new(), limit },
+            caller: Caller::new(),
+            agenda: Agenda::new(crew.queue.hw_queues()),
+            submitter: Submitter::new(&crew.queue, Waiter(cpu.into())),
+            random: u64::from(cpu) + 1,
+        }
+    }
+
+    fn work(mut self, length: Duration) -> Spent {
+        let mut spent = Spent::default();
+        self.crew.start.wait();
+        for _ in 0..DEPTH {
+            self.submit();
+        }
+        let (begin, cpu_ns) = (WallClock::now(), thread_cpu_ns());
+        while begin.elapsed() < length {
+            self.cycle(&mut spent);
+        }
+        spent.ns = begin.elapsed().as_nanos() as u64;
+        spent.cpu_ns = thread_cpu_ns() - cpu_ns;
+        self.crew.is_over.store(true, SeqCst);
+        while self.crew.under_way.load(SeqCst) > 0 || self.submitter.is_parked() {
+            self.cycle(&mut Spent::default());
+        }
+        spent
+    }
+
+    /// Ends what is at the driver, and submits as much.
+    fn cycle(&mut self, spent: &mut Spent) {
+        /// A batch that takes longer was interrupted.
+        const LONGEST: Duration = Duration::from_micros(100);
+        let mut ended = 0;
+        let begin = WallClock::now();
+        while ended < BATCH
+            && let Some(rq) = self.shelf.requests.pop_front()
+        {
+            self.call(|queue, cx, _| queue.complete(cx, rq, Status::Ok));
+            ended += 1;
+        }
+        let hctx = HctxId(self.cpu.0 as u16);
+        self.call(|queue, cx, _| queue.run_hctx(cx, hctx));
+        let completed = begin.elapsed();
+        if self.submitter.is_parked() {
+            if self.crew.woken[self.cpu.index()].swap(false, SeqCst) {
+                self.call(|queue, cx, submitter| {
+                    submitter.go_on(queue, cx);
+                });
+            }
+            return;
+        }
+        if self.crew.is_over.load(SeqCst) {
+            return;
+        }
+        for _ in 0..ended {
+            self.submit();
+        }
+        let both = begin.elapsed();
+        spent.ios += ended as u64;
+        if both < LONGEST && ended == BATCH {
+            spent.complete_ns += completed.as_nanos() as u64;
+            spent.submit_ns += (both - completed).as_nanos() as u64;
+            spent.timed_ios += ended as u64;
+        }
+    }
+
+    fn submit(&mut self) {
+        if self.submitter.is_parked() {
+            return;
+        }
+        // A linear congruential generator is enough to scatter sectors, so that nothing merges.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let sector = Sector((self.random >> 30) & !(SECTORS - 1));
+        self.crew.under_way.fetch_add(1, SeqCst);
+        self.call(|queue, cx, submitter| {
+            submitter.submit(queue, cx, Bio::new(Op::Read, sector, SECTORS as u32));
+        });
+    }
+
+    fn call(
+        &mut self,
+        body: impl FnOnce(&Queue<Spinning>, &mut Cx<'_, (Shelf, NoProbe, M)>, &mut Submitter<Queue<Spinning>>),
+    ) {
+        let crew = self.crew;
+        let now = Hz::DEFAULT.now(Instant(crew.begin.elapsed().as_nanos() as u64));
+        let mut probe = NoProbe;
+        let mut cx = self.caller.cx(now, self.cpu, &mut self.shelf, &mut probe, self.meter);
+        body(&crew.queue, &mut cx, &mut self.submitter);
+        self.agenda.carry_out(&crew.queue, &mut cx, |_, errand| match errand {
+            Errand::End { .. } => {
+                crew.under_way.fetch_sub(1, SeqCst);
+            }
+            Errand::Wake(Waiter(thread)) => crew.woken[thread as usize].store(true, SeqCst),
+            // Nothing is at the driver for long, and no other queue shares its tags.
+            Errand::TimedOut { .. } | Errand::RunOther { .. } => {}
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_blk::{NoMeter, SCHEDULERS, Site};
+
+    use super::super::machine::allowed_cpus;
+    use super::super::stopwatch::Stopwatch;
+    use super::*;
+
+    #[test]
+    fn every_scheduler_carries_the_load_out_on_one_thread_and_on_several() {
+        let cpu = allowed_cpus()[0];
+        for scheduler in SCHEDULERS {
+            for threads in [1, 3] {
+                let all = run(scheduler, &vec![cpu; threads], Duration::from_millis(2), |_| NoMeter).unwrap();
+                assert_eq!(all.len(), threads);
+                assert!(all.iter().map(|(spent, _)| spent.ios).sum::<u64>() > 0, "{scheduler}, {threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stopwatch_sees_each_scheduler_insert_dispatch_and_finish() {
+        let cpu = allowed_cpus()[0];
+        for scheduler in ["mq-deadline", "bfq"] {
+            let all = run(scheduler, &[cpu], Duration::from_millis(5), Stopwatch::new).unwrap();
+            let (spent, watch) = &all[0];
+            for site in [Site::Insert, Site::Dispatch] {
+                assert!(watch.at(site).both().times * 2 > spent.ios, "{scheduler}: {site:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The rounds: in each everything is measured once.
+
+use std::time::Duration;
+
+use hoistway_blk::{NONE, NoMeter, SCHEDULERS, Site};
+use hoistway_engine::Null;
+
+use super::costs::{Contention, Costs, KernelCost, Operation, SchedulerCost, Sleep};
+use super::engine_load::cpu_ns_per_io;
+use super::figure::Figure;
+use super::handing_over;
+use super::kernel::{self, NullDevice, Paths};
+use super::machine::allowed_cpus;
+use super::queue_load::{self, Spent};
+use super::stopwatch::{Sections, Stopwatch, Tally};
+use super::waking;
+
+const ONE_THREAD: Duration = Duration::from_millis(15);
+const SEVERAL_THREADS: Duration = Duration::from_millis(20);
+const ENGINE: Duration = Duration::from_millis(30);
+const SWITCHES: u32 = 1000;
+/// A CPU has just become idle.
+const SHORT_SLEEP: Duration = Duration::from_micros(20);
+const SHORT_SLEEPS: usize = 100;
+/// Longer sleeps, and how often.
+const SLEEPS: [(Duration, usize); 4] = [
+    (Duration::from_micros(100), 40),
+    (Duration::from_micros(400), 20),
+    (Duration::from_millis(1), 15),
+    (Duration::from_millis(3), 7),
+];
+/// Most threads at once.
+const THREADS_MAX: usize = 32;
+/// The scheduler whose sections show what comes over from another CPU: it has one lock, and short sections.
+const SHOWS_HANDOVERS: &str = "mq-deadline";
+
+/// Sites that are under a scheduler's locks in Linux, too, and what they are called.
+const OPERATIONS: [(Site, &str); 6] = [
+    (Site::Merge, "merge"),
+    (Site::Insert, "insert"),
+    (Site::Dispatch, "dispatch"),
+    (Site::Finish, "finish"),
+    (Site::SoftwareQueue, "software queue"),
+    (Site::HardwareQueue, "hardware queue"),
+];
+
+/// What rounds have shown of a scheduler so far.
+#[derive(Default)]
+struct Seen {
+    per_io: Vec<f64>,
+    section: Vec<f64>,
+    beside: Vec<f64>,
+    sections: u64,
+    ios: u64,
+    operations: [(Vec<f64>, u64); OPERATIONS.len()],
+    rates: Vec<Vec<f64>>,
+}
+
+/// What was measured so far.
+pub(super) struct Rounds {
+    cpus: Vec<usize>,
+    /// Numbers of threads beyond one.
+    threads: Vec<usize>,
+    clock_ns: f64,
+    device: Result<NullDevice, String>,
+    schedulers: [Seen; SCHEDULERS.len()],
+    engine: Vec<f64>,
+    submit_share: Vec<f64>,
+    lock: Vec<f64>,
+    data: Vec<f64>,
+    growth: Vec<f64>,
+    switch: Vec<f64>,
+    /// Low, high, and the waker's.
+    wake: [Vec<f64>; 3],
+    sleeps: [Vec<f64>; SLEEPS.len()],
+    worker: [Vec<f64>; 2],
+    kernel: Vec<Vec<f64>>,
+    over: u32,
+}
+
+impl Rounds {
+    pub(super) fn begin(paths: &Paths) -> Self {
+        let cpus = allowed_cpus();
+        let threads = (2..=cpus.len().min(THREADS_MAX)).filter(|n| *n <= 8 || n.is_power_of_two()).collect();
+        Rounds {
+            threads,
+            clock_ns: Stopwatch::clock_ns(),
+            device: kernel::find(paths).and_then(|device| {
+                if device.has_none() {
+                    Ok(device)
+                } else {
+                    Err(format!("{} cannot do without a scheduler", device.name))
+                }
+            }),
+            schedulers: Default::default(),
+            engine: Vec::new(),
+            submit_share: Vec::new(),
+            lock: Vec::new(),
+            data: Vec::new(),
+            growth: Vec::new(),
+            switch: Vec::new(),
+            wake: Default::default(),
+            sleeps: Default::default(),
+            worker: Default::default(),
+            kernel: Vec::new(),
+            over: 0,
+            cpus,
+        }
+    }
+
+    /// Measures everything once more.
+    pub(super) fn one_more(&mut self) -> Result<(), String> {
+        let mut without = None;
+        for index in 0..SCHEDULERS.len() {
+            self.scheduler(index, &mut without)?;
+        }
+        let engine = cpu_ns_per_io(Null::new(1 << 21), ENGINE)?;
+        self.engine.push(engine);
+        self.kernel_round(engine)?;
+        self.locks()?;
+        self.threads_round()?;
+        self.over += 1;
+        Ok(())
+    }
+
+    /// `without` is the CPU time of an I/O without a scheduler, which comes first.
+    fn scheduler(&mut self, index: usize, without: &mut Option<f64>) -> Result<(), String> {
+        let name = SCHEDULERS[index];
+        let one = &self.cpus[..1];
+        let plain = queue_load::run(name, one, ONE_THREAD, |_| NoMeter).map_err(|error| error.to_string())?;
+        let timed = queue_load::run(name, one, ONE_THREAD, Stopwatch::new).map_err(|error| error.to_string())?;
+        let seen = &mut self.schedulers[index];
+        let (spent, _) = plain[0];
+        let per_io = spent.cpu_ns as f64 / spent.ios.max(1) as f64;
+        seen.per_io.push(per_io);
+        if name == NONE.name {
+            *without = Some(per_io);
+            let both = (spent.submit_ns + spent.complete_ns) as f64;
+            // Nothing, if every batch was interrupted.
+            if both > 0.0 {
+                self.submit_share.push(spent.submit_ns as f64 / both);
+            }
+        } else {
+            seen.note(&timed[0], self.clock_ns, per_io - without.unwrap_or(per_io));
+        }
+        seen.rates.resize(self.threads.len() + 1, Vec::new());
+        seen.rates[0].push(rate(&[spent]));
+        for (&threads, rates) in self.threads.iter().zip(&mut seen.rates[1..]) {
+            let all = queue_load::run(name, &self.cpus[..threads], SEVERAL_THREADS, |_| NoMeter)
+                .map_err(|error| error.to_string())?;
+            rates.push(rate(&all.iter().map(|(spent, _)| *spent).collect::<Vec<_>>()));
+        }
+        Ok(())
+    }
+
+    fn kernel_round(&mut self, engine_ns: f64) -> Result<(), String> {
+        let Ok(device) = &self.device else { return Ok(()) };
+        self.kernel.resize(device.schedulers.len(), Vec::new());
+        for (scheduler, seen) in device.schedulers.iter().zip(&mut self.kernel) {
+            match device.cpu_ns_per_io(scheduler, ENGINE) {
+                Ok(ns) => seen.push((ns - engine_ns).max(0.0)),
+                // The rest of the machine can be measured all the same.
+                Err(why) => {
+                    self.device = Err(why);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn locks(&mut self) -> Result<(), String> {
+        let Some(alone) = handing_over::ns(&self.cpus[..1], 0.0) else { return Ok(()) };
+        let points: Vec<[f64; 2]> = self
+            .threads
+            .iter()
+            .filter_map(|&threads| Some([threads as f64 - 1.0, handing_over::ns(&self.cpus[..threads], alone)?]))
+            .collect();
+        self.lock.extend(points.iter().filter(|point| point[0] == 1.0).map(|point| point[1]));
+        self.growth.extend(handing_over::growth_ns(&points));
+        if self.cpus.len() > 1 {
+            let all = queue_load::run(SHOWS_HANDOVERS, &self.cpus[..2], SEVERAL_THREADS, Stopwatch::new)
+                .map_err(|error| error.to_string())?;
+            let sections = all.iter().flat_map(|(_, watch)| OPERATIONS.map(|(site, _)| watch.at(site)));
+            // Of each operation apart: those of one kind are handed over more often than those of another.
+            let mut longer = Tally::default();
+            let mut extra = 0.0;
+            for Sections { own, handed } in sections {
+                if let (Some(own), Some(after)) = (own.mean_ns(0.0), handed.mean_ns(0.0)) {
+                    extra += (after - own) * handed.times as f64;
+                    longer = longer.plus(handed);
+                }
+            }
+            if longer.times > 100 {
+                self.data.push((extra / longer.times as f64).max(0.0));
+            }
+        }
+        Ok(())
+    }
+
+    fn threads_round(&mut self) -> Result<(), String> {
+        let pair = [self.cpus[0], self.cpus[self.cpus.len() - 1]];
+        self.switch.push(waking::switch_ns(pair[0], SWITCHES));
+        let short = waking::reaction(pair, SHORT_SLEEP, SHORT_SLEEPS);
+        for (seen, ns) in self.wake.iter_mut().zip([short.low, short.high, short.waker]) {
+            seen.push(ns);
+        }
+        for ((slept, times), seen) in SLEEPS.into_iter().zip(&mut self.sleeps) {
+            seen.push((waking::reaction(pair, slept, times).median - short.median).max(0.0));
+        }
+        let worker = waking::worker(pair, SHORT_SLEEP, SHORT_SLEEPS)?;
+        for (seen, ns) in self.worker.iter_mut().zip([worker.low, worker.high]) {
+            seen.push(ns);
+        }
+        Ok(())
+    }
+
+    /// All that was measured, if a round was; `asked` rounds had been asked for.
+    pub(super) fn end(self, asked: u32) -> Option<Costs> {
+        let threads: Vec<usize> = std::iter::once(1).chain(self.threads).collect();
+        let schedulers = SCHEDULERS
+            .into_iter()
+            .zip(self.schedulers)
+            .map(|(name, seen)| seen.end(name, &threads))
+            .collect::<Option<Vec<_>>>()?;
+        let kernel = self.device.and_then(|device| {
+            let figures = device.schedulers.iter().cloned().zip(self.kernel);
+            let per_io: Option<Vec<_>> = figures.map(|(name, seen)| Some((name, Figure::of(seen)?))).collect();
+            let per_io = per_io.ok_or_else(|| format!("{}: no round was over", device.name))?;
+            Ok(KernelCost { device: device.name.clone(), per_io })
+        });
+        let [low, high, waker] = self.wake.map(Figure::of);
+        let [worker_low, worker_high] = self.worker.map(Figure::of);
+        let sleeps = SLEEPS
+            .into_iter()
+            .zip(self.sleeps)
+            .map(|((slept, _), seen)| Some(Sleep { slept_ns: slept.as_nanos() as u64, wake: Figure::of(seen)? }));
+        Some(Costs {
+            cpus: self.cpus.len(),
+            rounds: [self.over, asked],
+            engine: Figure::of(self.engine)?,
+            submit_share: Figure::of(self.submit_share)?,
+            schedulers,
+            contention: Figure::of(self.lock).map(|lock| Contention {
+                lock,
+                data: Figure::of(self.data),
+                growth: Figure::of(self.growth),
+            }),
+            switch: Figure::of(self.switch)?,
+            wake: [low?, high?],
+            waker: waker?,
+            sleeps: sleeps.collect::<Option<_>>()?,
+            worker: [worker_low?, worker_high?],
+            kernel,
+        })
+    }
+}
+
+impl Seen {
+    /// What a stopwatch saw of it, and what an I/O costs more than without it.
+    fn note(&mut self, (spent, watch): &(Spent, Stopwatch), clock_ns: f64, more_ns: f64) {
+        let mut all = Tally::default();
+        for ((site, _), (means, times)) in OPERATIONS.iter().zip(&mut self.operations) {
+            let tally = watch.at(*site).both();
+            means.extend(tally.mean_ns(clock_ns));
+            *times += tally.times;
+            all = all.plus(tally);
+        }
+        self.sections += all.times;
+        self.ios += spent.ios;
+        let Some(section) = all.mean_ns(clock_ns) else { return };
+        self.section.push(section);
+        self.beside.push(more_ns - section * all.times as f64 / spent.ios.max(1) as f64);
+    }
+
+    fn end(self, name: &'static str, threads: &[usize]) -> Option<SchedulerCost> {
+        let ios = self.ios.max(1) as f64;
+        let operations = OPERATIONS.iter().zip(self.operations).filter_map(|((_, name), (means, times))| {
+            Some(Operation { name, time: Figure::of(means)?, per_io: times as f64 / ios })
+        });
+        Some(SchedulerCost {
+            name,
+            per_io: Figure::of(self.per_io)?,
+            sections_per_io: self.sections as f64 / ios,
+            section: Figure::of(self.section),
+            beside: Figure::of(self.beside),
+            operations: operations.collect(),
+            rates: threads.iter().zip(self.rates).filter_map(|(&n, rates)| Some((n, Figure::of(rates)?))).collect(),
+        })
+    }
+}
+
+/// I/Os a second of all threads together.
+fn rate(all: &[Spent]) -> f64 {
+    all.iter().map(|spent| spent.ios as f64 / (spent.ns as f64 / 1e9).max(1e-9)).sum()
+}

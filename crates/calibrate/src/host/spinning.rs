@@ -1,0 +1,68 @@
+//! Locks that spin, as those of Linux do, and tell whoever takes them how they were left.
+
+use std::hint::spin_loop;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use hoistway_blk::{CpuLocks, Held, Lock, Meter, Sharing, Site};
+
+/// Spins before another thread is let run: only reached where more threads than CPUs want the lock.
+const SPINS_MAX: u32 = 20_000;
+
+/// A kind of sharing whose locks spin.
+pub(super) struct Spinning;
+
+impl Sharing for Spinning {
+    type Lock<T> = SpinLock<T>;
+    type ReadMostly<T> = CpuLocks<T>;
+    type Word = AtomicU64;
+}
+
+/// A lock that spins. What a meter keeps with it lies under it.
+pub(super) struct SpinLock<T>(Mutex<(T, Held)>);
+
+impl<T> SpinLock<T> {
+    fn try_take(&self) -> Option<MutexGuard<'_, (T, Held)>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            // A panic under the lock has been reported already.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn take(&self) -> MutexGuard<'_, (T, Held)> {
+        let mut spins = 0;
+        loop {
+            if let Some(guard) = self.try_take() {
+                return guard;
+            }
+            spins += 1;
+            if spins % SPINS_MAX == 0 { std::thread::yield_now() } else { spin_loop() }
+        }
+    }
+}
+
+fn under<T, M: Meter, R>(inside: &mut (T, Held), meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R {
+    let (value, held) = inside;
+    meter.enter(held, site);
+    let answer = body(value);
+    meter.leave(held, site);
+    answer
+}
+
+impl<T> Lock<T> for SpinLock<T> {
+    fn new(value: T) -> Self {
+        SpinLock(Mutex::new((value, Held::default())))
+    }
+
+    #[inline]
+    fn with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R {
+        under(&mut self.take(), meter, site, body)
+    }
+
+    #[inline]
+    fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
+        Some(under(&mut *self.try_take()?, meter, site, body))
+    }
+}

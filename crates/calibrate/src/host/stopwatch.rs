@@ -1,0 +1,163 @@
+//! A meter that times what is done under a lock, site by site.
+
+use std::cell::Cell;
+use std::time::Instant as WallClock;
+
+use hoistway_blk::{Held, Meter, Site};
+
+/// What takes longer was interrupted, ns: no section of a scheduler does.
+const INTERRUPTED_NS: u64 = 20_000;
+/// Locks are held within each other twice at most (kyber's); one more does no harm.
+const NESTED_MAX: usize = 3;
+
+/// How often something was done, and how long it took together, ns.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Tally {
+    pub(super) times: u64,
+    pub(super) ns: u64,
+}
+
+impl Tally {
+    fn add(&mut self, ns: u64) {
+        self.times += 1;
+        self.ns += ns;
+    }
+
+    pub(super) fn plus(self, other: Tally) -> Tally {
+        Tally { times: self.times + other.times, ns: self.ns + other.ns }
+    }
+
+    /// ns each time, less what looking at the clock took; nothing if it was never done.
+    pub(super) fn mean_ns(self, clock_ns: f64) -> Option<f64> {
+        (self.times > 0).then(|| (self.ns as f64 / self.times as f64 - clock_ns).max(0.0))
+    }
+}
+
+/// The sections of one site: those whose lock the same thread had before, and those whose lock came from another.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Sections {
+    pub(super) own: Tally,
+    pub(super) handed: Tally,
+}
+
+impl Sections {
+    pub(super) fn both(self) -> Tally {
+        self.own.plus(self.handed)
+    }
+}
+
+/// The meter of one thread.
+pub(super) struct Stopwatch {
+    begin: WallClock,
+    thread: u32,
+    /// When each of the locks was entered that are held now, and what of it was spent under locks within.
+    open: Cell<[(u64, u64); NESTED_MAX]>,
+    depth: Cell<usize>,
+    sites: [Cell<Sections>; Site::ALL.len()],
+}
+
+impl Stopwatch {
+    pub(super) fn new(thread: u32) -> Self {
+        Stopwatch {
+            begin: WallClock::now(),
+            thread,
+            open: Cell::default(),
+            depth: Cell::new(0),
+            sites: Default::default(),
+        }
+    }
+
+    /// What was done at a site.
+    pub(super) fn at(&self, site: Site) -> Sections {
+        self.sites[site as usize].get()
+    }
+
+    /// What a section that does nothing seems to take, ns.
+    pub(super) fn clock_ns() -> f64 {
+        const LOOKS: u32 = 20_000;
+        let (watch, held) = (Stopwatch::new(0), Held::default());
+        for _ in 0..LOOKS {
+            watch.enter(&held, Site::Elevator);
+            watch.leave(&held, Site::Elevator);
+        }
+        watch.at(Site::Elevator).both().mean_ns(0.0).unwrap_or(0.0)
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+}
+
+impl Meter for Stopwatch {
+    #[inline]
+    fn enter(&self, _: &Held, _: Site) {
+        let (mut open, depth) = (self.open.get(), self.depth.get());
+        if let Some(place) = open.get_mut(depth) {
+            *place = (self.now_ns(), 0);
+            self.open.set(open);
+        }
+        self.depth.set(depth + 1);
+    }
+
+    fn try_enter(&self, lock: &Held, site: Site) -> bool {
+        self.enter(lock, site);
+        true
+    }
+
+    #[inline]
+    fn leave(&self, lock: &Held, site: Site) {
+        let now = self.now_ns();
+        let depth = self.depth.get() - 1;
+        self.depth.set(depth);
+        let mut open = self.open.get();
+        let Some(&(entered, within)) = open.get(depth) else { return };
+        let took = now - entered;
+        if depth > 0 {
+            open[depth - 1].1 += took;
+            self.open.set(open);
+        }
+        let before = lock.by.replace(self.thread);
+        if took < INTERRUPTED_NS {
+            let mut sections = self.sites[site as usize].get();
+            let is_handed = before != self.thread && before != u32::MAX;
+            let tally = if is_handed { &mut sections.handed } else { &mut sections.own };
+            tally.add(took.saturating_sub(within));
+            self.sites[site as usize].set(sections);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_are_told_apart_by_site_and_by_who_had_the_lock_before() {
+        let (one, other, held) = (Stopwatch::new(1), Stopwatch::new(2), Held::default());
+        for watch in [&one, &one, &other, &one] {
+            watch.enter(&held, Site::Insert);
+            watch.leave(&held, Site::Insert);
+        }
+        let sections = one.at(Site::Insert);
+        assert_eq!([sections.own.times, sections.handed.times], [2, 1]);
+        assert_eq!(other.at(Site::Insert).handed.times, 1);
+        assert_eq!(one.at(Site::Dispatch).both().times, 0);
+    }
+
+    #[test]
+    fn what_is_done_under_an_inner_lock_counts_there_and_nowhere_else() {
+        let (watch, outer, inner) = (Stopwatch::new(0), Held::default(), Held::default());
+        watch.enter(&outer, Site::HardwareQueue);
+        watch.enter(&inner, Site::SoftwareQueue);
+        let begin = WallClock::now();
+        while begin.elapsed().as_nanos() < 5000 {}
+        watch.leave(&inner, Site::SoftwareQueue);
+        watch.leave(&outer, Site::HardwareQueue);
+        let ns = |site| watch.at(site).both().ns;
+        let both = [Site::HardwareQueue, Site::SoftwareQueue].map(|site| watch.at(site).both().times);
+        // A test that is interrupted right there counts neither.
+        if both == [1, 1] {
+            assert!(ns(Site::SoftwareQueue) >= 5000 && ns(Site::HardwareQueue) < ns(Site::SoftwareQueue));
+        }
+    }
+}

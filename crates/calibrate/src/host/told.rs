@@ -1,0 +1,128 @@
+//! What was measured, for people.
+
+use super::costs::Costs;
+
+impl Costs {
+    /// Tables of what was measured, and below them what could not be told.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let [over, asked] = self.rounds;
+        let mut text = format!("{} CPUs, medians of {over} rounds (least to most); ns\n", self.cpus);
+        if over < asked {
+            text += &format!("Stopped: {asked} rounds had been asked for.\n");
+        }
+        text += &format!("\nan I/O through the engine, none: {} of CPU time\n", self.engine);
+        text += "\nscheduler     an I/O in the block layer, of which under its locks, and what they cost beside\n";
+        for scheduler in &self.schedulers {
+            text += &format!("{:12}  {}", scheduler.name, scheduler.per_io);
+            if let (Some(section), Some(beside)) = (&scheduler.section, &scheduler.beside) {
+                let under = section.median * scheduler.sections_per_io;
+                text += &format!("; {under:.0} in {:.1} sections of {section}", scheduler.sections_per_io);
+                text += &format!("; beside {beside}");
+            }
+            text.push('\n');
+            for operation in &scheduler.operations {
+                text += &format!("  {:14}  {}, {:.2} an I/O\n", operation.name, operation.time, operation.per_io);
+            }
+        }
+        text += "\nthousand I/Os a second of threads that share a queue\n";
+        for scheduler in &self.schedulers {
+            let rates: Vec<String> =
+                scheduler.rates.iter().map(|(threads, rate)| format!("{threads}: {:.0}", rate.median / 1e3)).collect();
+            text += &format!("{:12}  {}\n", scheduler.name, rates.join("  "));
+        }
+        text += "\nthreads\n";
+        if let Some(contention) = &self.contention {
+            text += &format!("  a lock comes from another CPU     {}\n", contention.lock);
+            if let Some(data) = &contention.data {
+                text += &format!("  and what is under it              {data}\n");
+            }
+            if let Some(growth) = &contention.growth {
+                text += &format!("  more for each CPU that waits      {growth}\n");
+            }
+        }
+        text += &format!("  a switch on one CPU               {}\n", self.switch);
+        text += &format!("  a wake-up, tenth percentile       {}\n", self.wake[0]);
+        text += &format!("  a wake-up, ninetieth              {}\n", self.wake[1]);
+        for sleep in &self.sleeps {
+            text += &format!("  more after a sleep of {:4} us     {}\n", sleep.slept_ns / 1000, sleep.wake);
+        }
+        text += &format!("  a worker, tenth percentile        {}\n", self.worker[0]);
+        text += &format!("  a worker, ninetieth               {}\n", self.worker[1]);
+        if let Ok(kernel) = &self.kernel {
+            text += &format!("\nthe running kernel through {}, CPU time of a read\n", kernel.device);
+            for (scheduler, figure) in &kernel.per_io {
+                text += &format!("{scheduler:12}  {figure}\n");
+            }
+        }
+        let untold = self.untold();
+        if !untold.is_empty() {
+            text += "\nnot told\n";
+            untold.iter().for_each(|line| text += &format!("  {line}\n"));
+        }
+        text
+    }
+
+    /// What this machine could not show.
+    #[must_use]
+    pub fn untold(&self) -> Vec<String> {
+        let mut untold = Vec::new();
+        if let Err(why) = &self.kernel {
+            untold
+                .push(format!("what an I/O costs in the kernel: {why}. The profile has Hoistway's own costs instead."));
+        }
+        match &self.contention {
+            None => untold.push(
+                "what it costs when CPUs share a lock, and how long a wake-up on another CPU takes: this process may \
+                 use one CPU only"
+                    .to_owned(),
+            ),
+            Some(contention) if contention.growth.is_none() => {
+                untold.push("what each CPU more that waits for a lock costs: it takes three CPUs".to_owned());
+            }
+            Some(_) => {}
+        }
+        if cfg!(debug_assertions) {
+            untold.push("what the block layer costs as it is used: this was built without --release".to_owned());
+        }
+        // Wide apart: something else ran, or the machine is a guest.
+        let [low, high] = [self.switch.least, self.switch.most];
+        if high > 2.0 * low {
+            untold.push(format!(
+                "much of this to better than a factor of {:.1}: so far do rounds lie apart. Was the machine busy?",
+                high / low.max(1.0)
+            ));
+        }
+        untold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figure::Figure;
+    use super::super::profile::tests::costs;
+    use super::*;
+
+    #[test]
+    fn the_report_tells_every_figure_and_what_is_missing() {
+        let report = costs().report();
+        for expected in [
+            "4 CPUs, medians of 15 rounds",
+            "mq-deadline   200 (180 to 240); 100 in 4.0 sections of 25 (22 to 30); beside 30 (27 to 36)",
+            "  insert          25 (22 to 30), 1.00 an I/O",
+            "more for each CPU that waits      12",
+            "what an I/O costs in the kernel: there is no null device here.",
+        ] {
+            assert!(report.contains(expected), "{expected}\n{report}");
+        }
+        assert!(!report.contains("Stopped") && !report.contains("busy"), "{report}");
+    }
+
+    #[test]
+    fn a_machine_that_was_busy_and_one_that_was_stopped_are_told() {
+        let switch = Figure { median: 2000.0, least: 1000.0, most: 4000.0 };
+        let report = Costs { switch, rounds: [3, 15], ..costs() }.report();
+        assert!(report.contains("Stopped: 15 rounds had been asked for."), "{report}");
+        assert!(report.contains("better than a factor of 4.0"), "{report}");
+    }
+}

@@ -1,0 +1,174 @@
+//! How long threads take to react: being woken, after short and long sleeps, switching on one CPU, and a worker of the engine.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant as WallClock};
+
+use hoistway_blk::Nanos;
+use hoistway_engine::{Buffer, Completion, Config, Context, Engine, Null, Request};
+
+use super::figure::percentile;
+use super::machine::{pin, thread_cpu_ns};
+
+const BLOCK: usize = 4096;
+
+/// From the moment that somebody wakes a thread until it runs, ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reaction {
+    pub(super) low: f64,
+    pub(super) median: f64,
+    pub(super) high: f64,
+    /// What waking it cost who woke it, ns of that one's time.
+    pub(super) waker: f64,
+}
+
+impl Reaction {
+    fn of(mut times: Vec<f64>, mut wakers: Vec<f64>) -> Reaction {
+        times.sort_by(f64::total_cmp);
+        wakers.sort_by(f64::total_cmp);
+        let [low, median, high] = [0.1, 0.5, 0.9].map(|fraction| percentile(&times, fraction));
+        Reaction { low, median, high, waker: percentile(&wakers, 0.5) }
+    }
+}
+
+fn spin_for(time: Duration) {
+    let begin = WallClock::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// Wakes a thread on `sleeper` from one on `waker` so many times, each time after it has slept for so long.
+pub(super) fn reaction([waker, sleeper]: [usize; 2], slept: Duration, times: usize) -> Reaction {
+    let (begin, rang_at, sleeps) = (WallClock::now(), AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let (begin, rang_at, sleeps) = (&begin, &rang_at, &sleeps);
+        let now_ns = move || begin.elapsed().as_nanos() as u64;
+        let sleeper = scope.spawn(move || {
+            pin(sleeper);
+            let mut took = Vec::with_capacity(times);
+            for _ in 0..times {
+                sleeps.store(true, SeqCst);
+                // A thread may wake for nothing.
+                let rang = loop {
+                    thread::park();
+                    match rang_at.swap(0, SeqCst) {
+                        0 => {}
+                        at => break at,
+                    }
+                };
+                took.push(now_ns().saturating_sub(rang) as f64);
+            }
+            took
+        });
+        let target = sleeper.thread().clone();
+        let waker = scope.spawn(move || {
+            pin(waker);
+            let mut wakers = Vec::with_capacity(times);
+            for _ in 0..times {
+                // There may be one CPU only.
+                while !sleeps.swap(false, SeqCst) {
+                    thread::yield_now();
+                }
+                spin_for(slept);
+                let rang = now_ns();
+                rang_at.store(rang.max(1), SeqCst);
+                target.unpark();
+                wakers.push((now_ns() - rang) as f64);
+            }
+            wakers
+        });
+        let wakers = waker.join().unwrap_or_default();
+        Reaction::of(sleeper.join().unwrap_or_default(), wakers)
+    })
+}
+
+/// CPU time of switching from one thread to another on the same CPU, ns, over so many rounds: they wake each other and sleep.
+pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
+    let (turn, start) = (AtomicU64::new(0), Barrier::new(2));
+    let names: [OnceLock<thread::Thread>; 2] = Default::default();
+    let player = |me: usize| {
+        pin(cpu);
+        let _ = names[me].set(thread::current());
+        start.wait();
+        let began = thread_cpu_ns();
+        for _ in 0..rounds {
+            while turn.load(SeqCst) % 2 != me as u64 {
+                thread::park();
+            }
+            turn.fetch_add(1, SeqCst);
+            // Both have their names since the start.
+            names[1 - me].get().into_iter().for_each(thread::Thread::unpark);
+        }
+        thread_cpu_ns() - began
+    };
+    let player = &player;
+    let cpu_ns: u64 = thread::scope(|scope| {
+        let threads = [0, 1].map(|me| scope.spawn(move || player(me)));
+        threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
+    });
+    cpu_ns as f64 / f64::from(2 * rounds)
+}
+
+/// From the submission of a client until a worker of the engine that slept has carried it out, ns: low, median, high.
+///
+/// # Errors
+/// If the engine cannot be started.
+pub(super) fn worker([client_cpu, worker_cpu]: [usize; 2], slept: Duration, times: usize) -> Result<Reaction, String> {
+    let config = Config { spin: Nanos::ZERO, ..Config::default() };
+    // Threads inherit the CPU of whoever starts them.
+    let started = thread::spawn(move || {
+        pin(worker_cpu);
+        Engine::start(&config, Null::new(1 << 20))
+    });
+    let engine = started.join().map_err(|_| "a thread ended early")?.map_err(|error| error.to_string())?;
+    let (begin, answered) = (WallClock::now(), Arc::new(AtomicU64::new(0)));
+    let handler = {
+        let answered = Arc::clone(&answered);
+        move |batch: &mut Vec<Completion>| {
+            batch.clear();
+            answered.store((begin.elapsed().as_nanos() as u64).max(1), SeqCst);
+        }
+    };
+    let client = engine.volume().client(Context::default(), 1, handler);
+    let work = move || {
+        pin(client_cpu);
+        let (mut took, mut wakers) = (Vec::with_capacity(times), Vec::with_capacity(times));
+        for _ in 0..times {
+            spin_for(slept);
+            let request = Request::read(0, Buffer::zeroed(BLOCK), 0);
+            let at = begin.elapsed().as_nanos() as u64;
+            client.submit(request).map_err(|refused| format!("a request was refused ({:?})", refused.why))?;
+            wakers.push((begin.elapsed().as_nanos() as u64 - at) as f64);
+            let done = loop {
+                match answered.swap(0, SeqCst) {
+                    0 => thread::yield_now(),
+                    done => break done,
+                }
+            };
+            took.push(done.saturating_sub(at) as f64);
+            while client.unanswered() > 0 {
+                thread::yield_now();
+            }
+        }
+        Ok(Reaction::of(took, wakers))
+    };
+    thread::spawn(work).join().map_err(|_| "a thread ended early".to_owned())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine::allowed_cpus;
+    use super::*;
+
+    #[test]
+    fn a_woken_thread_a_switch_and_a_worker_take_time() {
+        let cpus = allowed_cpus();
+        let pair = [cpus[0], cpus[cpus.len() - 1]];
+        let woken = reaction(pair, Duration::from_micros(10), 20);
+        assert!(0.0 < woken.low && woken.low <= woken.median && woken.median <= woken.high, "{woken:?}");
+        assert!(switch_ns(cpus[0], 100) > 0.0);
+        assert!(worker(pair, Duration::from_micros(10), 20).unwrap().median > 0.0);
+    }
+}

@@ -1,0 +1,117 @@
+//! `hoistway calibrate fit`: a device model from measurements.
+
+use std::io::{IsTerminal, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use hoistway_calibrate::fit::{EVALUATIONS_MAX, FitPlan, fit, from_csv, from_fio_json};
+use hoistway_device::{Preset, PresetFile};
+use hoistway_sim::Host;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Ending;
+use crate::output::Output;
+
+/// Fits the parameters of a device model to what was measured of a device without a scheduler.
+///
+/// MEASUREMENTS is a table with the columns rw, bs, iodepth, and optionally numjobs, rwmixread and scheduler, which has to be
+/// none; and figures: iops of all processes, lat_mean_us, lat_p50_us, lat_p99_us, lat_p999_us, at least one. Or it is what
+/// `fio --output-format=json` prints, of jobs one after the other (stonewall).
+///
+/// The preset of --like gives the model and every number that is not fitted. Printed are the parameters, how well the rows tell
+/// each, and how far each figure is off; the fitted preset goes to the file of -o, for `hoistway compare --device`.
+///
+/// Exit status: 0; 1 if the fit did not converge, after the best that it saw is written and marked; 2 for bad input; 130 if
+/// interrupted, likewise.
+///
+/// Examples:
+///   hoistway calibrate fit my-disk.csv --like micron-9100-1600gb -o my-disk.toml
+///   hoistway calibrate fit fio.json --like intel-s3520-1600gb --parameters serial_stage_us,flash_read_us -o my-disk.toml
+///   hoistway compare my-load.fio --device my-disk.toml
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The measurements: a CSV file, or fio's JSON.
+    measurements: PathBuf,
+    /// The device that is most like it: its model is taken, and its numbers where none is fitted. A name or a TOML file.
+    #[arg(long, value_name = "PRESET")]
+    like: String,
+    /// The parameters to fit, by their names in the section of the model; those that the rows can show if not given.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    parameters: Vec<String>,
+    /// The host that was measured on: a name of `hoistway hosts`, or a TOML file.
+    #[arg(long, value_name = "PROFILE", default_value = Host::DEFAULT)]
+    host: String,
+    /// Writes the preset to a file, which also gives it its name.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Runs all rows so many times at most.
+    #[arg(long, value_name = "N", default_value_t = 600,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(EVALUATIONS_MAX)))]
+    evaluations: u32,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
+    let file = arguments.measurements.display().to_string();
+    let text = std::fs::read_to_string(&arguments.measurements)
+        .with_context(|| format!("{file}: cannot be read (expected a CSV file, or fio's JSON)"))?;
+    let is_json = text.trim_start().starts_with('{');
+    let rows = if is_json { from_fio_json(&text, &file) } else { from_csv(&text, &file) }?;
+    let plan = FitPlan {
+        rows,
+        source: arguments.measurements.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        like: from_file_or(&arguments.like, "--like", Preset::builtin, Preset::from_toml)?,
+        host: from_file_or(&arguments.host, "--host", Host::builtin, Host::from_toml)?,
+        parameters: arguments.parameters.clone(),
+        evaluations: arguments.evaluations,
+        name: arguments.output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    };
+    let output = Output::open(Some(&arguments.output))?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot watch for Ctrl-C")?;
+    let bar = if std::io::stderr().is_terminal() {
+        let style = ProgressStyle::with_template("{spinner} {pos} evaluations, at most {len}  {elapsed} so far");
+        ProgressBar::new(arguments.evaluations.into())
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+    } else {
+        ProgressBar::hidden()
+    };
+    let fitted = fit(&plan, |done| {
+        bar.set_position(done.into());
+        !interrupted.load(Ordering::Relaxed)
+    });
+    bar.finish_and_clear();
+    let fitted = fitted.map_err(|error| anyhow!("{file}: {error}"))?;
+    output.write(PresetFile::from(fitted.preset.clone()).to_toml().context("the preset cannot be written as TOML")?)?;
+    Output::Standard.write(fitted.report())?;
+    if interrupted.load(Ordering::Relaxed) {
+        return Ok(Ending::Interrupted);
+    }
+    if !fitted.has_converged {
+        let _ = writeln!(
+            std::io::stderr(),
+            "hoistway: the fit did not converge in {} evaluations: the best of them was written, and says so",
+            fitted.evaluations
+        );
+        return Ok(Ending::JobFailed);
+    }
+    Ok(Ending::Done)
+}
+
+/// A built-in thing by its name, or one of the user's own in a file: what ends in `.toml` or has a slash.
+fn from_file_or<T, E: std::error::Error + Send + Sync + 'static>(
+    named: &str,
+    option: &str,
+    builtin: impl Fn(&str) -> Result<T, E>,
+    read: impl Fn(&str, &str) -> Result<T, E>,
+) -> Result<T> {
+    if named.ends_with(".toml") || named.contains('/') {
+        let text = std::fs::read_to_string(named).with_context(|| format!("{option} {named}: cannot be read"))?;
+        return Ok(read(&text, named)?);
+    }
+    builtin(named).with_context(|| option.to_owned())
+}

@@ -1,0 +1,98 @@
+//! `hoistway calibrate host`: what I/O costs on this machine.
+
+use std::io::{IsTerminal, Write as _};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use hoistway_calibrate::host::{Costs, HostError, HostPlan, ROUNDS_MAX, measure};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Ending;
+use crate::output::Output;
+
+/// Measures this machine, and prints a host profile for `hoistway compare --host`.
+///
+/// What the block layer's operations cost under each scheduler's locks and beside them, what it costs if the lock comes from
+/// another CPU, how long wake-ups and switches take; and what the kernel's own schedulers cost, if there is a null device
+/// (/dev/nullb0) whose scheduler may be set. Each figure is the median of rounds; `sources` in the profile tells how it was
+/// measured and how far the rounds lie apart. The machine should have nothing else to do.
+///
+/// With -o the tables are printed, and without it they stand in the profile as comments. Under a minute.
+///
+/// Exit status: 0; 2 for bad input; 130 if interrupted: then what was measured is printed, and no profile.
+///
+/// Examples:
+///   hoistway calibrate host -o host.toml
+///   hoistway compare my-load.fio --host host.toml
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Writes the profile to a file, and prints the tables.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The name of the profile.
+    #[arg(long, value_name = "NAME", default_value = "measured", value_parser = name)]
+    name: String,
+    /// Measures everything so many times.
+    #[arg(long, value_name = "N", default_value_t = HostPlan::default().rounds,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(ROUNDS_MAX)))]
+    rounds: u32,
+}
+
+fn name(text: &str) -> Result<String, &'static str> {
+    let is_plain = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    if is_plain { Ok(text.to_owned()) } else { Err("expected a name without control characters") }
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
+    let output = Output::open(arguments.output.as_deref())?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot watch for Ctrl-C")?;
+    let bar = if std::io::stderr().is_terminal() {
+        let style = ProgressStyle::with_template("{bar:40} round {pos} of {len}  {elapsed} so far");
+        ProgressBar::new(arguments.rounds.into()).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    } else {
+        ProgressBar::hidden()
+    };
+    let plan = HostPlan { rounds: arguments.rounds, ..HostPlan::default() };
+    let costs = measure(&plan, |round, _| {
+        bar.set_position(round.into());
+        if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    bar.finish_and_clear();
+    let costs = match costs {
+        Ok(costs) => costs,
+        Err(error @ HostError::Stopped) => {
+            let _ = writeln!(std::io::stderr(), "hoistway: {error}");
+            return Ok(Ending::Interrupted);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if costs.rounds[0] < costs.rounds[1] {
+        Output::Standard.write(costs.report())?;
+        return Ok(Ending::Interrupted);
+    }
+    let profile = profile(&costs, &arguments.name)?;
+    if arguments.output.is_some() {
+        output.write(profile)?;
+        Output::Standard.write(costs.report())?;
+    } else {
+        output.write(profile)?;
+    }
+    Ok(Ending::Done)
+}
+
+/// The file: the tables as comments, and the profile.
+fn profile(costs: &Costs, name: &str) -> Result<String> {
+    let mut text = String::from("# Measured by `hoistway calibrate host`.\n#\n");
+    for line in costs.report().lines() {
+        text += format!("# {line}").trim_end();
+        text.push('\n');
+    }
+    Ok(text + "\n" + &toml::to_string(&costs.profile(name)).context("the profile cannot be written as TOML")?)
+}

@@ -1,0 +1,29 @@
+//! `hoistway calibrate`: profiles of hosts and models of devices from measurements.
+
+mod fit;
+mod host;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+use crate::Ending;
+
+/// Measures this machine, or fits a device model to measurements: so that comparisons are about what you have.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    Fit(fit::Arguments),
+    Host(host::Arguments),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    match &arguments.what {
+        What::Fit(arguments) => fit::run(arguments),
+        What::Host(arguments) => host::run(arguments),
+    }
+}

@@ -1,0 +1,29 @@
+//! What locks of schedulers cost in a run.
+
+use serde::{Deserialize, Serialize};
+
+/// The locks of the schedulers of a run, as the host profile prices them; from the start of the run, ramps included.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LockSummary {
+    /// CPU time under them, percent of that of all CPUs.
+    pub held_percent: f64,
+    /// CPU time that was spun away before them, percent of that of all CPUs.
+    pub waited_percent: f64,
+    /// Share of the time that the scheduler's one lock was held, percent. Null with several devices, and for schedulers that
+    /// have more than one (kyber).
+    pub busy_percent: Option<f64>,
+    /// The I/Os a second at which it would be held all the time: more the scheduler cannot give on this host, with sections
+    /// and hand-overs as they were. Null where `busy_percent` is.
+    pub ceiling_iops: Option<f64>,
+}
+
+/// A lock that is held for so much of the time bounds the result, percent.
+const BOUND_PERCENT: f64 = 95.0;
+
+impl LockSummary {
+    /// The ceiling, if it is what bounded the run.
+    #[must_use]
+    pub fn bound_iops(&self) -> Option<f64> {
+        self.ceiling_iops.filter(|_| self.busy_percent.is_some_and(|percent| percent >= BOUND_PERCENT))
+    }
+}
