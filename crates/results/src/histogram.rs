@@ -5,27 +5,18 @@
 //! not come from the bins. The bins are those of fio, so that percentiles and `bins` compare with its output one to
 //! one.
 
-/// Bins of one group: the values that share their highest set bit.
-const GROUP_BINS: usize = 64;
-/// log2 of [`GROUP_BINS`].
-const GROUP_BITS: u32 = 6;
-/// Groups of bins; the first two both have bins of 1 ns.
-const GROUPS: usize = 29;
+mod bins;
 
-/// Number of bins of a [`LatencyHistogram`] (fio's histogram logs have as many columns).
-pub const BIN_COUNT: usize = GROUPS * GROUP_BINS;
-
-/// Values from here on (about 17.2 s) share the last bin, as in fio; minimum, maximum and mean stay exact.
-pub const BINNED_NS_END: u64 = 1 << (GROUPS as u32 - 1 + GROUP_BITS);
+pub use bins::{BIN_COUNT, BINNED_NS_END};
+use bins::{Bins, bin_of, midpoint_of};
 
 /// Counts of latencies in fio's bins, with exact count, minimum, maximum, mean and standard deviation.
 ///
-/// An empty histogram is 80 bytes: the bins (14.5 KiB) are allocated by the first [`record`](Self::record) and never
-/// again.
+/// An empty histogram is 96 bytes. There are bins from the smallest to the largest value only (512 bytes for each power of two,
+/// 14.5 KiB at most), so that thousands of processes with a histogram each take little memory, and little of the caches.
 #[derive(Clone)]
 pub struct LatencyHistogram {
-    /// Counts by bin; none until something was recorded.
-    bins: Option<Box<[u64; BIN_COUNT]>>,
+    bins: Bins,
     /// Number of values.
     count: u64,
     /// Smallest value, ns; `u64::MAX` when empty.
@@ -47,13 +38,13 @@ impl Default for LatencyHistogram {
 impl LatencyHistogram {
     /// An empty histogram, without bins.
     pub const fn new() -> Self {
-        Self { bins: None, count: 0, min_ns: u64::MAX, max_ns: 0, sum_ns: 0, sum_squares_ns2: 0 }
+        Self { bins: Bins::new(), count: 0, min_ns: u64::MAX, max_ns: 0, sum_ns: 0, sum_squares_ns2: 0 }
     }
 
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.bins_mut()[bin_of(ns)] += 1;
+        self.bins.add(bin_of(ns), 1);
         self.count += 1;
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -67,7 +58,7 @@ impl LatencyHistogram {
         if times == 0 {
             return;
         }
-        self.bins_mut()[bin_of(ns)] += times;
+        self.bins.add(bin_of(ns), times);
         self.count += times;
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -76,21 +67,9 @@ impl LatencyHistogram {
         self.sum_squares_ns2 = self.sum_squares_ns2.saturating_add(square.saturating_mul(u128::from(times)));
     }
 
-    #[inline]
-    fn bins_mut(&mut self) -> &mut [u64; BIN_COUNT] {
-        match &mut self.bins {
-            Some(bins) => bins,
-            empty => empty.insert(allocate_bins()),
-        }
-    }
-
     /// Counts all of `other`'s values, as if they had been recorded here.
     pub fn merge(&mut self, other: &Self) {
-        let Some(others) = &other.bins else { return };
-        let bins = self.bins.get_or_insert_with(allocate_bins);
-        for (bin, other) in bins.iter_mut().zip(others.iter()) {
-            *bin += other;
-        }
+        self.bins.merge(&other.bins);
         self.count += other.count;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -100,10 +79,8 @@ impl LatencyHistogram {
 
     /// Forgets all values; keeps the bins' memory.
     pub fn reset(&mut self) {
-        let mut bins = self.bins.take();
-        if let Some(bins) = &mut bins {
-            bins.fill(0);
-        }
+        let mut bins = std::mem::take(&mut self.bins);
+        bins.reset();
         *self = Self { bins, ..Self::new() };
     }
 
@@ -180,22 +157,17 @@ impl LatencyHistogram {
 
     /// The bins that hold something, from small to large: midpoint in ns (as fio names it) and count.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.bins
-            .iter()
-            .flat_map(|bins| bins.iter().enumerate())
-            .filter(|&(_, &count)| count > 0)
-            .map(|(bin, &count)| (midpoint_of(bin), count))
+        self.bins.used().map(|(bin, count)| (midpoint_of(bin), count))
     }
 
     /// The bins that hold something, from small to large: number and count.
     pub fn counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let bins = self.bins.iter().flat_map(|bins| (0..).zip(bins.iter().copied()));
-        bins.filter(|&(_, count)| count > 0)
+        self.bins.used().map(|(bin, count)| (bin as u16, count))
     }
 }
 
 impl PartialEq for LatencyHistogram {
-    /// Whether both hold the same values, as far as a histogram can tell; allocated but empty bins do not matter.
+    /// Whether both hold the same values, as far as a histogram can tell; bins without values do not matter.
     fn eq(&self, other: &Self) -> bool {
         self.count == other.count
             && self.min_ns == other.min_ns
@@ -217,34 +189,6 @@ impl std::fmt::Debug for LatencyHistogram {
             .field("max_ns", &self.max())
             .finish_non_exhaustive()
     }
-}
-
-#[cold]
-#[inline(never)]
-fn allocate_bins() -> Box<[u64; BIN_COUNT]> {
-    // By way of a vector, which asks the allocator for zeroed memory instead of copying an array off the stack.
-    let bins = vec![0; BIN_COUNT].into_boxed_slice();
-    bins.try_into().unwrap_or_else(|_| unreachable!("the vector has BIN_COUNT elements"))
-}
-
-/// The bin of a value: the seven highest bits select it.
-#[inline]
-fn bin_of(ns: u64) -> usize {
-    // Setting bit 6 makes the first two groups (1 ns bins) fall out of the same formula, without a branch.
-    let highest_bit = 63 - (ns | GROUP_BINS as u64).leading_zeros();
-    let shift = highest_bit - GROUP_BITS;
-    let bin = ((shift as usize) << GROUP_BITS) + (ns >> shift) as usize;
-    bin.min(BIN_COUNT - 1)
-}
-
-/// The value that stands for a bin, ns.
-fn midpoint_of(bin: usize) -> u64 {
-    if bin < 2 * GROUP_BINS {
-        return bin as u64;
-    }
-    let shift = bin / GROUP_BINS - 1;
-    let start = ((GROUP_BINS + bin % GROUP_BINS) as u64) << shift;
-    start + (1 << shift) / 2
 }
 
 /// The smallest whole number that is at least `percent / 100 * count`, and at least 1.
@@ -276,32 +220,6 @@ fn rank_of(percent: f64, count: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bins_meet_without_gap_or_overlap() {
-        let mut previous = bin_of(0);
-        for ns in 1..1 << 16 {
-            let bin = bin_of(ns);
-            assert!(bin == previous || bin == previous + 1, "{ns} ns");
-            previous = bin;
-        }
-        for group in 7..34 {
-            assert_eq!(bin_of((1 << group) - 1) + 1, bin_of(1 << group), "2^{group} ns");
-        }
-        assert_eq!(bin_of(BINNED_NS_END - 1), BIN_COUNT - 1);
-        assert_eq!(bin_of(u64::MAX), BIN_COUNT - 1);
-    }
-
-    #[test]
-    fn midpoints_are_those_of_fio() {
-        assert_eq!(midpoint_of(bin_of(127)), 127);
-        assert_eq!(midpoint_of(bin_of(2544)), 2544);
-        assert_eq!(midpoint_of(bin_of(22_700)), 22_656);
-        assert_eq!(
-            (0..BIN_COUNT).map(|bin| bin_of(midpoint_of(bin))).collect::<Vec<_>>(),
-            (0..BIN_COUNT).collect::<Vec<_>>()
-        );
-    }
 
     #[test]
     fn ranks_are_exact() {

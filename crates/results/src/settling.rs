@@ -190,6 +190,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_judged_does_not_depend_on_the_unit() {
+        for unit in [0.01, 1.0, 1000.0] {
+            let value = |index: usize| {
+                let noise = if index.is_multiple_of(2) { 0.95 } else { 1.05 };
+                unit * if index < 16 { 1.5 } else { noise }
+            };
+            let values: Vec<f64> = (0..100).map(value).collect();
+            let Settling::WarmUp { seconds, difference, .. } = judged(&values, LENGTH_NS, SettlingFigure::MeanLatency)
+            else {
+                panic!("not found with {unit}");
+            };
+            assert_eq!(seconds, 8.0);
+            assert!((difference - 0.5).abs() < 0.01, "{difference}");
+        }
+    }
+
+    #[test]
+    fn the_variance_is_that_of_a_sample() {
+        assert_eq!(Moments::of(&[1.0, 2.0, 3.0]).variance(), 1.0);
+        assert_eq!(Moments::of(&[4.0]).variance(), 0.0);
+    }
+
+    #[test]
     fn too_few_intervals_tell_nothing() {
         assert_eq!(Settling::of(&[], LENGTH_NS), Settling::Unknown);
         assert_eq!(Settling::of(&[Interval { ios: 1, lat_ns: 1 }; 15], LENGTH_NS), Settling::Unknown);

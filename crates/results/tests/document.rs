@@ -4,7 +4,7 @@ use hoistway_results::document::{
     FailedProcesses, Front, JobSummary, REVISION, ReadError, Run, RunVariant, SetupSummary,
 };
 use hoistway_results::fio::{Output, OutputParameters};
-use hoistway_results::{Comparison, Direction, ProcessResult, ResultsDocument};
+use hoistway_results::{Comparison, Direction, ProcessResult, ResultsDocument, Settling};
 use serde_json::{Map, Value, json};
 
 fn processes() -> Vec<ProcessResult> {
@@ -211,4 +211,19 @@ fn a_job_sums_the_rates_and_merges_the_latencies_of_its_processes() {
     assert_eq!(reads.iops, 1500.0);
     assert_eq!(reads.bytes_per_second, 1500.0 * 4096.0);
     assert_eq!((reads.lat_ns.min, reads.lat_ns.max), (100_000, 100_006));
+}
+
+#[test]
+fn a_series_ends_with_the_last_process_of_a_job_and_settling_is_judged_by_the_first_that_ends() {
+    let mut processes = processes();
+    for process in &mut processes[1..] {
+        let io_times = (0..process.runtime_ns).step_by(10_000_000);
+        io_times.for_each(|at| process.direction_mut(Direction::Read).series.record(at, 1000));
+    }
+    let jobs = JobSummary::from_processes(&processes);
+    let reads = &jobs[0].directions[0];
+    assert_eq!(reads.series.ios.len() as f64 * reads.series.interval_seconds, 2.0);
+    assert_eq!(reads.series.ios.iter().sum::<u64>(), 300, "all I/Os of both are in it");
+    // One of two has gone after a second: half the rate, which is no sign of a run that is still finding its pace.
+    assert_eq!(reads.settling, Settling::Settled);
 }

@@ -1,6 +1,7 @@
 //! How a run ends before its time: Ctrl-C, and readers that go away.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -216,4 +217,20 @@ fn links_and_pipes_stay_what_they_are() {
     assert!(reader.join().unwrap().contains("mq-deadline"));
     assert!(!fs::symlink_metadata(&pipe).unwrap().is_file());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn who_waits_for_a_pipe_is_told_so_and_goes_on_when_it_ends() {
+    let folder = tempdir().unwrap();
+    let pipe = folder.path().join("load.fio");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let mut command = hoistway(&["compare", "load.fio", "--schedulers", "none"]);
+    let mut child = command.current_dir(folder.path()).spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut told).unwrap();
+    assert_eq!(told, "waiting for the end of \"load.fio\"\n");
+    fs::write(&pipe, "[patient]\ndirect=1\nsize=1m\n").unwrap();
+    let output = ended(child);
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("patient"));
 }

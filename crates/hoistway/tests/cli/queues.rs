@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use hoistway_blk::CgroupPriority;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use crate::support::{hoistway, refused, succeeded};
+use crate::support::{hoistway, printed, refused, succeeded};
 
 const JOBS: &str = "[global]\ndirect=1\nrw=randrw\ntime_based\nruntime=1\n[a]\nfilename=/dev/sda\ncgroup=slow\nhipri\n\
                     [b]\nfilename=/dev/sdb\ncgroup=slow/below\n";
@@ -89,6 +90,14 @@ fn the_class_of_a_cgroup_is_told_where_it_does_nothing() {
     assert!(notices(&idle).contains("no effect with none, which know no priorities or no such file."), "{idle}");
     let jobs = |document: &Value| document["runs"][1]["jobs"].clone();
     assert_ne!(jobs(&idle), jobs(&with(&[])), "mq-deadline takes one of them for idle");
+}
+
+#[test]
+fn the_help_names_every_class_that_a_cgroup_may_have() {
+    let help = printed(&["compare", "--help"]);
+    for (class, _) in CgroupPriority::TEXTS {
+        assert!(help.contains(class), "{class}");
+    }
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! The bins of a histogram: fio's, as wide as the values are apart.
+
+/// Bins of one group: the values that share their highest set bit.
+const GROUP_BINS: usize = 64;
+/// log2 of [`GROUP_BINS`].
+const GROUP_BITS: u32 = 6;
+/// Groups of bins; the first two both have bins of 1 ns.
+const GROUPS: usize = 29;
+
+/// Number of bins of a [`LatencyHistogram`] (fio's histogram logs have as many columns).
+pub const BIN_COUNT: usize = GROUPS * GROUP_BINS;
+
+/// Values from here on (about 17.2 s) share the last bin, as in fio; minimum, maximum and mean stay exact.
+pub const BINNED_NS_END: u64 = 1 << (GROUPS as u32 - 1 + GROUP_BITS);
+
+/// Counts of the bins of all groups from the lowest to the highest that holds something.
+#[derive(Clone, Default)]
+pub(super) struct Bins {
+    counts: Vec<u64>,
+    /// The number of the first: the beginning of a group.
+    first: usize,
+}
+
+impl Bins {
+    pub(super) const fn new() -> Self {
+        Self { counts: Vec::new(), first: 0 }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, bin: usize, times: u64) {
+        if bin.wrapping_sub(self.first) >= self.counts.len() {
+            self.widen(bin);
+        }
+        self.counts[bin - self.first] += times;
+    }
+
+    /// Makes room for a bin, and so for its group.
+    #[cold]
+    fn widen(&mut self, bin: usize) {
+        let group = bin - bin % GROUP_BINS;
+        let end = group + GROUP_BINS;
+        if self.counts.is_empty() {
+            self.first = group;
+        }
+        let (from, to) = (self.first.min(group), (self.first + self.counts.len()).max(end));
+        let mut counts = vec![0; to - from];
+        counts[self.first - from..][..self.counts.len()].copy_from_slice(&self.counts);
+        *self = Self { counts, first: from };
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        let [Some(lowest), Some(highest)] = [other.used().next(), other.used().last()] else { return };
+        self.add(lowest.0, 0);
+        self.add(highest.0, 0);
+        other.used().for_each(|(bin, count)| self.counts[bin - self.first] += count);
+    }
+
+    /// Forgets all counts and keeps their memory.
+    pub(super) fn reset(&mut self) {
+        self.counts.fill(0);
+    }
+
+    /// Those that hold something, from small to large: number and count.
+    pub(super) fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        (self.first..).zip(self.counts.iter().copied()).filter(|&(_, count)| count > 0)
+    }
+}
+
+/// The bin of a value: the seven highest bits select it.
+#[inline]
+pub(super) fn bin_of(ns: u64) -> usize {
+    // Setting bit 6 makes the first two groups (1 ns bins) fall out of the same formula, without a branch.
+    let highest_bit = 63 - (ns | GROUP_BINS as u64).leading_zeros();
+    let shift = highest_bit - GROUP_BITS;
+    let bin = ((shift as usize) << GROUP_BITS) + (ns >> shift) as usize;
+    bin.min(BIN_COUNT - 1)
+}
+
+/// The value that stands for a bin, ns.
+pub(super) fn midpoint_of(bin: usize) -> u64 {
+    if bin < 2 * GROUP_BINS {
+        return bin as u64;
+    }
+    let shift = bin / GROUP_BINS - 1;
+    let start = ((GROUP_BINS + bin % GROUP_BINS) as u64) << shift;
+    start + (1 << shift) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_meet_without_gap_or_overlap() {
+        let mut previous = bin_of(0);
+        for ns in 1..1 << 16 {
+            let bin = bin_of(ns);
+            assert!(bin == previous || bin == previous + 1, "{ns} ns");
+            previous = bin;
+        }
+        for group in 7..34 {
+            assert_eq!(bin_of((1 << group) - 1) + 1, bin_of(1 << group), "2^{group} ns");
+        }
+        assert_eq!(bin_of(BINNED_NS_END - 1), BIN_COUNT - 1);
+        assert_eq!(bin_of(u64::MAX), BIN_COUNT - 1);
+    }
+
+    #[test]
+    fn midpoints_are_those_of_fio() {
+        assert_eq!(midpoint_of(bin_of(127)), 127);
+        assert_eq!(midpoint_of(bin_of(2544)), 2544);
+        assert_eq!(midpoint_of(bin_of(22_700)), 22_656);
+        assert_eq!(
+            (0..BIN_COUNT).map(|bin| bin_of(midpoint_of(bin))).collect::<Vec<_>>(),
+            (0..BIN_COUNT).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn there_are_bins_from_the_lowest_to_the_highest_value_only() {
+        let mut bins = Bins::new();
+        for (bin, first, len) in [(200, 192, 64), (255, 192, 64), (256, 192, 128), (191, 128, 192), (700, 128, 576)] {
+            bins.add(bin, 2);
+            assert_eq!((bins.first, bins.counts.len()), (first, len), "{bin}");
+        }
+        assert_eq!(bins.used().collect::<Vec<_>>(), [(191, 2), (200, 2), (255, 2), (256, 2), (700, 2)]);
+    }
+
+    #[test]
+    fn merging_is_counting_both_wherever_they_lie() {
+        let of = |numbers: &[usize]| {
+            let mut bins = Bins::new();
+            numbers.iter().for_each(|&number| bins.add(number, 1));
+            bins
+        };
+        let groups: [&[usize]; 5] = [&[], &[5], &[130, 200], &[64, 1855], &[700]];
+        for one in groups {
+            for other in groups {
+                let mut merged = of(one);
+                merged.merge(&of(other));
+                assert!(merged.used().eq(of(&[one, other].concat()).used()), "{one:?} and {other:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A copy of the sources with all mutants in them, of which a variable of the environment chooses one.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::mutants::{self, Kind, Site};
+
+/// Chooses the mutant, in the programs that are tried.
+pub const VARIABLE: &str = "HOISTWAY_MUTANT";
+
+const CHOOSER: &str = r#"
+#[doc(hidden)]
+#[allow(missing_docs)]
+pub mod mutant {
+    static CHOSEN: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
+        std::env::var("HOISTWAY_MUTANT").ok().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
+    });
+    #[inline]
+    pub fn is(number: u32) -> bool {
+        *CHOSEN == number
+    }
+}
+"#;
+
+pub struct Mutant {
+    pub file: PathBuf,
+    pub line: usize,
+    pub told: String,
+}
+
+struct Source {
+    path: PathBuf,
+    text: String,
+    /// With the number of the first mutant of each.
+    sites: Vec<(u32, Site)>,
+}
+
+/// The sources of a crate, and what is changed in them.
+pub struct Tree {
+    pub root: PathBuf,
+    sources: Vec<Source>,
+    pub mutants: Vec<Mutant>,
+    /// Mutants that do not compile.
+    pub unviable: BTreeSet<u32>,
+}
+
+/// Where the code of a mutant came to lie in a file as it was written.
+pub struct Written {
+    pub file: PathBuf,
+    pub places: Vec<(u32, Range<usize>)>,
+}
+
+impl Tree {
+    /// Copies what git knows of the repository and finds the mutants of the crate, in files whose path contains one of `parts`.
+    pub fn new(repository: &Path, root: PathBuf, name: &str, parts: &[String]) -> io::Result<Self> {
+        let listed = Command::new("git").arg("-C").arg(repository).args(["ls-files", "-z"]).output()?;
+        let listed = String::from_utf8(listed.stdout).map_err(io::Error::other)?;
+        let (mut sources, mut mutants) = (Vec::new(), Vec::new());
+        let of_crate = format!("crates/{name}/src/");
+        for file in listed.split('\0').filter(|file| !file.is_empty()) {
+            let (from, to) = (repository.join(file), root.join(file));
+            let Ok(bytes) = fs::read(&from) else { continue };
+            fs::create_dir_all(to.parent().expect("it is below the root"))?;
+            // What has not changed keeps its time, and is not built again.
+            if fs::read(&to).ok().as_ref() != Some(&bytes) {
+                fs::write(&to, &bytes)?;
+            }
+            let is_source = file.starts_with(&of_crate) && file.ends_with(".rs") && !file.contains("tests");
+            if !is_source || !(parts.is_empty() || parts.iter().any(|part| file.contains(part.as_str()))) {
+                continue;
+            }
+            let text = String::from_utf8(bytes).map_err(io::Error::other)?;
+            let mut sites = Vec::new();
+            for site in mutants::sites(&text).map_err(io::Error::other)? {
+                let first = mutants.len() as u32;
+                mutants.extend(site.instead.iter().map(|(_, told)| {
+                    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+                    Mutant { file: file.into(), line: site.line, told }
+                }));
+                sites.push((first, site));
+            }
+            sources.push(Source { path: file.into(), text, sites });
+        }
+        let lib = root.join(&of_crate).join("lib.rs");
+        let with_chooser = fs::read_to_string(&lib)? + CHOOSER;
+        fs::write(&lib, with_chooser)?;
+        Ok(Self { root, sources, mutants, unviable: BTreeSet::new() })
+    }
+
+    /// Writes the sources with all mutants that may compile.
+    pub fn write(&self) -> io::Result<Vec<Written>> {
+        self.sources.iter().map(|source| self.write_source(source)).collect()
+    }
+
+    fn write_source(&self, source: &Source) -> io::Result<Written> {
+        // Insertions into the original: where, in which order there, what, and the mutant if it is a mutant's code. What
+        // encloses begins first and ends last.
+        let mut inserted: Vec<(usize, i64, String, Option<u32>)> = Vec::new();
+        for (first, site) in &source.sites {
+            let viable = (*first..).zip(&site.instead).filter(|(number, _)| !self.unviable.contains(number));
+            let viable: Vec<_> = viable.collect();
+            if viable.is_empty() {
+                continue;
+            }
+            let Range { start, end } = site.range;
+            let (begins, ends) = (-((end - start) as i64), (end - start) as i64);
+            for &(number, (code, _)) in &viable {
+                let is = format!("crate::mutant::is({number})");
+                let text = match site.kind {
+                    Kind::Expression if number == viable[0].0 => format!("(if {is} {{({code})}}"),
+                    Kind::Expression => format!(" else if {is} {{({code})}}"),
+                    Kind::Statement => format!("if !{is} {{ "),
+                    Kind::Body => format!(" if {is} {{ {code}; }}"),
+                };
+                let (at, order) = if site.kind == Kind::Body { (end, i64::MIN) } else { (start, begins) };
+                inserted.push((at, order, text, Some(number)));
+            }
+            match site.kind {
+                Kind::Expression => {
+                    inserted.push((start, begins, " else {(".to_owned(), None));
+                    inserted.push((end, ends, ")})".to_owned(), None));
+                }
+                Kind::Statement => inserted.push((end, ends, " }".to_owned(), None)),
+                Kind::Body => {}
+            }
+        }
+        // Ends come before beginnings at the same place: they have positive orders.
+        inserted.sort_by_key(|&(at, order, ..)| (at, order < 0, order));
+        let (mut text, mut places, mut copied) = (String::new(), Vec::new(), 0);
+        for (at, _, code, number) in &inserted {
+            text.push_str(&source.text[copied..*at]);
+            copied = *at;
+            let begin = text.len();
+            text.push_str(code);
+            places.extend(number.map(|number| (number, begin..text.len())));
+        }
+        text.push_str(&source.text[copied..]);
+        if source.path.ends_with("lib.rs") && source.path.components().count() == 4 {
+            text.push_str(CHOOSER);
+        }
+        let path = self.root.join(&source.path);
+        if fs::read_to_string(&path).ok().as_ref() != Some(&text) {
+            fs::write(&path, text)?;
+        }
+        Ok(Written { file: source.path.clone(), places })
+    }
+}
