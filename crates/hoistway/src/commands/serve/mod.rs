@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::{Kernel, Nanos, Techniques};
 use hoistway_engine::Config;
 use hoistway_lab::facts;
 use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Listener, Metrics, Server, Stop, TlsFiles};
@@ -55,7 +55,8 @@ pub(crate) struct Arguments {
     /// Listens for a virtual machine whose disk is the first export, over vhost-user: the same as vhost-user=PATH there.
     #[arg(long, value_name = "PATH")]
     vhost_user: Option<PathBuf>,
-    /// Listens on TCP, without encryption or passwords: only for networks that you trust. May be given several times.
+    /// Listens on TCP. Without --tls-cert that is without encryption or passwords: only for networks that you trust. May be given
+    /// several times.
     #[arg(long, value_name = "HOST:PORT")]
     tcp: Vec<String>,
     /// The scheduler between the clients and the target: none, mq-deadline, kyber or bfq.
@@ -77,6 +78,10 @@ pub(crate) struct Arguments {
     /// How long a thread without work looks for more before it sleeps, in us: that saves the time of being woken, and costs the CPU.
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     spin: u64,
+    /// What is done so that threads wait less for the lock of mq-deadline or bfq: all, none, or some of single-dispatcher,
+    /// try-merge, batch-dispatch. Linux does none of it.
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    techniques: Techniques,
     /// Nobody may write, to any export.
     #[arg(long)]
     read_only: bool,
@@ -165,6 +170,7 @@ pub(crate) fn run() -> Result<Ending> {
         workers: usize::from(arguments.workers),
         scheduler: arguments.scheduler.clone(),
         queue_depth: arguments.queue_depth,
+        techniques: arguments.techniques,
         spin: Nanos::from_micros(arguments.spin),
         ..Config::default()
     };
