@@ -63,7 +63,7 @@ fn documents() -> &'static [(String, ResultsDocument)] {
         let of = |(number, load): (usize, &'static str)| {
             // Guests have only schedulers of the multi-queue block layer here.
             let is_new = move |place: &Place| !is_guests(load) || place.kernel != Kernel::V4_4;
-            let told = |Place { device, kernel }: Place| {
+            let told = move |Place { device, kernel }: Place| {
                 format!("{load} on {}, Linux {kernel}", device.unwrap_or("its own device"))
             };
             places(number).filter(is_new).map(move |place| (told(place), compared(load, place)))

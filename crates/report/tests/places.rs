@@ -115,3 +115,11 @@ fn a_place_that_lacks_the_default_compares_with_its_first_row() {
     let rows = compared(&document);
     assert_eq!(rows[3].1.as_deref(), Some("none device=nvme"));
 }
+
+#[test]
+fn where_each_place_has_one_row_places_are_compared() {
+    let document = of_places(&[("hdd", "none", &[("none", 100.0)]), ("nvme", "none", &[("none", 1000.0)])]);
+    let expected = [("none device=hdd", None), ("none device=nvme", Some(900))];
+    let told: Vec<(String, Option<i64>)> = compared(&document).into_iter().map(|one| (one.0, one.2)).collect();
+    assert_eq!(told, expected.map(|(row, difference)| (row.to_owned(), difference)));
+}

@@ -4,12 +4,18 @@ use super::Variant;
 use crate::document::ResultsDocument;
 
 /// For each variant the one that it is compared with, by its index. That is a variant of the same device, kernel and host: the scheduler
-/// that somebody named, or else the kernel's default there, or else the first. A row of the table that somebody named is it for all.
+/// that somebody named, or else the kernel's default there, or else the first. A row of the table that somebody named is it for all, and
+/// where each place has one variant only the first of them.
 pub(super) fn baselines(document: &ResultsDocument, variants: &[Variant<'_>]) -> Vec<usize> {
     let wanted = document.baseline.as_deref();
     let is_row = |one: &Variant<'_>| Some(one.name()) == wanted && one.name() != one.scheduler();
     if let Some(row) = variants.iter().position(is_row) {
         return vec![row; variants.len()];
+    }
+    let is_alone =
+        |one: &Variant<'_>| variants.iter().filter(|other| other.first().setup == one.first().setup).count() == 1;
+    if wanted.is_none() && variants.iter().all(is_alone) {
+        return vec![0; variants.len()];
     }
     let of_place = |setup: u32| {
         let here = |one: &usize| variants[*one].first().setup == setup;

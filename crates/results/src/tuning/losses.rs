@@ -8,15 +8,15 @@ use crate::figure_name::FigureName;
 use crate::objective::Objective;
 use crate::verdict::{SMALLEST_EFFECT, is_told_though_uncertain, logarithm};
 
+/// The figures of a run.
+type Figures = BTreeMap<FigureName, f64>;
+
 /// What is looked at: bandwidth goes with I/Os a second, and percentiles between with those at the ends.
 const LOOKED_AT: [Figure; 4] = [Figure::Iops, Figure::Mean, Figure::P99, Figure::Max];
 
 /// All figures that are worse in the second run of pairs with the same seed than in the first, by at least 2 %, worst first. None if the
 /// runs have no figures but those of the objective.
-pub fn losses(
-    objective: &Objective,
-    pairs: &[(BTreeMap<FigureName, f64>, BTreeMap<FigureName, f64>)],
-) -> Option<Vec<Shift>> {
+pub fn losses(objective: &Objective, pairs: &[(Figures, Figures)]) -> Option<Vec<Shift>> {
     let (first, _) = pairs.first()?;
     let known = objective.figures();
     if first.keys().all(|name| known.contains(&name)) {
@@ -28,7 +28,7 @@ pub fn losses(
     Some(losses)
 }
 
-fn loss(name: &FigureName, pairs: &[(BTreeMap<FigureName, f64>, BTreeMap<FigureName, f64>)]) -> Option<Shift> {
+fn loss(name: &FigureName, pairs: &[(Figures, Figures)]) -> Option<Shift> {
     let values: Option<Vec<[f64; 2]>> =
         pairs.iter().map(|(from, to)| Some([*from.get(name)?, *to.get(name)?])).collect();
     let values = values?;
