@@ -53,8 +53,8 @@ LOADS: dict[str, dict[str, Any]] = {
     "backup-beside-oltp": {
         "job": "backup-beside-oltp",
         "objective": "max backup:read:bandwidth subject to transactions:read:iops >= 5000",
-        "knobs": KNOBS | {"mq-deadline.writes_starved": [8], "mq-deadline.prio_aging_expire": [1, 10, 100]},
-        "runtime": 2.7,
+        "knobs": KNOBS | {"mq-deadline.writes_starved": [1], "mq-deadline.fifo_batch": [1], "mq-deadline.prio_aging_expire": [1, 10, 100]},
+        "runtime": 1.8,
         "ramp": 0.2,
     },
     "database": {

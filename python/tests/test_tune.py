@@ -66,11 +66,12 @@ def test_a_search_finds_the_setting_that_a_comparison_of_all_finds(job: str, fou
 
 
 def test_it_says_what_to_do_and_shows_it(found: hoistway.Tuning) -> None:
-    assert found.conclusion[0] in " ".join(str(found).split()) or str(found.best) in str(found)
+    assert found.conclusion[0] in " ".join(str(found).split()) and str(found.best) in str(found)
     page = found._repr_html_()
     assert "<svg" in page and str(found.best) in page and "the last round" in page and found.conclusion[0].split(":")[0] in page
+    assert str(hoistway.Setting("bfq", {"slice_idle": "0", "low_latency": "0"}, {"nr_requests": "4"})) == "bfq low_latency=0 slice_idle=0 nr_requests=4"
     assert repr(found).startswith("<hoistway.Tuning of (text): min quiet:read:p99")
-    assert found.best in found.front or len(found.front) > 0
+    assert found.front == [hoistway.Setting.of(standing["setting"]) for standing in found.document["front"]] != []
     assert all(0 < effect["share"] <= 1 for effect in found.effects)
 
 
