@@ -41,7 +41,8 @@ def test_a_setting_has_the_figures_of_a_comparison_with_its_seeds(job: str) -> N
     objective = Objective(job, **PLACE, seeds=3, seed=5)
     setting = hoistway.Setting("kyber", {"read_lat_nsec": "500000"}, {})
     judged = objective.judge(setting)
-    compared = hoistway.compare(job, device=PLACE["device"], seed=5, repeats=3, set={"kyber.read_lat_nsec": 500_000}, schedulers=["none", "kyber"])
+    place: dict[str, Any] = {"device": PLACE["device"], "schedulers": ["none", "kyber"], "set": {"kyber.read_lat_nsec": 500_000}}
+    compared = hoistway.compare(job, **place, seed=5, repeats=3)
     p99, iops = compared.figure("quiet:read:p99"), compared.figure("flood:read:iops")
     assert judged.value == pytest.approx(p99["kyber"].mean)
     missed = -judged.violations[0]
@@ -70,7 +71,8 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from hoistway.search import Objective
 objective = Objective({job!r}, **{place!r}, threads=1)
-study = optuna.load_study(study_name="s", storage=JournalStorage(JournalFileBackend({file!r})), sampler=optuna.samplers.RandomSampler(seed=int(sys.argv[1])))
+sampler = optuna.samplers.RandomSampler(seed=int(sys.argv[1]))
+study = optuna.load_study(study_name="s", storage=JournalStorage(JournalFileBackend({file!r})), sampler=sampler)
 study.optimize(objective, n_trials=8)
 """
 

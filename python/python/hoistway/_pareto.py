@@ -28,8 +28,8 @@ class SearchPlots:
         self._names = names
 
     def pareto(self, y: str | None = None, x: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Two figures of the objective against each other, a point for each setting of the first round, the widest. A line joins those that
-        no other is better than in both; what was found is a star.
+        """Two figures of the objective against each other, a point for each setting of the first round, the widest. A line joins those
+        that no other is better than in both; what was found is a star.
 
         `y` is the objective's figure, if nobody says, and `x` the first other one that its conditions name.
         """

@@ -45,8 +45,8 @@ def tune(
     threads: int | None = None,
     progress: bool | Counted | None = None,
 ) -> Tuning:
-    """Searches schedulers and their tunables for the setting that is best for a load, by successive halving: settings run shortly at first,
-    the better ones longer and with more seeds. `docs/tune.md` tells how; it is what `hoistway tune` does.
+    """Searches schedulers and their tunables for the setting that is best for a load, by successive halving: settings run shortly at
+    first, the better ones longer and with more seeds. `docs/tune.md` tells how; it is what `hoistway tune` does.
 
     The same arguments find the same, to the bit, on every machine, with any number of threads and over any executor.
 
@@ -54,8 +54,8 @@ def tune(
         job: The load, as `compare` takes it.
         objective: What is wanted, such as `min backends:read:p99 subject to writers:write:iops >= 0.9*none`.
         over: Names of the schedulers that are searched, or `all`. Without any: those that the kernel has.
-        knobs: What is searched, as `{"mq-deadline.fifo_batch": [1, 4, 16], "kyber.read_lat_nsec": None, "queue.nr_requests": None}`; of None
-            values that fit. Of a scheduler of which nothing is named all tunables are searched.
+        knobs: What is searched, as `{"mq-deadline.fifo_batch": [1, 4, 16], "kyber.read_lat_nsec": None, "queue.nr_requests": None}`;
+            of None values that fit. Of a scheduler of which nothing is named all tunables are searched.
         budget: How many runs may be made. None: 200, unless there are `budget_seconds`.
         budget_seconds: How many seconds of virtual time may be spent, instead of runs.
         state: A file that keeps the runs: what is interrupted or killed, or is to be searched with a larger budget, goes on there.
@@ -73,8 +73,8 @@ def tune(
         executor: Where runs are made, as `sweep` takes it. None: threads of this process.
         in_flight: Runs that are sent and have not come back. None: two for each worker, if the executor says how many there are.
         threads: Runs at a time without an executor. None: as many as there are cores.
-        progress: Whether it is shown how far the search is; or a function that is told how many runs have ended, and how many there will be at
-            least. None: shown in terminals and notebooks after two seconds.
+        progress: Whether it is shown how far the search is; or a function that is told how many runs have ended, and how many there
+            will be at least. None: shown in terminals and notebooks after two seconds.
 
     Raises:
         Error: What is asked for cannot be.

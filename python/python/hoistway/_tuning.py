@@ -34,7 +34,8 @@ class Setting(NamedTuple):
         return {"schedulers": [self.scheduler], "set": tunables, "queue": dict(self.queue)}
 
     def __str__(self) -> str:
-        return " ".join([self.scheduler, *(f"{name}={value}" for name, value in (self.tunables | self.queue).items())])
+        knobs = [*sorted(self.tunables.items()), *sorted(self.queue.items())]
+        return " ".join([self.scheduler, *(f"{name}={value}" for name, value in knobs)])
 
 
 class Tuning:

@@ -66,9 +66,9 @@ class Judged(NamedTuple):
 class Objective:
     """A search that `hoistway.tune` could make, one setting at a time: its space is the same, and so are runs of the same seed.
 
-    It is called with a trial of Optuna: it chooses a scheduler (`scheduler`) and a value of each of its knobs among those that `tune` tries,
-    tells the trial how far the conditions are from being kept (`Trial.set_constraint`), and returns the figure. Runs are whole, and none is made
-    twice.
+    It is called with a trial of Optuna: it chooses a scheduler (`scheduler`) and a value of each of its knobs among those that `tune`
+    tries, tells the trial how far the conditions are from being kept (`Trial.set_constraint`), and returns the figure. Runs are whole,
+    and none is made twice.
     """
 
     def __init__(
