@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     /// Listens for a virtual machine whose disk is the first export, over vhost-user: the same as vhost-user=PATH there.
     #[arg(long, value_name = "PATH")]
     vhost_user: Option<PathBuf>,
-    /// Listens on TCP, without encryption or passwords: only for networks that you trust. May be given several times.
+    /// Listens on TCP; without --tls-cert only for networks that you trust. May be given several times.
     #[arg(long, value_name = "HOST:PORT")]
     tcp: Vec<String>,
     /// The scheduler between the clients and the target: none, mq-deadline, kyber or bfq.
