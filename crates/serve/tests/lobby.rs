@@ -1,13 +1,14 @@
 //! Visitors on a worker's thread: what one does is his own affair.
 
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use hoistway_blk::{Instant, Nanos};
 use hoistway_engine::{Config, Engine, Memory};
-use hoistway_serve::{Doors, Lobby, Ready, Stay, Visitor};
+use hoistway_serve::{Doors, Lobby, Ready, Stay, Visitor, Watch};
 
 /// Sends back what it receives; a `!` makes it panic, and a `?` leave.
 struct Echo {
@@ -93,4 +94,47 @@ fn a_visitor_is_attended_to_at_its_moment_though_nothing_happens() {
     far.read_exact(&mut said).unwrap();
     assert_eq!(said, *b"now");
     assert!(engine.now() >= moment);
+}
+
+/// Counts how often it is attended to, and has a bell watched beside its socket.
+struct Listening {
+    stream: UnixStream,
+    bell: Arc<OwnedFd>,
+    attended: Arc<AtomicU32>,
+    watch: Option<Watch>,
+}
+
+impl Visitor for Listening {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    fn seated(&mut self, watch: Watch) {
+        watch.add(self.bell.as_fd()).unwrap();
+        self.watch = Some(watch);
+    }
+
+    fn attend(&mut self, _: Instant, _: Ready) -> Stay {
+        self.attended.fetch_add(1, SeqCst);
+        Stay::Until(Instant::NEVER)
+    }
+
+    fn panicked(&self) {}
+}
+
+#[test]
+fn a_visitor_is_attended_to_whenever_its_bell_rings_though_nobody_quietens_it() {
+    let (_engine, doors) = engine(1);
+    let (near, _far) = UnixStream::pair().unwrap();
+    let bell = Arc::new(rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap());
+    let attended = Arc::new(AtomicU32::new(0));
+    let visitor = Listening { stream: near, bell: Arc::clone(&bell), attended: Arc::clone(&attended), watch: None };
+    doors.enter(0, |_| Arc::new(Mutex::new(visitor)));
+    for _ in 0..100 {
+        let before = attended.load(SeqCst);
+        rustix::io::write(&bell, &1_u64.to_ne_bytes()).unwrap();
+        while attended.load(SeqCst) == before {
+            std::thread::yield_now();
+        }
+    }
 }

@@ -210,8 +210,8 @@ impl Visitor for Seat {
         let inside = &mut *self.guest.lock();
         if let Some(requests) = &inside.requests {
             let device = &requests.device;
-            let kicks = (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring));
-            if let Err(error) = kicks.map(|kick| watch.add(kick)).collect::<std::io::Result<()>>() {
+            let mut kicks = (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring));
+            if let Err(error) = kicks.try_for_each(|kick| watch.add(kick)) {
                 // It came before there was anybody to refuse it.
                 self.guest.say(&format!("{}; closed", Problem::Bell(error)));
                 inside.is_leaving = true;

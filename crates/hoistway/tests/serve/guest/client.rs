@@ -31,6 +31,7 @@ pub(crate) const UNTOUCHED: u8 = 0xff;
 pub(crate) const CONFIG_WCE: u64 = 1 << 11;
 pub(crate) const EVENT_IDX: u64 = 1 << 29;
 pub(crate) const INDIRECT_DESC: u64 = 1 << 28;
+const VERSION_1: u64 = 1 << 32;
 const PROTOCOL: u64 = VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits();
 
 /// Rings come first, 64 KiB each; behind them each head has its place.
@@ -97,7 +98,9 @@ impl Client {
     }
 
     pub(crate) fn start_rings(&mut self) {
-        if self.options.has_record {
+        let keeps_record =
+            self.frontend.get_protocol_features().unwrap().contains(VhostUserProtocolFeatures::INFLIGHT_SHMFD);
+        if self.options.has_record && keeps_record {
             let Options { queues, size, .. } = self.options;
             if self.record.is_none() {
                 self.record = Some(self.frontend.get_inflight_fd(&VhostUserInflight::new(0, 0, queues, size)).unwrap());
@@ -227,7 +230,7 @@ fn hello(path: &Path, options: Options, memory: &Memory) -> (Frontend, UnixStrea
     let mut frontend = Frontend::from_stream(stream, u64::from(options.queues));
     frontend.set_owner().unwrap();
     let offered = frontend.get_features().unwrap();
-    frontend.set_features(offered & PROTOCOL).unwrap();
+    frontend.set_features(offered & (PROTOCOL | VERSION_1)).unwrap();
     let protocol = frontend.get_protocol_features().unwrap();
     let wanted = VhostUserProtocolFeatures::MQ
         | VhostUserProtocolFeatures::CONFIG
