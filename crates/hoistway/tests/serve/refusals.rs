@@ -25,7 +25,10 @@ fn bad_input_is_one_sentence_and_status_2() {
     let cannot_listen = format!("cannot listen on {taken}");
     let file = format!("{place}/disk");
     for (arguments, said) in [
-        (&["--target", "mem:1M"][..], "nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)"),
+        (
+            &["--target", "mem:1M"][..],
+            "nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)",
+        ),
         (&["--socket", &socket], "--target is missing"),
         (&["--target", "mem", "--socket", &socket], "expected file:PATH"),
         (&["--target", "tape:x", "--socket", &socket], "expected file:PATH"),

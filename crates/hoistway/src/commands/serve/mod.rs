@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     /// Requests of a client at a time; what it sends beyond waits in its socket.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_in_flight: u32,
-    /// Reads options from a TOML file, too: the same names, and an [[export]] for each export. What is given here replaces what is
+    /// Reads options from a TOML file, too: the same names, and an `[[export]]` for each export. What is given here replaces what is
     /// there, or is added if it may be given several times. SIGHUP reads it again: exports, their weights, priorities and limits,
     /// the scheduler, its tunables and nr-requests change while clients stay; if anything else has changed nothing does.
     #[arg(long, value_name = "FILE")]
@@ -103,7 +103,7 @@ pub(crate) struct Arguments {
     /// Whether clients over TCP have to use TLS, or may. Those of this machine always may.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     tls: TlsUse,
-    /// Answers Prometheus at /metrics, over HTTP, on this address of this machine: 127.0.0.1:PORT or [::1]:PORT.
+    /// Answers Prometheus at /metrics, over HTTP, on this address of this machine: 127.0.0.1:PORT or `[::1]:PORT`.
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<SocketAddr>,
     /// Becomes this user when everything is open. Files that are read again by SIGHUP have to be readable to him.
