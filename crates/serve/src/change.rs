@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use hoistway_blk::AttributeError;
 use hoistway_engine::Engine;
 use hoistway_nbd::Export;
 
@@ -186,14 +187,16 @@ impl Site {
         let files = self.files();
         // Before what is named: some tunables are two names of one thing.
         for (file, value) in defaults.iter().filter(|file| !files.contains(file)) {
-            self.write(file, value)?;
+            self.write(file, value).map_err(|error| format!("{file}={value}: {error}"))?;
         }
         settings.iter().try_for_each(|(key, value)| self.set(key, value))
     }
 
-    fn write(&self, file: &str, value: &str) -> Result<(), String> {
-        self.engine.set_attribute(file, value).map_err(|error| format!("{file}={value}: {error}"))?;
-        if file == "scheduler" {
+    /// Writes a file of the queue, as its path below `queue/`.
+    pub(crate) fn write(&self, file: &str, value: &str) -> Result<(), AttributeError> {
+        let is_new = file == "scheduler" && self.state().scheduler() != value;
+        self.engine.set_attribute(file, value)?;
+        if is_new {
             self.remember_defaults();
         }
         Ok(())

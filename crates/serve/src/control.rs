@@ -185,16 +185,12 @@ impl Site {
                 format!("iosched/{name}")
             }
         };
-        self.engine.set_attribute(&file, value).map_err(|error| match error {
+        self.write(&file, value).map_err(|error| match error {
             AttributeError::Unknown => {
                 format!("{key}: no such setting (expected scheduler, nr_requests or SCHEDULER.TUNABLE)")
             }
             error => format!("{key}={value}: {error}"),
-        })?;
-        if file == "scheduler" {
-            self.remember_defaults();
-        }
-        Ok(())
+        })
     }
 
     /// Changes settings of an export: all of them, or if one is wrong none.

@@ -146,11 +146,31 @@ fn of_a_file_with_something_that_cannot_be_nothing_holds() {
         assert!(log.contains("nothing changes") && log.contains(said), "{said}: {log}");
         assert_eq!(shown(&server), before, "{said}");
     }
+    // What the scheduler's files held when it was new is still known.
+    assert_eq!(server.ctl(&["set", "scheduler=mq-deadline"]).status.code(), Some(0));
+    reload(&mut server, &BEFORE.replace("\nset =", "\n# set ="));
+    assert!(shown(&server)["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "16"])));
     fs::remove_file(server.folder().join("serve.toml")).unwrap();
     let length = server.log().len();
     kill_process(server.id(), Signal::HUP).unwrap();
     server.wait_until("it complains", |server| server.log()[length..].contains("nothing changes"));
     assert!(Client::at(&server, "vm1").unwrap().is_served());
+}
+
+#[test]
+fn exports_come_and_go_under_bfq_while_a_neighbour_is_served() {
+    let neighbour = "target = \"mem:4M\"\nscheduler = \"bfq\"\n[[export]]\nname = \"stays\"\nsize = \"1M\"\n";
+    let mut server = start(neighbour);
+    let mut stays = Client::at(&server, "stays").unwrap();
+    for round in 0..8 {
+        let more = format!("[[export]]\nname = \"guest {round}\"\noffset = \"1M\"\nweight = {}\n", 100 + round);
+        assert!(reload(&mut server, &format!("{neighbour}{more}")).contains("begins"));
+        let mut guest = Client::at(&server, &format!("guest {round}")).unwrap();
+        assert!(guest.is_served() && stays.is_served());
+        assert!(reload(&mut server, neighbour).contains("ends"));
+        assert!(guest.is_sent_away() && stays.is_served());
+    }
+    assert!(server.end().ends_with("Some(0)"));
 }
 
 #[test]

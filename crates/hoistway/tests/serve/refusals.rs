@@ -1,8 +1,11 @@
 //! What a server does not start with.
 
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::process::Command;
 
 use crate::running::{Running, hoistway};
+use crate::wire::Client;
 
 #[test]
 fn bad_input_is_one_sentence_and_status_2() {
@@ -16,9 +19,16 @@ fn bad_input_is_one_sentence_and_status_2() {
     let (short, disk, no_disk) =
         (format!("file:{place}/short"), format!("file:{place}/disk"), format!("blk:{place}/disk"));
     let path = format!("path={place}/disk");
+    let too_long = format!("name=a,path={place}/disk,offset=512K,size=1M");
+    let listening = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listening.local_addr().unwrap().to_string();
+    let cannot_listen = format!("cannot listen on {taken}");
     let file = format!("{place}/disk");
     for (arguments, said) in [
-        (&["--target", "mem:1M"][..], "--socket PATH or --tcp HOST:PORT"),
+        (
+            &["--target", "mem:1M"][..],
+            "nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)",
+        ),
         (&["--socket", &socket], "--target is missing"),
         (&["--target", "mem", "--socket", &socket], "expected file:PATH"),
         (&["--target", "tape:x", "--socket", &socket], "expected file:PATH"),
@@ -32,6 +42,9 @@ fn bad_input_is_one_sentence_and_status_2() {
         (&["--target", "mem:1M", "--socket", &in_use], "cannot listen on"),
         (&["--target", "mem:1M", "--socket", &file], "cannot listen on"),
         (&["--target", "mem:1M", "--tcp", "nowhere"], "cannot listen on nowhere"),
+        (&["--target", "mem:1M", "--socket", &socket, "--tcp", &taken], &cannot_listen),
+        (&["--target", &disk, "--export", "name=a,size=2M", "--socket", &socket], "the target has 1048576"),
+        (&["--export", &too_long, "--socket", &socket], "the target has 1048576"),
         (&["--target", "mem:1M", "--control", "/nonexistent/c", "--socket", &socket], "/nonexistent/c"),
         (&["--target", "mem:1M", "--scheduler", "cfq", "--socket", &socket], "cfq"),
         (&["--target", "mem:1M", "--set", "bfq.slice_idle=0", "--socket", &socket], "the scheduler is none"),
@@ -57,4 +70,34 @@ fn a_socket_that_was_left_behind_is_replaced() {
     let folder = Running::start(&["--target", "mem:1M"]).killed();
     assert!(folder.path().join("nbd.sock").exists());
     assert!(Running::start_in(folder, &["--target", "mem:1M"]).end().ends_with("Some(0)"));
+}
+
+#[test]
+fn an_export_that_there_is_not_is_refused_and_the_next_one_asked_for_is_served() {
+    let server = Running::start(&["--target", "mem:1M", "--export", "name=vm1"]);
+    assert!(Client::at(&server, "vm2").is_none());
+    assert!(Client::at(&server, "vm1").unwrap().is_served());
+}
+
+#[test]
+fn a_disk_that_somebody_else_has_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    std::fs::File::create(&image).unwrap().set_len(1 << 20).unwrap();
+    // Only root can make a disk of a file, and not everywhere.
+    let made = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
+    let Some(made) = made.ok().filter(|made| made.status.success()) else {
+        eprintln!("skipped: no loop device can be made here");
+        return;
+    };
+    let disk = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let target = format!("blk:{disk}");
+    let server = Running::start(&["--target", &target]);
+    let socket = folder.path().join("s").display().to_string();
+    let second = hoistway().args(["serve", "--target", &target, "--socket", &socket]).output().unwrap();
+    server.end();
+    Command::new("losetup").args(["--detach", &disk]).status().unwrap();
+    let complaint = String::from_utf8(second.stderr).unwrap();
+    assert_eq!(second.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains(&disk) && complaint.contains("busy") && complaint.lines().count() == 1, "{complaint}");
 }

@@ -55,8 +55,7 @@ pub(crate) struct Arguments {
     /// Listens for a virtual machine whose disk is the first export, over vhost-user: the same as vhost-user=PATH there.
     #[arg(long, value_name = "PATH")]
     vhost_user: Option<PathBuf>,
-    /// Listens on TCP. Without --tls-cert that is without encryption or passwords: only for networks that you trust. May be given
-    /// several times.
+    /// Listens on TCP; without --tls-cert only for networks that you trust. May be given several times.
     #[arg(long, value_name = "HOST:PORT")]
     tcp: Vec<String>,
     /// The scheduler between the clients and the target: none, mq-deadline, kyber or bfq.
@@ -91,7 +90,7 @@ pub(crate) struct Arguments {
     /// Requests of a client at a time; what it sends beyond waits in its socket.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_in_flight: u32,
-    /// Reads options from a TOML file, too: the same names, and an [[export]] for each export. What is given here replaces what is
+    /// Reads options from a TOML file, too: the same names, and an `[[export]]` for each export. What is given here replaces what is
     /// there, or is added if it may be given several times. SIGHUP reads it again: exports, their weights, priorities and limits,
     /// the scheduler, its tunables and nr-requests change while clients stay; if anything else has changed nothing does.
     #[arg(long, value_name = "FILE")]
@@ -108,7 +107,7 @@ pub(crate) struct Arguments {
     /// Whether clients over TCP have to use TLS, or may. Those of this machine always may.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     tls: TlsUse,
-    /// Answers Prometheus at /metrics, over HTTP, on this address of this machine: 127.0.0.1:PORT or [::1]:PORT.
+    /// Answers Prometheus at /metrics, over HTTP, on this address of this machine: 127.0.0.1:PORT or `[::1]:PORT`.
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<SocketAddr>,
     /// Becomes this user when everything is open. Files that are read again by SIGHUP have to be readable to him.
