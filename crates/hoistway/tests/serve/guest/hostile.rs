@@ -205,7 +205,7 @@ fn a_chain_without_an_end_or_a_status_is_given_back_and_that_is_all() {
 
 #[test]
 fn a_broken_ring_stops_alone_and_starts_again() {
-    let server = serve(&["--target", "mem:16M"]);
+    let mut server = serve(&["--target", "mem:16M"]);
     let mut other = Client::start(&socket(&server), Options { queues: 2, ..Options::default() });
     for (how, said) in [(0, "more requests are available"), (1, "begins beyond"), (2, "made available twice")] {
         let ring = &mut other.rings[0];
@@ -224,7 +224,7 @@ fn a_broken_ring_stops_alone_and_starts_again() {
         while other.rings[0].error.read().is_err() {
             std::thread::yield_now();
         }
-        assert!(server.log().contains(said), "{said}: {}", server.log());
+        server.wait_until(said, |server| server.log().contains(said));
         // The other ring works on, and this one does after it has been started anew.
         assert_eq!(other.request_on(1, READ, 0, Data::In(512)).0, OK);
         other.restart(0);
