@@ -101,10 +101,10 @@ impl LockMeter {
         let until = granted + handover + Nanos(cost.waiter.0 * waiters) + cost.section;
         let mut used = self.used.get();
         let held = until.since(granted);
-        used.held = used.held + held;
-        used.waited = used.waited + granted.since(at);
+        used.held += held;
+        used.waited += granted.since(at);
         if !matches!(site, Site::SoftwareQueue | Site::HardwareQueue) {
-            used.elevators = used.elevators + held;
+            used.elevators += held;
         }
         self.used.set(used);
         lock.until.set(until);

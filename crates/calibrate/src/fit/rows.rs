@@ -171,7 +171,7 @@ pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Res
         (None, Some(text)) => number(text, "rwmixread", 1, 99)? as u8,
     };
     let bs = needed("bs")?;
-    let block = bytes(bs).filter(|bytes| (512..=BLOCK_MAX).contains(bytes) && bytes % 512 == 0);
+    let block = bytes(bs).filter(|bytes| (512..=BLOCK_MAX).contains(bytes) && bytes.is_multiple_of(512));
     let block_bytes = block
         .ok_or_else(|| format!("`bs` is {bs}; expected a multiple of 512 bytes up to 64m, such as 4096 or 4k"))?
         as u32;

@@ -50,10 +50,10 @@ fn plan(rows: Vec<Row>, parameters: &[&str]) -> FitPlan {
 #[test]
 fn the_parameters_of_a_preset_are_found_again_from_its_own_noisy_rows() {
     let before = Changeable::new(&like()).unwrap();
-    let truth: Vec<(&str, f64)> = [("read_us", 0.7), ("dies", 1.6), ("program_us", 1.4)]
+    let truth: Vec<(&str, f64)> = [("read_us", 0.7), ("host_to_device_us", 3.0), ("program_us", 1.4)]
         .map(|(name, factor)| (name, before.value(name).unwrap() * factor))
         .to_vec();
-    let fit = fit(&plan(measured(&like(), &truth), &["read_us", "dies", "program_us"]), |_| true).unwrap();
+    let fit = fit(&plan(measured(&like(), &truth), &["read_us", "host_to_device_us", "program_us"]), |_| true).unwrap();
     assert!(fit.has_converged, "{}", fit.report());
     for (parameter, (name, value)) in fit.parameters.iter().zip(&truth) {
         let off = parameter.value / value - 1.0;
@@ -63,7 +63,7 @@ fn the_parameters_of_a_preset_are_found_again_from_its_own_noisy_rows() {
     assert!(worst < 0.08, "{worst}\n{}", fit.report());
     let calibration = fit.preset.calibration();
     assert_eq!(calibration.residuals.len(), 10);
-    assert!(calibration.sources["flash.dies"].starts_with("fit to m.csv, known to"), "{calibration:?}");
+    assert!(calibration.sources["flash.read_us"].starts_with("fit to m.csv, known to"), "{calibration:?}");
     assert!(calibration.range.is_none() && calibration.valid_range.contains("each alone, 1 to 512 outstanding"));
     let text = PresetFile::from(fit.preset.clone()).to_toml().unwrap();
     assert_eq!(Preset::from_toml(&text, "fitted.toml").unwrap(), fit.preset);

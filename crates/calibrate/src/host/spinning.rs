@@ -32,13 +32,13 @@ impl<T> SpinLock<T> {
     }
 
     fn take(&self) -> MutexGuard<'_, (T, Held)> {
-        let mut spins = 0;
+        let mut spins = 0_u32;
         loop {
             if let Some(guard) = self.try_take() {
                 return guard;
             }
             spins += 1;
-            if spins % SPINS_MAX == 0 { std::thread::yield_now() } else { spin_loop() }
+            if spins.is_multiple_of(SPINS_MAX) { std::thread::yield_now() } else { spin_loop() }
         }
     }
 }
