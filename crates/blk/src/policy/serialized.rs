@@ -374,3 +374,6 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,3 +155,28 @@ impl<Sh: Sharing> Tags<Sh> {
         self.sleeping.load(Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::ids::HctxId;
+    use crate::ground::meter::NoMeter;
+    use crate::ground::sharing::Local;
+
+    #[test]
+    fn who_is_in_line_is_waiting_until_it_leaves_or_is_woken() {
+        let tags: Tags<Local> = Tags::new(1, 1, ShallowRule::WholeMap, None);
+        let [one, other] = [Sleeper::Hctx(HctxId(1)), Sleeper::Hctx(HctxId(2))];
+        assert!(!tags.is_waiting(&NoMeter, one));
+        assert!(tags.wait_once(&NoMeter, one) && !tags.wait_once(&NoMeter, one), "nobody stands in line twice");
+        assert!(tags.is_waiting(&NoMeter, one) && !tags.is_waiting(&NoMeter, other));
+        let queue = tags.wait(&NoMeter, other);
+        assert!(tags.leave_line(&NoMeter, queue, other) && !tags.leave_line(&NoMeter, queue, other));
+        assert!(tags.is_waiting(&NoMeter, one) && !tags.is_waiting(&NoMeter, other));
+        let tag = tags.try_take(CpuId(0), Depth::Full).expect("it is free");
+        let mut woken = Vec::new();
+        tags.free(&NoMeter, tag, CpuId(0), |sleeper| woken.push(sleeper));
+        assert_eq!(woken, [one]);
+        assert!(!tags.is_waiting(&NoMeter, one));
+    }
+}
