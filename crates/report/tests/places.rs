@@ -43,7 +43,7 @@ fn of_places(places: &Places<'_>) -> ResultsDocument {
 fn compared(document: &ResultsDocument) -> Vec<(String, Option<String>, Option<i64>)> {
     let rows = Statistics::of(document).rows.into_iter();
     rows.map(|row| {
-        let difference = row.figures["iops"].from_baseline.as_ref().and_then(|one| one.relative);
+        let difference = row.figures.get("iops").unwrap().from_baseline.as_ref().and_then(|one| one.relative);
         (row.scheduler, row.compared_with, difference.map(|relative| (relative * 100.0).round() as i64))
     })
     .collect()
