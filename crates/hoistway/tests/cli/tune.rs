@@ -142,7 +142,7 @@ fn a_search_takes_the_place_that_a_comparison_takes() {
     for options in [
         &["--hw-queues", "4"][..],
         &["--nr-requests", "32"],
-        &["--at", "50ms:nr_requests=8"],
+        &["--at", "10ms:nr_requests=8"],
         &["--guest-scheduler", "mq-deadline"],
         &["--guest-scheduler", "none", "--virtual-disk", "virtio-blk", "--hw-queues", "2"],
     ] {
@@ -156,8 +156,8 @@ fn a_search_takes_the_place_that_a_comparison_takes() {
         let tune = ["tune", "load.fio", "--objective", "min readers:read:mean", "--knob", "queue.nr_requests=16"];
         refused(folder.path(), &[&tune[..], options].concat(), words);
     };
-    refuse(&["--at", "50ms:nr_requests=8"], &["nr_requests=8: the search sets that itself"]);
-    refuse(&["--at", "50ms:scheduler=bfq"], &["scheduler=bfq: the search sets that itself"]);
+    refuse(&["--at", "10ms:nr_requests=8"], &["nr_requests=8: the search sets that itself"]);
+    refuse(&["--at", "10ms:scheduler=bfq"], &["scheduler=bfq: the search sets that itself"]);
     refuse(&["--io-max", "nobody wbps=1"], &["--io-max nobody wbps=1"]);
     refuse(&["--hw-queues", "0"], &["--hw-queues"]);
     refuse(&["--elevator", "bfqq"], &["--elevator bfqq"]);
