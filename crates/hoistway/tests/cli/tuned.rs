@@ -72,7 +72,8 @@ fn every_point_is_a_setting_with_its_figures_and_a_click_says_which() {
          const at = {{ clientX: 0, clientY: 0, bubbles: true }}; \
          const box = chart.over.getBoundingClientRect(); \
          at.clientX = box.left + chart.valToPos(point.x, 'x'); at.clientY = box.top + chart.valToPos(point.y, 'y'); \
-         chart.over.dispatchEvent(new MouseEvent('click', at)); const clicked = told.textContent; \
+         for (const kind of ['mousemove', 'mousedown', 'mouseup', 'click']) chart.over.dispatchEvent(new MouseEvent(kind, at)); \
+         const clicked = told.textContent; \
          const near = place.points.filter((one) => one.words === clicked); \
          const stroke = chart.series[3].stroke(); document.getElementById('theme').click(); \
          return {{ before, clicked, near: near.map((one) => [one.x - point.x, one.y - point.y]), \
@@ -138,8 +139,8 @@ fn a_search_that_was_cut_or_edited_is_refused_with_the_field() {
     let broken = |path: &str, new: Value, words: &[&str]| {
         let mut edited = document.clone();
         *edited.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = new;
-        fs::write(folder.path().join("edited.json"), edited.to_string()).unwrap();
-        refused(folder.path(), &["report", "edited.json", "-o", "new.html"], &[&["edited.json"], words].concat());
+        fs::write(folder.path().join("changed.json"), edited.to_string()).unwrap();
+        refused(folder.path(), &["report", "changed.json", "-o", "new.html"], &[&["changed.json"], words].concat());
     };
     broken("/format", json!("hoistway-tune/9"), &["unknown format of a search", "hoistway-tune/9"]);
     broken("/cpus", json!("many"), &["cpus"]);

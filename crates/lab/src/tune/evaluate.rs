@@ -59,9 +59,9 @@ impl<'a> Evaluator<'a> {
                 "expected one device, host and kernel",
             );
         }
-        if let Some([_, _, ..]) = plan.setups[0].guests.as_ref().map(|guests| &guests.schedulers[..]) {
+        if let Some(several @ [_, _, ..]) = plan.setups[0].guests.as_ref().map(|guests| &guests.schedulers[..]) {
             let problem = "a search is among settings of the host (expected one scheduler for all guests)";
-            return refuse(Field::GuestSchedulers, &comparison.guests.schedulers.join(","), problem);
+            return refuse(Field::GuestSchedulers, &several.join(","), problem);
         }
         if !comparison.vary.is_empty() {
             return refuse(Field::Vary, "", "a search varies by itself (expected nothing here)");

@@ -117,6 +117,8 @@ impl<'a> Placed<'a> {
             chart.draw_series(line).map_err(failed)?;
         }
         let (width, _) = area.dim_in_pixel();
+        let ringed = self.points.iter().filter(|(.., point)| point.is_best || point.is_default);
+        let highest = ringed.map(|(_, y, _)| *y).fold(f64::NEG_INFINITY, f64::max);
         let named: [(&str, RGBColor, fn(&Point) -> bool); 2] =
             [("the default", COLOURS[3], |point| point.is_default), ("recommended", COLOURS[2], |point| point.is_best)];
         for (name, colour, is) in named {
@@ -124,13 +126,15 @@ impl<'a> Placed<'a> {
                 let ring = Circle::new((*x, *y), 9, colour.stroke_width(3));
                 let drawn = chart.draw_series([ring]).map_err(failed)?;
                 drawn.label(name).legend(move |(x, y)| Circle::new((x + 9, y), 6, colour.stroke_width(3)));
-                // Names stand where there is room, that of the default below, as both may be one point.
+                if name == "the default" && point.is_best {
+                    continue;
+                }
+                // Names stand where there is room, and not one over the other.
                 let (across, down) = chart.backend_coord(&(*x, *y));
                 let is_left = across < width as i32 / 2;
                 let (side, across) =
                     if is_left { (HPos::Left, across + BESIDE) } else { (HPos::Right, across - BESIDE) };
-                let (height, down) =
-                    if point.is_best && !point.is_default { (VPos::Bottom, down - 4) } else { (VPos::Top, down + 4) };
+                let (height, down) = if *y >= highest { (VPos::Bottom, down - 4) } else { (VPos::Top, down + 4) };
                 let style = TextStyle::from((FONT, 15).into_font()).color(&colour).pos(Pos::new(side, height));
                 area.draw(&Text::new(point.setting.clone(), (across, down), style)).map_err(failed)?;
             }
