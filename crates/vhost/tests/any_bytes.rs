@@ -60,7 +60,8 @@ fn header() -> impl Strategy<Value = [u8; 16]> {
 }
 
 fn lies_on_the_disk(request: &Request) -> bool {
-    let spans = |offset: u64, bytes: u32| bytes > 0 && bytes.is_multiple_of(512) && offset + u64::from(bytes) <= 1000 * 512;
+    let spans =
+        |offset: u64, bytes: u32| bytes > 0 && bytes.is_multiple_of(512) && offset + u64::from(bytes) <= 1000 * 512;
     match request {
         Request::Read { offset, bytes } | Request::Write { offset, bytes } => {
             spans(*offset, *bytes) && *bytes <= LIMITS.data_bytes_max
