@@ -13,8 +13,9 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::served::Site;
-use crate::server::{ServerError, Stop, is_left_over};
+use crate::server::{ServerError, is_left_over};
 use crate::spec::{SETTINGS, apply, ioprio_text};
+use crate::stop::Stop;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;

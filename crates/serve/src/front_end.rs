@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::served::Site;
-use crate::server::Stop;
+use crate::stop::Stop;
 
 /// One protocol at one place. It makes [visitors](crate::Visitor) of whoever comes and has them in through the site's
 /// [doors](Site::doors); what a visitor submits goes through a [gate](crate::Gate), so that weights, priorities and limits

@@ -24,6 +24,7 @@ mod server;
 mod session;
 mod socket;
 mod spec;
+mod stop;
 
 pub use control::{Answer, Ask, Control, ExportState, State, ask};
 pub use front_end::FrontEnd;
@@ -32,6 +33,7 @@ pub use guest::GuestListener;
 pub use lobby::{Doors, Lobby, Ready, SharedVisitor, Stay, Visitor, VisitorId, Watch};
 pub use quota::{Quota, Ticket, Turns};
 pub use served::{Bounds, Counts, Log, Served, Settings, Site, TunableNames};
-pub use server::{Listener, Placed, Server, ServerError, Stop};
+pub use server::{Listener, Placed, Server, ServerError};
 pub use socket::Socket;
 pub use spec::{ExportSpec, SETTINGS, SpecError, WEIGHTS, apply, check_names, ioprio_text, parse_size};
+pub use stop::Stop;

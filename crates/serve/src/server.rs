@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use std::time::Duration;
 use hoistway_blk::ConfigError;
 use hoistway_engine::{Backend, Engine, StartError};
 use hoistway_nbd::Export;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::connection::Connection;
 use crate::front_end::FrontEnd;
@@ -21,6 +20,7 @@ use crate::quota::Quota;
 use crate::served::{Bounds, Log, Served, Site, TunableNames};
 use crate::socket::Socket;
 use crate::spec::{ExportSpec, SpecError, check_names};
+use crate::stop::Stop;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -140,45 +140,6 @@ impl Server {
             std::thread::sleep(Duration::from_millis(1));
         }
         std::mem::forget(site);
-    }
-}
-
-/// What stops a loop of [`Server::accept`], from any thread.
-#[derive(Clone)]
-pub struct Stop(Arc<StopInside>);
-
-struct StopInside {
-    bell: OwnedFd,
-    is_stopped: AtomicBool,
-}
-
-impl Stop {
-    /// Not yet.
-    ///
-    /// # Errors
-    /// If the system refuses a descriptor.
-    pub fn new() -> io::Result<Stop> {
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Stop(Arc::new(StopInside { bell, is_stopped: AtomicBool::new(false) })))
-    }
-
-    /// Now.
-    pub fn stop(&self) {
-        self.0.is_stopped.store(true, Relaxed);
-        // It stays rung: there is no second start.
-        let _ = rustix::io::write(&self.0.bell, &1_u64.to_ne_bytes());
-    }
-
-    /// Whether it has been stopped.
-    #[must_use]
-    pub fn is_stopped(&self) -> bool {
-        self.0.is_stopped.load(Relaxed)
-    }
-
-    /// Waits until it is stopped, or something comes to `listener`.
-    pub(crate) fn wait_or(&self, listener: BorrowedFd<'_>) {
-        let mut watched = [PollFd::from_borrowed_fd(listener, PollFlags::IN), PollFd::new(&self.0.bell, PollFlags::IN)];
-        let _ = poll(&mut watched, None::<&Timespec>);
     }
 }
 

@@ -12,7 +12,8 @@ use super::messages;
 use super::seat::Guest;
 use crate::front_end::FrontEnd;
 use crate::served::Site;
-use crate::server::{ServerError, Stop, is_left_over, pause_after};
+use crate::server::{ServerError, is_left_over, pause_after};
+use crate::stop::Stop;
 
 /// Listens for the front end of a guest whose disk is an export. The socket goes with it.
 #[derive(Debug)]

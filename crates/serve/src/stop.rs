@@ -1,0 +1,47 @@
+//! The end of a server, told to whoever waits for clients.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+/// What stops a loop of [`Server::accept`](crate::Server::accept), from any thread.
+#[derive(Clone)]
+pub struct Stop(Arc<StopInside>);
+
+struct StopInside {
+    bell: OwnedFd,
+    is_stopped: AtomicBool,
+}
+
+impl Stop {
+    /// Not yet.
+    ///
+    /// # Errors
+    /// If the system refuses a descriptor.
+    pub fn new() -> io::Result<Stop> {
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Stop(Arc::new(StopInside { bell, is_stopped: AtomicBool::new(false) })))
+    }
+
+    /// Now.
+    pub fn stop(&self) {
+        self.0.is_stopped.store(true, Relaxed);
+        // It stays rung: there is no second start.
+        let _ = rustix::io::write(&self.0.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// Whether it has been stopped.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.0.is_stopped.load(Relaxed)
+    }
+
+    /// Waits until it is stopped, or something comes to `listener`.
+    pub(crate) fn wait_or(&self, listener: BorrowedFd<'_>) {
+        let mut watched = [PollFd::from_borrowed_fd(listener, PollFlags::IN), PollFd::new(&self.0.bell, PollFlags::IN)];
+        let _ = poll(&mut watched, None::<&Timespec>);
+    }
+}
