@@ -2,8 +2,8 @@
 
 use virtio_bindings::bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 
+use crate::config_space::SEGMENTS_MAX;
 use crate::memory::Space;
-use crate::request::SEGMENTS_MAX;
 
 /// Bytes of a descriptor.
 const DESCRIPTOR_BYTES: u64 = 16;

@@ -1,7 +1,13 @@
 //! What a driver reads of its disk.
 
-use crate::request::{DISCARD_SECTORS_MAX, DISCARD_SEGMENTS_MAX, SEGMENTS_MAX, ZERO_SECTORS_MAX};
-
+/// Most pieces of data in a request: what drivers are told.
+pub const SEGMENTS_MAX: u32 = 126;
+/// Most ranges in one discard or write-zeroes.
+pub(crate) const DISCARD_SEGMENTS_MAX: u32 = 32;
+/// Most sectors of a range to be discarded: 1 GiB.
+pub const DISCARD_SECTORS_MAX: u32 = 1 << 21;
+/// Most sectors of a range to be zeroed, which may mean to be written: 16 MiB.
+pub const ZERO_SECTORS_MAX: u32 = 1 << 15;
 /// Bytes of the configuration space that can be read; behind the structure it is zeroes.
 pub const CONFIG_BYTES: usize = 256;
 /// Bytes of a disk's id.

@@ -25,12 +25,10 @@ mod request;
 mod ring;
 
 pub use chain::{Chain, Malformed, Piece};
-pub use config_space::{CONFIG_BYTES, Disk, ID_BYTES};
+pub use config_space::{CONFIG_BYTES, DISCARD_SECTORS_MAX, Disk, ID_BYTES, SEGMENTS_MAX, ZERO_SECTORS_MAX};
 pub use device::{Device, Head, Problem, Taken};
 pub use features::{Features, offered_protocol};
 pub use memory::{Memory, MemoryError, RegionSpec, Space};
 pub use record::{QUEUE_SIZE_MAX, QUEUES_MAX, Record, RecordError, Recovered};
-pub use request::{
-    DISCARD_SECTORS_MAX, Limits, Range, Request, SEGMENTS_MAX, Status, Verdict, ZERO_SECTORS_MAX, parse,
-};
+pub use request::{Limits, Range, Request, Status, Verdict, parse};
 pub use ring::{Addresses, Broken, Ring};

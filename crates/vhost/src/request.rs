@@ -3,17 +3,8 @@
 use virtio_bindings::bindings::virtio_blk as blk;
 
 use crate::chain::Chain;
-use crate::config_space::{Disk, ID_BYTES};
+use crate::config_space::{DISCARD_SECTORS_MAX, DISCARD_SEGMENTS_MAX, Disk, ID_BYTES, ZERO_SECTORS_MAX};
 use crate::memory::Space;
-
-/// Most pieces of data in a request: what drivers are told.
-pub const SEGMENTS_MAX: u32 = 126;
-/// Most ranges in one discard or write-zeroes.
-pub(crate) const DISCARD_SEGMENTS_MAX: u32 = 32;
-/// Most sectors of a range to be discarded: 1 GiB.
-pub const DISCARD_SECTORS_MAX: u32 = 1 << 21;
-/// Most sectors of a range to be zeroed, which may mean to be written: 16 MiB.
-pub const ZERO_SECTORS_MAX: u32 = 1 << 15;
 
 const HEADER_BYTES: u64 = 16;
 const RANGE_BYTES: u64 = 16;

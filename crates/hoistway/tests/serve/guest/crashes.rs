@@ -1,7 +1,7 @@
 //! A server that is killed: its successor answers what it had taken, each once.
 
 use super::client::*;
-use super::{serve, socket};
+use super::socket;
 use crate::running::Running;
 
 /// Kills the server under requests, starts another one on the same disk, and goes on.
@@ -22,7 +22,7 @@ fn a_guest_goes_on_after_the_server_was_killed_and_each_request_is_answered_once
     ];
     let mut server = Running::start_in(folder, &arguments);
     let mut guest = Client::start(&socket(&server), Options { queues: 2, ..Options::default() });
-    let mut expected = vec![0_u8; 42 * 2];
+    let mut expected = [0_u8; 42 * 2];
     let mut under_way = 0;
     for round in 1..=12_u8 {
         for ring in 0..2 {
@@ -109,5 +109,4 @@ fn what_was_written_through_is_there_after_a_kill_though_nobody_flushed() {
     let server = Running::start_in(folder, &arguments);
     guest.reconnect(&socket(&server));
     assert_eq!(guest.config(32, 1), [0]);
-    drop(serve(&["--target", "mem:1M"]));
 }
