@@ -195,16 +195,15 @@ mod tests {
     #[test]
     fn a_first_look_and_an_export_that_began_anew_have_no_rates() {
         let mut now = state(2_000_000_000);
-        assert!(
-            drawn(None, &now, 140)[5]
-                .ends_with("-      -        -        -        -       -        -        -        -      400")
-        );
+        let words = |lines: &[String], at: usize| lines[at].split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(&drawn(None, &now, 140), 5), "vm1 2 0 0 - - - - - - - - - 400");
         let mut before = state(1_000_000_000);
         before.exports[0].reads = 5;
         before.exports.pop();
         now.exports[0].reads = 1;
         let lines = drawn(Some(&before), &now, 140);
-        assert!(lines[5..7].iter().all(|line| line.contains("-      -")), "{lines:?}");
+        assert_eq!(words(&lines, 5), "vm1 2 0 0 - - - - - - - - - 400");
+        assert_eq!(words(&lines, 6), "vm2 2 0 0 - - - - - - - - - 100");
     }
 
     #[test]
