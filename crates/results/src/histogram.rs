@@ -222,6 +222,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn values_recorded_many_at_a_time_are_those_recorded_one_by_one() {
+        let (mut many, mut single) = (LatencyHistogram::new(), LatencyHistogram::new());
+        for (ns, times) in [(300, 3), (5_000_000, 2), (7, 0)] {
+            many.record_many(ns, times);
+            assert!(times == 0 || many != single, "what differs is not equal");
+            (0..times).for_each(|_| single.record(ns));
+            assert_eq!(many, single);
+        }
+        assert_eq!((many.count(), many.sum()), (5, 10_000_900));
+        assert!((many.stddev() - 2_738_448.47).abs() < 0.01, "{}", many.stddev());
+    }
+
+    #[test]
     fn ranks_are_exact() {
         assert_eq!(rank_of(50.0, 3000), 1500);
         assert_eq!(rank_of(50.0, 3001), 1501);
