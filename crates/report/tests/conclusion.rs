@@ -7,7 +7,7 @@ mod place;
 mod support;
 
 use hoistway_report::{conclusion, figure_in_words};
-use hoistway_results::document::{JobSummary, LatencySummary, LockSummary, Run, SetupSummary, SyncSummary};
+use hoistway_results::document::{JobSummary, LatencySummary, LockSummary, Run, SyncSummary};
 use hoistway_results::{Direction, FigureName, ResultsDocument, Settling};
 use serde_json::json;
 

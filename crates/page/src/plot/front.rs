@@ -25,6 +25,9 @@ impl Picture for Tuning {
     }
 }
 
+/// What points are called, how they are drawn, and which they are.
+type Kind = (&'static str, RGBColor, fn(&Point) -> bool);
+
 /// Points at their places.
 struct Placed<'a> {
     points: Vec<(f64, f64, &'a Point)>,
@@ -102,7 +105,7 @@ impl<'a> Placed<'a> {
             self.points.iter().filter(move |point| is(point.2)).map(|(x, y, _)| (*x, *y)).collect::<Vec<_>>()
         };
         // What joins points is above the others, and rings are above all.
-        let kinds: [(&str, RGBColor, fn(&Point) -> bool); 3] = [
+        let kinds: [Kind; 3] = [
             ("tried", COLOURS[7], |point| point.holds),
             ("misses a condition", COLOURS[1], |point| !point.holds),
             ("on the front", COLOURS[0], |point| point.on_front),
@@ -119,7 +122,7 @@ impl<'a> Placed<'a> {
         let (width, _) = area.dim_in_pixel();
         let ringed = self.points.iter().filter(|(.., point)| point.is_best || point.is_default);
         let highest = ringed.map(|(_, y, _)| *y).fold(f64::NEG_INFINITY, f64::max);
-        let named: [(&str, RGBColor, fn(&Point) -> bool); 2] =
+        let named: [Kind; 2] =
             [("the default", COLOURS[3], |point| point.is_default), ("recommended", COLOURS[2], |point| point.is_best)];
         for (name, colour, is) in named {
             for (x, y, point) in self.points.iter().filter(|point| is(point.2)) {
