@@ -1,7 +1,7 @@
 //! Two result documents side by side: tables for people and for issues, and a sentence.
 
+use hoistway_results::comparison::Estimate;
 use hoistway_results::diff::{Diff, FigureChange, Outcome};
-use hoistway_results::tuning::Spread;
 use serde_json::Value;
 
 use crate::columns::value;
@@ -92,7 +92,7 @@ fn rows(diff: &Diff, all: bool) -> Vec<Vec<String>> {
 
 fn row(change: &FigureChange) -> Vec<String> {
     let figure = change.figure.figure;
-    let spread = |spread: Spread| {
+    let spread = |spread: Estimate| {
         let text = value(figure, spread.mean, false);
         match spread.half_width {
             Some(half) if spread.mean > 0.0 => format!("{text} {}", units::spread(half / spread.mean, false)),

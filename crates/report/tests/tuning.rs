@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use hoistway_report::{tuning, tuning_conclusion};
+use hoistway_results::comparison::Estimate;
 use hoistway_results::document::{Aspect, Change, Shift};
-use hoistway_results::tuning::{Budget, FORMAT, Found, Round, Setting, Spread, Standing, Tuning};
+use hoistway_results::tuning::{Budget, FORMAT, Found, Round, Setting, Standing, Tuning};
 use hoistway_results::{Figure, FigureName, Operation};
 use serde_json::json;
 
@@ -24,7 +25,7 @@ fn change(factor: f64, half: f64) -> Change {
 }
 
 fn standing(setting: Setting, p99_ns: f64, margin: Change) -> Standing {
-    let spread = |mean: f64| Spread { mean, half_width: Some(mean / 100.0) };
+    let spread = |mean: f64| Estimate { mean, half_width: Some(mean / 100.0) };
     Standing {
         setting,
         seeds: 5,

@@ -158,7 +158,7 @@ fn a_search_takes_the_place_that_a_comparison_takes() {
     };
     refuse(&["--at", "10ms:nr_requests=8"], &["nr_requests=8: the search sets that itself"]);
     refuse(&["--at", "10ms:scheduler=bfq"], &["scheduler=bfq: the search sets that itself"]);
-    refuse(&["--io-max", "nobody wbps=1"], &["--io-max nobody wbps=1"]);
+    refuse(&["--io-max", "nobody wbps=1"], &["--io-max \"nobody wbps=1\""]);
     refuse(&["--hw-queues", "0"], &["--hw-queues"]);
     refuse(&["--elevator", "bfqq"], &["--elevator bfqq"]);
     refuse(&["--guest-scheduler", "bfqq"], &["--guest-scheduler bfqq"]);

@@ -46,7 +46,7 @@ fn figures_are_those_that_a_comparison_has() {
 
 #[test]
 fn a_run_that_fails_is_counted_and_ends_with_status_1() {
-    let plan = "loads = [\"load.fio\"]\ndevices = [\"null\"]\nschedulers = [\"none\"]\nseeds = 2\n";
+    let plan = "loads = [\"load.fio\"]\ndevices = [\"intel-s3520-1600gb\"]\nschedulers = [\"none\"]\nseeds = 2\n";
     let folder = folder(plan);
     let job = "[impatient]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=10g\nnumber_ios=10\nmax_latency=1\n";
     fs::write(folder.path().join("load.fio"), job).unwrap();

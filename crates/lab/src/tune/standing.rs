@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use hoistway_results::comparison::Estimate;
 use hoistway_results::document::Change;
-use hoistway_results::tuning::{Setting, Spread, Standing};
+use hoistway_results::tuning::{Setting, Standing};
 use hoistway_results::{Condition, Figure, FigureName, Limit, Objective, stats};
 
 use super::ledger::{Key, Ledger};
@@ -62,7 +63,7 @@ impl Judge<'_> {
         let badness =
             values.iter().map(|value| self.objective.badness(*value)).sum::<f64>() / values.len().max(1) as f64;
         let names = self.objective.figures().into_iter();
-        let figures: BTreeMap<FigureName, Spread> =
+        let figures: BTreeMap<FigureName, Estimate> =
             names.filter_map(|name| Some((name.clone(), spread(name.figure, &self.values(setting, name))?))).collect();
         let standing = Standing {
             setting: setting.clone(),
@@ -100,12 +101,12 @@ impl Judge<'_> {
     }
 }
 
-fn spread(figure: Figure, values: &[f64]) -> Option<Spread> {
+fn spread(figure: Figure, values: &[f64]) -> Option<Estimate> {
     if figure == Figure::Max {
         let largest = values.iter().copied().reduce(f64::max)?;
-        return Some(Spread { mean: largest, half_width: None });
+        return Some(Estimate { mean: largest, half_width: None });
     }
-    Some(Spread { mean: stats::mean(values)?, half_width: stats::half_width(values) })
+    Some(Estimate { mean: stats::mean(values)?, half_width: stats::half_width(values) })
 }
 
 impl Ranked {

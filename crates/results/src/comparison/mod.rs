@@ -13,6 +13,8 @@ mod variant;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::document::{JobSummary, ResultsDocument, Run};
 use crate::figure::Figure;
 use crate::operation::Operation;
@@ -74,7 +76,7 @@ pub struct Row {
 }
 
 /// The mean of a figure over the repeats.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean; of maxima the largest.
     pub mean: f64,

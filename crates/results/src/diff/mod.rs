@@ -9,12 +9,11 @@ mod leaves;
 use serde::{Deserialize, Serialize};
 
 use crate::Operation;
-use crate::comparison::{Comparison, Row};
+use crate::comparison::{Comparison, Estimate, Row};
 use crate::document::{Change, ResultsDocument};
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 use crate::stats;
-use crate::tuning::Spread;
 use crate::verdict::SMALLEST_EFFECT;
 
 pub use inputs::InputChange;
@@ -48,9 +47,9 @@ pub struct FigureChange {
     /// The figure.
     pub figure: FigureName,
     /// In the first document.
-    pub before: Spread,
+    pub before: Estimate,
     /// In the second.
-    pub after: Spread,
+    pub after: Estimate,
     /// By what factor it is better in the second: below 1, worse. None if either is zero, and of repeats that do not pair.
     pub change: Option<Change>,
     /// Whether that is seed by seed.
@@ -178,8 +177,8 @@ impl Seeds<'_> {
         FigureChange {
             label: label.to_owned(),
             figure: name,
-            before: rows[0].estimate(figure).into(),
-            after: rows[1].estimate(figure).into(),
+            before: rows[0].estimate(figure),
+            after: rows[1].estimate(figure),
             change,
             paired,
             outcome,

@@ -162,28 +162,13 @@ pub struct Standing {
     /// How many seeds it ran with.
     pub seeds: u32,
     /// The mean of each figure of the objective.
-    pub figures: BTreeMap<FigureName, Spread>,
+    pub figures: BTreeMap<FigureName, Estimate>,
     /// By what factor each condition is kept (above 1) or missed, in their order; none if there was nothing to compare.
     pub margins: Vec<Option<Change>>,
     /// Whether all conditions hold, on average.
     pub holds: bool,
     /// By what factor the objective is better than the best one's of the round: below 1. None of what has no such figure.
     pub beside_best: Option<Change>,
-}
-
-/// A mean with its interval.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Spread {
-    /// The mean over the seeds; of maxima the largest.
-    pub mean: f64,
-    /// Half the width of its 95 % interval; none of a single run, and of maxima.
-    pub half_width: Option<f64>,
-}
-
-impl From<Estimate> for Spread {
-    fn from(estimate: Estimate) -> Self {
-        Self { mean: estimate.mean, half_width: estimate.half_width }
-    }
 }
 
 /// What a search found.

@@ -50,9 +50,6 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let (sweep, notices) = plan_file::read(&arguments.plan, arguments.limit)?;
-    for notice in &notices {
-        complain(&printable::text(notice));
-    }
     let output = Output::open(None)?;
     let shard = arguments.shard;
     if arguments.dry_run {
@@ -61,18 +58,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         let index = there.map(|folder| Index::of(&Folder::open(folder)?)).transpose()?.unwrap_or_default();
         let (all, missing) = (shard.points(sweep.points()).count(), missing(&sweep, shard, &index)?.len());
         let of = if shard == Shard::WHOLE { String::new() } else { format!(" Shard {shard} has {all}.") };
+        tell(&notices);
         output.write(format!("{} runs.{of} {} are there, {missing} are missing.\n", sweep.points(), all - missing))?;
         return Ok(Ending::Done);
     }
     let folder = Folder::create(arguments.output.as_deref().context("-o: expected a folder")?)?;
-    make(&sweep, &folder, shard, output)
+    folder.add_sweep(&sweep)?;
+    let index = Index::of(&folder)?;
+    tell(&notices);
+    make(&sweep, &folder, shard, index, output)
+}
+
+/// Remarks on what is planned, which nobody needs beside an error.
+fn tell(notices: &[String]) {
+    notices.iter().for_each(|notice| complain(&printable::text(notice)));
 }
 
 /// The runs that are missing.
-fn make(sweep: &Sweep, folder: &Folder, shard: Shard, output: Output) -> Result<Ending> {
+fn make(sweep: &Sweep, folder: &Folder, shard: Shard, index: Index, output: Output) -> Result<Ending> {
     let begin = Instant::now();
-    folder.add_sweep(sweep)?;
-    let index = Index::of(folder)?;
     for file in index.other_versions() {
         complain(&format!("{}: runs of another version of hoistway; they are left alone", file.display()));
     }
