@@ -7,7 +7,7 @@ const GROUP_BITS: u32 = 6;
 /// Groups of bins; the first two both have bins of 1 ns.
 const GROUPS: usize = 29;
 
-/// Number of bins of a [`LatencyHistogram`] (fio's histogram logs have as many columns).
+/// Number of bins of a [`LatencyHistogram`](super::LatencyHistogram) (fio's histogram logs have as many columns).
 pub const BIN_COUNT: usize = GROUPS * GROUP_BINS;
 
 /// Values from here on (about 17.2 s) share the last bin, as in fio; minimum, maximum and mean stay exact.
