@@ -3,12 +3,13 @@
 use crate::queue::QueueConfig;
 use crate::schedulers::{MQ_DEADLINE, NONE};
 
-/// mq-deadline where one hardware queue, or one space of tags, serves all CPUs; none where every CPU may have its own. The
-/// boot parameter `elevator=` never mattered to these devices.
+/// mq-deadline where one hardware queue, or one space of tags, serves all CPUs; none where every CPU may have its own, and in
+/// kernels that have no other scheduler for these devices. The boot parameter `elevator=` never mattered to these devices.
 #[must_use]
 pub fn default_scheduler(config: &QueueConfig) -> &'static str {
     let one_tag_space = config.host_wide_tags && config.kernel.generation().one_scheduler_map;
-    if config.hw_queues.min(config.cpus) == 1 || one_tag_space { MQ_DEADLINE.name } else { NONE.name }
+    let is_shared = config.hw_queues.min(config.cpus) == 1 || one_tag_space;
+    if is_shared && MQ_DEADLINE.exists_in(config.kernel) { MQ_DEADLINE.name } else { NONE.name }
 }
 
 #[cfg(test)]
@@ -22,7 +23,8 @@ mod tests {
 
     #[test]
     fn one_hardware_queue_or_from_5_14_on_host_wide_tags_mean_mq_deadline_and_all_else_none() {
-        for kernel in Kernel::EXAMPLES {
+        assert_eq!(mq(Kernel::V4_4, 1, false), "none", "there is no other");
+        for kernel in Kernel::EXAMPLES.into_iter().filter(|kernel| *kernel > Kernel::V4_4) {
             assert_eq!((mq(kernel, 1, false), mq(kernel, 8, false)), ("mq-deadline", "none"), "{kernel}");
         }
         assert_eq!((mq(Kernel::V5_10, 8, true), mq(Kernel::V6_18, 8, true)), ("none", "mq-deadline"));
