@@ -39,18 +39,7 @@ impl Listener {
     /// # Errors
     /// If the path is in use, or the system refuses.
     pub fn unix(path: &Path) -> Result<Listener, ServerError> {
-        let listen = || -> io::Result<UnixListener> {
-            if is_left_over(path) {
-                std::fs::remove_file(path)?;
-            }
-            let listener = UnixListener::bind(path)?;
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        };
-        match listen() {
-            Ok(listener) => Ok(Listener { place: Place::Unix(listener, Some(path.to_owned())), requires_tls: false }),
-            Err(why) => Err(ServerError::Listen { place: path.display().to_string(), why }),
-        }
+        Ok(Listener { place: Place::Unix(bind(path)?, Some(path.to_owned())), requires_tls: false })
     }
 
     /// Listens at an address, HOST:PORT.
@@ -138,6 +127,19 @@ impl FrontEnd for Listener {
 pub(crate) fn pause_after(site: &Site, error: &io::Error) {
     site.say(format_args!("cannot accept: {error}"));
     std::thread::sleep(Duration::from_millis(50));
+}
+
+/// Listens at a path. A socket on which nobody listens is replaced.
+pub(crate) fn bind(path: &Path) -> Result<UnixListener, ServerError> {
+    let listen = || -> io::Result<UnixListener> {
+        if is_left_over(path) {
+            std::fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().map_err(|why| ServerError::Listen { place: path.display().to_string(), why })
 }
 
 /// Whether there is a socket on which nobody listens.

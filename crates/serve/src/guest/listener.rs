@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::messages;
 use super::seat::Guest;
 use crate::front_end::FrontEnd;
-use crate::listener::{is_left_over, pause_after};
+use crate::listener::{bind, pause_after};
 use crate::served::Site;
 use crate::server::ServerError;
 use crate::stop::Stop;
@@ -31,18 +31,7 @@ impl GuestListener {
     /// # Errors
     /// If the path is in use, or the system refuses.
     pub fn new(path: &Path, export: &str) -> Result<GuestListener, ServerError> {
-        let listen = || -> io::Result<UnixListener> {
-            if is_left_over(path) {
-                std::fs::remove_file(path)?;
-            }
-            let listener = UnixListener::bind(path)?;
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        };
-        match listen() {
-            Ok(listener) => Ok(GuestListener { listener, path: path.to_owned(), export: export.to_owned() }),
-            Err(why) => Err(ServerError::Listen { place: path.display().to_string(), why }),
-        }
+        Ok(GuestListener { listener: bind(path)?, path: path.to_owned(), export: export.to_owned() })
     }
 
     /// Takes a front end in. Answers what becomes readable when its guest has left.
