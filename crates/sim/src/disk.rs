@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, CgroupPriority, ConfigError, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Registry,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, CpuId, HctxId, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Registry,
     Sector, TagSet, Techniques,
 };
 use hoistway_cgroup::IoMax;
@@ -32,6 +32,8 @@ pub(crate) struct Disk {
     pub(crate) administration: Administration,
     /// Limits of cgroups, if there are any.
     pub(crate) throttling: Option<Box<Throttling>>,
+    /// The CPU that each hardware queue interrupts.
+    pub(crate) interrupts: Vec<CpuId>,
     /// Whether processes use it: not if it is the host's, below virtual disks. That one interrupts no CPU of theirs.
     pub(crate) is_used_by_tasks: bool,
     /// How long its workers take if they run on CPUs of the host below guests.
@@ -131,12 +133,13 @@ impl QueueSettings {
 }
 
 impl Disk {
-    /// `tags` are those that the devices share, if they do: the first one makes them.
+    /// The device of this `number` among the host's. `tags` are those that the devices share, if they do: the first one makes
+    /// them.
     pub(crate) fn new(
         backing: Backing,
         settings: &QueueSettings,
         scheduler: &str,
-        seed: u64,
+        (number, seed): (usize, u64),
         tags: &mut Option<Arc<TagSet<Local>>>,
     ) -> Result<Self, ConfigError> {
         let kernel = settings.schedulers.kernel_under(settings.kernel, scheduler);
@@ -146,8 +149,11 @@ impl Disk {
         } else {
             Front::new(&config, scheduler)?
         };
+        // One controller has one interrupt, whatever there is behind it.
+        let interrupts = interrupts(&front, config.cpus, if settings.shared_tags { 0 } else { number });
         Ok(Disk {
             driver: DiskDriver::new(backing),
+            interrupts,
             plug_use: front.generation().plug_use,
             agenda: Agenda::new(front.hw_queues()),
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
@@ -159,5 +165,15 @@ impl Disk {
             administration: Administration::default(),
             front,
         })
+    }
+}
+
+/// Where the kernel puts the interrupts of a device: each on the CPU, of those that its hardware queue serves, that has the fewest
+/// yet. Devices that are alike so take turns.
+fn interrupts(front: &Front<Local>, cpus: u16, number: usize) -> Vec<CpuId> {
+    let turn = |cpus: &[CpuId]| cpus[number % cpus.len()];
+    match front {
+        Front::Mq(queue) => (0..queue.hw_queues()).map(|hctx| turn(queue.hctx(HctxId(hctx)).cpus())).collect(),
+        Front::Legacy(_) => vec![CpuId((number % usize::from(cpus)) as u32)],
     }
 }

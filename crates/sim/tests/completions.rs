@@ -69,6 +69,29 @@ fn a_hardware_queue_of_ones_own_interrupts_the_submitter_whatever_rq_affinity_sa
     }
 }
 
+#[test]
+fn devices_that_are_alike_interrupt_a_cpu_each_unless_they_are_behind_one_controller() {
+    let job = |number: u32| format!("[j{number}]\nfilename=/dev/d{number}\nrw=randread\nsize=40k\n");
+    let jobs: String = (0..3).map(job).collect();
+    let text = format!("[global]\nioengine=libaio\ndirect=1\ncpus_allowed=1\n{jobs}");
+    let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
+    let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
+    for scheduler in ["none", "mq-deadline", "cfq"] {
+        for (shared_tags, expected) in [(false, vec![0, 1, 2]), (true, vec![0])] {
+            if shared_tags && scheduler == "cfq" {
+                continue; // A legacy queue has no tags to share.
+            }
+            let mut queue = QueueSettings { shared_tags, ..QueueSettings::new(Kernel::V4_19, 4) };
+            queue.attributes.push(("rq_affinity".to_owned(), "0".to_owned()));
+            let host = Host::builtin("server").unwrap();
+            let scenario =
+                Scenario { workload: &workload, devices: vec![&preset; 3], guests: None, queue, host, runtime: None };
+            let (_, ends) = run_probed(&scenario, &spec(scheduler, &[], 1), &Control::default(), Ends::default()).unwrap();
+            assert_eq!(ends.0.into_iter().collect::<Vec<_>>(), expected, "{scheduler}");
+        }
+    }
+}
+
 /// When requests end on each CPU, ns.
 #[derive(Default)]
 struct Times([Vec<u64>; 2]);

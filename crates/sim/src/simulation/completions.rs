@@ -24,10 +24,10 @@ impl<P: Probe> Simulation<'_, P> {
         if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
             return;
         }
-        let Disk { front, driver, is_used_by_tasks, .. } = &mut self.disks[disk as usize];
+        let Disk { front, driver, is_used_by_tasks, interrupts, .. } = &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         let restart = driver.take_restart();
-        let (interrupted, place) = interrupt_of(&rq, front, &self.cpus);
+        let (interrupted, place) = interrupt_of(&rq, front, interrupts, &self.cpus);
         let payer = rq.bios.first().filter(|bio| is_of_task(bio)).map_or(self.last_submitter, task_of);
         let cpu = if setting == PASSED_ON || !*is_used_by_tasks {
             place.cpu(interrupted)
@@ -59,9 +59,11 @@ impl<P: Probe> Simulation<'_, P> {
     /// comes later.
     #[inline(never)]
     fn interrupt_waits(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
-        let Disk { front, driver, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else { return false };
+        let Disk { front, driver, interrupts, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else {
+            return false;
+        };
         let Some(rq) = driver.in_flight(tag).filter(|rq| !rq.flags.contains(BioFlags::POLLED)) else { return false };
-        let (interrupted, place) = interrupt_of(rq, front, &self.cpus);
+        let (interrupted, place) = interrupt_of(rq, front, interrupts, &self.cpus);
         let had_its_turn = setting == ITS_TURN_TO_PASS_ON;
         let waits_here = if had_its_turn { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
         let (turn, setting) = match (waits_here, place) {
@@ -80,11 +82,11 @@ impl<P: Probe> Simulation<'_, P> {
 
 /// The CPU that the completion of a request interrupts, and where its work is done. Each hardware queue has one interrupt.
 #[inline]
-fn interrupt_of(rq: &Rq, front: &Front<Local>, cpus: &Cpus) -> (CpuId, CompletionPlace) {
+fn interrupt_of(rq: &Rq, front: &Front<Local>, interrupts: &[CpuId], cpus: &Cpus) -> (CpuId, CompletionPlace) {
     if rq.flags.contains(BioFlags::POLLED) {
         // Whoever submitted it finds it, and nobody is interrupted.
         return (rq.ctx, CompletionPlace::Interrupt);
     }
-    let interrupted = front.worker_cpu(rq.hctx);
+    let interrupted = interrupts[rq.hctx.index()];
     (interrupted, front.completion_place(rq, interrupted, |one, other| cpus.share_cache(one, other)))
 }

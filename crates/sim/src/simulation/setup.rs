@@ -86,7 +86,7 @@ fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Re
     for (index, preset) in scenario.devices.iter().enumerate() {
         let seed = seed_of(spec.seed, index);
         let backing = Backing::Device(preset.build(seed));
-        let mut disk = Disk::new(backing, &scenario.queue, &spec.scheduler, seed, &mut tags)?;
+        let mut disk = Disk::new(backing, &scenario.queue, &spec.scheduler, (index, seed), &mut tags)?;
         let hz = scenario.queue.kernel.generation().hz;
         set_attributes(&mut disk, &scenario.queue, hz, effects)?;
         set_tunables(&disk, &spec.scheduler, &spec.tunables, hz, effects)?;
@@ -119,7 +119,7 @@ fn stacked(
         let place = guests.place(number as u32, count, processes, scenario.queue.cpus);
         let shape = guests.disk.shape(below.driver.shape(), count);
         let thread = IoThread::new(&guests.disk, shape, &below.front, &place, seed);
-        let disk = Disk::new(Backing::Thread(Box::new(thread)), &queue, &guest.scheduler, seed, &mut None)?;
+        let disk = Disk::new(Backing::Thread(Box::new(thread)), &queue, &guest.scheduler, (number, seed), &mut None)?;
         set_tunables(&disk, &guest.scheduler, &guest.tunables, hz, effects)?;
         disks.push(disk);
     }
