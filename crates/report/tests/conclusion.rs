@@ -40,7 +40,7 @@ fn whoever_is_better_beyond_the_noise_is_worth_a_change() {
         ),
         "{sentences:?}"
     );
-    assert_eq!(sentences[1], "Nothing else gets worse by 2 % or more.");
+    assert_eq!(sentences[1], "Nothing else gets worse by 2 % or more beyond the noise.");
     assert!(sentences[2].starts_with("Also better than none: bfq (-16.7%)."), "{sentences:?}");
     assert!(sentences[3].contains("--focus JOB:OPERATION:FIGURE, such as a:read:p99"), "{sentences:?}");
     assert_eq!(sentences.len(), 4);
@@ -75,7 +75,22 @@ fn single_runs_are_told_as_what_they_are() {
     );
     assert!(text.contains("--repeat 3"), "{text}");
     let text = told(&repeated(&[("none", &[1000.0]), ("kyber", &[1000.0])]));
-    assert!(text.contains("in this one run nothing was better than none"), "{text}");
+    assert!(text.contains("in this one run nothing was worth a change from none"), "{text}");
+}
+
+#[test]
+fn whoever_lost_more_than_it_gained_is_not_ahead_of_one_run_either() {
+    let of = |scheduler: &str, reader_ns: f64, writer_iops: f64| {
+        let reader = ("reader", 1, vec![direction(Direction::Read, 1e9 / reader_ns, reader_ns)]);
+        run(scheduler, vec![reader, ("writer", 1, vec![direction(Direction::Write, writer_iops, 1e6)])])
+    };
+    let text = told(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0), of("kyber", 3e6, 990.0)]));
+    assert!(text.contains("in this one run kyber was ahead of none: mean read latency of reader"), "{text}");
+    assert!(text.contains("Nothing else gets worse by 2 % or more.\n"), "no noise is known of one run: {text}");
+    assert!(text.contains("Not bfq (-50.0%), which loses more than it gains: write IOPS of writer"), "{text}");
+    let text = told(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0)]));
+    assert!(text.contains("in this one run nothing was worth a change from none"), "{text}");
+    assert!(text.contains("Not bfq (-50.0%), which loses"), "{text}");
 }
 
 #[test]
@@ -165,6 +180,10 @@ fn jobs_that_are_alike_are_judged_as_one_and_unfairness_among_them_is_a_loss() {
     let fair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6; 3]))]);
     let text = told(&fair);
     assert!(text.contains("p99 read latency of guest0 and the 2 jobs like it (median) 8.01 ms -> 4.01 ms"), "{text}");
+    // The first of them is told nowhere as if it were the median.
+    let odd = three(&[("none", &guests([60e6, 2e6, 2e6])), ("kyber", &guests([60e6, 1e6, 1e6]))]);
+    let text = told(&odd);
+    assert!(text.contains("jobs like it (median) 8.01 ms -> 4.01 ms, -50.0%"), "{text}");
     let unfair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6, 1.5e6, 40e6]))]);
     let text = told(&unfair);
     assert!(text.contains("Not kyber (-25.0%), which loses more than it gains"), "{text}");

@@ -53,9 +53,11 @@ const NAME: &str = "fio command line";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let mut parts = arguments.line.splitn(2, |argument| argument == "--");
-    let of_fio = parts.next().unwrap_or_default().iter().map(String::as_str);
+    // Wherever it stands: fio has no option of that name.
+    let (ours, of_fio): (Vec<&str>, Vec<&str>) =
+        parts.next().unwrap_or_default().iter().map(String::as_str).partition(|option| *option == "--print-job");
     let text = job_text(of_fio).context(NAME)?;
-    if arguments.print_job {
+    if arguments.print_job || !ours.is_empty() {
         Output::open(None)?.write(&text)?;
         return Ok(Ending::Done);
     }

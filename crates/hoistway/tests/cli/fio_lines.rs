@@ -33,6 +33,7 @@ fn a_pasted_command_line_is_compared_with_the_options_behind_two_dashes() {
 fn the_job_file_that_it_means_can_be_had() {
     let text = printed(&["fio", "--print-job", "--direct=1", "--name=a", "--rw", "read", "--name=b", "--rw=write"]);
     assert_eq!(text, "[global]\ndirect=1\n\n[a]\nrw=read\n\n[b]\nrw=write\n");
+    assert_eq!(printed(&["fio", "fio", "--name=a", "--rw=read", "--print-job"]), "[a]\nrw=read\n");
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Sentences<'_> {
                 self.gained(candidate)
             ),
             (Decision::OneRun, None) => format!(
-                "{place}: in this one run nothing was better than {} in {nouns} ({}). One run does not say what is noise: \
+                "{place}: in this one run nothing was worth a change from {} in {nouns} ({}). One run does not say what is noise: \
                  --repeat 3 does.",
                 self.reference(),
                 self.shown(&verdict.reference)
@@ -134,9 +134,7 @@ impl Sentences<'_> {
     }
 
     fn estimate(&self, figure: &FigureName, label: &str) -> Option<Estimate> {
-        let (_, operation) = self.comparison.find(figure).ok()?;
-        let variant = self.comparison.variants.iter().position(|variant| variant.label == label)?;
-        Some(operation.row(variant)?.estimate(figure.figure))
+        self.verdict.estimate(self.comparison, figure, label)
     }
 
     /// The figures under a variant, with their intervals.
@@ -173,7 +171,8 @@ impl Sentences<'_> {
     fn costs(&self, recommended: &Candidate) -> String {
         let smallest = units::difference(self.verdict.smallest_effect).trim_start_matches('+').replace(".0%", " %");
         if recommended.losses.is_empty() {
-            return format!("Nothing else gets worse by {smallest} or more.");
+            let noise = if self.verdict.decision == Decision::OneRun { "" } else { " beyond the noise" };
+            return format!("Nothing else gets worse by {smallest} or more{noise}.");
         }
         format!("It costs, worst first: {}.", told(&recommended.losses, LOSSES_MAX))
     }
@@ -181,7 +180,7 @@ impl Sentences<'_> {
     /// What became of those that were not chosen.
     fn others(&self) -> Vec<String> {
         let verdict = self.verdict;
-        if matches!(verdict.decision, Decision::Alone | Decision::OneRun) {
+        if verdict.decision == Decision::Alone {
             return Vec::new();
         }
         let mut sentences = Vec::new();
@@ -195,7 +194,7 @@ impl Sentences<'_> {
             _ => self.words(&candidate.scheduler),
         };
         let better: Vec<String> = of(Outcome::Better).chain(of(Outcome::BetterElsewhere)).map(with_gain).collect();
-        if !better.is_empty() {
+        if !better.is_empty() && verdict.decision != Decision::OneRun {
             let reference = self.words(&verdict.reference);
             sentences.push(format!("Also better than {reference}: {}.", list(&better)));
         }
@@ -211,7 +210,7 @@ impl Sentences<'_> {
             .chain(of(Outcome::WithinNoise))
             .map(|candidate| self.words(&candidate.scheduler))
             .collect();
-        if !alike.is_empty() {
+        if !alike.is_empty() && verdict.decision != Decision::OneRun {
             let smallest = verdict.smallest_effect * 100.0;
             sentences.push(format!("No different by {smallest} % beyond the noise: {}.", list(&alike)));
         }

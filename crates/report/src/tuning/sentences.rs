@@ -92,7 +92,8 @@ fn first(tuning: &Tuning, found: &Found) -> String {
         Some(gain) => {
             let before = shown(&found.reference, figure);
             let than = change(gain, figure.figure);
-            format!("For this load on {device}: change from {reference} to {best}: {noun} {before} -> {now}, {than}.")
+            let alone = if is_outweighed(found) { "by this objective alone " } else { "" };
+            format!("For this load on {device}: {alone}change from {reference} to {best}: {noun} {before} -> {now}, {than}.")
         }
         None => format!(
             "For this load on {device}: keep {reference}: the best that was found, {best}, is not better in {noun} by 2 % beyond \
@@ -112,17 +113,28 @@ fn is_another_advised(found: &Found) -> bool {
     is_other && (!found.reference.holds || found.gain.as_ref().is_some_and(is_worth_it))
 }
 
+/// Whether the best loses more elsewhere than it gains: what was asked for is not all that somebody may want.
+fn is_outweighed(found: &Found) -> bool {
+    let gain = found.gain.map_or(1.0, |gain| gain.factor);
+    found.losses.iter().flatten().any(|loss| loss.weighs && loss.factor > gain)
+}
+
 /// What the best loses beside the figure that was searched for, if anybody looked.
 fn costs(found: &Found) -> Option<String> {
     let losses = found.losses.as_ref()?;
     if losses.is_empty() {
-        return Some("Nothing else gets worse by 2 % or more.".to_owned());
+        return Some("Nothing else gets worse by 2 % or more beyond the noise.".to_owned());
     }
     let mut told: Vec<String> = losses.iter().take(LOSSES_MAX).map(shift_in_words).collect();
     if losses.len() > LOSSES_MAX {
         told.push(format!("{} more", losses.len() - LOSSES_MAX));
     }
-    Some(format!("It costs, worst first: {}.", told.join("; ")))
+    let told = told.join("; ");
+    Some(if is_outweighed(found) {
+        format!("It loses more than it gains, worst first: {told}. A condition (subject to) keeps what must not be lost.")
+    } else {
+        format!("It costs, worst first: {told}.")
+    })
 }
 
 /// `mq-deadline with fifo_batch=4 and nr_requests=64`.

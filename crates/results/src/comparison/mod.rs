@@ -84,6 +84,16 @@ pub struct Estimate {
     pub half_width: Option<f64>,
 }
 
+impl Estimate {
+    /// Of a figure's values, one for each repeat.
+    pub(crate) fn of(figure: Figure, values: &[f64]) -> Self {
+        if figure == Figure::Max {
+            return Self { mean: values.iter().copied().fold(0.0, f64::max), half_width: None };
+        }
+        Self { mean: stats::mean(values).unwrap_or(0.0), half_width: stats::half_width(values) }
+    }
+}
+
 /// The mean of the paired differences of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
@@ -123,10 +133,7 @@ impl Row {
     /// A figure over the repeats.
     pub fn estimate(&self, figure: Figure) -> Estimate {
         let values: Vec<f64> = self.samples().map(|sample| sample.figure(figure)).collect();
-        if figure == Figure::Max {
-            return Estimate { mean: values.into_iter().fold(0.0, f64::max), half_width: None };
-        }
-        Estimate { mean: stats::mean(&values).unwrap_or(0.0), half_width: stats::half_width(&values) }
+        Estimate::of(figure, &values)
     }
 
     /// How much more of a figure this row has than `other`, repeat by repeat. None if they share no repeat. Of maxima

@@ -23,12 +23,12 @@ pub fn losses(objective: &Objective, pairs: &[(Figures, Figures)]) -> Option<Vec
         return None;
     }
     let others = first.keys().filter(|name| LOOKED_AT.contains(&name.figure) && **name != objective.figure);
-    let mut losses: Vec<Shift> = others.filter_map(|name| loss(name, pairs)).collect();
+    let mut losses: Vec<Shift> = others.filter_map(|name| loss(objective, name, pairs)).collect();
     losses.sort_by(|a, b| b.factor.total_cmp(&a.factor));
     Some(losses)
 }
 
-fn loss(name: &FigureName, pairs: &[(Figures, Figures)]) -> Option<Shift> {
+fn loss(objective: &Objective, name: &FigureName, pairs: &[(Figures, Figures)]) -> Option<Shift> {
     let values: Option<Vec<[f64; 2]>> =
         pairs.iter().map(|(from, to)| Some([*from.get(name)?, *to.get(name)?])).collect();
     let values = values?;
@@ -41,6 +41,9 @@ fn loss(name: &FigureName, pairs: &[(Figures, Figures)]) -> Option<Shift> {
         Figure::Max => values.iter().map(|pair| pair[side]).fold(0.0, f64::max),
         _ => values.iter().map(|pair| pair[side]).sum::<f64>() / values.len() as f64,
     };
+    // What may be lost of a figure with a condition is said by that; the largest latency of somebody else is a single I/O.
+    let is_settled = objective.conditions.iter().any(|condition| condition.figure == *name);
+    let is_single = name.figure == Figure::Max && name.job != objective.figure.job;
     is_told.then(|| Shift {
         job: name.job.clone(),
         jobs: 1,
@@ -50,7 +53,7 @@ fn loss(name: &FigureName, pairs: &[(Figures, Figures)]) -> Option<Shift> {
         to: shown(1),
         factor,
         significant: change.low.map(|_| is_certain),
-        weighs: true,
+        weighs: !is_settled && !is_single,
     })
 }
 
@@ -82,6 +85,22 @@ mod tests {
         let noise = told([[1200.0, 5.0, 50.0, 1.0], [800.0, 5.05, 50.0, 1.0], [900.0, 5.0, 1000.0, 1.0]]);
         assert_eq!(noise, [("Figure(Max) 2.71".to_owned(), Some(false))]);
         assert!(told([[1001.0, 4.0, 50.0, 1.0]; 3]).is_empty());
+    }
+
+    #[test]
+    fn what_has_a_condition_does_not_weigh_and_neither_does_a_single_io_of_somebody_else() {
+        let weighing = |objective: &str| -> Vec<String> {
+            let pair = || (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [500.0, 10.0, 500.0, 1.0]));
+            let losses = losses(&objective.parse().unwrap(), &[pair(), pair(), pair()]).unwrap();
+            assert_eq!(losses.len(), 3, "all are told");
+            losses.iter().filter(|loss| loss.weighs).map(|loss| format!("{:?}", loss.aspect)).collect()
+        };
+        assert_eq!(weighing("min a:read:p99"), ["Figure(Iops)", "Figure(Mean)"]);
+        assert_eq!(weighing("min a:read:p99 subject to b:write:iops >= 400"), ["Figure(Mean)"]);
+        let own_max = run(9.0, [1000.0, 5.0, 50.0, 1.0]);
+        let worse = run(9.0, [1000.0, 5.0, 500.0, 1.0]);
+        let losses = losses(&"min b:write:p50".parse().unwrap(), &[(own_max, worse)]).unwrap();
+        assert!(losses[0].weighs, "{losses:?}");
     }
 
     #[test]

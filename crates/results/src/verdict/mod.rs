@@ -18,13 +18,15 @@ mod shifts;
 use std::cmp::Ordering;
 
 use self::focus::Focus;
+use self::party::Party;
 pub(crate) use self::ratio::logarithm;
 use self::ratio::{Ratio, rounded};
 pub(crate) use self::shifts::is_told_though_uncertain;
 use self::shifts::shifts;
-use crate::comparison::{Comparison, Variant};
+use crate::comparison::{Comparison, Estimate, Variant};
 use crate::document::{Aspect, Candidate, Decision, Outcome, ResultsDocument, Shift, Verdict};
 use crate::figure::Figure;
+use crate::figure_name::FigureName;
 
 /// What is less, as a fraction, is no difference to anybody.
 pub const SMALLEST_EFFECT: f64 = 0.02;
@@ -42,6 +44,23 @@ pub fn verdicts(document: &ResultsDocument) -> Vec<Verdict> {
     setups.sort_unstable();
     setups.dedup();
     setups.into_iter().filter_map(|setup| Judge::of(document, &comparison, &focus, setup)?.verdict(setup)).collect()
+}
+
+impl Verdict {
+    /// A figure that was judged, under the variant with this label: of jobs that are alike their median, as it was judged. None if the
+    /// variant has nothing of it.
+    pub fn estimate(&self, comparison: &Comparison<'_>, figure: &FigureName, label: &str) -> Option<Estimate> {
+        let (job, operation) = comparison.find(figure).ok()?;
+        let variant = comparison.variants.iter().position(|variant| variant.label == label)?;
+        if self.alike.len() < 2 {
+            return Some(operation.row(variant)?.estimate(figure.figure));
+        }
+        let party = Party::all(comparison).into_iter().find(|party| party.jobs.iter().any(|one| one.job == job.job))?;
+        let repeats = comparison.variants[variant].runs.iter().map(|run| run.repeat);
+        let value = |repeat| party.value(Some(figure.operation), Aspect::Figure(figure.figure), variant, repeat);
+        let values: Vec<f64> = repeats.filter_map(value).collect();
+        (!values.is_empty()).then(|| Estimate::of(figure.figure, &values))
+    }
 }
 
 /// Whoever judges the variants of a place.
@@ -103,12 +122,8 @@ impl<'a> Judge<'a> {
         let (decision, recommended) = match () {
             () if candidates.is_empty() => (Decision::Alone, None),
             () if is_single => {
-                let is_ahead =
-                    |candidate: &Candidate| matches!(candidate.outcome, Outcome::Better | Outcome::Outweighed);
-                (
-                    Decision::OneRun,
-                    candidates.iter().find(|(_, candidate)| is_ahead(candidate)).map(|(variant, _)| *variant),
-                )
+                let ahead = candidates.iter().find(|(_, candidate)| candidate.outcome == Outcome::Better);
+                (Decision::OneRun, ahead.map(|(variant, _)| *variant))
             }
             () => match self.best(&candidates) {
                 Some(best) => (Decision::Change, Some(best)),
