@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -39,6 +41,21 @@ def space(**changed: Any) -> dict[str, Any]:
         "settings": {"mq-deadline": {"fifo_batch": [1, 16]}},
         "seeds": 10,
     } | changed
+
+
+# The same as a file.
+PLAN = f'''
+devices = ["intel-s3520-1600gb", "null"]
+schedulers = ["none", "mq-deadline"]
+settings = {{ mq-deadline = {{ fifo_batch = [1, 16] }} }}
+seeds = 10
+
+[[loads]]
+[loads.text]
+name = "job"
+text = """
+{JOB}"""
+'''
 
 
 def table(sweep: hoistway.Sweep) -> str:
@@ -191,6 +208,48 @@ def test_ray_changes_no_bit(alone: str) -> None:
         assert table(hoistway.sweep(space(), executor=RayExecutor(), in_flight=4)) == alone
     finally:
         ray.shutdown()
+
+
+MPI = '''
+import sys
+from mpi4py.futures import MPIPoolExecutor
+import hoistway
+
+if __name__ == "__main__":
+    plan, file = sys.argv[1:]
+    with MPIPoolExecutor() as executor:
+        assert executor.num_workers == 2
+        hoistway.sweep(plan, executor=executor, in_flight=4).save(file)
+'''
+
+
+def test_ranks_of_mpi_change_no_bit(tmp_path: Path, alone: str) -> None:
+    pytest.importorskip("mpi4py")
+    (tmp_path / "sweep.py").write_text(MPI)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    table = tmp_path / "table.csv"
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    # The first rank hands out what the other two do.
+    ranks = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", tmp_path / "sweep.py"]
+    subprocess.run([*ranks, tmp_path / "plan.toml", table], check=True, timeout=300)
+    assert table.read_text() == alone
+
+
+def test_the_command_line_and_the_package_share_a_folder(tmp_path: Path, alone: str) -> None:
+    binary = os.environ.get("HOISTWAY_BINARY")
+    if binary is None:
+        assert "CI" not in os.environ, "HOISTWAY_BINARY has to be the path of `hoistway`, built of the same sources"
+        pytest.skip("HOISTWAY_BINARY, the path of `hoistway`, is not set")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    runs = tmp_path / "runs"
+    half = [binary, "sweep", tmp_path / "plan.toml", "--shard", "1/2", "-o", runs]
+    subprocess.run(half, check=True, capture_output=True)
+    swept = hoistway.sweep(str(tmp_path / "plan.toml"), cache=runs)
+    assert (swept.made, swept.runs) == (30, 60), "the other half is found"
+    assert table(swept) == alone
+    merged = [binary, "merge", runs, "-o", tmp_path / "merged.csv"]
+    subprocess.run(merged, check=True, capture_output=True)
+    assert (tmp_path / "merged.csv").read_text() == alone
 
 
 def test_the_readers_of_parquet_see_the_figures_of_a_comparison(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ fn a_longest_wait_of_somebody_else_is_told_and_does_not_weigh() {
 #[test]
 fn what_is_less_than_the_smallest_effect_is_no_loss() {
     let slower = |by: f64| halved_p99(move |_, others| others.directions[0].iops /= by);
-    assert!(told(&slower(1.01)).contains("Nothing else gets worse by 2 % or more."), "{}", told(&slower(1.01)));
+    assert!(told(&slower(1.01)).contains("Nothing else gets worse by 2 % or more beyond the noise."), "{}", told(&slower(1.01)));
     assert!(
         told(&slower(1.03)).contains("It costs, worst first: read IOPS of others 100 -> 97.1 (-2.9%)."),
         "{}",
@@ -112,7 +112,7 @@ fn noisy(factors: [f64; 3], change: fn(&mut JobSummary, f64)) -> String {
 fn a_loss_on_which_runs_do_not_agree_counts_if_it_is_large_and_a_gain_never() {
     let mean = |job: &mut JobSummary, factor: f64| job.directions[0].lat_ns.mean *= factor;
     let text = noisy([0.9, 1.1, 1.3], mean);
-    assert!(text.contains("Nothing else gets worse by 2 % or more."), "{text}");
+    assert!(text.contains("Nothing else gets worse by 2 % or more beyond the noise."), "{text}");
     let text = noisy([0.9, 1.5, 1.9], mean);
     assert!(
         text.contains("It costs, worst first: mean read latency of others") && text.contains("within the noise"),
@@ -120,7 +120,7 @@ fn a_loss_on_which_runs_do_not_agree_counts_if_it_is_large_and_a_gain_never() {
     );
     let max = |job: &mut JobSummary, factor: f64| job.directions[0].lat_ns.max = (305e6 * factor) as u64;
     let text = noisy([0.9, 1.5, 2.5], max);
-    assert!(text.contains("Nothing else gets worse by 2 % or more."), "{text}");
+    assert!(text.contains("Nothing else gets worse by 2 % or more beyond the noise."), "{text}");
     let text = noisy([0.9, 4.0, 9.0], max);
     assert!(text.contains("It costs, worst first: largest read latency of others"), "{text}");
     let mut document = halved_p99(|_, _| {});

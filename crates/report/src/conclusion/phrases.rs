@@ -50,25 +50,25 @@ pub fn shift(shift: &Shift) -> String {
         1 => shift.job.clone(),
         jobs => format!("{} and {} alike", shift.job, jobs - 1),
     };
-    let (what, from, to, is_higher_better) = match (shift.aspect, shift.operation) {
+    let (what, from, to) = match (shift.aspect, shift.operation) {
         (Aspect::Figure(figure), Some(operation)) => {
             let shown = |number| value(figure, number, false);
-            (noun(figure, operation), shown(shift.from), shown(shift.to), figure.higher_is_better())
+            (noun(figure, operation), shown(shift.from), shown(shift.to))
         }
         (Aspect::Worst(figure), Some(operation)) => {
             let what = format!("{} of the job that is worst off", noun(figure, operation));
             let shown = |number| value(figure, number, false);
-            (what, shown(shift.from), shown(shift.to), figure.higher_is_better())
+            (what, shown(shift.from), shown(shift.to))
         }
         (Aspect::Fairness | Aspect::Figure(_) | Aspect::Worst(_), _) => {
             let what = "fairness (Jain's index)".to_owned();
-            (what, format!("{:.2}", shift.from), format!("{:.2}", shift.to), true)
+            (what, format!("{:.2}", shift.from), format!("{:.2}", shift.to))
         }
     };
     let is_up = shift.to > shift.from;
     let how_much = match shift.factor {
         factor if factor >= 2.0 && is_up => format!("{} times", units::times(factor)),
-        factor if is_up == is_higher_better || is_up => units::difference(factor - 1.0),
+        factor if is_up => units::difference(factor - 1.0),
         factor => units::difference(1.0 / factor - 1.0),
     };
     let certain = if shift.significant == Some(false) { ", within the noise" } else { "" };
@@ -108,6 +108,10 @@ mod tests {
         let fewer =
             Shift { aspect: iops, from: 100.0, to: 80.0, factor: 1.25, significant: Some(false), ..base.clone() };
         assert_eq!(shift(&fewer), "read IOPS of a 100 -> 80.0 (-20.0%, within the noise)");
+        let faster = Shift { from: 7.34e9, to: 0.919e9, factor: 7.34 / 0.919, ..base.clone() };
+        assert_eq!(shift(&faster), "p99 read latency of a 7.34 s -> 919 ms (-87.5%)", "a gain");
+        let more = Shift { aspect: iops, from: 100.0, to: 150.0, factor: 1.5, ..base.clone() };
+        assert_eq!(shift(&more), "read IOPS of a 100 -> 150 (+50.0%)");
         let unfair =
             Shift { aspect: Aspect::Fairness, operation: None, jobs: 20, from: 1.0, to: 0.25, factor: 4.0, ..base };
         assert_eq!(shift(&unfair), "fairness (Jain's index) of a and 19 alike 1.00 -> 0.25 (-75.0%)");
