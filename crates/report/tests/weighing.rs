@@ -56,7 +56,7 @@ fn what_is_less_than_the_smallest_effect_is_no_loss() {
     );
     let mut document = slower(1.03);
     document.smallest_effect = Some(0.05);
-    assert!(told(&document).contains("Nothing else gets worse by 5 % or more."), "{}", told(&document));
+    assert!(told(&document).contains("Nothing else gets worse by 5 % or more beyond the noise."), "{}", told(&document));
 }
 
 #[test]
