@@ -61,6 +61,12 @@ impl<Sh: Sharing> Tags<Sh> {
         self.bitmap.try_take(cpu, depth)
     }
 
+    /// What is left of a search that finds nothing, when that is known without one.
+    #[inline]
+    pub(crate) fn refuse(&self, cpu: CpuId) {
+        self.bitmap.refuse(cpu);
+    }
+
     /// Takes the tag `tag`, if it is free.
     #[inline]
     pub fn try_take_this(&self, tag: u32) -> bool {
