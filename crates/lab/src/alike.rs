@@ -2,21 +2,39 @@
 
 use hoistway_load::{Load, Process};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 /// For each job the first one that is like it, its own number if others follow; None if it is like no other. Jobs are alike if
 /// their processes differ in nothing but names, files, places on these, and cgroups.
 pub(crate) fn alike(workload: &Load) -> Vec<Option<u32>> {
     let jobs = workload.processes.iter().map(|process| process.schedule.job + 1).max().unwrap_or(0);
+    if jobs < 2 {
+        return vec![None; jobs];
+    }
     let of_job = |job| workload.processes.iter().filter(move |process: &&Process| process.schedule.job == job);
-    let deeds: Vec<Option<Vec<Value>>> = (0..jobs).map(|job| of_job(job).map(deed).collect()).collect();
+    let deeds: Vec<Option<Deeds>> = (0..jobs).map(|job| deeds(of_job(job))).collect();
     let first_like = |job: usize| {
-        let mine = deeds[job].as_ref().filter(|deeds| !deeds.is_empty())?;
-        let mut like = (0..jobs).filter(|&other| deeds[other].as_ref() == Some(mine));
+        let mine = deeds[job]?;
+        let mut like = (0..jobs).filter(|&other| deeds[other] == Some(mine));
         let first = like.next()?;
         // Alone it is like itself only.
         (first != job || like.next().is_some()).then_some(first as u32)
     };
     (0..jobs).map(first_like).collect()
+}
+
+/// What the processes of a job do, as a hash: there may be thousands.
+type Deeds = [u8; 32];
+
+/// Of a job with these processes, if it has any.
+fn deeds<'a>(processes: impl Iterator<Item = &'a Process>) -> Option<Deeds> {
+    let mut processes = processes.peekable();
+    processes.peek()?;
+    let mut hash = Sha256::new();
+    for process in processes {
+        hash.update(deed(process)?.to_string());
+    }
+    Some(hash.finalize().into())
 }
 
 /// What a process does, wherever and under whatever name.

@@ -276,12 +276,12 @@ impl<Sh: Sharing> BlockQueue for Front<Sh> {
         }
     }
 
-    fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
-        let (many, one) = match self {
-            Front::Mq(queue) => (Some(queue.hctxs_of_run_all(cpu)), None),
-            Front::Legacy(queue) => (None, Some(queue.hctxs_of_run_all(cpu))),
-        };
-        many.into_iter().flatten().chain(one.into_iter().flatten())
+    #[inline]
+    fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
+        match self {
+            Front::Mq(queue) => queue.is_of_run_all(cpu, hctx),
+            Front::Legacy(queue) => queue.is_of_run_all(cpu, hctx),
+        }
     }
 
     #[inline]

@@ -12,8 +12,8 @@ use bins::{Bins, bin_of, midpoint_of};
 
 /// Counts of latencies in fio's bins, with exact count, minimum, maximum, mean and standard deviation.
 ///
-/// An empty histogram is 96 bytes. There are bins from the smallest to the largest value only (512 bytes for each power of two,
-/// 14.5 KiB at most), so that thousands of processes with a histogram each take little memory, and little of the caches.
+/// An empty histogram is 128 bytes. There are bins for the powers of two that have values only (512 bytes each, 14.5 KiB at
+/// most), so that thousands of processes with a histogram each take little memory, and little of the caches.
 #[derive(Clone)]
 pub struct LatencyHistogram {
     bins: Bins,

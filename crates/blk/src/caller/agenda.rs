@@ -96,6 +96,8 @@ impl Workers for Instant {
 pub struct Agenda {
     /// By the [place](Due::place) of what is due.
     slots: Vec<Slot>,
+    /// A bit for each hardware queue, in words, without a run that is set: a "run all" that is delayed is for those.
+    without_run: Vec<u64>,
     /// Settings so far: of two that are due at the same moment the earlier one comes first.
     settings: u32,
 }
@@ -162,7 +164,13 @@ impl Agenda {
     /// Of a queue with so many hardware queues, on which nothing is due.
     #[must_use]
     pub fn new(hw_queues: u16) -> Self {
-        Agenda { slots: vec![Slot { at: Instant::NEVER, setting: 0 }; Due::RUNS + usize::from(hw_queues)], settings: 0 }
+        let mut agenda = Agenda {
+            slots: vec![Slot { at: Instant::NEVER, setting: 0 }; Due::RUNS + usize::from(hw_queues)],
+            without_run: vec![0; usize::from(hw_queues).div_ceil(64)],
+            settings: 0,
+        };
+        (0..usize::from(hw_queues)).for_each(|hctx| agenda.mark(Due::RUNS + hctx, false));
+        agenda
     }
 
     /// Takes effects of calls on `cpu`, oldest first, until one is for the caller.
@@ -227,20 +235,43 @@ impl Agenda {
 
     /// Sets runs of all hardware queues on workers.
     pub fn run_all(&mut self, queue: &impl BlockQueue, cpu: CpuId, delay: Nanos, workers: &mut impl Workers) {
-        let mut run = |hctx| {
-            if delay == Nanos::ZERO || self.at(Due::Run(hctx)) == Instant::NEVER {
+        if queue.hw_queues() == 1 {
+            if delay == Nanos::ZERO || self.at(Due::Run(HctxId(0))) == Instant::NEVER {
+                self.run(queue, HctxId(0), delay, workers);
+            }
+            return;
+        }
+        if delay == Nanos::ZERO {
+            for hctx in (0..queue.hw_queues()).map(HctxId).filter(|&hctx| queue.is_of_run_all(cpu, hctx)) {
                 self.run(queue, hctx, delay, workers);
             }
-        };
-        if queue.hw_queues() == 1 {
-            return run(HctxId(0));
+            return;
         }
-        queue.hctxs_of_run_all(cpu).for_each(run);
+        for word in 0..self.without_run.len() {
+            let mut left = self.without_run[word];
+            while left != 0 {
+                let hctx = HctxId((word * 64) as u16 + left.trailing_zeros() as u16);
+                left &= left - 1;
+                if queue.is_of_run_all(cpu, hctx) {
+                    self.run(queue, hctx, delay, workers);
+                }
+            }
+        }
+    }
+
+    /// Notes whether something is set at a place, if that is a run.
+    #[inline]
+    fn mark(&mut self, place: usize, is_set: bool) {
+        let Some(hctx) = place.checked_sub(Due::RUNS) else { return };
+        let bit = 1 << (hctx % 64);
+        let word = &mut self.without_run[hctx / 64];
+        *word = if is_set { *word & !bit } else { *word | bit };
     }
 
     /// Takes something off: it will not be carried out. Answers for when it was set.
     pub fn take_back(&mut self, due: Due) -> Option<Instant> {
         let at = std::mem::replace(&mut self.slots[due.place()].at, Instant::NEVER);
+        self.mark(due.place(), false);
         (at != Instant::NEVER).then_some(at)
     }
 
@@ -253,6 +284,7 @@ impl Agenda {
     fn set(&mut self, at: Instant, due: Due, workers: &mut impl Workers) {
         self.settings = self.settings.wrapping_add(1);
         self.slots[due.place()] = Slot { at, setting: self.settings };
+        self.mark(due.place(), true);
         workers.set(at, due, self.settings);
     }
 
@@ -264,6 +296,7 @@ impl Agenda {
         let slot = &mut self.slots[due.place()];
         if slot.setting == setting && slot.at != Instant::NEVER {
             slot.at = Instant::NEVER;
+            self.mark(due.place(), false);
             return true;
         }
         due == Due::Requeue
@@ -380,6 +413,23 @@ mod tests {
         assert_eq!(bench.note(1000, Effect::RunAll { delay: DELAY }), [(3_011_000, other, 2)]);
         let both = [(12_000, other, 3), (12_000, RUN, 4)];
         assert_eq!(bench.note(2000, Effect::RunAll { delay: Nanos::ZERO }), both, "a run of all at once does not wait");
+    }
+
+    #[test]
+    fn a_delayed_run_of_all_queues_is_for_those_that_have_none_however_many_there_are() {
+        let config = QueueConfig { cpus: 70, hw_queues: 70, ..QueueConfig::new(Kernel::V6_18) };
+        let mut bench = Bench {
+            queue: Queue::new(&config, "none").unwrap(),
+            agenda: Agenda::new(70),
+            workers: Slow { now: Instant::ZERO, set: Vec::new() },
+        };
+        let all = || Effect::RunAll { delay: DELAY };
+        assert_eq!(bench.note(0, all()).len(), 70);
+        assert_eq!(bench.note(1000, all()), [], "all are set");
+        assert!(bench.agenda.is_due(Due::Run(HctxId(68)), 69));
+        assert_eq!(bench.agenda.take_back(Due::Run(HctxId(3))), Some(Instant(3_010_000)));
+        let both = [(3_012_000, Due::Run(HctxId(3)), 71), (3_012_000, Due::Run(HctxId(68)), 72)];
+        assert_eq!(bench.note(2000, all()), both);
     }
 
     #[test]

@@ -67,8 +67,8 @@ pub trait BlockQueue {
     /// A CPU on which a worker runs this hardware queue.
     fn worker_cpu(&self, hctx: HctxId) -> CpuId;
 
-    /// The hardware queues that a "run all" on this CPU runs.
-    fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_;
+    /// Whether a "run all" on this CPU runs a hardware queue.
+    fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool;
 
     /// Runs a hardware queue on this CPU.
     fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId);

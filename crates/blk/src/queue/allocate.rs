@@ -9,7 +9,7 @@ use crate::ground::sharing::Sharing;
 use crate::ground::time::Now;
 use crate::request::Marks;
 use crate::request::plug::Plug;
-use crate::tags::{Depth, Sleeper, Tags};
+use crate::tags::{Depth, Tags};
 use crate::watch::probe::Event;
 
 impl<Sh: Sharing> Current<'_, Sh> {
@@ -79,9 +79,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than the `wanted`
     /// ones goes to the next sleeper.
     pub(super) fn leave_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, wanted: Option<&Tags<Sh>>) {
-        let Some((hctx, line)) = submission.slept.take() else { return };
+        let Some((hctx, place)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
-        let woken = !tags.leave_line(cx.meter, line, Sleeper::Submitter(submission.waiter));
+        let woken = !tags.leave_place(cx.meter, place);
         if woken && !wanted.is_some_and(|wanted| std::ptr::eq(tags, wanted)) {
             self.pass_wake_up_on(cx, tags);
         }

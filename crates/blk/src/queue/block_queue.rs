@@ -60,8 +60,9 @@ impl<Sh: Sharing> BlockQueue for Queue<Sh> {
         self.hctx(hctx).cpus().first().copied().unwrap_or_default()
     }
 
-    fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
-        self.hctxs_of_run_all(cpu)
+    #[inline]
+    fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
+        self.is_of_run_all(cpu, hctx)
     }
 
     #[inline]

@@ -31,18 +31,20 @@ impl<Sh: Sharing> Queue<Sh> {
         self.during(cx.cpu, |queue| queue.run_hctx(cx, hctx));
     }
 
-    /// The hardware queues that a "run all" on this CPU runs: all of them, or with a single-dispatch scheduler the
+    /// Whether a "run all" on this CPU runs a hardware queue: all of them are run, or with a single-dispatch scheduler the
     /// CPU's own and those with left-overs (BL-90).
-    pub fn hctxs_of_run_all(&self, cpu: CpuId) -> impl Iterator<Item = HctxId> + '_ {
+    #[must_use]
+    pub fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
         let hctxs = &self.device.hctxs;
+        let asked = &hctxs[hctx.index()];
+        if asked.is_stopped() {
+            return false;
+        }
         let own = self.hctx_of(cpu);
         let one = self.device.generation.single_dispatch
             && self.during(cpu, |queue| queue.regime.elevator.is_single_dispatch())
             && !hctxs[own.index()].is_stopped();
-        hctxs
-            .iter()
-            .filter(move |hctx| !hctx.is_stopped() && (!one || hctx.id() == own || hctx.has_leftovers()))
-            .map(|hctx| hctx.id())
+        !one || hctx == own || asked.has_leftovers()
     }
 
     /// Whether a run of the hardware queue would find anything.

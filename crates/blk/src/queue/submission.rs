@@ -21,8 +21,8 @@ pub struct Submission {
     pub(super) rq: Option<Rq>,
     /// Whether it has parked inside the queue and is counted there.
     pub(super) is_inside: bool,
-    /// Where it sleeps: for the tags of which hardware queue, and in which wait queue.
-    pub(super) slept: Option<(HctxId, u8)>,
+    /// Where it sleeps: for the tags of which hardware queue, and at which place in line.
+    pub(super) slept: Option<(HctxId, u64)>,
     /// What the request of this part will be marked with from its beginning.
     pub(super) marks: Marks,
     /// How many tags it may use, if it has asked and found none: a scheduler is asked once for each bio, before the wait

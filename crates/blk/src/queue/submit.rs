@@ -186,16 +186,15 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
         self.flush_before_sleep(cx, plug.as_deref_mut());
         let tags = self.allocation_tags(hctx);
-        let sleeper = Sleeper::Submitter(submission.waiter);
-        let line = tags.wait(cx.meter, sleeper);
+        let place = tags.wait(cx.meter, Sleeper::Submitter(submission.waiter));
         if self.allocate(cx, submission, plug.as_deref_mut()) {
-            tags.leave_line(cx.meter, line, sleeper);
+            tags.leave_place(cx.meter, place);
             return Some(self.add_to_plug_or_place(cx, submission, plug));
         }
         if let Some(plug) = plug {
             plug.forget_clock();
         }
-        submission.slept = Some((hctx, line));
+        submission.slept = Some((hctx, place));
         submission.stage = Stage::Woken;
         None
     }

@@ -142,9 +142,15 @@ impl<Sh: Sharing> TagBitmap<Sh> {
                 hint_of.store(if next < self.depth { u64::from(next) } else { 0 }, Relaxed);
             }
             Some(_) => {}
-            None => hint_of.store(0, Relaxed),
+            None => self.refuse(cpu),
         }
         taken
+    }
+
+    /// What a search leaves behind that finds nothing: the CPU's next one begins at the first bit.
+    #[inline]
+    pub(crate) fn refuse(&self, cpu: CpuId) {
+        self.hint_of(cpu).store(0, Relaxed);
     }
 
     /// Takes the first free bit from `hint` on and around, in steps of `1 << shift` bits; `usable` says which bits of a

@@ -61,6 +61,12 @@ impl<Sh: Sharing> Tags<Sh> {
         self.bitmap.try_take(cpu, depth)
     }
 
+    /// What is left of a search that finds nothing, when that is known without one.
+    #[inline]
+    pub(crate) fn refuse(&self, cpu: CpuId) {
+        self.bitmap.refuse(cpu);
+    }
+
     /// Takes the tag `tag`, if it is free.
     #[inline]
     pub fn try_take_this(&self, tag: u32) -> bool {
@@ -97,8 +103,8 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// Puts a sleeper in line. It must try once more afterwards, since a tag may have been freed in between, and
-    /// [leave](Self::leave) if it got one. Answers which of the wait queues it is in.
-    pub fn wait(&self, meter: &impl Meter, sleeper: Sleeper) -> u8 {
+    /// [leave](Self::leave) if it got one. Answers its place.
+    pub fn wait(&self, meter: &impl Meter, sleeper: Sleeper) -> u64 {
         self.sleeping.fetch_add(1, SeqCst);
         self.wait.with(meter, Site::TagWaiters, |wait| wait.join(sleeper))
     }
@@ -124,9 +130,9 @@ impl<Sh: Sharing> Tags<Sh> {
         self.sleeping.load(Relaxed) > 0 && self.wait.with(meter, Site::TagWaiters, |wait| wait.contains(sleeper))
     }
 
-    /// Like [`leave`](Self::leave), for a sleeper that knows its wait queue.
-    pub fn leave_line(&self, meter: &impl Meter, queue: u8, sleeper: Sleeper) -> bool {
-        let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave_queue(queue, sleeper));
+    /// Like [`leave`](Self::leave), for a sleeper that knows its place.
+    pub fn leave_place(&self, meter: &impl Meter, place: u64) -> bool {
+        let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave_place(place));
         if left {
             self.sleeping.fetch_sub(1, Relaxed);
         }
@@ -170,8 +176,8 @@ mod tests {
         assert!(!tags.is_waiting(&NoMeter, one));
         assert!(tags.wait_once(&NoMeter, one) && !tags.wait_once(&NoMeter, one), "nobody stands in line twice");
         assert!(tags.is_waiting(&NoMeter, one) && !tags.is_waiting(&NoMeter, other));
-        let queue = tags.wait(&NoMeter, other);
-        assert!(tags.leave_line(&NoMeter, queue, other) && !tags.leave_line(&NoMeter, queue, other));
+        let place = tags.wait(&NoMeter, other);
+        assert!(tags.leave_place(&NoMeter, place) && !tags.leave_place(&NoMeter, place));
         assert!(tags.is_waiting(&NoMeter, one) && !tags.is_waiting(&NoMeter, other));
         let tag = tags.try_take(CpuId(0), Depth::Full).expect("it is free");
         let mut woken = Vec::new();

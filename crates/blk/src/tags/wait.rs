@@ -23,9 +23,10 @@ const QUEUES: usize = 8;
 
 /// The sleepers of one tag space.
 pub struct WaitQueues {
-    queues: [VecDeque<Sleeper>; QUEUES],
-    /// Where the next sleeper joins.
-    join_next: usize,
+    /// With the number of each sleeper's joining, which grows along a queue.
+    queues: [VecDeque<(u64, Sleeper)>; QUEUES],
+    /// How many have joined: the next one joins the queue of this number modulo that of the queues.
+    joined: u64,
     /// Which queue is woken next.
     wake_next: usize,
     /// Tags freed since the last wake-up.
@@ -37,7 +38,7 @@ impl WaitQueues {
     /// Nobody waits; sleepers will be woken `batch` at a time.
     #[must_use]
     pub fn new(batch: u32) -> Self {
-        WaitQueues { queues: Default::default(), join_next: 0, wake_next: 0, freed: 0, batch }
+        WaitQueues { queues: Default::default(), joined: 0, wake_next: 0, freed: 0, batch }
     }
 
     /// Sleepers will be woken `batch` at a time.
@@ -45,30 +46,36 @@ impl WaitQueues {
         self.batch = batch;
     }
 
-    /// A sleeper joins at the tail of the next queue in rotation, whose number is answered.
-    pub fn join(&mut self, sleeper: Sleeper) -> u8 {
-        let joined = self.join_next;
-        self.queues[joined].push_back(sleeper);
-        self.join_next = (joined + 1) % QUEUES;
-        joined as u8
+    /// A sleeper joins at the tail of the next queue in rotation. Answers its place: the number of its joining.
+    pub fn join(&mut self, sleeper: Sleeper) -> u64 {
+        let place = self.joined;
+        self.queue_of(place).push_back((place, sleeper));
+        self.joined += 1;
+        place
+    }
+
+    fn queue_of(&mut self, place: u64) -> &mut VecDeque<(u64, Sleeper)> {
+        &mut self.queues[(place % QUEUES as u64) as usize]
     }
 
     /// Whether a sleeper is in line.
     #[must_use]
     pub fn contains(&self, sleeper: Sleeper) -> bool {
-        self.queues.iter().any(|queue| queue.contains(&sleeper))
+        self.queues.iter().flatten().any(|&(_, other)| other == sleeper)
     }
 
     /// A sleeper leaves without being woken; `false` if it was not there.
     pub fn leave(&mut self, sleeper: Sleeper) -> bool {
-        (0..QUEUES as u8).any(|queue| self.leave_queue(queue, sleeper))
+        let found = self.queues.iter().flatten().find(|&&(_, other)| other == sleeper).copied();
+        found.is_some_and(|(place, _)| self.leave_place(place))
     }
 
-    /// A sleeper that joined this queue leaves without being woken; `false` if it was not there.
-    pub fn leave_queue(&mut self, queue: u8, sleeper: Sleeper) -> bool {
-        let queue = &mut self.queues[usize::from(queue)];
-        let at = queue.iter().position(|&other| other == sleeper);
-        at.is_some_and(|at| queue.remove(at).is_some())
+    /// The sleeper at this place leaves without being woken; `false` if nobody is there any more. Does not look at others: there
+    /// may be thousands.
+    pub fn leave_place(&mut self, place: u64) -> bool {
+        let queue = self.queue_of(place);
+        let at = queue.binary_search_by_key(&place, |&(place, _)| place);
+        at.is_ok_and(|at| queue.remove(at).is_some())
     }
 
     /// A tag was freed while somebody waited: calls `wake` for those whose turn has come.
@@ -82,7 +89,7 @@ impl WaitQueues {
         for _ in 0..QUEUES {
             let queue = &mut self.queues[self.wake_next];
             while left > 0 {
-                let Some(sleeper) = queue.pop_front() else { break };
+                let Some((_, sleeper)) = queue.pop_front() else { break };
                 // It only looks whether there is a tag, and does not sleep instead of another.
                 if !matches!(sleeper, Sleeper::HctxOf(..)) {
                     left -= 1;
@@ -131,6 +138,19 @@ mod tests {
         }
         let all: Vec<u32> = (0..4).flat_map(|_| woken(&mut wait)).collect();
         assert_eq!(all, [0, 1, 2]);
+    }
+
+    #[test]
+    fn whoever_leaves_by_its_place_takes_nobody_elses() {
+        let mut wait = WaitQueues::new(1);
+        let places: Vec<u64> = (0..24).map(|n| wait.join(Sleeper::Submitter(Waiter(n)))).collect();
+        assert!(wait.leave_place(places[8]) && !wait.leave_place(places[8]), "queue 0 holds 0 and 16 now");
+        assert_eq!(woken(&mut wait), [0]);
+        assert!(!wait.leave_place(places[0]), "it was woken");
+        assert_eq!(wait.join(Sleeper::Submitter(Waiter(24))), 24);
+        assert!(wait.leave_place(24) && wait.contains(Sleeper::Submitter(Waiter(16))));
+        let rest: Vec<u32> = (0..30).flat_map(|_| woken(&mut wait)).collect();
+        assert_eq!((rest.len(), rest.contains(&8), rest.contains(&24)), (22, false, false));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use hoistway_blk::{Bio, BlockQueue, CpuId, Cx, Env, HctxId, Plug, Rq, RqId, Sharing, Status, Submitted, Waiter};
 
-use super::{HCTX, LegacyQueue, LegacySubmission};
+use super::{LegacyQueue, LegacySubmission};
 
 impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
     type Submission = LegacySubmission;
@@ -59,8 +59,8 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
         CpuId(0)
     }
 
-    fn hctxs_of_run_all(&self, _: CpuId) -> impl Iterator<Item = HctxId> + '_ {
-        std::iter::once(HCTX)
+    fn is_of_run_all(&self, _: CpuId, _: HctxId) -> bool {
+        true
     }
 
     #[inline]

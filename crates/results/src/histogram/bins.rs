@@ -1,4 +1,4 @@
-//! The bins of a histogram: fio's, as wide as the values are apart.
+//! The bins of a histogram: fio's, in groups of which there are only those that hold something.
 
 /// Bins of one group: the values that share their highest set bit.
 const GROUP_BINS: usize = 64;
@@ -13,56 +13,56 @@ pub const BIN_COUNT: usize = GROUPS * GROUP_BINS;
 /// Values from here on (about 17.2 s) share the last bin, as in fio; minimum, maximum and mean stay exact.
 pub const BINNED_NS_END: u64 = 1 << (GROUPS as u32 - 1 + GROUP_BITS);
 
-/// Counts of the bins of all groups from the lowest to the highest that holds something.
+/// Counts of the bins of all groups that hold something.
 #[derive(Clone, Default)]
 pub(super) struct Bins {
-    counts: Vec<u64>,
-    /// The number of the first: the beginning of a group.
-    first: usize,
+    /// Group by group, in the order in which they came to hold something.
+    counts: Vec<[u64; GROUP_BINS]>,
+    /// For each group its place in `counts`, from 1 on; 0 if it is not there.
+    places: [u8; GROUPS],
 }
 
 impl Bins {
     pub(super) const fn new() -> Self {
-        Self { counts: Vec::new(), first: 0 }
+        Self { counts: Vec::new(), places: [0; GROUPS] }
     }
 
     #[inline]
     pub(super) fn add(&mut self, bin: usize, times: u64) {
-        if bin.wrapping_sub(self.first) >= self.counts.len() {
-            self.widen(bin);
-        }
-        self.counts[bin - self.first] += times;
+        let group = bin / GROUP_BINS;
+        let place = usize::from(self.places[group]).wrapping_sub(1);
+        let counts = match self.counts.get_mut(place) {
+            Some(counts) => counts,
+            None => self.make_room(group),
+        };
+        counts[bin % GROUP_BINS] += times;
     }
 
-    /// Makes room for a bin, and so for its group.
     #[cold]
-    fn widen(&mut self, bin: usize) {
-        let group = bin - bin % GROUP_BINS;
-        let end = group + GROUP_BINS;
-        if self.counts.is_empty() {
-            self.first = group;
-        }
-        let (from, to) = (self.first.min(group), (self.first + self.counts.len()).max(end));
-        let mut counts = vec![0; to - from];
-        counts[self.first - from..][..self.counts.len()].copy_from_slice(&self.counts);
-        *self = Self { counts, first: from };
+    fn make_room(&mut self, group: usize) -> &mut [u64; GROUP_BINS] {
+        // One at a time: most histograms have one or two.
+        self.counts.reserve_exact(1);
+        self.counts.push([0; GROUP_BINS]);
+        self.places[group] = self.counts.len() as u8;
+        self.counts.last_mut().expect("it was just pushed")
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        let [Some(lowest), Some(highest)] = [other.used().next(), other.used().last()] else { return };
-        self.add(lowest.0, 0);
-        self.add(highest.0, 0);
-        other.used().for_each(|(bin, count)| self.counts[bin - self.first] += count);
+        other.used().for_each(|(bin, count)| self.add(bin, count));
     }
 
     /// Forgets all counts and keeps their memory.
     pub(super) fn reset(&mut self) {
-        self.counts.fill(0);
+        self.counts.fill([0; GROUP_BINS]);
     }
 
     /// Those that hold something, from small to large: number and count.
     pub(super) fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        (self.first..).zip(self.counts.iter().copied()).filter(|&(_, count)| count > 0)
+        let groups = self.places.iter().enumerate().filter(|&(_, &place)| place > 0);
+        let bins = groups.flat_map(move |(group, &place)| {
+            (group * GROUP_BINS..).zip(self.counts[usize::from(place) - 1].iter().copied())
+        });
+        bins.filter(|&(_, count)| count > 0)
     }
 }
 
@@ -117,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn there_are_bins_from_the_lowest_to_the_highest_value_only() {
+    fn there_are_bins_of_groups_that_hold_something_only() {
         let mut bins = Bins::new();
-        for (bin, first, len) in [(200, 192, 64), (255, 192, 64), (256, 192, 128), (191, 128, 192), (700, 128, 576)] {
+        for (bin, groups) in [(200, 1), (255, 1), (256, 2), (191, 3), (700, 4)] {
             bins.add(bin, 2);
-            assert_eq!((bins.first, bins.counts.len()), (first, len), "{bin}");
+            assert_eq!((bins.counts.len(), bins.counts.capacity()), (groups, groups), "{bin}");
         }
         assert_eq!(bins.used().collect::<Vec<_>>(), [(191, 2), (200, 2), (255, 2), (256, 2), (700, 2)]);
     }

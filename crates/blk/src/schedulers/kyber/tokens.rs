@@ -3,7 +3,7 @@
 //! A token is a *number* below the depth. Cutting the depth withholds the high numbers and revokes nothing: who holds
 //! one of them keeps it, and does not count against the new depth.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::kernel::ShallowRule;
@@ -16,6 +16,10 @@ pub(super) struct TokenPool<Sh: Sharing> {
     numbers: Tags<Sh>,
     /// Numbers below it are given out, 1 to `depth_max`.
     depth: Sh::Word,
+    /// 1 if a search has found none and nothing has come back since: who asks meanwhile is refused without a search. Whoever
+    /// sets it searches once more, and whoever gives back or sets the depth looks at it afterwards: one of the two sees the other,
+    /// so these accesses are `SeqCst`.
+    is_dry: Padded<Sh::Word>,
     /// The most that `depth` may be.
     depth_max: u32,
     /// For each hardware queue: 1 while it waits in line. Changed under the hardware queue's lock, and by whoever
@@ -38,6 +42,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
         let pool = TokenPool {
             numbers: Tags::new(positions.max(depth_max).max(1), hctxs, ShallowRule::WholeMap, None),
             depth: Sh::Word::new(u64::from(depth_max)),
+            is_dry: Padded(Sh::Word::new(0)),
             depth_max,
             in_line: (0..hctxs).map(|_| Padded(Sh::Word::new(0))).collect(),
             keeps_waiting,
@@ -49,7 +54,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     /// The present depth.
     #[inline]
     pub(super) fn depth(&self) -> u32 {
-        self.depth.load(Relaxed) as u32
+        self.depth.load(SeqCst) as u32
     }
 
     /// The largest depth.
@@ -60,7 +65,8 @@ impl<Sh: Sharing> TokenPool<Sh> {
     /// Sets the depth. A larger one wakes nobody: what comes back does.
     pub(super) fn set_depth(&self, depth: u32) {
         debug_assert!((1..=self.depth_max).contains(&depth), "a depth of {depth} is out of range");
-        self.depth.store(u64::from(depth), Relaxed);
+        self.depth.store(u64::from(depth), SeqCst);
+        self.no_longer_dry();
         self.numbers.set_wake_batch(wake_batch(depth));
     }
 
@@ -79,25 +85,48 @@ impl<Sh: Sharing> TokenPool<Sh> {
         self.numbers.try_take(hint_of(hctx), Depth::Below(self.depth()))
     }
 
+    #[inline]
+    fn no_longer_dry(&self) {
+        // Looked at first: nearly always it is not, and CPUs would take the line from each other.
+        if self.is_dry.load(SeqCst) != 0 {
+            self.is_dry.store(0, SeqCst);
+        }
+    }
+
     /// Takes a token for a hardware queue, whose lock the caller holds. Without one the hardware queue is in line
     /// afterwards.
     #[inline]
     pub(super) fn take(&self, meter: &impl Meter, hctx: HctxId) -> Option<u32> {
         let in_line = &self.in_line[hctx.index()];
-        if let Some(token) = self.try_take(hctx) {
-            if in_line.load(Relaxed) != 0 {
-                self.leave(meter, hctx);
+        let was_in_line = in_line.load(Relaxed) != 0;
+        if self.is_dry.load(SeqCst) == 0 {
+            if let Some(token) = self.try_take(hctx) {
+                if was_in_line {
+                    self.leave(meter, hctx);
+                }
+                return Some(token);
             }
-            return Some(token);
+        } else {
+            self.numbers.refuse(hint_of(hctx));
+            if was_in_line {
+                return None;
+            }
         }
-        if in_line.load(Relaxed) != 0 {
-            return None;
+        self.take_at_last(meter, hctx, was_in_line)
+    }
+
+    /// A search has found none: the hardware queue gets into line, and looks once more. One may have come back before the pool
+    /// knew that somebody waits, or that it is dry.
+    #[inline(never)]
+    fn take_at_last(&self, meter: &impl Meter, hctx: HctxId, was_in_line: bool) -> Option<u32> {
+        if !was_in_line {
+            self.in_line[hctx.index()].store(1, Relaxed);
+            self.numbers.wait(meter, Sleeper::Hctx(hctx));
         }
-        in_line.store(1, Relaxed);
-        self.numbers.wait(meter, Sleeper::Hctx(hctx));
-        // One may have come back before the pool knew that somebody waits.
+        self.is_dry.store(1, SeqCst);
         let token = self.try_take(hctx)?;
-        if !self.keeps_waiting {
+        self.is_dry.store(0, SeqCst);
+        if was_in_line || !self.keeps_waiting {
             self.leave(meter, hctx);
         }
         Some(token)
@@ -119,6 +148,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
                 wake(woken);
             }
         });
+        self.no_longer_dry();
     }
 
     /// Takes a certain token, if it is free: the recorded one, in a replay.
