@@ -66,6 +66,7 @@ pub(crate) fn keyword(field: Field) -> &'static str {
         Field::ReadQueues => "read_queues",
         Field::PollQueues => "poll_queues",
         Field::SharedTags => "shared_tags",
+        Field::Techniques => "techniques",
         Field::Writes => "at",
         Field::IoMax => "io_max",
         Field::IoPrioClass => "io_prio_class",

@@ -144,6 +144,12 @@ pub trait Device: Send {
     /// An alarm of this model has come.
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule);
 
+    /// Whether it interrupts a CPU of its own choice. What completes commands by a timer, as the null block driver does, has
+    /// that on the CPU that sent them.
+    fn interrupts(&self) -> bool {
+        true
+    }
+
     /// What was traced of the device, the oldest first, if a tracer is around it.
     fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
         None

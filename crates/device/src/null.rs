@@ -92,4 +92,8 @@ impl Device for Null {
     }
 
     fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
+
+    fn interrupts(&self) -> bool {
+        false
+    }
 }

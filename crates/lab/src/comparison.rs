@@ -51,6 +51,10 @@ pub struct Comparison {
     pub shared_tags: bool,
     /// Whether processes run hardware queues themselves where the kernel leaves that to a worker: some who measure patch theirs so.
     pub submitter_dispatches: bool,
+    /// What queues do against contention for a scheduler's lock: `all`, or some of `single-dispatcher`, `try-merge` and
+    /// `batch-dispatch`, with commas between. None: nothing, as Linux does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub techniques: Option<String>,
     /// Files of `queue/` of every device that are written while the load runs.
     pub writes: Vec<Write>,
     /// `io.max` of cgroups that the load names, on every device.
@@ -99,6 +103,7 @@ impl Default for Comparison {
             poll_queues: 0,
             shared_tags: false,
             submitter_dispatches: false,
+            techniques: None,
             writes: Vec::new(),
             io_max: Vec::new(),
             io_prio_class: Vec::new(),

@@ -1,6 +1,6 @@
 //! The hardware queues and tags of the devices.
 
-use hoistway_blk::{Layer, TagLayout};
+use hoistway_blk::{Layer, TagLayout, Techniques};
 use hoistway_device::{Preset, PresetFile};
 use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
@@ -43,6 +43,19 @@ pub(crate) fn choose(asked: &Asked<'_>, devices: Vec<Preset>, queue: &mut QueueS
         with_hw_queues(preset, count)
     };
     devices.into_iter().map(with_queues).collect()
+}
+
+/// Gives the queues the techniques against contention that were asked for. Answers what to say of that.
+pub(crate) fn use_techniques(asked: &Asked<'_>, queue: &mut QueueSettings) -> Result<Option<String>, Error> {
+    let Some(wanted) = &asked.comparison.techniques else { return Ok(None) };
+    queue.techniques = wanted.parse().map_err(|problem| asked.refuse(Field::Techniques, wanted, problem))?;
+    let are_used = queue.techniques != Techniques::default();
+    Ok(are_used.then(|| {
+        format!(
+            "Techniques against contention are used ({wanted}), which no Linux has: under mq-deadline, bfq and schedulers of \
+             one's own, not under none, kyber and those of the single queue."
+        )
+    }))
 }
 
 fn with_hw_queues(preset: Preset, count: u16) -> Result<Preset, Error> {

@@ -101,6 +101,7 @@ impl Setup {
         let settings = tunables::settings(asked, &all, &queue.schedulers)?;
         queue.shared_tags = comparison.shared_tags;
         queue.submitter_dispatches = comparison.submitter_dispatches;
+        notices.extend(queues::use_techniques(asked, &mut queue)?);
         queues::check_shared_tags(asked, &queue, &devices, &schedulers)?;
         queue_files::add(asked, &mut queue)?;
         queue.io_max = io_max::limits(asked, &workload)?;

@@ -76,6 +76,8 @@ fn numbers_that_cannot_be_name_their_field() {
     refused_by_name(Comparison { runtime_ns: Some(0), ..base() }, Field::RuntimeNs, "between 1 us and 10 years");
     refused_by_name(Comparison { ramp_ns: Some(u64::MAX), ..base() }, Field::RampNs, "between 1 us and 10 years");
     refused_by_name(Comparison { repeats: 0, ..base() }, Field::Repeats, "0: expected 1 to 1000");
+    let unknown = Comparison { techniques: Some("trymerge".to_owned()), ..base() };
+    refused_by_name(unknown, Field::Techniques, "\"trymerge\" is no technique (expected all, none, or some of");
     let old = Comparison { kernels: names(&["4.19"]), read_queues: 1, ..base() };
     refused_by_name(old, Field::ReadQueues, "expected `kernels` 5.10 or later");
 }
@@ -140,6 +142,7 @@ prop_compose! {
         (read_queues, poll_queues, shared_tags) in (0u16..3, 0u16..3, any::<bool>()),
         (runtime_ns, ramp_ns, repeats) in (option::of(any::<u64>()), option::of(any::<u64>()), 0u32..3),
         (focus, smallest_effect) in (vec(("[ab]:(read|write|sync):(p99|max)", 0.1..9.0_f64), 0..3), option::of(-1.0..2.0_f64)),
+        techniques in option::of(word()),
         (memory_bytes, baseline, elevator) in (option::of(any::<u64>()), option::of(word()), option::of(word())),
     ) -> Comparison {
         let groups: Vec<_> = groups.into_iter().map(|(cgroup, text)| CgroupFile { cgroup, text }).collect();
@@ -161,6 +164,7 @@ prop_compose! {
             poll_queues,
             shared_tags,
             submitter_dispatches: false,
+            techniques,
             writes: writes.into_iter().map(|(at_ns, under, file, text)| Write { at_ns, under, file, text }).collect(),
             io_max: groups.clone(),
             io_prio_class: groups,

@@ -48,7 +48,11 @@ fn a_longest_wait_of_somebody_else_is_told_and_does_not_weigh() {
 #[test]
 fn what_is_less_than_the_smallest_effect_is_no_loss() {
     let slower = |by: f64| halved_p99(move |_, others| others.directions[0].iops /= by);
-    assert!(told(&slower(1.01)).contains("Nothing else gets worse by 2 % or more beyond the noise."), "{}", told(&slower(1.01)));
+    assert!(
+        told(&slower(1.01)).contains("Nothing else gets worse by 2 % or more beyond the noise."),
+        "{}",
+        told(&slower(1.01))
+    );
     assert!(
         told(&slower(1.03)).contains("It costs, worst first: read IOPS of others 100 -> 97.1 (-2.9%)."),
         "{}",
@@ -56,7 +60,11 @@ fn what_is_less_than_the_smallest_effect_is_no_loss() {
     );
     let mut document = slower(1.03);
     document.smallest_effect = Some(0.05);
-    assert!(told(&document).contains("Nothing else gets worse by 5 % or more beyond the noise."), "{}", told(&document));
+    assert!(
+        told(&document).contains("Nothing else gets worse by 5 % or more beyond the noise."),
+        "{}",
+        told(&document)
+    );
 }
 
 #[test]

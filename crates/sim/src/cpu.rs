@@ -79,6 +79,8 @@ pub(crate) struct Cpus {
     cpus: Vec<Cpu>,
     /// The last of all `interrupts_until`.
     interrupts_until: Instant,
+    /// The last of all `serves_until` that are later than their turns said, because of locks.
+    late_until: Instant,
     submit: Nanos,
     switch: Nanos,
     resume: Nanos,
@@ -106,6 +108,8 @@ struct Cpu {
     free_at: Instant,
     /// It works on interrupts until then, those that wait for their turns included.
     interrupts_until: Instant,
+    /// It works until then on those that have had their turns.
+    serves_until: Instant,
     /// The task that ran last, and until when it runs.
     task: u32,
     task_until: Instant,
@@ -138,6 +142,7 @@ impl Cpus {
         Cpus {
             cpus: (0..cpus).map(|cpu| Cpu { cache: cpu / cache_cpus, ..Cpu::default() }).collect(),
             interrupts_until: Instant::ZERO,
+            late_until: Instant::ZERO,
             submit: Nanos(host.submit_ns),
             switch: Nanos(host.switch_ns),
             resume: Nanos(host.resume_ns()),
@@ -247,7 +252,32 @@ impl Cpus {
         self.interrupt(now, cpu, time);
         let on = self.on(cpu);
         on.interrupts_until = on.interrupts_until.max(now + time);
+        on.serves_until = on.serves_until.max(now + time);
         self.interrupts_until = self.interrupts_until.max(now + time);
+    }
+
+    /// The interrupt that has its turn on a CPU takes so much longer, for locks: all that wait for theirs come later.
+    #[inline]
+    pub(crate) fn interrupt_spends(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
+        self.interrupt(now, cpu, time);
+        let on = self.on(cpu);
+        on.interrupts_until = on.interrupts_until.max(now) + time;
+        on.serves_until = on.serves_until.max(now) + time;
+        let (until, served) = (on.interrupts_until, on.serves_until);
+        self.interrupts_until = self.interrupts_until.max(until);
+        self.late_until = self.late_until.max(served);
+    }
+
+    /// Whether the turn of an interrupt may be later than was said, on any CPU.
+    #[inline]
+    pub(crate) fn any_is_late(&self, now: Instant) -> bool {
+        now < self.late_until
+    }
+
+    /// The turn of an interrupt has come on a CPU. Answers when it really does, if earlier ones have taken longer.
+    pub(crate) fn is_late(&self, now: Instant, cpu: CpuId) -> Option<Instant> {
+        let served = self.cpus[cpu.index()].serves_until;
+        (served > now).then_some(served)
     }
 
     /// Whatever runs on a CPU takes so much longer.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, CgroupPriority, ConfigError, CpuId, HctxId, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Registry,
-    Sector, TagSet, Techniques,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, CpuId, HctxId, Instant, Kernel, Limits, Local, NoMerges, PlugUse,
+    QueueConfig, Registry, Sector, TagSet, Techniques,
 };
 use hoistway_cgroup::IoMax;
 use hoistway_device::Shape;
@@ -40,6 +40,10 @@ pub(crate) struct Disk {
     pub(crate) host_worker: Option<Span>,
     /// What is due on its queue.
     pub(crate) agenda: Agenda,
+    /// When whoever asks its scheduler for requests goes on with what others have left, if that is set.
+    pub(crate) next_round: Instant,
+    /// The CPU of the worker that runs its hardware queue next, if it has one.
+    pub(crate) runs_on: CpuId,
     /// How long its workers take to come.
     pub(crate) worker_random: Xoshiro256PlusPlus,
 }
@@ -70,6 +74,8 @@ pub struct QueueSettings {
     pub writes: Vec<Write>,
     /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some who measure patch it so.
     pub submitter_dispatches: bool,
+    /// What the queues do against contention for a scheduler's lock: nothing, as Linux does.
+    pub techniques: Techniques,
     /// The schedulers that there are.
     pub schedulers: Registry,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
@@ -87,6 +93,7 @@ impl QueueSettings {
             poll_queues: 0,
             shared_tags: false,
             submitter_dispatches: false,
+            techniques: Techniques::default(),
             nr_requests: None,
             io_prio_class: Vec::new(),
             io_max: Vec::new(),
@@ -112,7 +119,7 @@ impl QueueSettings {
             nr_requests: self.nr_requests,
             nomerges: NoMerges::All,
             schedulers: self.schedulers.clone(),
-            techniques: Techniques::default(),
+            techniques: self.techniques,
             limits: Limits {
                 capacity: Sector(shape.capacity_sectors),
                 write_cache: shape.write_cache,
@@ -156,6 +163,8 @@ impl Disk {
             interrupts,
             plug_use: front.generation().plug_use,
             agenda: Agenda::new(front.hw_queues()),
+            runs_on: CpuId(0),
+            next_round: Instant::ZERO,
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             section: SectionCost::default(),
             submitter_dispatches: settings.submitter_dispatches,

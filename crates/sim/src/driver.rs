@@ -1,6 +1,6 @@
 //! The driver between the block layer and a device model.
 
-use hoistway_blk::{Answer, Driver, HctxId, Instant, Now, Refusal, Rq, Status};
+use hoistway_blk::{Answer, CpuId, Driver, HctxId, Instant, Now, Refusal, Rq, Status};
 use hoistway_device::{self as device, Command, Device, Schedule, Shape};
 
 use crate::io_thread::IoThread;
@@ -22,6 +22,8 @@ pub(crate) struct DiskDriver {
     pub(crate) backing: Backing,
     /// What the model has announced and the event loop has not yet taken.
     pub(crate) schedule: Schedule,
+    /// Where each command was sent from, if the device completes them there.
+    senders: Option<Vec<CpuId>>,
     /// Commands in flight that will end badly: few, if any.
     pub(crate) failed: Vec<(u32, Status)>,
     /// Requests at the device, by command tag.
@@ -47,6 +49,13 @@ impl Backing {
         }
     }
 
+    fn interrupts(&self) -> bool {
+        match self {
+            Backing::Device(device) => device.interrupts(),
+            Backing::Thread(_) => true,
+        }
+    }
+
     #[inline]
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), device::Refusal> {
         match self {
@@ -67,6 +76,7 @@ impl DiskDriver {
         let tag_stride = if shape.host_wide_tags { 0 } else { queue_depth };
         let tags = u32::from(shape.hw_queues - 1) * tag_stride + queue_depth;
         DiskDriver {
+            senders: (!backing.interrupts()).then(|| vec![CpuId(0); tags as usize]),
             schedule: Schedule::default(),
             failed: Vec::new(),
             in_flight: (0..tags).map(|_| None).collect(),
@@ -78,6 +88,22 @@ impl DiskDriver {
 
     pub(crate) fn shape(&self) -> &Shape {
         self.backing.shape()
+    }
+
+    /// A CPU has sent commands, whose ends the device has announced.
+    #[inline]
+    pub(crate) fn sent_from(&mut self, cpu: CpuId) {
+        if let Some(senders) = &mut self.senders {
+            for completion in &self.schedule.completions {
+                senders[completion.tag as usize] = cpu;
+            }
+        }
+    }
+
+    /// The CPU that a command was sent from, if it completes there.
+    #[inline]
+    pub(crate) fn completes_on(&self, tag: u32) -> Option<CpuId> {
+        self.senders.as_ref().map(|senders| senders[tag as usize])
     }
 
     /// The request at the device with this command tag.

@@ -39,9 +39,11 @@ pub(crate) enum Kind {
     Administer,
     /// A sample of results that are watched for being steady: which.
     Steady,
+    /// Whoever asks a scheduler for requests goes on with what others have left to it: disk and CPU.
+    Round,
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind::Complete,
     Kind::Alarm,
     Kind::Run,
@@ -53,6 +55,7 @@ const KINDS: [Kind; 11] = [
     Kind::Write,
     Kind::Administer,
     Kind::Steady,
+    Kind::Round,
 ];
 
 impl Event {

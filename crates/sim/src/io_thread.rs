@@ -239,7 +239,7 @@ mod tests {
             let now = Hz(1000).now(Instant(at_ns));
             let Disk { front, driver, .. } = &mut self.lower;
             let probe = &mut NoProbe;
-            let meter = LockMeter::default();
+            let meter = LockMeter::new(1);
             let mut cx = self.caller.cx::<crate::driver::Machine<NoProbe>>(now, CpuId(0), driver, probe, &meter);
             self.thread.run(&mut cx, front, &mut self.schedule, |_| false);
         }

@@ -10,6 +10,9 @@
 //!                     each who waits)          handover_ns                  sections_ns
 //! ```
 //!
+//! A section that deals with several requests takes that much for each. Where one CPU at a time asks for requests, whoever comes
+//! while another one does leaves its work to that one, which looks again when it is done (`simulation/turns`).
+//!
 //! The costs are of the host profile; without any, nothing is different.
 
 use std::cell::Cell;
@@ -50,8 +53,15 @@ pub struct LockUse {
     pub waited: Nanos,
 }
 
+/// Work that was left to whoever asked for requests at that time.
+#[derive(Clone, Copy)]
+pub(crate) struct Left {
+    pub(crate) cpu: CpuId,
+    /// When that one looks for more.
+    pub(crate) at: Instant,
+}
+
 /// The meter of one caller after the other.
-#[derive(Default)]
 pub(crate) struct LockMeter {
     cost: Cell<SectionCost>,
     /// Who calls: its CPU.
@@ -59,17 +69,57 @@ pub(crate) struct LockMeter {
     began: Cell<Instant>,
     /// The caller's own time.
     at: Cell<Instant>,
+    /// Requests beyond the first under the hold of a lock that is open.
+    more: Cell<u32>,
+    /// The caller has left its work to whoever asks for requests.
+    left: Cell<Option<Left>>,
     used: Cell<LockUse>,
+    /// Until when the last call of each CPU has been under locks: its next one comes after that, and does not wait for it.
+    ends: Box<[Cell<Instant>]>,
 }
 
 impl LockMeter {
+    /// For so many CPUs.
+    pub(crate) fn new(cpus: u16) -> LockMeter {
+        LockMeter {
+            cost: Cell::default(),
+            by: Cell::new(0),
+            began: Cell::default(),
+            at: Cell::default(),
+            more: Cell::new(0),
+            left: Cell::new(None),
+            used: Cell::default(),
+            ends: vec![Cell::new(Instant::ZERO); usize::from(cpus)].into(),
+        }
+    }
+
     /// A call begins.
     #[inline]
     pub(crate) fn begin(&self, now: Instant, cpu: CpuId, cost: SectionCost) {
         self.cost.set(cost);
         self.by.set(cpu.0);
+        let began = self.ends.get(cpu.index()).map_or(now, |end| now.max(end.get()));
+        self.began.set(began);
+        self.at.set(began);
+    }
+
+    /// Nobody calls: a device does something by itself.
+    #[inline]
+    pub(crate) fn rest(&self, now: Instant) {
         self.began.set(now);
         self.at.set(now);
+    }
+
+    /// How much later than it was called the caller is by now.
+    #[inline]
+    pub(crate) fn late(&self, now: Instant) -> Nanos {
+        self.at.get().since(now)
+    }
+
+    /// What the call has left to another CPU.
+    #[inline]
+    pub(crate) fn take_left(&self) -> Option<Left> {
+        self.left.take()
     }
 
     /// What the sections of the call have taken so far.
@@ -107,9 +157,32 @@ impl LockMeter {
             used.elevators += held;
         }
         self.used.set(used);
-        lock.until.set(until);
         lock.by.set(self.by.get());
+        self.hold(lock, site, until);
+    }
+
+    /// The caller has a lock until then.
+    fn hold(&self, lock: &Held, site: Site, until: Instant) {
+        lock.until.set(until);
         self.at.set(until);
+        if let Some(end) = self.ends.get(self.by.get() as usize) {
+            end.set(until);
+        }
+        if site == Site::Dispatch {
+            lock.asked.set((self.by.get(), until));
+        }
+    }
+
+    /// The hold of a lock was longer than a section, for the requests beyond the first.
+    #[cold]
+    fn prolong(&self, lock: &Held, site: Site, more: u32) {
+        self.more.set(0);
+        let longer = Nanos(self.cost.get().section.0 * u64::from(more));
+        let mut used = self.used.get();
+        used.held += longer;
+        used.elevators += longer;
+        self.used.set(used);
+        self.hold(lock, site, self.at.get() + longer);
     }
 }
 
@@ -132,7 +205,28 @@ impl Meter for LockMeter {
     }
 
     #[inline]
-    fn leave(&self, _: &Held, _: Site) {}
+    fn leave(&self, lock: &Held, site: Site) {
+        let more = self.more.get();
+        if more > 0 {
+            self.prolong(lock, site, more);
+        }
+    }
+
+    #[inline]
+    fn another(&self) {
+        if self.cost.get().section > Nanos::ZERO {
+            self.more.set(self.more.get() + 1);
+        }
+    }
+
+    fn may_ask(&self, lock: &Held) -> bool {
+        let (by, until) = lock.asked.get();
+        let may = self.cost.get().section == Nanos::ZERO || until <= self.at.get();
+        if !may {
+            self.left.set(Some(Left { cpu: CpuId(by), at: until }));
+        }
+        may
+    }
 }
 
 #[cfg(test)]
@@ -143,7 +237,7 @@ mod tests {
 
     #[test]
     fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
-        let (meter, lock) = (LockMeter::default(), Held::default());
+        let (meter, lock) = (LockMeter::new(3), Held::default());
         let pass = |at, cpu| {
             meter.begin(Instant(at), CpuId(cpu), COST);
             meter.enter(&lock, Site::Insert);
@@ -151,17 +245,38 @@ mod tests {
             meter.spent().0
         };
         assert_eq!(pass(1000, 0), 100, "it was nobody's");
-        assert_eq!(pass(1050, 0), 150, "the same CPU needs no hand-over");
+        assert_eq!(pass(1050, 0), 100, "the same CPU comes after itself, and needs no hand-over");
         assert_eq!(pass(1150, 1), 50 + 40 + 100);
         assert_eq!(pass(1150, 2), 190 + 40 + 10 + 100, "one waits before it");
         assert_eq!(pass(9000, 2), 100);
-        let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100), Nanos(50 + 50 + 190));
+        let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100), Nanos(50 + 190));
         assert_eq!(meter.used(), LockUse { elevators: held, held, waited });
     }
 
     #[test]
+    fn a_hold_is_as_long_as_what_is_dealt_with_and_who_asks_meanwhile_leaves_it_to_the_holder() {
+        let (meter, lock) = (LockMeter::new(3), Held::default());
+        meter.begin(Instant(1000), CpuId(2), COST);
+        assert!(meter.may_ask(&lock));
+        meter.enter(&lock, Site::Dispatch);
+        meter.another();
+        meter.another();
+        meter.leave(&lock, Site::Dispatch);
+        assert_eq!(meter.spent(), Nanos(300), "three requests under one hold");
+        meter.begin(Instant(1100), CpuId(1), COST);
+        meter.enter(&lock, Site::Insert);
+        assert!(meter.may_ask(&lock), "it has waited until the other one was done");
+        meter.begin(Instant(1299), CpuId(0), COST);
+        assert!(!meter.may_ask(&lock));
+        assert!(meter.take_left().is_some_and(|left| (left.cpu, left.at) == (CpuId(2), Instant(1300))));
+        assert!(meter.take_left().is_none());
+        meter.begin(Instant(1299), CpuId(0), SectionCost::default());
+        assert!(meter.may_ask(&lock), "nobody asks for long where nothing costs");
+    }
+
+    #[test]
     fn sections_of_a_call_follow_each_other_and_other_locks_cost_nothing() {
-        let (meter, lock) = (LockMeter::default(), Held::default());
+        let (meter, lock) = (LockMeter::new(3), Held::default());
         meter.begin(Instant(1000), CpuId(0), COST);
         for site in [Site::Merge, Site::TagWaiters, Site::Dispatch] {
             meter.enter(&lock, site);

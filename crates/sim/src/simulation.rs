@@ -5,6 +5,7 @@ mod completions;
 mod effects;
 mod phases;
 mod setup;
+mod turns;
 
 use std::sync::atomic::Ordering;
 
@@ -170,6 +171,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 let driver = &mut self.disks[place as usize].driver;
                 match &mut driver.backing {
                     Backing::Device(device) => {
+                        self.meter.rest(self.now);
                         device.wake(self.now, what, &mut driver.schedule);
                         self.settle(place, CpuId(0));
                     }
@@ -187,6 +189,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             Kind::Administer => self.administer(place),
             Kind::Steady => self.watch(place),
+            Kind::Round => self.go_round(place, CpuId(what)),
         }
     }
 
@@ -303,6 +306,16 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
+    /// The same of an interrupt: those that wait for it come later.
+    #[inline]
+    fn pay_in_interrupt(&mut self, cpu: CpuId, payer: u32) {
+        let spent = self.meter.spent();
+        if spent > Nanos::ZERO {
+            self.cpus.interrupt_spends(self.now, cpu, spent);
+            self.tasks[payer as usize].charge(self.now, spent);
+        }
+    }
+
     #[inline]
     fn with_front<R>(
         &mut self,
@@ -321,7 +334,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     fn due(&mut self, disk: u32, due: Due, setting: u32) {
         let on = &mut self.disks[disk as usize];
         if on.agenda.is_due(due, setting) {
-            let cpu = due.cpu(&on.front);
+            let cpu = on.cpu_of(due);
             let is_worker = matches!(due, Due::Run(_)) && on.host_worker.is_none();
             if is_worker && !on.submitter_dispatches {
                 self.cpus.worker_ran(self.now, cpu);

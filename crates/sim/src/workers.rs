@@ -1,4 +1,5 @@
-//! The workers of a disk: a few us after one is called it runs, on a CPU of the hardware queue that it is for.
+//! The workers of a disk: a few us after one is called it runs. The only hardware queue of a disk is run on the CPU of whoever
+//! calls, because its work is bound to none; one of several on a CPU of its own.
 
 use hoistway_blk::{Agenda, BlockQueue, CpuId, Due, HctxId, Instant, Local, Workers};
 use hoistway_legacy::Front;
@@ -13,6 +14,10 @@ use crate::span::Span;
 pub(crate) struct DiskWorkers<'a> {
     now: Instant,
     disk: u32,
+    /// The CPU of whoever calls them, if the disk has one hardware queue.
+    caller: Option<CpuId>,
+    /// Where the run of that queue will be that is set.
+    runs_on: &'a mut CpuId,
     /// How long they take if they run on CPUs of the host below guests.
     host_worker: Option<Span>,
     /// They need not be called: whoever asks for a run makes it.
@@ -23,24 +28,34 @@ pub(crate) struct DiskWorkers<'a> {
 }
 
 impl Disk {
-    /// What is due on its queue, the queue, and its workers.
+    /// What is due on its queue, the queue, and its workers, for whoever calls them on a CPU.
     #[inline]
     pub(crate) fn at_work<'a>(
         &'a mut self,
-        disk: u32,
+        (disk, cpu): (u32, CpuId),
         now: Instant,
         cpus: &'a Cpus,
         events: &'a mut EventQueue,
     ) -> (&'a mut Agenda, &'a Front<Local>, DiskWorkers<'a>) {
-        let Disk { agenda, front, worker_random: random, host_worker, submitter_dispatches, .. } = self;
+        let Disk { agenda, front, worker_random: random, host_worker, submitter_dispatches, runs_on, .. } = self;
+        let caller = (front.hw_queues() == 1).then_some(cpu);
         let (host_worker, are_here) = (*host_worker, *submitter_dispatches);
-        (agenda, front, DiskWorkers { now, disk, host_worker, are_here, random, cpus, events })
+        (agenda, front, DiskWorkers { now, disk, caller, runs_on, host_worker, are_here, random, cpus, events })
     }
 
     /// When a worker runs that is called now, for no hardware queue in particular.
     pub(crate) fn worker_comes(&mut self, now: Instant, cpus: &Cpus, events: &mut EventQueue) -> Instant {
-        let (_, front, mut workers) = self.at_work(0, now, cpus, events);
-        workers.come(front.worker_cpu(HctxId(0)))
+        let cpu = self.front.worker_cpu(HctxId(0));
+        self.at_work((0, cpu), now, cpus, events).2.come(cpu)
+    }
+
+    /// The CPU of what is due.
+    #[inline]
+    pub(crate) fn cpu_of(&self, due: Due) -> CpuId {
+        match due {
+            Due::Run(_) if self.front.hw_queues() == 1 => self.runs_on,
+            _ => due.cpu(&self.front),
+        }
     }
 }
 
@@ -52,7 +67,7 @@ impl Workers for DiskWorkers<'_> {
         }
         match self.host_worker {
             Some(worker) => self.now + worker.draw(self.random),
-            None => self.cpus.worker_runs(self.now, cpu, self.random),
+            None => self.cpus.worker_runs(self.now, self.caller.unwrap_or(cpu), self.random),
         }
     }
 
@@ -66,6 +81,9 @@ impl Workers for DiskWorkers<'_> {
 
     #[inline]
     fn set(&mut self, at: Instant, due: Due, setting: u32) {
+        if let (Due::Run(_), Some(cpu)) = (due, self.caller) {
+            *self.runs_on = cpu;
+        }
         let event = Event::of(Kind::Due, self.disk).about(due.place() as u32).with_setting(setting);
         self.events.push(at.max(self.now), event);
     }

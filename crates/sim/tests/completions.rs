@@ -86,7 +86,8 @@ fn devices_that_are_alike_interrupt_a_cpu_each_unless_they_are_behind_one_contro
             let host = Host::builtin("server").unwrap();
             let scenario =
                 Scenario { workload: &workload, devices: vec![&preset; 3], guests: None, queue, host, runtime: None };
-            let (_, ends) = run_probed(&scenario, &spec(scheduler, &[], 1), &Control::default(), Ends::default()).unwrap();
+            let (_, ends) =
+                run_probed(&scenario, &spec(scheduler, &[], 1), &Control::default(), Ends::default()).unwrap();
             assert_eq!(ends.0.into_iter().collect::<Vec<_>>(), expected, "{scheduler}");
         }
     }

@@ -68,12 +68,14 @@ pub struct Held {
     pub until: Cell<Instant>,
     /// Who took it last, as meters number those who take locks.
     pub by: Cell<u32>,
+    /// Who asked for requests last, and until when.
+    pub asked: Cell<(u32, Instant)>,
 }
 
 impl Default for Held {
     /// Nobody has ever held it.
     fn default() -> Self {
-        Held { until: Cell::new(Instant::ZERO), by: Cell::new(u32::MAX) }
+        Held { until: Cell::new(Instant::ZERO), by: Cell::new(u32::MAX), asked: Cell::new((u32::MAX, Instant::ZERO)) }
     }
 }
 
@@ -87,6 +89,17 @@ pub trait Meter {
 
     /// It gives the lock back.
     fn leave(&self, lock: &Held, site: Site);
+
+    /// Another request beyond the first is dealt with under the lock that was taken last.
+    #[inline(always)]
+    fn another(&self) {}
+
+    /// Whether nobody else asks for requests under this lock now. If somebody does, that one goes on with what was brought
+    /// meanwhile.
+    #[inline(always)]
+    fn may_ask(&self, _lock: &Held) -> bool {
+        true
+    }
 }
 
 /// Locks cost what they cost.

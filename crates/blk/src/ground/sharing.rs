@@ -37,6 +37,11 @@ pub trait Lock<T> {
     fn with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R;
     /// Runs `body` under the lock if nobody holds it.
     fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R>;
+    /// Whether nobody else asks for requests under this lock, as far as `meter` knows.
+    #[inline]
+    fn may_ask<M: Meter>(&self, _meter: &M) -> bool {
+        true
+    }
     /// Waits for the lock and runs `body` under it, aside from the way of a request: nobody is charged.
     #[inline]
     fn aside<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
@@ -122,6 +127,11 @@ impl<T> Lock<T> for MeteredCell<T> {
         let answer = body(&mut value);
         meter.leave(&self.held, site);
         Some(answer)
+    }
+
+    #[inline]
+    fn may_ask<M: Meter>(&self, meter: &M) -> bool {
+        meter.may_ask(&self.held)
     }
 }
 

@@ -173,7 +173,11 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         place: Place,
     ) {
         self.locked(meter, Site::Insert, cx, |custody, cx| {
+            let mut is_first = true;
             for rq in list {
+                if !std::mem::take(&mut is_first) {
+                    meter.another();
+                }
                 custody.insert(cx, rules, rq, place);
             }
         });
@@ -203,6 +207,9 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         let mut left = most;
         let draw_all = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
             while left > 0 && custody.policy().has_work() && draws.may_draw() {
+                if left < most {
+                    meter.another();
+                }
                 left -= 1;
                 let (rq, reason) = Self::draw(custody, cx, hctx);
                 let is_nothing = rq.is_none();
@@ -235,6 +242,9 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     ) -> Option<R> {
         if !self.techniques.single_dispatcher {
             return Some(self.locked(meter, Site::Dispatch, cx, body));
+        }
+        if !self.custody.may_ask(meter) {
+            return None;
         }
         // Looked at first, so that those who come in vain leave the cache line where it is.
         if self.dispatching.load(SeqCst) != 0 || self.dispatching.swap(1, SeqCst) != 0 {
@@ -294,9 +304,15 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         if self.defers() {
-            self.finished.add(id);
-        } else {
-            self.locked(meter, Site::Finish, cx, |custody, cx| custody.call(cx, |policy, cx| policy.finish(cx, id)));
+            return self.finished.add(id);
+        }
+        let tell = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
+            custody.call(cx, |policy, cx| policy.finish(cx, id));
+        };
+        match self.needs.completions {
+            Completions::AtOnce => self.locked(meter, Site::Finish, cx, tell),
+            // Nobody contends, so it need not wait; but it is not what a completion pays for.
+            Completions::Deferred => self.locked(&NoMeter, Site::Finish, cx, tell),
         }
     }
 

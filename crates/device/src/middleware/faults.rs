@@ -137,6 +137,10 @@ impl Device for FaultInjector {
         self.inner.shape()
     }
 
+    fn interrupts(&self) -> bool {
+        self.inner.interrupts()
+    }
+
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
         let fate = self.draw(now, &command);
         let tag = command.tag as usize;

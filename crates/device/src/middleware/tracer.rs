@@ -52,6 +52,10 @@ impl Device for Tracer {
         self.inner.shape()
     }
 
+    fn interrupts(&self) -> bool {
+        self.inner.interrupts()
+    }
+
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
         let from = schedule.completions.len();
         let answer = self.inner.submit(now, command, schedule);

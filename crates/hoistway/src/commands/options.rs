@@ -39,6 +39,10 @@ pub(crate) struct PlaceOptions {
     /// All devices are behind one controller and share its tags: as many as one of them has. They must be alike.
     #[arg(long)]
     pub(crate) shared_tags: bool,
+    /// What mq-deadline and bfq do so that CPUs wait less for their lock: all, none, or some of single-dispatcher, try-merge,
+    /// batch-dispatch. No Linux does any of it (docs/rules/contention.md). [default: none]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) techniques: Option<String>,
     /// Writes a file of every queue while the loads run: the scheduler, a tunable of the scheduler that is named, or any
     /// file that --queue takes. May be given several times.
     #[arg(long, value_name = "TIME:KEY=VALUE")]

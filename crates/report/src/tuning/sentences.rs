@@ -93,7 +93,9 @@ fn first(tuning: &Tuning, found: &Found) -> String {
             let before = shown(&found.reference, figure);
             let than = change(gain, figure.figure);
             let alone = if is_outweighed(found) { "by this objective alone " } else { "" };
-            format!("For this load on {device}: {alone}change from {reference} to {best}: {noun} {before} -> {now}, {than}.")
+            format!(
+                "For this load on {device}: {alone}change from {reference} to {best}: {noun} {before} -> {now}, {than}."
+            )
         }
         None => format!(
             "For this load on {device}: keep {reference}: the best that was found, {best}, is not better in {noun} by 2 % beyond \
@@ -131,7 +133,9 @@ fn costs(found: &Found) -> Option<String> {
     }
     let told = told.join("; ");
     Some(if is_outweighed(found) {
-        format!("It loses more than it gains, worst first: {told}. A condition (subject to) keeps what must not be lost.")
+        format!(
+            "It loses more than it gains, worst first: {told}. A condition (subject to) keeps what must not be lost."
+        )
     } else {
         format!("It costs, worst first: {told}.")
     })

@@ -20,6 +20,9 @@ impl<P: Probe> Simulation<'_, P> {
     /// A device has completed a command. `setting` says for what its interrupt has waited, if it has.
     #[inline]
     pub(super) fn complete(&mut self, disk: u32, tag: u32, setting: u32) {
+        if setting != 0 && self.cpus.any_is_late(self.now) && self.comes_later(disk, tag, setting) {
+            return;
+        }
         let may_wait = !matches!(setting, ITS_TURN | PASSED_ON);
         if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
             return;
@@ -27,7 +30,7 @@ impl<P: Probe> Simulation<'_, P> {
         let Disk { front, driver, is_used_by_tasks, interrupts, .. } = &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         let restart = driver.take_restart();
-        let (interrupted, place) = interrupt_of(&rq, front, interrupts, &self.cpus);
+        let (interrupted, place) = interrupt_of(&rq, driver.completes_on(tag), (front, interrupts), &self.cpus);
         let payer = rq.bios.first().filter(|bio| is_of_task(bio)).map_or(self.last_submitter, task_of);
         let cpu = if setting == PASSED_ON || !*is_used_by_tasks {
             place.cpu(interrupted)
@@ -45,7 +48,7 @@ impl<P: Probe> Simulation<'_, P> {
         self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
         self.settle(disk, cpu);
         if self.disks[disk as usize].is_used_by_tasks {
-            self.pay_for_locks(cpu, payer);
+            self.pay_in_interrupt(cpu, payer);
         }
         if restart {
             self.run_all(disk, cpu);
@@ -53,6 +56,18 @@ impl<P: Probe> Simulation<'_, P> {
         if self.disks[disk as usize].administration.waits() {
             self.administer(disk);
         }
+    }
+
+    /// Whether those before an interrupt have taken longer than they had when it was given its turn: then it comes later.
+    #[cold]
+    fn comes_later(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
+        let Disk { front, driver, interrupts, .. } = &self.disks[disk as usize];
+        let Some(rq) = driver.in_flight(tag) else { return false };
+        let (interrupted, place) = interrupt_of(rq, driver.completes_on(tag), (front, interrupts), &self.cpus);
+        let cpu = if setting == PASSED_ON { place.cpu(interrupted) } else { interrupted };
+        let Some(turn) = self.cpus.is_late(self.now, cpu) else { return false };
+        self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(setting));
+        true
     }
 
     /// Whether the interrupt of a completion has to wait for others, on its CPU or on that which it passes its work on to: then it
@@ -63,7 +78,7 @@ impl<P: Probe> Simulation<'_, P> {
             return false;
         };
         let Some(rq) = driver.in_flight(tag).filter(|rq| !rq.flags.contains(BioFlags::POLLED)) else { return false };
-        let (interrupted, place) = interrupt_of(rq, front, interrupts, &self.cpus);
+        let (interrupted, place) = interrupt_of(rq, driver.completes_on(tag), (front, interrupts), &self.cpus);
         let had_its_turn = setting == ITS_TURN_TO_PASS_ON;
         let waits_here = if had_its_turn { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
         let (turn, setting) = match (waits_here, place) {
@@ -80,13 +95,19 @@ impl<P: Probe> Simulation<'_, P> {
     }
 }
 
-/// The CPU that the completion of a request interrupts, and where its work is done. Each hardware queue has one interrupt.
+/// The CPU that the completion of a request interrupts, and where its work is done. Each hardware queue has one interrupt; a
+/// device without any completes where a command was sent from.
 #[inline]
-fn interrupt_of(rq: &Rq, front: &Front<Local>, interrupts: &[CpuId], cpus: &Cpus) -> (CpuId, CompletionPlace) {
+fn interrupt_of(
+    rq: &Rq,
+    sender: Option<CpuId>,
+    (front, interrupts): (&Front<Local>, &[CpuId]),
+    cpus: &Cpus,
+) -> (CpuId, CompletionPlace) {
     if rq.flags.contains(BioFlags::POLLED) {
         // Whoever submitted it finds it, and nobody is interrupted.
         return (rq.ctx, CompletionPlace::Interrupt);
     }
-    let interrupted = interrupts[rq.hctx.index()];
+    let interrupted = sender.unwrap_or_else(|| interrupts[rq.hctx.index()]);
     (interrupted, front.completion_place(rq, interrupted, |one, other| cpus.share_cache(one, other)))
 }

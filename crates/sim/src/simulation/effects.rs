@@ -12,7 +12,7 @@ impl<P: Probe> Simulation<'_, P> {
     #[inline(always)]
     pub(super) fn settle(&mut self, disk: u32, cpu: CpuId) {
         if !self.disks[disk as usize].driver.schedule.is_empty() {
-            self.announce(disk);
+            self.announce(disk, cpu);
         }
         if self.caller.effects.has_ended() {
             self.tell_ended();
@@ -20,14 +20,18 @@ impl<P: Probe> Simulation<'_, P> {
         if !self.caller.effects.is_empty() {
             self.carry_out(disk, cpu);
         }
+        if let Some(left) = self.meter.take_left() {
+            self.leave_to(disk, left);
+        }
     }
 
     /// Sets events for what a device has announced.
     #[inline(never)]
-    pub(super) fn announce(&mut self, disk: u32) {
+    pub(super) fn announce(&mut self, disk: u32, cpu: CpuId) {
         // A command is sent when the sections before it are over.
-        let late = self.meter.spent();
+        let late = self.meter.late(self.now);
         let driver = &mut self.disks[disk as usize].driver;
+        driver.sent_from(cpu);
         for completion in &driver.schedule.completions {
             self.events.push(completion.at + late, Event::of(Kind::Complete, disk).about(completion.tag));
             if completion.status != Status::Ok {
@@ -65,7 +69,7 @@ impl<P: Probe> Simulation<'_, P> {
     fn carry_out(&mut self, disk: u32, cpu: CpuId) {
         loop {
             let on = &mut self.disks[disk as usize];
-            let (agenda, front, mut workers) = on.at_work(disk, self.now, &self.cpus, &mut self.events);
+            let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &self.cpus, &mut self.events);
             let Some(errand) = agenda.take(front, cpu, &mut self.caller.effects, &mut workers) else { return };
             match errand {
                 Errand::End { .. } => unreachable!("bios that have ended come first"),
@@ -74,7 +78,8 @@ impl<P: Probe> Simulation<'_, P> {
                 // Disks join the tags that they share in their order.
                 Errand::RunOther { queue, hctx } => {
                     let other = &mut self.disks[queue.0 as usize];
-                    let (agenda, front, mut workers) = other.at_work(queue.0, self.now, &self.cpus, &mut self.events);
+                    let (agenda, front, mut workers) =
+                        other.at_work((queue.0, cpu), self.now, &self.cpus, &mut self.events);
                     agenda.run(front, hctx, Nanos::ZERO, &mut workers);
                 }
             }
@@ -84,7 +89,7 @@ impl<P: Probe> Simulation<'_, P> {
     /// Has workers run all hardware queues of a disk.
     pub(super) fn run_all(&mut self, disk: u32, cpu: CpuId) {
         let on = &mut self.disks[disk as usize];
-        let (agenda, front, mut workers) = on.at_work(disk, self.now, &self.cpus, &mut self.events);
+        let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &self.cpus, &mut self.events);
         agenda.run_all(front, cpu, Nanos::ZERO, &mut workers);
     }
 

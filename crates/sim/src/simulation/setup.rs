@@ -55,7 +55,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             start: Nanos(scenario.host.start_ns()),
             cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
             caller,
-            meter: LockMeter::default(),
+            meter: LockMeter::new(scenario.queue.cpus),
             host: &scenario.host,
             last_submitter: 0,
             page_cache: PageCache::of(scenario.workload, files, scenario.host.memory_bytes).map(Box::new),

@@ -55,6 +55,7 @@ pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &
         read_queues: place.read_queues,
         poll_queues: place.poll_queues,
         shared_tags: place.shared_tags,
+        techniques: place.techniques.clone(),
         writes: each(&place.at, write)?,
         io_max: each(&place.io_max, |text| {
             let missing = || format!("--io-max {text:?}: expected a cgroup and its limits, {}", limits::IO_MAX_EXAMPLE);

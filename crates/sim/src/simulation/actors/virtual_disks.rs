@@ -1,6 +1,6 @@
 //! Virtual disks in the event loop: their threads run, and hear of what has ended on the host.
 
-use hoistway_blk::{Bio, Probe, Status};
+use hoistway_blk::{Bio, CpuId, Probe, Status};
 
 use super::{Around, Simulation, opens_plug};
 use crate::driver::{Backing, Machine};
@@ -23,7 +23,7 @@ impl<P: Probe> Simulation<'_, P> {
         let plugs = |count| opens_plug(below.plug_use, count);
         thread.run(&mut cx, &below.front, &mut driver.schedule, plugs);
         self.settle(lower, cpu);
-        self.announce(disk);
+        self.announce(disk, CpuId(0));
     }
 
     /// The thread behind a virtual disk slept for a request of the host, which there is now.
@@ -31,7 +31,7 @@ impl<P: Probe> Simulation<'_, P> {
         let driver = &mut self.disks[disk as usize].driver;
         if let Backing::Thread(thread) = &mut driver.backing {
             thread.unpark(self.now, &mut driver.schedule);
-            self.announce(disk);
+            self.announce(disk, CpuId(0));
         }
     }
 }

@@ -1,0 +1,37 @@
+//! One CPU at a time asks a scheduler for requests: whoever does looks for what others have left to it meanwhile.
+//!
+//! In real time it goes round its loop once more. Here its call was carried out at one moment and is over when somebody else
+//! comes in the middle of the time that it takes, so that its next round has an event of its own, at the end of that time.
+
+use hoistway_blk::{BlockQueue, CpuId, HctxId, Instant, Probe};
+use hoistway_legacy::Front;
+
+use super::Simulation;
+use crate::events::{Event, Kind};
+use crate::locks::Left;
+
+impl<P: Probe> Simulation<'_, P> {
+    /// Work of a disk was left to another CPU, which is told.
+    #[cold]
+    pub(super) fn leave_to(&mut self, disk: u32, Left { cpu, at }: Left) {
+        let next_round = &mut self.disks[disk as usize].next_round;
+        if *next_round < at {
+            *next_round = at;
+            self.events.push(at, Event::of(Kind::Round, disk).about(cpu.0));
+        }
+    }
+
+    /// A CPU that was asking a disk's scheduler for requests goes on with it.
+    pub(super) fn go_round(&mut self, disk: u32, cpu: CpuId) {
+        let hctx = match &self.disks[disk as usize].front {
+            Front::Mq(queue) => queue.hctx_of(cpu),
+            Front::Legacy(_) => HctxId(0),
+        };
+        self.disks[disk as usize].next_round = Instant::ZERO;
+        self.with_front(disk, cpu, |front, cx| front.run_hctx(cx, hctx));
+        self.settle(disk, cpu);
+        if self.disks[disk as usize].is_used_by_tasks {
+            self.pay_for_locks(cpu, self.last_submitter);
+        }
+    }
+}
