@@ -86,6 +86,10 @@ pub struct WriteCacheParameters {
     pub mb: f64,
     /// While writes wait for room, a read must have waited for so long to go ahead of the next destage, ms.
     pub read_waits_ms: f64,
+    /// For how long writes still count as waiting after the last one has got in, ms: a host takes a moment to send the next.
+    /// Without it, not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure_lasts_ms: Option<f64>,
 }
 
 /// When the drive does nothing: the `[hdd.pause]` section.
@@ -112,6 +116,10 @@ pub struct Hdd {
     write_cache: Option<WriteCache>,
     /// See [`WriteCacheParameters::read_waits_ms`].
     read_waits: Nanos,
+    /// See [`WriteCacheParameters::pressure_lasts_ms`].
+    pressure_lasts: Nanos,
+    /// When a write that had waited last got into the cache.
+    relieved_at: Option<Instant>,
     pause: Option<Pause>,
     /// Commands that need the platters, in the order of arrival.
     queued: Vec<Queued>,
@@ -183,6 +191,10 @@ impl Hdd {
             read_cache: ReadCache::new(parameters.read_segments, parameters.read_ahead_kb, shape.capacity_sectors),
             write_cache: parameters.write_cache.as_ref().map(|cache| WriteCache::new(cache.extents, cache.mb * 1e6)),
             read_waits: from_ms(parameters.write_cache.as_ref().map_or(0.0, |cache| cache.read_waits_ms)),
+            pressure_lasts: from_ms(
+                parameters.write_cache.as_ref().and_then(|cache| cache.pressure_lasts_ms).unwrap_or_default(),
+            ),
+            relieved_at: None,
             pause,
             queued: Vec::with_capacity(commands),
             waiting: VecDeque::with_capacity(commands),
@@ -203,15 +215,17 @@ impl Hdd {
 
     /// Acknowledges writes as long as there is room for them.
     fn admit_waiting(&mut self, now: Instant, schedule: &mut Schedule) {
-        while let (Some((command, _)), Some(cache)) = (self.waiting.front(), &mut self.write_cache) {
+        while let (Some(&(command, since)), Some(cache)) = (self.waiting.front(), &mut self.write_cache) {
             let (sector, sectors) = (command.sector.0, command.sectors);
             if !cache.admit(sector, u64::from(sectors), &self.mechanics) {
                 return;
             }
             self.read_cache.forget(sector, u64::from(sectors));
-            let tag = command.tag;
             self.waiting.pop_front();
-            schedule.complete(self.without_platters(now, sectors), tag);
+            if since < now {
+                self.relieved_at = Some(now);
+            }
+            schedule.complete(self.without_platters(now, sectors), command.tag);
         }
     }
 
@@ -261,9 +275,10 @@ impl Hdd {
     fn next_command(&self, now: Instant, has_dirty: bool) -> Option<usize> {
         let oldest = self.queued.first()?;
         let waited = now.since(oldest.since);
-        // With room in the cache nobody waits for a destage, except a flush.
+        // With room in the cache nobody waits for a destage, except a flush, and who is about to.
         let pressing_since = if has_dirty { self.needs_destage_since() } else { None };
-        let presses = pressing_since.is_some();
+        let was_relieved = self.relieved_at.is_some_and(|at| now.since(at) < self.pressure_lasts);
+        let presses = pressing_since.is_some() || (has_dirty && was_relieved);
         if presses && waited < self.read_waits {
             return None;
         }
@@ -449,5 +464,34 @@ mod tests {
             events.extend(schedule.completions.drain(..).map(|end| Reverse((end.at, 2, end.tag))));
         }
         assert_eq!((flushes, before_flush.len()), (60, 0));
+    }
+
+    /// When a read ends that came while a write waited for a cache with room for one extent.
+    fn read_beside_a_write_ends_at(pressure_lasts_ms: Option<f64>) -> Instant {
+        let preset = Preset::builtin("hgst-he10-8tb").unwrap();
+        let crate::preset::Parameters::Hdd(mut parameters) = preset.parameters().clone() else { unreachable!() };
+        let cache = WriteCacheParameters { extents: 1, mb: 1.0, read_waits_ms: 100.0, pressure_lasts_ms };
+        parameters.write_cache = Some(cache);
+        let mut disk = Hdd::new(preset.shape(), &parameters, 1);
+        let mut schedule = Schedule::default();
+        let ops = [(Op::Write, 1_000_000), (Op::Write, 9_000_000_000), (Op::Read, 5_000_000_000)];
+        for (tag, (op, sector)) in (0..).zip(ops) {
+            let command = Command { tag, queue: 0, op, sector: Sector(sector), sectors: 8, fua: false };
+            disk.submit(Instant(u64::from(tag) * 1000), command, &mut schedule).unwrap();
+        }
+        loop {
+            if let Some(end) = schedule.completions.iter().find(|end| end.tag == 2) {
+                return end.at;
+            }
+            let (at, alarm) = schedule.alarms.remove(0);
+            disk.wake(at, alarm, &mut schedule);
+        }
+    }
+
+    #[test]
+    fn while_the_pressure_of_writes_lasts_a_destage_goes_before_a_young_read() {
+        let gives_way = read_beside_a_write_ends_at(Some(1.0));
+        assert!(read_beside_a_write_ends_at(None) < gives_way);
+        assert_eq!(read_beside_a_write_ends_at(Some(0.0)), read_beside_a_write_ends_at(None));
     }
 }

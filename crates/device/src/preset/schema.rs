@@ -261,6 +261,7 @@ const WRITE_CACHE: &[Key] = &[
     key("extents", Kind::Whole(1, 65_536, "dirty extents")),
     key("mb", Kind::Number(0.001, 1e6, "megabytes (10^6 bytes)")),
     key("read_waits_ms", TIME_MS),
+    optional("pressure_lasts_ms", TIME_MS),
 ];
 
 const PAUSE: &[Key] = &[key("every_s", Kind::Number(0.001, 1e6, "seconds")), key("lasts_ms", TIME_MS)];

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use hoistway_lab::reproduction::{Cell, Length, Reproduced, Reproduction, TABLES, Table};
+use hoistway_lab::reproduction::{Cell, Length, Reproduced, Reproduction, Sensitivity, TABLES, Table};
 use hoistway_report::wrapped;
 
 use super::schedulers::aligned;
@@ -16,6 +16,7 @@ use crate::output::{DocumentFormat as Format, Output};
 /// Examples:
 ///   hoistway reproduce --list
 ///   hoistway reproduce habr-ssd habr-nvme
+///   hoistway reproduce habr-nvme --sensitivity
 ///   hoistway reproduce --format markdown > docs/reproduction.md
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -23,11 +24,15 @@ pub(crate) struct Arguments {
     /// Names of tables; all if none is given.
     names: Vec<String>,
     /// Lists the tables and runs nothing.
-    #[arg(long, conflicts_with_all = ["names", "full", "format"])]
+    #[arg(long, conflicts_with_all = ["names", "full", "sensitivity", "format"])]
     list: bool,
     /// Simulates as much time as the published runs took, instead of as much as figures take to settle.
     #[arg(long)]
     full: bool,
+    /// Simulates each table once more with half and with double of each number of its device that no source tells, and says
+    /// what that changes.
+    #[arg(long)]
+    sensitivity: bool,
     /// How the result is written.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -46,7 +51,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let length = if arguments.full { Length::Published } else { Length::Settled };
     let mut reproduced = Vec::with_capacity(tables.len());
     for table in &tables {
-        reproduced.push(table.reproduce(length)?);
+        let mut cells = table.reproduce(length)?;
+        if arguments.sensitivity {
+            cells.sensitivity = table.sensitivity(length)?;
+        }
+        reproduced.push(cells);
     }
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&Reproduction::of(reproduced))? + "\n",
@@ -105,6 +114,28 @@ fn summary(cells: &Reproduced) -> String {
     format!("{within} of {judged} judged cells are as close as is claimed; {calibrated} were calibrated on.")
 }
 
+/// Other values of unknowns, and what they change.
+fn of_unknowns(usual: &Reproduced) -> impl Iterator<Item = [String; 2]> {
+    usual.sensitivity.iter().map(|changed| {
+        let Sensitivity { key, value, cells, .. } = changed;
+        let [within, judged, _] = Reproduced::counts_of(cells);
+        let mut text = format!("{within} of {judged} as close as is claimed");
+        if let Some(median) = Sensitivity::median_error(cells) {
+            text += &format!(", median error {:.1} %", 100.0 * median);
+        }
+        if let Some([before, after]) = changed.moved_most(&usual.cells) {
+            let (name, moved) =
+                (format!("{}, {}", before.row, before.column), 100.0 * (after.ours / before.ours - 1.0));
+            text += &format!(
+                "; {name} moves most: {} instead of {} ({moved:+.1} %)",
+                figure(after.ours),
+                figure(before.ours)
+            );
+        }
+        [format!("{key} = {value} instead of {}", changed.usual), text]
+    })
+}
+
 fn for_people(table: &Table, cells: &Reproduced, width: usize) -> String {
     let rows: Vec<[String; 6]> =
         std::iter::once(HEAD.map(str::to_owned)).chain(cells.cells.iter().map(texts)).collect();
@@ -120,7 +151,12 @@ fn for_people(table: &Table, cells: &Reproduced, width: usize) -> String {
         text += line.trim_end();
         text.push('\n');
     }
-    text + &wrapped(&summary(cells), width, 0) + &wrapped(table.story, width, 0) + "\n"
+    text += &wrapped(&summary(cells), width, 0);
+    text += &wrapped(table.story, width, 0);
+    for line in of_unknowns(cells) {
+        text += &wrapped(&line.join(": "), width, 2);
+    }
+    text + "\n"
 }
 
 fn for_documents(table: &Table, cells: &Reproduced) -> String {
@@ -129,5 +165,13 @@ fn for_documents(table: &Table, cells: &Reproduced) -> String {
     for cell in &cells.cells {
         text += &format!("| {} |\n", texts(cell).join(" | "));
     }
-    text + &format!("\n{} {}\n\n", summary(cells), table.story)
+    text += &format!("\n{} {}\n\n", summary(cells), table.story);
+    if !cells.sensitivity.is_empty() {
+        text += "| unknown | what changes |\n| --- | --- |\n";
+        for line in of_unknowns(cells) {
+            text += &format!("| {} |\n", line.join(" | "));
+        }
+        text.push('\n');
+    }
+    text
 }

@@ -1,10 +1,12 @@
 //! Thirty-two writers at once under cfq, with low_latency and without.
 
-use super::Table;
 use super::cell::{Cell, Judgement};
-use super::runs::{Length, load, run};
+use super::runs::{Setting, load, run};
+use super::{Table, Unknown};
 use crate::comparison::{Comparison, Tunable};
 use crate::error::Error;
+
+const DISK: &str = "hgst-he10-8tb";
 
 pub(super) const DD: Table = Table {
     name: "suse-dd",
@@ -12,17 +14,19 @@ pub(super) const DD: Table = Table {
     source: "openSUSE Leap 42.2, tuning guide: Linux 4.4, a hard disk of which nothing is said",
     story: "The script is not printed: synchronous writes of 64 KiB are assumed, and a disk of today's size. Only the spread \
             is compared. Of low_latency=0 nothing is claimed: the first process ends too early here.",
+    device: DISK,
+    unknowns: &[Unknown("shape.queue_depth"), Unknown("hdd.write_cache.mb")],
     run: reproduce,
 };
 
-fn reproduce(_: Length) -> Result<Vec<Cell>, Error> {
+fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     // low_latency, the slowest over the fastest process, Jain's index of their rates, and how far off they may be.
     let settings = [("1", 1.86, 0.978, Some([0.25, 0.05])), ("0", 5.20, 0.746, None)];
     let mut cells = Vec::new();
     for (low_latency, ratio, jain, tolerance) in settings {
         let comparison = Comparison {
             load: load("suse-cfq-dd.fio", include_str!("../../published/jobs/suse-cfq-dd.fio")),
-            devices: vec!["hgst-he10-8tb".into()],
+            devices: vec![DISK.into()],
             kernels: vec!["4.4".to_owned()],
             tunables: vec![Tunable {
                 scheduler: "cfq".to_owned(),
@@ -31,7 +35,7 @@ fn reproduce(_: Length) -> Result<Vec<Cell>, Error> {
             }],
             ..Comparison::default()
         };
-        let outputs = run(comparison, &["cfq"], &[("DIR", "/srv".to_owned())])?;
+        let outputs = run(comparison, &["cfq"], &[("DIR", "/srv".to_owned())], setting)?;
         let seconds: Vec<f64> = outputs[0].jobs.iter().map(|job| job.write.runtime as f64 / 1e3).collect();
         let (least, most) = seconds.iter().fold((f64::MAX, 0.0_f64), |(least, most), &s| (least.min(s), most.max(s)));
         let rates: Vec<f64> = seconds.iter().map(|s| 1.0 / s).collect();

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
+use super::sensitivity::Sensitivity;
 
 /// What [`Reproduction::format`] is.
 pub const FORMAT: &str = "hoistway-reproduction/1";
@@ -25,6 +26,9 @@ pub struct Reproduced {
     pub source: String,
     /// Its cells.
     pub cells: Vec<Cell>,
+    /// The same cells with half and double of each unknown, if that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sensitivity: Vec<Sensitivity>,
 }
 
 impl Reproduction {
@@ -39,7 +43,13 @@ impl Reproduced {
     /// Cells within what is claimed of them, cells of which anything is claimed, and cells that were calibrated on.
     #[must_use]
     pub fn counts(&self) -> [usize; 3] {
-        let count = |is_meant: fn(&Cell) -> bool| self.cells.iter().filter(|cell| is_meant(cell)).count();
+        Reproduced::counts_of(&self.cells)
+    }
+
+    /// The same of other cells.
+    #[must_use]
+    pub fn counts_of(cells: &[Cell]) -> [usize; 3] {
+        let count = |is_meant: fn(&Cell) -> bool| cells.iter().filter(|cell| is_meant(cell)).count();
         [count(|cell| cell.within == Some(true)), count(|cell| cell.within.is_some()), count(|cell| cell.calibration)]
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use hoistway_results::fio::{DirectionStats, Job, Output};
 use serde::Deserialize;
 
-use super::Table;
 use super::cell::{Cell, Judgement};
-use super::runs::{Length, load, median, of_job, run};
+use super::runs::{Setting, load, median, of_job, run};
+use super::{Table, Unknown};
 use crate::comparison::Comparison;
 use crate::error::Error;
 
@@ -90,7 +90,14 @@ pub(super) const SSD: Table = Table {
     source: "habr, 2017: Intel DC S3520 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
     story: "Medians over the processes of a job, as published. The device is calibrated on the row none. kyber of 4.12 steps \
             its write depth down at each stall of the drive until it is 1, which takes some minutes: its run is 400 s.",
-    run: |length| reproduce(&SSD_ARTICLE, length),
+    device: SSD_ARTICLE.device,
+    unknowns: &[
+        Unknown("ssd.host_to_device_us"),
+        Unknown("ssd.acknowledge_us"),
+        Unknown("ssd.gc.background_pages_per_s"),
+        Unknown("ssd.gc.threshold_pages"),
+    ],
+    run: |setting| reproduce(&SSD_ARTICLE, setting),
 };
 
 pub(super) const NVME: Table = Table {
@@ -99,7 +106,9 @@ pub(super) const NVME: Table = Table {
     source: "habr, 2017: Micron 9100 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
     story: "Medians over the processes of a job, as published. The device is calibrated on the row none; its round trip of \
             writes at depth 1, which decides kyber's total, on no measurement of such a drive. kyber's run is 90 s.",
-    run: |length| reproduce(&NVME_ARTICLE, length),
+    device: NVME_ARTICLE.device,
+    unknowns: &[Unknown("shape.hw_queues"), Unknown("flash.acknowledge_us"), Unknown("flash.read_us")],
+    run: |setting| reproduce(&NVME_ARTICLE, setting),
 };
 
 pub(super) const HDD: Table = Table {
@@ -108,7 +117,13 @@ pub(super) const HDD: Table = Table {
     source: "habr, 2017: HGST 8 TB, Linux 4.13, 24 CPUs, 2 h for each scheduler",
     story: "The device is calibrated on the row none. Of bfq nothing is claimed: which process it waits for is decided by \
             chance, and single runs of two hours differ.",
-    run: |length| reproduce(&HDD_ARTICLE, length),
+    device: HDD_ARTICLE.device,
+    unknowns: &[
+        Unknown("hdd.write_cache.pressure_lasts_ms"),
+        Unknown("hdd.write_cache.read_waits_ms"),
+        Unknown("hdd.write_to_read_ms"),
+    ],
+    run: |setting| reproduce(&HDD_ARTICLE, setting),
 };
 
 fn rows(csv: &str) -> Vec<Row> {
@@ -120,7 +135,7 @@ fn direction<'a>(row: &Row, process: &'a Job) -> &'a DirectionStats {
     if row.dir == "read" { &process.read } else { &process.write }
 }
 
-fn reproduce(article: &Article, length: Length) -> Result<Vec<Cell>, Error> {
+fn reproduce(article: &Article, setting: Setting) -> Result<Vec<Cell>, Error> {
     let rows = rows(article.csv);
     let mut schedulers: Vec<&str> = rows.iter().map(|row| row.scheduler.as_str()).collect();
     schedulers.dedup();
@@ -133,10 +148,10 @@ fn reproduce(article: &Article, length: Length) -> Result<Vec<Cell>, Error> {
             devices: vec![article.device.into()],
             kernels: vec![article.kernel.to_owned()],
             cpus: Some(article.cpus),
-            runtime_ns: Some(length.of(settled_s, PUBLISHED_S)),
+            runtime_ns: Some(setting.of(settled_s, PUBLISHED_S)),
             ..Comparison::default()
         };
-        outputs.extend(names.iter().copied().zip(run(comparison, names, &[])?));
+        outputs.extend(names.iter().copied().zip(run(comparison, names, &[], setting)?));
     }
     let mut cells = Vec::new();
     for row in &rows {

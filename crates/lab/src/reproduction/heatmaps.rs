@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use super::Table;
 use super::cell::{Cell, Judgement};
-use super::runs::{Length, load, median, p99_us, run};
+use super::runs::{Setting, load, median, p99_us, run};
+use super::{Table, Unknown};
 use crate::comparison::Comparison;
 use crate::error::Error;
 
@@ -28,6 +28,9 @@ struct Heatmap {
 }
 
 pub(super) const SCHEDULERS: [&str; 4] = ["none", "bfq", "kyber", "mq-deadline"];
+
+pub(super) const DRIVE: &str = "samsung-980pro-1tb";
+const UNKNOWNS: &[Unknown] = &[Unknown("shape.hw_queues"), Unknown("flash.host_to_device_us")];
 
 const SOURCE: &str =
     "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores, submission dispatches in the submitter";
@@ -68,7 +71,9 @@ pub(super) const DEPTH: Table = Table {
     title: "p99 of one process on one core by iodepth",
     source: SOURCE,
     story: STORY,
-    run: |length| reproduce(&DEPTH_MAP, length),
+    device: DRIVE,
+    unknowns: UNKNOWNS,
+    run: |setting| reproduce(&DEPTH_MAP, setting),
 };
 
 pub(super) const ONE_CORE: Table = Table {
@@ -76,7 +81,9 @@ pub(super) const ONE_CORE: Table = Table {
     title: "p99 of processes of iodepth 1 on one core",
     source: SOURCE,
     story: STORY,
-    run: |length| reproduce(&ONE_CORE_MAP, length),
+    device: DRIVE,
+    unknowns: UNKNOWNS,
+    run: |setting| reproduce(&ONE_CORE_MAP, setting),
 };
 
 pub(super) const TEN_CORES: Table = Table {
@@ -84,14 +91,16 @@ pub(super) const TEN_CORES: Table = Table {
     title: "p99 of processes of iodepth 1 on ten cores",
     source: SOURCE,
     story: STORY,
-    run: |length| reproduce(&TEN_CORES_MAP, length),
+    device: DRIVE,
+    unknowns: UNKNOWNS,
+    run: |setting| reproduce(&TEN_CORES_MAP, setting),
 };
 
 /// A load on the drive, the kernel and the CPUs of the study.
 pub(super) fn on_their_host(job_name: &str, job: &str) -> Comparison {
     Comparison {
         load: load(job_name, job),
-        devices: vec!["samsung-980pro-1tb".into()],
+        devices: vec![DRIVE.into()],
         kernels: vec!["6.3".to_owned()],
         cpus: Some(10),
         submitter_dispatches: true,
@@ -104,14 +113,14 @@ pub(super) fn p99_by_scheduler(
     job_name: &str,
     job: &str,
     variables: &[(&str, String)],
-    length: Length,
+    setting: Setting,
 ) -> Result<[f64; 4], Error> {
     let comparison = Comparison {
-        ramp_ns: Some(length.of(0, 30)),
-        runtime_ns: Some(length.of(1, 120)),
+        ramp_ns: Some(setting.of(0, 30)),
+        runtime_ns: Some(setting.of(1, 120)),
         ..on_their_host(job_name, job)
     };
-    let outputs = run(comparison, &SCHEDULERS, variables)?;
+    let outputs = run(comparison, &SCHEDULERS, variables, setting)?;
     let mut p99 = [0.0; 4];
     for (p99, output) in p99.iter_mut().zip(&outputs) {
         *p99 = median(output.jobs.iter().map(|job| p99_us(&job.read)).collect());
@@ -124,7 +133,7 @@ pub(super) fn variables(name: &'static str, value: u32) -> [(&'static str, Strin
     [("DEV", "/dev/nvme0n1".to_owned()), ("SCHED", "none".to_owned()), (name, value.to_string())]
 }
 
-fn reproduce(map: &Heatmap, length: Length) -> Result<Vec<Cell>, Error> {
+fn reproduce(map: &Heatmap, setting: Setting) -> Result<Vec<Cell>, Error> {
     let rows: Vec<Row> = csv::Reader::from_reader(map.csv.as_bytes())
         .into_deserialize()
         .map(|row| row.expect("a test reads the bundled tables"))
@@ -134,7 +143,7 @@ fn reproduce(map: &Heatmap, length: Length) -> Result<Vec<Cell>, Error> {
     let mut base = None;
     let mut cells = Vec::new();
     for value in axis {
-        let p99 = p99_by_scheduler(map.job_name, map.job, &variables(map.variable, value), length)?;
+        let p99 = p99_by_scheduler(map.job_name, map.job, &variables(map.variable, value), setting)?;
         let base = *base.get_or_insert(p99[0]);
         for row in rows.iter().filter(|row| row.axis_value == value) {
             let place = SCHEDULERS.iter().position(|name| *name == row.scheduler).unwrap_or_default();

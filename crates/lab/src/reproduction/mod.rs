@@ -3,21 +3,26 @@
 //! A cell that a device or host was calibrated on says so, and is never judged: that it fits is no evidence. All others are
 //! predictions. Where one is outside its tolerance, the table's story says what seems to be missing.
 //!
-//! `cell` (what is compared), `document` (what comes out), `runs` (how a run is made), and a module for each source.
+//! `cell` (what is compared), `document` (what comes out), `sensitivity` (other values of what nobody knows), `runs` (how a run
+//! is made), and a module for each source.
 
 mod cell;
 mod dd;
 mod document;
 mod habr;
 mod heatmaps;
+mod one_drive;
 mod prose;
 mod runs;
+mod sensitivity;
 
 pub use cell::{Cell, Judgement};
 pub use document::{FORMAT, Reproduced, Reproduction};
 pub use runs::Length;
+pub use sensitivity::{Change, Sensitivity, Unknown};
 
 use crate::error::Error;
+use runs::Setting;
 
 /// A published table, or figures of one source that are stated in prose.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +35,11 @@ pub struct Table {
     pub source: &'static str,
     /// What to know of the cells: how they are made, and the story of each miss.
     pub story: &'static str,
-    run: fn(Length) -> Result<Vec<Cell>, Error>,
+    /// The preset of its device.
+    pub device: &'static str,
+    /// Numbers of that which nobody has measured, and which its cells may depend on.
+    pub unknowns: &'static [Unknown],
+    run: fn(Setting) -> Result<Vec<Cell>, Error>,
 }
 
 /// Every table, in the order of the documentation.
@@ -41,6 +50,7 @@ pub const TABLES: &[Table] = &[
     heatmaps::DEPTH,
     heatmaps::ONE_CORE,
     heatmaps::TEN_CORES,
+    one_drive::ONE_DRIVE,
     prose::OVERHEAD,
     prose::INTERFERENCE,
     dd::DD,
@@ -58,7 +68,25 @@ impl Table {
     /// # Errors
     /// If a run cannot be made: the loads and devices are bundled, so that this is a defect.
     pub fn reproduce(&self, length: Length) -> Result<Reproduced, Error> {
-        let cells = (self.run)(length)?;
-        Ok(Reproduced { name: self.name.to_owned(), source: self.source.to_owned(), cells })
+        let cells = (self.run)(Setting { length, change: None })?;
+        Ok(Reproduced { name: self.name.to_owned(), source: self.source.to_owned(), cells, sensitivity: Vec::new() })
+    }
+
+    /// The same with half and with double of each unknown.
+    ///
+    /// # Errors
+    /// As [`Table::reproduce`].
+    pub fn sensitivity(&self, length: Length) -> Result<Vec<Sensitivity>, Error> {
+        let mut all = Vec::with_capacity(2 * self.unknowns.len());
+        for &unknown in self.unknowns {
+            for factor in [0.5, 2.0] {
+                let change = Change { unknown, factor };
+                let changed = change.apply(self.device).expect("devices of tables are built in");
+                let (_, [usual, value]) = changed.expect("a test looks for the unknowns of each table");
+                let cells = (self.run)(Setting { length, change: Some(change) })?;
+                all.push(Sensitivity { key: unknown.0.to_owned(), usual, value, cells });
+            }
+        }
+        Ok(all)
     }
 }

@@ -1,9 +1,9 @@
 //! What the ICPE'24 slides say in words.
 
-use super::Table;
 use super::cell::{Cell, Judgement};
-use super::heatmaps::{SCHEDULERS, on_their_host, p99_by_scheduler, variables};
-use super::runs::{Length, of_job, p99_us, run};
+use super::heatmaps::{DRIVE, SCHEDULERS, on_their_host, p99_by_scheduler, variables};
+use super::runs::{Setting, of_job, p99_us, run};
+use super::{Table, Unknown};
 use crate::comparison::Comparison;
 use crate::error::Error;
 
@@ -12,6 +12,8 @@ pub(super) const OVERHEAD: Table = Table {
     title: "what a scheduler adds to the p99 of a lone process at iodepth 1: at most 2.7 %",
     source: "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, one core",
     story: "p99 over that of none. Claimed is a bound of 4 %.",
+    device: DRIVE,
+    unknowns: &[Unknown("flash.host_to_device_us")],
     run: overhead,
 };
 
@@ -22,12 +24,19 @@ pub(super) const INTERFERENCE: Table = Table {
     story: "p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, over the worse of bfq and kyber. Claimed is \
             at least 3 for none and mq-deadline. All processes are of one fio here; published, each was its own and began \
             when it began.",
+    device: DRIVE,
+    unknowns: &[
+        Unknown("shape.hw_queues"),
+        Unknown("flash.fetches_commands"),
+        Unknown("flash.fetches_write_kib"),
+        Unknown("flash.buffer_kib"),
+    ],
     run: interference,
 };
 
-fn overhead(length: Length) -> Result<Vec<Cell>, Error> {
+fn overhead(setting: Setting) -> Result<Vec<Cell>, Error> {
     let job = include_str!("../../published/jobs/icpe24-lapp-intra.fio");
-    let p99 = p99_by_scheduler("icpe24-lapp-intra.fio", job, &variables("QD", 1), length)?;
+    let p99 = p99_by_scheduler("icpe24-lapp-intra.fio", job, &variables("QD", 1), setting)?;
     let ratios = SCHEDULERS.iter().zip(p99).skip(1);
     Ok(ratios
         .map(|(scheduler, of)| {
@@ -37,7 +46,7 @@ fn overhead(length: Length) -> Result<Vec<Cell>, Error> {
         .collect())
 }
 
-fn interference(length: Length) -> Result<Vec<Cell>, Error> {
+fn interference(setting: Setting) -> Result<Vec<Cell>, Error> {
     let jobs = [
         (
             "11c (4 KiB)",
@@ -57,11 +66,11 @@ fn interference(length: Length) -> Result<Vec<Cell>, Error> {
             let variables =
                 [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", u32::to_string(&writers))];
             let comparison = Comparison {
-                ramp_ns: Some(length.of(1, 600)),
-                runtime_ns: Some(length.of(3, 600)),
+                ramp_ns: Some(setting.of(1, 600)),
+                runtime_ns: Some(setting.of(3, 600)),
                 ..on_their_host(job_name, job)
             };
-            let outputs = run(comparison, &SCHEDULERS, &variables)?;
+            let outputs = run(comparison, &SCHEDULERS, &variables, setting)?;
             let p99 = |place: usize| of_job(&outputs[place], "lapp").map(|job| p99_us(&job.read)).sum::<f64>();
             let bounded = p99(1).max(p99(2));
             for place in [0, 3] {

@@ -2,9 +2,11 @@
 
 use hoistway_results::fio::{DirectionStats, Job, Output};
 
-use crate::comparison::{Comparison, Load};
+use crate::comparison::{Comparison, Load, Profile};
 use crate::error::Error;
 use crate::surroundings::Surroundings;
+
+use super::sensitivity::Change;
 
 /// How long runs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,10 +17,18 @@ pub enum Length {
     Published,
 }
 
-impl Length {
+/// How a table is reproduced.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Setting {
+    pub(super) length: Length,
+    /// What of the device is otherwise than its preset says.
+    pub(super) change: Option<Change>,
+}
+
+impl Setting {
     /// Of these seconds those that it means, ns.
     pub(super) fn of(self, settled_s: u64, published_s: u64) -> u64 {
-        let seconds = if self == Length::Settled { settled_s } else { published_s };
+        let seconds = if self.length == Length::Settled { settled_s } else { published_s };
         seconds * 1_000_000_000
     }
 }
@@ -39,10 +49,20 @@ pub(super) fn load(name: &str, text: &str) -> Load {
 
 /// Runs a load under schedulers. Answers what each left, in their order.
 pub(super) fn run(
-    comparison: Comparison,
+    mut comparison: Comparison,
     schedulers: &[&str],
     variables: &[(&str, String)],
+    setting: Setting,
 ) -> Result<Vec<Output>, Error> {
+    if let Some(change) = setting.change {
+        for devices in &mut comparison.devices {
+            if let Some(Profile::Named(name)) = &devices.common
+                && let Some((changed, _)) = change.apply(name).expect("devices of tables are built in")
+            {
+                *devices = changed;
+            }
+        }
+    }
     let schedulers = schedulers.iter().map(|&name| name.to_owned()).collect();
     let document = Comparison { schedulers, ..comparison }.run(&Variables(variables))?;
     Ok(document.runs.into_iter().map(|run| run.fio).collect())
