@@ -104,10 +104,14 @@ impl Draws for Drawn {
     }
 }
 
-/// None, one dispatcher alone, and all (CL-1).
-const TECHNIQUES: [Techniques; 3] = [
-    Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false },
-    Techniques { single_dispatcher: true, try_merge: false, batch_dispatch: false },
+const NONE: Techniques =
+    Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion_buckets: false };
+
+/// None, one dispatcher alone, buckets alone, and all (CL-1).
+const TECHNIQUES: [Techniques; 4] = [
+    NONE,
+    Techniques { single_dispatcher: true, ..NONE },
+    Techniques { insertion_buckets: true, ..NONE },
     Techniques::ALL,
 ];
 

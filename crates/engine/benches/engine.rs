@@ -140,12 +140,15 @@ fn compare(target: &str, depth: usize, writes: bool, backend: &dyn Fn() -> Box<d
 
 /// What is done against contention for a scheduler's lock, one by one and together.
 fn techniques() {
-    const NONE: Techniques = Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false };
+    const NONE: Techniques =
+        Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion_buckets: false };
     let all = [
         ("nothing", NONE),
         ("single dispatcher", Techniques { single_dispatcher: true, ..NONE }),
         ("merging if free", Techniques { try_merge: true, ..NONE }),
         ("batches", Techniques { batch_dispatch: true, ..NONE }),
+        ("buckets", Techniques { insertion_buckets: true, ..NONE }),
+        ("all but buckets", Techniques { insertion_buckets: false, ..Techniques::ALL }),
         ("all", Techniques::ALL),
     ];
     for (scheduler, workers) in [("mq-deadline", 1), ("mq-deadline", 2), ("bfq", 1), ("bfq", 2)] {

@@ -139,3 +139,38 @@ fn files_that_cannot_be_targets_say_why() {
     assert!(open(&folder.join("none")).contains("No such file"));
     assert!(open(temporary(100).path()).contains("100 bytes are less than a block"));
 }
+
+#[test]
+fn who_writes_a_file_has_it_alone_and_readers_share_it() {
+    let (file, folder) = (temporary(MIB), tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    let link = folder.path().join("link");
+    std::fs::hard_link(file.path(), &link).unwrap();
+    let writer = FileSpec::new(file.path());
+    let reader = FileSpec { read_only: true, ..writer.clone() };
+    let other_name = FileSpec::new(&link);
+    let refusal = |specs: &[FileSpec]| Files::open(specs).err().map(|error| error.to_string());
+
+    let held = Files::open(std::slice::from_ref(&writer)).unwrap();
+    for spec in [&writer, &reader, &other_name] {
+        assert!(refusal(std::slice::from_ref(spec)).unwrap().contains("is in use by another program"));
+    }
+    drop(held);
+    let held = Files::open(std::slice::from_ref(&reader)).unwrap();
+    assert_eq!(refusal(std::slice::from_ref(&reader)), None);
+    assert!(refusal(std::slice::from_ref(&writer)).unwrap().contains("is in use by another program"));
+    drop(held);
+
+    let twice = refusal(&[writer, other_name]).unwrap();
+    assert_eq!(twice, format!("{}: is the same file as {}", link.display(), file.path().display()));
+    assert_eq!(refusal(&[reader.clone(), reader]), None);
+}
+
+#[test]
+fn a_file_is_free_again_when_its_engine_has_stopped() {
+    let file = temporary(MIB);
+    for byte in 1..4 {
+        let engine = over(&[&file]);
+        assert_eq!(ask(&engine.volume(), Request::write(0, filled(byte, 4096), 0)).result, Ok(()));
+        engine.stop();
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hoistway_blk::ConfigError;
+use hoistway_blk::{ConfigError, Nanos};
 use hoistway_engine::{Backend, Engine, StartError};
 
 use crate::front_end::FrontEnd;
@@ -71,7 +71,10 @@ impl Server {
     ) -> Result<Server, ServerError> {
         let is_rotational = target.shape().limits.rotational;
         let doors = Doors::new(config.workers)?;
-        let engine = Engine::start(config, Lobby::around(target, doors.clone()))?;
+        // A worker looks on where it would sleep, among the sockets.
+        let looks_on = Duration::from_nanos(config.spin.0);
+        let config = hoistway_engine::Config { spin: Nanos::ZERO, ..config.clone() };
+        let engine = Engine::start(&config, Lobby::around(target, doors.clone()).looking_on(looks_on))?;
         let site = Site {
             engine,
             is_rotational,

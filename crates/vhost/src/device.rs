@@ -386,9 +386,16 @@ impl Device {
         self.rings[usize::from(ring)].be_quiet(&self.memory);
     }
 
-    /// It has to. Answers whether something has come already.
-    pub fn listen(&mut self, ring: u16) -> bool {
-        self.rings[usize::from(ring)].listen(&self.memory)
+    /// Whether something is available in any ring that may be taken from. With `listens` the driver has to announce what comes
+    /// from now on.
+    pub fn has_more(&mut self, listens: bool) -> bool {
+        if self.is_paused {
+            return false;
+        }
+        let Device { memory, rings, .. } = self;
+        let has_more = |ring: &mut Ring| if listens { ring.listen(memory) } else { ring.has_more(memory) };
+        // Each is asked, so that each listens.
+        rings.iter_mut().fold(false, |any, ring| has_more(ring) || any)
     }
 
     /// Tells the driver what has been given back, if it wants to know.

@@ -256,6 +256,12 @@ impl Ring {
         let _ = self.queue.disable_notification(memory.map());
     }
 
+    /// Whether something is there.
+    pub(crate) fn has_more(&self, memory: &Memory) -> bool {
+        self.is_running()
+            && self.queue.avail_idx(memory.map(), Acquire).is_ok_and(|index| index.0 != self.queue.next_avail())
+    }
+
     /// What is made available from now on has to be announced. Answers whether something is there already.
     pub(crate) fn listen(&mut self, memory: &Memory) -> bool {
         self.is_running() && self.queue.enable_notification(memory.map()).unwrap_or(false)

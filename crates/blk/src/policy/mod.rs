@@ -1,6 +1,7 @@
 //! What a scheduler is: a [`Scheduler`] decides, alone and without locks, over requests that somebody else keeps for it
 //! ([`Custody`]); [`Serialized`] makes it safe for many CPUs.
 
+mod buckets;
 mod custody;
 mod finished;
 mod merge_index;

@@ -16,6 +16,7 @@ use crate::request::merge::{Edge, MergeRules};
 use crate::request::{Marks, Request, Rq};
 use crate::tags::Depth;
 
+use super::buckets::Buckets;
 use super::custody::{Custody, OwnedPolicy};
 use super::finished::FinishedSet;
 use super::scheduler::{Completions, ElevatorCx, Needs, News, Place, PolicyCx, Scheduler as _};
@@ -37,6 +38,7 @@ pub struct Serialized<S, Sh: Sharing> {
     /// Whether some CPU asks for requests, with [`Techniques::single_dispatcher`]. `SeqCst`, as is the set of those that have
     /// finished: whoever ends a request and then finds this set is seen by whoever clears this and then looks into the set.
     dispatching: Sh::Word,
+    buckets: Buckets<Sh>,
 }
 
 /// The turn of the one who dispatches. A policy that panics ends it, too.
@@ -68,6 +70,16 @@ fn depth_kind(bio: &Bio) -> usize {
     }
 }
 
+/// To be called for each request under a hold of the lock: tells a meter of those beyond the first.
+fn beyond_the_first(meter: &impl Meter) -> impl FnMut() {
+    let mut is_first = true;
+    move || {
+        if !std::mem::take(&mut is_first) {
+            meter.another();
+        }
+    }
+}
+
 impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// Puts a policy behind a lock; it will be given request ids below `capacity`.
     #[must_use]
@@ -81,6 +93,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             finished: FinishedSet::new(capacity),
             techniques: Techniques::default(),
             dispatching: Sh::Word::new(0),
+            buckets: Buckets::default(),
         };
         serialized.custody.aside(|custody| serialized.publish_depths(custody));
         serialized
@@ -162,24 +175,49 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.locked(meter, Site::Merge, cx, merge)
     }
 
-    /// Takes a list of requests in, in order and under one lock hold. Requests that were absorbed on the way are
-    /// [freed](ElevatorCx::freed).
+    /// Takes a list of requests in, in order and under one lock hold: the caller's, or with
+    /// [buckets](Techniques::insertion_buckets) that of another CPU, which takes care of what is left to it, and of the run that
+    /// follows. Requests that were absorbed on the way are [freed](ElevatorCx::freed).
     pub fn insert(
         &self,
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
-        list: impl Iterator<Item = Rq>,
+        mut list: impl Iterator<Item = Rq>,
         place: Place,
     ) {
-        self.locked(meter, Site::Insert, cx, |custody, cx| {
-            let mut is_first = true;
-            for rq in list {
-                if !std::mem::take(&mut is_first) {
-                    meter.another();
-                }
-                custody.insert(cx, rules, rq, place);
-            }
+        if !self.techniques.insertion_buckets || place == Place::Head {
+            return self.locked(meter, Site::Insert, cx, |custody, cx| {
+                let mut count = beyond_the_first(meter);
+                list.for_each(|rq| {
+                    count();
+                    custody.insert(cx, rules, rq, place);
+                });
+            });
+        }
+        let inserted = self.custody.try_with(meter, Site::Insert, |custody| {
+            self.under_lock(custody, cx, |custody, cx| self.insert_with_buckets(meter, custody, cx, rules, &mut list));
+        });
+        if inserted.is_none() && !self.buckets.leave(cx.cpu, &mut list) {
+            let insert = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
+                self.insert_with_buckets(meter, custody, cx, rules, &mut list);
+            };
+            self.locked(meter, Site::Insert, cx, insert);
+        }
+    }
+
+    fn insert_with_buckets(
+        &self,
+        meter: &impl Meter,
+        custody: &mut Custody<S>,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        list: &mut impl Iterator<Item = Rq>,
+    ) {
+        let mut count = beyond_the_first(meter);
+        self.buckets.insert(list, |rq| {
+            count();
+            custody.insert(cx, rules, rq, Place::Sorted);
         });
     }
 

@@ -11,14 +11,17 @@ pub struct Techniques {
     pub try_merge: bool,
     /// All that a run can send is drawn under one hold of the lock (CL-4).
     pub batch_dispatch: bool,
+    /// Who finds somebody inserting leaves its requests to that one (CL-6).
+    pub insertion_buckets: bool,
 }
 
 impl Techniques {
     /// All of them.
-    pub const ALL: Techniques = Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true };
+    pub const ALL: Techniques =
+        Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion_buckets: true };
 }
 
-/// `all`, `none`, or the names of some, with commas between them: `single-dispatcher,try-merge,batch-dispatch`.
+/// `all`, `none`, or the names of some, with commas between them: `single-dispatcher,try-merge,batch-dispatch,insertion-buckets`.
 impl FromStr for Techniques {
     type Err = String;
 
@@ -34,9 +37,10 @@ impl FromStr for Techniques {
                 "single-dispatcher" => &mut techniques.single_dispatcher,
                 "try-merge" => &mut techniques.try_merge,
                 "batch-dispatch" => &mut techniques.batch_dispatch,
+                "insertion-buckets" => &mut techniques.insertion_buckets,
                 _ => {
                     return Err(format!(
-                        "\"{name}\" is no technique (expected all, none, or some of single-dispatcher, try-merge, batch-dispatch)"
+                        "\"{name}\" is no technique (expected all, none, or some of single-dispatcher, try-merge, batch-dispatch, insertion-buckets)"
                     ));
                 }
             };
@@ -54,7 +58,7 @@ mod tests {
     fn techniques_are_all_none_or_some() {
         assert_eq!("all".parse(), Ok(Techniques::ALL));
         assert_eq!("none".parse(), Ok(Techniques::default()));
-        assert_eq!("single-dispatcher,try-merge,batch-dispatch".parse(), Ok(Techniques::ALL));
+        assert_eq!("single-dispatcher,try-merge,batch-dispatch,insertion-buckets".parse(), Ok(Techniques::ALL));
         let some = Techniques { try_merge: true, ..Techniques::default() };
         assert_eq!("try-merge".parse(), Ok(some));
         for wrong in ["", "All", "try-merge,", "try_merge"] {

@@ -19,6 +19,8 @@ fn bad_input_is_one_sentence_and_status_2() {
     let (short, disk, no_disk) =
         (format!("file:{place}/short"), format!("file:{place}/disk"), format!("blk:{place}/disk"));
     let path = format!("path={place}/disk");
+    std::os::unix::fs::symlink(format!("{place}/disk"), format!("{place}/link")).unwrap();
+    let by_another_name = format!("name=b,path={place}/link");
     let too_long = format!("name=a,path={place}/disk,offset=512K,size=1M");
     let listening = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listening.local_addr().unwrap().to_string();
@@ -44,6 +46,7 @@ fn bad_input_is_one_sentence_and_status_2() {
         (&["--target", "mem:1M", "--tcp", "nowhere"], "cannot listen on nowhere"),
         (&["--target", "mem:1M", "--socket", &socket, "--tcp", &taken], &cannot_listen),
         (&["--target", &disk, "--export", "name=a,size=2M", "--socket", &socket], "the target has 1048576"),
+        (&["--export", &path, "--export", &by_another_name, "--socket", &socket], "is the same file as"),
         (&["--export", &too_long, "--socket", &socket], "the target has 1048576"),
         (&["--target", "mem:1M", "--control", "/nonexistent/c", "--socket", &socket], "/nonexistent/c"),
         (&["--target", "mem:1M", "--scheduler", "cfq", "--socket", &socket], "cfq"),
@@ -77,6 +80,33 @@ fn an_export_that_there_is_not_is_refused_and_the_next_one_asked_for_is_served()
     let server = Running::start(&["--target", "mem:1M", "--export", "name=vm1"]);
     assert!(Client::at(&server, "vm2").is_none());
     assert!(Client::at(&server, "vm1").unwrap().is_served());
+}
+
+#[test]
+fn a_file_that_is_served_is_nobody_elses_until_the_server_has_ended_however_that_was() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::File::create(folder.path().join("disk")).unwrap().set_len(1 << 20).unwrap();
+    let disk = folder.path().join("disk").display().to_string();
+    let job = folder.path().join("job.fio");
+    std::fs::write(&job, "[x]\nrw=write\nbs=4k\nsize=4k\n").unwrap();
+    let (job, target) = (job.display().to_string(), format!("file:{disk}"));
+    let refused = |arguments: &[&str]| {
+        let output = hoistway().args(arguments).output().unwrap();
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {complaint}");
+        assert!(complaint.contains("is in use by another program") && complaint.contains(&disk), "{complaint}");
+    };
+    let elsewhere = format!("{disk}.sock");
+    let server = Running::start_in(folder, &["--target", &target]);
+    refused(&["serve", "--target", &target, "--socket", &elsewhere]);
+    refused(&["serve", "--target", &target, "--read-only", "--socket", &elsewhere]);
+    refused(&["run", &job, "--target", &target, "--force"]);
+    let server = Running::start_in(server.killed(), &["--target", &target, "--read-only"]);
+    let other = Running::start(&["--target", &target, "--read-only"]);
+    refused(&["run", &job, "--target", &target, "--force"]);
+    let again = format!("path={disk},read-only");
+    assert!(Running::start(&["--export", &again]).end().ends_with("Some(0)"));
+    assert!(other.end().ends_with("Some(0)") && server.end().ends_with("Some(0)"));
 }
 
 #[test]

@@ -86,6 +86,7 @@ impl World {
                 single_dispatcher: random.one_in(2),
                 try_merge: random.one_in(2),
                 batch_dispatch: random.one_in(2),
+                insertion_buckets: random.one_in(2),
             },
             ..QueueConfig::new(kernel)
         };

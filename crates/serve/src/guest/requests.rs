@@ -113,6 +113,11 @@ impl Requests {
         is_more
     }
 
+    /// Whether there is something to be taken. If the worker is about to sleep, whoever brings more has to kick.
+    pub fn peek(&mut self, site: &Site, is_about_to_sleep: bool) -> bool {
+        !self.is_full(site) && self.device.has_more(is_about_to_sleep)
+    }
+
     fn take(&mut self, site: &Site, now: Instant, ring: u16, say: &dyn Fn(&str)) -> bool {
         if !self.device.may_take(ring) {
             return false;
@@ -147,7 +152,7 @@ impl Requests {
                     say(&format!("queue {ring}: {broken}; it is stopped"));
                     return false;
                 }
-                Taken::Nothing if self.device.listen(ring) => {}
+                // Whoever kicks is not listened to until the worker sleeps: see `peek`.
                 Taken::Nothing => return false,
             }
         }

@@ -130,7 +130,14 @@ impl Guest {
         let inside = &mut *self.lock();
         let Some(requests) = &mut inside.requests else { return };
         let (now, until) = (self.site.engine.now(), requests.gate.released_at());
-        batch.drain(..).for_each(|completion| requests.completed(now, completion));
+        for (index, completion) in batch.drain(..).enumerate() {
+            requests.completed(now, completion);
+            if index == 0 {
+                // A driver that sleeps is up by the time that the others have ended.
+                requests.device.tell();
+            }
+        }
+        requests.device.tell();
         let is_more = requests.advance(&self.site, now, &|what| self.say(what));
         // It is the lobby that knows when a guest wants to be attended to, and that lets go of it.
         if is_more || inside.is_leaving || requests.gate.released_at() != until {
@@ -226,6 +233,15 @@ impl Visitor for Seat {
 
     fn panicked(&self) {
         self.guest.end_after_panic();
+    }
+
+    fn can_be_peeked_at(&self) -> bool {
+        true
+    }
+
+    fn peek(&mut self, is_about_to_sleep: bool) -> bool {
+        let guest = &self.guest;
+        guest.lock().requests.as_mut().is_some_and(|requests| requests.peek(&guest.site, is_about_to_sleep))
     }
 }
 

@@ -9,6 +9,7 @@
 //! | write zeroes | a hole is punched if that is allowed, else the range is zeroed; where the file system can neither, zeroes are written, unless only fast ways will do |
 //! | block status | `SEEK_DATA` and `SEEK_HOLE` |
 
+mod lock;
 mod station;
 
 use std::fs::{File, OpenOptions};
@@ -23,6 +24,7 @@ use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_
 
 use super::{Backend, Extent, Shape, Station, VolumeShape};
 use crate::ring::{ThreadRing, Uring};
+use lock::{Claim, claim};
 pub(crate) use station::FileStation;
 use station::ZERO_BYTES_MAX;
 
@@ -86,6 +88,8 @@ pub struct Files {
     shape: Shape,
     way: Way,
     notes: Vec<String>,
+    /// What keeps others away from the files, as long as they are ours.
+    _claims: Vec<File>,
 }
 
 /// What was found out about one file.
@@ -95,16 +99,21 @@ struct Opened {
     logical_bytes: u32,
     physical_bytes: u32,
     rotational: bool,
-    note: Option<String>,
+    notes: Vec<String>,
+    claim: Option<File>,
 }
 
 impl Files {
-    /// Opens them, and finds out how they can be reached.
+    /// Opens them, and finds out how they can be reached. They are locked as long as this is there: those that are only read
+    /// may be read by others, too; those that are written are nobody else's.
     ///
     /// # Errors
-    /// If one cannot be opened, is neither a file nor a block device, or is too short for a block.
+    /// If one cannot be opened, is neither a file nor a block device, is too short for a block, or is in use.
     pub fn open(specs: &[FileSpec]) -> Result<Files, OpenError> {
-        let opened = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let mut opened: Vec<Opened> = Vec::new();
+        for (index, spec) in specs.iter().enumerate() {
+            opened.push(open(spec, &specs[..index])?);
+        }
         let logical = opened.iter().map(|it| it.logical_bytes).max().unwrap_or(SECTOR_BYTES as u32);
         let physical = opened.iter().map(|it| it.physical_bytes).max().unwrap_or(logical).max(logical);
         let mut volumes: Vec<VolumeShape> = Vec::new();
@@ -127,7 +136,7 @@ impl Files {
             rotational: opened.iter().any(|it| it.rotational),
             ..Limits::new(sectors(logical), sectors(physical), u32::MAX, 2560, 128)
         };
-        let mut notes: Vec<String> = opened.iter().filter_map(|it| it.note.clone()).collect();
+        let mut notes: Vec<String> = opened.iter().flat_map(|it| it.notes.iter().cloned()).collect();
         let way = match Uring::new(1, &[]) {
             Ok(_) => Way::Uring,
             Err(error) => {
@@ -142,8 +151,9 @@ impl Files {
             queue_depth: QUEUE_DEPTH,
             host_wide_tags: false,
         };
-        let files = opened.into_iter().map(|it| it.file).collect();
-        Ok(Files { files, volumes: volumes.into(), shape, way, notes })
+        let (files, claims): (_, Vec<_>) = opened.into_iter().map(|it| (it.file, it.claim)).unzip();
+        let claims = claims.into_iter().flatten().collect();
+        Ok(Files { files, volumes: volumes.into(), shape, way, notes, _claims: claims })
     }
 
     /// What is not as one would wish, in sentences: no direct I/O, no io_uring.
@@ -160,7 +170,8 @@ impl Files {
     }
 }
 
-fn open(spec: &FileSpec) -> Result<Opened, OpenError> {
+/// Opens one, after these.
+fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
     let failed = |source: io::Error| OpenError::File { path: spec.path.clone(), source };
     let unfit = |why: &str| OpenError::Unfit { path: spec.path.clone(), why: why.into() };
     let kind = std::fs::metadata(&spec.path).map_err(failed)?.file_type();
@@ -174,14 +185,30 @@ fn open(spec: &FileSpec) -> Result<Opened, OpenError> {
         let mut options = OpenOptions::new();
         options.read(true).write(!spec.read_only).custom_flags((flags | exclusive).bits() as i32).open(&spec.path)
     };
-    let (file, mut note) = match if spec.buffered { open(OFlags::empty()) } else { open(OFlags::DIRECT) } {
+    let mut notes = Vec::new();
+    let file = match if spec.buffered { open(OFlags::empty()) } else { open(OFlags::DIRECT) } {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
-            let note = format!("{}: no direct I/O on this file system, so the page cache is used", spec.path.display());
-            (open(OFlags::empty()).map_err(failed)?, Some(note))
+            let text = "no direct I/O on this file system, so the page cache is used";
+            notes.push(format!("{}: {text}", spec.path.display()));
+            open(OFlags::empty()).map_err(failed)?
         }
-        opened => (opened.map_err(failed)?, None),
+        opened => opened.map_err(failed)?,
     };
-    let is_direct = !spec.buffered && note.is_none();
+    let is_direct = !spec.buffered && notes.is_empty();
+    let claim = match claim(&spec.path, spec.read_only).map_err(failed)? {
+        Claim::Ours(file) => Some(file),
+        Claim::Impossible(why) => {
+            notes.push(format!("{}: cannot be locked ({why}): nothing keeps others from it", spec.path.display()));
+            None
+        }
+        Claim::InUse => {
+            let same = |other: &&FileSpec| is_same(&spec.path, &other.path);
+            return Err(unfit(&match before.iter().find(same) {
+                Some(other) => format!("is the same file as {}", other.path.display()),
+                None => "is in use by another program (only readers can share a file)".into(),
+            }));
+        }
+    };
     let bytes = seek(&file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
     let (mut logical_bytes, mut physical_bytes) = (SECTOR_BYTES as u32, BLOCK_BYTES_SAFE);
     if is_device {
@@ -193,13 +220,19 @@ fn open(spec: &FileSpec) -> Result<Opened, OpenError> {
     if !logical_bytes.is_power_of_two() || !(SECTOR_BYTES as u32..=1 << 20).contains(&logical_bytes) {
         return Err(unfit(&format!("has blocks of {logical_bytes} bytes (expected a power of two from 512)")));
     }
-    if !bytes.is_multiple_of(u64::from(logical_bytes)) && note.is_none() {
+    if !bytes.is_multiple_of(u64::from(logical_bytes)) {
         let text = "is no multiple of its block of";
-        note = Some(format!("{}: {bytes} bytes {text} {logical_bytes}: the rest is not used", spec.path.display()));
+        notes.push(format!("{}: {bytes} bytes {text} {logical_bytes}: the rest is not used", spec.path.display()));
     }
     let rotational = is_rotational(&file, is_device).unwrap_or(false);
     let physical_bytes = physical_bytes.max(logical_bytes).next_multiple_of(logical_bytes);
-    Ok(Opened { file, bytes, logical_bytes, physical_bytes, rotational, note })
+    Ok(Opened { file, bytes, logical_bytes, physical_bytes, rotational, notes, claim })
+}
+
+/// Whether two names are of one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let name = |path: &Path| std::fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
+    name(one).is_some_and(|one| Some(one) == name(other))
 }
 
 /// What direct I/O on a file has to be made of, if the system says so (Linux 6.1).

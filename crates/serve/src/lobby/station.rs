@@ -1,24 +1,23 @@
-//! Where workers meet clients: a station that waits for sockets, too.
-//!
-//! A worker sleeps in its [`Station`] and nowhere else. So whoever is to be served on the worker's own thread, without another
-//! thread to be woken in between, has to be waited for there: [`Lobby`] wraps a target, and each of its stations watches the
-//! sockets of its worker's visitors beside what the station inside has to tell. It knows nothing of what they say.
+//! A worker's station in the lobby: where it attends to visitors, and sleeps.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{self, Duration};
 
-use hoistway_blk::{Instant, Sector};
-use hoistway_engine::{Backend, Command, Ended, Extent, Segments, Shape, Started, Station, Wake};
+use hoistway_blk::Instant;
+use hoistway_engine::{Command, Ended, Segments, Started, Station, Wake};
 use rustc_hash::FxHashMap;
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{Timespec, epoll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+
+use super::doors::{Door, Doors};
+use super::patience::Patience;
+use super::{Ready, SharedVisitor, Stay, Visitor, Watch};
 
 /// Events that one look takes.
 const EVENTS: usize = 64;
@@ -33,248 +32,7 @@ const LOOPS_BETWEEN_LOOKS: u32 = 4;
 /// How long before a moment that it waits for a worker is awake.
 const WATCH: Duration = Duration::from_micros(60);
 
-/// Why a visitor is attended to. Readiness is told once, when it begins.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Ready {
-    /// There may be something to receive, or the end of the stream.
-    pub to_receive: bool,
-    /// There may be room to send.
-    pub to_send: bool,
-    /// The other side has closed: nothing comes behind what has come.
-    pub has_hung_up: bool,
-}
-
-/// Whether a visitor stays.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stay {
-    /// Until something happens at its socket, somebody calls it, or this moment ([`Instant::NEVER`] for none).
-    Until(Instant),
-    /// It leaves and is dropped.
-    Over,
-}
-
-/// Somebody who is served on a worker's thread.
-pub trait Visitor: Send {
-    /// Its socket.
-    fn descriptor(&self) -> BorrowedFd<'_>;
-
-    /// It has been let in, and can have more watched than its socket.
-    fn seated(&mut self, _watch: Watch) {}
-
-    /// Something happened at its socket, somebody called it, or its moment has come. Others wait meanwhile.
-    fn attend(&mut self, now: Instant, ready: Ready) -> Stay;
-
-    /// It panicked and leaves.
-    fn panicked(&self);
-}
-
-/// Has descriptors watched for a visitor.
-#[derive(Debug)]
-pub struct Watch {
-    epoll: Arc<OwnedFd>,
-    number: u64,
-}
-
-impl Watch {
-    /// From now on the visitor is attended to whenever something comes there: told each time, so that nobody has to take it.
-    ///
-    /// # Errors
-    /// If the descriptor is watched already or cannot be, or the system has no room for it.
-    pub fn add(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        Ok(epoll::add(&self.epoll, descriptor, epoll::EventData::new_u64(self.number), flags)?)
-    }
-
-    /// No longer. A descriptor that others have, too, has to be removed before it is closed.
-    pub fn remove(&self, descriptor: BorrowedFd<'_>) {
-        // One that is not watched need not be removed.
-        let _ = epoll::delete(&self.epoll, descriptor);
-    }
-}
-
-/// A visitor, as its lobby and whoever else serves it on the same thread have it.
-pub type SharedVisitor = Arc<Mutex<dyn Visitor>>;
-
-/// The name of a visitor: that of its worker, and its own.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct VisitorId {
-    /// Its worker.
-    pub worker: usize,
-    /// Its own there; never used again.
-    pub number: u64,
-}
-
-/// The door of each worker, through which visitors come.
-#[derive(Clone)]
-pub struct Doors(Arc<[Door]>);
-
-struct Door {
-    bell: Arc<Bell>,
-    inside: Mutex<Waiting>,
-    /// Whether there is anything in `inside`: a hint, the lock decides.
-    has_news: AtomicBool,
-    /// Visitors that have been let in and not left.
-    visitors: AtomicUsize,
-    /// Commands at the target that this worker started. Only it writes this.
-    at_target: AtomicUsize,
-}
-
-#[derive(Default)]
-struct Waiting {
-    arriving: Vec<(u64, SharedVisitor)>,
-    called: Vec<u64>,
-    all_called: bool,
-    last_number: u64,
-}
-
-impl Door {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Waiting)) {
-        change(&mut self.lock());
-        self.has_news.store(true, Relaxed);
-        self.bell.wake();
-    }
-}
-
-impl Doors {
-    /// For so many workers.
-    ///
-    /// # Errors
-    /// If the system refuses a descriptor.
-    pub fn new(workers: usize) -> io::Result<Doors> {
-        let door = |_| {
-            let bell = Arc::new(Bell::new()?);
-            Ok(Door {
-                bell,
-                inside: Mutex::default(),
-                has_news: AtomicBool::new(false),
-                visitors: AtomicUsize::new(0),
-                at_target: AtomicUsize::new(0),
-            })
-        };
-        (0..workers).map(door).collect::<io::Result<Vec<_>>>().map(|doors| Doors(doors.into()))
-    }
-
-    /// The worker with the fewest visitors.
-    #[must_use]
-    pub fn emptiest(&self) -> usize {
-        let count = |worker: &usize| self.0[*worker].visitors.load(Relaxed);
-        (0..self.0.len()).min_by_key(count).unwrap_or(0)
-    }
-
-    /// Visitors of all workers.
-    #[must_use]
-    pub fn visitors(&self) -> usize {
-        self.0.iter().map(|door| door.visitors.load(Acquire)).sum()
-    }
-
-    /// Commands that are at the target.
-    #[must_use]
-    pub fn at_target(&self) -> usize {
-        self.0.iter().map(|door| door.at_target.load(Relaxed)).sum()
-    }
-
-    /// Lets somebody in, who is made with the name that it has from now on. Its first attendance comes at once.
-    pub fn enter(&self, worker: usize, visitor: impl FnOnce(VisitorId) -> SharedVisitor) {
-        let door = &self.0[worker];
-        let number = {
-            let mut inside = door.lock();
-            inside.last_number += 1;
-            inside.last_number
-        };
-        let visitor = visitor(VisitorId { worker, number });
-        door.visitors.fetch_add(1, Relaxed);
-        door.change(|inside| inside.arriving.push((number, visitor)));
-    }
-
-    /// Has a visitor attended to soon; one that has left is not missed.
-    pub fn call(&self, id: VisitorId) {
-        self.0[id.worker].change(|inside| inside.called.push(id.number));
-    }
-
-    /// Has all visitors attended to soon.
-    pub fn call_all(&self) {
-        self.0.iter().for_each(|door| door.change(|inside| inside.all_called = true));
-    }
-}
-
-/// What wakes a worker out of its sleep among sockets.
-struct Bell {
-    descriptor: OwnedFd,
-    /// Whether the worker sleeps, or is about to.
-    sleeps: AtomicBool,
-    /// Whether somebody rang while it did not.
-    rung: AtomicBool,
-}
-
-impl Bell {
-    fn new() -> io::Result<Bell> {
-        let descriptor = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Bell { descriptor, sleeps: AtomicBool::new(false), rung: AtomicBool::new(false) })
-    }
-
-    /// The worker is about to sleep. Answers whether it may: nobody has rung since it was last up. `SeqCst`, here and in
-    /// [`wake`](Wake::wake): either this sees that it was rung, or the other sees that the worker sleeps.
-    fn may_sleep(&self) -> bool {
-        self.sleeps.store(true, SeqCst);
-        !self.rung.load(SeqCst)
-    }
-
-    fn is_up(&self) {
-        self.sleeps.store(false, SeqCst);
-        self.rung.store(false, SeqCst);
-    }
-
-    fn quieten(&self) {
-        let mut count = [0; 8];
-        // It may have been quiet already.
-        let _ = rustix::io::read(&self.descriptor, &mut count);
-    }
-}
-
-impl Wake for Bell {
-    fn wake(&self) {
-        self.rung.store(true, SeqCst);
-        if self.sleeps.load(SeqCst) {
-            // Full means that it rings.
-            let _ = rustix::io::write(&self.descriptor, &1_u64.to_ne_bytes());
-        }
-    }
-}
-
-/// A target in front of which visitors are served.
-pub struct Lobby {
-    inside: Box<dyn Backend>,
-    doors: Doors,
-}
-
-impl Lobby {
-    /// Around this target, with doors for as many workers as there will be.
-    #[must_use]
-    pub fn around(inside: Box<dyn Backend>, doors: Doors) -> Lobby {
-        Lobby { inside, doors }
-    }
-}
-
-impl Backend for Lobby {
-    fn shape(&self) -> &Shape {
-        self.inside.shape()
-    }
-
-    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
-        LobbyStation::new(self.inside.station(worker)?, self.doors.clone(), worker)
-            .map(|station| Box::new(station) as Box<dyn Station>)
-    }
-
-    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        self.inside.extents(range)
-    }
-}
-
-struct LobbyStation {
+pub struct LobbyStation {
     inside: Box<dyn Station>,
     doors: Doors,
     worker: usize,
@@ -282,6 +40,9 @@ struct LobbyStation {
     /// Rings in the set: epoll's own timeouts are whole ms.
     alarm: OwnedFd,
     visitors: FxHashMap<u64, Seated>,
+    /// Those of them that can be peeked at.
+    peeked: Vec<u64>,
+    patience: Patience,
     /// When visitors want to be attended to.
     due: BTreeSet<(Instant, u64)>,
     events: Vec<(u64, Ready)>,
@@ -296,7 +57,7 @@ struct Seated {
 }
 
 impl LobbyStation {
-    fn new(mut inside: Box<dyn Station>, doors: Doors, worker: usize) -> io::Result<Self> {
+    pub fn new(mut inside: Box<dyn Station>, doors: Doors, worker: usize, looks_on: Duration) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let add = |descriptor: BorrowedFd<'_>, name, edge| {
             let flags = epoll::EventFlags::IN | if edge { epoll::EventFlags::ET } else { epoll::EventFlags::empty() };
@@ -320,6 +81,8 @@ impl LobbyStation {
             epoll: Arc::new(epoll),
             alarm,
             visitors: FxHashMap::default(),
+            peeked: Vec::new(),
+            patience: Patience::new(looks_on),
             due: BTreeSet::new(),
             events: Vec::new(),
             loops: 0,
@@ -359,6 +122,44 @@ impl LobbyStation {
                 }
             }
         }
+    }
+
+    /// Looks whether something has come that nobody tells of. Answers whether it has.
+    fn peek(&mut self, is_about_to_sleep: bool) -> bool {
+        let mut any = false;
+        for &number in &self.peeked {
+            let Some(seated) = self.visitors.get(&number) else { continue };
+            let mut visitor = lock(&seated.visitor);
+            let has_some = catch_unwind(AssertUnwindSafe(|| visitor.peek(is_about_to_sleep))).unwrap_or_else(|_| {
+                visitor.panicked();
+                true
+            });
+            if has_some {
+                any = true;
+                self.events.push((number, Ready::default()));
+            }
+        }
+        any
+    }
+
+    /// Looks on for as long as that has paid lately. Answers whether something came.
+    fn look_on(&mut self, begin: time::Instant, most: Option<Duration>) -> bool {
+        let most = most.map_or(self.patience.now(), |most| most.min(self.patience.now()));
+        // Who shares memory only is seen there; anybody else, and the end of a command, by a system call.
+        let must_ask = self.peeked.len() < self.visitors.len() || self.door().at_target.load(Relaxed) > 0;
+        while begin.elapsed() < most {
+            if self.door().bell.is_rung() || self.peek(false) {
+                return true;
+            }
+            if must_ask {
+                self.look(Some(Duration::ZERO));
+                if !self.events.is_empty() || self.has_rung_inside {
+                    return true;
+                }
+            }
+            std::hint::spin_loop();
+        }
+        false
     }
 
     /// Attends to whoever needs it.
@@ -409,6 +210,9 @@ impl LobbyStation {
             self.door().visitors.fetch_sub(1, Relaxed);
             return;
         }
+        if lock(&visitor).can_be_peeked_at() {
+            self.peeked.push(number);
+        }
         lock(&visitor).seated(Watch { epoll: Arc::clone(&self.epoll), number });
         self.visitors.insert(number, Seated { visitor, until: Instant::NEVER });
     }
@@ -434,6 +238,7 @@ impl LobbyStation {
         if stay == Stay::Over {
             // Closed with it, the socket leaves the set of those that are watched.
             self.visitors.remove(&number);
+            self.peeked.retain(|&other| other != number);
             self.door().visitors.fetch_sub(1, Relaxed);
         }
     }
@@ -470,6 +275,7 @@ impl Station for LobbyStation {
         if self.loops >= LOOPS_BETWEEN_LOOKS && self.events.is_empty() {
             self.loops = 0;
             self.look(Some(Duration::ZERO));
+            self.peek(false);
         }
         self.attend(now);
     }
@@ -482,9 +288,11 @@ impl Station for LobbyStation {
     fn sleep(&mut self, most: Option<Duration>) {
         // The last moments are waited for awake: to be woken takes longer, and comes late.
         let most = most.map(|most| most.saturating_sub(WATCH));
-        if self.door().bell.may_sleep() && !self.has_rung_inside {
+        let begin = time::Instant::now();
+        if !self.has_rung_inside && !self.look_on(begin, most) && self.door().bell.may_sleep() && !self.peek(true) {
             self.look(most);
         }
+        self.patience.waited(begin.elapsed());
         self.door().bell.is_up();
         self.loops = 0;
     }

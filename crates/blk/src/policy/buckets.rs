@@ -1,0 +1,81 @@
+//! Where requests wait for whoever is inserting already (CL-6): a bucket for each CPU, modulo their number.
+//!
+//! **No request is left behind.** Who puts something in does three steps: it is in, the mark is set, then it looks whether
+//! somebody still inserts. Who inserts does them the other way round: nothing more is found, it says so, then it looks at the
+//! mark again, all of it under the policy's lock. So one of the two sees the other: `SeqCst`. With the mark set first, as the
+//! design was published, the inserter can take the mark before the request is there.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use crate::ground::ids::CpuId;
+use crate::ground::sharing::{Lock, Padded, Sharing, Word};
+use crate::request::Rq;
+
+const BUCKETS: usize = 32;
+
+/// The buckets.
+pub struct Buckets<Sh: Sharing> {
+    lists: Vec<Padded<Sh::Lock<Vec<Rq>>>>,
+    /// Whether somebody inserts, under the policy's lock.
+    inserting: Sh::Word,
+    /// Whether there may be something in a bucket.
+    filled: Sh::Word,
+}
+
+/// Somebody who inserts. A policy that panics ends that, too.
+struct Inserter<'a, W: Word>(&'a W);
+
+impl<W: Word> Drop for Inserter<'_, W> {
+    fn drop(&mut self) {
+        self.0.store(0, SeqCst);
+    }
+}
+
+impl<Sh: Sharing> Default for Buckets<Sh> {
+    fn default() -> Self {
+        Buckets {
+            lists: (0..BUCKETS).map(|_| Padded(Sh::Lock::new(Vec::new()))).collect(),
+            inserting: Sh::Word::new(0),
+            filled: Sh::Word::new(0),
+        }
+    }
+}
+
+impl<Sh: Sharing> Buckets<Sh> {
+    /// Leaves requests of a CPU to whoever inserts at present. Answers whether they are taken care of: if not, nobody inserted, or
+    /// it is not sure that they were seen, and the caller has to insert, if only what is in the buckets.
+    pub fn leave(&self, cpu: CpuId, list: &mut impl Iterator<Item = Rq>) -> bool {
+        if self.inserting.load(SeqCst) == 0 {
+            return false;
+        }
+        self.lists[cpu.index() % BUCKETS].aside(|bucket| bucket.extend(list));
+        self.filled.store(1, SeqCst);
+        self.inserting.load(SeqCst) != 0
+    }
+
+    /// Inserts what is there, after `list`. The caller holds the policy's lock.
+    pub fn insert(&self, list: &mut impl Iterator<Item = Rq>, mut insert: impl FnMut(Rq)) {
+        loop {
+            self.inserting.store(1, SeqCst);
+            let inserter = Inserter(&self.inserting);
+            list.for_each(&mut insert);
+            while self.filled.load(SeqCst) != 0 {
+                self.filled.store(0, SeqCst);
+                for bucket in &self.lists {
+                    let mut found = bucket.aside(std::mem::take);
+                    found.drain(..).for_each(&mut insert);
+                    // Its memory is used again, unless something has come meanwhile.
+                    bucket.aside(|bucket| {
+                        if bucket.is_empty() {
+                            *bucket = found;
+                        }
+                    });
+                }
+            }
+            drop(inserter);
+            if self.filled.load(SeqCst) == 0 {
+                return;
+            }
+        }
+    }
+}
