@@ -222,7 +222,7 @@ mod tests {
             let profile = VirtualDisk { wake_ns: [7000, 7000], submit_ns: 300, complete_ns: 20, ..builtin };
             let settings = QueueSettings { nr_requests, ..QueueSettings::new(Kernel::V6_18, 1) };
             let device = Backing::Device(Preset::builtin("null").unwrap().build(1));
-            let lower = Disk::new(device, &settings, "mq-deadline", 1, &mut None).unwrap();
+            let lower = Disk::new(device, &settings, "mq-deadline", (0, 1), &mut None).unwrap();
             let (io_context, cgroup) = (IoContextId(1), CgroupId::ROOT);
             let place = Place { number: 1, lower: 2, io_context, cgroup, cpu: CpuId(0) };
             let shape = profile.shape(lower.driver.shape(), 2);
