@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, CgroupPriority, ConfigError, CpuId, Instant, Kernel, Limits, Local, NoMerges, PlugUse, QueueConfig, Registry,
-    Sector, TagSet, Techniques,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, CpuId, Instant, Kernel, Limits, Local, NoMerges, PlugUse,
+    QueueConfig, Registry, Sector, TagSet, Techniques,
 };
 use hoistway_cgroup::IoMax;
 use hoistway_device::Shape;

@@ -6,6 +6,7 @@
 //! `cell` (what is compared), `document` (what comes out), `runs` (how a run is made), and a module for each source.
 
 mod cell;
+mod contention;
 mod dd;
 mod document;
 mod habr;
@@ -44,6 +45,7 @@ pub const TABLES: &[Table] = &[
     prose::OVERHEAD,
     prose::INTERFERENCE,
     dd::DD,
+    contention::AXBOE,
 ];
 
 impl Table {

@@ -78,7 +78,8 @@ impl<P: Probe> Simulation<'_, P> {
                 // Disks join the tags that they share in their order.
                 Errand::RunOther { queue, hctx } => {
                     let other = &mut self.disks[queue.0 as usize];
-                    let (agenda, front, mut workers) = other.at_work((queue.0, cpu), self.now, &self.cpus, &mut self.events);
+                    let (agenda, front, mut workers) =
+                        other.at_work((queue.0, cpu), self.now, &self.cpus, &mut self.events);
                     agenda.run(front, hctx, Nanos::ZERO, &mut workers);
                 }
             }
