@@ -2,7 +2,8 @@
 //!
 //! Calls follow each other in virtual time, so no lock is ever held when somebody comes. The meter knows until when each would
 //! be: whoever comes earlier spins until then, and the caller's own time moves on with every section that it goes through. So
-//! a call that takes a lock three times holds it three times for a short while, and others come between.
+//! a call that takes a lock three times holds it three times for a short while, and others come between: whoever had to wait
+//! for the first of them gets the lock from another CPU each time.
 //!
 //! ```text
 //! the caller's time | spins while it is held | hand-over, if another CPU | the section | the caller's time
@@ -69,13 +70,16 @@ pub(crate) struct LockMeter {
     began: Cell<Instant>,
     /// The caller's own time.
     at: Cell<Instant>,
+    /// The call, or one of the same CPU right before it, has had to wait: others spin as well, and one of them has the lock between two of its sections.
+    is_contended: Cell<bool>,
     /// Requests beyond the first under the hold of a lock that is open.
     more: Cell<u32>,
     /// The caller has left its work to whoever asks for requests.
     left: Cell<Option<Left>>,
     used: Cell<LockUse>,
     /// Until when the last call of each CPU has been under locks: its next one comes after that, and does not wait for it.
-    ends: Box<[Cell<Instant>]>,
+    /// And whether that was contended.
+    ends: Box<[Cell<(Instant, bool)>]>,
 }
 
 impl LockMeter {
@@ -86,10 +90,11 @@ impl LockMeter {
             by: Cell::new(0),
             began: Cell::default(),
             at: Cell::default(),
+            is_contended: Cell::new(false),
             more: Cell::new(0),
             left: Cell::new(None),
             used: Cell::default(),
-            ends: vec![Cell::new(Instant::ZERO); usize::from(cpus)].into(),
+            ends: vec![Cell::default(); usize::from(cpus)].into(),
         }
     }
 
@@ -98,7 +103,9 @@ impl LockMeter {
     pub(crate) fn begin(&self, now: Instant, cpu: CpuId, cost: SectionCost) {
         self.cost.set(cost);
         self.by.set(cpu.0);
-        let began = self.ends.get(cpu.index()).map_or(now, |end| now.max(end.get()));
+        let (end, was_contended) = self.ends.get(cpu.index()).map_or((now, false), Cell::get);
+        let began = now.max(end);
+        self.is_contended.set(was_contended && end > now);
         self.began.set(began);
         self.at.set(began);
     }
@@ -144,7 +151,11 @@ impl LockMeter {
     fn pass(&self, lock: &Held, site: Site, cost: SectionCost) {
         let at = self.at.get();
         let granted = at.max(lock.until.get());
-        let is_handed_over = lock.by.get() != self.by.get() && lock.by.get() != u32::MAX;
+        if granted > at {
+            self.is_contended.set(true);
+        }
+        let is_others = lock.by.get() != self.by.get() && lock.by.get() != u32::MAX;
+        let is_handed_over = is_others || self.is_contended.get();
         let handover = if is_handed_over { cost.handover } else { Nanos::ZERO };
         // Each who waits before this one is a section and a hand-over long.
         let waiters = granted.since(at).0 / (cost.section.0 + cost.handover.0).max(1);
@@ -166,7 +177,7 @@ impl LockMeter {
         lock.until.set(until);
         self.at.set(until);
         if let Some(end) = self.ends.get(self.by.get() as usize) {
-            end.set(until);
+            end.set((until, self.is_contended.get()));
         }
         if site == Site::Dispatch {
             lock.asked.set((self.by.get(), until));
@@ -249,7 +260,11 @@ mod tests {
         assert_eq!(pass(1150, 1), 50 + 40 + 100);
         assert_eq!(pass(1150, 2), 190 + 40 + 10 + 100, "one waits before it");
         assert_eq!(pass(9000, 2), 100);
-        let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100), Nanos(50 + 190));
+        meter.begin(Instant(9050), CpuId(0), COST);
+        meter.enter(&lock, Site::Merge);
+        meter.enter(&lock, Site::Insert);
+        assert_eq!(meter.spent().0, 50 + 140 + 140, "whoever else spins has it between two sections");
+        let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100 + 280), Nanos(50 + 190 + 50));
         assert_eq!(meter.used(), LockUse { elevators: held, held, waited });
     }
 

@@ -7,6 +7,7 @@
 //! is made), and a module for each source.
 
 mod cell;
+mod contention;
 mod dd;
 mod document;
 mod habr;
@@ -54,6 +55,7 @@ pub const TABLES: &[Table] = &[
     prose::OVERHEAD,
     prose::INTERFERENCE,
     dd::DD,
+    contention::AXBOE,
 ];
 
 impl Table {

@@ -28,8 +28,13 @@ pub(super) struct Setting {
 impl Setting {
     /// Of these seconds those that it means, ns.
     pub(super) fn of(self, settled_s: u64, published_s: u64) -> u64 {
-        let seconds = if self.length == Length::Settled { settled_s } else { published_s };
-        seconds * 1_000_000_000
+        self.of_ms(settled_s * 1000, published_s * 1000)
+    }
+
+    /// Of these milliseconds those that it means, ns.
+    pub(super) fn of_ms(self, settled_ms: u64, published_ms: u64) -> u64 {
+        let ms = if self.length == Length::Settled { settled_ms } else { published_ms };
+        ms * 1_000_000
     }
 }
 
