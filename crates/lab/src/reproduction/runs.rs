@@ -56,9 +56,12 @@ pub(super) fn run(
 ) -> Result<Vec<Output>, Error> {
     if let Some(change) = setting.change {
         for devices in &mut comparison.devices {
-            if let Some(Profile::Named(name)) = &devices.common
-                && let Some((changed, _)) = change.apply(name).expect("devices of tables are built in")
-            {
+            let changed = match &devices.common {
+                Some(Profile::Named(name)) => change.of_preset(name).expect("devices of tables are built in"),
+                Some(Profile::Text { name, text }) => change.apply(name, text),
+                None => None,
+            };
+            if let Some((changed, _)) = changed {
                 *devices = changed;
             }
         }
