@@ -22,7 +22,7 @@ pub(super) const DD: Table = Table {
             decide, and the ratios are 40 to 100; from 0.5 to 2 MB those of low_latency=0 are 6.9 to 5.3. With low_latency=1 \
             one process is the exception, the first: it begins alone, gets a slice of 100 ms as cfq gives it to a lone \
             process, and has written most of its file then. All others end within 15 % of each other. Published, the first \
-            one took 2.6 s: how much a lone stream writes in 100 ms decides. With half of the disk's media rate it is 1.65 and \
+            one took 2.6 s: how much a lone stream writes in 100 ms decides. With half of the disk's outer media rate it is 1.65 and \
             0.989, and low_latency=0 comes out as even.",
     device: DISK,
     unknowns: &[Unknown("hdd.outer_mb_per_s"), Unknown("hdd.cache_access_us")],

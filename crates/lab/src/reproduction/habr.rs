@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hoistway_results::fio::{DirectionStats, Job, Output};
 use serde::Deserialize;
 
-use super::cell::{Cell, Judgement};
-use super::runs::{Setting, load, median, of_job, run};
+use super::cell::{Cell, Judgement, median};
+use super::runs::{Setting, load, of_job, run};
 use super::{Table, Unknown};
 use crate::comparison::Comparison;
 use crate::error::Error;

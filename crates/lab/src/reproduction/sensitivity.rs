@@ -4,8 +4,7 @@ use hoistway_device::{Preset, PresetError};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::cell::Cell;
-use super::runs::median;
+use super::cell::{Cell, median};
 use crate::comparison::{Devices, Profile};
 
 /// A number of a device that no source tells: its section and key in the preset, such as `shape.hw_queues`.
