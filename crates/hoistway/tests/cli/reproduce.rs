@@ -26,5 +26,21 @@ fn the_document_has_the_keys_that_readers_count_on() {
         assert_eq!(keys.len(), expected.len(), "{cell}");
         assert!(expected.iter().all(|key| cell.get(key).is_some()), "{cell}");
     }
-    assert!(cells[3]["tolerance"].is_null() && cells[3]["within"].is_null(), "nothing is claimed of low_latency=0");
+    assert!(table.get("sensitivity").is_none(), "only if it is asked for");
+}
+
+#[test]
+fn half_and_double_of_what_nobody_has_measured_are_simulated_if_asked_for() {
+    let arguments = ["reproduce", "suse-dd", "--sensitivity"];
+    let text = printed(&arguments);
+    assert!(text.contains("hdd.outer_mb_per_s = 70 instead of 140"), "{text}");
+    let document: Value = serde_json::from_str(&printed(&[&arguments[..], &["--format", "json"]].concat())).unwrap();
+    let table = &document["tables"][0];
+    let changed = table["sensitivity"].as_array().unwrap();
+    assert_eq!(changed.len(), 4, "half and double of two numbers");
+    assert_eq!((&changed[1]["usual"], &changed[1]["value"]), (&140.0.into(), &280.0.into()));
+    for one in changed {
+        assert_eq!(one["cells"].as_array().unwrap().len(), table["cells"].as_array().unwrap().len());
+        assert_ne!(one["cells"], table["cells"], "{}", one["key"]);
+    }
 }

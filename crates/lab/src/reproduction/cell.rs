@@ -64,6 +64,15 @@ impl Cell {
     }
 }
 
+/// The median of some figures.
+pub(super) fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    match figures.len() {
+        0 => 0.0,
+        count => (figures[(count - 1) / 2] + figures[count / 2]) / 2.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

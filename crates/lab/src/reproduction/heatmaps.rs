@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::cell::{Cell, Judgement};
-use super::runs::{Setting, load, median, p99_us, run};
+use super::cell::{Cell, Judgement, median};
+use super::runs::{Setting, load, p99_us, run};
 use super::{Table, Unknown};
 use crate::comparison::Comparison;
 use crate::error::Error;

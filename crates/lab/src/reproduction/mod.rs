@@ -83,7 +83,7 @@ impl Table {
         for &unknown in self.unknowns {
             for factor in [0.5, 2.0] {
                 let change = Change { unknown, factor };
-                let changed = change.apply(self.device).expect("devices of tables are built in");
+                let changed = change.of_preset(self.device).expect("devices of tables are built in");
                 let (_, [usual, value]) = changed.expect("a test looks for the unknowns of each table");
                 let cells = (self.run)(Setting { length, change: Some(change) })?;
                 all.push(Sensitivity { key: unknown.0.to_owned(), usual, value, cells });

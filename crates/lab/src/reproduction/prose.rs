@@ -23,7 +23,15 @@ pub(super) const INTERFERENCE: Table = Table {
     source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figures 11c and 11d",
     story: "p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, over the worse of bfq and kyber. Claimed is \
             at least 3 for none and mq-deadline. All processes are of one fio here; published, each was its own and began \
-            when it began.",
+            when it began. Under bfq that decides: who begins within 180 ms of another shares a queue with it. Beside eight \
+            writers of 64 KiB that begin 0.4 s after a reader (its queue is remembered, so that none is merged with \
+            another) reads fall from 14,000 a second after 2 s to 600 after 16 s, and writes are an eighth of those with low_latency=0. This follows from bfq's rules: \
+            writes of 32 KiB and more are never seeky on flash (BFQ-64), and a process that waits for another drive leaves \
+            its queue on this one empty, has had less than 7,000 sectors a second, and is taken for soft real time (BFQ-92, \
+            BFQ-95). So its drive is kept idle for 20 ms at a time (BFQ-77), which slows all others down and makes them \
+            look like soft real time in turn. With one drive, with writes of 28 KiB, with low_latency=0, or by the rules of 4.19 \
+            and 5.10, it does not happen; with two drives, or by those of 5.4, it does. A kernel that was recorded over one drive shows none \
+            either.",
     device: DRIVE,
     unknowns: &[
         Unknown("shape.hw_queues"),

@@ -2,11 +2,10 @@
 
 use hoistway_results::fio::{DirectionStats, Job, Output};
 
+use super::sensitivity::Change;
 use crate::comparison::{Comparison, Load, Profile};
 use crate::error::Error;
 use crate::surroundings::Surroundings;
-
-use super::sensitivity::Change;
 
 /// How long runs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,9 +60,12 @@ pub(super) fn run(
 ) -> Result<Vec<Output>, Error> {
     if let Some(change) = setting.change {
         for devices in &mut comparison.devices {
-            if let Some(Profile::Named(name)) = &devices.common
-                && let Some((changed, _)) = change.apply(name).expect("devices of tables are built in")
-            {
+            let changed = match &devices.common {
+                Some(Profile::Named(name)) => change.of_preset(name).expect("devices of tables are built in"),
+                Some(Profile::Text { name, text }) => change.apply(name, text),
+                None => None,
+            };
+            if let Some((changed, _)) = changed {
                 *devices = changed;
             }
         }
@@ -82,13 +84,4 @@ pub(super) fn p99_us(stats: &DirectionStats) -> f64 {
 /// The processes of a job.
 pub(super) fn of_job<'a>(output: &'a Output, job: &'a str) -> impl Iterator<Item = &'a Job> {
     output.jobs.iter().filter(move |process| process.jobname == job)
-}
-
-/// The median of some figures.
-pub(super) fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    match figures.len() {
-        0 => 0.0,
-        count => (figures[(count - 1) / 2] + figures[count / 2]) / 2.0,
-    }
 }

@@ -4,8 +4,7 @@ use hoistway_device::{Preset, PresetError};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::cell::Cell;
-use super::runs::median;
+use super::cell::{Cell, median};
 use crate::comparison::{Devices, Profile};
 
 /// A number of a device that no source tells: its section and key in the preset, such as `shape.hw_queues`.
@@ -35,29 +34,32 @@ pub struct Sensitivity {
 }
 
 impl Change {
-    /// This device with the change, and the value before and after it. None if it has no such number.
-    pub(super) fn apply(self, device: &str) -> Result<Option<(Devices, [f64; 2])>, PresetError> {
-        let mut preset: Table = Preset::builtin_toml(device)?.parse().expect("built-in presets are TOML");
+    /// This preset with the change, and the value before and after it. None if it has no such number.
+    pub(super) fn of_preset(self, name: &str) -> Result<Option<(Devices, [f64; 2])>, PresetError> {
+        Ok(self.apply(name, &Preset::builtin_toml(name)?))
+    }
+
+    /// The same of a device in TOML.
+    pub(super) fn apply(self, name: &str, device: &str) -> Option<(Devices, [f64; 2])> {
+        let mut device: Table = device.parse().ok()?;
         // What the preset says of its own errors holds for its own numbers.
-        if let Some(Value::Table(calibration)) = preset.get_mut("calibration") {
+        if let Some(Value::Table(calibration)) = device.get_mut("calibration") {
             calibration.remove("residuals");
         }
         let mut keys = self.unknown.0.split('.');
-        let first = preset.get_mut(keys.next().unwrap_or_default());
-        let Some(value) = keys.try_fold(first, |at, key| Some(at?.as_table_mut()?.get_mut(key))).flatten() else {
-            return Ok(None);
-        };
+        let first = device.get_mut(keys.next()?);
+        let value = keys.try_fold(first, |at, key| Some(at?.as_table_mut()?.get_mut(key)))??;
         let usual = match value {
             Value::Integer(number) => *number as f64,
             Value::Float(number) => *number,
-            _ => return Ok(None),
+            _ => return None,
         };
         let changed = usual * self.factor;
         // Some parameters have to be whole numbers.
         *value = if changed.fract() == 0.0 { Value::Integer(changed as i64) } else { Value::Float(changed) };
-        let name = format!("{device} with {} = {changed}", self.unknown.0);
-        let profile = Profile::Text { name, text: preset.to_string() };
-        Ok(Some((Devices { common: Some(profile), ..Devices::default() }, [usual, changed])))
+        let name = format!("{name} with {} = {changed}", self.unknown.0);
+        let profile = Profile::Text { name, text: device.to_string() };
+        Some((Devices { common: Some(profile), ..Devices::default() }, [usual, changed]))
     }
 }
 
@@ -89,16 +91,16 @@ mod tests {
     #[test]
     fn a_change_is_of_the_one_number_and_the_device_can_still_be_read() {
         let change = Change { unknown: Unknown("shape.hw_queues"), factor: 0.5 };
-        let (devices, values) = change.apply("micron-9100-1600gb").unwrap().unwrap();
+        let (devices, values) = change.of_preset("micron-9100-1600gb").unwrap().unwrap();
         assert_eq!(values, [8.0, 4.0]);
         let Some(Profile::Text { text, .. }) = devices.common else { unreachable!() };
         let changed = Preset::from_toml(&text, "changed.toml").unwrap();
         let usual = Preset::builtin("micron-9100-1600gb").unwrap();
         assert_eq!(changed.shape().hw_queues, 4);
         assert_eq!(changed.parameters(), usual.parameters());
-        assert!(change.apply("no-such-drive").is_err());
+        assert!(change.of_preset("no-such-drive").is_err());
         let none = Change { unknown: Unknown("hdd.buffer_kib"), factor: 2.0 };
-        assert_eq!(none.apply("micron-9100-1600gb").unwrap(), None);
+        assert_eq!(none.of_preset("micron-9100-1600gb").unwrap(), None);
     }
 
     #[test]
@@ -106,7 +108,7 @@ mod tests {
         for Table { name, unknowns, device, .. } in TABLES {
             for &unknown in *unknowns {
                 for factor in [0.5, 2.0] {
-                    let changed = Change { unknown, factor }.apply(device).unwrap();
+                    let changed = Change { unknown, factor }.of_preset(device).unwrap();
                     let (devices, values) = changed.unwrap_or_else(|| panic!("{name}: {unknown:?}"));
                     let Some(Profile::Text { text, .. }) = devices.common else { unreachable!() };
                     Preset::from_toml(&text, "changed.toml")
