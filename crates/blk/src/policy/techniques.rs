@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub struct Techniques {
     /// One CPU at a time asks the policy for requests; the others leave it to that one (CL-2).
     pub single_dispatcher: bool,
-    /// A bio is merged into a queued request only if the lock is free (CL-3).
+    /// A bio is merged into a queued request only if the lock is free and some request is queued (CL-3).
     pub try_merge: bool,
     /// All that a run can send is drawn under one hold of the lock (CL-4).
     pub batch_dispatch: bool,

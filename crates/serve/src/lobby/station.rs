@@ -57,12 +57,7 @@ struct Seated {
 }
 
 impl LobbyStation {
-    pub fn new(
-        mut inside: Box<dyn Station>,
-        doors: Doors,
-        worker: usize,
-        looks_on: Duration,
-    ) -> io::Result<Self> {
+    pub fn new(mut inside: Box<dyn Station>, doors: Doors, worker: usize, looks_on: Duration) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let add = |descriptor: BorrowedFd<'_>, name, edge| {
             let flags = epoll::EventFlags::IN | if edge { epoll::EventFlags::ET } else { epoll::EventFlags::empty() };
@@ -294,11 +289,7 @@ impl Station for LobbyStation {
         // The last moments are waited for awake: to be woken takes longer, and comes late.
         let most = most.map(|most| most.saturating_sub(WATCH));
         let begin = time::Instant::now();
-        if !self.has_rung_inside
-            && !self.look_on(begin, most)
-            && self.door().bell.may_sleep()
-            && !self.peek(true)
-        {
+        if !self.has_rung_inside && !self.look_on(begin, most) && self.door().bell.may_sleep() && !self.peek(true) {
             self.look(most);
         }
         self.patience.waited(begin.elapsed());
