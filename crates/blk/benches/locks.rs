@@ -193,7 +193,7 @@ fn main() {
         ("merging if free", Techniques { try_merge: true, ..NONE }),
         ("batches", Techniques { batch_dispatch: true, ..NONE }),
         ("buckets", Techniques { insertion_buckets: true, ..NONE }),
-        ("all but buckets", Techniques { insertion_buckets: false, ..Techniques::ALL }),
+        ("all but buckets", Techniques::USUAL),
         ("all", Techniques::ALL),
     ];
     println!("{CLIENTS} clients with {DEPTH} I/Os each; of an I/O: lock taken, found taken and waited for, given up");

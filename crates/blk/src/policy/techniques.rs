@@ -16,6 +16,10 @@ pub struct Techniques {
 }
 
 impl Techniques {
+    /// Those that have been seen to help: all but the buckets.
+    pub const USUAL: Techniques =
+        Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion_buckets: false };
+
     /// All of them.
     pub const ALL: Techniques =
         Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion_buckets: true };
@@ -59,6 +63,7 @@ mod tests {
         assert_eq!("all".parse(), Ok(Techniques::ALL));
         assert_eq!("none".parse(), Ok(Techniques::default()));
         assert_eq!("single-dispatcher,try-merge,batch-dispatch,insertion-buckets".parse(), Ok(Techniques::ALL));
+        assert_eq!("single-dispatcher,try-merge,batch-dispatch".parse(), Ok(Techniques::USUAL));
         let some = Techniques { try_merge: true, ..Techniques::default() };
         assert_eq!("try-merge".parse(), Ok(some));
         for wrong in ["", "All", "try-merge,", "try_merge"] {
