@@ -203,9 +203,12 @@ impl Device {
             return false;
         }
         let Device { memory, rings, .. } = self;
-        let has_more = |ring: &mut Ring| if listens { ring.listen(memory) } else { ring.has_more(memory) };
         // Each is asked, so that each listens.
-        rings.iter_mut().fold(false, |any, ring| has_more(ring) || any)
+        let mut any = false;
+        for ring in rings {
+            any |= if listens { ring.listen(memory) } else { ring.has_more(memory) };
+        }
+        any
     }
 
     /// Tells the driver what has been given back, if it wants to know.
