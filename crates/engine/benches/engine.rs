@@ -148,7 +148,7 @@ fn techniques() {
         ("merging if free", Techniques { try_merge: true, ..NONE }),
         ("batches", Techniques { batch_dispatch: true, ..NONE }),
         ("buckets", Techniques { insertion_buckets: true, ..NONE }),
-        ("all but buckets", Techniques { insertion_buckets: false, ..Techniques::ALL }),
+        ("all but buckets", Techniques::USUAL),
         ("all", Techniques::ALL),
     ];
     for (scheduler, workers) in [("mq-deadline", 1), ("mq-deadline", 2), ("bfq", 1), ("bfq", 2)] {

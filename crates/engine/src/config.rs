@@ -36,7 +36,7 @@ impl Default for Config {
             kernel: Kernel::DEFAULT,
             queue_depth: None,
             nr_requests: None,
-            techniques: Techniques::ALL,
+            techniques: Techniques::USUAL,
             nomerges: NoMerges::All,
             requests_per_worker: 4096,
             spin: Nanos::from_micros(20),

@@ -3,8 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hoistway_blk::{Instant, Nanos};
 use hoistway_engine::{Config, Engine, Memory};
@@ -49,9 +50,14 @@ fn enter(doors: &Doors, until: Instant) -> UnixStream {
 }
 
 fn engine(workers: usize) -> (Engine, Doors) {
+    engine_looking_on(workers, Duration::ZERO)
+}
+
+fn engine_looking_on(workers: usize, most: Duration) -> (Engine, Doors) {
     let doors = Doors::new(workers).unwrap();
-    let config = Config { workers, ..Config::default() };
-    (Engine::start(&config, Lobby::around(Box::new(Memory::new(1 << 20)), doors.clone())).unwrap(), doors)
+    let config = Config { workers, spin: Nanos::ZERO, ..Config::default() };
+    let lobby = Lobby::around(Box::new(Memory::new(1 << 20)), doors.clone()).looking_on(most);
+    (Engine::start(&config, lobby).unwrap(), doors)
 }
 
 fn echoes(far: &mut UnixStream) -> bool {
@@ -135,6 +141,69 @@ fn a_visitor_is_attended_to_whenever_its_bell_rings_though_nobody_quietens_it() 
         rustix::io::write(&bell, &1_u64.to_ne_bytes()).unwrap();
         while attended.load(SeqCst) == before {
             std::thread::yield_now();
+        }
+    }
+}
+
+/// What a visitor shares with its client.
+#[derive(Default)]
+struct Board {
+    has_more: AtomicBool,
+    wants_to_be_called: AtomicBool,
+    attended: AtomicU32,
+}
+
+struct Peeked {
+    stream: UnixStream,
+    board: Arc<Board>,
+}
+
+impl Visitor for Peeked {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    fn attend(&mut self, _: Instant, _: Ready) -> Stay {
+        self.board.wants_to_be_called.store(false, SeqCst);
+        if self.board.has_more.swap(false, SeqCst) {
+            self.board.attended.fetch_add(1, SeqCst);
+        }
+        Stay::Until(Instant::NEVER)
+    }
+
+    fn panicked(&self) {}
+
+    fn can_be_peeked_at(&self) -> bool {
+        true
+    }
+
+    fn peek(&mut self, is_about_to_sleep: bool) -> bool {
+        if is_about_to_sleep {
+            self.board.wants_to_be_called.store(true, SeqCst);
+        }
+        self.board.has_more.load(SeqCst)
+    }
+}
+
+#[test]
+fn a_visitor_that_is_peeked_at_has_to_be_called_only_if_its_worker_sleeps_and_nothing_is_overlooked() {
+    for most in [Duration::ZERO, Duration::from_micros(50), Duration::from_millis(5)] {
+        let (_engine, doors) = engine_looking_on(1, most);
+        let (near, _far) = UnixStream::pair().unwrap();
+        let board: Arc<Board> = Arc::default();
+        let mut id = None;
+        doors.enter(0, |its| {
+            id = Some(its);
+            Arc::new(Mutex::new(Peeked { stream: near, board: Arc::clone(&board) }))
+        });
+        for n in 0..2000 {
+            board.has_more.store(true, SeqCst);
+            if board.wants_to_be_called.load(SeqCst) {
+                doors.call(id.unwrap());
+            }
+            while board.attended.load(SeqCst) == n {
+                std::thread::yield_now();
+            }
         }
     }
 }

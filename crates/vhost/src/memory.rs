@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use vm_memory::{
-    Bytes as _, FileOffset, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestRegionMmap, MmapRegion,
+    Bytes as _, FileOffset, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _,
+    GuestRegionMmap, MemoryRegionAddress, MmapRegion, VolatileSlice,
 };
 
 /// Most regions at a time.
@@ -120,16 +122,47 @@ pub(crate) fn map_file(file: File, offset: u64, bytes: u64) -> Result<MmapRegion
     MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(|error| error.to_string())
 }
 
+impl Memory {
+    /// A stretch that lies in one region, which nearly all do: found once, it costs a tenth of what the general way does.
+    #[inline]
+    fn slice(&self, address: u64, bytes: usize) -> Option<VolatileSlice<'_>> {
+        let region = self.map.find_region(GuestAddress(address))?;
+        region.get_slice(MemoryRegionAddress(address - region.start_addr().0), bytes).ok()
+    }
+
+    /// A word of a ring; `None` if it is not in memory.
+    #[inline]
+    pub(crate) fn load(&self, address: u64, order: Ordering) -> Option<u16> {
+        self.slice(address, 2)?.load(0, order).ok().map(u16::from_le)
+    }
+
+    /// Writes a word of a ring. Answers whether it is in memory.
+    #[inline]
+    pub(crate) fn store(&self, address: u64, value: u16, order: Ordering) -> bool {
+        self.slice(address, 2).is_some_and(|slice| slice.store(value.to_le(), 0, order).is_ok())
+    }
+}
+
 impl Space for Memory {
     #[inline]
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
-        self.map.check_range(GuestAddress(address), into.len())
-            && self.map.read_slice(into, GuestAddress(address)).is_ok()
+        match self.slice(address, into.len()) {
+            Some(slice) => slice.read_slice(into, 0).is_ok(),
+            None => {
+                self.map.check_range(GuestAddress(address), into.len())
+                    && self.map.read_slice(into, GuestAddress(address)).is_ok()
+            }
+        }
     }
 
     #[inline]
     fn write(&self, address: u64, from: &[u8]) -> bool {
-        self.map.check_range(GuestAddress(address), from.len())
-            && self.map.write_slice(from, GuestAddress(address)).is_ok()
+        match self.slice(address, from.len()) {
+            Some(slice) => slice.write_slice(from, 0).is_ok(),
+            None => {
+                self.map.check_range(GuestAddress(address), from.len())
+                    && self.map.write_slice(from, GuestAddress(address)).is_ok()
+            }
+        }
     }
 }

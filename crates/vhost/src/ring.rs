@@ -2,14 +2,22 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::fence;
 
-use virtio_queue::{Queue, QueueOwnedT as _, QueueT as _};
+use virtio_queue::{Queue, QueueT as _};
 
 use crate::chain::{Chain, Malformed};
 use crate::features::Features;
-use crate::memory::Memory;
+use crate::memory::{Memory, Space as _};
 use crate::record::{QUEUE_SIZE_MAX, Record};
+
+// Of both rings, in bytes from where they begin: the index, and the entries. Those of one are heads, of the other heads and
+// lengths; behind the entries is the index from which on the other side wants to be told.
+const INDEX_AT: u64 = 2;
+const ENTRIES_AT: u64 = 4;
+const AVAILABLE_BYTES: u64 = 2;
+const USED_BYTES: u64 = 8;
 
 /// Where the parts of a ring lie, in the front end's own addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,8 +71,8 @@ pub struct Ring {
     again: VecDeque<u16>,
     /// How many have been taken, for the record.
     counter: u64,
-    /// Whether something has been given back and the driver has not been told.
-    has_news: bool,
+    /// How many have been given back since the driver was last told.
+    news: u16,
 }
 
 impl Ring {
@@ -84,7 +92,7 @@ impl Ring {
             in_flight: 0,
             again: VecDeque::new(),
             counter: 0,
-            has_news: false,
+            news: 0,
         }
     }
 
@@ -195,12 +203,18 @@ impl Ring {
         let head = match self.again.pop_front() {
             Some(head) => head,
             None => {
-                let mut available = self.queue.iter(memory.map()).map_err(|error| match error {
-                    virtio_queue::Error::InvalidAvailRingIndex => Broken::Available,
-                    _ => Broken::Memory,
-                })?;
-                let Some(chain) = available.next() else { return Ok(None) };
-                chain.head_index()
+                let (next, size) = (self.queue.next_avail(), self.queue.size());
+                let waiting = self.available(memory).ok_or(Broken::Memory)?;
+                if waiting == 0 {
+                    return Ok(None);
+                }
+                if waiting > size {
+                    return Err(Broken::Available);
+                }
+                let at = entry(self.queue.avail_ring(), AVAILABLE_BYTES, next % size);
+                let head = memory.load(at, Relaxed).ok_or(Broken::Memory)?;
+                self.queue.set_next_avail(next.wrapping_add(1));
+                head
             }
         };
         let is_taken = self.taken.get_mut(usize::from(head)).ok_or(Broken::Head)?;
@@ -237,11 +251,18 @@ impl Ring {
         if let Some(record) = record {
             record.gives_back(self.index, head);
         }
-        self.queue.add_used(memory.map(), head, written).map_err(|_| Broken::Memory)?;
+        let (ring, next) = (self.queue.used_ring(), self.queue.next_used());
+        let at = entry(ring, USED_BYTES, next % self.queue.size());
+        let used = u64::from(written) << 32 | u64::from(head);
+        let next = next.wrapping_add(1);
+        if !memory.write(at, &used.to_le_bytes()) || !memory.store(ring.wrapping_add(INDEX_AT), next, Release) {
+            return Err(Broken::Memory);
+        }
+        self.queue.set_next_used(next);
         if let Some(record) = record {
             record.given_back(self.index, head, self.queue.next_used());
         }
-        self.has_news = true;
+        self.news = self.news.saturating_add(1);
         Ok(())
     }
 
@@ -258,8 +279,14 @@ impl Ring {
 
     /// Whether something is there.
     pub(crate) fn has_more(&self, memory: &Memory) -> bool {
-        self.is_running()
-            && self.queue.avail_idx(memory.map(), Acquire).is_ok_and(|index| index.0 != self.queue.next_avail())
+        self.is_running() && self.available(memory).is_some_and(|waiting| waiting > 0)
+    }
+
+    /// How many are available that have not been taken; `None` if the ring is not in memory.
+    #[inline]
+    fn available(&self, memory: &Memory) -> Option<u16> {
+        let index = memory.load(self.queue.avail_ring().wrapping_add(INDEX_AT), Acquire)?;
+        Some(index.wrapping_sub(self.queue.next_avail()))
     }
 
     /// What is made available from now on has to be announced. Answers whether something is there already.
@@ -269,12 +296,23 @@ impl Ring {
 
     /// Tells the driver what has been given back since it was last told, if it wants to know.
     pub(crate) fn tell(&mut self, memory: &Memory) {
-        if std::mem::take(&mut self.has_news)
-            && self.queue.needs_notification(memory.map()).unwrap_or(true)
+        let news = std::mem::take(&mut self.news);
+        if news > 0
+            && self.wants_to_know(memory, news)
             && let Some(call) = &self.call
         {
             ring_bell(call);
         }
+    }
+
+    /// Whether the driver wants to know of the newest ones that have been given back: it has said from which on.
+    fn wants_to_know(&self, memory: &Memory, newest: u16) -> bool {
+        // What has been given back is there for whoever says that it wants to know and then looks again.
+        fence(SeqCst);
+        let next = self.queue.next_used();
+        let event_at = entry(self.queue.avail_ring(), AVAILABLE_BYTES, self.queue.size());
+        let event = self.queue.event_idx_enabled().then(|| memory.load(event_at, Relaxed)).flatten();
+        event.is_none_or(|event| next.wrapping_sub(event).wrapping_sub(1) < newest)
     }
 
     /// The driver has broken it: it is stopped until it is started anew. Answers whether that is news.
@@ -285,6 +323,11 @@ impl Ring {
         }
         !std::mem::replace(&mut self.is_broken, true)
     }
+}
+
+/// Where an entry of a ring is. One that would wrap is out of memory.
+fn entry(ring: u64, bytes: u64, index: u16) -> u64 {
+    ring.wrapping_add(ENTRIES_AT + bytes * u64::from(index))
 }
 
 fn new_queue() -> Queue {

@@ -79,6 +79,12 @@ impl<S: OwnedPolicy> Custody<S> {
         self.policy.policy()
     }
 
+    /// Whether a bio could meet anything here: a request to be merged with, or a policy that wants to know of it.
+    #[inline]
+    pub fn meets_bios(&self) -> bool {
+        self.tells_bios || !self.requests.is_empty()
+    }
+
     /// Makes room for requests with ids below `capacity`.
     pub fn grow(&mut self, capacity: u32) {
         self.requests.grow(capacity);

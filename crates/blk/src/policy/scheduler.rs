@@ -21,13 +21,14 @@ use crate::watch::reason::Reason;
 #[derive(Default)]
 pub struct Requests {
     held: Vec<Option<Rq>>,
+    count: u32,
 }
 
 impl Requests {
     /// Room for the ids below `capacity`.
     #[must_use]
     pub fn new(capacity: u32) -> Self {
-        Requests { held: (0..capacity).map(|_| None).collect() }
+        Requests { held: (0..capacity).map(|_| None).collect(), count: 0 }
     }
 
     /// Makes room for the ids below `capacity`.
@@ -69,6 +70,14 @@ impl Requests {
         let id = rq.id();
         let before = self.held[id.index()].replace(rq);
         debug_assert!(before.is_none(), "a request has one place");
+        self.count += 1;
+    }
+
+    /// Whether none is held here.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     /// Gives a request out.
@@ -77,6 +86,7 @@ impl Requests {
     /// If it is not held here.
     #[inline]
     pub fn release(&mut self, id: RqId) -> Rq {
+        self.count -= 1;
         self.held[id.index()].take().expect("the request is held by this elevator")
     }
 

@@ -31,6 +31,9 @@ pub struct Serialized<S, Sh: Sharing> {
     /// sees that there is work, or what a later holder of the lock has made of it. Others may overlook work for a while:
     /// whoever brings it dispatches afterwards, or asks for a run.
     has_work: Sh::Word,
+    /// Whether it is worth the lock to look whether a bio can be merged. `Relaxed`: whoever overlooks a request makes one of its
+    /// own.
+    meets_bios: Sh::Word,
     /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none. Three hints, each for itself.
     depths: [Sh::Word; 3],
     finished: FinishedSet<Sh>,
@@ -89,6 +92,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             needs,
             custody: Sh::Lock::new(Custody::new(policy, capacity)),
             has_work: Sh::Word::new(0),
+            meets_bios: Sh::Word::new(1),
             depths: [NO_LIMIT; 3].map(Sh::Word::new),
             finished: FinishedSet::new(capacity),
             techniques: Techniques::default(),
@@ -143,6 +147,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         }
         let answer = body(custody, cx);
         self.has_work.store(u64::from(custody.policy().has_work()), Relaxed);
+        self.meets_bios.store(u64::from(custody.meets_bios()), Relaxed);
         answer
     }
 
@@ -169,6 +174,9 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     ) -> Option<Edge> {
         let merge = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| custody.merge_bio(cx, rules, bio);
         if self.techniques.try_merge {
+            if self.meets_bios.load(Relaxed) == 0 {
+                return None;
+            }
             let merged = self.custody.try_with(meter, Site::Merge, |custody| self.under_lock(custody, cx, merge));
             return merged.flatten();
         }

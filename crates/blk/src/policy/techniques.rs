@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub struct Techniques {
     /// One CPU at a time asks the policy for requests; the others leave it to that one (CL-2).
     pub single_dispatcher: bool,
-    /// A bio is merged into a queued request only if the lock is free (CL-3).
+    /// A bio is merged into a queued request only if the lock is free and some request is queued (CL-3).
     pub try_merge: bool,
     /// All that a run can send is drawn under one hold of the lock (CL-4).
     pub batch_dispatch: bool,
@@ -16,6 +16,10 @@ pub struct Techniques {
 }
 
 impl Techniques {
+    /// Those that have been seen to help: all but the buckets.
+    pub const USUAL: Techniques =
+        Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion_buckets: false };
+
     /// All of them.
     pub const ALL: Techniques =
         Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion_buckets: true };
@@ -59,6 +63,7 @@ mod tests {
         assert_eq!("all".parse(), Ok(Techniques::ALL));
         assert_eq!("none".parse(), Ok(Techniques::default()));
         assert_eq!("single-dispatcher,try-merge,batch-dispatch,insertion-buckets".parse(), Ok(Techniques::ALL));
+        assert_eq!("single-dispatcher,try-merge,batch-dispatch".parse(), Ok(Techniques::USUAL));
         let some = Techniques { try_merge: true, ..Techniques::default() };
         assert_eq!("try-merge".parse(), Ok(some));
         for wrong in ["", "All", "try-merge,", "try_merge"] {

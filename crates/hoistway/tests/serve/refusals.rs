@@ -88,7 +88,7 @@ fn a_file_that_is_served_is_nobody_elses_until_the_server_has_ended_however_that
     std::fs::File::create(folder.path().join("disk")).unwrap().set_len(1 << 20).unwrap();
     let disk = folder.path().join("disk").display().to_string();
     let job = folder.path().join("job.fio");
-    std::fs::write(&job, "[x]\nrw=write\nbs=4k\nsize=4k\n").unwrap();
+    std::fs::write(&job, "[x]\ndirect=1\nrw=write\nbs=4k\nsize=4k\n").unwrap();
     let (job, target) = (job.display().to_string(), format!("file:{disk}"));
     let refused = |arguments: &[&str]| {
         let output = hoistway().args(arguments).output().unwrap();

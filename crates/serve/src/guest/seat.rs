@@ -130,14 +130,7 @@ impl Guest {
         let inside = &mut *self.lock();
         let Some(requests) = &mut inside.requests else { return };
         let (now, until) = (self.site.engine.now(), requests.gate.released_at());
-        for (index, completion) in batch.drain(..).enumerate() {
-            requests.completed(now, completion);
-            if index == 0 {
-                // A driver that sleeps is up by the time that the others have ended.
-                requests.device.tell();
-            }
-        }
-        requests.device.tell();
+        batch.drain(..).for_each(|completion| requests.completed(now, completion));
         let is_more = requests.advance(&self.site, now, &|what| self.say(what));
         // It is the lobby that knows when a guest wants to be attended to, and that lets go of it.
         if is_more || inside.is_leaving || requests.gate.released_at() != until {

@@ -1,4 +1,4 @@
-//! CL-1 to CL-4: what is done against contention.
+//! CL-1 to CL-4, CL-6: what is done against contention.
 
 use std::cell::Cell;
 

@@ -46,8 +46,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) workers: Option<u16>,
     /// What is done so that threads wait less for the lock of mq-deadline or bfq: all, none, or some of single-dispatcher,
-    /// try-merge, batch-dispatch. Linux does none of it.
-    #[arg(long, value_name = "LIST", default_value = "all")]
+    /// try-merge, batch-dispatch, insertion-buckets. Linux does none of it.
+    #[arg(long, value_name = "LIST", default_value = "single-dispatcher,try-merge,batch-dispatch")]
     pub(super) techniques: Techniques,
     #[command(flatten)]
     pub(super) run: RunOptions,

@@ -74,12 +74,13 @@ pub(crate) struct Arguments {
     /// Threads, each with a hardware queue of its own if the target has as many.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
-    /// How long a thread without work looks for more before it sleeps, in us: that saves the time of being woken, and costs the CPU.
+    /// How long a thread without work looks on before it sleeps, in us at most, and only as long as that pays: it saves the time
+    /// of being woken, and costs the CPU.
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     spin: u64,
     /// What is done so that threads wait less for the lock of mq-deadline or bfq: all, none, or some of single-dispatcher,
-    /// try-merge, batch-dispatch. Linux does none of it.
-    #[arg(long, value_name = "LIST", default_value = "all")]
+    /// try-merge, batch-dispatch, insertion-buckets. Linux does none of it.
+    #[arg(long, value_name = "LIST", default_value = "single-dispatcher,try-merge,batch-dispatch")]
     techniques: Techniques,
     /// Nobody may write, to any export.
     #[arg(long)]

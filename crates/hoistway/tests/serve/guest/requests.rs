@@ -11,7 +11,17 @@ fn data(seed: u8, bytes: usize) -> Vec<u8> {
 
 #[test]
 fn each_kind_of_request_does_what_it_says_with_or_without_each_feature() {
-    let server = serve(&["--target", "mem:16M", "--export", "name=a-name-longer-than-twenty"]);
+    does_what_it_says("0");
+}
+
+/// Then the server looks into the ring itself, and wants no kicks meanwhile.
+#[test]
+fn so_it_does_if_the_server_looks_on_for_long_before_it_sleeps() {
+    does_what_it_says("10000");
+}
+
+fn does_what_it_says(spin_us: &str) {
+    let server = serve(&["--target", "mem:16M", "--export", "name=a-name-longer-than-twenty", "--spin", spin_us]);
     for without in [0, EVENT_IDX, INDIRECT_DESC, CONFIG_WCE, EVENT_IDX | INDIRECT_DESC | CONFIG_WCE | 1 << 9] {
         let mut guest = Client::start(&socket(&server), Options { without, ..Options::default() });
         assert_eq!(guest.capacity(), 32768);

@@ -1,0 +1,147 @@
+//! Requests that have come: each goes to the engine in as many parts as it takes.
+
+use hoistway_blk::{Instant, SECTOR_BYTES};
+use hoistway_engine::{Buffer, Errno, Operation, Request as Io};
+use hoistway_nbd::{Command, Extent, Refusal, Request};
+
+use super::{Chunk, Pending, Receiving, Session, token_of};
+use crate::outbox::Outbox;
+use crate::served::Site;
+
+/// Reads of at least so many bytes are answered with holes where there are some: to ask where they are has a price, too.
+const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
+/// Requests without data may be longer than what the engine takes at a time: 2^32 - 1 sectors.
+const PART_BYTES_MAX: u64 = 1 << 40;
+
+impl Session {
+    pub(super) fn begin_request(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
+        let Request { offset, length, .. } = request;
+        match request.command {
+            Command::Read { unfragmented } => {
+                if self.has_chunks && !unfragmented && length >= READ_WITH_HOLES_BYTES {
+                    self.begin_read_with_holes(site, now, request, outbox);
+                } else {
+                    let slot = self.occupy(now, request, 1, Vec::new());
+                    self.read_part(slot, 0, offset, length);
+                }
+            }
+            Command::Write { .. } => {
+                self.held_bytes += length as usize;
+                let buffer = self.pool.take(length as usize);
+                self.receiving = Some(Receiving { request, buffer, filled: 0 });
+            }
+            Command::Flush => {
+                let slot = self.occupy(now, request, 1, Vec::new());
+                self.gate.push(Io::flush(token_of(slot, 0)));
+            }
+            Command::Trim { fua } => self.begin_parts(now, request, fua, |bytes| Operation::Discard { bytes }),
+            Command::WriteZeroes { fua, no_hole, fast } => self.begin_parts(now, request, fua, |bytes| {
+                Operation::WriteZeroes { bytes, may_unmap: !no_hole, fast_only: fast }
+            }),
+            // A hint: what it names will be read when it is read. Whether it exists has been checked.
+            Command::Cache => {
+                self.served.counts.at_once(true);
+                self.answered += 1;
+                outbox.header(|out| self.writer.done(request.origin(), out));
+            }
+            Command::BlockStatus { one } => self.answer_block_status(site, request, one, outbox),
+        }
+    }
+
+    pub(super) fn begin_write(&mut self, now: Instant, request: Request, buffer: Buffer) {
+        let durable = matches!(request.command, Command::Write { fua: true });
+        let slot = self.occupy(now, request, 1, Vec::new());
+        let operation = Operation::Write { durable };
+        self.gate.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
+    }
+
+    /// Without data, and perhaps longer than the engine takes at a time. What has to be durable is followed by a flush, when
+    /// all of it has ended.
+    fn begin_parts(&mut self, now: Instant, request: Request, fua: bool, operation: impl Fn(u64) -> Operation) {
+        let Request { offset, length, .. } = request;
+        let parts = length.div_ceil(PART_BYTES_MAX) as u32;
+        let slot = self.occupy(now, request, parts + u32::from(fua), Vec::new());
+        for part in 0..u64::from(parts) {
+            let begin = part * PART_BYTES_MAX;
+            let bytes = (length - begin).min(PART_BYTES_MAX);
+            let token = token_of(slot, part as u32);
+            self.gate.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
+        }
+    }
+
+    fn read_part(&mut self, slot: u32, part: u32, offset: u64, length: u64) {
+        self.held_bytes += length as usize;
+        let buffer = self.pool.take(length as usize);
+        self.gate.push(Io::read(offset, buffer, token_of(slot, part)));
+    }
+
+    fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
+        let extents = self.extents(site, request).unwrap_or_default();
+        let mut chunks = Vec::new();
+        if extents.iter().any(|extent| extent.hole) {
+            let mut offset = request.offset;
+            for extent in extents {
+                let data = (!extent.hole).then(Buffer::default);
+                // A part of a request, so it fits.
+                chunks.push(Chunk { offset, length: extent.length as u32, data });
+                offset += extent.length;
+            }
+        }
+        let parts: Vec<_> = match chunks.is_empty() {
+            true => vec![(0, request.offset, request.length)],
+            false => {
+                let data = chunks.iter().enumerate().filter(|(_, chunk)| chunk.data.is_some());
+                data.map(|(at, chunk)| (at as u32, chunk.offset, u64::from(chunk.length))).collect()
+            }
+        };
+        let slot = self.occupy(now, request, parts.len() as u32, chunks);
+        for &(part, offset, length) in &parts {
+            self.read_part(slot, part, offset, length);
+        }
+        if parts.is_empty() {
+            self.finish(now, slot, None, outbox);
+        }
+    }
+
+    fn answer_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
+        match self.extents(site, request) {
+            Ok(extents) => {
+                self.served.counts.at_once(true);
+                self.answered += 1;
+                let (origin, length) = (request.origin(), request.length);
+                outbox.header(|out| self.writer.block_status(origin, length, one, extents, out));
+            }
+            Err(error) => {
+                let refusal = Refusal::from_errno(error.raw_os_error().unwrap_or(Errno::IO.0));
+                self.refuse(request.origin(), refusal, outbox);
+            }
+        }
+    }
+
+    /// Data and holes of a range, in order and without gaps.
+    fn extents(&self, site: &Site, request: Request) -> std::io::Result<Vec<Extent>> {
+        let Request { offset, length, .. } = request;
+        let extents = self.served.on(&site.engine)?.extents(offset..offset + length)?;
+        let extent = |extent: hoistway_engine::Extent| {
+            let length = extent.sectors * SECTOR_BYTES;
+            Extent { length, hole: extent.is_hole, zero: extent.is_hole }
+        };
+        Ok(extents.into_iter().map(extent).collect())
+    }
+
+    fn occupy(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
+        self.unanswered += 1;
+        self.served.counts.began();
+        let pending = Pending { request, began: now, left: parts, result: Ok(()), chunks };
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(pending);
+                slot
+            }
+            None => {
+                self.slots.push(Some(pending));
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Requests whose parts have ended: each is answered once.
+
+use hoistway_blk::Instant;
+use hoistway_engine::{Buffer, Completion, Errno, Request as Io};
+use hoistway_nbd::{Command, Refusal, Request};
+
+use super::{Chunk, FLUSH_BEHIND, FlushesBehind as _, Pending, Session, token_of};
+use crate::outbox::Outbox;
+use crate::served::Ended;
+
+impl Session {
+    /// A part of a request has ended.
+    pub fn completed(&mut self, now: Instant, completion: Completion, outbox: &mut Outbox) {
+        let Completion { token, result, buffer } = completion;
+        let (slot, part) = (token as u32, (token >> 32) as usize);
+        let Some(pending) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
+        self.held_bytes -= buffer.len();
+        pending.left -= 1;
+        // A trim is a hint, which a target may be unable to take.
+        let is_hint = matches!(pending.request.command, Command::Trim { .. }) && result == Err(Errno::OPNOTSUPP);
+        pending.result = pending.result.and(if is_hint { Ok(()) } else { result });
+        let mut whole = None;
+        match pending.chunks.get_mut(part) {
+            Some(chunk) => chunk.data = Some(buffer),
+            None => whole = Some(buffer),
+        }
+        match pending.left {
+            0 => self.finish(now, slot, whole, outbox),
+            // What remains is the flush of what has to be durable.
+            1 if pending.request.flushes_behind() && part != FLUSH_BEHIND => {
+                if pending.result.is_ok() {
+                    self.gate.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
+                } else {
+                    self.finish(now, slot, whole, outbox);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// All parts of a request have ended: it is answered.
+    pub(super) fn finish(&mut self, now: Instant, slot: u32, whole: Option<Buffer>, outbox: &mut Outbox) {
+        let Some(Pending { request, began, result, chunks, .. }) = self.slots[slot as usize].take() else { return };
+        self.free.push(slot);
+        self.unanswered -= 1;
+        self.answered += 1;
+        self.served.counts.ended(kind(&request), result.is_ok().then(|| now.since(began)));
+        let (origin, writer) = (request.origin(), self.writer);
+        if let Err(errno) = result {
+            outbox.header(|out| writer.refused(origin, Refusal::from_errno(errno.0), out));
+            whole.into_iter().chain(chunks.into_iter().filter_map(|it| it.data)).for_each(|it| self.pool.give_back(it));
+            return;
+        }
+        if !matches!(request.command, Command::Read { .. }) {
+            outbox.header(|out| writer.done(origin, out));
+            whole.into_iter().for_each(|buffer| self.pool.give_back(buffer));
+            return;
+        }
+        if let Some(buffer) = whole {
+            outbox.header(|out| writer.data_header(origin, request.offset, request.length as u32, true, out));
+            outbox.data(buffer);
+        }
+        let last = chunks.len().saturating_sub(1);
+        for (at, Chunk { offset, length, data }) in chunks.into_iter().enumerate() {
+            match data {
+                Some(buffer) => {
+                    outbox.header(|out| writer.data_header(origin, offset, length, at == last, out));
+                    outbox.data(buffer);
+                }
+                None => outbox.header(|out| writer.hole(origin, offset, length, at == last, out)),
+            }
+        }
+    }
+}
+
+/// What of a request is counted.
+fn kind(request: &Request) -> Ended {
+    match request.command {
+        Command::Read { .. } => Ended::Read(request.length),
+        Command::Write { .. } => Ended::Write(request.length),
+        _ => Ended::Other,
+    }
+}

@@ -1,0 +1,257 @@
+//! The requests of one connection: from their headers to their answers.
+
+mod begin;
+mod end;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hoistway_blk::Instant;
+use hoistway_engine::{Buffer, Completion, Errno, Handler, Request as Io};
+use hoistway_nbd::{Agreed, Command, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation};
+
+use crate::gate::Gate;
+use crate::input::Input;
+use crate::lobby::VisitorId;
+use crate::outbox::Outbox;
+use crate::pool::Pool;
+use crate::served::{Bounds, Served, Site};
+
+/// A client that has chosen an export.
+pub struct Session {
+    /// Which.
+    pub served: Arc<Served>,
+    requests: Requests,
+    writer: ReplyWriter,
+    has_chunks: bool,
+    /// The way to the engine.
+    pub gate: Gate,
+    /// Requests that have not been answered, by slot.
+    slots: Vec<Option<Pending>>,
+    free: Vec<u32>,
+    unanswered: u32,
+    /// Bytes of buffers that requests have.
+    held_bytes: usize,
+    /// The write whose data is being received.
+    receiving: Option<Receiving>,
+    /// The request that is refused when its data has been dropped.
+    dropping: Option<Dropping>,
+    /// Nothing more is taken.
+    leaves: bool,
+    /// Buffers to be used again.
+    pub pool: Pool,
+    /// Requests so far.
+    pub answered: u64,
+}
+
+/// A request under way.
+struct Pending {
+    request: Request,
+    /// When it had come whole.
+    began: Instant,
+    /// Parts that have not ended.
+    left: u32,
+    result: Result<(), Errno>,
+    /// Of a READ that is more than one chunk, its chunks in order.
+    chunks: Vec<Chunk>,
+}
+
+/// A part of a READ.
+struct Chunk {
+    offset: u64,
+    length: u32,
+    /// `None` is a hole, an empty one has not been read yet.
+    data: Option<Buffer>,
+}
+
+struct Receiving {
+    request: Request,
+    buffer: Buffer,
+    filled: usize,
+}
+
+struct Dropping {
+    origin: Origin,
+    refusal: Refusal,
+    left: u64,
+}
+
+/// What was made of received bytes.
+pub enum Taken {
+    /// They are not enough for anything.
+    Nothing,
+    /// At least one request, or a part of one.
+    Something,
+    /// They cannot be gone on from.
+    Violation(Violation),
+}
+
+impl Session {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// If the target does not have what the export says.
+    pub fn begin(
+        site: &Site,
+        id: VisitorId,
+        served: Arc<Served>,
+        agreed: Agreed,
+        requests: Requests,
+        handler: impl Handler + 'static,
+    ) -> Result<Session, Errno> {
+        // One more than we take: a request that was refused by the engine would have to be kept.
+        let depth = 2 * site.bounds.in_flight + 2;
+        let gate = Gate::open(site, Arc::clone(&served), id, depth, handler)?;
+        served.counts.connections.fetch_add(1, Relaxed);
+        Ok(Session {
+            served,
+            requests,
+            writer: ReplyWriter::new(agreed.replies),
+            has_chunks: agreed.replies != Replies::Simple,
+            gate,
+            slots: Vec::new(),
+            free: Vec::new(),
+            unanswered: 0,
+            held_bytes: 0,
+            receiving: None,
+            dropping: None,
+            leaves: false,
+            pool: Pool::default(),
+            answered: 0,
+        })
+    }
+
+    // --- bounds ---
+
+    /// Whether nothing more may be taken at present.
+    pub fn is_full(&self, bounds: &Bounds, to_send_bytes: usize) -> bool {
+        // One whose data is on its way has its room already.
+        self.receiving.is_none()
+            && (self.unanswered >= bounds.in_flight || self.held_bytes + to_send_bytes >= bounds.held_bytes)
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.unanswered == 0
+    }
+
+    /// Whether the client or the server has said that it is the end.
+    pub fn is_leaving(&self) -> bool {
+        self.leaves
+    }
+
+    /// Nothing more comes; what has come is answered.
+    pub fn stop_taking(&mut self) {
+        self.leaves = true;
+        self.receiving = None;
+        self.dropping = None;
+    }
+
+    /// The server ends: what still waits for its turn is refused, what is under way is answered.
+    pub fn leave(&mut self, now: Instant, outbox: &mut Outbox) {
+        self.stop_taking();
+        for Io { token, buffer, .. } in self.gate.give_up() {
+            self.completed(now, Completion { token, result: Err(Errno::SHUTDOWN), buffer }, outbox);
+        }
+    }
+
+    // --- receiving ---
+
+    /// Where the data that is being received goes.
+    pub fn wanted(&mut self) -> &mut [u8] {
+        match &mut self.receiving {
+            Some(receiving) => &mut receiving.buffer[receiving.filled..],
+            None => &mut [],
+        }
+    }
+
+    /// So much of it has come.
+    pub fn filled(&mut self, count: usize) {
+        if let Some(receiving) = &mut self.receiving {
+            receiving.filled += count;
+        }
+    }
+
+    /// Takes requests, as long as there are any and there is room for them.
+    pub fn take(&mut self, site: &Site, now: Instant, input: &mut Input, outbox: &mut Outbox) -> Taken {
+        let mut taken = Taken::Nothing;
+        loop {
+            if let Some(dropping) = &mut self.dropping {
+                let now = (input.held().len() as u64).min(dropping.left);
+                input.forget(now as usize);
+                dropping.left -= now;
+                if dropping.left > 0 {
+                    return taken;
+                }
+                let Dropping { origin, refusal, .. } = *dropping;
+                self.dropping = None;
+                self.refuse(origin, refusal, outbox);
+                taken = Taken::Something;
+            }
+            if let Some(receiving) = &mut self.receiving {
+                let wanted = &mut receiving.buffer[receiving.filled..];
+                receiving.filled += input.move_into(wanted);
+                if receiving.filled < receiving.buffer.len() {
+                    return taken;
+                }
+                if let Some(Receiving { request, buffer, .. }) = self.receiving.take() {
+                    self.begin_write(now, request, buffer);
+                }
+                taken = Taken::Something;
+            }
+            if self.leaves || self.is_full(&site.bounds, outbox.bytes()) {
+                return taken;
+            }
+            let Some(received) = self.requests.read(input.held()) else { return taken };
+            taken = Taken::Something;
+            match received {
+                Received::Request(request) => {
+                    input.forget(self.requests.header_bytes());
+                    self.begin_request(site, now, request, outbox);
+                }
+                Received::Refused { origin, refusal, payload_bytes } => {
+                    input.forget(self.requests.header_bytes());
+                    self.dropping = Some(Dropping { origin, refusal, left: payload_bytes });
+                }
+                Received::Disconnect => {
+                    self.leaves = true;
+                    return taken;
+                }
+                Received::Violation(violation) => return Taken::Violation(violation),
+            }
+        }
+    }
+
+    fn refuse(&mut self, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
+        self.served.counts.at_once(false);
+        self.answered += 1;
+        outbox.header(|out| self.writer.refused(origin, refusal, out));
+    }
+}
+
+impl Drop for Session {
+    /// What is under way ends without us: with the session goes the engine's client.
+    fn drop(&mut self) {
+        let counts = &self.served.counts;
+        counts.connections.fetch_sub(1, Relaxed);
+        counts.abandoned(u64::from(self.unanswered));
+    }
+}
+
+/// The part that is the flush behind the others.
+const FLUSH_BEHIND: usize = u32::MAX as usize;
+
+/// Whether a request without data has to be durable.
+trait FlushesBehind {
+    fn flushes_behind(&self) -> bool;
+}
+
+impl FlushesBehind for Request {
+    fn flushes_behind(&self) -> bool {
+        matches!(self.command, Command::Trim { fua: true } | Command::WriteZeroes { fua: true, .. })
+    }
+}
+
+fn token_of(slot: u32, part: u32) -> u64 {
+    u64::from(part) << 32 | u64::from(slot)
+}
