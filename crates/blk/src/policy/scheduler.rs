@@ -86,8 +86,9 @@ impl Requests {
     /// If it is not held here.
     #[inline]
     pub fn release(&mut self, id: RqId) -> Rq {
+        let rq = self.held[id.index()].take().expect("the request is held by this elevator");
         self.count -= 1;
-        self.held[id.index()].take().expect("the request is held by this elevator")
+        rq
     }
 
     /// Takes `second` out and hands both requests to `join`.
