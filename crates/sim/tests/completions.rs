@@ -72,7 +72,7 @@ fn a_hardware_queue_of_ones_own_interrupts_the_submitter_whatever_rq_affinity_sa
 /// The null device behind a limit that it never reaches: what is behind a limit interrupts.
 fn fast_with_interrupt() -> Preset {
     let mut file = PresetFile::from(Preset::builtin("null").unwrap());
-    file.throttle = Some(ThrottleParameters { iops: 1e9, io_kib: 4, mb_per_s: 1e7, burst: None });
+    file.throttle = Some(ThrottleParameters { iops: 1e9, io_kib: 4, mb_per_s: 1e6, burst: None });
     Preset::try_from(file).unwrap()
 }
 
