@@ -6,7 +6,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
-use hoistway_device::Preset;
+use hoistway_device::{Preset, PresetFile, ThrottleParameters};
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
 use support::spec;
@@ -93,6 +93,13 @@ fn devices_that_are_alike_interrupt_a_cpu_each_unless_they_are_behind_one_contro
     }
 }
 
+/// The null device behind a limit that it never reaches: what is behind a limit interrupts.
+fn fast_with_interrupt() -> Preset {
+    let mut file = PresetFile::from(Preset::builtin("null").unwrap());
+    file.throttle = Some(ThrottleParameters { iops: 1e9, io_kib: 4, mb_per_s: 1e6, burst: None });
+    Preset::try_from(file).unwrap()
+}
+
 /// When requests end on each CPU, ns.
 #[derive(Default)]
 struct Times([Vec<u64>; 2]);
@@ -111,7 +118,7 @@ fn work_that_is_passed_on_is_done_after_the_interrupts_that_its_cpu_has_already(
     let job = "[a]\nfilename=/dev/sda\nioengine=libaio\ndirect=1\nrw=randread\niodepth=8\nnumjobs=8\nsize=10m\n\
                cpus_allowed=0-1\ncpus_allowed_policy=split\n";
     let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
-    let preset = Preset::builtin("null").unwrap();
+    let preset = fast_with_interrupt();
     let mut queue = QueueSettings::new(Kernel::V6_18, 2);
     queue.attributes.push(("rq_affinity".to_owned(), "2".to_owned()));
     let host = Host { complete_ns: 1000, redirect_ns: 20, ..Host::builtin("server").unwrap() };
@@ -128,7 +135,7 @@ fn one_interrupt_is_taken_after_the_other_and_tasks_on_that_cpu_do_not_starve() 
     // The device could do 6.4 million a second; the CPU that it interrupts does a million.
     let job = "[a]\nfilename=/dev/sda\nioengine=libaio\ndirect=1\nrw=randread\niodepth=8\nnumjobs=12\nruntime=1\ntime_based\n";
     let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
-    let preset = Preset::builtin("null").unwrap();
+    let preset = fast_with_interrupt();
     let queue = QueueSettings::new(Kernel::V6_18, 8);
     let host = Host { complete_ns: 1000, switch_ns: 0, ..Host::builtin("server").unwrap() };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
