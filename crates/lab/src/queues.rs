@@ -48,7 +48,16 @@ pub(crate) fn choose(asked: &Asked<'_>, devices: Vec<Preset>, queue: &mut QueueS
 /// Gives the queues the techniques against contention that were asked for. Answers what to say of that.
 pub(crate) fn use_techniques(asked: &Asked<'_>, queue: &mut QueueSettings) -> Result<Option<String>, Error> {
     let Some(wanted) = &asked.comparison.techniques else { return Ok(None) };
-    queue.techniques = wanted.parse().map_err(|problem| asked.refuse(Field::Techniques, wanted, problem))?;
+    let refuse = |problem: String| asked.refuse(Field::Techniques, wanted, problem);
+    let named: Techniques = wanted.parse().map_err(refuse)?;
+    if named.insertion_buckets && wanted != "all" {
+        return Err(refuse(
+            "insertion-buckets acts in real time only: in virtual time nobody is met while inserting (expected all, none, or \
+             some of single-dispatcher, try-merge, batch-dispatch)"
+                .to_owned(),
+        ));
+    }
+    queue.techniques = Techniques { insertion_buckets: false, ..named };
     let are_used = queue.techniques != Techniques::default();
     Ok(are_used.then(|| {
         format!(
