@@ -203,7 +203,10 @@ def test_ray_changes_no_bit(alone: str) -> None:
         def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
             return ray.remote(fn).remote(*args, **kwargs).future()
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    except Exception as error:
+        pytest.skip(f"Ray is installed, but does not start here: {error}")
     try:
         assert table(hoistway.sweep(space(), executor=RayExecutor(), in_flight=4)) == alone
     finally:
@@ -229,9 +232,12 @@ def test_ranks_of_mpi_change_no_bit(tmp_path: Path, alone: str) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
     table = tmp_path / "table.csv"
     mpiexec = Path(sys.executable).with_name("mpiexec")
+    ranks = [mpiexec, "-n", "3", sys.executable, "-m"]
+    tried = subprocess.run([*ranks, "mpi4py.bench", "helloworld"], capture_output=True, text=True, timeout=300)
+    if tried.returncode != 0:
+        pytest.skip(f"MPI is installed, but does not start here: {tried.stderr}")
     # The first rank hands out what the other two do.
-    ranks = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", tmp_path / "sweep.py"]
-    subprocess.run([*ranks, tmp_path / "plan.toml", table], check=True, timeout=300)
+    subprocess.run([*ranks, "mpi4py.futures", tmp_path / "sweep.py", tmp_path / "plan.toml", table], check=True, timeout=300)
     assert table.read_text() == alone
 
 
