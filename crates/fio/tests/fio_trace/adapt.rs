@@ -76,6 +76,8 @@ fn adapted_line(line: &str, shrink: u64) -> Option<String> {
         "ioengine" => Some("ioengine=${ENGINE}".to_owned()),
         "runtime" | "timeout" => Some(format!("runtime={RUNTIME}")),
         "loops" => Some(format!("loops={}", value.parse::<u64>().map_or(LOOPS_MAX, |loops| loops.min(LOOPS_MAX)))),
+        // The same numbers each time: what differs is a difference, and not bad luck.
+        "randrepeat" | "allrandrepeat" => Some(format!("{name}=1")),
         // All in the directory of the test.
         "filename" | "directory" => Some(format!("{name}={}", value.replace('/', "-"))),
         _ if SIZES.contains(&name) => Some(format!("{name}={}", shrunk(value, shrink))),
