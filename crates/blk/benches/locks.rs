@@ -7,6 +7,8 @@
 //! What counts is the share, not the time: threads are more than CPUs, so a lock is found taken mostly when its holder was
 //! interrupted.
 
+mod techniques;
+
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -185,20 +187,9 @@ fn measure(scheduler: &str, techniques: Techniques) -> [f64; 3] {
 }
 
 fn main() {
-    const NONE: Techniques =
-        Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion_buckets: false };
-    let all = [
-        ("nothing", NONE),
-        ("single dispatcher", Techniques { single_dispatcher: true, ..NONE }),
-        ("merging if free", Techniques { try_merge: true, ..NONE }),
-        ("batches", Techniques { batch_dispatch: true, ..NONE }),
-        ("buckets", Techniques { insertion_buckets: true, ..NONE }),
-        ("all but buckets", Techniques::USUAL),
-        ("all", Techniques::ALL),
-    ];
     println!("{CLIENTS} clients with {DEPTH} I/Os each; of an I/O: lock taken, found taken and waited for, given up");
     for scheduler in ["mq-deadline", "bfq"] {
-        for (name, techniques) in all {
+        for (name, techniques) in techniques::COMPARED {
             let [taken, contended, given_up] = measure(scheduler, techniques);
             println!("{scheduler:12} {name:18} {taken:6.3} {contended:8.5} {given_up:8.5}");
         }

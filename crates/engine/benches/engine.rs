@@ -6,10 +6,13 @@
 //! Schedulers take turns, so that all see the same weather; the median of the rounds is told, and the fastest and slowest: time
 //! on the clock, and CPU time of all threads, which says more on a machine that others use, too.
 
+#[path = "../../blk/benches/techniques/mod.rs"]
+mod against_contention;
+
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant as WallClock};
 
-use hoistway_blk::{Instant, SCHEDULERS, Techniques};
+use hoistway_blk::{Instant, SCHEDULERS};
 use hoistway_engine::{
     Backend, Buffer, Completion, Config, Context, Engine, FileSpec, Files, Memory, Null, Request, Resident, Turn,
     answers,
@@ -140,17 +143,7 @@ fn compare(target: &str, depth: usize, writes: bool, backend: &dyn Fn() -> Box<d
 
 /// What is done against contention for a scheduler's lock, one by one and together.
 fn techniques() {
-    const NONE: Techniques =
-        Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion_buckets: false };
-    let all = [
-        ("nothing", NONE),
-        ("single dispatcher", Techniques { single_dispatcher: true, ..NONE }),
-        ("merging if free", Techniques { try_merge: true, ..NONE }),
-        ("batches", Techniques { batch_dispatch: true, ..NONE }),
-        ("buckets", Techniques { insertion_buckets: true, ..NONE }),
-        ("all but buckets", Techniques::USUAL),
-        ("all", Techniques::ALL),
-    ];
+    let all = against_contention::COMPARED;
     for (scheduler, workers) in [("mq-deadline", 1), ("mq-deadline", 2), ("bfq", 1), ("bfq", 2)] {
         let mut figures = vec![Vec::new(); all.len()];
         for _ in 0..ROUNDS {
