@@ -122,15 +122,13 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         let hint_of = self.hint_of(cpu);
         let hint = hint_of.load(Relaxed) as u32;
         let taken = match (depth, self.rule) {
-            (Depth::Full, _) => self.search(hint, WORD_SHIFT, |_| u64::MAX),
-            (Depth::Below(end), _) => {
-                self.search(hint, WORD_SHIFT, |word| low_bits(end.saturating_sub(word << WORD_SHIFT)))
-            }
+            (Depth::Full, _) => self.search_words(hint, |_| u64::MAX),
+            (Depth::Below(end), _) => self.search_words(hint, |word| low_bits(end.saturating_sub(word << WORD_SHIFT))),
             (Depth::Shallow(shallow), ShallowRule::PerWord) => {
                 let of_each = low_bits(shallow.min(1 << self.shift));
                 // Shares do not overlap, so that a product puts one into every group.
                 let mask = of_each.wrapping_mul(self.group_starts);
-                self.search(hint, WORD_SHIFT, |_| mask)
+                self.search_words(hint, |_| mask)
             }
             (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
                 self.search(hint, self.shift, |group| low_bits(self.share_of_group(group, shallow)))
@@ -151,6 +149,26 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     #[inline]
     pub(crate) fn refuse(&self, cpu: CpuId) {
         self.hint_of(cpu).store(0, Relaxed);
+    }
+
+    /// Takes the first free bit from `hint` on and around; `usable` says which bits of a word may be taken.
+    #[inline(always)]
+    fn search_words(&self, hint: u32, usable: impl Fn(u32) -> u64) -> Option<u32> {
+        let [word] = &self.words[..] else { return self.search(hint, WORD_SHIFT, usable) };
+        let usable = usable(0) & self.last_word;
+        loop {
+            // As in `take`.
+            let free = !word.load(SeqCst) & usable;
+            if free == 0 {
+                return None;
+            }
+            let behind = free & (u64::MAX << hint);
+            let first = if behind == 0 { free } else { behind };
+            let bit = first & first.wrapping_neg();
+            if word.fetch_or(bit, Acquire) & bit == 0 {
+                return Some(bit.trailing_zeros());
+            }
+        }
     }
 
     /// Takes the first free bit from `hint` on and around, in steps of `1 << shift` bits; `usable` says which bits of a
