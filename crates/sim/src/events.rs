@@ -131,9 +131,9 @@ impl Entry {
 /// A span is of 2^10 ns: under load there is about one event in each.
 const SPAN_BITS: u32 = 10;
 
-/// Spans that the wheel knows, from the present one on: 2.1 ms, in which nearly all that happens in a host and on flash has its
-/// moment.
-const SPANS: usize = 2048;
+/// Spans that the wheel knows, from the present one on: 4.2 ms, in which nearly all that happens in a host and on flash has its
+/// moment, and hardware queues that are to be run again in 3 ms.
+const SPANS: usize = 4096;
 
 const WORDS: usize = SPANS / 64;
 

@@ -151,14 +151,15 @@ impl LockMeter {
     fn pass(&self, lock: &Held, site: Site, cost: SectionCost) {
         let at = self.at.get();
         let granted = at.max(lock.until.get());
+        let mut waiters = 0;
         if granted > at {
             self.is_contended.set(true);
+            // Each who waits before this one is a section and a hand-over long.
+            waiters = granted.since(at).0 / (cost.section.0 + cost.handover.0).max(1);
         }
         let is_others = lock.by.get() != self.by.get() && lock.by.get() != u32::MAX;
         let is_handed_over = is_others || self.is_contended.get();
         let handover = if is_handed_over { cost.handover } else { Nanos::ZERO };
-        // Each who waits before this one is a section and a hand-over long.
-        let waiters = granted.since(at).0 / (cost.section.0 + cost.handover.0).max(1);
         let until = granted + handover + Nanos(cost.waiter.0 * waiters) + cost.section;
         let mut used = self.used.get();
         let held = until.since(granted);

@@ -384,7 +384,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.settle(disk, cpu);
                     self.pay_for_locks(cpu, number);
                     if submitted == Submitted::Parked {
-                        self.flush_other_plugs(number);
+                        if self.tasks[number as usize].has_other_disks() {
+                            self.flush_other_plugs(number);
+                        }
                         return false;
                     }
                 }

@@ -122,18 +122,15 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         let hint_of = self.hint_of(cpu);
         let hint = hint_of.load(Relaxed) as u32;
         let taken = match (depth, self.rule) {
-            (Depth::Full, _) => self.search(hint, WORD_SHIFT, |_| u64::MAX),
-            (Depth::Below(end), _) => {
-                self.search(hint, WORD_SHIFT, |word| low_bits(end.saturating_sub(word << WORD_SHIFT)))
-            }
+            (Depth::Full, _) => self.search_words(hint, self.depth, u64::MAX),
+            (Depth::Below(end), _) => self.search_words(hint, end.min(self.depth), u64::MAX),
             (Depth::Shallow(shallow), ShallowRule::PerWord) => {
                 let of_each = low_bits(shallow.min(1 << self.shift));
                 // Shares do not overlap, so that a product puts one into every group.
-                let mask = of_each.wrapping_mul(self.group_starts);
-                self.search(hint, WORD_SHIFT, |_| mask)
+                self.search_words(hint, self.depth, of_each.wrapping_mul(self.group_starts))
             }
             (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
-                self.search(hint, self.shift, |group| low_bits(self.share_of_group(group, shallow)))
+                self.search_groups(hint, |group| low_bits(self.share_of_group(group, shallow)))
             }
         };
         match taken {
@@ -153,44 +150,75 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         self.hint_of(cpu).store(0, Relaxed);
     }
 
-    /// Takes the first free bit from `hint` on and around, in steps of `1 << shift` bits; `usable` says which bits of a
-    /// step may be taken.
+    /// Takes the first free bit below `end` from `hint` on and around, of those in `mask` of each word.
     #[inline(always)]
-    fn search(&self, hint: u32, shift: u32, usable: impl Fn(u32) -> u64) -> Option<u32> {
-        let first = hint >> shift;
-        let from_hint = u64::MAX << (hint & ((1 << shift) - 1));
-        let taken = self.take(first, shift, from_hint & usable(first));
+    fn search_words(&self, hint: u32, end: u32, mask: u64) -> Option<u32> {
+        let from_hint = u64::MAX << (hint % (1 << WORD_SHIFT));
+        if let [word] = &self.words[..] {
+            // A look at a single word says where the search ends.
+            let mask = if end < self.depth { mask & low_bits(end) } else { mask & self.last_word };
+            return Self::take_bit(word, mask, from_hint).map(u64::trailing_zeros);
+        }
+        let words = &self.words[..(end.div_ceil(1 << WORD_SHIFT) as usize).max(1)];
+        let last_word = low_bits(end - ((words.len() as u32 - 1) << WORD_SHIFT));
+        let first = (hint >> WORD_SHIFT) as usize;
+        // A hint behind the end is one at the first bit.
+        let (first, from_hint) = if first < words.len() { (first, from_hint) } else { (0, u64::MAX) };
+        let take = |index: usize, mask: u64| {
+            let exists = if index + 1 == words.len() { last_word } else { u64::MAX };
+            let bit = Self::take_bit(&words[index], mask & exists, u64::MAX)?;
+            Some((index as u32) << WORD_SHIFT | bit.trailing_zeros())
+        };
+        take(first, mask & from_hint)
+            .or_else(|| (first + 1..words.len()).find_map(|index| take(index, mask)))
+            .or_else(|| (0..first).find_map(|index| take(index, mask)))
+            .or_else(|| take(first, mask & !from_hint))
+    }
+
+    /// Takes the first free bit from `hint` on and around, group by group; `usable` says which bits of a group may be taken.
+    #[inline(always)]
+    fn search_groups(&self, hint: u32, usable: impl Fn(u32) -> u64) -> Option<u32> {
+        let first = hint >> self.shift;
+        let from_hint = u64::MAX << (hint & ((1 << self.shift) - 1));
+        let taken = self.take_of_group(first, from_hint & usable(first));
         if taken.is_some() {
             return taken;
         }
-        let steps = self.depth.div_ceil(1 << shift);
-        let others = (first + 1..steps).chain(0..first);
-        for step in others {
-            let taken = self.take(step, shift, usable(step));
+        let groups = self.depth.div_ceil(1 << self.shift);
+        let others = (first + 1..groups).chain(0..first);
+        for group in others {
+            let taken = self.take_of_group(group, usable(group));
             if taken.is_some() {
                 return taken;
             }
         }
-        self.take(first, shift, !from_hint & usable(first))
+        self.take_of_group(first, !from_hint & usable(first))
     }
 
-    /// Takes a free bit of those in `mask` of one step.
+    /// Takes a free bit of those in `mask` of one group.
     #[inline]
-    fn take(&self, step: u32, shift: u32, mask: u64) -> Option<u32> {
-        let start = step << shift;
+    fn take_of_group(&self, group: u32, mask: u64) -> Option<u32> {
+        let start = group << self.shift;
         let index = (start >> WORD_SHIFT) as usize;
         let exists = if index + 1 == self.words.len() { self.last_word } else { u64::MAX };
         let mask = (mask << (start & ((1 << WORD_SHIFT) - 1))) & exists;
-        let word = &self.words[index];
+        let bit = Self::take_bit(&self.words[index], mask, u64::MAX)?;
+        Some((index as u32) << WORD_SHIFT | bit.trailing_zeros())
+    }
+
+    /// Takes the lowest free bit of those in `mask`, if there is one in `preferred` the lowest of these.
+    #[inline(always)]
+    fn take_bit(word: &Sh::Word, mask: u64, preferred: u64) -> Option<u64> {
         loop {
             // Whether none is free is what sleepers go by.
             let free = !word.load(SeqCst) & mask;
             if free == 0 {
                 return None;
             }
-            let bit = free & free.wrapping_neg();
+            let from = if free & preferred == 0 { free } else { free & preferred };
+            let bit = from & from.wrapping_neg();
             if word.fetch_or(bit, Acquire) & bit == 0 {
-                return Some((index as u32) << WORD_SHIFT | bit.trailing_zeros());
+                return Some(bit);
             }
         }
     }

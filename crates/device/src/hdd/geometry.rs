@@ -100,21 +100,21 @@ impl Geometry {
     /// How long the sectors from `sector` take to pass, the switches of tracks between them included. The next
     /// sector follows without a wait.
     pub(super) fn transfer(&self, sector: u64, sectors: u64) -> Nanos {
+        self.transfer_between((sector, &self.place(sector)), (sector + sectors, &self.place(sector + sectors)))
+    }
+
+    /// The same from a sector to one behind it whose places are known.
+    pub(super) fn transfer_between(&self, (first, first_at): (u64, &Place), (end, end_at): (u64, &Place)) -> Nanos {
         let mut passing_ns = 0;
-        let (mut from, mut left) = (sector, sectors);
-        while left > 0 {
-            let zone = self.zone(from);
-            let zone_end = match self.zones.get(self.zones.partition_point(|zone| zone.first_sector <= from)) {
-                Some(next) => next.first_sector,
-                None => u64::MAX,
-            };
-            let here = left.min(zone_end - from);
-            passing_ns += here * self.rotation_ns / zone.sectors_per_track;
-            (from, left) = (from + here, left - here);
+        let mut from = first;
+        while from < end {
+            let after = self.zones.partition_point(|zone| zone.first_sector <= from);
+            let here = self.zones.get(after).map_or(end, |next| next.first_sector.min(end)) - from;
+            passing_ns += here * self.rotation_ns / self.zones[after.max(1) - 1].sectors_per_track;
+            from += here;
         }
-        let skew_ns = |place: Place| self.skew_ns(place.cylinder, place.head);
-        let switches_ns = skew_ns(self.place(sector + sectors)) - skew_ns(self.place(sector));
-        Nanos(passing_ns + switches_ns as u64)
+        let skew_ns = |place: &Place| self.skew_ns(place.cylinder, place.head);
+        Nanos(passing_ns + (skew_ns(end_at) - skew_ns(first_at)) as u64)
     }
 
     /// How many sectors from `sector` on pass in `time`, rounded down. Tracks are switched between them.
@@ -129,17 +129,27 @@ impl Geometry {
         sectors
     }
 
-    /// From an arrival of the head at `arrived_ns` until the sector of `place` passes it, ns. One that has passed just
-    /// now is still caught: times are rounded.
+    /// The head arrives at a track at this time, ns.
     #[inline]
-    pub(super) fn rotational_wait_ns(&self, arrived_ns: u64, place: &Place) -> u64 {
+    pub(super) fn arrival(&self, at_ns: u64) -> Arrival {
+        Arrival { angle_ns: at_ns % self.rotation_ns, rotation_ns: self.rotation_ns }
+    }
+}
+
+/// Where the platters are when the head has arrived.
+#[derive(Clone, Copy)]
+pub(super) struct Arrival {
+    angle_ns: u64,
+    rotation_ns: u64,
+}
+
+impl Arrival {
+    /// Until the sector of `place` passes the head, ns. One that has passed just now is still caught: times are rounded.
+    #[inline]
+    pub(super) fn wait_ns(self, place: &Place) -> u64 {
         const JUST_NOW_NS: u64 = 2_000;
-        let angle_ns = arrived_ns % self.rotation_ns;
-        let wait_ns = if place.angle_ns >= angle_ns {
-            place.angle_ns - angle_ns
-        } else {
-            place.angle_ns + self.rotation_ns - angle_ns
-        };
+        let turns = if place.angle_ns >= self.angle_ns { 0 } else { self.rotation_ns };
+        let wait_ns = place.angle_ns + turns - self.angle_ns;
         if wait_ns + JUST_NOW_NS >= self.rotation_ns { 0 } else { wait_ns }
     }
 }

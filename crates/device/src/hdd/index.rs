@@ -24,25 +24,28 @@ impl Index {
         self.entries.remove(at);
     }
 
+    /// A thing of this key has a lower number now.
+    ///
+    /// # Panics
+    /// If it was not added with this key.
+    pub(super) fn renumber(&mut self, key: u64, thing: usize, lower: usize) {
+        let mut at = self.entries.binary_search(&(key, thing)).expect("the index knows all");
+        self.entries[at].1 = lower;
+        while at > 0 && self.entries[at - 1] > self.entries[at] {
+            self.entries.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+
+    /// Those with keys below this one, and the others, ascending.
+    pub(super) fn split_at(&self, key: u64) -> (&[(u64, usize)], &[(u64, usize)]) {
+        self.entries.split_at(self.entries.partition_point(|&(other, _)| other < key))
+    }
+
     /// The things whose keys are from `first` to `last`, highest first.
     pub(super) fn within(&self, first: u64, last: u64) -> impl Iterator<Item = usize> {
         let end = self.entries.partition_point(|&(key, _)| key <= last);
         self.entries[..end].iter().rev().take_while(move |&&(key, _)| key >= first).map(|&(_, thing)| thing)
-    }
-
-    /// All things, those with keys near `from` first.
-    pub(super) fn outwards(&self, from: u64) -> impl Iterator<Item = usize> {
-        let middle = self.entries.partition_point(|&(key, _)| key < from);
-        let (mut below, mut above) =
-            (self.entries[..middle].iter().rev().peekable(), self.entries[middle..].iter().peekable());
-        std::iter::from_fn(move || {
-            let is_below_nearer = match (below.peek(), above.peek()) {
-                (Some(&&(below, _)), Some(&&(above, _))) => from - below < above - from,
-                (below, _) => below.is_some(),
-            };
-            let nearer = if is_below_nearer { below.next() } else { above.next() };
-            nearer.map(|&(_, thing)| thing)
-        })
     }
 }
 
@@ -57,18 +60,18 @@ mod tests {
     }
 
     #[test]
-    fn things_come_in_the_order_of_their_distance() {
-        let index = index(&[50, 10, 47, 30, 30, 58]);
-        assert_eq!(index.outwards(48).collect::<Vec<_>>(), [2, 0, 5, 4, 3, 1]);
-        assert_eq!(index.outwards(0).collect::<Vec<_>>(), [1, 3, 4, 2, 0, 5]);
-        assert_eq!(index.outwards(99).collect::<Vec<_>>(), [5, 0, 2, 4, 3, 1]);
-    }
-
-    #[test]
     fn a_range_has_both_its_ends() {
         let mut index = index(&[50, 10, 47, 30, 30, 58]);
         assert_eq!(index.within(30, 50).collect::<Vec<_>>(), [0, 2, 4, 3]);
         index.remove(30, 4);
         assert_eq!(index.within(11, 49).collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[test]
+    fn a_thing_with_another_number_stands_where_that_number_stands() {
+        let mut index = index(&[30, 10, 30, 30, 58]);
+        index.renumber(58, 4, 1);
+        index.renumber(30, 3, 1);
+        assert_eq!(index.split_at(30), (&[(10, 1)][..], &[(30, 0), (30, 1), (30, 2), (58, 1)][..]));
     }
 }

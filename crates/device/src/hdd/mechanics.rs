@@ -4,6 +4,7 @@ use hoistway_blk::{Instant, Nanos};
 
 use super::HddParameters;
 use super::geometry::{Geometry, Place};
+use super::index::Index;
 
 /// The arm and the platters.
 #[derive(Clone, Debug)]
@@ -72,7 +73,7 @@ impl Mechanics {
     #[inline]
     pub(super) fn positioning(&self, now: Instant, to: &Place) -> Nanos {
         let seek_ns = self.seek_ns(to);
-        Nanos(seek_ns + self.geometry.rotational_wait_ns(now.0.saturating_add(seek_ns), to))
+        Nanos(seek_ns + self.geometry.arrival(now.0.saturating_add(seek_ns)).wait_ns(to))
     }
 
     /// Which of the places is reached first. Ties go to the first.
@@ -84,7 +85,7 @@ impl Mechanics {
             if seek_ns >= least_ns {
                 continue;
             }
-            let ns = seek_ns + self.geometry.rotational_wait_ns(now.0.saturating_add(seek_ns), place);
+            let ns = seek_ns + self.geometry.arrival(now.0.saturating_add(seek_ns)).wait_ns(place);
             if ns < least_ns {
                 best = Some((ns, index));
             }
@@ -92,40 +93,73 @@ impl Mechanics {
         best.map(|(_, index)| index)
     }
 
-    /// The same for places that come in the order of their distance, by the number of cylinders: those that are too far
-    /// are not looked at. Ties go to the lowest index.
-    pub(super) fn nearest_outwards<'a>(
+    /// The same for things that stand by their cylinders, of which `place_of` says where one is that is wanted.
+    ///
+    /// It looks at one cylinder after the other, away from the head, until seeking alone takes longer than the best does.
+    pub(super) fn nearest_of<'a>(
         &self,
         now: Instant,
-        places: impl Iterator<Item = (usize, &'a Place)>,
+        by_cylinder: &Index,
+        place_of: impl Fn(usize) -> Option<&'a Place>,
     ) -> Option<usize> {
-        let mut best: Option<(u64, usize)> = None;
-        for (index, place) in places {
-            let seek_ns = self.seek_ns(place);
-            // On the head's own cylinder another track may be farther than the next cylinder.
-            if best.is_some_and(|(ns, _)| seek_ns > ns) && place.cylinder != self.head_at.cylinder {
+        let head_at = self.head_at.cylinder;
+        let (mut below, mut above) = by_cylinder.split_at(head_at);
+        let mut best = (u64::MAX, usize::MAX);
+        // Tracks of the head's own cylinder differ in how far they are.
+        while let Some((&(_, thing), rest)) = above.split_first().filter(|(entry, _)| entry.0 == head_at) {
+            if let Some(place) = place_of(thing) {
+                best = best.min((self.positioning(now, place).0, thing));
+            }
+            above = rest;
+        }
+        loop {
+            let down = below.last().map_or(u64::MAX, |entry| head_at - entry.0);
+            let up = above.first().map_or(u64::MAX, |entry| entry.0 - head_at);
+            let cylinders = down.min(up);
+            if cylinders == u64::MAX {
                 break;
             }
-            let ns = seek_ns + self.geometry.rotational_wait_ns(now.0.saturating_add(seek_ns), place);
-            if best.is_none_or(|best| (ns, index) < best) {
-                best = Some((ns, index));
+            let seek_ns = self.seek.ns(cylinders);
+            if seek_ns > best.0 {
+                break;
+            }
+            let arrival = self.geometry.arrival(now.0.saturating_add(seek_ns));
+            let mut consider = |thing| {
+                let Some(place) = place_of(thing) else { return };
+                let ns = seek_ns + arrival.wait_ns(place);
+                // Few are better, and of most that is seen at once.
+                if ns <= best.0 {
+                    best = best.min((ns, thing));
+                }
+            };
+            if down < up {
+                while let Some((&(_, thing), rest)) = below.split_last().filter(|(entry, _)| head_at - entry.0 == down)
+                {
+                    consider(thing);
+                    below = rest;
+                }
+            } else {
+                while let Some((&(_, thing), rest)) = above.split_first().filter(|(entry, _)| entry.0 - head_at == up) {
+                    consider(thing);
+                    above = rest;
+                }
             }
         }
-        best.map(|(_, index)| index)
+        (best.0 < u64::MAX).then_some(best.1)
     }
 
     /// Moves to `sector` and over `sectors` of them, beginning at `now`. Answers when the last has passed.
     pub(super) fn pass(&mut self, now: Instant, sector: u64, sectors: u64) -> Instant {
-        let begin = now + self.positioning(now, &self.geometry.place(sector));
-        self.head_at = self.geometry.place(sector + sectors);
-        begin + self.geometry.transfer(sector, sectors)
+        let (from, to) = (self.geometry.place(sector), self.geometry.place(sector + sectors));
+        let begin = now + self.positioning(now, &from);
+        self.head_at = to;
+        begin + self.geometry.transfer_between((sector, &from), (sector + sectors, &to))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdd::index::Index;
     use crate::preset::{Parameters, Preset};
     use crate::random::Random;
 
@@ -143,10 +177,11 @@ mod tests {
             mechanics.head_at = mechanics.geometry.place(random.below(span));
             let mut index = Index::new(300);
             places.iter().enumerate().for_each(|(number, place)| index.add(place.cylinder, number));
+            let wanted = |number: usize| (round % 2 == 0 || number % 7 != 0).then_some(&places[number]);
             let now = Instant(random.below(1 << 40));
-            let outwards = index.outwards(mechanics.head_at.cylinder).map(|number| (number, &places[number]));
-            let found = mechanics.nearest_outwards(now, outwards);
-            assert_eq!(found, mechanics.nearest(now, places.iter().enumerate()), "round {round}");
+            let all = (0..300).filter_map(|number| Some((number, wanted(number)?)));
+            assert_eq!(mechanics.nearest_of(now, &index, wanted), mechanics.nearest(now, all), "round {round}");
         }
+        assert_eq!(mechanics.nearest_of(Instant::ZERO, &Index::new(1), |_| None), None);
     }
 }

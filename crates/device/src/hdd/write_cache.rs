@@ -118,9 +118,12 @@ impl WriteCache {
     /// what it waits for is considered.
     pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, u64)> {
         let flushing = self.older > 0;
-        let nearby = self.by_cylinder.outwards(mechanics.head_at.cylinder).map(|index| (index, &self.extents[index]));
-        let wanted = nearby.filter(|(_, extent)| !flushing || extent.epoch < self.epoch);
-        let index = mechanics.nearest_outwards(now, wanted.map(|(index, extent)| (index, &extent.place)))?;
+        let (extents, epoch) = (&self.extents, self.epoch);
+        let place_of = |index: usize| {
+            let extent = &extents[index];
+            (!flushing || extent.epoch < epoch).then_some(&extent.place)
+        };
+        let index = mechanics.nearest_of(now, &self.by_cylinder, place_of)?;
         let extent = &self.extents[index];
         let sectors = extent.sectors.min(DESTAGE_SECTORS_MAX);
         self.destaging = Some((index, sectors));
@@ -142,12 +145,10 @@ impl WriteCache {
         } else {
             self.older -= usize::from(extent.epoch < self.epoch);
             let last = self.extents.len() - 1;
-            if index < last {
-                self.forget(last);
-            }
             self.extents.swap_remove(index);
-            if index < last {
-                self.index(index);
+            if let Some(Extent { sector, place, .. }) = self.extents.get(index) {
+                self.by_sector.renumber(*sector, last, index);
+                self.by_cylinder.renumber(place.cylinder, last, index);
             }
         }
         if was_longest && self.longest > DESTAGE_SECTORS_MAX {

@@ -36,6 +36,12 @@ impl Task {
         true
     }
 
+    /// Whether it uses more than one.
+    #[inline]
+    pub(crate) fn has_other_disks(&self) -> bool {
+        !self.other_lanes.is_empty()
+    }
+
     /// A disk that it is not submitting to, for which it has something plugged.
     pub(crate) fn other_plugged(&mut self) -> Option<&mut Lane> {
         self.other_lanes.iter_mut().find(|lane| lane.submitter.is_plugged())

@@ -141,18 +141,24 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         self.turns.with(meter, Site::HardwareQueue, |turns| {
             let circle = self.rules.circle;
             let mut flushed_all = false;
+            let mut tried = None;
             let spec = &circle[turns.turn.current];
-            if turns.turn.served < spec.batch
-                && let Some((rq, token)) = self.try_domain(meter, turns, spec.domain, pools, &mut flushed_all)
-            {
-                turns.turn.served += 1;
-                return Ok(Drawn { rq, domain: spec.domain, token, reason: Reason::DomainBatch });
+            if turns.turn.served < spec.batch {
+                if let Some((rq, token)) = self.try_domain(meter, turns, spec.domain, pools, &mut flushed_all) {
+                    turns.turn.served += 1;
+                    return Ok(Drawn { rq, domain: spec.domain, token, reason: Reason::DomainBatch });
+                }
+                tried = Some(spec.domain);
             }
             turns.turn.served = 0;
             // The last domain of the round is the one where it began.
             for _ in 0..circle.len() {
                 turns.turn.current = (turns.turn.current + 1) % circle.len();
                 let domain = circle[turns.turn.current].domain;
+                // It had nothing, or no token and stands in line for one.
+                if tried == Some(domain) {
+                    continue;
+                }
                 if let Some((rq, token)) = self.try_domain(meter, turns, domain, pools, &mut flushed_all) {
                     turns.turn.served = 1;
                     return Ok(Drawn { rq, domain, token, reason: Reason::DomainTurn });
