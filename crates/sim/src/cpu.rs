@@ -15,7 +15,8 @@
 //! for the submission before.
 //!
 //! A task has its CPU until it sleeps, has had its slice, or somebody wakes whose turn it is (`fair`): then it gives way as soon as it is
-//! outside of a system call.
+//! outside of a system call. Interrupts stop it, and it goes on where it was; their time counts as its own, as on kernels that do not
+//! account for it (`CONFIG_IRQ_TIME_ACCOUNTING`). So who is interrupted more often waits longer for its next turn.
 //!
 //! Interrupts come one after the other, before tasks: a device that completes faster than its CPU takes interrupts is held up by
 //! that, and a task that they keep for too long has its turn all the same.
@@ -83,6 +84,8 @@ pub(crate) struct Cpus {
     late_until: Instant,
     submit: Nanos,
     switch: Nanos,
+    /// The same where a task waits for its CPU: then it is no part of `wake`, and scatters as that does.
+    late_switch: Span,
     resume: Nanos,
     slice: Nanos,
     complete: Nanos,
@@ -120,10 +123,22 @@ struct Cpu {
     step_began: Instant,
     /// When the last turn ended.
     turn_ended: Instant,
+    /// All interrupts so far took so long.
+    interrupted: Nanos,
     /// Tasks whose wake-up is over.
     waiting: FairQueue,
-    /// An event is set that gives it to the first of them.
-    is_set: bool,
+    /// The one of them that has it next: an event is set, and it is busy until then.
+    coming: Option<Coming>,
+}
+
+/// A task that a CPU turns to.
+#[derive(Clone, Copy)]
+struct Coming {
+    task: u32,
+    /// Its turn began.
+    began: Instant,
+    /// It has it then, whatever interrupts come.
+    at_last: Instant,
 }
 
 fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
@@ -136,6 +151,18 @@ fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
     states
 }
 
+impl Cpu {
+    /// What is left to do for a task that woke on a free CPU, and that nobody but interrupts has kept from running by now.
+    fn left_of_entry(&self, now: Instant, task: &Task) -> Option<Nanos> {
+        let began = Instant(now.0.saturating_sub(task.entry.0));
+        if self.is_taken || !self.waiting.is_empty() || self.turn_ended > began {
+            return None;
+        }
+        let late = self.free_at.since(began).min(Nanos(self.interrupted.0 - task.interrupted.0));
+        Some((now + late).since(self.free_at.max(now)))
+    }
+}
+
 impl Cpus {
     pub(crate) fn new(host: &Host, cpus: u16) -> Self {
         let cache_cpus = host.cache_cpus.unwrap_or(cpus).max(1);
@@ -145,6 +172,7 @@ impl Cpus {
             late_until: Instant::ZERO,
             submit: Nanos(host.submit_ns),
             switch: Nanos(host.switch_ns),
+            late_switch: Span::about(host.switch_ns, host.wake_ns),
             resume: Nanos(host.resume_ns()),
             slice: Nanos(SLICE.0 * u64::from(1 + cpus.clamp(1, 8).ilog2())),
             complete: Nanos(host.complete_ns),
@@ -291,6 +319,7 @@ impl Cpus {
     fn interrupt(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
         let on = self.on(cpu);
         on.free_at = on.free_at.max(now) + time;
+        on.interrupted += time;
         if on.task_until > now {
             on.task_until += time;
         }
@@ -308,6 +337,7 @@ impl Cpus {
         task.entry = if task.sleeps_for_tag() { self.resume } else { self.submit };
         task.switch = Nanos::ZERO;
         let on = &self.cpus[task.cpu.index()];
+        task.interrupted = on.interrupted;
         if on.task_until > now && on.task == task.number {
             return on.task_until + task.entry;
         }
@@ -337,29 +367,32 @@ impl Cpus {
     }
 
     /// A task waits for its CPU. Answers when to give it to the next one, if that is not set yet.
-    pub(crate) fn enqueue(&mut self, now: Instant, task: &Task) -> Option<Instant> {
-        let slice = self.slice;
+    pub(crate) fn enqueue(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
+        let (slice, switch) = (self.slice, self.late_switch);
         let on = self.on(task.cpu);
         if on.is_taken {
             on.waiting.count(now, on.turn_began, slice);
         }
-        on.waiting.wakes(task.number, task.lag_ns, slice, Wait { since: now, entry: task.entry + task.switch });
+        let entry = on.left_of_entry(now, task).unwrap_or_else(|| {
+            if task.switch > Nanos::ZERO {
+                task.switch = switch.draw(&mut task.wake_random);
+            }
+            task.entry + task.switch
+        });
+        on.waiting.wakes(task.number, task.lag_ns, slice, Wait { since: now, entry });
         self.set(now, task.cpu)
     }
 
     /// Whose turn it is now.
     pub(crate) fn next(&mut self, now: Instant, cpu: CpuId) -> Turn {
         let on = self.on(cpu);
-        let Some((task, Wait { since, entry })) = on.waiting.next() else {
-            on.is_set = false;
-            return Turn::Nobodys;
-        };
-        let at = (on.free_at + entry).min((since + PATIENCE).max(on.turn_ended + entry));
+        let Some(Coming { task, began, at_last }) = on.coming else { return Turn::Nobodys };
+        let at = on.free_at.min(at_last);
         if at > now {
             return Turn::Later(at);
         }
-        on.waiting.runs(now, task);
-        on.is_set = false;
+        on.coming = None;
+        on.waiting.runs(began, task);
         Turn::Run(task)
     }
 
@@ -404,7 +437,7 @@ impl Cpus {
 
     /// A task in the middle of its turn waits until others have had its CPU. Answers when the first of them has it.
     fn put_off(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
-        task.switch = self.switch;
+        task.switch = self.late_switch.draw(&mut task.wake_random);
         let (slice, wait) = (self.slice, Wait { since: now, entry: task.entry + task.switch });
         self.on(task.cpu).waiting.put_off(task.number, slice, wait);
         self.end_turn(now, task);
@@ -435,7 +468,8 @@ impl Cpus {
         let slice = self.slice;
         let on = self.on(task.cpu);
         if !on.waiting.is_empty() {
-            on.waiting.count(now, on.turn_began, slice);
+            // Locks may have kept it for longer.
+            on.waiting.count(on.free_at.max(now) + task.spin, on.turn_began, slice);
         }
         task.lag_ns = on.waiting.sleeps(task.number).min(2 * slice.0 as i64);
         self.end_turn(now, task);
@@ -460,20 +494,22 @@ impl Cpus {
         (task.entry, task.switch) = (self.submit, Nanos::ZERO);
         let submit = self.submit;
         let on = self.on(task.cpu);
+        task.interrupted = on.interrupted;
         on.free_at = on.free_at.max(now) + time;
         on.free_at + submit
     }
 
-    /// Sets the moment of the first task that waits. While another one is in the middle of its turn, nobody knows when that is.
+    /// Turns to the first task that waits, unless another one is in the middle of its turn: then nobody knows when that is.
     fn set(&mut self, now: Instant, cpu: CpuId) -> Option<Instant> {
         let on = self.on(cpu);
-        if on.is_taken || on.is_set {
+        if on.is_taken || on.coming.is_some() {
             return None;
         }
-        let (_, first) = on.waiting.next()?;
-        let at = on.free_at.max(now) + first.entry;
-        on.is_set = true;
-        Some(at)
+        let (task, Wait { since, entry }) = on.waiting.next()?;
+        let began = on.turn_ended.max(since);
+        on.coming = Some(Coming { task, began, at_last: began + PATIENCE.max(entry) });
+        on.free_at = on.free_at.max(now) + entry;
+        Some(on.free_at)
     }
 
     /// What a completion costs the interrupted CPU if its work is done elsewhere.

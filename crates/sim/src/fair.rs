@@ -135,10 +135,10 @@ impl FairQueue {
         None
     }
 
-    /// A task that waits has the CPU.
-    pub(crate) fn runs(&mut self, now: Instant, task: u32) {
+    /// A task that waits has the CPU; its turn began then.
+    pub(crate) fn runs(&mut self, began: Instant, task: u32) {
         if let Some(at) = self.tasks.iter().position(|entity| entity.task == task) {
-            self.running = Some((self.remove(at).times, now));
+            self.running = Some((self.remove(at).times, began));
         }
     }
 

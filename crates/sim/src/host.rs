@@ -30,6 +30,7 @@ const FORMAT: Format = Format {
         ("wake_ns", Kind::Span, true),
         ("switch_ns", Kind::Time, false),
         ("sections_ns", Kind::Times, false),
+        ("beside_ns", Kind::Time, false),
         ("handover_ns", Kind::Time, false),
         ("waiter_ns", Kind::Time, false),
         ("worker_ns", Kind::Span, true),
@@ -88,12 +89,15 @@ pub struct Host {
     /// From the end of the completion's interrupt until the process that it wakes runs, on a CPU that is free, ns.
     pub wake_ns: [u64; 2],
     /// CPU time of switching to a process that wakes, ns. On a CPU that is free it is a part of `wake_ns`; on one that is not, it
-    /// comes on top of what the process does.
+    /// comes on top of what the process does, and is the mean of times that scatter as `wake_ns` does.
     #[serde(default)]
     pub switch_ns: u64,
     /// How long a section under a lock of a scheduler takes, by its name, ns. A scheduler that is not named costs nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sections_ns: BTreeMap<String, u64>,
+    /// What a section costs whoever goes through it beside the lock, when others may have that, ns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub beside_ns: u64,
     /// What a section takes longer if another CPU had the lock last, ns.
     #[serde(default)]
     pub handover_ns: u64,
@@ -108,6 +112,11 @@ pub struct Host {
     /// Where the numbers come from, by their keys.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// Memory of a host whose profile does not say: 4 GiB.

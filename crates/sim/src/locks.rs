@@ -7,8 +7,8 @@
 //!
 //! ```text
 //! the caller's time | spins while it is held | hand-over, if another CPU | the section | the caller's time
-//!                     (waiter_ns more for      had it last                  itself
-//!                     each who waits)          handover_ns                  sections_ns
+//!                     (waiter_ns more for      had it last                  itself, and beside it
+//!                     each who waits)          handover_ns                  sections_ns, beside_ns
 //! ```
 //!
 //! A section that deals with several requests takes that much for each. Where one CPU at a time asks for requests, whoever comes
@@ -29,6 +29,7 @@ const OTHERS: &str = "others";
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SectionCost {
     section: Nanos,
+    beside: Nanos,
     handover: Nanos,
     waiter: Nanos,
 }
@@ -39,7 +40,12 @@ impl SectionCost {
     pub(crate) fn of(host: &Host, scheduler: &str) -> SectionCost {
         let others = || host.sections_ns.get(OTHERS).filter(|_| scheduler != NONE.name);
         let Some(&section) = host.sections_ns.get(scheduler).or_else(others) else { return SectionCost::default() };
-        SectionCost { section: Nanos(section), handover: Nanos(host.handover_ns), waiter: Nanos(host.waiter_ns) }
+        SectionCost {
+            section: Nanos(section),
+            beside: Nanos(host.beside_ns),
+            handover: Nanos(host.handover_ns),
+            waiter: Nanos(host.waiter_ns),
+        }
     }
 }
 
@@ -170,15 +176,15 @@ impl LockMeter {
         }
         self.used.set(used);
         lock.by.set(self.by.get());
-        self.hold(lock, site, until);
+        self.hold(lock, site, until, cost.beside);
     }
 
-    /// The caller has a lock until then.
-    fn hold(&self, lock: &Held, site: Site, until: Instant) {
+    /// The caller has a lock until then, and goes on beside it.
+    fn hold(&self, lock: &Held, site: Site, until: Instant, beside: Nanos) {
         lock.until.set(until);
-        self.at.set(until);
+        self.at.set(until + beside);
         if let Some(end) = self.ends.get(self.by.get() as usize) {
-            end.set((until, self.is_contended.get()));
+            end.set((until + beside, self.is_contended.get()));
         }
         if site == Site::Dispatch {
             lock.asked.set((self.by.get(), until));
@@ -189,12 +195,14 @@ impl LockMeter {
     #[cold]
     fn prolong(&self, lock: &Held, site: Site, more: u32) {
         self.more.set(0);
-        let longer = Nanos(self.cost.get().section.0 * u64::from(more));
+        let cost = self.cost.get();
+        let longer = Nanos(cost.section.0 * u64::from(more));
+        let beside = Nanos(cost.beside.0 * u64::from(1 + more));
         let mut used = self.used.get();
         used.held += longer;
         used.elevators += longer;
         self.used.set(used);
-        self.hold(lock, site, self.at.get() + longer);
+        self.hold(lock, site, lock.until.get() + longer, beside);
     }
 }
 
@@ -245,7 +253,8 @@ impl Meter for LockMeter {
 mod tests {
     use super::*;
 
-    const COST: SectionCost = SectionCost { section: Nanos(100), handover: Nanos(40), waiter: Nanos(10) };
+    const COST: SectionCost =
+        SectionCost { section: Nanos(100), beside: Nanos::ZERO, handover: Nanos(40), waiter: Nanos(10) };
 
     #[test]
     fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
@@ -267,6 +276,23 @@ mod tests {
         assert_eq!(meter.spent().0, 50 + 140 + 140, "whoever else spins has it between two sections");
         let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100 + 280), Nanos(50 + 190 + 50));
         assert_eq!(meter.used(), LockUse { elevators: held, held, waited });
+    }
+
+    #[test]
+    fn what_is_done_beside_a_lock_costs_the_caller_alone() {
+        let cost = SectionCost { beside: Nanos(30), ..COST };
+        let (meter, lock) = (LockMeter::new(3), Held::default());
+        meter.begin(Instant(1000), CpuId(0), cost);
+        meter.enter(&lock, Site::Insert);
+        meter.another();
+        meter.leave(&lock, Site::Insert);
+        assert_eq!(meter.spent(), Nanos(2 * 130), "two requests");
+        meter.begin(Instant(1100), CpuId(1), cost);
+        meter.enter(&lock, Site::Insert);
+        assert_eq!(meter.spent(), Nanos(100 + 40 + 130), "it waits for 1200");
+        meter.begin(Instant(1150), CpuId(0), cost);
+        meter.enter(&lock, Site::Dispatch);
+        assert_eq!(meter.spent(), Nanos(80 + 40 + 130), "its own time goes on at 1260, and the other one leaves at 1340");
     }
 
     #[test]

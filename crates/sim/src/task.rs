@@ -53,6 +53,8 @@ pub(crate) struct Task {
     /// CPU time of what it does first in its turn, and of switching to it before that.
     pub(crate) entry: Nanos,
     pub(crate) switch: Nanos,
+    /// How long its CPU had been interrupted when it was woken.
+    pub(crate) interrupted: Nanos,
     /// CPU time that it was owed when it fell asleep.
     pub(crate) lag_ns: i64,
     /// It has been looking for a completion since then.
@@ -153,6 +155,7 @@ impl Task {
             is_running: false,
             entry: Nanos::ZERO,
             switch: Nanos::ZERO,
+            interrupted: Nanos::ZERO,
             lag_ns: 0,
             spins_since: None,
             wake_random: Xoshiro256PlusPlus::seed_from_u64(

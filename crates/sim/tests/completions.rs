@@ -143,6 +143,6 @@ fn one_interrupt_is_taken_after_the_other_and_tasks_on_that_cpu_do_not_starve() 
     // Four of the processes begin 0.4 ms later: they share their CPUs with others, and beginning takes CPU time.
     assert!((950_000..=1_000_500).contains(&result.ios), "{}", result.ios);
     let least = result.processes.iter().map(|process| process.directions[0].ios).min();
-    // A turn of eight I/Os every 36 ms: of one in 20 moments that interrupts leave it has a half, and is put off in between.
-    assert!(least > Some(200), "{least:?}");
+    // Interrupts leave the CPU a moment every 2 ms, for which two processes take turns: eight I/Os of each every 44 ms.
+    assert!(least > Some(150), "{least:?}");
 }

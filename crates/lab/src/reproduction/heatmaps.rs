@@ -116,7 +116,8 @@ pub(super) fn p99_by_scheduler(
     setting: Setting,
 ) -> Result<[f64; 4], Error> {
     let comparison = Comparison {
-        ramp_ns: Some(setting.of(0, 30)),
+        // Until all of 256 processes have begun.
+        ramp_ns: Some(setting.of_ms(200, 30_000)),
         runtime_ns: Some(setting.of(1, 120)),
         ..on_their_host(job_name, job)
     };
