@@ -19,7 +19,7 @@ use crate::spec::ExportSpec;
 const WORKERS: usize = 3;
 
 /// Bounds that are soon reached.
-pub const BOUNDS: Bounds = Bounds { connections: 9, in_flight: 8, held_bytes: 64 << 10 };
+pub const BOUNDS: Bounds = Bounds { connections: 10, in_flight: 8, held_bytes: 64 << 10 };
 
 /// A running server.
 pub struct Life {

@@ -14,9 +14,9 @@ const BLOCKS: u64 = 320;
 /// Longest request, in blocks.
 const LONGEST: u64 = 12;
 /// Reads and writes that the limited export may do in a second, each.
-const LIMIT: u64 = 100;
+const LIMIT: u64 = 30;
 /// Those that it may do at once, after a rest.
-const BURST: u64 = 40;
+const BURST: u64 = 10;
 
 const CALM: usize = 0;
 const DEAF: usize = 4;
@@ -104,6 +104,7 @@ impl World {
             (Busy, 1),
             (Busy, 2),
             (Busy, 2),
+            (Busy, 3),
             (Busy, 3),
             (Deaf, DEAF),
             (Noisy, NOISY),
