@@ -73,8 +73,8 @@ pub struct World {
     slots: Vec<Slot>,
     /// What has been done so far: the order of events.
     stamp: u64,
-    /// When this life began.
-    began: Instant,
+    /// When the limited export was looked at last, and how many reads it had done.
+    limited_since: (Instant, u64),
     /// Clients that never listened, in this life.
     deaf_clients: u64,
     /// Answers so far, and a sum over what was in them.
@@ -112,7 +112,7 @@ impl World {
         ];
         World {
             random,
-            began: life.now(),
+            limited_since: (life.now(), 0),
             clock,
             disk,
             life,
@@ -363,6 +363,10 @@ impl World {
 
     /// Everybody waits for his answers, and then all that there is can be looked at.
     fn quiesce(&mut self) {
+        let (since, before) = self.limited_since;
+        let (reads, most) =
+            (self.reads("limited") - before, LIMIT * self.life.now().since(since).0 / 1_000_000_000 + BURST);
+        assert!(reads <= most, "{reads} reads where {most} are allowed");
         for round in 0.. {
             assert!(round < 400_000, "somebody waits for ever");
             let index = self.random.below(self.slots.len() as u64) as usize;
@@ -383,6 +387,11 @@ impl World {
         self.books.iter_mut().for_each(|book| book.settled(self.stamp));
         self.look_at_the_disk();
         self.look_at_the_bounds();
+        self.limited_since = (self.life.now(), self.reads("limited"));
+    }
+
+    fn reads(&self, export: &str) -> u64 {
+        self.life.site.offer().named(export).unwrap().counts.reads.load(Relaxed)
     }
 
     fn look_at_the_disk(&self) {
@@ -397,15 +406,12 @@ impl World {
     }
 
     fn look_at_the_bounds(&self) {
-        let offer = self.life.site.offer();
-        let reads = |name| offer.named(name).unwrap().counts.reads.load(Relaxed);
-        let most = LIMIT * self.life.now().since(self.began).0 / 1_000_000_000 + BURST;
-        assert!(reads("limited") <= most, "{} reads where {most} are allowed", reads("limited"));
         // What a client that never listens has in its socket, in the server, and under way.
         let bytes = LONGEST * BLOCK;
         let most =
             self.deaf_clients * (((16 << 10) + BOUNDS.held_bytes as u64) / bytes + u64::from(BOUNDS.in_flight) + 1);
-        assert!(reads("deaf") <= most, "{} reads for {} who never listen", reads("deaf"), self.deaf_clients);
+        let reads = self.reads("deaf");
+        assert!(reads <= most, "{reads} reads for {} who never listen", self.deaf_clients);
     }
 
     // --- how a life ends ---
@@ -463,7 +469,7 @@ impl World {
         let before = std::mem::replace(&mut self.life, life);
         self.steps += before.steps;
         before.end(&mut self.random);
-        (self.began, self.deaf_clients) = (self.life.now(), 0);
+        (self.limited_since, self.deaf_clients) = ((self.life.now(), 0), 0);
     }
 
     /// All of it ends. Answers how many requests were answered, a sum over the answers, and in how many steps of workers.
