@@ -41,7 +41,7 @@ impl Engine {
     /// # Errors
     /// If the configuration contradicts itself or the target, or the system refuses what is needed.
     pub fn start(config: &Config, backend: impl Backend + 'static) -> Result<Engine, StartError> {
-        let (mut engine, workers) = Engine::prepare(config, Arc::new(backend), Box::new(MonotonicClock::start()))?;
+        let (mut engine, workers) = Engine::prepare(config, backend, MonotonicClock::start())?;
         for (index, worker) in workers.into_iter().enumerate() {
             let thread = std::thread::Builder::new().name(format!("hoistway-{index}"));
             engine.threads.push(thread.spawn(move || worker.run()).map_err(StartError::Thread)?);
@@ -49,12 +49,17 @@ impl Engine {
         Ok(engine)
     }
 
-    /// An engine whose workers somebody else runs.
-    pub(crate) fn prepare(
+    /// The same by another clock, and without threads: the caller [runs](Worker::run) the workers, or lets one after the other
+    /// do a [step](Worker::step). That goes on until they are home, which takes dropping the engine.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn prepare(
         config: &Config,
-        backend: Arc<dyn Backend>,
-        clock: Box<dyn Clock>,
+        backend: impl Backend + 'static,
+        clock: impl Clock + 'static,
     ) -> Result<(Engine, Vec<Worker>), StartError> {
+        let backend: Arc<dyn Backend> = Arc::new(backend);
         let (workers, shape) = (config.workers, backend.shape());
         if !(1..=WORKERS_MAX).contains(&workers) {
             let why = format!("{workers} is not in 1 to {WORKERS_MAX}");
@@ -86,7 +91,7 @@ impl Engine {
             queue,
             slots: Slots::new(workers, config.requests_per_worker),
             mailboxes: stations.iter().map(|station| Mailbox::new(station.waker())).collect(),
-            clock,
+            clock: Box::new(clock),
             hz: Hz::DEFAULT,
             timer_ns: AtomicU64::new(Instant::NEVER.0),
             quiet: AtomicUsize::new(0),
@@ -151,13 +156,23 @@ impl Engine {
     /// # Errors
     /// If the kernel would refuse the text; then nothing has changed.
     pub fn set_attribute(&self, file: &str, text: &str) -> Result<(), AttributeError> {
+        self.ask_to_set(file, text)?.wait()
+    }
+
+    /// The same, but waits for nothing: whether the text is refused then is not told.
+    ///
+    /// # Errors
+    /// If there is no such file, or no engine any more.
+    pub fn begin_to_set_attribute(&self, file: &str, text: &str) -> Result<(), AttributeError> {
+        self.ask_to_set(file, text).map(drop)
+    }
+
+    fn ask_to_set(&self, file: &str, text: &str) -> Result<Arc<Reply>, AttributeError> {
         check_file(file)?;
         let reply: Arc<Reply> = Arc::default();
         let change = Change { file: file.to_owned(), text: text.to_owned(), reply: Arc::clone(&reply) };
-        match self.shared.mailboxes[0].send_one(Message::Change(change)) {
-            Ok(()) => reply.wait(),
-            Err(_) => Err(AttributeError::Busy),
-        }
+        let sent = self.shared.mailboxes[0].send_one(Message::Change(change));
+        sent.map(|()| reply).map_err(|_| AttributeError::Busy)
     }
 
     /// A new group of clients: one share of the device for all of them together, by weight, 1 to 1000 (100 is usual), if the
@@ -244,12 +259,6 @@ impl Engine {
             let _ = mailbox.send_one(Message::Stop);
         }
     }
-
-    /// Leaves a message for a worker that the caller runs itself.
-    #[cfg(test)]
-    pub(crate) fn post(&self, worker: usize, message: Message) {
-        assert!(self.shared.mailboxes[worker].send_one(message).is_ok(), "the worker is at home");
-    }
 }
 
 impl Drop for Engine {
@@ -299,6 +308,12 @@ impl Volume<'_> {
     #[must_use]
     pub fn preferred_block_bytes(&self) -> u32 {
         self.engine.backend.shape().limits.physical_block.max(1) * SECTOR_BYTES as u32
+    }
+
+    /// Whether distance costs time there.
+    #[must_use]
+    pub fn is_rotational(&self) -> bool {
+        self.engine.backend.shape().limits.rotational
     }
 
     /// Whether it cannot be written.

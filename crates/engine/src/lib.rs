@@ -44,8 +44,8 @@ mod clock;
 mod config;
 mod context;
 mod engine;
-#[cfg(test)]
-mod faults;
+#[cfg(any(test, feature = "faults"))]
+pub mod faults;
 mod handler;
 mod mailbox;
 mod memory;
@@ -70,3 +70,4 @@ pub use memory::{BUFFER_ALIGN, Buffer, RawSegment, Segments};
 pub use request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
 pub use resident::{Resident, Turn};
 pub use wake::{Parker, Wake};
+pub use worker::{Stepped, Worker};

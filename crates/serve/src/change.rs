@@ -24,7 +24,7 @@ pub struct Wanted {
 
 impl Placed {
     /// Which bytes of which volume it is, as clients see it.
-    fn lay_out(&self, engine: &Engine, rotational: bool) -> Result<(Export, std::ops::Range<u64>), ServerError> {
+    fn lay_out(&self, engine: &Engine) -> Result<(Export, std::ops::Range<u64>), ServerError> {
         let Placed { spec, volume } = self;
         let on = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
         let on = on.map_err(std::io::Error::from)?;
@@ -38,7 +38,7 @@ impl Placed {
         let export = Export {
             description: spec.description.clone(),
             read_only: spec.read_only,
-            rotational,
+            rotational: on.is_rotational(),
             block_bytes_min: on.block_bytes(),
             block_bytes_preferred: on.preferred_block_bytes().max(4096),
             ..Export::new(&spec.name, range.end - range.start)
@@ -67,7 +67,7 @@ impl Site {
         check_names(&specs)?;
         let offer = self.offer();
         let step = |placed: &Placed| {
-            let (export, range) = placed.lay_out(&self.engine, self.is_rotational)?;
+            let (export, range) = placed.lay_out(&self.engine)?;
             let Some(served) = offer.named(&placed.spec.name) else { return Ok(Step::Begins(Box::new(export), range)) };
             if (&served.export, &served.range, served.volume) != (&export, &range, placed.volume) {
                 let name = &placed.spec.name;

@@ -106,6 +106,7 @@ impl Gate {
     /// Gives back what waits for its turn.
     pub fn give_up(&mut self) -> impl Iterator<Item = Request> + use<> {
         self.served.counts.held_back.fetch_sub(self.kept.len() as u64, Relaxed);
+        self.released_at = Instant::NEVER;
         std::mem::take(&mut self.kept).into_iter().map(|(_, request)| request)
     }
 

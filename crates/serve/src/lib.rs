@@ -12,6 +12,8 @@
 mod change;
 mod connection;
 mod control;
+#[cfg(test)]
+mod faults;
 mod front_end;
 mod gate;
 mod guest;
@@ -21,7 +23,6 @@ mod listener;
 mod lobby;
 mod metrics;
 mod outbox;
-mod plain_socket;
 mod pool;
 mod quota;
 mod served;
@@ -30,6 +31,7 @@ mod session;
 mod socket;
 mod spec;
 mod stop;
+mod stream;
 mod tls;
 
 pub use change::Wanted;

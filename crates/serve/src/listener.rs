@@ -105,22 +105,25 @@ impl FrontEnd for Listener {
         while !stop.is_stopped() {
             stop.wait_or(self.as_fd());
             match self.accept() {
-                Ok((socket, peer)) => {
-                    // Closed by being dropped: a client that is told nothing tries again.
-                    let Some(name) = site.name_client(&peer) else { continue };
-                    let tls = match site.tls() {
-                        None => Tls::Off,
-                        Some(_) if self.requires_tls => Tls::Required,
-                        Some(_) => Tls::Offered,
-                    };
-                    let begin = |id| Connection::begin(Arc::clone(site), id, name, socket, tls);
-                    site.doors.enter(site.doors.emptiest(), begin);
-                }
+                Ok((socket, peer)) => admit(site, socket, &peer, self.requires_tls),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => pause_after(site, &error),
             }
         }
     }
+}
+
+/// Has a client in, or turns it away.
+pub(crate) fn admit(site: &Arc<Site>, socket: Socket, peer: &str, requires_tls: bool) {
+    // Closed by being dropped: a client that is told nothing tries again.
+    let Some(name) = site.name_client(peer) else { return };
+    let tls = match site.tls() {
+        None => Tls::Off,
+        Some(_) if requires_tls => Tls::Required,
+        Some(_) => Tls::Offered,
+    };
+    let begin = |id| Connection::begin(Arc::clone(site), id, name, socket, tls);
+    site.doors.enter(site.doors.emptiest(), begin);
 }
 
 /// Nobody could be accepted: out of descriptors, most likely, and trying again at once would only say so again.

@@ -86,6 +86,10 @@ impl Quota {
     /// Changes them. Whoever waits has to be called: his turn may come sooner now.
     pub fn set_limits(&self, now: Instant, limits: IoMax) {
         let throttle = &mut self.lock().throttle;
+        if throttle.limits(GROUP) == limits {
+            // Set anew, it would begin a slice, of which something may be done at once.
+            return;
+        }
         throttle.set_limits(now, GROUP, limits);
         let is_limited = limits != IoMax::default() || !throttle.is_empty();
         self.is_limited.store(is_limited, Relaxed);
@@ -185,6 +189,15 @@ mod tests {
         assert_eq!((turns.own, turns.others), (vec![1], vec![OTHER]));
         assert_eq!(quota.turns(later(), OTHER).own, [2]);
         assert!(!quota.lock().turns.contains_key(&gone));
+    }
+
+    #[test]
+    fn a_limit_that_is_set_again_as_it_is_gives_nothing_away() {
+        let (quota, limits) = (Quota::new(), IoMax { riops: Some(10), ..IoMax::default() });
+        for slot in 0..100 {
+            quota.set_limits(Instant::ZERO, limits);
+            assert_eq!(admits(&quota, ONE, slot), slot == 0);
+        }
     }
 
     #[test]

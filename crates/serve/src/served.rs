@@ -229,8 +229,6 @@ impl Offer {
 pub struct Site {
     /// The block layer at work.
     pub engine: Engine,
-    /// Whether the target seeks.
-    pub(crate) is_rotational: bool,
     /// What there is to connect to; replaced as a whole.
     pub(crate) offer: Mutex<Arc<Offer>>,
     /// Exports that are no longer offered and that somebody may still be at.
@@ -254,6 +252,23 @@ pub struct Site {
 }
 
 impl Site {
+    /// One that offers nothing yet, over an engine whose workers have these doors.
+    pub(crate) fn new(engine: Engine, doors: Doors, bounds: Bounds, log: Log, tunable_names: TunableNames) -> Site {
+        Site {
+            engine,
+            offer: Mutex::default(),
+            withdrawn: Mutex::default(),
+            defaults: Mutex::default(),
+            tls: Mutex::default(),
+            doors,
+            bounds,
+            clients: AtomicU64::new(0),
+            is_draining: AtomicBool::new(false),
+            log,
+            tunable_names,
+        }
+    }
+
     /// What there is to connect to at present.
     #[must_use]
     pub fn offer(&self) -> Arc<Offer> {
@@ -269,6 +284,12 @@ impl Site {
     /// Whoever comes from now on has TLS with these certificates.
     pub fn set_tls(&self, config: Arc<ServerConfig>) {
         *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
+    }
+
+    /// The server ends: what clients have under way is answered, nothing new is begun.
+    pub(crate) fn drain(&self) {
+        self.is_draining.store(true, Relaxed);
+        self.doors.call_all();
     }
 
     /// Whether the server ends.

@@ -1,8 +1,7 @@
 //! A server: a target under a scheduler, exports on it, and doors for clients.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hoistway_blk::{ConfigError, Nanos};
@@ -69,26 +68,12 @@ impl Server {
         log: Log,
         tunable_names: TunableNames,
     ) -> Result<Server, ServerError> {
-        let is_rotational = target.shape().limits.rotational;
         let doors = Doors::new(config.workers)?;
         // A worker looks on where it would sleep, among the sockets.
         let looks_on = Duration::from_nanos(config.spin.0);
         let config = hoistway_engine::Config { spin: Nanos::ZERO, ..config.clone() };
         let engine = Engine::start(&config, Lobby::around(target, doors.clone()).looking_on(looks_on))?;
-        let site = Site {
-            engine,
-            is_rotational,
-            offer: Mutex::default(),
-            withdrawn: Mutex::default(),
-            defaults: Mutex::default(),
-            tls: Mutex::default(),
-            doors,
-            bounds,
-            clients: AtomicU64::new(0),
-            is_draining: AtomicBool::new(false),
-            log,
-            tunable_names,
-        };
+        let site = Site::new(engine, doors, bounds, log, tunable_names);
         site.remember_defaults();
         site.offer_these(exports)?;
         Ok(Server { site: Arc::new(site) })
@@ -114,8 +99,7 @@ impl Server {
     #[must_use]
     pub fn drain(&self, grace: Duration) -> usize {
         let begin = std::time::Instant::now();
-        self.site.is_draining.store(true, Relaxed);
-        self.site.doors.call_all();
+        self.site.drain();
         while self.site.doors.visitors() > 0 && begin.elapsed() < grace {
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -1,6 +1,6 @@
 //! Sockets of all kinds, as one.
 
-use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::plain_socket::PlainSocket;
+use crate::stream::Stream;
 use crate::tls::TlsLayer;
 
 /// A connected socket that never makes a caller wait.
 #[derive(Debug)]
 pub struct Socket {
-    plain: PlainSocket,
+    plain: Box<dyn Stream>,
     /// What is spoken on it, if that is not plain.
     tls: Option<Box<TlsLayer>>,
 }
@@ -26,7 +26,7 @@ impl Socket {
     /// If the system refuses.
     pub fn unix(stream: UnixStream) -> io::Result<Socket> {
         stream.set_nonblocking(true)?;
-        Ok(Socket { plain: PlainSocket::Unix(stream), tls: None })
+        Ok(Socket::of(stream))
     }
 
     /// Makes a TCP socket one of ours.
@@ -37,7 +37,12 @@ impl Socket {
         stream.set_nonblocking(true)?;
         // Answers are whole when they are sent: nothing is gained by waiting for more of them.
         stream.set_nodelay(true)?;
-        Ok(Socket { plain: PlainSocket::Tcp(stream), tls: None })
+        Ok(Socket::of(stream))
+    }
+
+    /// A stream that never makes a caller wait.
+    pub(crate) fn of(stream: impl Stream + 'static) -> Socket {
+        Socket { plain: Box::new(stream), tls: None }
     }
 
     /// From now on TLS is spoken, which the client begins.
@@ -56,7 +61,7 @@ impl Socket {
     pub fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.plain.read_vectored(into),
-            Some(tls) => tls.receive(&mut self.plain, into),
+            Some(tls) => tls.receive(&mut *self.plain, into),
         }
     }
 
@@ -73,7 +78,7 @@ impl Socket {
     pub fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.plain.write_vectored(pieces),
-            Some(tls) => tls.send(&mut self.plain, pieces),
+            Some(tls) => tls.send(&mut *self.plain, pieces),
         }
     }
 
@@ -82,7 +87,7 @@ impl Socket {
     /// # Errors
     /// If the socket is broken.
     pub fn push(&mut self) -> io::Result<()> {
-        self.tls.as_mut().map_or(Ok(()), |tls| tls.push(&mut self.plain))
+        self.tls.as_mut().map_or(Ok(()), |tls| tls.push(&mut *self.plain))
     }
 
     /// Whether it keeps something of what it took.

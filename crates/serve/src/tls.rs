@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
-use crate::plain_socket::PlainSocket;
+use crate::stream::Stream;
 
 /// The files that TLS needs, as PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -105,7 +105,7 @@ impl TlsLayer {
     }
 
     /// Fills all of it if there is so much: who gets less knows that there is no more.
-    pub(crate) fn receive(&mut self, plain: &mut PlainSocket, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, plain: &mut dyn Stream, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let mut received = 0;
         for slice in into {
             let mut rest = &mut slice[..];
@@ -135,7 +135,7 @@ impl TlsLayer {
     }
 
     /// Takes from the system what has come. Answers whether it was anything, or the end.
-    fn pull(&mut self, plain: &mut PlainSocket) -> io::Result<bool> {
+    fn pull(&mut self, plain: &mut dyn Stream) -> io::Result<bool> {
         match self.connection.read_tls(plain) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -150,7 +150,7 @@ impl TlsLayer {
     }
 
     /// Takes what fits into one batch of records, when the one before it is gone.
-    pub(crate) fn send(&mut self, plain: &mut PlainSocket, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub(crate) fn send(&mut self, plain: &mut dyn Stream, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         self.push(plain)?;
         if self.has_unsent() {
             return Err(ErrorKind::WouldBlock.into());
@@ -160,7 +160,7 @@ impl TlsLayer {
         if taken == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
-    pub(crate) fn push(&mut self, plain: &mut PlainSocket) -> io::Result<()> {
+    pub(crate) fn push(&mut self, plain: &mut dyn Stream) -> io::Result<()> {
         while self.connection.wants_write() {
             match self.connection.write_tls(plain) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),

@@ -102,6 +102,29 @@ fn a_visitor_is_attended_to_at_its_moment_though_nothing_happens() {
     assert!(engine.now() >= moment);
 }
 
+/// Wants to be attended to at once, always.
+struct Restless(UnixStream);
+
+impl Visitor for Restless {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    fn attend(&mut self, now: Instant, _: Ready) -> Stay {
+        Stay::Until(now)
+    }
+
+    fn panicked(&self) {}
+}
+
+#[test]
+fn a_visitor_that_is_never_content_keeps_nobody_else_waiting() {
+    let (_engine, doors) = engine(1);
+    let (near, _far) = UnixStream::pair().unwrap();
+    doors.enter(0, |_| Arc::new(Mutex::new(Restless(near))));
+    assert!(echoes(&mut enter(&doors, Instant::NEVER)));
+}
+
 /// Counts how often it is attended to, and has a bell watched beside its socket.
 struct Listening {
     stream: UnixStream,

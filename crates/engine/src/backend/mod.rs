@@ -7,7 +7,7 @@ mod null;
 mod simulated;
 mod sparse;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "faults"))]
 pub(crate) use file::FileStation;
 pub use file::{FileSpec, Files, OpenError};
 pub use memory::Memory;

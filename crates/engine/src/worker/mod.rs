@@ -38,7 +38,7 @@ use flights::Flights;
 use queue_calls::QueueCalls;
 use shared::place;
 
-/// A worker.
+/// A worker: what one thread of an engine does. [`Engine::prepare`](crate::Engine::prepare) makes them.
 pub struct Worker {
     shared: Arc<Shared>,
     index: usize,
@@ -81,7 +81,13 @@ pub enum Stepped {
 }
 
 impl Worker {
-    pub fn new(shared: Arc<Shared>, index: usize, station: Box<dyn Station>, queue_depth: u32, spin: Nanos) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        index: usize,
+        station: Box<dyn Station>,
+        queue_depth: u32,
+        spin: Nanos,
+    ) -> Self {
         let driver = StationDriver::new(station, shared.slots.clone(), shared.queue.hw_queues(), queue_depth);
         Worker {
             index,
@@ -106,7 +112,7 @@ impl Worker {
         }
     }
 
-    /// Works until the engine is stopped.
+    /// Works until the engine is stopped; sleeps where there is nothing to do.
     pub fn run(mut self) {
         loop {
             match self.step() {
@@ -129,7 +135,8 @@ impl Worker {
         }
     }
 
-    /// Does what there is to do now. A whole engine can be run by calling this for one worker after the other, in one thread.
+    /// Does what there is to do now, and never sleeps. A whole engine can be run by calling this for one worker after the other, in
+    /// one thread, until all are home.
     pub fn step(&mut self) -> Stepped {
         let now = self.shared.now();
         self.calls.now = now;

@@ -8,19 +8,21 @@ mod bell;
 mod doors;
 mod patience;
 mod station;
+mod waiting;
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::{Instant, Sector};
 use hoistway_engine::{Backend, Extent, Shape, Station};
-use rustix::event::epoll;
 
 pub use doors::Doors;
 use station::LobbyStation;
+use waiting::Epoll;
+pub(crate) use waiting::{Waiting, Watched};
 
 /// Why a visitor is attended to. Readiness is told once, when it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -71,7 +73,7 @@ pub trait Visitor: Send {
 /// Has descriptors watched for a visitor.
 #[derive(Debug)]
 pub struct Watch {
-    epoll: Arc<OwnedFd>,
+    waiting: Arc<dyn Waiting>,
     number: u64,
 }
 
@@ -81,14 +83,12 @@ impl Watch {
     /// # Errors
     /// If the descriptor is watched already or cannot be, or the system has no room for it.
     pub fn add(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        Ok(epoll::add(&self.epoll, descriptor, epoll::EventData::new_u64(self.number), flags)?)
+        self.waiting.add(descriptor, self.number, Watched::EachTime)
     }
 
     /// No longer. A descriptor that others have, too, has to be removed before it is closed.
     pub fn remove(&self, descriptor: BorrowedFd<'_>) {
-        // One that is not watched need not be removed.
-        let _ = epoll::delete(&self.epoll, descriptor);
+        self.waiting.remove(descriptor);
     }
 }
 
@@ -108,14 +108,23 @@ pub struct VisitorId {
 pub struct Lobby {
     inside: Box<dyn Backend>,
     doors: Doors,
+    waiting: MakeWaiting,
     looks_on: Duration,
 }
+
+/// Makes what a worker waits by.
+type MakeWaiting = Box<dyn Fn() -> io::Result<Arc<dyn Waiting>> + Send + Sync>;
 
 impl Lobby {
     /// Around this target, with doors for as many workers as there will be.
     #[must_use]
     pub fn around(inside: Box<dyn Backend>, doors: Doors) -> Lobby {
-        Lobby { inside, doors, looks_on: Duration::ZERO }
+        Lobby::with(inside, doors, Box::new(|| Ok(Arc::new(Epoll::new()?))))
+    }
+
+    /// The same, whose workers wait by these means.
+    pub(crate) fn with(inside: Box<dyn Backend>, doors: Doors, waiting: MakeWaiting) -> Lobby {
+        Lobby { inside, doors, waiting, looks_on: Duration::ZERO }
     }
 
     /// A worker without work looks on for so long at most before it sleeps, and only as long as that pays.
@@ -132,8 +141,8 @@ impl Backend for Lobby {
     }
 
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
-        LobbyStation::new(self.inside.station(worker)?, self.doors.clone(), worker, self.looks_on)
-            .map(|station| Box::new(station) as Box<dyn Station>)
+        let (inside, waiting) = (self.inside.station(worker)?, (self.waiting)()?);
+        Ok(Box::new(LobbyStation::new(inside, self.doors.clone(), worker, waiting, self.looks_on)?))
     }
 
     fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -12,21 +11,15 @@ use std::time::{self, Duration};
 use hoistway_blk::Instant;
 use hoistway_engine::{Command, Ended, Segments, Started, Station, Wake};
 use rustc_hash::FxHashMap;
-use rustix::event::{Timespec, epoll};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use super::doors::{Door, Doors};
 use super::patience::Patience;
+use super::waiting::{Waiting, Watched};
 use super::{Ready, SharedVisitor, Stay, Visitor, Watch};
 
-/// Events that one look takes.
-const EVENTS: usize = 64;
-/// What the bell and the station inside are called among the events.
-const BELL: u64 = u64::MAX;
-const INSIDE: u64 = u64::MAX - 1;
-const ALARM: u64 = u64::MAX - 2;
-/// Sleeps that last longer are rounded up to whole ms by epoll, and nobody minds.
-const EXACT_MAX: Duration = Duration::from_millis(100);
+/// What the bell and the station inside are called among what is watched.
+const BELL: u64 = u64::MAX - 1;
+const INSIDE: u64 = u64::MAX - 2;
 /// Loops of a busy worker between two looks at the sockets: a look is a system call.
 const LOOPS_BETWEEN_LOOKS: u32 = 4;
 /// How long before a moment that it waits for a worker is awake.
@@ -36,9 +29,7 @@ pub struct LobbyStation {
     inside: Box<dyn Station>,
     doors: Doors,
     worker: usize,
-    epoll: Arc<OwnedFd>,
-    /// Rings in the set: epoll's own timeouts are whole ms.
-    alarm: OwnedFd,
+    waiting: Arc<dyn Waiting>,
     visitors: FxHashMap<u64, Seated>,
     /// Those of them that can be peeked at.
     peeked: Vec<u64>,
@@ -46,6 +37,8 @@ pub struct LobbyStation {
     /// When visitors want to be attended to.
     due: BTreeSet<(Instant, u64)>,
     events: Vec<(u64, Ready)>,
+    /// Memory that is used again.
+    seats: Vec<u64>,
     loops: u32,
     /// Whether something has ended inside since it was asked.
     has_rung_inside: bool,
@@ -57,34 +50,31 @@ struct Seated {
 }
 
 impl LobbyStation {
-    pub fn new(mut inside: Box<dyn Station>, doors: Doors, worker: usize, looks_on: Duration) -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let add = |descriptor: BorrowedFd<'_>, name, edge| {
-            let flags = epoll::EventFlags::IN | if edge { epoll::EventFlags::ET } else { epoll::EventFlags::empty() };
-            epoll::add(&epoll, descriptor, epoll::EventData::new_u64(name), flags)
-        };
+    pub fn new(
+        mut inside: Box<dyn Station>,
+        doors: Doors,
+        worker: usize,
+        waiting: Arc<dyn Waiting>,
+        looks_on: Duration,
+    ) -> io::Result<Self> {
         let bell = &doors.0[worker].bell;
-        add(bell.descriptor.as_fd(), BELL, false)?;
+        waiting.add(bell.descriptor.as_fd(), BELL, Watched::UntilTaken)?;
         inside.wake_instead(Arc::clone(bell) as Arc<dyn Wake>);
         if let Some(descriptor) = inside.descriptor()? {
             // Told at each ring, so that nobody has to quieten it.
-            add(descriptor, INSIDE, true)?;
+            waiting.add(descriptor, INSIDE, Watched::EachTime)?;
         }
-        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let alarm = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        // Told at each ring, too. One for a sleep that ended before costs a look later.
-        add(alarm.as_fd(), ALARM, true)?;
         Ok(LobbyStation {
             inside,
             doors,
             worker,
-            epoll: Arc::new(epoll),
-            alarm,
+            waiting,
             visitors: FxHashMap::default(),
             peeked: Vec::new(),
             patience: Patience::new(looks_on),
             due: BTreeSet::new(),
             events: Vec::new(),
+            seats: Vec::new(),
             loops: 0,
             has_rung_inside: false,
         })
@@ -96,31 +86,21 @@ impl LobbyStation {
 
     /// Takes what has happened at sockets, and sleeps for it if need be.
     fn look(&mut self, most: Option<Duration>) {
-        let mut timeout = most.map(timespec);
-        if let Some(most) = most.filter(|most| !most.is_zero() && *most < EXACT_MAX) {
-            let once = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(most) };
-            if timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once).is_ok() {
-                timeout = None;
-            }
-        }
-        let mut events = [const { MaybeUninit::uninit() }; EVENTS];
-        // Interrupted is as good as nothing: whoever sleeps looks again.
-        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, timeout.as_ref()) else { return };
-        for event in events {
-            // The structure is packed: its fields are copied out.
-            let (flags, name) = (event.flags, event.data.u64());
+        let LobbyStation { waiting, events, doors, worker, has_rung_inside, .. } = self;
+        let before = events.len();
+        waiting.look(most, events);
+        // What is left are visitors.
+        let mut at = before;
+        while let Some(&(name, _)) = events.get(at) {
             match name {
-                ALARM => {}
-                BELL => self.door().bell.quieten(),
-                INSIDE => self.has_rung_inside = true,
-                number => {
-                    use epoll::EventFlags as F;
-                    let to_receive = flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR);
-                    let to_send = flags.intersects(F::OUT | F::HUP | F::ERR);
-                    let has_hung_up = flags.intersects(F::RDHUP | F::HUP | F::ERR);
-                    self.events.push((number, Ready { to_receive, to_send, has_hung_up }));
+                BELL => doors.0[*worker].bell.quieten(),
+                INSIDE => *has_rung_inside = true,
+                _ => {
+                    at += 1;
+                    continue;
                 }
             }
+            events.remove(at);
         }
     }
 
@@ -172,11 +152,13 @@ impl LobbyStation {
             self.attend_one(now, number, ready);
         }
         self.events = events;
-        while let Some(&(until, number)) = self.due.first()
-            && until <= now
-        {
+        // Each once: one that wants to be attended to at once again has others to wait for.
+        let mut due = std::mem::take(&mut self.seats);
+        due.extend(self.due.iter().take_while(|&&(until, _)| until <= now).map(|&(_, number)| number));
+        for number in due.drain(..) {
             self.attend_one(now, number, Ready::default());
         }
+        self.seats = due;
     }
 
     #[cold]
@@ -200,12 +182,7 @@ impl LobbyStation {
     }
 
     fn seat(&mut self, number: u64, visitor: SharedVisitor) {
-        use epoll::EventFlags as F;
-        // Told once for each change: what a visitor does not care about now costs nothing.
-        let flags = F::IN | F::OUT | F::RDHUP | F::ET;
-        let data = epoll::EventData::new_u64(number);
-        let added = epoll::add(&self.epoll, lock(&visitor).descriptor(), data, flags);
-        if added.is_err() {
+        if self.waiting.add(lock(&visitor).descriptor(), number, Watched::Socket).is_err() {
             // Out of memory or of watches: there is no serving it.
             self.door().visitors.fetch_sub(1, Relaxed);
             return;
@@ -213,7 +190,7 @@ impl LobbyStation {
         if lock(&visitor).can_be_peeked_at() {
             self.peeked.push(number);
         }
-        lock(&visitor).seated(Watch { epoll: Arc::clone(&self.epoll), number });
+        lock(&visitor).seated(Watch { waiting: Arc::clone(&self.waiting), number });
         self.visitors.insert(number, Seated { visitor, until: Instant::NEVER });
     }
 
@@ -242,10 +219,6 @@ impl LobbyStation {
             self.door().visitors.fetch_sub(1, Relaxed);
         }
     }
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) }
 }
 
 fn lock(visitor: &SharedVisitor) -> MutexGuard<'_, dyn Visitor + 'static> {

@@ -2,178 +2,23 @@
 //! and stall; clients that cancel, depart and come back; schedulers that change. A seed that fails reproduces the failure.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use hoistway_blk::{Instant, Limits, SCHEDULERS, Sector};
+use hoistway_blk::{Nanos, SCHEDULERS};
 
-use crate::backend::{Backend, FileStation, Shape, Station, VolumeShape};
+use super::{Disk, FaultyTarget, Random, ToldClock};
 use crate::client::Client;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::memory::Buffer;
 use crate::request::{Completion, Errno, Operation, Request};
-use crate::ring::{Job, Ring, What};
-use crate::wake::{Parker, Wake};
 use crate::worker::{Stepped, Worker};
 
 const WORKERS: usize = 3;
 const BLOCK: usize = 512;
 const BLOCKS: u64 = 256;
 const CLIENTS: usize = 5;
-
-#[derive(Clone)]
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
-
-/// The time, as the test tells it.
-#[derive(Default)]
-struct TestClock(Arc<AtomicU64>);
-
-impl Clock for TestClock {
-    fn now(&self) -> Instant {
-        Instant(self.0.load(Relaxed))
-    }
-}
-
-/// A file in memory, and what may go wrong with it.
-struct FaultyRing {
-    content: Arc<Mutex<Vec<u8>>>,
-    random: Random,
-    /// Jobs under way: how many looks they take, and what they answer then.
-    under_way: Vec<(u64, u64, i32)>,
-    parker: Arc<Parker>,
-}
-
-#[allow(unsafe_code)]
-impl Ring for FaultyRing {
-    unsafe fn push(&mut self, tag: u64, job: Job<'_>) -> bool {
-        if self.random.one_in(20) {
-            return false;
-        }
-        let answer = match self.random.below(40) {
-            0 => -5,
-            1 => -28,
-            2 => -4,
-            3 => -11,
-            _ => self.carry_out(job),
-        };
-        // Now and then one stalls for long.
-        let looks = if self.random.one_in(50) { 3000 } else { self.random.below(20) };
-        self.under_way.push((looks, tag, answer));
-        true
-    }
-
-    fn reap(&mut self, results: &mut Vec<(u64, i32)>) {
-        self.under_way.retain_mut(|(looks, tag, answer)| {
-            if *looks == 0 {
-                results.push((*tag, *answer));
-                return false;
-            }
-            *looks -= 1;
-            true
-        });
-    }
-
-    fn sleep(&mut self, _: Option<Duration>) {
-        unreachable!("nobody sleeps in one thread");
-    }
-
-    fn waker(&self) -> Arc<dyn Wake> {
-        Arc::clone(&self.parker) as Arc<dyn Wake>
-    }
-}
-
-impl FaultyRing {
-    /// Does a job, or the beginning of one.
-    #[allow(unsafe_code)]
-    fn carry_out(&mut self, job: Job<'_>) -> i32 {
-        let mut content = self.content.lock().unwrap();
-        let at = job.at as usize;
-        let (list, is_write) = match job.what {
-            What::Read(list) => (list, false),
-            What::Write(list, _) => (list, true),
-            What::Sync => return 0,
-            // This file system cannot zero without writing, and sometimes not punch either.
-            What::Zero(_) => return -95,
-            What::Punch(bytes) => {
-                content[at..at + bytes as usize].fill(0);
-                return 0;
-            }
-        };
-        let whole: usize = list.iter().map(|segment| segment.len).sum();
-        let most = if self.random.one_in(5) { 1 + self.random.below(whole as u64) as usize } else { whole };
-        let mut done = 0;
-        for segment in list {
-            let len = segment.len.min(most - done);
-            // SAFETY: the segments of a job stay where they are until it has come back.
-            let bytes = unsafe { std::slice::from_raw_parts_mut(segment.start, len) };
-            let there = &mut content[at + done..at + done + len];
-            if is_write {
-                there.copy_from_slice(bytes)
-            } else {
-                bytes.copy_from_slice(there)
-            }
-            done += len;
-        }
-        done as i32
-    }
-}
-
-/// A target of such rings.
-struct Faulty {
-    shape: Shape,
-    content: Arc<Mutex<Vec<u8>>>,
-    seed: u64,
-}
-
-impl Faulty {
-    fn new(seed: u64) -> Self {
-        let limits = Limits {
-            capacity: Sector(BLOCKS),
-            max_write_zeroes_sectors: 64,
-            write_cache: true,
-            fua: seed.is_multiple_of(2),
-            ..Limits::new(1, 1, 16, 2560, 4)
-        };
-        let volumes = vec![VolumeShape { first: Sector(0), sectors: BLOCKS, read_only: false }];
-        let shape = Shape { volumes, limits, hw_queues_max: 2, queue_depth: 4, host_wide_tags: false };
-        Faulty { shape, content: Arc::new(Mutex::new(vec![0; BLOCKS as usize * BLOCK])), seed }
-    }
-}
-
-impl Backend for Faulty {
-    fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
-        let random = Random::new(self.seed * 31 + worker as u64);
-        let content = Arc::clone(&self.content);
-        let ring = FaultyRing { content, random, under_way: Vec::new(), parker: Arc::default() };
-        Ok(Box::new(FileStation::new(ring, self.shape.volumes.clone().into())))
-    }
-}
 
 /// What a client knows of its part of the disk: each block holds one of the fills that may be there.
 struct Peer {
@@ -193,7 +38,7 @@ const OWN: u64 = BLOCKS / CLIENTS as u64;
 struct World {
     engine: Engine,
     workers: Vec<Worker>,
-    time: Arc<AtomicU64>,
+    clock: ToldClock,
     random: Random,
     peers: Vec<Peer>,
 }
@@ -207,9 +52,8 @@ impl World {
             requests_per_worker: 6,
             ..Config::default()
         };
-        let time: Arc<AtomicU64> = Arc::default();
-        let clock = Box::new(TestClock(Arc::clone(&time)));
-        let (engine, workers) = Engine::prepare(&config, Arc::new(Faulty::new(seed)), clock).unwrap();
+        let (clock, target) = (ToldClock::default(), FaultyTarget::new(Disk::new(BLOCKS), seed, 0..0));
+        let (engine, workers) = Engine::prepare(&config, target, clock.clone()).unwrap();
         let peer = |_| Peer {
             client: None,
             answers: Arc::default(),
@@ -218,7 +62,7 @@ impl World {
             may_hold: vec![vec![0]; OWN as usize],
             answered: 0,
         };
-        World { engine, workers, time, random, peers: (0..CLIENTS).map(peer).collect() }
+        World { engine, workers, clock, random, peers: (0..CLIENTS).map(peer).collect() }
     }
 
     fn attach(&mut self, index: usize) {
@@ -247,21 +91,14 @@ impl World {
             }
             11 => {
                 let scheduler = SCHEDULERS[self.random.below(4) as usize];
-                self.change("scheduler", scheduler);
+                self.engine.begin_to_set_attribute("scheduler", scheduler).unwrap();
             }
             12 => {
                 let count = (4 + self.random.below(28)).to_string();
-                self.change("nr_requests", &count);
+                self.engine.begin_to_set_attribute("nr_requests", &count).unwrap();
             }
             _ => self.submit(index),
         }
-    }
-
-    /// As [`Engine::set_attribute`], which would wait for the workers that this thread runs.
-    fn change(&mut self, file: &str, text: &str) {
-        use crate::worker::{Change, Message};
-        let change = Change { file: file.into(), text: text.into(), reply: Arc::default() };
-        self.engine.post(0, Message::Change(change));
     }
 
     /// A client goes, with I/O under way: what that did, nobody knows.
@@ -318,7 +155,7 @@ impl World {
     /// One worker does a step, and time goes on.
     fn step(&mut self) -> Option<usize> {
         let worker = self.random.below(self.workers.len() as u64) as usize;
-        self.time.fetch_add(1 + self.random.below(20_000), Relaxed);
+        self.clock.pass(Nanos(1 + self.random.below(20_000)));
         (self.workers[worker].step() == Stepped::Home).then_some(worker)
     }
 

@@ -1,0 +1,79 @@
+//! What can go wrong below the engine, by a seed: a disk in memory whose ring errs, transfers short, refuses and stalls, and that
+//! loses what was not made durable when its power goes. For tests that run the whole in one thread and in virtual time; compiled
+//! with the feature `faults` only.
+
+mod disk;
+#[cfg(test)]
+mod history;
+mod random;
+mod ring;
+
+pub use disk::Disk;
+pub use random::Random;
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use hoistway_blk::{Instant, Limits, Nanos, SECTOR_BYTES, Sector};
+
+use crate::backend::{Backend, FileStation, Shape, Station, VolumeShape};
+use crate::clock::Clock;
+use ring::FaultyRing;
+
+/// The time, as a test tells it. Clones are the same clock.
+#[derive(Clone, Default, Debug)]
+pub struct ToldClock(Arc<AtomicU64>);
+
+impl ToldClock {
+    /// So much later.
+    pub fn pass(&self, time: Nanos) {
+        self.0.fetch_add(time.0, Relaxed);
+    }
+}
+
+impl Clock for ToldClock {
+    fn now(&self) -> Instant {
+        Instant(self.0.load(Relaxed))
+    }
+}
+
+/// A target over such a disk: one volume, two hardware queues of four commands.
+pub struct FaultyTarget {
+    shape: Shape,
+    disk: Disk,
+    seed: u64,
+    /// Bytes where nothing errs.
+    sound: Range<u64>,
+}
+
+impl FaultyTarget {
+    /// Over this disk. Nothing errs that is wholly within `sound`, bytes from the start; all else is as the seed says.
+    #[must_use]
+    pub fn new(disk: Disk, seed: u64, sound: Range<u64>) -> Self {
+        let sectors = disk.bytes() / SECTOR_BYTES;
+        let limits = Limits {
+            capacity: Sector(sectors),
+            max_write_zeroes_sectors: 64,
+            write_cache: true,
+            fua: seed.is_multiple_of(2),
+            ..Limits::new(1, 1, 16, 2560, 4)
+        };
+        let volumes = vec![VolumeShape { first: Sector(0), sectors, read_only: false }];
+        let shape = Shape { volumes, limits, hw_queues_max: 2, queue_depth: 4, host_wide_tags: false };
+        FaultyTarget { shape, disk, seed, sound }
+    }
+}
+
+impl Backend for FaultyTarget {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
+        let random = Random::new(self.seed * 31 + worker as u64);
+        let ring = FaultyRing::new(self.disk.clone(), random, self.sound.clone());
+        Ok(Box::new(FileStation::new(ring, self.shape.volumes.clone().into())))
+    }
+}

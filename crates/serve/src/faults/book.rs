@@ -1,0 +1,86 @@
+//! What a client knows of its disk: which contents each block may have.
+
+/// A content that a block may have.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    fill: u8,
+    /// When it was told of.
+    at: u64,
+    /// It was there then, and nothing that came before is.
+    is_sure: bool,
+}
+
+/// The blocks of a disk. Each is filled with one byte, over and over.
+#[derive(Debug)]
+pub struct Book {
+    /// Of each block what it may hold after a power cut, in the order in which it was told.
+    blocks: Vec<Vec<Entry>>,
+    /// Changes of which nobody was told the end: they may come at any time.
+    ghosts: Vec<(u64, u64, u8)>,
+}
+
+impl Book {
+    /// Of so many blocks of zeroes, durably so.
+    pub fn new(blocks: u64) -> Self {
+        Book { blocks: vec![vec![Entry { fill: 0, at: 0, is_sure: true }]; blocks as usize], ghosts: Vec::new() }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
+    fn each(&mut self, first: u64, count: u64) -> &mut [Vec<Entry>] {
+        &mut self.blocks[first as usize..(first + count) as usize]
+    }
+
+    /// A change was answered well: it is there, and perhaps durable.
+    pub fn changed(&mut self, (first, count): (u64, u64), fill: u8, at: u64, is_durable: bool) {
+        for block in self.each(first, count) {
+            if is_durable {
+                block.clear();
+            }
+            block.push(Entry { fill, at, is_sure: true });
+        }
+    }
+
+    /// A change failed, or was only a hint: it may be there.
+    pub fn may_have_changed(&mut self, (first, count): (u64, u64), fill: u8, at: u64) {
+        self.each(first, count).iter_mut().for_each(|block| block.push(Entry { fill, at, is_sure: false }));
+    }
+
+    /// Nobody is told how a change ends.
+    pub fn haunted(&mut self, (first, count): (u64, u64), fill: u8) {
+        self.ghosts.push((first, count, fill));
+    }
+
+    /// A flush was answered well that was asked for then.
+    pub fn flushed(&mut self, asked_at: u64) {
+        for block in &mut self.blocks {
+            if let Some(last) = block.iter().rposition(|entry| entry.is_sure && entry.at < asked_at) {
+                block.drain(..last);
+            }
+        }
+    }
+
+    /// Whatever was under way has ended.
+    pub fn settled(&mut self, at: u64) {
+        for (first, count, fill) in std::mem::take(&mut self.ghosts) {
+            self.may_have_changed((first, count), fill, at);
+        }
+    }
+
+    /// The power went: what was not durable may be there or not.
+    pub fn power_cut(&mut self, at: u64) {
+        self.settled(at);
+        self.blocks.iter_mut().flatten().for_each(|entry| entry.is_sure = false);
+    }
+
+    /// Whether a block may hold this.
+    pub fn may_hold(&self, block: u64, fill: u8) -> bool {
+        let entries = &self.blocks[block as usize];
+        let from = entries.iter().rposition(|entry| entry.is_sure).unwrap_or(0);
+        let is_over = |(first, count, _): &&(u64, u64, u8)| (*first..first + count).contains(&block);
+        entries[from..].iter().any(|entry| entry.fill == fill)
+            || self.ghosts.iter().filter(is_over).any(|ghost| ghost.2 == fill)
+    }
+}

@@ -1,0 +1,294 @@
+//! A client of NBD that never waits: it is moved on, a little at a time.
+
+use std::collections::BTreeMap;
+
+use hoistway_engine::faults::Random;
+use hoistway_nbd::Replies;
+use hoistway_nbd::wire::{self, chunk, command, command_flag, option, option_reply};
+
+use super::streams::Far;
+
+pub const BLOCK: u64 = 512;
+
+/// What is asked for; blocks from the start of the export, and how many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    Read { place: (u64, u64), unfragmented: bool },
+    Write { place: (u64, u64), fill: u8, fua: bool },
+    Flush,
+    Trim { place: (u64, u64), fua: bool },
+    Zeroes { place: (u64, u64), fua: bool, fast: bool },
+    Cache { place: (u64, u64) },
+}
+
+impl Ask {
+    /// What it is about.
+    pub fn place(self) -> (u64, u64) {
+        match self {
+            Ask::Read { place, .. } | Ask::Write { place, .. } | Ask::Trim { place, .. } => place,
+            Ask::Zeroes { place, .. } | Ask::Cache { place } => place,
+            Ask::Flush => (0, 0),
+        }
+    }
+
+    /// What the place holds when it has gone well, and whether durably so.
+    pub fn change(self) -> Option<(u8, bool)> {
+        match self {
+            Ask::Write { fill, fua, .. } => Some((fill, fua)),
+            Ask::Trim { fua, .. } | Ask::Zeroes { fua, .. } => Some((0, fua)),
+            Ask::Read { .. } | Ask::Flush | Ask::Cache { .. } => None,
+        }
+    }
+
+    fn header(self) -> (u16, u16) {
+        let fua = |fua| if fua { command_flag::FUA } else { 0 };
+        match self {
+            Ask::Read { unfragmented, .. } => (command::READ, if unfragmented { command_flag::DF } else { 0 }),
+            Ask::Write { fua: durable, .. } => (command::WRITE, fua(durable)),
+            Ask::Flush => (command::FLUSH, 0),
+            Ask::Trim { fua: durable, .. } => (command::TRIM, fua(durable)),
+            Ask::Zeroes { fua: durable, fast, .. } => {
+                (command::WRITE_ZEROES, fua(durable) | if fast { command_flag::FAST_ZERO } else { 0 })
+            }
+            Ask::Cache { .. } => (command::CACHE, 0),
+        }
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub struct Asked {
+    pub ask: Ask,
+    pub at: u64,
+    /// The place of its end in all that is sent.
+    end: u64,
+    data: Vec<u8>,
+    filled: u64,
+    error: u32,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub struct Answer {
+    pub ask: Ask,
+    pub asked_at: u64,
+    pub result: Result<Vec<u8>, u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Greeting,
+    Options,
+    Transmission,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Client {
+    pub far: Far,
+    export: String,
+    replies: Replies,
+    phase: Phase,
+    to_send: Vec<u8>,
+    sent: u64,
+    received: Vec<u8>,
+    pub asked: BTreeMap<u64, Asked>,
+    last_cookie: u64,
+    /// It has said that it leaves.
+    pub is_leaving: bool,
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+impl Client {
+    pub fn new(far: Far, export: &str, replies: Replies) -> Self {
+        Client {
+            far,
+            export: export.into(),
+            replies,
+            phase: Phase::Greeting,
+            to_send: Vec::new(),
+            sent: 0,
+            received: Vec::new(),
+            asked: BTreeMap::new(),
+            last_cookie: 0,
+            is_leaving: false,
+        }
+    }
+
+    /// Whether requests can be made.
+    pub fn is_ready(&self) -> bool {
+        self.phase == Phase::Transmission && !self.is_leaving
+    }
+
+    /// Whether nothing is left to be sent.
+    pub fn has_sent_all(&self) -> bool {
+        self.to_send.is_empty()
+    }
+
+    /// Sends these bytes, whatever they are.
+    pub fn say(&mut self, bytes: &[u8]) {
+        self.to_send.extend(bytes);
+    }
+
+    pub fn leave(&mut self) {
+        self.is_leaving = true;
+        self.header(command::DISCONNECT, 0, 0, (0, 0));
+    }
+
+    fn header(&mut self, kind: u16, mut flags: u16, cookie: u64, (offset, length): (u64, u64)) {
+        let is_extended = self.replies == Replies::ExtendedChunks;
+        if is_extended && kind == command::WRITE {
+            flags |= command_flag::PAYLOAD_LEN;
+        }
+        let magic = if is_extended { wire::EXTENDED_REQUEST_MAGIC } else { wire::REQUEST_MAGIC };
+        self.say(&magic.to_be_bytes());
+        self.say(&flags.to_be_bytes());
+        self.say(&kind.to_be_bytes());
+        self.say(&cookie.to_be_bytes());
+        self.say(&offset.to_be_bytes());
+        if is_extended {
+            self.say(&length.to_be_bytes());
+        } else {
+            self.say(&(length as u32).to_be_bytes());
+        }
+    }
+
+    pub fn ask(&mut self, ask: Ask, at: u64) {
+        let ((first, count), (kind, mut flags)) = (ask.place(), ask.header());
+        if !self.replies.are_chunks() {
+            flags &= !command_flag::DF;
+        }
+        self.last_cookie += 1;
+        self.header(kind, flags, self.last_cookie, (first * BLOCK, count * BLOCK));
+        if let Ask::Write { fill, .. } = ask {
+            self.to_send.resize(self.to_send.len() + (count * BLOCK) as usize, fill);
+        }
+        let bytes = if kind == command::READ { count * BLOCK } else { 0 };
+        let end = self.sent + self.to_send.len() as u64;
+        let asked = Asked { ask, at, end, data: vec![0; bytes as usize], filled: 0, error: 0 };
+        self.asked.insert(self.last_cookie, asked);
+    }
+
+    /// Requests that the server may have, whose end this client will not be told.
+    pub fn abandoned(&self) -> impl Iterator<Item = Ask> {
+        self.asked.values().filter(|asked| asked.end <= self.sent).map(|asked| asked.ask)
+    }
+
+    /// Sends something.
+    pub fn send(&mut self, random: &mut Random) {
+        let some = if random.one_in(4) { 1 + random.below(40) as usize } else { usize::MAX };
+        let sent = self.far.send(&self.to_send[..self.to_send.len().min(some)]);
+        self.to_send.drain(..sent);
+        self.sent += sent as u64;
+    }
+
+    /// Receives something, and takes what answers are in it.
+    pub fn receive(&mut self, random: &mut Random, answers: &mut Vec<Answer>) {
+        let some = if random.one_in(4) { 1 + random.below(40) as usize } else { usize::MAX };
+        self.far.receive(some, &mut self.received);
+        let mut used = 0;
+        while let Some(count) = self.take(used, answers) {
+            used += count;
+        }
+        self.received.drain(..used);
+    }
+
+    /// Takes what comes next, and answers how many bytes that was, if it is there.
+    fn take(&mut self, from: usize, answers: &mut Vec<Answer>) -> Option<usize> {
+        match self.phase {
+            Phase::Greeting => {
+                let greeting = self.received.get(from..from + 18)?;
+                assert_eq!(number(&greeting[..8]), wire::GREETING_MAGIC);
+                assert_eq!(number(&greeting[8..16]), wire::OPTION_MAGIC);
+                self.say(&3_u32.to_be_bytes());
+                match self.replies {
+                    Replies::Simple => {}
+                    Replies::Chunks => self.option(option::STRUCTURED_REPLY, &[]),
+                    Replies::ExtendedChunks => self.option(option::EXTENDED_HEADERS, &[]),
+                }
+                let name = self.export.clone();
+                let go = [&(name.len() as u32).to_be_bytes()[..], name.as_bytes(), &[0, 0]].concat();
+                self.option(option::GO, &go);
+                self.phase = Phase::Options;
+                Some(18)
+            }
+            Phase::Options => {
+                let header = self.received.get(from..from + 20)?;
+                assert_eq!(number(&header[..8]), wire::OPTION_REPLY_MAGIC);
+                let [which, kind, len] = [8, 12, 16].map(|at| number(&header[at..at + 4]) as u32);
+                self.received.get(from + 20..from + 20 + len as usize)?;
+                assert!(kind == option_reply::ACK || kind == option_reply::INFO, "{which} is answered with {kind:#x}");
+                if which == option::GO && kind == option_reply::ACK {
+                    self.phase = Phase::Transmission;
+                }
+                Some(20 + len as usize)
+            }
+            Phase::Transmission => self.take_reply(from, answers),
+        }
+    }
+
+    fn option(&mut self, which: u32, data: &[u8]) {
+        self.say(&wire::OPTION_MAGIC.to_be_bytes());
+        self.say(&which.to_be_bytes());
+        self.say(&(data.len() as u32).to_be_bytes());
+        self.say(data);
+    }
+
+    fn take_reply(&mut self, from: usize, answers: &mut Vec<Answer>) -> Option<usize> {
+        let bytes = &self.received[from..];
+        let magic = number(bytes.get(..4)?) as u32;
+        if magic == wire::SIMPLE_REPLY_MAGIC {
+            let header = bytes.get(..16)?;
+            let (error, cookie) = (number(&header[4..8]) as u32, number(&header[8..16]));
+            let asked = self.asked.get_mut(&cookie).expect("a request is answered once, and only if there is one");
+            let len = if error == 0 { asked.data.len() } else { 0 };
+            assert!(len == 0 || !self.replies.are_chunks(), "data comes in chunks");
+            let data = bytes.get(16..16 + len)?;
+            if len > 0 {
+                asked.data.copy_from_slice(data);
+            }
+            (asked.error, asked.filled) = (error, len as u64);
+            self.end(cookie, answers);
+            return Some(16 + len);
+        }
+        let is_extended = self.replies == Replies::ExtendedChunks;
+        assert_eq!(magic, if is_extended { wire::EXTENDED_CHUNK_MAGIC } else { wire::CHUNK_MAGIC });
+        let size = if is_extended { 32 } else { 20 };
+        let header = bytes.get(..size)?;
+        let (flags, kind) = (number(&header[4..6]) as u16, number(&header[6..8]) as u16);
+        let cookie = number(&header[8..16]);
+        let len = number(if is_extended { &header[24..32] } else { &header[16..20] }) as usize;
+        let payload = bytes.get(size..size + len)?;
+        let asked = self.asked.get_mut(&cookie).expect("a request is answered once, and only if there is one");
+        let within = |payload: &[u8], first: u64| (number(&payload[..8]) - first * BLOCK) as usize;
+        match kind {
+            chunk::NONE => assert!(asked.data.is_empty()),
+            chunk::OFFSET_DATA => {
+                let at = within(payload, asked.ask.place().0);
+                asked.data[at..at + len - 8].copy_from_slice(&payload[8..]);
+                asked.filled += len as u64 - 8;
+            }
+            chunk::OFFSET_HOLE => {
+                let (at, len) = (within(payload, asked.ask.place().0), number(&payload[8..12]) as usize);
+                asked.data[at..at + len].fill(0);
+                asked.filled += len as u64;
+            }
+            chunk::ERROR => asked.error = number(&payload[..4]) as u32,
+            kind => panic!("a chunk of type {kind}"),
+        }
+        if flags & wire::CHUNK_DONE != 0 {
+            self.end(cookie, answers);
+        }
+        Some(size + len)
+    }
+
+    fn end(&mut self, cookie: u64, answers: &mut Vec<Answer>) {
+        let Asked { ask, at, data, filled, error, .. } = self.asked.remove(&cookie).unwrap();
+        assert!(error != 0 || filled == data.len() as u64, "{filled} of {} bytes have come", data.len());
+        let result = if error == 0 { Ok(data) } else { Err(error) };
+        answers.push(Answer { ask, asked_at: at, result });
+    }
+}

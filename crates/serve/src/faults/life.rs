@@ -1,0 +1,164 @@
+//! A server in one thread and in virtual time, from its start to its end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use hoistway_blk::{Instant, Nanos, SCHEDULERS};
+use hoistway_engine::faults::{Disk, FaultyTarget, Random, ToldClock};
+use hoistway_engine::{Clock as _, Config, Engine, Stepped, Worker};
+
+use super::client::BLOCK;
+use super::streams::{Far, Streams, Watch};
+use crate::listener::admit;
+use crate::lobby::{Doors, Lobby};
+use crate::served::{Bounds, Site};
+use crate::server::Placed;
+use crate::socket::Socket;
+use crate::spec::ExportSpec;
+
+const WORKERS: usize = 3;
+
+/// Bounds that are soon reached.
+pub const BOUNDS: Bounds = Bounds { connections: 10, in_flight: 8, held_bytes: 64 << 10 };
+
+/// A running server.
+pub struct Life {
+    pub site: Arc<Site>,
+    workers: Vec<Worker>,
+    streams: Streams,
+    clock: ToldClock,
+    /// Whether the log has told of a bug.
+    has_bug: Arc<AtomicBool>,
+    /// Steps of workers so far.
+    pub steps: u64,
+}
+
+/// An export that is offered: its name, its blocks, and what else is said of it.
+#[derive(Clone, Debug)]
+pub struct Offered {
+    pub name: &'static str,
+    pub first: u64,
+    pub blocks: u64,
+    pub settings: String,
+}
+
+impl Offered {
+    fn placed(&self) -> Placed {
+        let Offered { name, first, blocks, settings } = self;
+        let text = format!("name={name},offset={},size={}{settings}", first * BLOCK, blocks * BLOCK);
+        Placed { spec: ExportSpec::parse(&text).unwrap(), volume: 0 }
+    }
+}
+
+impl Life {
+    /// It begins, over this disk, of which nothing errs in the blocks of the first export.
+    pub fn begin(disk: &Disk, exports: &[Offered], clock: &ToldClock, random: &mut Random) -> Life {
+        let (streams, doors) = (Streams::default(), Doors::new(WORKERS).unwrap());
+        let sound = exports[0].first * BLOCK..(exports[0].first + exports[0].blocks) * BLOCK;
+        let target = FaultyTarget::new(disk.clone(), random.below(1 << 32), sound);
+        let watched = streams.clone();
+        let waiting = Box::new(move || Ok(Arc::new(Watch::new(watched.clone())) as _));
+        let lobby = Lobby::with(Box::new(target), doors.clone(), waiting);
+        let config = Config {
+            workers: WORKERS,
+            scheduler: SCHEDULERS[random.below(4) as usize].into(),
+            requests_per_worker: 6,
+            ..Config::default()
+        };
+        let (engine, workers) = Engine::prepare(&config, lobby, clock.clone()).unwrap();
+        let has_bug = Arc::new(AtomicBool::new(false));
+        let log = {
+            let has_bug = Arc::clone(&has_bug);
+            Box::new(move |line: &str| has_bug.store(has_bug.load(Relaxed) || line.contains("a bug of ours"), Relaxed))
+        };
+        let site = Arc::new(Site::new(engine, doors, BOUNDS, log, |_| Vec::new()));
+        let life = Life { site, workers, streams, clock: clock.clone(), has_bug, steps: 0 };
+        life.offer(exports);
+        life
+    }
+
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Offers these from now on.
+    pub fn offer(&self, exports: &[Offered]) {
+        let placed: Vec<_> = exports.iter().map(Offered::placed).collect();
+        self.site.offer_these(&placed).unwrap();
+    }
+
+    /// Somebody connects.
+    pub fn connect(&self, random: &mut Random) -> Far {
+        let room = 1 + random.below(16 << 10) as usize;
+        let (near, far) = self.streams.pair(room, Random::new(random.below(1 << 32)));
+        admit(&self.site, Socket::of(near), "memory", false);
+        far
+    }
+
+    /// One worker does a step, and time goes on.
+    pub fn step(&mut self, random: &mut Random) {
+        let passes = if random.one_in(3000) { 300_000_000 } else { 20_000 };
+        let passes = if random.one_in(40_000) { 11_000_000_000 } else { 1 + random.below(passes) };
+        self.clock.pass(Nanos(passes));
+        self.steps += 1;
+        let worker = random.below(self.workers.len() as u64) as usize;
+        assert!(self.workers[worker].step() != Stepped::Home, "nobody has stopped it");
+        assert!(!self.has_bug.load(Relaxed), "the log tells of a bug of ours");
+    }
+
+    /// Another scheduler, or number of requests.
+    pub fn change_queue(&self, random: &mut Random) {
+        let (file, text) = match random.one_in(2) {
+            true => ("scheduler", SCHEDULERS[random.below(4) as usize].to_owned()),
+            false => ("nr_requests", (4 + random.below(28)).to_string()),
+        };
+        self.site.engine.begin_to_set_attribute(file, &text).unwrap();
+    }
+
+    /// Waits until whatever was under way has ended, of those that have gone, too.
+    pub fn settle(&mut self, random: &mut Random) {
+        let mut quiet = 0;
+        for _ in 0..400_000 {
+            quiet = if self.site.doors.at_target() == 0 { quiet + 1 } else { 0 };
+            if quiet == 1000 {
+                return;
+            }
+            self.step(random);
+            self.clock.pass(Nanos::from_micros(50));
+        }
+        panic!("{} commands never end", self.site.doors.at_target());
+    }
+
+    /// Nobody is connected any more: it ends.
+    pub fn end(self, random: &mut Random) {
+        let Life { mut site, mut workers, clock, .. } = self;
+        for served in &site.offer().served {
+            let counts = [&served.counts.connections, &served.counts.in_flight, &served.counts.held_back];
+            assert_eq!(counts.map(|count| count.load(Relaxed)), [0; 3], "{}", served.export.name);
+        }
+        // What workers still hold of a client that has gone, they hold for a moment.
+        let mut steps = 0;
+        let site = loop {
+            match Arc::try_unwrap(site) {
+                Ok(site) => break site,
+                Err(shared) => site = shared,
+            }
+            steps += 1;
+            assert!(steps < 100_000, "somebody holds the server");
+            clock.pass(Nanos::from_micros(50));
+            workers[random.below(WORKERS as u64) as usize].step();
+        };
+        drop(site);
+        for _ in 0..200_000 {
+            clock.pass(Nanos::from_micros(50));
+            let worker = random.below(workers.len() as u64) as usize;
+            if workers[worker].step() == Stepped::Home {
+                drop(workers.swap_remove(worker));
+            }
+            if workers.is_empty() {
+                return;
+            }
+        }
+        panic!("{} workers did not go home", workers.len());
+    }
+}

@@ -1,0 +1,237 @@
+//! Connections in memory, and how workers wait for what comes by them.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use hoistway_engine::faults::Random;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::lobby::{Ready, Waiting, Watched};
+use crate::stream::Stream;
+
+#[derive(Debug)]
+struct Inside {
+    to_server: VecDeque<u8>,
+    to_client: VecDeque<u8>,
+    /// Bytes that each direction holds.
+    room: usize,
+    /// What the server's worker has not been told yet.
+    news: Ready,
+    /// The client sends nothing more.
+    has_finished: bool,
+    /// The client has closed its end.
+    has_gone: bool,
+    /// The client's end broke, and what had come was lost.
+    is_broken: bool,
+    server_has_gone: bool,
+    random: Random,
+}
+
+type Shared = Arc<Mutex<Inside>>;
+
+fn lock(shared: &Mutex<Inside>) -> MutexGuard<'_, Inside> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All connections, by the number of the descriptor that stands for the server's end.
+#[derive(Clone, Default, Debug)]
+pub struct Streams(Arc<Mutex<Vec<(i32, Weak<Mutex<Inside>>)>>>);
+
+impl Streams {
+    /// A connection that holds so many bytes each way.
+    pub fn pair(&self, room: usize, random: Random) -> (Near, Far) {
+        let shared = Arc::new(Mutex::new(Inside {
+            to_server: VecDeque::new(),
+            to_client: VecDeque::new(),
+            room,
+            news: Ready { to_send: true, ..Ready::default() },
+            has_finished: false,
+            has_gone: false,
+            is_broken: false,
+            server_has_gone: false,
+            random,
+        }));
+        let descriptor = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let mut all = self.0.lock().unwrap();
+        all.retain(|(_, shared)| shared.strong_count() > 0);
+        all.push((descriptor.as_raw_fd(), Arc::downgrade(&shared)));
+        (Near { shared: Arc::clone(&shared), descriptor }, Far(shared))
+    }
+}
+
+/// The server's end.
+#[derive(Debug)]
+pub struct Near {
+    shared: Shared,
+    descriptor: OwnedFd,
+}
+
+impl Read for Near {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.read_vectored(&mut [IoSliceMut::new(into)])
+    }
+
+    fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let inside = &mut *lock(&self.shared);
+        if inside.is_broken {
+            return Err(ErrorKind::ConnectionReset.into());
+        }
+        if inside.random.one_in(40) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        if inside.to_server.is_empty() {
+            return if inside.has_finished { Ok(0) } else { Err(ErrorKind::WouldBlock.into()) };
+        }
+        let mut count = 0;
+        for slice in into {
+            count += inside.to_server.read(slice)?;
+        }
+        Ok(count)
+    }
+}
+
+impl Write for Near {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let inside = &mut *lock(&self.shared);
+        if inside.has_gone || inside.is_broken {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        if inside.random.one_in(40) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let mut room = inside.room - inside.to_client.len();
+        if room == 0 {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        if inside.random.one_in(3) {
+            room = 1 + inside.random.below(room as u64) as usize;
+        }
+        let mut count = 0;
+        for piece in pieces {
+            let now = piece.len().min(room - count);
+            inside.to_client.extend(&piece[..now]);
+            count += now;
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Near {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Stream for Near {
+    fn shut_down(&self) {
+        lock(&self.shared).server_has_gone = true;
+    }
+}
+
+impl Drop for Near {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+/// The client's end.
+#[derive(Debug)]
+pub struct Far(Shared);
+
+impl Far {
+    /// Sends what there is room for, and answers how much that was.
+    pub fn send(&mut self, bytes: &[u8]) -> usize {
+        let inside = &mut *lock(&self.0);
+        let count =
+            if inside.server_has_gone { bytes.len() } else { bytes.len().min(inside.room - inside.to_server.len()) };
+        if count > 0 && !inside.server_has_gone {
+            inside.to_server.extend(&bytes[..count]);
+            inside.news.to_receive = true;
+        }
+        count
+    }
+
+    /// Takes so many bytes at most, into the end of `into`.
+    pub fn receive(&mut self, most: usize, into: &mut Vec<u8>) {
+        let inside = &mut *lock(&self.0);
+        let count = inside.to_client.len().min(most);
+        into.extend(inside.to_client.drain(..count));
+        inside.news.to_send |= count > 0;
+    }
+
+    /// Whether nothing more comes.
+    pub fn has_ended(&self) -> bool {
+        let inside = lock(&self.0);
+        inside.server_has_gone && inside.to_client.is_empty()
+    }
+
+    /// Sends nothing more.
+    pub fn finish(&mut self) {
+        let inside = &mut *lock(&self.0);
+        inside.has_finished = true;
+        (inside.news.to_receive, inside.news.has_hung_up) = (true, true);
+    }
+
+    /// Its cable is pulled out.
+    pub fn break_it(&mut self) {
+        lock(&self.0).is_broken = true;
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        let inside = &mut *lock(&self.0);
+        inside.has_gone = true;
+        inside.has_finished = true;
+        inside.news = Ready { to_receive: true, to_send: true, has_hung_up: true };
+    }
+}
+
+/// How a worker waits for such connections.
+#[derive(Debug)]
+pub struct Watch {
+    streams: Streams,
+    watched: Mutex<Vec<(u64, Weak<Mutex<Inside>>)>>,
+}
+
+impl Watch {
+    pub fn new(streams: Streams) -> Self {
+        Watch { streams, watched: Mutex::default() }
+    }
+}
+
+impl Waiting for Watch {
+    fn add(&self, descriptor: BorrowedFd<'_>, name: u64, what: Watched) -> io::Result<()> {
+        // Nobody sleeps, so bells are not rung.
+        if what == Watched::Socket {
+            let all = self.streams.0.lock().unwrap();
+            let found = all.iter().rev().find(|(number, _)| *number == descriptor.as_raw_fd());
+            self.watched.lock().unwrap().push((name, found.unwrap().1.clone()));
+        }
+        Ok(())
+    }
+
+    fn remove(&self, _: BorrowedFd<'_>) {}
+
+    fn look(&self, _: Option<Duration>, events: &mut Vec<(u64, Ready)>) {
+        self.watched.lock().unwrap().retain(|(name, stream)| {
+            let Some(stream) = stream.upgrade() else { return false };
+            let news = std::mem::take(&mut lock(&stream).news);
+            if news != Ready::default() {
+                events.push((*name, news));
+            }
+            true
+        });
+    }
+}

@@ -1,0 +1,484 @@
+//! Clients of all kinds at one server, and what each of them must see.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use hoistway_blk::{Instant, Nanos};
+use hoistway_engine::faults::{Disk, Random, ToldClock};
+use hoistway_nbd::Replies;
+
+use super::book::Book;
+use super::client::{Answer, Ask, BLOCK, Client};
+use super::life::{BOUNDS, Life, Offered};
+
+const BLOCKS: u64 = 320;
+/// Longest request, in blocks.
+const LONGEST: u64 = 12;
+/// Reads and writes that the limited export may do in a second, each.
+const LIMIT: u64 = 30;
+/// Those that it may do at once, after a rest.
+const BURST: u64 = 10;
+
+const CALM: usize = 0;
+const DEAF: usize = 4;
+const NOISY: usize = 5;
+
+fn exports() -> Vec<Offered> {
+    let limited = format!(",riops={LIMIT},wiops={LIMIT}");
+    let export = |name, first, blocks, settings: &str| Offered { name, first, blocks, settings: settings.into() };
+    vec![
+        export("calm", 0, 64, ",weight=300"),
+        export("one", 64, 64, ""),
+        export("two", 128, 64, ",ioprio=be/7"),
+        export("limited", 192, 64, &limited),
+        export("deaf", 256, 32, ",read-only"),
+        export("noisy", 288, 32, ""),
+    ]
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    /// Where nothing errs; nothing that others do shows.
+    Calm,
+    /// Does everything that a client may, and leaves in every way.
+    Busy,
+    /// Asks, and never listens.
+    Deaf,
+    /// Says nothing.
+    Silent,
+    /// Says anything.
+    Noisy,
+}
+
+/// A place from which clients connect.
+struct Slot {
+    role: Role,
+    export: usize,
+    client: Option<Client>,
+    /// When it connected, or said that it leaves.
+    since: Instant,
+    /// The server may close it: it was told to, or there is no room, or it broke.
+    may_be_closed: bool,
+}
+
+/// All of it.
+pub struct World {
+    random: Random,
+    clock: ToldClock,
+    disk: Disk,
+    life: Life,
+    exports: Vec<Offered>,
+    /// Whether the third export is on offer.
+    offers_all: bool,
+    books: Vec<Book>,
+    slots: Vec<Slot>,
+    /// What has been done so far: the order of events.
+    stamp: u64,
+    /// When the limited export was looked at last, and how many reads it had done.
+    limited_since: (Instant, u64),
+    /// Clients that never listened, in this life.
+    deaf_clients: u64,
+    /// Answers so far, and a sum over what was in them.
+    answered: u64,
+    digest: u64,
+    /// Steps of earlier lives.
+    steps: u64,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let (disk, clock, exports) = (Disk::new(BLOCKS), ToldClock::default(), exports());
+        let life = Life::begin(&disk, &exports, &clock, &mut random);
+        let slot = |&(role, export): &(Role, usize)| Slot {
+            role,
+            export,
+            client: None,
+            since: Instant::ZERO,
+            may_be_closed: false,
+        };
+        use Role::{Busy, Calm, Deaf, Noisy, Silent};
+        let who = [
+            (Calm, CALM),
+            (Busy, 1),
+            (Busy, 1),
+            (Busy, 1),
+            (Busy, 2),
+            (Busy, 2),
+            (Busy, 3),
+            (Busy, 3),
+            (Deaf, DEAF),
+            (Noisy, NOISY),
+            (Silent, NOISY),
+        ];
+        World {
+            random,
+            limited_since: (life.now(), 0),
+            clock,
+            disk,
+            life,
+            books: exports.iter().map(|export| Book::new(export.blocks)).collect(),
+            exports,
+            offers_all: true,
+            slots: who.iter().map(slot).collect(),
+            stamp: 0,
+            deaf_clients: 0,
+            answered: 0,
+            digest: 0,
+            steps: 0,
+        }
+    }
+
+    // --- what happens ---
+
+    /// So many things happen.
+    pub fn go_on(&mut self, steps: u64) {
+        for _ in 0..steps {
+            if self.random.one_in(3) {
+                let slot = self.random.below(self.slots.len() as u64) as usize;
+                self.act(slot);
+            }
+            if self.random.one_in(400) {
+                self.operate();
+            }
+            if self.random.one_in(4000) {
+                self.quiesce();
+            }
+            self.life.step(&mut self.random);
+        }
+    }
+
+    /// Whoever runs the server changes something.
+    fn operate(&mut self) {
+        if self.random.one_in(2) {
+            return self.life.change_queue(&mut self.random);
+        }
+        let weight = 1 + self.random.below(1000);
+        self.exports[1].settings = format!(",weight={weight},ioprio=be/{}", self.random.below(8));
+        if self.random.one_in(3) {
+            self.exports[1].settings += &format!(",max-iops={}", 500 + self.random.below(5000));
+        }
+        if self.random.one_in(4) {
+            self.offers_all = !self.offers_all;
+            self.slots.iter_mut().filter(|slot| slot.export == 2).for_each(|slot| slot.may_be_closed = true);
+        }
+        let mut offered = self.exports.clone();
+        if !self.offers_all {
+            offered.remove(2);
+        }
+        self.life.offer(&offered);
+    }
+
+    fn act(&mut self, index: usize) {
+        self.stamp += 1;
+        self.exchange(index);
+        let Slot { role, export, client, .. } = &mut self.slots[index];
+        let Some(client) = client else {
+            if self.random.one_in(5) && (*export != 2 || self.offers_all) {
+                self.connect(index);
+            }
+            return;
+        };
+        match role {
+            Role::Silent => {}
+            Role::Noisy => {
+                let noise: Vec<u8> = (0..1 + self.random.below(60)).map(|_| self.random.below(256) as u8).collect();
+                if client.is_ready() && self.random.one_in(2) {
+                    client.say(&hoistway_nbd::wire::REQUEST_MAGIC.to_be_bytes());
+                }
+                if client.is_ready() || self.random.one_in(20) {
+                    client.say(&noise);
+                }
+                if self.random.one_in(100) {
+                    self.slots[index].client = None;
+                }
+            }
+            Role::Deaf => {
+                if client.is_ready() && client.asked.len() < 400 {
+                    client.ask(Ask::Read { place: (0, LONGEST), unfragmented: true }, self.stamp);
+                }
+                if self.random.one_in(300) {
+                    self.slots[index].client = None;
+                }
+            }
+            Role::Busy if self.random.one_in(200) => self.depart(index),
+            Role::Calm | Role::Busy => self.submit(index),
+        }
+    }
+
+    fn connect(&mut self, index: usize) {
+        let forms = [Replies::Simple, Replies::Chunks, Replies::ExtendedChunks];
+        let slot = &mut self.slots[index];
+        slot.may_be_closed = self.life.site.doors.visitors() >= BOUNDS.connections;
+        slot.since = self.life.now();
+        let far = self.life.connect(&mut self.random);
+        let replies = forms[self.random.below(3) as usize];
+        slot.client = Some(Client::new(far, self.exports[slot.export].name, replies));
+        if slot.role == Role::Deaf {
+            self.deaf_clients += 1;
+        }
+    }
+
+    /// A client goes, in one way or the other.
+    fn depart(&mut self, index: usize) {
+        let now = self.life.now();
+        let slot = &mut self.slots[index];
+        let Some(client) = &mut slot.client else { return };
+        match self.random.below(4) {
+            0 => self.lose(index),
+            1 => {
+                client.far.break_it();
+                self.lose(index);
+            }
+            2 if client.is_ready() => {
+                client.leave();
+                slot.since = now;
+            }
+            3 if client.is_ready() && client.has_sent_all() => {
+                client.is_leaving = true;
+                client.far.finish();
+                slot.since = now;
+            }
+            _ => {}
+        }
+    }
+
+    /// Nobody is at this place any more: how what it asked for ends, it will not be told.
+    fn lose(&mut self, index: usize) {
+        let Slot { export, ref mut client, .. } = self.slots[index];
+        let Some(client) = client.take() else { return };
+        for ask in client.abandoned() {
+            if let Some((fill, _)) = ask.change()
+                && self.is_within(export, ask)
+            {
+                self.books[export].haunted(ask.place(), fill);
+            }
+        }
+    }
+
+    fn is_within(&self, export: usize, ask: Ask) -> bool {
+        ask.place().0 + ask.place().1 <= self.books[export].len()
+    }
+
+    fn submit(&mut self, index: usize) {
+        let Slot { role, export, client, .. } = &self.slots[index];
+        let is_calm = *role == Role::Calm;
+        if !client.as_ref().is_some_and(|client| client.is_ready() && client.asked.len() < 6) {
+            return;
+        }
+        let (random, blocks) = (&mut self.random, self.books[*export].len());
+        let (mut first, count) = (random.below(blocks), 1 + random.below(LONGEST));
+        if first + count > blocks && random.one_in(3) {
+            first = blocks - count;
+        }
+        let place = (first, count);
+        let others = self.slots.iter().filter(|slot| slot.export == *export).filter_map(|slot| slot.client.as_ref());
+        let mut under_way = others.flat_map(|client| client.asked.values()).map(|asked| asked.ask.place());
+        if under_way.any(|(other, len)| first < other + len && other < first + count) {
+            return;
+        }
+        let (fua, fill) = (random.one_in(4), 1 + random.below(255) as u8);
+        let ask = match random.below(if is_calm { 8 } else { 14 }) {
+            0..=3 => Ask::Read { place, unfragmented: random.one_in(2) },
+            // What is durable needs a flush of the device, which may fail.
+            4..=7 => Ask::Write { place, fill, fua: fua && !is_calm },
+            8 => Ask::Write { place, fill, fua: true },
+            9 => Ask::Trim { place, fua },
+            10 => Ask::Zeroes { place, fua, fast: random.one_in(3) },
+            11 => Ask::Cache { place },
+            _ => Ask::Flush,
+        };
+        if let Some(client) = &mut self.slots[index].client {
+            client.ask(ask, self.stamp);
+        }
+    }
+
+    // --- what is seen ---
+
+    /// Sends and receives something.
+    fn exchange(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let (role, export) = (slot.role, slot.export);
+        let Some(client) = &mut slot.client else { return };
+        client.send(&mut self.random);
+        let mut answers = Vec::new();
+        // Who never listens has to hear of the export all the same, or there would be nothing to ask of it.
+        if role != Role::Silent && !(role == Role::Deaf && client.is_ready()) {
+            if role == Role::Noisy && client.is_ready() {
+                client.far.receive(usize::MAX, &mut Vec::new());
+            } else {
+                client.receive(&mut self.random, &mut answers);
+            }
+        }
+        answers.into_iter().for_each(|answer| self.check(role, export, answer));
+        if self.slots[index].client.as_ref().is_some_and(|client| client.far.has_ended()) {
+            self.ended(index);
+        }
+    }
+
+    fn check(&mut self, role: Role, export: usize, Answer { ask, asked_at, result }: Answer) {
+        self.answered += 1;
+        let sum =
+            result.as_ref().map_or_else(|&error| u64::from(error), |data| data.iter().map(|&it| u64::from(it)).sum());
+        self.digest = self.digest.wrapping_mul(31).wrapping_add(sum);
+        let (is_within, book) = (self.is_within(export, ask), &mut self.books[export]);
+        match (&result, ask) {
+            (Err(error), _) if !is_within => assert!([22, 28].contains(error), "{ask:?}: {error}"),
+            (Ok(_), _) if !is_within => panic!("{ask:?} reaches beyond the end, and went well"),
+            (Err(error), _) if role == Role::Calm => panic!("{ask:?} of a calm client failed: {error}"),
+            (Err(error), _) => {
+                assert!([5, 28, 95, 108].contains(error), "{ask:?}: {error}");
+                if let Some((fill, _)) = ask.change() {
+                    book.may_have_changed(ask.place(), fill, self.stamp);
+                }
+            }
+            (Ok(data), Ask::Read { place: (first, _), .. }) => {
+                for (block, bytes) in (first..).zip(data.chunks(BLOCK as usize)) {
+                    let strange = bytes.iter().find(|&&byte| !book.may_hold(block, byte));
+                    assert!(strange.is_none(), "block {block} of export {export} holds {strange:?}: {book:?}");
+                }
+            }
+            (Ok(_), Ask::Flush) => book.flushed(asked_at),
+            // A hint, which may have come to nothing.
+            (Ok(_), Ask::Trim { place, .. }) => book.may_have_changed(place, 0, self.stamp),
+            (Ok(_), ask) => {
+                if let Some((fill, is_durable)) = ask.change() {
+                    book.changed(ask.place(), fill, self.stamp, is_durable);
+                }
+            }
+        }
+    }
+
+    /// The server has closed a connection.
+    fn ended(&mut self, index: usize) {
+        let slot = &self.slots[index];
+        let Some(client) = &slot.client else { return };
+        let waited = self.life.now().since(slot.since);
+        let is_late = waited >= Nanos::from_secs(9) && !client.is_ready();
+        if matches!(slot.role, Role::Calm | Role::Busy) && !slot.may_be_closed && !is_late {
+            assert!(client.is_leaving, "the server closed {client:?}, which did nothing wrong");
+            assert_eq!(client.abandoned().count(), 0, "{client:?} was not answered before it was closed");
+        }
+        self.lose(index);
+    }
+
+    /// Everybody waits for his answers, and then all that there is can be looked at.
+    fn quiesce(&mut self) {
+        let (since, before) = self.limited_since;
+        let (reads, most) =
+            (self.reads("limited") - before, LIMIT * self.life.now().since(since).0 / 1_000_000_000 + BURST);
+        assert!(reads <= most, "{reads} reads where {most} are allowed");
+        for round in 0.. {
+            assert!(round < 400_000, "somebody waits for ever");
+            let index = self.random.below(self.slots.len() as u64) as usize;
+            self.stamp += 1;
+            self.exchange(index);
+            self.life.step(&mut self.random);
+            self.clock.pass(Nanos::from_micros(20));
+            let waits = |slot: &Slot| {
+                let client = slot.client.as_ref().filter(|_| matches!(slot.role, Role::Calm | Role::Busy));
+                client.is_some_and(|client| !client.asked.is_empty())
+            };
+            if round % 16 == 0 && !self.slots.iter().any(waits) {
+                break;
+            }
+        }
+        self.life.settle(&mut self.random);
+        self.stamp += 1;
+        self.books.iter_mut().for_each(|book| book.settled(self.stamp));
+        self.look_at_the_disk();
+        self.look_at_the_bounds();
+        self.limited_since = (self.life.now(), self.reads("limited"));
+    }
+
+    fn reads(&self, export: &str) -> u64 {
+        self.life.site.offer().named(export).unwrap().counts.reads.load(Relaxed)
+    }
+
+    fn look_at_the_disk(&self) {
+        let bytes = self.disk.content();
+        for (export, book) in self.exports.iter().zip(&self.books).filter(|(export, _)| export.name != "noisy") {
+            for block in 0..export.blocks {
+                let from = ((export.first + block) * BLOCK) as usize;
+                let strange = bytes[from..from + BLOCK as usize].iter().find(|&&byte| !book.may_hold(block, byte));
+                assert!(strange.is_none(), "block {block} of export {} holds {strange:?}: {book:?}", export.name);
+            }
+        }
+    }
+
+    fn look_at_the_bounds(&self) {
+        // What a client that never listens has in its socket, in the server, and under way.
+        let bytes = LONGEST * BLOCK;
+        let most =
+            self.deaf_clients * (((16 << 10) + BOUNDS.held_bytes as u64) / bytes + u64::from(BOUNDS.in_flight) + 1);
+        let reads = self.reads("deaf");
+        assert!(reads <= most, "{reads} reads for {} who never listen", self.deaf_clients);
+    }
+
+    // --- how a life ends ---
+
+    /// The server is told to end, and the next one begins over the same disk.
+    pub fn restart(&mut self) {
+        self.drain();
+        self.look_at_the_disk();
+        self.begin_anew();
+    }
+
+    /// The power goes, and the next server begins over what is left.
+    pub fn cut_the_power(&mut self) {
+        (0..self.slots.len()).for_each(|index| self.lose(index));
+        let left = self.disk.after_power_cut(&mut self.random);
+        // What the old server still does, it does to a disk that nobody looks at.
+        self.drain();
+        self.disk = left;
+        self.books.iter_mut().for_each(|book| book.power_cut(self.stamp));
+        self.look_at_the_disk();
+        self.begin_anew();
+    }
+
+    fn drain(&mut self) {
+        self.life.site.drain();
+        self.slots.iter_mut().for_each(|slot| slot.may_be_closed = true);
+        for round in 0.. {
+            if self.life.site.doors.visitors() == 0 {
+                break;
+            }
+            assert!(round < 400_000, "{} are still connected", self.life.site.doors.visitors());
+            let index = self.random.below(self.slots.len() as u64) as usize;
+            self.stamp += 1;
+            self.exchange(index);
+            self.life.step(&mut self.random);
+            self.clock.pass(Nanos::from_micros(50));
+        }
+        (0..self.slots.len()).for_each(|index| self.exchange_rest(index));
+        self.life.settle(&mut self.random);
+        self.stamp += 1;
+        self.books.iter_mut().for_each(|book| book.settled(self.stamp));
+    }
+
+    /// Takes what the server had sent before it closed a connection.
+    fn exchange_rest(&mut self, index: usize) {
+        while self.slots[index].client.is_some() && self.slots[index].role == Role::Busy {
+            self.exchange(index);
+        }
+        self.lose(index);
+    }
+
+    fn begin_anew(&mut self) {
+        self.offers_all = true;
+        let life = Life::begin(&self.disk, &self.exports, &self.clock, &mut self.random);
+        let before = std::mem::replace(&mut self.life, life);
+        self.steps += before.steps;
+        before.end(&mut self.random);
+        (self.limited_since, self.deaf_clients) = ((self.life.now(), 0), 0);
+    }
+
+    /// All of it ends. Answers how many requests were answered, a sum over the answers, and in how many steps of workers.
+    pub fn end(mut self) -> (u64, u64, u64) {
+        self.quiesce();
+        self.drain();
+        self.look_at_the_disk();
+        let steps = self.steps + self.life.steps;
+        self.life.end(&mut self.random);
+        (self.answered, self.digest, steps)
+    }
+}
