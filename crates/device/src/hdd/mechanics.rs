@@ -123,30 +123,4 @@ impl Mechanics {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hdd::index::Index;
-    use crate::preset::{Parameters, Preset};
-    use crate::random::Random;
-
-    #[test]
-    fn looking_outwards_finds_what_looking_at_all_finds() {
-        let preset = Preset::builtin("hgst-he10-8tb").unwrap();
-        let Parameters::Hdd(parameters) = preset.parameters() else { unreachable!() };
-        let capacity = preset.shape().capacity_sectors;
-        let mut mechanics = Mechanics::new(Geometry::new(capacity, parameters), parameters);
-        let mut random = Random::from_seed(1);
-        for round in 0..500 {
-            // Here and there some that are close to each other, and to the head.
-            let span = if round % 3 == 0 { 100_000 } else { capacity };
-            let places: Vec<Place> = (0..300).map(|_| mechanics.geometry.place(random.below(span))).collect();
-            mechanics.head_at = mechanics.geometry.place(random.below(span));
-            let mut index = Index::new(300);
-            places.iter().enumerate().for_each(|(number, place)| index.add(place.cylinder, number));
-            let now = Instant(random.below(1 << 40));
-            let outwards = index.outwards(mechanics.head_at.cylinder).map(|number| (number, &places[number]));
-            let found = mechanics.nearest_outwards(now, outwards);
-            assert_eq!(found, mechanics.nearest(now, places.iter().enumerate()), "round {round}");
-        }
-    }
-}
+mod tests;

@@ -185,3 +185,6 @@ impl WriteCache {
         self.extents.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;
