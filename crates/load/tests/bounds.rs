@@ -43,9 +43,14 @@ fn times_are_at_most_ten_years() {
     ends("latency.max", |process, time| process.latency.max[2] = time);
     ends("pace.think", |process, time| process.pace.think = Some(Think { spin: time, ..Think::default() }));
     let flow = |sleep, weight| Some(Flow { sleep, weight, ..Flow::default() });
-    ends_at("pace.flow", &[(TEN_YEARS, 1)], &[(TEN_YEARS + Nanos(1), 1), (TEN_YEARS, 0)], |process, (sleep, weight)| {
-        process.pace.flow = flow(sleep, weight);
-    });
+    ends_at(
+        "pace.flow",
+        &[(TEN_YEARS, 1)],
+        &[(TEN_YEARS + Nanos(1), 1), (TEN_YEARS, 0)],
+        |process, (sleep, weight)| {
+            process.pace.flow = flow(sleep, weight);
+        },
+    );
     let target = |window, percentile| Some(LatencyTarget { window, percentile, ..LatencyTarget::default() });
     let taken = [(Nanos(1), 0.0), (TEN_YEARS, 100.0)];
     let beyond = [(Nanos::ZERO, 50.0), (TEN_YEARS + Nanos(1), 50.0), (Nanos(1), 100.1), (Nanos(1), -0.1)];
@@ -78,9 +83,14 @@ fn depths_standings_and_devices_have_their_ranges() {
     let steady = |seconds, limit| {
         Some(SteadyState { seconds, ramp: Nanos::ZERO, steadiness: Steadiness { limit, ..Steadiness::default() } })
     };
-    ends_at("steady_state", &[(1, 0.0), (86_400, 1.0)], &[(0, 1.0), (86_401, 1.0), (1, -0.1)], |process, (s, limit)| {
-        process.steady_state = steady(s, limit);
-    });
+    ends_at(
+        "steady_state",
+        &[(1, 0.0), (86_400, 1.0)],
+        &[(0, 1.0), (86_401, 1.0), (1, -0.1)],
+        |process, (s, limit)| {
+            process.steady_state = steady(s, limit);
+        },
+    );
     ends_at("schedule.runtime", &[true], &[false], |process, has_runtime| {
         process.plan.pattern_mut().volume.time_based = true;
         process.schedule.runtime = has_runtime.then_some(Nanos(1));
@@ -113,7 +123,8 @@ fn files_and_what_is_done_in_them_are_no_larger_than_any_device_and_of_whole_sec
     ends_at("plan.pattern.volume.offset", &offsets, &no_offsets, |process, offset| {
         process.plan.pattern_mut().volume.offset = offset;
     });
-    let (files, no_files) = ([(512, 512), (0, REGION_BYTES)], [(1024, 512), (0, REGION_BYTES + 512), (1, 512), (0, 511)]);
+    let (files, no_files) =
+        ([(512, 512), (0, REGION_BYTES)], [(1024, 512), (0, REGION_BYTES + 512), (1, 512), (0, 511)]);
     ends_at("plan.pattern.volume.file_bytes", &files, &no_files, |process, range| {
         process.plan.pattern_mut().volume.file_bytes = Some(range);
     });
@@ -156,7 +167,10 @@ fn blocks_are_of_whole_sectors_and_the_shares_of_their_sizes_add_up() {
 fn orders_of_offsets_have_their_ranges() {
     let skip = |skip_bytes| pattern(|pattern| pattern.offsets = Offsets::Sequential { skip_bytes });
     let field = Some("plan.pattern.offsets");
-    assert_eq!([skip(-512), skip(REGION_BYTES as i64), skip(-1), skip(REGION_BYTES as i64 + 512)], [None, None, field, field]);
+    assert_eq!(
+        [skip(-512), skip(REGION_BYTES as i64), skip(-1), skip(REGION_BYTES as i64 + 512)],
+        [None, None, field, field]
+    );
     let random = |change: &dyn Fn(&mut Random)| {
         let mut random = Random::default();
         change(&mut random);
@@ -164,7 +178,10 @@ fn orders_of_offsets_have_their_ranges() {
     };
     let align = |bytes| random(&|random| random.align_bytes[1] = Some(bytes));
     let field = Some("plan.pattern.offsets.align_bytes");
-    assert_eq!([align(512), align(REGION_BYTES), align(0), align(513), align(REGION_BYTES + 512)], [None, None, field, field, field]);
+    assert_eq!(
+        [align(512), align(REGION_BYTES), align(0), align(513), align(REGION_BYTES + 512)],
+        [None, None, field, field, field]
+    );
     let percent = |percent| random(&|random| random.percent[2] = percent);
     assert_eq!([percent(100), percent(101)], [None, Some("plan.pattern.offsets.percent")]);
     let every = |every| random(&|random| random.every = every);
@@ -233,7 +250,10 @@ fn strided_zones_have_bytes_are_of_one_file_and_hold_whole_blocks_of_a_random_jo
     assert_eq!(strided(1, 4096, 0), None);
     assert_eq!(strided(REGION_BYTES, REGION_BYTES, REGION_BYTES), None);
     assert_eq!([strided(0, 4096, 0), strided(4096, 0, 0), strided(REGION_BYTES + 1, 4096, 0)], [ZONE; 3]);
-    assert_eq!([strided(4096, 4097, 0), strided(4096, REGION_BYTES + 4096, 0), strided(4096, 4096 + 512, 0)], [RANGE; 3]);
+    assert_eq!(
+        [strided(4096, 4097, 0), strided(4096, REGION_BYTES + 4096, 0), strided(4096, 4096 + 512, 0)],
+        [RANGE; 3]
+    );
     assert_eq!([strided(4096, 4096, 1), strided(4096, 4096, REGION_BYTES + 512)], [SKIP; 2]);
     let zones = Some(Strided { zone_bytes: 4096, range_bytes: 4608, skip_bytes: 0 });
     let sequential = |loops| {

@@ -112,7 +112,11 @@ fn the_throughput_of_streams_is_their_bandwidth() {
     let [bandwidth, iops] = [Figure::Bandwidth, Figure::Iops].map(Aspect::Figure);
     for (blocks, is_stream) in [(65_535, false), (65_536, true)] {
         let losses = losses(blocks);
-        assert_eq!([losses.contains(&bandwidth), losses.contains(&iops)], [is_stream, !is_stream], "{blocks}: {losses:?}");
+        assert_eq!(
+            [losses.contains(&bandwidth), losses.contains(&iops)],
+            [is_stream, !is_stream],
+            "{blocks}: {losses:?}"
+        );
     }
 }
 

@@ -1,5 +1,7 @@
 //! Comparisons of two jobs from their figures.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use hoistway_results::document::{DirectionSummary, LatencySummary, Verdict};
 use hoistway_results::verdict::verdicts;
 use hoistway_results::{Direction, ResultsDocument, Settling};

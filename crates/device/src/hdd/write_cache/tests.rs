@@ -102,8 +102,10 @@ fn its_indexes_answer_what_looking_at_every_extent_answers() {
                 }
                 6..10 => {
                     let (sector, sectors) = (random.below(6000), random.below(40));
-                    let is_held =
-                        plain.extents.iter().any(|&(first, long, _)| first <= sector && sector + sectors <= first + long);
+                    let is_held = plain
+                        .extents
+                        .iter()
+                        .any(|&(first, long, _)| first <= sector && sector + sectors <= first + long);
                     assert_eq!(cache.holds(sector, sectors), is_held, "{step}: {sectors} from {sector}");
                 }
                 10 if plain.moving.is_some() => {
