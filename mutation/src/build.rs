@@ -34,7 +34,8 @@ pub fn build(tree: &mut Tree, target: &Path, name: &str, tests: &[Vec<String>]) 
     }
     let mut messages = Vec::new();
     for of_package in tests {
-        let arguments: Vec<&str> = ["test", "--no-run"].into_iter().chain(of_package.iter().map(String::as_str)).collect();
+        let arguments: Vec<&str> =
+            ["test", "--no-run"].into_iter().chain(of_package.iter().map(String::as_str)).collect();
         messages.extend(cargo(tree, target, &arguments)?);
     }
     let programs = messages.iter().filter_map(|message| {
