@@ -16,7 +16,7 @@ pub struct Program {
 }
 
 /// Builds the tests, without the mutants that do not compile.
-pub fn build(tree: &mut Tree, target: &Path, name: &str, tests: &[String]) -> io::Result<Vec<Program>> {
+pub fn build(tree: &mut Tree, target: &Path, name: &str, tests: &[Vec<String>]) -> io::Result<Vec<Program>> {
     let of_crate = format!("hoistway-{name}");
     loop {
         let written = tree.write()?;
@@ -32,9 +32,12 @@ pub fn build(tree: &mut Tree, target: &Path, name: &str, tests: &[String]) -> io
         }
         println!("{} of {} mutants do not compile", tree.unviable.len(), tree.mutants.len());
     }
-    let mut arguments = vec!["test", "--no-run"];
-    arguments.extend(tests.iter().map(String::as_str));
-    let messages = cargo(tree, target, &arguments)?;
+    let mut messages = Vec::new();
+    for of_package in tests {
+        let arguments: Vec<&str> =
+            ["test", "--no-run"].into_iter().chain(of_package.iter().map(String::as_str)).collect();
+        messages.extend(cargo(tree, target, &arguments)?);
+    }
     let programs = messages.iter().filter_map(|message| {
         let path = message["executable"].as_str()?.into();
         let manifest = PathBuf::from(message["manifest_path"].as_str()?);

@@ -12,16 +12,37 @@ use crate::mutants::{self, Kind, Site};
 /// Chooses the mutant, in the programs that are tried.
 pub const VARIABLE: &str = "HOISTWAY_MUTANT";
 
+/// Names the file to which programs write the numbers of the mutants that they come by.
+pub const LIST: &str = "HOISTWAY_MUTANTS_REACHED";
+
 const CHOOSER: &str = r#"
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod mutant {
-    static CHOSEN: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
-        std::env::var("HOISTWAY_MUTANT").ok().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
-    });
+    use std::env::var;
+    use std::io::Write;
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    static CHOSEN: LazyLock<u32> =
+        LazyLock::new(|| var("HOISTWAY_MUTANT").ok().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX));
+    static LIST: LazyLock<Option<String>> = LazyLock::new(|| var("HOISTWAY_MUTANTS_REACHED").ok());
+    static REACHED: [AtomicBool; 1 << 16] = [const { AtomicBool::new(false) }; 1 << 16];
+
     #[inline]
     pub fn is(number: u32) -> bool {
+        if LIST.is_some() && !REACHED[number as usize].load(Relaxed) {
+            reached(number);
+        }
         *CHOSEN == number
+    }
+
+    #[cold]
+    fn reached(number: u32) {
+        if !REACHED[number as usize].swap(true, Relaxed) {
+            let list = LIST.as_ref().unwrap();
+            writeln!(std::fs::File::options().append(true).open(list).unwrap(), "{number}").unwrap();
+        }
     }
 }
 "#;

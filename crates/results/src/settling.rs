@@ -216,6 +216,7 @@ mod tests {
     fn too_few_intervals_tell_nothing() {
         assert_eq!(Settling::of(&[], LENGTH_NS), Settling::Unknown);
         assert_eq!(Settling::of(&[Interval { ios: 1, lat_ns: 1 }; 15], LENGTH_NS), Settling::Unknown);
+        assert_eq!(Settling::of(&[Interval { ios: 1, lat_ns: 1 }; 16], LENGTH_NS), Settling::Settled);
         assert_eq!(Settling::of(&[Interval::default(); 100], LENGTH_NS), Settling::Unknown);
     }
 }

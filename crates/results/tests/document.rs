@@ -227,3 +227,32 @@ fn a_series_ends_with_the_last_process_of_a_job_and_settling_is_judged_by_the_fi
     // One of two has gone after a second: half the rate, which is no sign of a run that is still finding its pace.
     assert_eq!(reads.settling, Settling::Settled);
 }
+
+#[test]
+fn an_interval_of_a_series_tells_the_mean_latency_of_what_ended_in_it() {
+    let mut processes = processes();
+    processes.truncate(1);
+    let reads = processes[0].direction_mut(Direction::Read);
+    for (at, lat_ns) in [(0, 1000), (1, 3000), (2_500_000, 500)] {
+        reads.series.record(at, lat_ns);
+    }
+    let jobs = JobSummary::from_processes(&processes);
+    let series = &jobs[0].directions[0].series;
+    assert_eq!(
+        (series.interval_seconds, &series.ios[..3], &series.mean_lat_ns[..3]),
+        (1e-3, &[2, 0, 1][..], &[2000, 0, 500][..])
+    );
+}
+
+#[test]
+fn cpu_time_is_that_of_user_and_system_for_each_io_syncs_included() {
+    let mut processes = processes();
+    processes.truncate(1);
+    assert_eq!(JobSummary::from_processes(&processes)[0].sync, None);
+    (processes[0].cpu.user_ns, processes[0].cpu.system_ns) = (30_000, 70_000);
+    processes[0].sync.total_ios = 10;
+    processes[0].sync.lat.record(5);
+    let job = &JobSummary::from_processes(&processes)[0];
+    assert_eq!(job.cpu_us_per_io, Some(5.0), "100 us for 20 of them");
+    assert_eq!(job.sync.as_ref().map(|sync| (sync.syncs, sync.syncs_per_second)), Some((10, 10.0)));
+}

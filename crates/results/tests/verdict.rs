@@ -1,20 +1,13 @@
 //! What a verdict may never do, whatever the figures are.
 
-use hoistway_results::document::{Decision, DirectionSummary, LatencySummary, Run, Verdict};
-use hoistway_results::verdict::verdicts;
-use hoistway_results::{Comparison, Direction, Figure, FigureName, Operation, ResultsDocument, Settling};
+mod support;
+
+use hoistway_results::document::{Decision, Run, Verdict};
+use hoistway_results::{Comparison, Figure, FigureName, Operation, ResultsDocument};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What one run measured of a job: I/Os a second, and latencies, ns.
-#[derive(Clone, Copy, Debug)]
-struct Measured {
-    iops: f64,
-    mean: f64,
-    p50: u64,
-    p99: u64,
-    max: u64,
-}
+use support::{Figures, Measured, NAMES, document, verdict};
 
 fn measured() -> impl Strategy<Value = Measured> {
     // Few values, so that equal ones, and clear differences, come often.
@@ -25,32 +18,6 @@ fn measured() -> impl Strategy<Value = Measured> {
     )
         .prop_map(|(iops, [mean, p50, p99, max])| Measured { iops, mean: mean as f64, p50, p99, max })
 }
-
-fn summary(measured: Measured, direction: Direction) -> DirectionSummary {
-    DirectionSummary {
-        direction,
-        ios: 5000,
-        bytes: 5000 * 4096,
-        iops: measured.iops,
-        bytes_per_second: measured.iops * 4096.0,
-        lat_ns: LatencySummary {
-            mean: measured.mean,
-            p50: measured.p50,
-            p99: measured.p99,
-            p99_9: measured.p99,
-            max: measured.max,
-            ..LatencySummary::default()
-        },
-        distribution: Default::default(),
-        series: Default::default(),
-        settling: Settling::Settled,
-    }
-}
-
-/// Schedulers by repeats, each with a job that reads and one that writes.
-type Figures = Vec<Vec<[Measured; 2]>>;
-
-const NAMES: [&str; 4] = ["mq-deadline", "none", "kyber", "bfq"];
 
 fn figures() -> impl Strategy<Value = Figures> {
     // A scheduler has much the same in every repeat, as real ones do.
@@ -68,33 +35,6 @@ fn figures() -> impl Strategy<Value = Figures> {
             });
         prop::collection::vec(jittered, schedulers)
     })
-}
-
-fn document(figures: &Figures) -> ResultsDocument {
-    let run = |name: &str, repeat: usize, [reads, writes]: [Measured; 2]| {
-        let job = |name: &str, job: u32, summary: DirectionSummary| json!({"name": name, "job": job, "processes": 1, "directions": [summary]});
-        json!({
-            "scheduler": name, "front": "mq", "tunables": {}, "repeat": repeat, "seed": repeat, "simulated_seconds": 1.0,
-            "simulated_ios": 10_000, "wall_seconds": 0.0, "cpu_us_per_io": null,
-            "jobs": [job("reads", 0, summary(reads, Direction::Read)), job("writes", 1, summary(writes, Direction::Write))],
-            "fio": {"fio version": "fio-3.33", "jobs": []},
-        })
-    };
-    let runs: Vec<_> = NAMES
-        .iter()
-        .zip(figures)
-        .flat_map(|(name, repeats)| repeats.iter().enumerate().map(move |(repeat, of)| run(name, repeat, *of)))
-        .collect();
-    serde_json::from_value(json!({
-        "format": "hoistway-results/1", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
-        "device": "null", "kernel": "6.18", "cpus": 1, "hw_queues": 1, "nr_requests": 2, "host": "instant", "seed": 1,
-        "wall_seconds": 0.0, "simulated_ios": 30, "partial": false, "default_scheduler": "mq-deadline", "runs": runs,
-    }))
-    .unwrap()
-}
-
-fn verdict(document: &ResultsDocument) -> Verdict {
-    verdicts(document).remove(0)
 }
 
 /// Whether one variant is better than another in each figure of each job: in the mean by more than the smallest effect, and in

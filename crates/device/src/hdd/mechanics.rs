@@ -158,30 +158,4 @@ impl Mechanics {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::preset::{Parameters, Preset};
-    use crate::random::Random;
-
-    #[test]
-    fn looking_outwards_finds_what_looking_at_all_finds() {
-        let preset = Preset::builtin("hgst-he10-8tb").unwrap();
-        let Parameters::Hdd(parameters) = preset.parameters() else { unreachable!() };
-        let capacity = preset.shape().capacity_sectors;
-        let mut mechanics = Mechanics::new(Geometry::new(capacity, parameters), parameters);
-        let mut random = Random::from_seed(1);
-        for round in 0..500 {
-            // Here and there some that are close to each other, and to the head.
-            let span = if round % 3 == 0 { 100_000 } else { capacity };
-            let places: Vec<Place> = (0..300).map(|_| mechanics.geometry.place(random.below(span))).collect();
-            mechanics.head_at = mechanics.geometry.place(random.below(span));
-            let mut index = Index::new(300);
-            places.iter().enumerate().for_each(|(number, place)| index.add(place.cylinder, number));
-            let wanted = |number: usize| (round % 2 == 0 || number % 7 != 0).then_some(&places[number]);
-            let now = Instant(random.below(1 << 40));
-            let all = (0..300).filter_map(|number| Some((number, wanted(number)?)));
-            assert_eq!(mechanics.nearest_of(now, &index, wanted), mechanics.nearest(now, all), "round {round}");
-        }
-        assert_eq!(mechanics.nearest_of(Instant::ZERO, &Index::new(1), |_| None), None);
-    }
-}
+mod tests;

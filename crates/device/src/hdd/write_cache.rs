@@ -186,3 +186,6 @@ impl WriteCache {
         self.extents.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;

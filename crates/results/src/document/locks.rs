@@ -27,3 +27,16 @@ impl LockSummary {
         self.ceiling_iops.filter(|_| self.busy_percent.is_some_and(|percent| percent >= BOUND_PERCENT))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_held_for_nineteen_twentieths_of_the_time_bounds_a_run() {
+        let bound = |busy_percent| {
+            LockSummary { held_percent: 1.0, waited_percent: 0.0, busy_percent, ceiling_iops: Some(1e6) }.bound_iops()
+        };
+        assert_eq!([bound(Some(95.0)), bound(Some(94.9)), bound(None)], [Some(1e6), None, None]);
+    }
+}

@@ -88,6 +88,16 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_is_told_from_and_to_the_mean_of_the_runs_and_of_largest_latencies_the_largest() {
+        let objective: Objective = "min a:read:p99".parse().unwrap();
+        let pair = |iops, max| (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [iops, 5.0, max, 1.0]));
+        let losses = losses(&objective, &[pair(400.0, 500.0), pair(600.0, 900.0)]).unwrap();
+        let told: Vec<_> = losses.iter().map(|loss| (loss.aspect, loss.from, loss.to)).collect();
+        let [max, iops] = [Figure::Max, Figure::Iops].map(Aspect::Figure);
+        assert_eq!(told, [(max, 50.0, 900.0), (iops, 1000.0, 500.0)]);
+    }
+
+    #[test]
     fn what_has_a_condition_does_not_weigh_and_neither_does_a_single_io_of_somebody_else() {
         let weighing = |objective: &str| -> Vec<String> {
             let pair = || (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [500.0, 10.0, 500.0, 1.0]));

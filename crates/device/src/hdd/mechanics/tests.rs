@@ -1,0 +1,88 @@
+use super::*;
+use crate::hdd::index::Index;
+use crate::preset::{Parameters, Preset};
+use crate::random::Random;
+
+fn of_a_disk() -> (Mechanics, HddParameters, u64) {
+    let preset = Preset::builtin("hgst-he10-8tb").unwrap();
+    let Parameters::Hdd(parameters) = preset.parameters() else { unreachable!() };
+    let capacity = preset.shape().capacity_sectors;
+    (Mechanics::new(Geometry::new(capacity, parameters), parameters), parameters.clone(), capacity)
+}
+
+#[test]
+fn seeks_go_through_the_three_figures_of_the_data_sheet() {
+    let (mechanics, parameters, _) = of_a_disk();
+    let cylinders = mechanics.geometry.cylinders;
+    let ms = |ns: f64| ns / 1e6;
+    assert_eq!(ms(mechanics.seek.ns(0) as f64), parameters.seek_track_to_track_ms);
+    assert!((ms(mechanics.seek.ns(cylinders) as f64) - parameters.seek_full_stroke_ms).abs() < 1e-5);
+    let mut random = Random::from_seed(1);
+    let mut between = || mechanics.seek.ns(random.below(cylinders).abs_diff(random.below(cylinders))) as f64;
+    let mean_ms = ms((0..100_000).map(|_| between()).sum::<f64>() / 100_000.0);
+    assert!((mean_ms - parameters.seek_average_ms).abs() < 0.03, "{mean_ms} ms");
+}
+
+#[test]
+fn the_head_seeks_switches_to_another_head_or_stays_and_waits_for_the_sector() {
+    let (mut mechanics, _, _) = of_a_disk();
+    mechanics.head_at = Place { cylinder: 1000, head: 1, angle_ns: 0 };
+    let place = |cylinder, head, angle_ns| Place { cylinder, head, angle_ns };
+    assert_eq!(mechanics.seek_ns(&place(1000, 1, 5)), 0);
+    assert_eq!(mechanics.seek_ns(&place(1000, 2, 5)), mechanics.geometry.head_switch_ns);
+    for cylinder in [999, 1001] {
+        assert_eq!(mechanics.seek_ns(&place(cylinder, 1, 5)), mechanics.seek.ns(1), "as far inwards as outwards");
+    }
+    let rotation = mechanics.geometry.rotation_ns;
+    assert_eq!(mechanics.positioning(Instant(3 * rotation), &place(1000, 1, 50_000)), Nanos(50_000));
+    assert_eq!(mechanics.positioning(Instant(60_000), &place(1000, 1, 50_000)), Nanos(rotation - 10_000), "too late");
+    assert_eq!(mechanics.positioning(Instant(51_000), &place(1000, 1, 50_000)), Nanos(0), "caught: times are rounded");
+}
+
+#[test]
+fn behind_what_has_passed_the_next_sector_follows_without_a_wait() {
+    let (mut mechanics, _, capacity) = of_a_disk();
+    let mut random = Random::from_seed(3);
+    for _ in 0..1000 {
+        let (sector, sectors) = (random.below(capacity - 10_000), 1 + random.below(9_000));
+        let now = Instant(random.below(1 << 40));
+        let end = mechanics.pass(now, sector, sectors);
+        assert_eq!(mechanics.head_at, mechanics.geometry.place(sector + sectors));
+        let next = mechanics.pass(end, sector + sectors, 1);
+        let passing = mechanics.geometry.transfer(sector + sectors, 1);
+        assert!(next.since(end) <= passing + Nanos(2_000), "{sectors} from {sector}: {:?}", next.since(end));
+    }
+}
+
+#[test]
+fn of_two_that_are_reached_at_the_same_moment_the_first_is_the_nearest() {
+    let (mechanics, _, _) = of_a_disk();
+    let [near, far] = [1_000_000, 9_000_000_000].map(|sector| mechanics.geometry.place(sector));
+    let nearest = |places: &[Place]| mechanics.nearest(Instant::ZERO, places.iter().enumerate());
+    assert_eq!(nearest(&[near, near, far]), Some(0));
+    let outwards = |numbers: &[usize]| {
+        let mut index = Index::new(8);
+        numbers.iter().for_each(|&number| index.add(near.cylinder, number));
+        mechanics.nearest_of(Instant::ZERO, &index, |_| Some(&near))
+    };
+    assert_eq!(outwards(&[5, 2]), Some(2));
+    assert_eq!((nearest(&[]), outwards(&[])), (None, None));
+}
+
+#[test]
+fn looking_outwards_finds_what_looking_at_all_finds() {
+    let (mut mechanics, _, capacity) = of_a_disk();
+    let mut random = Random::from_seed(1);
+    for round in 0..500 {
+        // Here and there some that are close to each other, and to the head.
+        let span = if round % 3 == 0 { 100_000 } else { capacity };
+        let places: Vec<Place> = (0..300).map(|_| mechanics.geometry.place(random.below(span))).collect();
+        mechanics.head_at = mechanics.geometry.place(random.below(span));
+        let mut index = Index::new(300);
+        places.iter().enumerate().for_each(|(number, place)| index.add(place.cylinder, number));
+        let wanted = |number: usize| (round % 2 == 0 || number % 7 != 0).then_some(&places[number]);
+        let now = Instant(random.below(1 << 40));
+        let all = (0..300).filter_map(|number| Some((number, wanted(number)?)));
+        assert_eq!(mechanics.nearest_of(now, &index, wanted), mechanics.nearest(now, all), "round {round}");
+    }
+}

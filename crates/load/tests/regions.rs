@@ -1,0 +1,126 @@
+//! The part of its device that a process works on.
+
+use hoistway_load::{
+    Amount, Distribution, Extent, LoadError, Offsets, OwnFile, Pattern, PlacedFile, Process, Random, Sizes, Strided,
+    Volume, Zone,
+};
+
+const WHOLE: u64 = 1 << 20;
+
+fn process(volume: Volume) -> Process {
+    Process::new("p", 0, Pattern { volume, ..Pattern::write(4096) })
+}
+
+/// Where it works on a device of 1 MiB: the first byte and the length; or the field that is refused.
+fn region(process: &Process) -> Result<(u64, u64), &'static str> {
+    let ranges = process.ranges(WHOLE);
+    let is_made = process.generator(0, 1, |_| WHOLE).map(|_| ()).map_err(|error: LoadError| error.field);
+    assert_eq!(is_made.err(), ranges.as_ref().err().map(|error| error.field));
+    ranges.map(|ranges| ranges[0]).map_err(|error| error.field)
+}
+
+const SIZE: &str = "plan.pattern.volume.size";
+const OFFSET: &str = "plan.pattern.volume.offset";
+
+#[test]
+fn it_begins_at_the_offset_and_ends_with_the_size_or_the_device() {
+    let at = |offset, size| region(&process(Volume { offset, size, ..Volume::default() }));
+    let (bytes, percent) = (Amount::Bytes, Amount::Percent);
+    assert_eq!(at(bytes(0), None), Ok((0, WHOLE)));
+    assert_eq!(at(bytes(8192), None), Ok((8192, WHOLE - 8192)));
+    assert_eq!(at(bytes(8192), Some(bytes(4096))), Ok((8192, 4096)));
+    assert_eq!(at(bytes(8192), Some(bytes(WHOLE - 8192))), Ok((8192, WHOLE - 8192)), "to the last byte");
+    assert_eq!(at(bytes(8192), Some(bytes(WHOLE - 8191))), Err(SIZE));
+    assert_eq!(at(bytes(8192), Some(percent(25))), Ok((8192, WHOLE / 4)));
+    assert_eq!(at(percent(90), Some(percent(25))), Ok((946_176, WHOLE - 946_176)), "cut, and rounded up to a block");
+    assert_eq!(at(bytes(WHOLE - 4096), None), Ok((WHOLE - 4096, 4096)));
+    assert_eq!(at(bytes(WHOLE - 2048), None), Err(SIZE), "smaller than a block");
+    assert_eq!(at(bytes(WHOLE), None), Err(OFFSET));
+}
+
+#[test]
+fn each_clone_begins_an_increment_later() {
+    let of = |increments, offset_increment| {
+        let mut process = process(Volume { offset: Amount::Bytes(4096), offset_increment, ..Volume::default() });
+        process.plan.increments = increments;
+        region(&process).map(|(start, _)| start)
+    };
+    assert_eq!(of(0, Amount::Bytes(65_536)), Ok(4096));
+    assert_eq!(of(3, Amount::Bytes(65_536)), Ok(4096 + 3 * 65_536));
+    assert_eq!(of(2, Amount::Percent(25)), Ok(4096 + WHOLE / 2));
+    assert_eq!(of(16, Amount::Bytes(65_536)), Err(OFFSET));
+    assert_eq!(of(u32::MAX, Amount::Bytes(1 << 60)), Err(OFFSET), "more than there are numbers");
+}
+
+#[test]
+fn files_lie_where_they_were_placed_and_their_size_is_divided_among_them() {
+    let own = |start_bytes, bytes| PlacedFile { device: 0, own: Some(OwnFile { start_bytes, bytes }) };
+    let on = |files: &[PlacedFile], volume| {
+        let mut process = process(volume);
+        process.plan.files = files.into();
+        let found = (process.ranges(WHOLE).map_err(|error| error.field), process.plan.own_bytes(0));
+        assert_eq!(process.plan.own_bytes(1), None);
+        found
+    };
+    let two = [own(8192, 16_384), own(65_536, 8192)];
+    assert_eq!(on(&two, Volume::default()), (Ok(vec![(8192, 16_384), (65_536, 8192)]), Some(8192..73_728)));
+    let volume = Volume { size: Some(Amount::Bytes(8192)), ..Volume::default() };
+    assert_eq!(on(&two, volume.clone()).0, Ok(vec![(8192, 4096), (65_536, 4096)]));
+    assert_eq!(on(&[PlacedFile::default()], volume), (Ok(vec![(0, 8192)]), None));
+    assert_eq!(on(&[own(WHOLE - 8192, 8192)], Volume::default()).0, Ok(vec![(WHOLE - 8192, 8192)]), "at the end");
+    assert_eq!(on(&[own(WHOLE - 8192, 8704)], Volume::default()).0, Err(SIZE));
+    // With a size of the files, a number of bytes is what is done.
+    let volume = Volume { file_bytes: Some((65_536, 131_072)), size: Some(Amount::Bytes(4096)), ..Volume::default() };
+    assert_eq!(on(&[PlacedFile::default()], volume.clone()).0, Ok(vec![(0, 131_072)]));
+    let volume = Volume { size: Some(Amount::Percent(50)), ..volume };
+    assert_eq!(on(&[PlacedFile::default()], volume).0, Ok(vec![(0, 65_536)]));
+}
+
+#[test]
+fn every_direction_has_a_block_that_fits() {
+    let with = |writes: u32, size| {
+        let volume = Volume { size: Some(Amount::Bytes(size)), ..Volume::default() };
+        let mut process = process(volume);
+        process.plan.pattern_mut().direction = hoistway_load::Direction::Mixed;
+        process.plan.pattern_mut().sizes[1] = Sizes::Range { min: writes, max: 2 * writes, step: writes };
+        (process.plan.block_bytes_min(), process.plan.block_bytes_max(), region(&process).is_ok())
+    };
+    assert_eq!(with(8192, 8192), (4096, 16_384, true));
+    assert_eq!(with(8192, 4096), (4096, 16_384, false));
+    assert_eq!(with(512, 4096), (512, 4096, true));
+}
+
+#[test]
+fn zones_in_bytes_have_to_lie_in_the_region() {
+    let zoned = |bytes: [u64; 2]| {
+        let zones: Vec<Zone> =
+            bytes.iter().map(|&bytes| Zone { access_percent: 50.0, extent: Extent::Bytes(bytes) }).collect();
+        let each: [_; 3] = std::array::from_fn(|_| zones.clone().into());
+        let distribution = Distribution::Zoned(each.into());
+        let offsets = Offsets::Random(Random { distribution, ..Random::default() });
+        region(&Process::new("p", 0, Pattern { offsets, ..Pattern::write(4096) }))
+    };
+    assert_eq!(zoned([WHOLE / 2, WHOLE / 2]), Ok((0, WHOLE)));
+    assert_eq!(zoned([WHOLE / 2, WHOLE / 2 + 512]), Err("plan.pattern.offsets.distribution"));
+}
+
+/// Offsets of the first so many I/Os, in blocks of 4 KiB.
+fn blocks(process: &Process, count: usize) -> Vec<u64> {
+    process.generator(0, 1, |_| WHOLE).unwrap().take(count).map(|io| io.offset_bytes / 4096).collect()
+}
+
+#[test]
+fn strided_zones_follow_each_other_over_what_is_skipped_and_begin_again_behind_the_last() {
+    let strided = |range: u64, skip: u64, zone: u64, size: u64| {
+        let (range_bytes, skip_bytes, zone_bytes) = (range * 4096, skip * 4096, zone * 4096);
+        let volume = Volume { size: Some(Amount::Bytes(size * 4096)), time_based: true, ..Volume::default() };
+        let zones = Some(Strided { zone_bytes, range_bytes, skip_bytes });
+        let mut process = process(volume);
+        process.plan.pattern_mut().zones = zones;
+        process
+    };
+    assert_eq!(blocks(&strided(2, 1, 2, 8), 8), [0, 1, 3, 4, 6, 7, 0, 1]);
+    assert_eq!(blocks(&strided(2, 1, 1, 8), 5), [0, 3, 6, 0, 3], "a zone is done before its end");
+    assert_eq!(blocks(&strided(2, 1, 3, 8), 7), [0, 1, 0, 3, 4, 3, 6], "or begun again");
+    assert_eq!(blocks(&strided(2, 1, 2, 7), 5)[..4], [0, 1, 3, 4], "the last one may be cut");
+}
