@@ -591,14 +591,58 @@ mod tests {
         assert_eq!(cpus.cpus[1].free_at, Instant(1607));
     }
 
+    fn wait(entry: u64) -> Wait {
+        Wait { since: Instant(1000), entry: Nanos(entry) }
+    }
+
+    #[test]
+    fn an_interrupt_stops_a_task_that_goes_on_where_it_was() {
+        let (mut cpus, cpu) = (cpus(), CpuId(0));
+        cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait(1000));
+        assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(2000)));
+        for at in [1100, 1900] {
+            cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
+        }
+        assert!(matches!(cpus.next(Instant(2000), cpu), Turn::Later(Instant(2600))), "2 times 300 ns later");
+        assert!(matches!(cpus.next(Instant(2600), cpu), Turn::Run(7)));
+    }
+
+    #[test]
+    fn whose_turn_was_interrupted_has_its_next_one_after_who_was_not() {
+        let (mut cpus, cpu) = (cpus(), CpuId(0));
+        for task in [1, 2, 3] {
+            cpus.on(cpu).waiting.wakes(task, 0, SLICE, wait(1000));
+        }
+        let mut at = cpus.set(Instant(1000), cpu);
+        let mut order = Vec::new();
+        while let Some(now) = at {
+            match cpus.next(now, cpu) {
+                Turn::Later(later) => at = Some(later),
+                Turn::Run(task) => {
+                    order.push(task);
+                    let on = cpus.on(cpu);
+                    on.waiting.count(on.free_at, now, SLICE);
+                    let lag = on.waiting.sleeps(task);
+                    on.waiting.wakes(task, lag, SLICE, Wait { since: on.free_at, entry: Nanos(1000) });
+                    on.turn_ended = on.free_at;
+                    at = if order.len() < 6 { cpus.set(now, cpu) } else { None };
+                    if order == [1] {
+                        cpus.complete(now, cpu, CompletionPlace::Interrupt);
+                    }
+                }
+                Turn::Nobodys => at = None,
+            }
+        }
+        assert_eq!(order, [1, 2, 3, 1, 3, 2], "task 2 was interrupted");
+    }
+
     #[test]
     fn interrupts_keep_a_task_waiting_but_not_for_ever() {
         let (mut cpus, cpu) = (cpus(), CpuId(0));
         let mut interrupts = |at| cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
         interrupts(1000);
         interrupts(1000);
-        let wait = Wait { since: Instant(1000), entry: Nanos::ZERO };
-        cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait);
+        cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait(0));
         assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(1600)));
         cpus.complete(Instant(1500), cpu, CompletionPlace::Interrupt);
         assert!(matches!(cpus.next(Instant(1600), cpu), Turn::Later(Instant(1900))));

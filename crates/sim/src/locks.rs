@@ -292,7 +292,11 @@ mod tests {
         assert_eq!(meter.spent(), Nanos(100 + 40 + 130), "it waits for 1200");
         meter.begin(Instant(1150), CpuId(0), cost);
         meter.enter(&lock, Site::Dispatch);
-        assert_eq!(meter.spent(), Nanos(80 + 40 + 130), "its own time goes on at 1260, and the other one leaves at 1340");
+        assert_eq!(
+            meter.spent(),
+            Nanos(80 + 40 + 130),
+            "its own time goes on at 1260, and the other one leaves at 1340"
+        );
     }
 
     #[test]
