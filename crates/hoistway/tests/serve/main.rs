@@ -4,6 +4,7 @@ mod bounds;
 mod clients;
 mod config;
 mod control;
+mod disks;
 mod faults;
 mod guest;
 mod hostile;

@@ -6,11 +6,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, flock};
+use rustix::fs::OFlags;
 
 /// What asking for a lock came to.
 pub enum Claim {
@@ -25,9 +27,11 @@ pub enum Claim {
 /// Asks for a lock on a file that is to be read, or read and written.
 ///
 /// # Errors
-/// If the file cannot be opened.
-pub fn claim(path: &Path, read_only: bool) -> io::Result<Claim> {
-    let file = OpenOptions::new().read(true).write(!read_only).open(path)?;
+/// If the file cannot be opened; of a block device that is to be written, also if it is mounted or another program's (`EBUSY`).
+pub fn claim(path: &Path, read_only: bool, is_device: bool) -> io::Result<Claim> {
+    let exclusive = if is_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(!read_only).custom_flags(exclusive.bits() as i32).open(path)?;
     let kind = if read_only { libc::F_RDLCK } else { libc::F_WRLCK };
     let whole = flock { l_type: kind as _, l_whence: libc::SEEK_SET as _, l_start: 0, l_len: 0, l_pid: 0 };
     Ok(match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole)) {

@@ -179,11 +179,9 @@ fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
     if !is_device && !kind.is_file() {
         return Err(unfit("is neither a file nor a block device"));
     }
-    // A block device that is mounted, or is another program's, is not ours (EBUSY).
-    let exclusive = if is_device && !spec.read_only { OFlags::EXCL } else { OFlags::empty() };
     let open = |flags: OFlags| {
         let mut options = OpenOptions::new();
-        options.read(true).write(!spec.read_only).custom_flags((flags | exclusive).bits() as i32).open(&spec.path)
+        options.read(true).write(!spec.read_only).custom_flags(flags.bits() as i32).open(&spec.path)
     };
     let mut notes = Vec::new();
     let file = match if spec.buffered { open(OFlags::empty()) } else { open(OFlags::DIRECT) } {
@@ -195,7 +193,7 @@ fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
         opened => opened.map_err(failed)?,
     };
     let is_direct = !spec.buffered && notes.is_empty();
-    let claim = match claim(&spec.path, spec.read_only).map_err(failed)? {
+    let claim = match claim(&spec.path, spec.read_only, is_device).map_err(failed)? {
         Claim::Ours(file) => Some(file),
         Claim::Impossible(why) => {
             notes.push(format!("{}: cannot be locked ({why}): nothing keeps others from it", spec.path.display()));

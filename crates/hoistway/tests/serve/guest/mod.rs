@@ -6,6 +6,7 @@ mod front_ends;
 mod hostile;
 mod memory;
 mod model;
+mod panics;
 mod requests;
 mod ring;
 mod sharing;
