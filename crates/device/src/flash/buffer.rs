@@ -247,16 +247,18 @@ impl Drain {
     #[inline]
     fn start_next(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<Program> {
         let bytes = self.collected.min(self.program_bytes);
-        let time = self.program_time(at, bytes, random);
+        let (time, is_fast) = self.program_time(at, bytes, random);
         let (die, ends) = dies.program(at, time, random)?;
+        self.fill_fast(bytes, is_fast);
         Some(Program { ends, die, suspended: dies.suspended(die), bytes, from: self.put - self.collected })
     }
 
     /// What waits for a die goes there.
     fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<Program> {
         let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, dies)?;
-        let time = self.program_time(at, batch.bytes, random);
+        let (time, is_fast) = self.program_time(at, batch.bytes, random);
         let ends = dies.program_on(batch.die, at, time);
+        self.fill_fast(batch.bytes, is_fast);
         self.stripes.as_mut()?.begin(&batch, ends);
         let suspended = dies.suspended(batch.die);
         Some(Program { ends, die: batch.die, suspended, bytes: batch.bytes, from: batch.from })
@@ -271,7 +273,15 @@ impl Drain {
         (u128::from(self.collected_random) * u128::from(bytes)).div_ceil(u128::from(self.collected)) as u64
     }
 
-    fn program_time(&mut self, at: Instant, bytes: u64, random: &mut Random) -> Nanos {
+    /// A program has begun, in the fast flash or not.
+    fn fill_fast(&mut self, bytes: u64, is_fast: bool) {
+        if let Some(slc) = self.slc.as_mut().filter(|_| is_fast) {
+            slc.used += bytes as f64;
+        }
+    }
+
+    /// How long a program takes that begins now, and whether the fast flash has room for it.
+    fn program_time(&mut self, at: Instant, bytes: u64, random: &mut Random) -> (Nanos, bool) {
         let times = match &self.amplification {
             Amplification::None => 1.0,
             Amplification::OfRandom(times) => 1.0 + (times - 1.0) * self.random_share(bytes) as f64 / bytes as f64,
@@ -282,12 +292,11 @@ impl Drain {
             slc.used = (slc.used - folded).max(0.0);
             slc.counted_at = at;
             if slc.used + bytes as f64 <= slc.bytes {
-                slc.used += bytes as f64;
-                return slc.program.draw(random);
+                return (slc.program.draw(random), true);
             }
         }
         let time = self.program.draw(random);
-        if times == 1.0 { time } else { Nanos((time.0 as f64 * times) as u64) }
+        (if times == 1.0 { time } else { Nanos((time.0 as f64 * times) as u64) }, false)
     }
 
     /// When the next program ends or can begin.
@@ -341,3 +350,6 @@ impl Drain {
             && self.programs.iter().all(|Reverse(program)| program.from >= put)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+use hoistway_blk::{Op, Sector};
+
+use super::*;
+use crate::flash::parameters::StallParameters;
+use crate::preset::{Parameters, Preset};
+
+const PROGRAM: u64 = 32 << 10;
+const PROGRAM_NS: u64 = 1_000_000;
+
+/// Two dies whose programs take 1 ms and hold 32 KiB, and a buffer of 128 KiB.
+fn parameters(change: impl FnOnce(&mut FlashParameters)) -> FlashParameters {
+    let preset = Preset::builtin("usb-stick").unwrap();
+    let Parameters::Flash(mut parameters) = preset.parameters().clone() else { unreachable!() };
+    (parameters.program_us, parameters.program_jitter_percent) = (1000.0, 0.0);
+    parameters.random_write_amplification = None;
+    change(&mut parameters);
+    parameters
+}
+
+struct Drive {
+    drain: Drain,
+    dies: Dies,
+    random: Random,
+}
+
+impl Drive {
+    fn new(change: impl FnOnce(&mut FlashParameters)) -> Drive {
+        let (parameters, mut random) = (parameters(change), Random::from_seed(1));
+        Drive { drain: Drain::new(&parameters, 1 << 20, &mut random), dies: Dies::new(&parameters), random }
+    }
+
+    fn start(&mut self, at_ns: u64) {
+        self.drain.start_programs(Instant(at_ns), &mut self.dies, &mut self.random);
+    }
+
+    fn advance(&mut self, at_ns: u64) {
+        self.drain.advance(Instant(at_ns), &mut self.dies, &mut self.random);
+    }
+
+    fn next(&self) -> Option<u64> {
+        self.drain.next_event(&self.dies).map(|at| at.0)
+    }
+}
+
+#[test]
+fn data_leaves_the_buffer_when_its_program_is_done_and_waits_until_it_fills_one() {
+    let mut drive = Drive::new(|_| {});
+    drive.drain.put(PROGRAM - 512, false);
+    drive.start(0);
+    assert_eq!(drive.next(), None, "half a program is no program");
+    drive.drain.put(PROGRAM + 512, false);
+    drive.start(0);
+    assert_eq!((drive.next(), drive.drain.room()), (Some(PROGRAM_NS), 2 * PROGRAM), "both dies are at work");
+    drive.drain.put(2 * PROGRAM, false);
+    assert_eq!((drive.drain.room(), drive.drain.put_bytes()), (0, 4 * PROGRAM));
+    assert!(drive.drain.holds(4 * PROGRAM) && !drive.drain.holds(4 * PROGRAM + 1));
+    drive.start(10);
+    drive.advance(PROGRAM_NS - 1);
+    assert_eq!(drive.drain.room(), 0);
+    drive.advance(PROGRAM_NS);
+    assert_eq!((drive.drain.room(), drive.next()), (2 * PROGRAM, Some(2 * PROGRAM_NS)), "and the next two begin");
+    drive.advance(2 * PROGRAM_NS);
+    assert_eq!((drive.drain.room(), drive.next()), (4 * PROGRAM, None));
+}
+
+#[test]
+fn what_is_forced_is_programmed_although_it_fills_no_program_and_what_comes_later_is_not() {
+    let mut drive = Drive::new(|_| {});
+    drive.drain.put(512, false);
+    let until = drive.drain.force(Instant(0), &mut drive.dies, &mut drive.random);
+    assert_eq!((until, drive.drain.is_past(until), drive.next()), (512, false, Some(PROGRAM_NS)));
+    drive.drain.put(512, false);
+    drive.start(0);
+    assert_eq!(drive.drain.programs.len(), 1);
+    drive.advance(PROGRAM_NS);
+    assert!(drive.drain.is_past(512) && !drive.drain.is_past(513));
+    assert_eq!(drive.next(), None);
+}
+
+#[test]
+fn programs_take_as_much_longer_as_they_hold_of_what_was_written_at_random() {
+    let takes = |random: u64, sequential: u64| {
+        let mut drive = Drive::new(|parameters| parameters.random_write_amplification = Some(5.0));
+        drive.drain.put(random, true);
+        drive.drain.put(sequential, false);
+        drive.start(0);
+        let first = drive.next();
+        // What is left of either kind is programmed as such.
+        drive.drain.force(Instant(0), &mut drive.dies, &mut drive.random);
+        drive.advance(60 * PROGRAM_NS);
+        assert_eq!((drive.drain.collected, drive.drain.collected_random), (0, 0));
+        first
+    };
+    assert_eq!(takes(0, PROGRAM), Some(PROGRAM_NS));
+    assert_eq!(takes(PROGRAM, 0), Some(5 * PROGRAM_NS));
+    assert_eq!(takes(PROGRAM / 2, PROGRAM / 2), Some(3 * PROGRAM_NS));
+    assert!(takes(PROGRAM / 2, PROGRAM).is_some_and(|ns| ns.abs_diff(PROGRAM_NS * 7 / 3) < 1000), "a third of it");
+}
+
+#[test]
+fn only_what_goes_on_nowhere_counts_as_written_at_random() {
+    let mut drive = Drive::new(|parameters| parameters.random_write_amplification = Some(5.0));
+    let mut is_random = |sector| {
+        drive.drain.count(&Command { tag: 0, queue: 0, op: Op::Write, sector: Sector(sector), sectors: 8, fua: false })
+    };
+    assert_eq!([is_random(800), is_random(808), is_random(5000), is_random(816)], [true, false, true, false]);
+    let mut other = Drive::new(|_| {});
+    let command = Command { tag: 0, queue: 0, op: Op::Write, sector: Sector(8), sectors: 8, fua: false };
+    assert!(!other.drain.count(&command), "where it makes no difference nobody looks");
+}
+
+#[test]
+fn the_fast_flash_takes_programs_until_it_is_full_and_again_as_it_is_tidied_up() {
+    let slc = SlcCacheParameters { gb: 2.0 * PROGRAM as f64 / 1e9, program_us: 100.0, fold_mb_per_s: 32.768 };
+    let mut drive = Drive::new(|parameters| (parameters.slc_cache, parameters.dies) = (Some(slc), 1));
+    drive.drain.put(4 * PROGRAM, false);
+    let mut ends = Vec::new();
+    let mut now = 0;
+    drive.start(0);
+    while let Some(at) = drive.next() {
+        ends.push(at - now);
+        now = at;
+        drive.advance(at);
+    }
+    // 100 us tidy up a tenth of a program, and 1 ms one.
+    assert_eq!(ends, [100_000, 100_000, PROGRAM_NS, 100_000]);
+}
+
+#[test]
+fn everything_stops_each_time_that_so_much_was_written() {
+    let stall = StallParameters { every_gb: 1e-3, lasts_ms: 7.0 };
+    let mut drive = Drive::new(|parameters| parameters.stall = Some(stall));
+    let mut stalls = Vec::new();
+    let mut since = 0;
+    for _ in 0..1000 {
+        since += 10_000;
+        if let Some(lasts) = drive.drain.stall(10_000, &mut drive.random) {
+            assert_eq!(lasts, Nanos::from_millis(7));
+            stalls.push(since);
+            since = 0;
+        }
+    }
+    assert!((8..=13).contains(&stalls.len()), "{stalls:?}");
+    assert!(stalls.iter().all(|bytes| (500_000..=1_510_000).contains(bytes)), "{stalls:?}");
+    let mut drive = Drive::new(|_| {});
+    assert_eq!(drive.drain.stall(u64::MAX, &mut drive.random), None);
+}
