@@ -53,6 +53,7 @@ impl Costs {
             wake_ns: span(&self.wake),
             switch_ns: self.switch.rounded(),
             sections_ns: sections,
+            beside_ns: 0,
             handover_ns: self.handover_ns().unwrap_or(0),
             waiter_ns: growth.map_or(0, |growth| growth.rounded()),
             worker_ns: span(&self.worker),
