@@ -94,6 +94,16 @@ impl Member {
         Ok((bio, zeroing))
     }
 
+    /// Adds requests to its backlog, and leaves an empty list. Nothing is copied if there was no backlog, as is usual.
+    pub fn add(&mut self, requests: &mut Vec<Request>) {
+        if self.backlog.is_empty() {
+            let memory = std::mem::replace(&mut self.backlog, std::mem::take(requests).into());
+            *requests = memory.into();
+        } else {
+            self.backlog.extend(requests.drain(..));
+        }
+    }
+
     /// Whether it has gone and left nothing behind.
     pub fn is_done(&self) -> bool {
         self.has_departed && self.in_flight == 0 && !self.submitter.is_parked()

@@ -323,15 +323,15 @@ impl Worker {
             member.submitter.plug();
         }
         while let Some(member) = self.members[seat as usize].as_mut()
-            && let Some(request) = member.backlog.pop_front()
+            && !member.backlog.is_empty()
         {
             if self.flights.is_full() {
-                member.backlog.push_front(request);
                 if !self.starved.contains(&seat) {
                     self.starved.push(seat);
                 }
                 break;
             }
+            let Some(request) = member.backlog.pop_front() else { break };
             if self.submit_one(seat, request) {
                 break;
             }
@@ -474,7 +474,7 @@ impl Worker {
         let Sink::Resident(resident) = &mut member.sink else { return };
         let turn = resident.turn(self.calls.now.at, &mut member.done, &mut self.requests);
         member.done.clear();
-        member.backlog.extend(self.requests.drain(..));
+        member.add(&mut self.requests);
         match turn {
             Turn::By(at) => {
                 member.turn_at = at;

@@ -31,6 +31,8 @@ struct Inside {
 }
 
 type Shared = Arc<Mutex<Inside>>;
+/// A name or number, and the connection that it is of, as long as there is one.
+type Named<N> = (N, Weak<Mutex<Inside>>);
 
 fn lock(shared: &Mutex<Inside>) -> MutexGuard<'_, Inside> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -38,7 +40,7 @@ fn lock(shared: &Mutex<Inside>) -> MutexGuard<'_, Inside> {
 
 /// All connections, by the number of the descriptor that stands for the server's end.
 #[derive(Clone, Default, Debug)]
-pub struct Streams(Arc<Mutex<Vec<(i32, Weak<Mutex<Inside>>)>>>);
+pub struct Streams(Arc<Mutex<Vec<Named<i32>>>>);
 
 impl Streams {
     /// A connection that holds so many bytes each way.
@@ -202,7 +204,7 @@ impl Drop for Far {
 #[derive(Debug)]
 pub struct Watch {
     streams: Streams,
-    watched: Mutex<Vec<(u64, Weak<Mutex<Inside>>)>>,
+    watched: Mutex<Vec<Named<u64>>>,
 }
 
 impl Watch {

@@ -1,0 +1,131 @@
+//! What clients see, and what there is to be seen.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use hoistway_blk::Nanos;
+
+use super::super::client::{Answer, Ask, BLOCK};
+use super::super::life::BOUNDS;
+use super::{BURST, LIMIT, LONGEST, Role, Slot, World};
+
+impl World {
+    /// Sends and receives something.
+    pub(super) fn exchange(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let (role, export) = (slot.role, slot.export);
+        let Some(client) = &mut slot.client else { return };
+        client.send(&mut self.random);
+        let mut answers = Vec::new();
+        // Who never listens has to hear of the export all the same, or there would be nothing to ask of it.
+        if role != Role::Silent && !(role == Role::Deaf && client.is_ready()) {
+            if role == Role::Noisy && client.is_ready() {
+                client.far.receive(usize::MAX, &mut Vec::new());
+            } else {
+                client.receive(&mut self.random, &mut answers);
+            }
+        }
+        answers.into_iter().for_each(|answer| self.check(role, export, answer));
+        if self.slots[index].client.as_ref().is_some_and(|client| client.far.has_ended()) {
+            self.ended(index);
+        }
+    }
+
+    fn check(&mut self, role: Role, export: usize, Answer { ask, asked_at, result }: Answer) {
+        self.answered += 1;
+        let sum =
+            result.as_ref().map_or_else(|&error| u64::from(error), |data| data.iter().map(|&it| u64::from(it)).sum());
+        self.digest = self.digest.wrapping_mul(31).wrapping_add(sum);
+        let (is_within, book) = (self.is_within(export, ask), &mut self.books[export]);
+        match (&result, ask) {
+            (Err(error), _) if !is_within => assert!([22, 28].contains(error), "{ask:?}: {error}"),
+            (Ok(_), _) if !is_within => panic!("{ask:?} reaches beyond the end, and went well"),
+            (Err(error), _) if role == Role::Calm => panic!("{ask:?} of a calm client failed: {error}"),
+            (Err(error), _) => {
+                assert!([5, 28, 95, 108].contains(error), "{ask:?}: {error}");
+                if let Some((fill, _)) = ask.change() {
+                    book.may_have_changed(ask.place(), fill, self.stamp);
+                }
+            }
+            (Ok(data), Ask::Read { place: (first, _), .. }) => {
+                for (block, bytes) in (first..).zip(data.chunks(BLOCK as usize)) {
+                    let strange = bytes.iter().find(|&&byte| !book.may_hold(block, byte));
+                    assert!(strange.is_none(), "block {block} of export {export} holds {strange:?}: {book:?}");
+                }
+            }
+            (Ok(_), Ask::Flush) => book.flushed(asked_at),
+            // A hint, which may have come to nothing.
+            (Ok(_), Ask::Trim { place, .. }) => book.may_have_changed(place, 0, self.stamp),
+            (Ok(_), ask) => {
+                if let Some((fill, is_durable)) = ask.change() {
+                    book.changed(ask.place(), fill, self.stamp, is_durable);
+                }
+            }
+        }
+    }
+
+    /// The server has closed a connection.
+    fn ended(&mut self, index: usize) {
+        let slot = &self.slots[index];
+        let Some(client) = &slot.client else { return };
+        let waited = self.life.now().since(slot.since);
+        let is_late = waited >= Nanos::from_secs(9) && !client.is_ready();
+        if matches!(slot.role, Role::Calm | Role::Busy) && !slot.may_be_closed && !is_late {
+            assert!(client.is_leaving, "the server closed {client:?}, which did nothing wrong");
+            assert_eq!(client.abandoned().count(), 0, "{client:?} was not answered before it was closed");
+        }
+        self.lose(index);
+    }
+
+    /// Everybody waits for his answers, and then all that there is can be looked at.
+    pub(super) fn quiesce(&mut self) {
+        let (since, before) = self.limited_since;
+        let (reads, most) =
+            (self.reads("limited") - before, LIMIT * self.life.now().since(since).0 / 1_000_000_000 + BURST);
+        assert!(reads <= most, "{reads} reads where {most} are allowed");
+        for round in 0.. {
+            assert!(round < 400_000, "somebody waits for ever");
+            let index = self.random.below(self.slots.len() as u64) as usize;
+            self.stamp += 1;
+            self.exchange(index);
+            self.life.step(&mut self.random);
+            self.clock.pass(Nanos::from_micros(20));
+            let waits = |slot: &Slot| {
+                let client = slot.client.as_ref().filter(|_| matches!(slot.role, Role::Calm | Role::Busy));
+                client.is_some_and(|client| !client.asked.is_empty())
+            };
+            if round % 16 == 0 && !self.slots.iter().any(waits) {
+                break;
+            }
+        }
+        self.life.settle(&mut self.random);
+        self.stamp += 1;
+        self.books.iter_mut().for_each(|book| book.settled(self.stamp));
+        self.look_at_the_disk();
+        self.look_at_the_bounds();
+        self.limited_since = (self.life.now(), self.reads("limited"));
+    }
+
+    fn reads(&self, export: &str) -> u64 {
+        self.life.site.offer().named(export).unwrap().counts.reads.load(Relaxed)
+    }
+
+    pub(super) fn look_at_the_disk(&self) {
+        let bytes = self.disk.content();
+        for (export, book) in self.exports.iter().zip(&self.books).filter(|(export, _)| export.name != "noisy") {
+            for block in 0..export.blocks {
+                let from = ((export.first + block) * BLOCK) as usize;
+                let strange = bytes[from..from + BLOCK as usize].iter().find(|&&byte| !book.may_hold(block, byte));
+                assert!(strange.is_none(), "block {block} of export {} holds {strange:?}: {book:?}", export.name);
+            }
+        }
+    }
+
+    fn look_at_the_bounds(&self) {
+        // What a client that never listens has in its socket, in the server, and under way.
+        let bytes = LONGEST * BLOCK;
+        let most =
+            self.deaf_clients * (((16 << 10) + BOUNDS.held_bytes as u64) / bytes + u64::from(BOUNDS.in_flight) + 1);
+        let reads = self.reads("deaf");
+        assert!(reads <= most, "{reads} reads for {} who never listen", self.deaf_clients);
+    }
+}
