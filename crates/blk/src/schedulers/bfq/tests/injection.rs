@@ -294,11 +294,12 @@ fn a_queue_that_goes_wakes_nobody_any_more_and_is_woken_by_nobody() {
     machine.inside(|bfq| {
         bfq.set_waker(one, Some(waker));
         bfq.set_waker(two, Some(one));
+        bfq.set_waker(suspect, Some(waker));
         bfq.queues[suspect].waker.tentative = Some(one);
         bfq.forget_waker(one);
     });
     let queues = &machine.bfq.queues;
-    assert!(queues[waker].waker.woken.is_empty() && queues[one].waker.known.is_none());
+    assert_eq!((&queues[waker].waker.woken[..], queues[one].waker.known), (&[suspect][..], None));
     assert!(queues[one].waker.woken.is_empty() && queues[two].waker.known.is_none());
     assert_eq!(queues[suspect].waker.tentative, None);
 }
