@@ -162,7 +162,8 @@ fn judge(tree: &Tree, programs: &[Tested], chosen: &[u32]) -> Result<(), Box<dyn
                 let told: String = mutant.told.chars().take(150).collect();
                 let is_reached = programs.iter().any(|tested| tested.reaches.contains(&number));
                 let word = if is_reached { "missed" } else { "missed, not even run" };
-                println!("{word}: {}:{}: {told}", mutant.file.display(), mutant.line);
+                let tried = failed + hung + missed;
+                println!("{word}, {missed} of {tried}: {}:{}: {told}", mutant.file.display(), mutant.line);
             }
         }
         let tried = failed + hung + missed;

@@ -348,7 +348,11 @@ fn a_drive_that_holds_its_most_data_of_writes_fetches_no_read() {
         .chain((1..9).map(|tag| (1000, command(tag, Op::Read, 8))))
         .collect();
     let reads_before_the_write = |kib| {
-        let ends = serve(&mut striped(|parameters| parameters.fetches_write_kib = kib), &load);
+        // Without any other limit.
+        let set = |parameters: &mut FlashParameters| {
+            (parameters.fetches_write_kib, parameters.fetches_commands) = (kib, None);
+        };
+        let ends = serve(&mut striped(set), &load);
         let write = ends.iter().find(|(_, end)| end.tag == 0).unwrap().1.at;
         ends.iter().filter(|(_, end)| end.at < write).count()
     };
@@ -385,6 +389,19 @@ fn a_throttled_volume_bursts_until_its_credits_are_gone() {
     assert!((ios(1) - 1000.0).abs() < 10.0, "{}", ios(1));
     assert!((ios(2) - 2000.0).abs() < 10.0, "{}", ios(2));
     assert!((ios(12) - 3000.0).abs() < 20.0, "{}", ios(12));
+}
+
+#[test]
+fn a_throttle_that_is_generous_leaves_a_disk_as_it_is() {
+    let text = "[throttle]\niops = 1000000\nio_kib = 256\nmb_per_s = 100000\n";
+    let process = [Process::random(8, 70)];
+    let ends = |preset: &Preset| {
+        let measured = run(&mut *preset.build(1), &process, Nanos::from_secs(5), 1);
+        measured[0].iter().map(|cell| cell.ios).collect::<Vec<_>>()
+    };
+    let disk = ends(&Preset::builtin("hgst-he10-8tb").unwrap());
+    assert!(disk.iter().sum::<u64>() > 500, "{disk:?}");
+    assert_eq!(ends(&variant("hgst-he10-8tb", text)), disk);
 }
 
 #[test]

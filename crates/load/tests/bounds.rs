@@ -233,7 +233,7 @@ fn distributions_have_their_ranges() {
             .map(|&size| Zone { access_percent: 100.0 / percents.len() as f64, extent: Extent::Percent(size) })
             .collect();
         let each: [_; 3] = std::array::from_fn(|_| zones.clone().into());
-        of(Distribution::Zoned(each.into()))
+        of(Distribution::Zoned(each))
     };
     assert_eq!([zoned(&[40.0, 60.0]), zoned(&[40.0, 60.1]), zoned(&[-1.0, 50.0])], [None, field, field]);
     assert_eq!([zoned(&vec![0.1; ZONES]), zoned(&vec![0.1; ZONES + 1])], [None, field]);

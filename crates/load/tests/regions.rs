@@ -96,7 +96,7 @@ fn zones_in_bytes_have_to_lie_in_the_region() {
         let zones: Vec<Zone> =
             bytes.iter().map(|&bytes| Zone { access_percent: 50.0, extent: Extent::Bytes(bytes) }).collect();
         let each: [_; 3] = std::array::from_fn(|_| zones.clone().into());
-        let distribution = Distribution::Zoned(each.into());
+        let distribution = Distribution::Zoned(each);
         let offsets = Offsets::Random(Random { distribution, ..Random::default() });
         region(&Process::new("p", 0, Pattern { offsets, ..Pattern::write(4096) }))
     };

@@ -67,6 +67,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn two_samples_have_a_deviation_and_one_has_none() {
+        let of = |values: &[u64]| {
+            let mut stats = SampleStats::default();
+            values.iter().for_each(|&value| stats.add(value));
+            (stats.mean(), stats.stddev())
+        };
+        assert_eq!(of(&[1, 3]), (2.0, 2.0_f64.sqrt()));
+        assert_eq!((of(&[7]), of(&[])), ((7.0, 0.0), (0.0, 0.0)));
+    }
+
+    #[test]
     fn parallel_processes_add_up_as_in_fio() {
         // fio 3.33, two clones at 500 IOPS: each 500..502, mean 500.4; the group's figures are from its output.
         let mut clone = SampleStats::default();

@@ -281,6 +281,23 @@ mod tests {
     }
 
     #[test]
+    fn a_request_may_become_just_as_long_as_requests_may_be() {
+        let of = |sector, sectors, segments| Bio { sectors, segments, ..write(sector) };
+        let rules = rules(Kernel::V6_18);
+        let absorbs = |one, other| rules.may_absorb(&request(one), &request(other));
+        for (sectors, segments, fits) in [(8, 1, true), (9, 1, false), (8, 2, false)] {
+            let mut rq = request(of(100, 56, 3));
+            let merged = rules.merge(&mut rq, &mut Some(of(156, sectors, segments)));
+            assert_eq!(merged == Merge::Merged(Edge::Back), fits, "a bio of {sectors} sectors, {segments} segments");
+            assert_eq!(absorbs(of(100, 56, 3), of(156, sectors, segments)), fits, "a request of {sectors}, {segments}");
+        }
+        assert!(
+            !absorbs(of(100, 8, 1), of(109, 8, 1)) && !absorbs(of(108, 8, 1), of(100, 8, 1)),
+            "not one behind the other"
+        );
+    }
+
+    #[test]
     fn preflush_fua_nomerge_and_started_never_merge() {
         for flag in [BioFlags::PREFLUSH, BioFlags::FUA, BioFlags::NOMERGE] {
             assert!(!bio_mergeable(&Bio { flags: flag, ..write(108) }));

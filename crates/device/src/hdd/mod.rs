@@ -488,6 +488,39 @@ mod tests {
         }
     }
 
+    /// How long the slowest of some reads took on a disk that pauses for 300 ms each second: the next one comes so long after the end
+    /// of the one before, with so many at a time.
+    fn slowest_read_ms(idle_ms: u64, at_a_time: u32) -> u64 {
+        let preset = Preset::builtin("hgst-he10-8tb").unwrap();
+        let crate::preset::Parameters::Hdd(mut parameters) = preset.parameters().clone() else { unreachable!() };
+        parameters.pause = Some(PauseParameters { every_s: 1.0, lasts_ms: 300.0 });
+        let mut disk = Hdd::new(preset.shape(), &parameters, 1);
+        let (mut schedule, mut random) = (Schedule::default(), Random::from_seed(1));
+        let (mut now, mut slowest) = (Instant::ZERO, Nanos::ZERO);
+        for _ in 0..200 {
+            now += Nanos::from_millis(idle_ms);
+            for tag in 0..at_a_time {
+                let sector = Sector(random.below(15_000_000_000));
+                let command = Command { tag, queue: 0, op: Op::Read, sector, sectors: 8, fua: false };
+                disk.submit(now, command, &mut schedule).unwrap();
+            }
+            let begin = now;
+            while !schedule.alarms.is_empty() {
+                let (at, alarm) = schedule.alarms.remove(0);
+                disk.wake(at, alarm, &mut schedule);
+            }
+            now = schedule.completions.drain(..).map(|end| end.at).max().unwrap();
+            slowest = slowest.max(now.since(begin));
+        }
+        slowest.0 / 1_000_000
+    }
+
+    #[test]
+    fn a_disk_pauses_between_commands_that_follow_each_other_and_unnoticed_while_it_is_idle() {
+        assert!((300..450).contains(&slowest_read_ms(1, 4)), "{} ms", slowest_read_ms(1, 4));
+        assert!(slowest_read_ms(1000, 1) < 60, "{} ms", slowest_read_ms(1000, 1));
+    }
+
     #[test]
     fn while_the_pressure_of_writes_lasts_a_destage_goes_before_a_young_read() {
         let gives_way = read_beside_a_write_ends_at(Some(1.0));

@@ -247,6 +247,15 @@ mod tests {
     }
 
     #[test]
+    fn there_are_histograms_if_they_have_a_window() {
+        let has = |histogram_window_ns| {
+            let log = IoLog::new(LogParameters { histogram_window_ns, ..LogParameters::default() });
+            log.histograms().is_some()
+        };
+        assert_eq!([has(0), has(1)], [false, true]);
+    }
+
+    #[test]
     fn without_a_window_each_io_is_an_entry_with_its_own_rate() {
         let mut log = IoLog::new(LogParameters::default());
         log.record(&io(3, Direction::Write));

@@ -63,7 +63,7 @@ impl Plain {
         if !self.extents.is_empty() && self.extents.iter().map(|extent| extent.1).sum::<u64>() + sectors > sectors_max {
             return false;
         }
-        let joins = still().filter(|(_, extent)| extent.0 + extent.1 == sector && extent.2 == self.epoch).last();
+        let joins = still().rfind(|(_, extent)| extent.0 + extent.1 == sector && extent.2 == self.epoch);
         match joins.map(|(index, _)| index) {
             Some(index) => self.extents[index].1 += sectors,
             None if self.extents.len() < extents_max => self.extents.push((sector, sectors, self.epoch)),

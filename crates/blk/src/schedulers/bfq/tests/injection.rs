@@ -285,6 +285,26 @@ fn a_short_thinker_and_a_late_arrival_have_no_waker() {
 }
 
 #[test]
+fn a_queue_that_goes_wakes_nobody_any_more_and_is_woken_by_nobody() {
+    let mut machine = Machine::new(config(true));
+    for pid in 1..=4 {
+        machine.read(pid, u64::from(pid) << 24, 8);
+    }
+    let [waker, one, two, suspect] = [1, 2, 3, 4].map(|pid| machine.sync_queue(pid));
+    machine.inside(|bfq| {
+        bfq.set_waker(one, Some(waker));
+        bfq.set_waker(two, Some(one));
+        bfq.set_waker(suspect, Some(waker));
+        bfq.queues[suspect].waker.tentative = Some(one);
+        bfq.forget_waker(one);
+    });
+    let queues = &machine.bfq.queues;
+    assert_eq!((&queues[waker].waker.woken[..], queues[one].waker.known), (&[suspect][..], None));
+    assert!(queues[one].waker.woken.is_empty() && queues[two].waker.known.is_none());
+    assert_eq!(queues[suspect].waker.tentative, None);
+}
+
+#[test]
 fn a_queue_that_gets_work_moves_to_the_front_of_those_that_its_waker_wakes() {
     let mut machine = Machine::new(config(true));
     for pid in 1..=3 {

@@ -88,6 +88,7 @@ fn the_peak_rate_follows_sequential_windows_and_otherwise_only_rises() {
     assert_eq!(window(true, 1000, 10, 8, 1_000_500_000).rate, 9333, "slow and not sequential");
     assert_eq!(window(false, 1000, 900, 512, 1_000_200_000).rate, 27_773);
     assert_eq!(window(true, 31, 31, 512, 1_050 * MS).rate, 9333, "too few samples");
+    assert!(window(true, 32, 32, 512, 1_050 * MS).rate < 9333, "just enough");
 }
 
 #[test]

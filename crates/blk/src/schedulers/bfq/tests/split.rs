@@ -137,6 +137,22 @@ fn the_mark_stays_until_the_last_process_has_the_queue_for_itself() {
 }
 
 #[test]
+fn who_is_left_alone_in_a_shared_queue_keeps_it_with_what_its_own_was() {
+    let (mut machine, common) = shared(raise(RAISE_INTERACTIVE, 10_000, 5000, LONG_AGO_TICK));
+    let context = machine.bfq.contexts.find(IoContextId(2)).unwrap();
+    machine.bfq.contexts[context].queues[0].saved.as_mut().unwrap().weight = 70;
+    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
+    machine.bfq.queues[common].split_wanted = true;
+    machine.read(2, 2 * FAR, 8);
+    assert_eq!(machine.sync_queue(2), common);
+    assert!(!machine.bfq.queues[common].shared);
+    assert_eq!(
+        (machine.bfq.entity(common).requested_weight, machine.bfq.entity(common).raise),
+        (70, RAISE_INTERACTIVE)
+    );
+}
+
+#[test]
 fn a_merge_passes_on_being_bound_by_io_and_the_place_of_the_last_created_and_takes_raising_along() {
     let (machine, common) = shared(|machine, two| {
         let [one] = [1].map(|pid| machine.sync_queue(pid));
