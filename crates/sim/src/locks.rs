@@ -76,6 +76,8 @@ pub(crate) struct LockMeter {
     began: Cell<Instant>,
     /// The caller's own time.
     at: Cell<Instant>,
+    /// What the call does beside locks. It comes at its end, so that others may have the lock between its sections.
+    beside: Cell<Nanos>,
     /// The call, or one of the same CPU right before it, has had to wait: others spin as well, and one of them has the lock between two of its sections.
     is_contended: Cell<bool>,
     /// Requests beyond the first under the hold of a lock that is open.
@@ -96,6 +98,7 @@ impl LockMeter {
             by: Cell::new(0),
             began: Cell::default(),
             at: Cell::default(),
+            beside: Cell::default(),
             is_contended: Cell::new(false),
             more: Cell::new(0),
             left: Cell::new(None),
@@ -114,6 +117,7 @@ impl LockMeter {
         self.is_contended.set(was_contended && end > now);
         self.began.set(began);
         self.at.set(began);
+        self.beside.set(Nanos::ZERO);
     }
 
     /// Nobody calls: a device does something by itself.
@@ -121,6 +125,7 @@ impl LockMeter {
     pub(crate) fn rest(&self, now: Instant) {
         self.began.set(now);
         self.at.set(now);
+        self.beside.set(Nanos::ZERO);
     }
 
     /// How much later than it was called the caller is by now.
@@ -138,7 +143,7 @@ impl LockMeter {
     /// What the sections of the call have taken so far.
     #[inline]
     pub(crate) fn spent(&self) -> Nanos {
-        self.at.get().since(self.began.get())
+        self.at.get().since(self.began.get()) + self.beside.get()
     }
 
     /// What sections have taken so far, all calls together.
@@ -182,9 +187,10 @@ impl LockMeter {
     /// The caller has a lock until then, and goes on beside it.
     fn hold(&self, lock: &Held, site: Site, until: Instant, beside: Nanos) {
         lock.until.set(until);
-        self.at.set(until + beside);
+        self.at.set(until);
+        self.beside.set(self.beside.get() + beside);
         if let Some(end) = self.ends.get(self.by.get() as usize) {
-            end.set((until + beside, self.is_contended.get()));
+            end.set((until + self.beside.get(), self.is_contended.get()));
         }
         if site == Site::Dispatch {
             lock.asked.set((self.by.get(), until));
@@ -197,7 +203,7 @@ impl LockMeter {
         self.more.set(0);
         let cost = self.cost.get();
         let longer = Nanos(cost.section.0 * u64::from(more));
-        let beside = Nanos(cost.beside.0 * u64::from(1 + more));
+        let beside = Nanos(cost.beside.0 * u64::from(more));
         let mut used = self.used.get();
         used.held += longer;
         used.elevators += longer;
