@@ -34,15 +34,6 @@ enum Kind<Sh: Sharing> {
     Boxed(Box<Serialized<BoxedScheduler, Sh>>),
 }
 
-/// What a hardware queue knows of its requests in an elevator (BL-90).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Counting {
-    /// All until they are released.
-    Exact,
-    /// The same, but a request that another one absorbs counts for ever.
-    KeepsAbsorbed,
-}
-
 macro_rules! with_scheduler {
     ($self:expr, $scheduler:ident => $call:expr, kyber $kyber:ident => $by_kyber:expr, none => $none:expr) => {
         match &$self.kind {
@@ -125,15 +116,6 @@ impl<Sh: Sharing> Elevator<Sh> {
     #[must_use]
     pub fn is_single_dispatch(&self) -> bool {
         with_scheduler!(self, s => s.needs().single_dispatch, kyber _kyber => false, none => false)
-    }
-
-    /// How 5.10 and 5.11 count its requests by hardware queue, if they do.
-    pub(crate) fn counting(&self) -> Option<Counting> {
-        match self.kind {
-            Kind::MqDeadline(_) => Some(Counting::Exact),
-            Kind::Bfq(_) => Some(Counting::KeepsAbsorbed),
-            Kind::None | Kind::Kyber(_) | Kind::Boxed(_) => None,
-        }
     }
 
     /// Whether it wants no write-back throttling.

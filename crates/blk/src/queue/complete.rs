@@ -6,7 +6,6 @@ use super::regime::Current;
 use crate::bio::Status;
 use crate::caller::env::{Cx, Env};
 use crate::drive::effects::Effect;
-use crate::elevator::Counting;
 use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::sharing::Sharing;
 use crate::ground::time::Nanos;
@@ -71,22 +70,10 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Tells the scheduler that a request that it has seen is released.
     #[inline]
     pub(super) fn finish<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
-        if rq.marks.contains(Marks::COUNTED) {
-            self.count_no_more(rq);
-        }
         if rq.marks.contains(Marks::INSERTED) {
             rq.marks.clear(Marks::INSERTED);
             self.regime.elevator.finish(cx.meter, &mut cx.elevator(), rq.id());
             cx.take_wishes();
-        }
-    }
-
-    /// A request that its hardware queue counts leaves the elevator.
-    #[cold]
-    pub(super) fn count_no_more(self, rq: &mut Rq) {
-        rq.marks.clear(Marks::COUNTED);
-        if self.regime.counting == Some(Counting::Exact) || rq.marks.contains(Marks::STARTED) {
-            self.hctxs[rq.hctx.index()].count_no_more();
         }
     }
 

@@ -55,8 +55,6 @@ pub struct HardwareQueue<Sh: Sharing> {
     busy: Sh::Word,
     restart: Sh::Word,
     stopped: Sh::Word,
-    /// Its requests in the elevator, by kernels that count them (BL-90).
-    in_elevator: Sh::Word,
 }
 
 impl<Sh: Sharing> HardwareQueue<Sh> {
@@ -75,7 +73,6 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
             busy: Sh::Word::new(0),
             restart: Sh::Word::new(0),
             stopped: Sh::Word::new(0),
-            in_elevator: Sh::Word::new(0),
         }
     }
 
@@ -255,22 +252,6 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     #[inline]
     pub fn take_restart(&self) -> bool {
         self.restart.load(SeqCst) != 0 && self.restart.swap(0, SeqCst) != 0
-    }
-
-    /// A request of this queue comes to the elevator.
-    pub fn count(&self) {
-        self.in_elevator.fetch_add(1, Relaxed);
-    }
-
-    /// A request that was counted is in the elevator no more.
-    pub fn count_no_more(&self) {
-        self.in_elevator.fetch_sub(1, Relaxed);
-    }
-
-    /// Whether any are counted.
-    #[must_use]
-    pub fn counts_any(&self) -> bool {
-        self.in_elevator.load(Relaxed) != 0
     }
 
     /// Whether the driver asked not to be called.

@@ -43,16 +43,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Hands requests to the scheduler under one lock hold.
     #[inline]
     pub(super) fn insert_into_elevator<E: Env>(self, cx: &mut Cx<'_, E>, list: impl Iterator<Item = Rq>, place: Place) {
-        if self.regime.counting.is_some() {
-            let counted = list.map(|mut rq| {
-                rq.marks.set(Marks::COUNTED);
-                self.hctxs[rq.hctx.index()].count();
-                rq
-            });
-            self.regime.elevator.insert(cx.meter, &mut cx.elevator(), &self.regime.rules, counted, place);
-        } else {
-            self.regime.elevator.insert(cx.meter, &mut cx.elevator(), &self.regime.rules, list, place);
-        }
+        self.regime.elevator.insert(cx.meter, &mut cx.elevator(), &self.regime.rules, list, place);
         self.after_call(cx);
     }
 

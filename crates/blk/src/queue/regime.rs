@@ -12,7 +12,7 @@ use std::ops::Deref;
 
 use super::{Device, NR_REQUESTS_MIN, Queue, QueueConfig};
 use crate::drive::flights::Flights;
-use crate::elevator::{Counting, Elevator};
+use crate::elevator::Elevator;
 use crate::ground::ids::{CpuId, HctxId, RqId};
 use crate::ground::sharing::{Lock, Padded, ReadMostly, Sharing};
 use crate::queue::flush_queue::FlushQueue;
@@ -27,8 +27,6 @@ pub(super) struct Regime<Sh: Sharing> {
     /// Limits and rules of merging, as they are written to `queue/`.
     pub(super) rules: MergeRules,
     pub(super) elevator: Elevator<Sh>,
-    /// Hardware queues count their requests in the elevator, and ask it only while there are any (BL-90).
-    pub(super) counting: Option<Counting>,
     /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
     pub(super) nr_requests: u32,
     /// What `queue/async_depth` shows: the scheduler tags that all but sync reads may use.
@@ -78,7 +76,6 @@ impl<Sh: Sharing> Regime<Sh> {
             flights: Flights::new(of_space * spaces, hctxs),
             scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),
             flush_queues: (0..hctxs).map(flush_queue).collect(),
-            counting: elevator.counting().filter(|_| device.generation.work_by_hctx),
             elevator,
         }
     }

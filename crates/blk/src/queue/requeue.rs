@@ -53,9 +53,6 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
             cx.event(Event::Insert(&rq));
             if rq.marks.contains(Marks::USES_ELEVATOR) {
-                if rq.marks.contains(Marks::COUNTED) {
-                    self.count_no_more(&mut rq);
-                }
                 rq.marks.clear(Marks::STARTED);
                 self.insert_into_elevator(cx, std::iter::once(rq), Place::Head);
             } else {

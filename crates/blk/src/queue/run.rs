@@ -172,7 +172,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
         let looks_back = self.generation.after_leftovers == AfterLeftovers::AskIfSent;
         for _ in 0..most {
-            if !self.has_work(hctx) {
+            if !self.regime.elevator.has_work(hctx) {
                 break;
             }
             if looks_back && queue.has_leftovers() {
@@ -191,7 +191,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Draws a batch under one hold of the scheduler's lock (CL-4). Answers whether something in the dispatch list has ended it.
     #[inline(never)]
     fn draw_under_one_hold<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, most: u32, list: &mut VecDeque<Rq>) -> bool {
-        if !self.has_work(hctx) {
+        if !self.regime.elevator.has_work(hctx) {
             return false;
         }
         let Cx { now, real, cpu, driver, effects, scratch, probe, meter } = cx;
@@ -287,16 +287,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Whether the scheduler is worth asking for this hardware queue.
-    #[inline]
-    fn has_work(self, hctx: HctxId) -> bool {
-        let may_ask = self.regime.counting.is_none() || self.hctxs[hctx.index()].counts_any();
-        may_ask && self.regime.elevator.has_work(hctx)
-    }
-
     #[inline]
     pub(super) fn has_pending(self, hctx: HctxId) -> bool {
         let queue = &self.hctxs[hctx.index()];
-        queue.has_leftovers() || queue.has_queued() || self.has_work(hctx)
+        queue.has_leftovers() || queue.has_queued() || self.regime.elevator.has_work(hctx)
     }
 }

@@ -91,8 +91,6 @@ impl Marks {
     pub const THROTTLED: Marks = Marks(256);
     /// It comes to the elevator some time after it was allocated: no plug has stopped its submitter's clock.
     pub const CLOCK_RAN: Marks = Marks(512);
-    /// Its hardware queue counts it among those in the elevator.
-    pub const COUNTED: Marks = Marks(1024);
 
     /// Whether all of `marks` are set.
     #[inline]

@@ -310,28 +310,6 @@ fn run_all_with_a_single_dispatch_scheduler_runs_this_cpus_queue_and_those_with_
 }
 
 #[test]
-fn by_5_10_a_hardware_queue_has_work_only_while_it_counts_requests_of_its_own() {
-    let pending = |kernel, scheduler: &str| {
-        let config = QueueConfig { cpus: 4, hw_queues: 4, ..config(kernel) };
-        let mut bench = Bench::with(&config, scheduler);
-        bench.queue.set_quiesced(true);
-        bench.on(2).submit(read(100));
-        bench.queue.set_quiesced(false);
-        let queued = (0..4).filter(|&hctx| bench.queue.has_pending(HctxId(hctx))).collect::<Vec<u16>>();
-        bench.run(2);
-        assert_eq!(bench.issued(), [100], "{kernel} {scheduler}");
-        bench.drain();
-        assert!((0..4).all(|hctx| !bench.queue.has_pending(HctxId(hctx))), "{kernel} {scheduler}");
-        queued
-    };
-    for scheduler in ["mq-deadline", "bfq"] {
-        assert_eq!(pending(Kernel::V5_10, scheduler), [2], "{scheduler}");
-        assert_eq!(pending(Kernel::V6_3, scheduler), [0, 1, 2, 3], "{scheduler}");
-    }
-    assert_eq!(pending(Kernel::V5_10, "kyber"), [2], "which is so of every kernel");
-}
-
-#[test]
 fn if_this_cpus_queue_is_stopped_all_others_run() {
     let config = QueueConfig { hw_queues: 4, ..config(Kernel::V6_18) };
     let bench = Bench::with(&config, "mq-deadline");
