@@ -176,7 +176,7 @@ impl Effects {
     pub(crate) fn call<R>(&mut self, now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
         ElevatorCx::alone(now, |cx| {
             let answer = body(cx);
-            self.push_wishes(*cx.wishes);
+            self.push_wishes(std::mem::take(cx.wishes));
             answer
         })
     }

@@ -103,7 +103,7 @@ impl Requests {
 }
 
 /// What a policy wishes of its surroundings during a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wishes {
     /// Set the policy's one timer to this moment; it replaces an earlier setting.
     pub set_timer: Option<Instant>,

@@ -2,23 +2,24 @@
 
 use crate::ground::ids::HctxId;
 
-/// The most that a call can wake: the largest wake-up batch of a tag bitmap.
-const MOST: usize = 8;
+/// How many are kept without memory of their own: the largest wake-up batch of a tag bitmap.
+const FEW: usize = 8;
 
-/// A few hardware queues, in the order in which they were woken.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// Some hardware queues, nearly always a few, in the order in which they were woken.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct WokenHctxs {
-    hctxs: [HctxId; MOST],
-    count: u8,
+    first: [HctxId; FEW],
+    count: usize,
+    more: Vec<HctxId>,
 }
 
 impl WokenHctxs {
     /// Adds one.
-    ///
-    /// # Panics
-    /// If there are eight already.
     pub fn push(&mut self, hctx: HctxId) {
-        self.hctxs[usize::from(self.count)] = hctx;
+        match self.first.get_mut(self.count) {
+            Some(place) => *place = hctx,
+            None => self.more.push(hctx),
+        }
         self.count += 1;
     }
 
@@ -31,6 +32,21 @@ impl WokenHctxs {
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = HctxId> + '_ {
-        self.hctxs[..usize::from(self.count)].iter().copied()
+        self.first[..self.count.min(FEW)].iter().chain(&self.more).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_come_out_in_their_order() {
+        for count in [0, 1, 8, 9, 64] {
+            let mut woken = WokenHctxs::default();
+            (0..count).for_each(|n| woken.push(HctxId(n)));
+            assert!(woken.iter().eq((0..count).map(HctxId)), "{count}");
+            assert_eq!(woken.is_empty(), count == 0);
+        }
     }
 }

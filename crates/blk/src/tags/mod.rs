@@ -109,6 +109,12 @@ impl<Sh: Sharing> Tags<Sh> {
         self.wait.with(meter, Site::TagWaiters, |wait| wait.join(sleeper))
     }
 
+    /// Puts a sleeper that goes round the wait queues by itself into the line of this one. It tries once more as others do.
+    pub(crate) fn wait_in(&self, meter: &impl Meter, queue: u64, sleeper: Sleeper) {
+        self.sleeping.fetch_add(1, SeqCst);
+        self.wait.with(meter, Site::TagWaiters, |wait| wait.join_queue(queue, sleeper));
+    }
+
     /// Puts a sleeper in line, unless it is there already. Answers whether it has joined.
     pub(crate) fn wait_once(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
         self.sleeping.fetch_add(1, SeqCst);

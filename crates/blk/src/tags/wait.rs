@@ -54,6 +54,14 @@ impl WaitQueues {
         place
     }
 
+    /// A sleeper that goes round the queues by itself joins this one, modulo their number.
+    pub fn join_queue(&mut self, queue: u64, sleeper: Sleeper) {
+        let ahead = queue.wrapping_sub(self.joined) % QUEUES as u64;
+        let place = self.joined + ahead;
+        self.queue_of(place).push_back((place, sleeper));
+        self.joined = place + 1;
+    }
+
     fn queue_of(&mut self, place: u64) -> &mut VecDeque<(u64, Sleeper)> {
         &mut self.queues[(place % QUEUES as u64) as usize]
     }
@@ -88,16 +96,18 @@ impl WaitQueues {
         let mut left = self.batch;
         for _ in 0..QUEUES {
             let queue = &mut self.queues[self.wake_next];
+            let mut is_of_tokens = false;
             while left > 0 {
                 let Some((_, sleeper)) = queue.pop_front() else { break };
-                // It only looks whether there is a tag, and does not sleep instead of another.
-                if !matches!(sleeper, Sleeper::HctxOf(..)) {
+                // A hardware queue only looks whether there is a tag, and does not sleep instead of another.
+                is_of_tokens |= matches!(sleeper, Sleeper::Hctx(_));
+                if matches!(sleeper, Sleeper::Submitter(_)) {
                     left -= 1;
                 }
                 wake(sleeper);
             }
             self.wake_next = (self.wake_next + 1) % QUEUES;
-            if left == 0 {
+            if left == 0 || is_of_tokens {
                 return;
             }
         }
@@ -151,6 +161,22 @@ mod tests {
         assert!(wait.leave_place(24) && wait.contains(Sleeper::Submitter(Waiter(16))));
         let rest: Vec<u32> = (0..30).flat_map(|_| woken(&mut wait)).collect();
         assert_eq!((rest.len(), rest.contains(&8), rest.contains(&24)), (22, false, false));
+    }
+
+    #[test]
+    fn hardware_queues_that_wait_for_tokens_are_woken_a_whole_wait_queue_at_a_time() {
+        let mut wait = WaitQueues::new(1);
+        for (queue, hctx) in [(0, 0), (0, 1), (9, 2), (1, 3), (0, 4)] {
+            wait.join_queue(queue, Sleeper::Hctx(HctxId(hctx)));
+        }
+        let mut woken = || {
+            let mut out = Vec::new();
+            wait.freed(|sleeper| out.push(sleeper));
+            out
+        };
+        assert_eq!(woken(), [0, 1, 4].map(|n| Sleeper::Hctx(HctxId(n))));
+        assert_eq!(woken(), [2, 3].map(|n| Sleeper::Hctx(HctxId(n))));
+        assert_eq!(woken(), []);
     }
 
     #[test]

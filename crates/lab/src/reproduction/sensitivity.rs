@@ -92,11 +92,11 @@ mod tests {
     fn a_change_is_of_the_one_number_and_the_device_can_still_be_read() {
         let change = Change { unknown: Unknown("shape.hw_queues"), factor: 0.5 };
         let (devices, values) = change.of_preset("micron-9100-1600gb").unwrap().unwrap();
-        assert_eq!(values, [8.0, 4.0]);
+        assert_eq!(values, [12.0, 6.0]);
         let Some(Profile::Text { text, .. }) = devices.common else { unreachable!() };
         let changed = Preset::from_toml(&text, "changed.toml").unwrap();
         let usual = Preset::builtin("micron-9100-1600gb").unwrap();
-        assert_eq!(changed.shape().hw_queues, 4);
+        assert_eq!(changed.shape().hw_queues, 6);
         assert_eq!(changed.parameters(), usual.parameters());
         assert!(change.of_preset("no-such-drive").is_err());
         let none = Change { unknown: Unknown("hdd.buffer_kib"), factor: 2.0 };

@@ -26,6 +26,8 @@ pub(super) struct TokenPool<Sh: Sharing> {
     /// wakes it, under the lock of the wait queues: `Relaxed`, since a hardware queue that takes itself to be still in line
     /// is about to be run. That it waits, and looks for a token once more, is in order as for all [tags](crate::tags).
     in_line: Vec<Padded<Sh::Word>>,
+    /// For each hardware queue, under its lock: how often it has joined the line, each time the next of the wait queues.
+    joined: Vec<Padded<Sh::Word>>,
     /// Whether a hardware queue that was given a token as soon as it began to wait stays in line.
     keeps_waiting: bool,
 }
@@ -45,6 +47,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
             is_dry: Padded(Sh::Word::new(0)),
             depth_max,
             in_line: (0..hctxs).map(|_| Padded(Sh::Word::new(0))).collect(),
+            joined: (0..hctxs).map(|_| Padded(Sh::Word::new(0))).collect(),
             keeps_waiting,
         };
         pool.numbers.set_wake_batch(wake_batch(depth_max));
@@ -121,7 +124,8 @@ impl<Sh: Sharing> TokenPool<Sh> {
     fn take_at_last(&self, meter: &impl Meter, hctx: HctxId, was_in_line: bool) -> Option<u32> {
         if !was_in_line {
             self.in_line[hctx.index()].store(1, Relaxed);
-            self.numbers.wait(meter, Sleeper::Hctx(hctx));
+            let queue = self.joined[hctx.index()].fetch_add(1, Relaxed);
+            self.numbers.wait_in(meter, queue, Sleeper::Hctx(hctx));
         }
         self.is_dry.store(1, SeqCst);
         let token = self.try_take(hctx)?;

@@ -119,6 +119,29 @@ fn a_waiting_hardware_queue_is_run_after_a_wake_batch_and_leaves_the_line_with_a
 }
 
 #[test]
+fn a_token_that_comes_back_has_every_hardware_queue_of_a_wait_queue_run_and_each_goes_round_these_by_itself() {
+    let hctxs: Vec<u16> = (0..12).collect();
+    let mut bench: Bench = Bench::new(KyberGeneration::Windows, &hctxs);
+    bench.kyber.adopt_depth(Domain::Read, 1);
+    for cpu in 0..12 {
+        (1..=3).for_each(|n| bench.insert(cpu, Op::Read, u64::from(cpu) * 100_000 + n * 1000));
+    }
+    let first = bench.dispatch(0).expect("there is one token");
+    assert!(hctxs.iter().all(|&hctx| bench.dispatch(hctx).is_none()));
+    let all: Vec<HctxId> = hctxs.iter().copied().map(HctxId).collect();
+    assert_eq!(bench.finish(&first), all, "they joined the same one, their first");
+    // The first one that runs has the token. All join their second.
+    let second = bench.dispatch(7).expect("it has come back");
+    assert!(hctxs.iter().all(|&hctx| bench.dispatch(hctx).is_none()));
+    assert_eq!(bench.kyber.waiting(Domain::Read), 12);
+    assert_eq!(bench.finish(&second).len(), 12);
+    // Those that have found no token once more are one wait queue further than this one.
+    let third = bench.dispatch(3).expect("it has come back");
+    assert!((4..12).all(|hctx| bench.dispatch(hctx).is_none()));
+    assert_eq!(bench.finish(&third).len(), 8);
+}
+
+#[test]
 fn a_token_comes_back_exactly_once_by_completion_or_requeue() {
     let mut bench: Bench = Bench::current();
     bench.insert_many(Op::Discard, 2);
