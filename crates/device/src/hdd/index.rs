@@ -1,10 +1,13 @@
 //! An index of a few hundred things by a number that may be that of several.
 
+/// A key and a thing.
+pub(super) type Entry = (u64, usize);
+
 /// Entries in a row: they are few, so that moving them costs less than a tree.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
-    /// Keys and things, ascending.
-    entries: Vec<(u64, usize)>,
+    /// Ascending.
+    entries: Vec<Entry>,
 }
 
 impl Index {
@@ -38,7 +41,7 @@ impl Index {
     }
 
     /// Those with keys below this one, and the others, ascending.
-    pub(super) fn split_at(&self, key: u64) -> (&[(u64, usize)], &[(u64, usize)]) {
+    pub(super) fn split_at(&self, key: u64) -> (&[Entry], &[Entry]) {
         self.entries.split_at(self.entries.partition_point(|&(other, _)| other < key))
     }
 
