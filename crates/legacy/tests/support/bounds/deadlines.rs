@@ -47,7 +47,9 @@ impl Deadlines {
         Tick(now.0 + self.expire_ticks[direction.index()])
     }
 
-    pub fn given_out(&self, now: Tick, reason: Reason, one_class: bool, waiting: &mut [Waiting]) {
+    /// `in_sequence` requests wait beside those: of flushes and of what has come back. Where they stand in line depends on the
+    /// kernel.
+    pub fn given_out(&self, now: Tick, reason: Reason, one_class: bool, waiting: &mut [Waiting], in_sequence: usize) {
         if reason == Reason::HeadList {
             return;
         }
@@ -58,7 +60,7 @@ impl Deadlines {
             waiting.left = match self.cycle[direction] {
                 // The order of a plug's clock and the real one may make the same request early again.
                 Some(cycle) if waiting.due <= now && (one_class || !self.has_classes) => {
-                    let left = waiting.left.unwrap_or((of_direction[direction] + 1) * cycle);
+                    let left = waiting.left.unwrap_or((of_direction[direction] + in_sequence as u64 + 1) * cycle);
                     assert!(left > 0, "request {} has been over its time for too long", waiting.id.0);
                     Some(left - 1)
                 }

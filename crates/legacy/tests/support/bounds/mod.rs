@@ -164,7 +164,7 @@ impl Bounds {
             Promise::Nothing | Promise::FifoOfSoftwareQueue => {}
             Promise::Fifo => assert!(overtaken.is_none_or(|count| count == 0), "{rq:?} overtakes older ones"),
             Promise::Deadlines(deadlines) => {
-                deadlines.given_out(now.tick, reason, one_class, &mut self.waiting);
+                deadlines.given_out(now.tick, reason, one_class, &mut self.waiting, self.at_head.len());
                 deadlines.check_aged(now.tick, rq, reason, &self.waiting, &self.at_head);
             }
             Promise::Domains(domains) => {
