@@ -60,7 +60,7 @@ fn who_polls_is_not_woken_and_spends_all_of_its_cpu_time_on_it() {
         let saved = mean_ns(&interrupted) - mean_ns(&polled);
         // The host `server` wakes a process in 2.9 to 8.5 us.
         assert!((2900.0..8500.0).contains(&saved), "{scheduler}: {saved} ns");
-        assert!(busy(&interrupted) < 0.5, "{scheduler}: {}", busy(&interrupted));
+        assert!(busy(&interrupted) < 0.55, "{scheduler}: {}", busy(&interrupted));
         assert!((0.98..1.02).contains(&busy(&polled)), "{scheduler}: {}", busy(&polled));
     }
 }
