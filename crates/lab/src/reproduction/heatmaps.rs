@@ -37,7 +37,8 @@ const SOURCE: &str =
 const STORY: &str = "99th percentile of completion latency over that of none at the least load. The drive and the host are \
                      calibrated on measurements of none on this host, so the rows of none are not judged. What a scheduler \
                      costs the CPU is calibrated on one saturated core at iodepth 128, which heatmap (a) holds at that depth: \
-                     those cells are marked. 128 and 256 processes on ten cores are bound by the drive under mq-deadline as \
+                     those cells are marked. How turns on a CPU count, and what is done beside a lock, was mended while \
+                     looking at (b) and (c). In (c) 128 and 256 processes are bound by the drive under mq-deadline as \
                      published, and here by its lock, which costs each I/O three sections and hand-overs of 0.5 us: with \
                      hand-overs of 0.25 us instead of 0.4 they come out as published. The rates of the contended lock from which \
                      that number is derived allow 0.34 to 0.4.";
