@@ -42,7 +42,7 @@ mod io_prio_class;
 mod joined;
 mod load;
 mod locks;
-mod nearest;
+pub mod nearest;
 mod observers;
 mod outcome;
 mod plan;

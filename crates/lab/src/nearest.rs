@@ -4,7 +4,8 @@
 const ALIKE: f64 = 0.75;
 
 /// `did you mean "none"? `, if one of the known names is like this one; nothing otherwise. It stands before what was expected.
-pub(crate) fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let scored = known.into_iter().map(|known| (strsim::jaro_winkler(known, name), known));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= ALIKE);
     best.map(|(_, known)| format!("did you mean \"{known}\"? ")).unwrap_or_default()
@@ -21,5 +22,6 @@ mod tests {
         assert_eq!(hint("mq_deadline", known), "did you mean \"mq-deadline\"? ");
         assert_eq!(hint("cfq", known), "");
         assert_eq!(hint("", known), "");
+        assert_eq!(hint("foo", ["tcp", "socket"]), "");
     }
 }

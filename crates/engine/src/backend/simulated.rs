@@ -1,9 +1,10 @@
-//! A device model in real time: the content is in memory, or nowhere, and commands end when the model says.
+//! A device model in real time: the content is in memory, in a file, or nowhere, and commands end when the model says.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use hoistway_blk::{Instant, Limits, SECTOR_BYTES, Sector, Status};
 use hoistway_device as device;
 use hoistway_device::{Device, Schedule};
 
+use super::file::{OpenError, SparseFile};
 use super::memory::carry_out;
 use super::sparse::SparseBytes;
 use super::{Backend, Command, Ended, Extent, Shape, Started, Station, VolumeShape};
@@ -24,8 +26,14 @@ const WATCH: Duration = Duration::from_micros(60);
 /// A simulated device. All workers share the model.
 pub struct Simulated {
     shape: Shape,
-    bytes: Option<Arc<SparseBytes>>,
+    content: Option<Arc<Content>>,
     model: Arc<Mutex<Model>>,
+}
+
+/// Where a device's content is.
+enum Content {
+    Memory(SparseBytes),
+    File(SparseFile),
 }
 
 struct Model {
@@ -46,6 +54,8 @@ struct Model {
 struct AtDevice {
     worker: usize,
     ended: Ended,
+    /// What came of it in the content, if that failed.
+    failed: Option<Status>,
 }
 
 /// What is to happen at a worker's station.
@@ -91,7 +101,7 @@ impl Simulated {
             host_wide_tags: it.host_wide_tags,
         };
         let commands = u32::from(it.hw_queues) * it.queue_depth;
-        let nothing = AtDevice { worker: 0, ended: Ended { id: 0, status: Status::Ok } };
+        let nothing = AtDevice { worker: 0, ended: Ended { id: 0, status: Status::Ok }, failed: None };
         let model = Model {
             device,
             schedule: Schedule::default(),
@@ -100,15 +110,25 @@ impl Simulated {
             workers: Vec::new(),
             announced: 0,
         };
-        let bytes = Some(Arc::new(SparseBytes::new(it.capacity_sectors * SECTOR_BYTES)));
-        Simulated { shape, bytes, model: Arc::new(Mutex::new(model)) }
+        let content = Some(Arc::new(Content::Memory(SparseBytes::new(it.capacity_sectors * SECTOR_BYTES))));
+        Simulated { shape, content, model: Arc::new(Mutex::new(model)) }
     }
 
     /// The same, but it forgets what is written and leaves the buffers of reads as they are: for loads that only want to know
     /// how long things take. It needs no memory.
     #[must_use]
     pub fn forgetful(self) -> Self {
-        Simulated { bytes: None, ..self }
+        Simulated { content: None, ..self }
+    }
+
+    /// The same, but its content is in a sparse file, which is made if it is missing, and stays. It is written through the page
+    /// cache and not synced: it survives this program, but not the machine.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or made, is in use, or is not as large as the device.
+    pub fn in_file(self, path: &Path) -> Result<Self, OpenError> {
+        let file = SparseFile::open(path, self.shape.limits.capacity.0 * SECTOR_BYTES)?;
+        Ok(Simulated { content: Some(Arc::new(Content::File(file))), ..self })
     }
 }
 
@@ -125,16 +145,17 @@ impl Backend for Simulated {
             model.workers.push(due);
             model.workers.len() - 1
         };
-        let (bytes, model) = (self.bytes.clone(), Arc::clone(&self.model));
+        let (content, model) = (self.content.clone(), Arc::clone(&self.model));
         let stride = if self.shape.host_wide_tags { 0 } else { self.shape.queue_depth };
-        Ok(Box::new(SimulatedStation { worker, stride, bytes, model, parker }))
+        Ok(Box::new(SimulatedStation { worker, stride, content, model, parker }))
     }
 
     fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        Ok(match &self.bytes {
-            Some(bytes) => bytes.extents(range.start, range.end),
-            None => vec![Extent { sectors: range.end - range.start, is_hole: false }],
-        })
+        match self.content.as_deref() {
+            Some(Content::Memory(bytes)) => Ok(bytes.extents(range.start, range.end)),
+            Some(Content::File(file)) => file.extents(range),
+            None => Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }]),
+        }
     }
 }
 
@@ -142,7 +163,7 @@ struct SimulatedStation {
     worker: usize,
     /// From the tags of one hardware queue to those of the next, at the device.
     stride: u32,
-    bytes: Option<Arc<SparseBytes>>,
+    content: Option<Arc<Content>>,
     model: Arc<Mutex<Model>>,
     parker: Arc<Parker>,
 }
@@ -200,12 +221,19 @@ impl Station for SimulatedStation {
             return Started::Full;
         }
         let ended = Ended { id: command.id, status: Status::Ok };
-        model.at_device[tag as usize] = AtDevice { worker: self.worker, ended };
+        model.at_device[tag as usize] = AtDevice { worker: self.worker, ended, failed: None };
         model.take_announced(self.worker);
         drop(guard);
         // When within its time a command touches the content is nobody's business.
-        if let Some(bytes) = &self.bytes {
-            carry_out(bytes, command, data);
+        match self.content.as_deref() {
+            Some(Content::Memory(bytes)) => carry_out(bytes, command, data),
+            Some(Content::File(file)) => {
+                let status = file.carry_out(command, data);
+                if status != Status::Ok {
+                    lock(&self.model).at_device[tag as usize].failed = Some(status);
+                }
+            }
+            None => {}
         }
         Started::Queued
     }
@@ -218,7 +246,10 @@ impl Station for SimulatedStation {
         {
             model.workers[self.worker].events.pop();
             match event {
-                Event::End(tag) => ended.push(model.at_device[tag as usize].ended),
+                Event::End(tag) => {
+                    let AtDevice { ended: as_modelled, failed, .. } = model.at_device[tag as usize];
+                    ended.push(Ended { status: failed.unwrap_or(as_modelled.status), ..as_modelled });
+                }
                 Event::Alarm(alarm) => {
                     // A little late by our clock, but not by the device's.
                     let at = model.at(at);

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
+use hoistway_lab::nearest;
 use hoistway_lab::scenarios::{Scenario, named, names};
 use hoistway_report::{figure_in_words, wrapped};
 
@@ -34,12 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         Some(name) => {
             let Some(scenario) = named(name) else {
                 let known: Vec<_> = names().collect();
-                let nearest = known.iter().max_by(|a, b| {
-                    let like = |known: &str| strsim::jaro_winkler(known, name);
-                    like(a).total_cmp(&like(b))
-                });
-                let nearest = nearest.filter(|known| strsim::jaro_winkler(known, name) > 0.7);
-                let hint = nearest.map(|known| format!("did you mean \"{known}\"? ")).unwrap_or_default();
+                let hint = nearest::hint(name, known.iter().copied());
                 bail!("scenarios {name}: unknown load ({hint}expected one of {})", known.join(", "));
             };
             if arguments.job { scenario.job.to_owned() } else { described(name, &scenario, width) }

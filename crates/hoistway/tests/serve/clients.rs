@@ -179,3 +179,19 @@ fn a_simulated_disk_takes_its_time_and_keeps_its_data() {
     let said = succeeded("qemu-io", &["-f", "raw", &uri, "-c", "write -P 7 1G 1M", "-c", "read -P 7 1G 1M"]);
     assert!(!said.contains("failed"), "{said}");
 }
+
+#[test]
+fn the_data_of_a_simulated_disk_outlive_the_server_in_a_file() {
+    if !is_installed("qemu-io") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("disk").display().to_string();
+    for (command, scheduler) in [("write -P 7 1G 1M", "kyber"), ("read -P 7 1G 1M", "none")] {
+        let arguments = ["--target", "sim:intel-s3520-1600gb", "--data", &data, "--scheduler", scheduler];
+        let server = Running::start(&arguments);
+        let said = succeeded("qemu-io", &["-f", "raw", &server.uri(""), "-c", command]);
+        assert!(!said.contains("failed"), "{said}");
+        server.end();
+    }
+}

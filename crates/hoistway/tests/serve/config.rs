@@ -199,7 +199,10 @@ fn what_is_wrong_in_a_file_is_said_with_its_line() {
     let file = folder.path().join("serve.toml");
     for (text, said) in [
         ("\nworkers = 0\n", "serve.toml:2: workers: invalid value '0'"),
-        ("\n\nshceduler = \"bfq\"\n", "serve.toml:3: unknown option `shceduler` (did you mean `scheduler`?)"),
+        (
+            "\n\nshceduler = \"bfq\"\n",
+            "serve.toml:3: unknown option `shceduler` (did you mean \"scheduler\"? expected one of",
+        ),
         ("colour_of_the_disk = 1\n", "serve.toml:1: unknown option `colour_of_the_disk` (expected one of target,"),
         ("config = \"x\"\n", "serve.toml:1: unknown option `config`"),
         ("workers = true\n", "serve.toml:1: workers: expected a text or a number"),

@@ -37,6 +37,7 @@ fn bad_input_is_one_sentence_and_status_2() {
         (&["--target", "mem:lots", "--socket", &socket], "expected a size"),
         (&["--target", "mem:0", "--socket", &socket], "expected a size"),
         (&["--target", "sim:floppy", "--socket", &socket], "floppy"),
+        (&["--target", "mem:1M", "--data", "disk", "--socket", &socket], "--data disk: only a simulated device"),
         (&["--target", "file:/nonexistent", "--socket", &socket], "/nonexistent"),
         (&["--target", &short, "--socket", &socket], "short"),
         (&["--target", &no_disk, "--socket", &socket], "no block device"),

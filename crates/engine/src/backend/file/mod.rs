@@ -9,7 +9,9 @@
 //! | write zeroes | a hole is punched if that is allowed, else the range is zeroed; where the file system can neither, zeroes are written, unless only fast ways will do |
 //! | block status | `SEEK_DATA` and `SEEK_HOLE` |
 
+mod extents;
 mod lock;
+mod sparse;
 mod station;
 
 use std::fs::{File, OpenOptions};
@@ -24,7 +26,9 @@ use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_
 
 use super::{Backend, Extent, Shape, Station, VolumeShape};
 use crate::ring::{ThreadRing, Uring};
+use extents::extents_of;
 use lock::{Claim, claim};
+pub(super) use sparse::SparseFile;
 pub(crate) use station::FileStation;
 use station::ZERO_BYTES_MAX;
 
@@ -269,27 +273,6 @@ impl Backend for Files {
         let index = self.volumes.partition_point(|volume| volume.first <= range.start).saturating_sub(1);
         let (volume, file) = (&self.volumes[index], &self.files[index]);
         let place = |sector: Sector| (sector - volume.first) * SECTOR_BYTES;
-        let (mut at, end) = (place(range.start), place(range.end));
-        let mut extents = Vec::new();
-        let mut push = |from: u64, to: u64, is_hole| {
-            if to > from {
-                extents.push(Extent { sectors: (to - from) / SECTOR_BYTES, is_hole });
-            }
-        };
-        while at < end {
-            // Data begins and ends somewhere in its sector, and counts as all of it.
-            let data = match seek(file, SeekFrom::Data(at)) {
-                Ok(data) => (data / SECTOR_BYTES * SECTOR_BYTES).min(end),
-                Err(rustix::io::Errno::NXIO) => end,
-                // A file system that cannot tell has no holes.
-                Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => at,
-                Err(errno) => return Err(errno.into()),
-            };
-            push(at, data, true);
-            let hole = seek(file, SeekFrom::Hole(data)).unwrap_or(end).next_multiple_of(SECTOR_BYTES).min(end);
-            push(data, hole, false);
-            at = hole.max(data);
-        }
-        Ok(extents)
+        extents_of(file, place(range.start)..place(range.end))
     }
 }

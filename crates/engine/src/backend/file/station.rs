@@ -271,7 +271,7 @@ impl<R: Ring> Station for FileStation<R> {
 }
 
 /// What the block layer calls an errno.
-fn status_of(errno: i32) -> Status {
+pub fn status_of(errno: i32) -> Status {
     let known =
         [Status::NotSupported, Status::Timeout, Status::NoSpace, Status::Medium, Status::Offline, Status::Invalid];
     known.into_iter().find(|status| status.errno() == errno).unwrap_or(Status::IoError)

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
-use hoistway_lab::Surroundings as _;
+use hoistway_lab::{Surroundings as _, nearest};
 use hoistway_serve::ExportSpec;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -193,9 +193,6 @@ fn text(value: &DeValue<'_>) -> Option<String> {
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.collect();
-    let near = known.iter().min_by_key(|other| strsim::damerau_levenshtein(name, other));
-    match near.filter(|other| strsim::damerau_levenshtein(name, other) < 4) {
-        Some(near) => format!("unknown option `{name}` (did you mean `{near}`?)"),
-        None => format!("unknown option `{name}` (expected one of {}, [[export]])", known.join(", ")),
-    }
+    let hint = nearest::hint(name, known.iter().copied());
+    format!("unknown option `{name}` ({hint}expected one of {}, [[export]])", known.join(", "))
 }

@@ -34,14 +34,19 @@ use crate::Ending;
 ///   hoistway serve --target mem:512M --vhost-user /tmp/vm.sock
 ///   hoistway serve --target mem:2G --scheduler bfq --set bfq.low_latency=0 --socket /tmp/disk.sock \
 ///     --export name=vm1,size=1G,weight=400 --export name=vm2,offset=1G,max-iops=5000
+///   hoistway serve --target sim:hgst-he10-8tb --data slow-disk.img --scheduler bfq --tcp 127.0.0.1:10809
 ///   hoistway serve --config /etc/hoistway/serve.toml --user nobody --metrics 127.0.0.1:9809
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// What is served: memory, a file, a block device, nothing at all (null:), or a simulated device in real time with
-    /// its data in memory (see `hoistway devices`). Without it each --export has a path= of its own.
+    /// What is served: memory, a file, a block device, nothing at all (null:), or a simulated device in real time
+    /// (see `hoistway devices`), its data in memory. Without it each --export has a path= of its own.
     #[arg(long, value_name = "mem:SIZE|file:PATH|blk:PATH|null:|null:SIZE|sim:PRESET")]
     target: Option<String>,
+    /// Keeps the data of a simulated device in this sparse file instead of in memory. It is made if it is missing, and stays; it
+    /// is never synced, so it survives the server, but not the machine.
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
     /// Serves a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only;
     /// a virtual machine whose disk it is, over vhost-user: vhost-user=PATH;
     /// its share under bfq: weight= (1 to 1000, 100 is usual); the priority of its I/O: ioprio= (rt/0 to rt/7, be/0 to be/7, idle);
@@ -164,7 +169,7 @@ pub(crate) fn run() -> Result<Ending> {
     let tls = tls.as_ref().map(|files| files.read().context("TLS")).transpose()?;
     let user = arguments.user.as_deref().map(user::find).transpose()?;
 
-    let (backend, volumes) = target::open(arguments.target.as_deref(), exports, arguments.read_only)?;
+    let (backend, volumes) = target::open(arguments, exports)?;
     let wanted = reload::wanted(&asked, &volumes)?;
     let config = Config {
         workers: usize::from(arguments.workers),

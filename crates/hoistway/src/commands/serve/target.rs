@@ -7,7 +7,7 @@ use hoistway_blk::SECTOR_BYTES;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
 use hoistway_serve::ExportSpec;
 
-use super::say;
+use super::{Arguments, say};
 use crate::commands::run::target::{EXPECTED, Target};
 use crate::input::CommandLine;
 
@@ -45,21 +45,32 @@ impl Volumes {
 }
 
 /// Opens the target, or the files of the exports' own: each of them once, however many exports are on it.
-pub(super) fn open(
-    target: Option<&str>,
-    exports: &[ExportSpec],
-    is_read_only: bool,
-) -> Result<(Box<dyn Backend>, Volumes)> {
-    let Some(target) = target else { return open_own(exports) };
+pub(super) fn open(arguments: &Arguments, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+    let target = arguments.target.as_deref();
+    let parsed = target.map(|target| Target::parse(target, &CommandLine::default())).transpose()?;
+    if let Some(data) = &arguments.data
+        && !matches!(parsed, Some(Target::Simulated(_)))
+    {
+        bail!(
+            "--data {}: only a simulated device keeps its data elsewhere (expected --target sim:PRESET)",
+            data.display()
+        );
+    }
+    let (Some(target), Some(parsed)) = (target, parsed) else { return open_own(exports) };
     Volumes::Target.of(exports)?;
-    let parsed = Target::parse(target, &CommandLine::default())?;
     let backend: Box<dyn Backend> = match &parsed {
         Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
         Target::Null(bytes) => Box::new(Null::new(bytes / SECTOR_BYTES)),
-        Target::Simulated(preset) => Box::new(Simulated::new(preset.build(DEVICE_SEED))),
+        Target::Simulated(preset) => {
+            let device = Simulated::new(preset.build(DEVICE_SEED));
+            match &arguments.data {
+                Some(path) => Box::new(device.in_file(path).context("--data")?),
+                None => Box::new(device),
+            }
+        }
         Target::File(path) | Target::Block(path) => {
             check_kind(&parsed, path)?;
-            let spec = FileSpec { read_only: is_read_only, ..FileSpec::new(path) };
+            let spec = FileSpec { read_only: arguments.read_only, ..FileSpec::new(path) };
             Box::new(open_files(&[spec]).with_context(|| format!("--target {target}"))?)
         }
     };

@@ -1,0 +1,39 @@
+//! Where a file has data and where holes.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use hoistway_blk::SECTOR_BYTES;
+use rustix::fs::{SeekFrom, seek};
+
+use crate::backend::Extent;
+
+/// What of a range of bytes, whole sectors, is data and what are holes.
+///
+/// # Errors
+/// If the system does not say.
+pub fn extents_of(file: &File, bytes: Range<u64>) -> io::Result<Vec<Extent>> {
+    let Range { start: mut at, end } = bytes;
+    let mut extents = Vec::new();
+    let mut push = |from: u64, to: u64, is_hole| {
+        if to > from {
+            extents.push(Extent { sectors: (to - from) / SECTOR_BYTES, is_hole });
+        }
+    };
+    while at < end {
+        // Data begins and ends somewhere in its sector, and counts as all of it.
+        let data = match seek(file, SeekFrom::Data(at)) {
+            Ok(data) => (data / SECTOR_BYTES * SECTOR_BYTES).min(end),
+            Err(rustix::io::Errno::NXIO) => end,
+            // A file system that cannot tell has no holes.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => at,
+            Err(errno) => return Err(errno.into()),
+        };
+        push(at, data, true);
+        let hole = seek(file, SeekFrom::Hole(data)).unwrap_or(end).next_multiple_of(SECTOR_BYTES).min(end);
+        push(data, hole, false);
+        at = hole.max(data);
+    }
+    Ok(extents)
+}

@@ -1,0 +1,108 @@
+//! A sparse file that holds the content of a simulated device: it takes the place that was written, and is there when the device
+//! is started again.
+//!
+//! It is written through the page cache and never synced: how long things take is the model's matter. So what was acknowledged
+//! survives this program, and what the system has not written out by itself does not survive the machine.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use hoistway_blk::{Op, SECTOR_BYTES, Sector, Status};
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::OpenError;
+use super::extents::extents_of;
+use super::lock::{Claim, claim};
+use super::station::status_of;
+use crate::backend::{Command, Extent};
+use crate::memory::Segments;
+
+/// Zeroes that are written at a time where the file system cannot zero.
+const ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+
+/// The content of a device in a file.
+pub struct SparseFile {
+    file: File,
+    /// What keeps others away from it.
+    _claim: Option<File>,
+}
+
+impl SparseFile {
+    /// Opens the file of a device of so many bytes. One that is missing or empty becomes a hole of that size.
+    ///
+    /// # Errors
+    /// If it cannot be opened, made so large or written, is in use, or is of another size.
+    pub fn open(path: &Path, bytes: u64) -> Result<SparseFile, OpenError> {
+        let failed = |source: io::Error| OpenError::File { path: path.to_owned(), source };
+        let unfit = |why: String| OpenError::Unfit { path: path.to_owned(), why };
+        if std::fs::metadata(path).is_ok_and(|it| !it.is_file()) {
+            return Err(unfit("is no file".into()));
+        }
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        let claim = match claim(path, false, false).map_err(failed)? {
+            Claim::Ours(file) => Some(file),
+            Claim::Impossible(_) => None,
+            Claim::InUse => return Err(unfit("is in use by another program".into())),
+        };
+        match file.metadata().map_err(failed)?.len() {
+            0 => file.set_len(bytes).map_err(failed)?,
+            other if other != bytes => {
+                return Err(unfit(format!("has {other} bytes (expected the {bytes} of this device, or no file yet)")));
+            }
+            _ => {}
+        }
+        Ok(SparseFile { file, _claim: claim })
+    }
+
+    /// Does to the content what a command says.
+    pub fn carry_out(&self, command: &Command, mut data: Segments<'_>) -> Status {
+        let (at, len) = (command.sector.0 * SECTOR_BYTES, u64::from(command.sectors) * SECTOR_BYTES);
+        let mut result = Ok(());
+        match command.op {
+            Op::Read => data.for_each(|before, piece| {
+                if result.is_ok() {
+                    result = self.file.read_exact_at(piece, at + before);
+                }
+            }),
+            Op::Write => data.for_each(|before, piece| {
+                if result.is_ok() {
+                    result = self.file.write_all_at(piece, at + before);
+                }
+            }),
+            Op::Flush => {}
+            Op::Discard => result = self.punch(at, len),
+            Op::WriteZeroes if command.zeroing.may_unmap => result = self.punch(at, len),
+            Op::WriteZeroes => result = self.zero(at, len, command.zeroing.fast_only),
+        }
+        result.map_or_else(|error| error.raw_os_error().map_or(Status::IoError, status_of), |()| Status::Ok)
+    }
+
+    fn punch(&self, at: u64, len: u64) -> io::Result<()> {
+        Ok(fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len)?)
+    }
+
+    fn zero(&self, at: u64, len: u64, fast_only: bool) -> io::Result<()> {
+        match fallocate(&self.file, FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE, at, len) {
+            Err(rustix::io::Errno::OPNOTSUPP) if !fast_only => {
+                let end = at + len;
+                for from in (at..end).step_by(ZEROES.len()) {
+                    self.file.write_all_at(&ZEROES[..ZEROES.len().min((end - from) as usize)], from)?;
+                }
+                Ok(())
+            }
+            result => Ok(result?),
+        }
+    }
+
+    /// Which parts of a range of sectors hold data, and which are holes.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        extents_of(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES)
+    }
+}
