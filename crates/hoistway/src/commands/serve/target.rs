@@ -44,13 +44,22 @@ impl Volumes {
     }
 }
 
+/// Memory for requests that rings know beforehand.
+#[derive(Clone, Copy)]
+pub(super) struct Fixed {
+    pub bytes: usize,
+    /// Whose rings know it.
+    pub workers: usize,
+}
+
 /// Opens the target, or the files of the exports' own: each of them once, however many exports are on it.
 pub(super) fn open(
     target: Option<&str>,
     exports: &[ExportSpec],
     is_read_only: bool,
+    fixed: Fixed,
 ) -> Result<(Box<dyn Backend>, Volumes)> {
-    let Some(target) = target else { return open_own(exports) };
+    let Some(target) = target else { return open_own(exports, fixed) };
     Volumes::Target.of(exports)?;
     let parsed = Target::parse(target, &CommandLine::default())?;
     let backend: Box<dyn Backend> = match &parsed {
@@ -60,13 +69,13 @@ pub(super) fn open(
         Target::File(path) | Target::Block(path) => {
             check_kind(&parsed, path)?;
             let spec = FileSpec { read_only: is_read_only, ..FileSpec::new(path) };
-            Box::new(open_files(&[spec]).with_context(|| format!("--target {target}"))?)
+            Box::new(open_files(&[spec], fixed).with_context(|| format!("--target {target}"))?)
         }
     };
     Ok((backend, Volumes::Target))
 }
 
-fn open_own(exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+fn open_own(exports: &[ExportSpec], fixed: Fixed) -> Result<(Box<dyn Backend>, Volumes)> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for path in exports.iter().filter_map(|export| export.path.as_ref()) {
         if !paths.contains(path) {
@@ -79,11 +88,11 @@ fn open_own(exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
         |path: &PathBuf| exports.iter().all(|export| export.read_only || export.path.as_ref() != Some(path));
     let specs: Vec<_> =
         paths.iter().map(|path| FileSpec { read_only: only_read(path), ..FileSpec::new(path) }).collect();
-    Ok((Box::new(open_files(&specs).context("--export path=")?), volumes))
+    Ok((Box::new(open_files(&specs, fixed).context("--export path=")?), volumes))
 }
 
-fn open_files(specs: &[FileSpec]) -> Result<Files> {
-    let files = Files::open(specs)?;
+fn open_files(specs: &[FileSpec], fixed: Fixed) -> Result<Files> {
+    let files = Files::open(specs)?.with_fixed_buffers(fixed.bytes, fixed.workers);
     files.notes().iter().for_each(|note| say(note));
     Ok(files)
 }
