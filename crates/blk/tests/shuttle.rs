@@ -3,6 +3,8 @@
 
 #[path = "shuttle/departing.rs"]
 mod departing;
+#[path = "shuttle/reuse.rs"]
+mod reuse;
 #[path = "shuttle/timeouts.rs"]
 mod timeouts;
 
@@ -11,9 +13,9 @@ use std::sync::Arc;
 
 use hoistway_blk::{
     Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Draws, Driver, ElevatorCx, Errand,
-    HctxId, Hz, Instant, IoPriority, Kernel, Limits, MergeRules, MqDeadline, MqDeadlineConfig, NoMerges, NoMeter,
-    NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, Reason, RequestPool, Rq, RqId, Sector, Serialized,
-    ShallowRule, Sleeper, Status, Submitted, Submitter, Tags, Techniques, Waiter,
+    HctxId, Hz, Insertion, Instant, IoPriority, Kernel, Limits, MergeRules, MqDeadline, MqDeadlineConfig, NoMerges,
+    NoMeter, NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, Reason, RequestPool, Rq, RqId, Sector,
+    Serialized, ShallowRule, Sleeper, Status, Submitted, Submitter, Tags, Techniques, Waiter,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
@@ -105,14 +107,17 @@ impl Draws for Drawn {
 }
 
 const NONE: Techniques =
-    Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion_buckets: false };
+    Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion: Insertion::Direct };
 
-/// None, one dispatcher alone, buckets alone, and all (CL-1).
-const TECHNIQUES: [Techniques; 4] = [
+/// None, some alone, and all (CL-1).
+const TECHNIQUES: [Techniques; 7] = [
     NONE,
     Techniques { single_dispatcher: true, ..NONE },
-    Techniques { insertion_buckets: true, ..NONE },
+    Techniques { insertion: Insertion::Buckets, ..NONE },
+    Techniques { insertion: Insertion::Pending, ..NONE },
+    Techniques { insertion: Insertion::Pending, single_dispatcher: true, ..NONE },
     Techniques::ALL,
+    Techniques::ALL_PENDING,
 ];
 
 #[test]

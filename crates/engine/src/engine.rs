@@ -17,6 +17,7 @@ use crate::config::{Config, StartError};
 use crate::context::{Context, Group};
 use crate::handler::Handler;
 use crate::mailbox::Mailbox;
+use crate::memory::Buffer;
 use crate::request::Errno;
 use crate::resident::Resident;
 use crate::slots::Slots;
@@ -131,6 +132,12 @@ impl Engine {
     #[must_use]
     pub fn hw_queues(&self) -> u16 {
         self.shared.queue.hw_queues()
+    }
+
+    /// Buffers for requests to its target.
+    #[must_use]
+    pub fn buffers(&self) -> Buffers {
+        Buffers(Arc::clone(&self.backend))
     }
 
     /// The time on its clock.
@@ -281,6 +288,18 @@ fn check_weight(weight: u16) -> Result<(), ConfigError> {
         return Ok(());
     }
     Err(ConfigError::new("weight", format!("{weight} is not in {} to {}", WEIGHTS.start(), WEIGHTS.end())))
+}
+
+/// Where buffers for requests to a target come from.
+#[derive(Clone)]
+pub struct Buffers(Arc<dyn Backend>);
+
+impl Buffers {
+    /// One of `len` zeroes, in memory that the target knows beforehand, if there is such and it has room.
+    #[must_use]
+    pub fn zeroed(&self, len: usize) -> Buffer {
+        self.0.buffer(len)
+    }
 }
 
 /// A disk as clients see it: one of the target's volumes, or a part of it.

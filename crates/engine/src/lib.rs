@@ -30,7 +30,8 @@
 //! # What it does not do
 //! - A command that a target keeps for ever is waited for: nothing takes it back.
 //! - Limits by rate (`io.max`) are the caller's matter.
-//! - Buffers are not registered with the ring; files are.
+//! - Only buffers of [`Buffers`] can be registered with the ring ([`Files::with_fixed_buffers`]), and only requests that were merged with no
+//!   other use that.
 //!
 //! # How it works
 //! Clients belong to a worker, in turn. Their requests come through its mailbox, in batches, and go through the block layer on
@@ -64,7 +65,7 @@ pub use client::{Client, Refused};
 pub use clock::{Clock, MonotonicClock};
 pub use config::{Config, StartError};
 pub use context::{Context, Group};
-pub use engine::{Engine, Volume};
+pub use engine::{Buffers, Engine, Volume};
 pub use handler::{Answers, AnswersHandler, Handler, answers};
 pub use memory::{BUFFER_ALIGN, Buffer, RawSegment, Segments};
 pub use request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};

@@ -6,6 +6,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::Arc;
+
+mod arena;
+
+pub(crate) use arena::Arena;
 
 /// Buffers begin at multiples of it, in bytes: what any device asks of direct I/O.
 pub const BUFFER_ALIGN: usize = 4096;
@@ -17,6 +22,8 @@ pub struct Buffer {
     len: usize,
     /// What was allocated; `len` is no more.
     capacity: usize,
+    /// What it is a part of, if it was not allocated for itself.
+    home: Option<Arc<Arena>>,
 }
 
 // SAFETY: a buffer owns its memory, as a boxed slice does.
@@ -26,7 +33,7 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// None: for requests without data.
-    pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), len: 0, capacity: 0 };
+    pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), len: 0, capacity: 0, home: None };
 
     /// One of `len` zeroes, at a multiple of [`BUFFER_ALIGN`].
     #[must_use]
@@ -37,7 +44,8 @@ impl Buffer {
         let layout = Buffer::layout(len);
         // SAFETY: the layout has a size.
         let start = unsafe { alloc_zeroed(layout) };
-        Buffer { start: NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout)), len, capacity: len }
+        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
+        Buffer { start, len, capacity: len, home: None }
     }
 
     /// How long it can be made.
@@ -95,7 +103,9 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.capacity > 0 {
+        if let Some(home) = &self.home {
+            home.give_back(self.start.as_ptr().addr(), self.capacity);
+        } else if self.capacity > 0 {
             // SAFETY: it was allocated with this layout.
             unsafe { dealloc(self.start.as_ptr(), Buffer::layout(self.capacity)) }
         }

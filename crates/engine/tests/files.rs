@@ -121,6 +121,31 @@ fn several_files_are_volumes_of_one_queue_and_never_meet() {
     }
 }
 
+/// Buffers of the engine and others, whole and in parts, beyond what the memory that the rings know has room for.
+#[test]
+fn data_is_the_same_whether_the_ring_knows_a_buffer_or_not() {
+    let file = temporary(8 * MIB);
+    let files = Files::open(&[FileSpec::new(file.path())]).unwrap().with_fixed_buffers(MIB as usize, 2);
+    let config = Config { workers: 2, ..Config::default() };
+    let engine = Engine::start(&config, files).unwrap();
+    let (volume, buffers) = (engine.volume(), engine.buffers());
+    let all: Vec<Buffer> = (0..32).map(|_| buffers.zeroed(64 << 10)).collect();
+    let addresses: Vec<usize> = all.iter().map(|buffer| buffer.as_ptr().addr()).collect();
+    for (n, mut buffer) in all.into_iter().enumerate() {
+        buffer.fill(n as u8 + 1);
+        let written = ask(&volume, Request::write(n as u64 * (64 << 10), buffer, 0));
+        assert_eq!((written.result, written.buffer.as_ptr().addr()), (Ok(()), addresses[n]));
+        let mut buffer = written.buffer;
+        buffer.fill(0);
+        buffer.set_len(4096);
+        let durable = Request { operation: Operation::Write { durable: true }, ..Request::write(6 * MIB, buffer, 0) };
+        let buffer = ask(&volume, durable).buffer;
+        let read = ask(&volume, Request::read(n as u64 * (64 << 10), buffer, 0));
+        assert!(read.result == Ok(()) && read.buffer.iter().all(|&byte| byte == n as u8 + 1));
+    }
+    assert!(ask(&volume, Request::read(6 * MIB, buffers.zeroed(4096), 0)).buffer.iter().all(|&byte| byte == 0));
+}
+
 /// Where it is forbidden, threads do the same; the other tests of this file would not tell which they have tried.
 #[test]
 fn io_uring_is_used_where_the_system_has_it() {

@@ -80,6 +80,8 @@ fn numbers_that_cannot_be_name_their_field() {
     refused_by_name(unknown, Field::Techniques, "\"trymerge\" is no technique (expected all, none, or some of");
     let in_real_time = Comparison { techniques: Some("try-merge,insertion-buckets".to_owned()), ..base() };
     refused_by_name(in_real_time, Field::Techniques, "insertion-buckets acts in real time only");
+    let in_real_time = Comparison { techniques: Some("pending-lists".to_owned()), ..base() };
+    refused_by_name(in_real_time, Field::Techniques, "pending-lists acts in real time only");
     let old = Comparison { kernels: names(&["4.19"]), read_queues: 1, ..base() };
     refused_by_name(old, Field::ReadQueues, "expected `kernels` 5.10 or later");
 }

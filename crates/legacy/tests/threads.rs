@@ -207,7 +207,9 @@ fn every_device(kernel: Kernel, threads: u16, scheduler: &str) {
         let config = config(kernel, threads, hw_queues, depth);
         drive(&config, scheduler, lag);
         if scheduler != "none" {
-            drive(&QueueConfig { techniques: Techniques::default(), ..config.clone() }, scheduler, lag);
+            for techniques in [Techniques::default(), Techniques::ALL_PENDING] {
+                drive(&QueueConfig { techniques, ..config.clone() }, scheduler, lag);
+            }
         }
         if hw_queues > 1 {
             drive(&QueueConfig { host_wide_tags: true, ..config }, scheduler, lag);

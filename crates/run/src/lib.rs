@@ -93,7 +93,10 @@ pub fn run(
         let group = standing.cgroup.as_ref().and_then(|name| groups.get(name.as_str()).copied());
         let ioprio = standing.io_priority.unwrap_or_else(|| IoPriority::from_nice(standing.nice));
         let context = Context { ioprio, group: group.unwrap_or(Group::ROOT) };
-        residents.push((context, RealProcess::new(process, number, generator, settings, Arc::clone(board))));
+        residents.push((
+            context,
+            RealProcess::new(process, number, generator, settings, Arc::clone(board), &engine.buffers()),
+        ));
     }
     for (number, (context, resident)) in residents.into_iter().enumerate() {
         volume.settle(context, number, resident);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
-use hoistway_engine::{Buffer, Completion, Operation, Request, Resident, Turn};
+use hoistway_engine::{Buffer, Buffers, Completion, Operation, Request, Resident, Turn};
 use hoistway_load::{Generator, Io, Pacer, Process, ThinkBlocks, WriteSync};
 use hoistway_sim::{Finished, Measurement, Thinking};
 
@@ -49,7 +49,14 @@ pub struct RealProcess {
 }
 
 impl RealProcess {
-    pub fn new(process: &Process, number: usize, generator: Generator, settings: &Settings, board: Arc<Board>) -> Self {
+    pub fn new(
+        process: &Process,
+        number: usize,
+        generator: Generator,
+        settings: &Settings,
+        board: Arc<Board>,
+        buffers: &Buffers,
+    ) -> Self {
         RealProcess {
             number,
             board,
@@ -57,7 +64,7 @@ impl RealProcess {
             pacer: process.pacer(number as u32, settings.seed),
             think: None,
             measurement: None,
-            window: Window::new(process, process.plan.block_bytes_max()),
+            window: Window::new(process, process.plan.block_bytes_max(), buffers),
             ended: Vec::new(),
             held_back: None,
             start: None,

@@ -1,7 +1,7 @@
 //! What a process has under way, and how many more it may submit.
 
 use hoistway_blk::{Instant, Op};
-use hoistway_engine::Buffer;
+use hoistway_engine::{Buffer, Buffers};
 use hoistway_load::Process;
 
 /// I/Os under way, as many as the depth allows.
@@ -30,14 +30,14 @@ pub struct Slot {
 
 impl Window {
     /// Of a process whose blocks have at most so many bytes.
-    pub fn new(process: &Process, block_bytes: u32) -> Self {
+    pub fn new(process: &Process, block_bytes: u32, buffers: &Buffers) -> Self {
         let depth = process.issue.depth.max(1);
         let slot = |_| Slot {
             op: Op::Read,
             bytes: 0,
             offset_bytes: 0,
             created: Instant::ZERO,
-            buffer: noise(block_bytes as usize),
+            buffer: noise(buffers.zeroed(block_bytes as usize)),
         };
         Window {
             slots: (0..depth).map(slot).collect(),
@@ -92,9 +92,8 @@ impl Window {
     }
 }
 
-/// A buffer of bytes that no storage can compress.
-fn noise(len: usize) -> Buffer {
-    let mut buffer = Buffer::zeroed(len);
+/// Fills a buffer with bytes that no storage can compress.
+fn noise(mut buffer: Buffer) -> Buffer {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     for word in buffer.chunks_mut(8) {
         state ^= state << 13;

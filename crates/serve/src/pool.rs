@@ -1,6 +1,6 @@
 //! Buffers that a connection uses again: those of a client's requests are mostly of one or two lengths.
 
-use hoistway_engine::Buffer;
+use hoistway_engine::{Buffer, Buffers};
 
 /// Most buffers that are kept.
 const BUFFERS: usize = 160;
@@ -8,13 +8,18 @@ const BUFFERS: usize = 160;
 const BYTES: usize = 8 << 20;
 
 /// Buffers of requests that have been answered.
-#[derive(Default)]
 pub struct Pool {
+    source: Buffers,
     buffers: Vec<Buffer>,
     bytes: usize,
 }
 
 impl Pool {
+    /// An empty one.
+    pub fn new(source: Buffers) -> Self {
+        Pool { source, buffers: Vec::new(), bytes: 0 }
+    }
+
     /// One of this length. What is in it is of this connection's own past.
     pub fn take(&mut self, len: usize) -> Buffer {
         match self.buffers.iter().rposition(|buffer| buffer.len() == len) {
@@ -22,7 +27,7 @@ impl Pool {
                 self.bytes -= len;
                 self.buffers.swap_remove(at)
             }
-            None => Buffer::zeroed(len),
+            None => self.source.zeroed(len),
         }
     }
 
@@ -42,11 +47,14 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use hoistway_engine::{Config, Engine, Null};
+
     use super::*;
 
     #[test]
     fn a_buffer_of_the_same_length_is_used_again_and_few_are_kept() {
-        let mut pool = Pool::default();
+        let engine = Engine::start(&Config::default(), Null::new(8)).expect("an engine over nothing");
+        let mut pool = Pool::new(engine.buffers());
         let mut first = pool.take(4096);
         first[0] = 7;
         pool.give_back(first);

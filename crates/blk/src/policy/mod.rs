@@ -5,6 +5,7 @@ mod buckets;
 mod custody;
 mod finished;
 mod merge_index;
+mod pending;
 mod scheduler;
 pub mod sector_order;
 mod serialized;
@@ -16,5 +17,5 @@ pub use scheduler::{
     Choice, Completions, ElevatorCx, MayQueue, Needs, News, Place, PolicyCx, Requests, Scheduler, Wishes,
 };
 pub use serialized::{Draws, Serialized};
-pub use techniques::Techniques;
+pub use techniques::{Insertion, Techniques};
 pub use woken::WokenHctxs;

@@ -341,7 +341,8 @@ pub trait Scheduler {
     /// still held and unchanged. A [`finish`](Self::finish) of `absorbed` follows.
     fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
 
-    /// Whether the request `first` may absorb `second`, which begins where it ends. `second` may be on its way in.
+    /// Whether the request `first` may absorb `second`, which begins where it ends. `second` may be on its way in. Not asked while
+    /// both are, unless the policy wants to know of [bios](Needs::bios) or [prepares](Needs::preparation).
     fn allow_join(&self, _first: RqId, _second: RqId) -> bool {
         true
     }

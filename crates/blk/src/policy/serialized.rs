@@ -19,9 +19,12 @@ use crate::tags::Depth;
 use super::buckets::Buckets;
 use super::custody::{Custody, OwnedPolicy};
 use super::finished::FinishedSet;
-use super::scheduler::{Completions, ElevatorCx, Needs, News, Place, PolicyCx, Scheduler as _};
+use super::pending::Pending;
+use super::scheduler::{Completions, ElevatorCx, Needs, News, PolicyCx, Scheduler as _};
 use super::techniques::Techniques;
 use crate::watch::reason::Reason;
+
+mod insertion;
 
 /// A policy and what it needs around it.
 pub struct Serialized<S, Sh: Sharing> {
@@ -42,6 +45,7 @@ pub struct Serialized<S, Sh: Sharing> {
     /// finished: whoever ends a request and then finds this set is seen by whoever clears this and then looks into the set.
     dispatching: Sh::Word,
     buckets: Buckets<Sh>,
+    pending: Pending<Sh>,
 }
 
 /// The turn of the one who dispatches. A policy that panics ends it, too.
@@ -73,16 +77,6 @@ fn depth_kind(bio: &Bio) -> usize {
     }
 }
 
-/// To be called for each request under a hold of the lock: tells a meter of those beyond the first.
-fn beyond_the_first(meter: &impl Meter) -> impl FnMut() {
-    let mut is_first = true;
-    move || {
-        if !std::mem::take(&mut is_first) {
-            meter.another();
-        }
-    }
-}
-
 impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// Puts a policy behind a lock; it will be given request ids below `capacity`.
     #[must_use]
@@ -98,6 +92,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             techniques: Techniques::default(),
             dispatching: Sh::Word::new(0),
             buckets: Buckets::default(),
+            pending: Pending::default(),
         };
         serialized.custody.aside(|custody| serialized.publish_depths(custody));
         serialized
@@ -172,61 +167,19 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         rules: &MergeRules,
         bio: &mut Option<Bio>,
     ) -> Option<Edge> {
-        let merge = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| custody.merge_bio(cx, rules, bio);
+        let merge = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
+            // Only what the policy has can be found.
+            self.take_pending(custody, cx);
+            custody.merge_bio(cx, rules, bio)
+        };
         if self.techniques.try_merge {
-            if self.meets_bios.load(Relaxed) == 0 {
+            if self.meets_bios.load(Relaxed) == 0 && !self.pending.is_filled() {
                 return None;
             }
             let merged = self.custody.try_with(meter, Site::Merge, |custody| self.under_lock(custody, cx, merge));
             return merged.flatten();
         }
         self.locked(meter, Site::Merge, cx, merge)
-    }
-
-    /// Takes a list of requests in, in order and under one lock hold: the caller's, or with
-    /// [buckets](Techniques::insertion_buckets) that of another CPU, which takes care of what is left to it, and of the run that
-    /// follows. Requests that were absorbed on the way are [freed](ElevatorCx::freed).
-    pub fn insert(
-        &self,
-        meter: &impl Meter,
-        cx: &mut ElevatorCx<'_>,
-        rules: &MergeRules,
-        mut list: impl Iterator<Item = Rq>,
-        place: Place,
-    ) {
-        if !self.techniques.insertion_buckets || place == Place::Head {
-            return self.locked(meter, Site::Insert, cx, |custody, cx| {
-                let mut count = beyond_the_first(meter);
-                list.for_each(|rq| {
-                    count();
-                    custody.insert(cx, rules, rq, place);
-                });
-            });
-        }
-        let inserted = self.custody.try_with(meter, Site::Insert, |custody| {
-            self.under_lock(custody, cx, |custody, cx| self.insert_with_buckets(meter, custody, cx, rules, &mut list));
-        });
-        if inserted.is_none() && !self.buckets.leave(cx.cpu, &mut list) {
-            let insert = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
-                self.insert_with_buckets(meter, custody, cx, rules, &mut list);
-            };
-            self.locked(meter, Site::Insert, cx, insert);
-        }
-    }
-
-    fn insert_with_buckets(
-        &self,
-        meter: &impl Meter,
-        custody: &mut Custody<S>,
-        cx: &mut ElevatorCx<'_>,
-        rules: &MergeRules,
-        list: &mut impl Iterator<Item = Rq>,
-    ) {
-        let mut count = beyond_the_first(meter);
-        self.buckets.insert(list, |rq| {
-            count();
-            custody.insert(cx, rules, rq, Place::Sorted);
-        });
     }
 
     /// Asks the policy for the next request.
@@ -252,7 +205,13 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     ) {
         let mut left = most;
         let draw_all = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
-            while left > 0 && custody.policy().has_work() && draws.may_draw() {
+            while left > 0 {
+                if !custody.policy().has_work() {
+                    return true;
+                }
+                if !draws.may_draw() {
+                    return false;
+                }
                 if left < most {
                     meter.another();
                 }
@@ -287,7 +246,10 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         mut body: impl FnMut(&mut Custody<S>, &mut ElevatorCx<'_>) -> R,
     ) -> Option<R> {
         if !self.techniques.single_dispatcher {
-            return Some(self.locked(meter, Site::Dispatch, cx, body));
+            return Some(self.locked(meter, Site::Dispatch, cx, |custody, cx| {
+                self.take_pending(custody, cx);
+                body(custody, cx)
+            }));
         }
         if !self.custody.may_ask(meter) {
             return None;
@@ -298,15 +260,25 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         }
         let turn = Turn(&self.dispatching);
         Some(self.locked(meter, Site::Dispatch, cx, |custody, cx| {
+            self.take_pending(custody, cx);
             let mut answer = body(custody, cx);
             drop(turn);
-            // What ended meanwhile may be what the policy waits for, and whoever ended it has met the turn.
-            while is_nothing(&answer) && self.defers() && !self.finished.is_empty() {
-                self.learn_ends(custody, cx);
+            // What ended or came meanwhile may be what the policy waits for, and whoever brought it has met the turn.
+            while is_nothing(&answer) && self.learn_news(custody, cx) {
                 answer = body(custody, cx);
             }
             answer
         }))
+    }
+
+    /// Tells the policy of what ended and came without its lock. Answers whether anything did.
+    fn learn_news(&self, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) -> bool {
+        let (has_ended, has_come) = (self.defers() && !self.finished.is_empty(), self.pending.is_filled());
+        if has_ended {
+            self.learn_ends(custody, cx);
+        }
+        self.take_pending(custody, cx);
+        has_ended || has_come
     }
 
     /// Tells the policy what has ended.
@@ -319,7 +291,8 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.has_work.load(Relaxed) != 0
+        // In this order: whoever takes the lists says that there is work before they are empty.
+        self.pending.is_filled() || self.has_work.load(Relaxed) != 0
     }
 
     /// How many scheduler tags an allocation may use.

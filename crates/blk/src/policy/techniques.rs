@@ -11,21 +11,36 @@ pub struct Techniques {
     pub try_merge: bool,
     /// All that a run can send is drawn under one hold of the lock (CL-4).
     pub batch_dispatch: bool,
-    /// Who finds somebody inserting leaves its requests to that one (CL-6).
-    pub insertion_buckets: bool,
+    /// How requests get to the policy.
+    pub insertion: Insertion,
+}
+
+/// How requests get to the policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Insertion {
+    /// Under its lock.
+    #[default]
+    Direct,
+    /// As direct, but who finds somebody inserting leaves its requests to that one (CL-6).
+    Buckets,
+    /// Under another lock, into lists that whoever asks the policy takes in first (CL-7).
+    Pending,
 }
 
 impl Techniques {
-    /// Those that have been seen to help: all but the buckets.
+    /// Those that have been seen to help: all but those of insertion.
     pub const USUAL: Techniques =
-        Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion_buckets: false };
+        Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion: Insertion::Direct };
 
-    /// All of them.
-    pub const ALL: Techniques =
-        Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion_buckets: true };
+    /// All of them, with buckets.
+    pub const ALL: Techniques = Techniques { insertion: Insertion::Buckets, ..Techniques::USUAL };
+
+    /// All of them, with pending lists.
+    pub const ALL_PENDING: Techniques = Techniques { insertion: Insertion::Pending, ..Techniques::USUAL };
 }
 
-/// `all`, `none`, or the names of some, with commas between them: `single-dispatcher,try-merge,batch-dispatch,insertion-buckets`.
+/// `all`, `none`, or the names of some, with commas between them: `single-dispatcher,try-merge,batch-dispatch`, and one of
+/// `insertion-buckets` and `pending-lists`.
 impl FromStr for Techniques {
     type Err = String;
 
@@ -37,20 +52,34 @@ impl FromStr for Techniques {
         }
         let mut techniques = Techniques::default();
         for name in text.split(',') {
-            let which = match name {
-                "single-dispatcher" => &mut techniques.single_dispatcher,
-                "try-merge" => &mut techniques.try_merge,
-                "batch-dispatch" => &mut techniques.batch_dispatch,
-                "insertion-buckets" => &mut techniques.insertion_buckets,
+            let insertion = match name {
+                "insertion-buckets" => Insertion::Buckets,
+                "pending-lists" => Insertion::Pending,
                 _ => {
-                    return Err(format!(
-                        "\"{name}\" is no technique (expected all, none, or some of single-dispatcher, try-merge, batch-dispatch, insertion-buckets)"
-                    ));
+                    *techniques.switch(name)? = true;
+                    continue;
                 }
             };
-            *which = true;
+            if !matches!(techniques.insertion, Insertion::Direct) && techniques.insertion != insertion {
+                return Err("insertion-buckets and pending-lists exclude each other: expected one of them".to_owned());
+            }
+            techniques.insertion = insertion;
         }
         Ok(techniques)
+    }
+}
+
+impl Techniques {
+    fn switch(&mut self, name: &str) -> Result<&mut bool, String> {
+        match name {
+            "single-dispatcher" => Ok(&mut self.single_dispatcher),
+            "try-merge" => Ok(&mut self.try_merge),
+            "batch-dispatch" => Ok(&mut self.batch_dispatch),
+            _ => Err(format!(
+                "\"{name}\" is no technique (expected all, none, or some of single-dispatcher, try-merge, batch-dispatch, \
+                 insertion-buckets, pending-lists)"
+            )),
+        }
     }
 }
 
@@ -64,8 +93,11 @@ mod tests {
         assert_eq!("none".parse(), Ok(Techniques::default()));
         assert_eq!("single-dispatcher,try-merge,batch-dispatch,insertion-buckets".parse(), Ok(Techniques::ALL));
         assert_eq!("single-dispatcher,try-merge,batch-dispatch".parse(), Ok(Techniques::USUAL));
+        assert_eq!("single-dispatcher,pending-lists,try-merge,batch-dispatch".parse(), Ok(Techniques::ALL_PENDING));
         let some = Techniques { try_merge: true, ..Techniques::default() };
         assert_eq!("try-merge".parse(), Ok(some));
+        let both = "pending-lists,insertion-buckets".parse::<Techniques>().unwrap_err();
+        assert!(both.contains("exclude each other"), "{both}");
         for wrong in ["", "All", "try-merge,", "try_merge"] {
             assert!(wrong.parse::<Techniques>().unwrap_err().contains("expected all, none, or some of"), "{wrong}");
         }

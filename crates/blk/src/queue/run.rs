@@ -200,7 +200,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             Batch { queue: self, hctx, cpu: *cpu, driver: &mut **driver, effects, event, list, is_overtaken: false };
         self.regime.elevator.dispatch_batch(*meter, &mut scratch.elevator(*now, *cpu), hctx, most, &mut batch);
         let is_overtaken = batch.is_overtaken;
-        cx.take_wishes();
+        self.after_call(cx);
         is_overtaken
     }
 
@@ -208,7 +208,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline(never)]
     fn draw_with_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let (rq, reason) = self.regime.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
-        cx.take_wishes();
+        self.after_call(cx);
         cx.event(Event::Dispatch { hctx, rq: rq.as_deref(), reason });
         self.drawn(cx.cpu, hctx, cx.driver, cx.effects, rq, list)
     }

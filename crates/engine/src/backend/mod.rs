@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use hoistway_blk::{Instant, Limits, Op, Sector, Status};
 
-use crate::memory::Segments;
+use crate::memory::{Buffer, Segments};
 use crate::wake::Wake;
 
 /// A target.
@@ -35,6 +35,11 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// If the system refuses something that it needs, a ring say.
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>>;
+
+    /// A buffer of `len` zeroes for requests to this target: in memory that its stations know beforehand, if there is such.
+    fn buffer(&self, len: usize) -> Buffer {
+        Buffer::zeroed(len)
+    }
 
     /// Which parts of a range of sectors hold data and which are holes that read as zeroes, in order and without gaps. May be
     /// slow: it is the caller's thread that waits.
@@ -179,6 +184,10 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
 
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
         (**self).station(worker)
+    }
+
+    fn buffer(&self, len: usize) -> Buffer {
+        (**self).buffer(len)
     }
 
     fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {

@@ -1,6 +1,7 @@
 //! A disk with a cache that forgets.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hoistway_blk::SECTOR_BYTES;
@@ -22,6 +23,8 @@ pub(super) struct Content {
     /// Of each sector the change that is stable: it never becomes an older one.
     stable_at: Vec<u64>,
     changes: u64,
+    /// Whether nobody reaches it.
+    pub is_gone: bool,
 }
 
 /// What a sync makes durable: a sector, the change that it is at, and what it holds.
@@ -38,13 +41,48 @@ impl Disk {
 
     fn of(bytes: Vec<u8>) -> Self {
         let (stable, stable_at) = (bytes.clone(), vec![0; bytes.len() / SECTOR]);
-        Disk(Arc::new(Mutex::new(Content { bytes, stable, dirty: BTreeMap::new(), stable_at, changes: 0 })))
+        Disk(Arc::new(Mutex::new(Content {
+            bytes,
+            stable,
+            dirty: BTreeMap::new(),
+            stable_at,
+            changes: 0,
+            is_gone: false,
+        })))
     }
 
     /// Its length in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.lock().bytes.len() as u64
+    }
+
+    /// It is pulled out: from now on everything errs, what is under way, too.
+    pub fn vanish(&self) {
+        self.lock().is_gone = true;
+    }
+
+    /// It is there again, with what it held.
+    pub fn come_back(&self) {
+        self.lock().is_gone = false;
+    }
+
+    /// What of a range of sectors holds nothing but zeroes, as pieces: their lengths, and whether they do. `None` if it is gone.
+    pub(super) fn pieces(&self, sectors: Range<usize>) -> Option<Vec<(u64, bool)>> {
+        let content = self.lock();
+        if content.is_gone {
+            return None;
+        }
+        let is_empty =
+            |sector: usize| content.bytes[sector * SECTOR..(sector + 1) * SECTOR].iter().all(|&byte| byte == 0);
+        let mut pieces: Vec<(u64, bool)> = Vec::new();
+        for hole in sectors.map(is_empty) {
+            match pieces.last_mut() {
+                Some((count, before)) if *before == hole => *count += 1,
+                _ => pieces.push((1, hole)),
+            }
+        }
+        Some(pieces)
     }
 
     /// All of it, as it reads.

@@ -1,5 +1,5 @@
 //! The whole engine in one thread and in virtual time, under faults that a seed decides: rings that err, transfer short, refuse
-//! and stall; clients that cancel, depart and come back; schedulers that change. A seed that fails reproduces the failure.
+//! and stall; a disk that is pulled out, and may come back; clients that cancel, depart and come back; schedulers that change. A seed that fails reproduces the failure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -40,6 +40,9 @@ struct World {
     workers: Vec<Worker>,
     clock: ToldClock,
     random: Random,
+    disk: Disk,
+    /// The disk has been pulled out.
+    is_gone: bool,
     peers: Vec<Peer>,
 }
 
@@ -52,7 +55,8 @@ impl World {
             requests_per_worker: 6,
             ..Config::default()
         };
-        let (clock, target) = (ToldClock::default(), FaultyTarget::new(Disk::new(BLOCKS), seed, 0..0));
+        let (clock, disk) = (ToldClock::default(), Disk::new(BLOCKS));
+        let target = FaultyTarget::new(disk.clone(), seed, 0..0);
         let (engine, workers) = Engine::prepare(&config, target, clock.clone()).unwrap();
         let peer = |_| Peer {
             client: None,
@@ -62,7 +66,7 @@ impl World {
             may_hold: vec![vec![0]; OWN as usize],
             answered: 0,
         };
-        World { engine, workers, clock, random, peers: (0..CLIENTS).map(peer).collect() }
+        World { engine, workers, clock, random, disk, is_gone: false, peers: (0..CLIENTS).map(peer).collect() }
     }
 
     fn attach(&mut self, index: usize) {
@@ -96,6 +100,10 @@ impl World {
             12 => {
                 let count = (4 + self.random.below(28)).to_string();
                 self.engine.begin_to_set_attribute("nr_requests", &count).unwrap();
+            }
+            13 => {
+                self.is_gone = !self.is_gone && self.random.one_in(3);
+                if self.is_gone { self.disk.vanish() } else { self.disk.come_back() }
             }
             _ => self.submit(index),
         }

@@ -1,5 +1,5 @@
-//! What can go wrong below the engine, by a seed: a disk in memory whose ring errs, transfers short, refuses and stalls, and that
-//! loses what was not made durable when its power goes. For tests that run the whole in one thread and in virtual time; compiled
+//! What can go wrong below the engine, by a seed: a disk in memory whose ring errs, transfers short, refuses and stalls, that is
+//! pulled out and comes back, and that loses what was not made durable when its power goes. For tests that run the whole in one thread and in virtual time; compiled
 //! with the feature `faults` only.
 
 mod disk;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hoistway_blk::{Instant, Limits, Nanos, SECTOR_BYTES, Sector};
 
-use crate::backend::{Backend, FileStation, Shape, Station, VolumeShape};
+use crate::backend::{Backend, Extent, FileStation, Shape, Station, VolumeShape};
 use crate::clock::Clock;
 use ring::FaultyRing;
 
@@ -75,5 +75,12 @@ impl Backend for FaultyTarget {
         let random = Random::new(self.seed * 31 + worker as u64);
         let ring = FaultyRing::new(self.disk.clone(), random, self.sound.clone());
         Ok(Box::new(FileStation::new(ring, self.shape.volumes.clone().into())))
+    }
+
+    /// As of a file that has just been written by somebody who leaves holes wherever there are zeroes.
+    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        let pieces = self.disk.pieces(range.start.0 as usize..range.end.0 as usize);
+        let pieces = pieces.ok_or_else(|| io::Error::other("the disk is gone"))?;
+        Ok(pieces.into_iter().map(|(sectors, is_hole)| Extent { sectors, is_hole }).collect())
     }
 }

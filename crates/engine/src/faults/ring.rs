@@ -14,6 +14,7 @@ use crate::wake::{Parker, Wake};
 const EINTR: i32 = -4;
 const EIO: i32 = -5;
 const EAGAIN: i32 = -11;
+const ENODEV: i32 = -19;
 const ENOSPC: i32 = -28;
 const EOPNOTSUPP: i32 = -95;
 
@@ -130,7 +131,8 @@ impl Ring for FaultyRing {
             What::Sync => Err(Rest::Sync(self.disk.lock().unstable())),
         };
         let (bytes, is_sync) = (what.as_ref().map_or(0, Call::bytes), matches!(what, Err(Rest::Sync(_))));
-        let rest = match (self.fault(at, bytes, is_sync), what) {
+        let fault = if self.disk.lock().is_gone { Some(ENODEV) } else { self.fault(at, bytes, is_sync) };
+        let rest = match (fault, what) {
             (Some(errno), _) => Rest::Answer(errno),
             (None, Err(rest)) => rest,
             // Some are done as they come, and some just before they come back.
@@ -154,6 +156,7 @@ impl Ring for FaultyRing {
             let UnderWay { tag, rest, .. } = self.under_way.remove(at);
             let answer = match rest {
                 Rest::Answer(answer) => answer,
+                _ if self.disk.lock().is_gone => ENODEV,
                 Rest::Job { at, what } => self.carry_out(at, &what),
                 Rest::Sync(sectors) => {
                     self.disk.lock().synced(&sectors);

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use io_uring::{IoUring, opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::{Job, Ring, What};
-use crate::memory::RawSegment;
+use crate::memory::{Arena, RawSegment};
 use crate::wake::Wake;
 
 /// Of the request that watches for wake-ups; jobs have smaller tags.
@@ -31,6 +32,10 @@ pub struct Uring {
     is_watched: bool,
     /// A ring belongs to the thread that enables it, which is the first that uses it.
     is_enabled: bool,
+    /// What is registered: jobs whose data lies there need no pages pinned.
+    fixed: Range<usize>,
+    /// Keeps that memory.
+    _arena: Option<Arc<Arena>>,
     /// Rung by the kernel whenever a job comes back, for whoever sleeps elsewhere.
     results_bell: Option<OwnedFd>,
 }
@@ -84,7 +89,29 @@ impl Uring {
             ring.submitter().register_files(&fds)?;
         }
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Uring { ring, bell: Arc::new(Bell(bell)), is_watched: false, is_enabled, results_bell: None })
+        Ok(Uring {
+            ring,
+            bell: Arc::new(Bell(bell)),
+            is_watched: false,
+            is_enabled,
+            fixed: 0..0,
+            _arena: None,
+            results_bell: None,
+        })
+    }
+
+    /// Registers memory: what is read and written there costs less.
+    ///
+    /// # Errors
+    /// If the system does not allow so much memory to be locked (`ENOMEM`: `ulimit -l`), or lacks this.
+    pub(crate) fn register(&mut self, memory: &Arc<Arena>) -> io::Result<()> {
+        let addresses = memory.addresses();
+        let start = std::ptr::with_exposed_provenance_mut(addresses.start);
+        let all = nix::libc::iovec { iov_base: start, iov_len: addresses.len() };
+        // SAFETY: the memory stays as long as this ring.
+        unsafe { self.ring.submitter().register_buffers(&[all])? };
+        (self.fixed, self._arena) = (addresses, Some(Arc::clone(memory)));
+        Ok(())
     }
 
     fn enable(&mut self) {
@@ -112,14 +139,28 @@ impl Uring {
     }
 }
 
-fn entry(tag: u64, Job { file, at, what }: Job<'_>) -> squeue::Entry {
+/// Whether all of a segment is in a range of addresses.
+fn is_in(fixed: &Range<usize>, segment: &RawSegment) -> bool {
+    let start = segment.start.addr();
+    fixed.start <= start && start + segment.len <= fixed.end
+}
+
+/// `fixed` are the addresses of what is registered.
+fn entry(tag: u64, Job { file, at, what }: Job<'_>, fixed: &Range<usize>) -> squeue::Entry {
     let (file, segments) = (Fixed(file), |list: &[RawSegment]| (list.as_ptr().cast(), list.len() as u32));
     let allocate = |bytes, mode| opcode::Fallocate::new(file, bytes).offset(at).mode(mode | FALLOC_KEEP_SIZE).build();
     let entry = match what {
+        What::Read([one]) if is_in(fixed, one) => {
+            opcode::ReadFixed::new(file, one.start, one.len as u32, 0).offset(at).build()
+        }
         What::Read([one]) => opcode::Read::new(file, one.start, one.len as u32).offset(at).build(),
         What::Read(list) => {
             let (start, len) = segments(list);
             opcode::Readv::new(file, start, len).offset(at).build()
+        }
+        What::Write([one], is_durable) if is_in(fixed, one) => {
+            let flags = if is_durable { RWF_DSYNC } else { 0 };
+            opcode::WriteFixed::new(file, one.start, one.len as u32, 0).offset(at).rw_flags(flags as _).build()
         }
         What::Write([one], is_durable) => {
             let flags = if is_durable { RWF_DSYNC } else { 0 };
@@ -138,7 +179,7 @@ fn entry(tag: u64, Job { file, at, what }: Job<'_>) -> squeue::Entry {
 
 impl Ring for Uring {
     unsafe fn push(&mut self, tag: u64, job: Job<'_>) -> bool {
-        self.push_entry(&entry(tag, job))
+        self.push_entry(&entry(tag, job, &self.fixed))
     }
 
     fn reap(&mut self, results: &mut Vec<(u64, i32)>) {

@@ -128,6 +128,64 @@ fn a_full_disk_is_told_to_who_writes_there_and_when_there_is_space_again_it_is_w
     assert!(server.end().ends_with("Some(0)"));
 }
 
+/// Its device is there, but has no blocks any more, as that of a drive that was pulled out.
+#[test]
+fn a_disk_that_is_pulled_out_fails_what_is_asked_of_it_and_nobody_else_and_may_come_back() {
+    if !is_installed("qemu-io") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let backing = folder.path().join("backing");
+    let make = |bytes| File::options().create(true).append(true).open(&backing).unwrap().set_len(bytes).unwrap();
+    make(16 << 20);
+    File::create(folder.path().join("other")).unwrap().set_len(1 << 20).unwrap();
+    let Some(device) = Loop::over(&backing) else { return };
+    let has_blocks = |bytes| {
+        make(bytes);
+        succeeded("losetup", &["-c", device.0.to_str().unwrap()]);
+    };
+    let disk = format!("name=disk,path={}", device.0.display());
+    let server = Running::start_in(folder, &["--export", &disk, "--export", "name=other,path={}/other"]);
+    let on = |export: &str, commands: &[&str]| said(&qemu_io(&[], commands, &server.uri(export)));
+
+    let whole = on("disk", &["write -P 1 0 64k", "flush", "read -P 1 0 64k"]);
+    assert!(whole.contains("read 65536/65536") && !whole.contains("failed"), "{whole}");
+    has_blocks(0);
+    let gone = on("disk", &["read 0 64k", "write -P 2 64k 64k", "write -f -P 2 128k 64k"]);
+    assert!(gone.contains("read failed") && gone.matches("write failed").count() == 2, "{gone}");
+    let neighbour = on("other", &["write -P 7 0 64k", "flush", "read -P 7 0 64k"]);
+    assert!(neighbour.contains("read 65536/65536") && !neighbour.contains("failed"), "{neighbour}");
+    has_blocks(16 << 20);
+    let again = on("disk", &["write -P 3 0 64k", "flush", "read -P 3 0 64k"]);
+    assert!(again.contains("read 65536/65536") && !again.contains("failed"), "{again}");
+    has_blocks(0);
+    let gone = on("disk", &["read 0 64k"]);
+    assert!(gone.contains("read failed"), "{gone}");
+    assert!(server.end().ends_with("Some(0)"));
+}
+
+#[test]
+fn a_server_that_may_not_lock_memory_says_so_and_serves_all_the_same() {
+    if !is_installed("qemu-io") || !is_installed("setpriv") || !is_installed("prlimit") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap().to_owned();
+    File::create(folder.path().join("disk")).unwrap().set_len(1 << 20).unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    let mut command = Command::new(if is_root { "setpriv" } else { "env" });
+    // Without this right the limit is one for root, too.
+    command.args(is_root.then_some("--bounding-set=-ipc_lock"));
+    command.args(["prlimit", "--memlock=65536:65536", env!("CARGO_BIN_EXE_hoistway"), "serve"]);
+    command.args(["--target", &format!("file:{place}/disk"), "--socket", &format!("{place}/nbd.sock")]);
+    let server = Running::launch(folder, command);
+    let done = said(&qemu_io(&[], &["write -P 5 0 64k", "flush", "read -P 5 0 64k"], &server.uri("")));
+    assert!(done.contains("read 65536/65536") && !done.contains("failed"), "{done}");
+    let log = server.end();
+    let has_no_ring = log.contains("io_uring cannot be used");
+    assert!(has_no_ring || log.contains("no fixed buffers, 1 x 4096 KiB cannot be locked"), "{log}");
+}
+
 #[test]
 fn qemu_does_not_open_what_we_serve_nor_do_we_what_it_has_open() {
     if !is_installed("qemu-io") || !is_installed("qemu-storage-daemon") {

@@ -4,9 +4,9 @@ mod departing;
 mod load;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, Caller, CpuId, Cx, Domain, Due, Errand, Instant, IoContextId, Kernel, Limits, Local, Marks,
-    Nanos, News, NoMerges, NoMeter, Now, Op, QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS, Status, Step, Submitter,
-    Techniques, Waiter, is_sync,
+    Agenda, BlockQueue, Caller, CpuId, Cx, Domain, Due, Errand, Insertion, Instant, IoContextId, Kernel, Limits, Local,
+    Marks, Nanos, News, NoMerges, NoMeter, Now, Op, QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS, Status, Step,
+    Submitter, Techniques, Waiter, is_sync,
 };
 use hoistway_legacy::{Change, Front, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
 
@@ -86,7 +86,7 @@ impl World {
                 single_dispatcher: random.one_in(2),
                 try_merge: random.one_in(2),
                 batch_dispatch: random.one_in(2),
-                insertion_buckets: random.one_in(2),
+                insertion: random.of(&[Insertion::Direct, Insertion::Buckets, Insertion::Pending]),
             },
             ..QueueConfig::new(kernel)
         };

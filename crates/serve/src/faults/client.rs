@@ -1,24 +1,49 @@
 //! A client of NBD that never waits: it is moved on, a little at a time.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use hoistway_engine::faults::Random;
 use hoistway_nbd::Replies;
 use hoistway_nbd::wire::{self, chunk, command, command_flag, option, option_reply};
+use rustls::ClientConfig;
 
 use super::streams::Far;
+use super::wire::Wire;
 
 pub const BLOCK: u64 = 512;
 
 /// What is asked for; blocks from the start of the export, and how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ask {
-    Read { place: (u64, u64), unfragmented: bool },
-    Write { place: (u64, u64), fill: u8, fua: bool },
+    Read {
+        place: (u64, u64),
+        unfragmented: bool,
+    },
+    Write {
+        place: (u64, u64),
+        fill: u8,
+        fua: bool,
+    },
     Flush,
-    Trim { place: (u64, u64), fua: bool },
-    Zeroes { place: (u64, u64), fua: bool, fast: bool },
-    Cache { place: (u64, u64) },
+    Trim {
+        place: (u64, u64),
+        fua: bool,
+    },
+    Zeroes {
+        place: (u64, u64),
+        fua: bool,
+        fast: bool,
+    },
+    Cache {
+        place: (u64, u64),
+    },
+    /// What is a hole, in one piece if `one`; only with structured replies.
+    Status {
+        place: (u64, u64),
+        one: bool,
+    },
 }
 
 impl Ask {
@@ -26,7 +51,7 @@ impl Ask {
     pub fn place(self) -> (u64, u64) {
         match self {
             Ask::Read { place, .. } | Ask::Write { place, .. } | Ask::Trim { place, .. } => place,
-            Ask::Zeroes { place, .. } | Ask::Cache { place } => place,
+            Ask::Zeroes { place, .. } | Ask::Cache { place } | Ask::Status { place, .. } => place,
             Ask::Flush => (0, 0),
         }
     }
@@ -36,7 +61,7 @@ impl Ask {
         match self {
             Ask::Write { fill, fua, .. } => Some((fill, fua)),
             Ask::Trim { fua, .. } | Ask::Zeroes { fua, .. } => Some((0, fua)),
-            Ask::Read { .. } | Ask::Flush | Ask::Cache { .. } => None,
+            Ask::Read { .. } | Ask::Flush | Ask::Cache { .. } | Ask::Status { .. } => None,
         }
     }
 
@@ -51,6 +76,7 @@ impl Ask {
                 (command::WRITE_ZEROES, fua(durable) | if fast { command_flag::FAST_ZERO } else { 0 })
             }
             Ask::Cache { .. } => (command::CACHE, 0),
+            Ask::Status { one, .. } => (command::BLOCK_STATUS, if one { command_flag::REQ_ONE } else { 0 }),
         }
     }
 }
@@ -65,6 +91,8 @@ pub struct Asked {
     data: Vec<u8>,
     filled: u64,
     error: u32,
+    /// Of a block status, blocks and whether they read as zeroes.
+    status: Vec<(Range<u64>, bool)>,
 }
 
 /// How a request ended.
@@ -73,11 +101,14 @@ pub struct Answer {
     pub ask: Ask,
     pub asked_at: u64,
     pub result: Result<Vec<u8>, u32>,
+    /// Of a block status, blocks and whether they read as zeroes.
+    pub status: Vec<(Range<u64>, bool)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Greeting,
+    StartTls,
     Options,
     Transmission,
 }
@@ -85,8 +116,10 @@ enum Phase {
 /// A connection.
 #[derive(Debug)]
 pub struct Client {
-    pub far: Far,
+    pub far: Wire,
     export: String,
+    /// What it wants TLS with, if it does.
+    tls: Option<Arc<ClientConfig>>,
     replies: Replies,
     phase: Phase,
     to_send: Vec<u8>,
@@ -102,11 +135,29 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
+impl Asked {
+    /// Takes pieces of a block status: lengths and flags, each of so many bytes. They are whole blocks, without gaps from the front on, all of
+    /// what was asked for unless one was wanted, and a hole reads as zeroes.
+    fn take_status(&mut self, pieces: &[u8], size: usize) {
+        let Ask::Status { place: (first, count), one } = self.ask else { panic!("nobody asked for {:?}", self.ask) };
+        assert!(self.status.is_empty() && !pieces.is_empty() && pieces.len().is_multiple_of(2 * size));
+        let mut at = first;
+        for piece in pieces.chunks(2 * size) {
+            let (bytes, flags) = (number(&piece[..size]), number(&piece[size..]));
+            assert!(bytes > 0 && bytes.is_multiple_of(BLOCK) && [0, 3].contains(&flags), "{bytes} bytes are {flags}");
+            self.status.push((at..at + bytes / BLOCK, flags == 3));
+            at += bytes / BLOCK;
+        }
+        assert!(if one { self.status.len() == 1 && at <= first + count } else { at == first + count });
+    }
+}
+
 impl Client {
-    pub fn new(far: Far, export: &str, replies: Replies) -> Self {
+    pub fn new(far: Far, export: &str, replies: Replies, tls: Option<Arc<ClientConfig>>) -> Self {
         Client {
-            far,
+            far: Wire::new(far),
             export: export.into(),
+            tls,
             replies,
             phase: Phase::Greeting,
             to_send: Vec::new(),
@@ -123,9 +174,13 @@ impl Client {
         self.phase == Phase::Transmission && !self.is_leaving
     }
 
+    pub fn is_in_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Whether nothing is left to be sent.
     pub fn has_sent_all(&self) -> bool {
-        self.to_send.is_empty()
+        self.to_send.is_empty() && self.far.has_sent_all()
     }
 
     /// Sends these bytes, whatever they are.
@@ -157,6 +212,11 @@ impl Client {
     }
 
     pub fn ask(&mut self, ask: Ask, at: u64) {
+        // Who has not agreed on structured replies cannot ask for the status.
+        let ask = match ask {
+            Ask::Status { place, .. } if !self.replies.are_chunks() => Ask::Cache { place },
+            ask => ask,
+        };
         let ((first, count), (kind, mut flags)) = (ask.place(), ask.header());
         if !self.replies.are_chunks() {
             flags &= !command_flag::DF;
@@ -168,7 +228,7 @@ impl Client {
         }
         let bytes = if kind == command::READ { count * BLOCK } else { 0 };
         let end = self.sent + self.to_send.len() as u64;
-        let asked = Asked { ask, at, end, data: vec![0; bytes as usize], filled: 0, error: 0 };
+        let asked = Asked { ask, at, end, data: vec![0; bytes as usize], filled: 0, error: 0, status: Vec::new() };
         self.asked.insert(self.last_cookie, asked);
     }
 
@@ -204,23 +264,37 @@ impl Client {
                 assert_eq!(number(&greeting[..8]), wire::GREETING_MAGIC);
                 assert_eq!(number(&greeting[8..16]), wire::OPTION_MAGIC);
                 self.say(&3_u32.to_be_bytes());
-                match self.replies {
-                    Replies::Simple => {}
-                    Replies::Chunks => self.option(option::STRUCTURED_REPLY, &[]),
-                    Replies::ExtendedChunks => self.option(option::EXTENDED_HEADERS, &[]),
+                if self.tls.is_some() {
+                    self.option(option::STARTTLS, &[]);
+                    self.phase = Phase::StartTls;
+                } else {
+                    self.ask_for_export();
                 }
-                let name = self.export.clone();
-                let go = [&(name.len() as u32).to_be_bytes()[..], name.as_bytes(), &[0, 0]].concat();
-                self.option(option::GO, &go);
-                self.phase = Phase::Options;
                 Some(18)
+            }
+            Phase::StartTls => {
+                let header = self.received.get(from..from + 20)?;
+                assert_eq!(number(&header[..8]), wire::OPTION_REPLY_MAGIC);
+                let [which, kind, len] = [8, 12, 16].map(|at| number(&header[at..at + 4]) as u32);
+                assert_eq!((which, kind, len), (option::STARTTLS, option_reply::ACK, 0));
+                assert_eq!(self.received.len(), from + 20, "nothing comes until TLS has begun");
+                if let Some(config) = &self.tls {
+                    self.far.begin_tls(config);
+                }
+                self.ask_for_export();
+                Some(20)
             }
             Phase::Options => {
                 let header = self.received.get(from..from + 20)?;
                 assert_eq!(number(&header[..8]), wire::OPTION_REPLY_MAGIC);
                 let [which, kind, len] = [8, 12, 16].map(|at| number(&header[at..at + 4]) as u32);
                 self.received.get(from + 20..from + 20 + len as usize)?;
-                assert!(kind == option_reply::ACK || kind == option_reply::INFO, "{which} is answered with {kind:#x}");
+                let is_right = match which {
+                    option::GO => kind == option_reply::ACK || kind == option_reply::INFO,
+                    option::SET_META_CONTEXT => kind == option_reply::ACK || kind == option_reply::META_CONTEXT,
+                    _ => kind == option_reply::ACK,
+                };
+                assert!(is_right, "{which} is answered with {kind:#x}");
                 if which == option::GO && kind == option_reply::ACK {
                     self.phase = Phase::Transmission;
                 }
@@ -228,6 +302,24 @@ impl Client {
             }
             Phase::Transmission => self.take_reply(from, answers),
         }
+    }
+
+    fn ask_for_export(&mut self) {
+        match self.replies {
+            Replies::Simple => {}
+            Replies::Chunks => self.option(option::STRUCTURED_REPLY, &[]),
+            Replies::ExtendedChunks => self.option(option::EXTENDED_HEADERS, &[]),
+        }
+        let name = self.export.clone();
+        let name = [&(name.len() as u32).to_be_bytes()[..], name.as_bytes()].concat();
+        if self.replies.are_chunks() {
+            let query = wire::BASE_ALLOCATION;
+            let count_and_len = [1_u32, query.len() as u32].map(u32::to_be_bytes).concat();
+            self.option(option::SET_META_CONTEXT, &[&name, &count_and_len[..], query.as_bytes()].concat());
+        }
+        let go = [&name[..], &[0, 0]].concat();
+        self.option(option::GO, &go);
+        self.phase = Phase::Options;
     }
 
     fn option(&mut self, which: u32, data: &[u8]) {
@@ -276,6 +368,8 @@ impl Client {
                 asked.data[at..at + len].fill(0);
                 asked.filled += len as u64;
             }
+            chunk::BLOCK_STATUS if !is_extended => asked.take_status(payload.get(4..).unwrap_or_default(), 4),
+            chunk::BLOCK_STATUS_EXT if is_extended => asked.take_status(payload.get(8..).unwrap_or_default(), 8),
             chunk::ERROR => asked.error = number(&payload[..4]) as u32,
             kind => panic!("a chunk of type {kind}"),
         }
@@ -286,9 +380,9 @@ impl Client {
     }
 
     fn end(&mut self, cookie: u64, answers: &mut Vec<Answer>) {
-        let Asked { ask, at, data, filled, error, .. } = self.asked.remove(&cookie).unwrap();
+        let Asked { ask, at, data, filled, error, status, .. } = self.asked.remove(&cookie).unwrap();
         assert!(error != 0 || filled == data.len() as u64, "{filled} of {} bytes have come", data.len());
         let result = if error == 0 { Ok(data) } else { Err(error) };
-        answers.push(Answer { ask, asked_at: at, result });
+        answers.push(Answer { ask, asked_at: at, result, status });
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use hoistway_blk::{Instant, Nanos, SCHEDULERS};
 use hoistway_engine::faults::{Disk, FaultyTarget, Random, ToldClock};
 use hoistway_engine::{Clock as _, Config, Engine, Stepped, Worker};
+use rustls::ServerConfig;
 
 use super::client::BLOCK;
 use super::streams::{Far, Streams, Watch};
@@ -52,7 +53,13 @@ impl Offered {
 
 impl Life {
     /// It begins, over this disk, of which nothing errs in the blocks of the first export.
-    pub fn begin(disk: &Disk, exports: &[Offered], clock: &ToldClock, random: &mut Random) -> Life {
+    pub fn begin(
+        disk: &Disk,
+        exports: &[Offered],
+        clock: &ToldClock,
+        tls: &Arc<ServerConfig>,
+        random: &mut Random,
+    ) -> Life {
         let (streams, doors) = (Streams::default(), Doors::new(WORKERS).unwrap());
         let sound = exports[0].first * BLOCK..(exports[0].first + exports[0].blocks) * BLOCK;
         let target = FaultyTarget::new(disk.clone(), random.below(1 << 32), sound);
@@ -72,6 +79,7 @@ impl Life {
             Box::new(move |line: &str| has_bug.store(has_bug.load(Relaxed) || line.contains("a bug of ours"), Relaxed))
         };
         let site = Arc::new(Site::new(engine, doors, BOUNDS, log, |_| Vec::new()));
+        *site.tls.lock().unwrap() = Some(Arc::clone(tls));
         let life = Life { site, workers, streams, clock: clock.clone(), has_bug, steps: 0 };
         life.offer(exports);
         life

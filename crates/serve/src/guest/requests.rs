@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hoistway_blk::{Instant, SECTOR_BYTES};
-use hoistway_engine::{Completion, Errno, Operation, Request as Io};
+use hoistway_engine::{Buffers, Completion, Errno, Operation, Request as Io};
 use hoistway_vhost::{Chain, Device, Head, Range, Request, Status, Taken};
 
 use crate::gate::Gate;
@@ -69,7 +69,7 @@ enum Kind {
 }
 
 impl Requests {
-    pub fn new(served: Arc<Served>, device: Device, gate: Gate) -> Self {
+    pub fn new(served: Arc<Served>, device: Device, gate: Gate, buffers: Buffers) -> Self {
         Requests {
             served,
             device,
@@ -77,7 +77,7 @@ impl Requests {
             slots: Vec::new(),
             free: Vec::new(),
             held_bytes: 0,
-            pool: Pool::default(),
+            pool: Pool::new(buffers),
             first_ring: 0,
             is_gone: false,
             own_flush: None,

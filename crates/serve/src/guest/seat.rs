@@ -54,8 +54,12 @@ impl Guest {
         match Gate::open(&guest.site, Arc::clone(served), id, depth, guest.handler()) {
             Ok(gate) => {
                 let limits = Limits { data_bytes_max: TRANSFER_BYTES_MAX as u32 };
-                guest.lock().requests =
-                    Some(Requests::new(Arc::clone(served), Device::new(disk(served), limits), gate));
+                guest.lock().requests = Some(Requests::new(
+                    Arc::clone(served),
+                    Device::new(disk(served), limits),
+                    gate,
+                    guest.site.engine.buffers(),
+                ));
                 served.counts.connections.fetch_add(1, Relaxed);
                 guest.say(&format!("begins on export {:?}", served.export.name));
             }

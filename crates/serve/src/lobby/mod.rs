@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::{Instant, Sector};
-use hoistway_engine::{Backend, Extent, Shape, Station};
+use hoistway_engine::{Backend, Buffer, Extent, Shape, Station};
 
 pub use doors::Doors;
 use station::LobbyStation;
@@ -143,6 +143,10 @@ impl Backend for Lobby {
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
         let (inside, waiting) = (self.inside.station(worker)?, (self.waiting)()?);
         Ok(Box::new(LobbyStation::new(inside, self.doors.clone(), worker, waiting, self.looks_on)?))
+    }
+
+    fn buffer(&self, len: usize) -> Buffer {
+        self.inside.buffer(len)
     }
 
     fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {

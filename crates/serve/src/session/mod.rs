@@ -116,7 +116,7 @@ impl Session {
             receiving: None,
             dropping: None,
             leaves: false,
-            pool: Pool::default(),
+            pool: Pool::new(site.engine.buffers()),
             answered: 0,
         })
     }

@@ -1,7 +1,13 @@
+use std::collections::VecDeque;
+
 use super::*;
+use crate::bio::limits::Limits;
+use crate::ground::kernel::Kernel;
 use crate::ground::sharing::{Local, Threads};
-use crate::ground::time::Now;
-use crate::policy::{Choice, Scheduler};
+use crate::ground::time::{Instant, Now};
+use crate::policy::{Choice, Insertion, Place, Scheduler};
+use crate::request::RequestPool;
+use crate::request::merge::NoMerges;
 
 /// A policy that holds requests until it is told that they have ended, and limits writes.
 struct Holding {
@@ -72,4 +78,82 @@ fn limits_are_published_or_asked_for_and_follow_what_the_policy_is_told() {
             assert_eq!(depths(cx), [Depth::Full, Depth::Shallow(4)], "asked: {depth_by_context}");
         });
     }
+}
+
+/// A policy that dispatches what came first, but for what goes before all others; it may want to know of bios.
+struct Line {
+    bios: bool,
+    queue: VecDeque<RqId>,
+}
+
+impl Scheduler for Line {
+    fn needs(&self) -> Needs {
+        Needs { bios: self.bios, ..Needs::default() }
+    }
+    fn insert(&mut self, _: &mut PolicyCx<'_>, id: RqId, place: Place) {
+        match place {
+            Place::Sorted => self.queue.push_back(id),
+            Place::Head => self.queue.push_front(id),
+        }
+    }
+    fn dispatch(&mut self, _: &mut PolicyCx<'_>, _: HctxId) -> Choice {
+        Choice { rq: self.queue.pop_front(), reason: Reason::Empty }
+    }
+    fn finish(&mut self, _: &mut PolicyCx<'_>, _: RqId) {}
+    fn has_work(&self) -> bool {
+        !self.queue.is_empty()
+    }
+    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
+}
+
+/// The ids that are dispatched, and those that are absorbed at their insertion, of requests that begin at these sectors.
+fn through_a_line(insertion: Insertion, bios: bool, inserted: &[(u64, Place)]) -> (Vec<u32>, Vec<u32>) {
+    let techniques = Techniques { insertion, ..Techniques::default() };
+    let line = Line { bios, queue: VecDeque::new() };
+    let serialized: Serialized<_, Local> = Serialized::new(line, inserted.len() as u32).with(techniques);
+    let pool = RequestPool::<Local>::new(inserted.len() as u32);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    ElevatorCx::alone(Now::default(), |cx| {
+        for (id, &(sector, place)) in inserted.iter().enumerate() {
+            let mut rq = pool.take(RqId(id as u32));
+            rq.found(Bio::new(Op::Write, Sector(sector), 8), Instant::ZERO);
+            serialized.insert(&NoMeter, cx, &rules, std::iter::once(rq), place);
+        }
+        assert!(serialized.has_work());
+        let absorbed: Vec<Rq> = cx.freed.drain(..).collect();
+        let absorbed = absorbed.into_iter().map(|rq| pool_back(&pool, rq)).collect();
+        let dispatched = std::iter::from_fn(|| serialized.dispatch(&NoMeter, cx, HctxId(0)).0);
+        let dispatched: Vec<Rq> = dispatched.collect();
+        let late: Vec<Rq> = cx.freed.drain(..).collect();
+        late.into_iter().for_each(|rq| {
+            pool_back(&pool, rq);
+        });
+        assert!(!serialized.has_work());
+        (dispatched.into_iter().map(|rq| pool_back(&pool, rq)).collect(), absorbed)
+    })
+}
+
+fn pool_back(pool: &RequestPool<Local>, rq: Rq) -> u32 {
+    let id = rq.id().0;
+    pool.put(rq);
+    id
+}
+
+#[test]
+fn what_goes_before_all_others_keeps_its_order_through_pending_lists() {
+    let inserted =
+        [(100, Place::Sorted), (200, Place::Sorted), (300, Place::Head), (400, Place::Head), (500, Place::Sorted)];
+    for insertion in [Insertion::Direct, Insertion::Buckets, Insertion::Pending] {
+        assert_eq!(through_a_line(insertion, false, &inserted).0, [3, 2, 0, 1, 4], "{insertion:?}");
+    }
+}
+
+#[test]
+fn neighbours_join_while_they_are_pending_unless_the_policy_wants_to_know_of_bios() {
+    let inserted = [100, 108, 300, 116].map(|sector| (sector, Place::Sorted));
+    let (dispatched, absorbed) = through_a_line(Insertion::Pending, false, &inserted);
+    assert_eq!(absorbed, [1], "the one before the last is in the way of the last");
+    assert_eq!(dispatched, [0, 2], "which finds its place when the policy gets it");
+    let (dispatched, absorbed) = through_a_line(Insertion::Pending, true, &inserted);
+    assert_eq!((dispatched, absorbed), (vec![0, 2], vec![]));
 }

@@ -1,10 +1,11 @@
-//! CL-1 to CL-4, CL-6: what is done against contention.
+//! CL-1 to CL-4, CL-6, CL-7: what is done against contention.
 
 use std::cell::Cell;
 
 use super::*;
+use crate::ground::ids::IoContextId;
 use crate::ground::meter::{Held, Meter, Site};
-use crate::policy::{Draws, ElevatorCx, Techniques};
+use crate::policy::{Draws, ElevatorCx, Insertion, Techniques};
 use crate::watch::reason::Reason;
 
 fn with(techniques: Techniques, scheduler: &str) -> Bench {
@@ -42,7 +43,9 @@ fn alone_a_cpu_sees_the_same_decisions_with_all_techniques() {
     for scheduler in ["mq-deadline", "bfq"] {
         let plain = events_of_a_load(Techniques::default(), scheduler);
         assert!(plain.matches('M').count() >= 5 && plain.matches('D').count() >= 30, "{scheduler}: {plain}");
-        assert_eq!(events_of_a_load(Techniques::ALL, scheduler), plain, "{scheduler}");
+        for techniques in [Techniques::ALL, Techniques::ALL_PENDING] {
+            assert_eq!(events_of_a_load(techniques, scheduler), plain, "{scheduler}");
+        }
     }
 }
 
@@ -127,4 +130,47 @@ fn while_one_cpu_asks_another_one_is_told_that_and_a_bio_is_not_merged() {
         assert_eq!(merge(), Some(Edge::Back), "when the lock is free it is");
     });
     bench.drain();
+}
+
+/// What the device is sent of 64 processes that write 4 KiB after 4 KiB, each to a place of its own, over 64 tags, while it completes
+/// one request for every 16 that are written; what was merged on the way is not sent.
+fn requests_of_sequential_writers(techniques: Techniques, scheduler: &str) -> usize {
+    const WRITERS: u64 = 64;
+    const WRITES: u64 = 32;
+    let mut bench = Bench::with(&QueueConfig { techniques, ..config(Kernel::V6_18) }, scheduler);
+    // A busy device is not asked for, so nobody asks the policy.
+    bench.driver.budget = Some(4);
+    let mut written = [0; WRITERS as usize];
+    let mut turns = 0;
+    while written.iter().any(|&count| count < WRITES) {
+        for writer in 0..WRITERS {
+            let count = &mut written[writer as usize];
+            if *count < WRITES && !bench.parked.contains_key(&(writer as u32)) {
+                let io_context = IoContextId(writer as u32 + 1);
+                let bio = Bio { owner: writer, io_context, ..write(writer * 1_000_000 + *count * 8) };
+                *count += 1;
+                bench.on(writer as u32 % 4).submit_as(writer as u32, bio);
+            }
+            bench.now += Nanos::from_micros(5);
+            turns += 1;
+            if turns % 16 == 0 && !bench.driver.in_flight.is_empty() {
+                let first = bench.driver.in_flight[0].sector.0;
+                bench.complete(first);
+            }
+            bench.work();
+        }
+    }
+    bench.drain();
+    assert_eq!(bench.ended.len() as u64, WRITERS * WRITES);
+    bench.driver.calls.len()
+}
+
+#[test]
+fn pending_lists_do_not_keep_sequential_writers_from_being_merged() {
+    let direct = requests_of_sequential_writers(Techniques::default(), "mq-deadline");
+    assert!(direct < 64 * 32 / 4, "most writes are merged: {direct}");
+    for techniques in [Techniques::ALL_PENDING, Techniques { insertion: Insertion::Pending, ..Techniques::default() }] {
+        let pending = requests_of_sequential_writers(techniques, "mq-deadline");
+        assert!(pending <= direct + direct / 20, "{pending} instead of {direct}");
+    }
 }

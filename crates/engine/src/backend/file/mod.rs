@@ -25,6 +25,7 @@ use hoistway_blk::{Limits, SECTOR_BYTES, Sector};
 use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_blksszget, seek, statx};
 
 use super::{Backend, Extent, Shape, Station, VolumeShape};
+use crate::memory::{Arena, BUFFER_ALIGN, Buffer};
 use crate::ring::{ThreadRing, Uring};
 use extents::extents_of;
 use lock::{Claim, claim};
@@ -92,6 +93,8 @@ pub struct Files {
     shape: Shape,
     way: Way,
     notes: Vec<String>,
+    /// Memory that every ring knows.
+    fixed: Option<Arc<Arena>>,
     /// What keeps others away from the files, as long as they are ours.
     _claims: Vec<File>,
 }
@@ -157,10 +160,33 @@ impl Files {
         };
         let (files, claims): (_, Vec<_>) = opened.into_iter().map(|it| (it.file, it.claim)).unzip();
         let claims = claims.into_iter().flatten().collect();
-        Ok(Files { files, volumes: volumes.into(), shape, way, notes, _claims: claims })
+        Ok(Files { files, volumes: volumes.into(), shape, way, notes, fixed: None, _claims: claims })
     }
 
-    /// What is not as one would wish, in sentences: no direct I/O, no io_uring.
+    /// With so many bytes of memory for [buffers](Backend::buffer) that the rings of so many workers know beforehand (fixed buffers): a
+    /// request there and back needs no pages looked up and pinned. The memory is locked, once for each worker as far as `ulimit -l`
+    /// is concerned; where that is not allowed a [note](Self::notes) says so, and buffers are as without.
+    #[must_use]
+    pub fn with_fixed_buffers(mut self, bytes: usize, workers: usize) -> Self {
+        if bytes == 0 || self.way != Way::Uring {
+            return self;
+        }
+        let arena = Arena::new(bytes.next_multiple_of(BUFFER_ALIGN));
+        let trial = || -> io::Result<Vec<Uring>> {
+            let known = |_| Uring::new(1, &[]).and_then(|mut ring| ring.register(&arena).map(|()| ring));
+            (0..workers).map(known).collect()
+        };
+        match trial() {
+            Ok(_) => self.fixed = Some(arena),
+            Err(error) => self.notes.push(format!(
+                "no fixed buffers, {workers} x {} KiB cannot be locked ({error}; `ulimit -l`): each request costs a little more",
+                bytes >> 10
+            )),
+        }
+        self
+    }
+
+    /// What is not as one would wish, in sentences: no direct I/O, no io_uring, no fixed buffers.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -169,7 +195,7 @@ impl Files {
     /// Has threads make the system calls, as where io_uring cannot be used.
     #[must_use]
     pub fn without_io_uring(mut self) -> Self {
-        self.way = Way::Threads;
+        (self.way, self.fixed) = (Way::Threads, None);
         self
     }
 }
@@ -264,9 +290,19 @@ impl Backend for Files {
         let files: Vec<&File> = self.files.iter().collect();
         let volumes = Arc::clone(&self.volumes);
         Ok(match self.way {
-            Way::Uring => Box::new(FileStation::new(Uring::new(QUEUE_DEPTH, &files)?, volumes)),
+            Way::Uring => {
+                let mut ring = Uring::new(QUEUE_DEPTH, &files)?;
+                if let Some(arena) = &self.fixed {
+                    ring.register(arena)?;
+                }
+                Box::new(FileStation::new(ring, volumes))
+            }
             Way::Threads => Box::new(FileStation::new(ThreadRing::new(QUEUE_DEPTH, &files)?, volumes)),
         })
+    }
+
+    fn buffer(&self, len: usize) -> Buffer {
+        self.fixed.as_ref().and_then(|arena| arena.zeroed(len)).unwrap_or_else(|| Buffer::zeroed(len))
     }
 
     fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {

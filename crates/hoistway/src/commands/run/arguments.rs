@@ -46,9 +46,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) workers: Option<u16>,
     /// What is done so that threads wait less for the lock of mq-deadline or bfq: all, none, or some of single-dispatcher,
-    /// try-merge, batch-dispatch, insertion-buckets. Linux does none of it.
+    /// try-merge, batch-dispatch, and insertion-buckets or pending-lists. Linux does none of it.
     #[arg(long, value_name = "LIST", default_value = "single-dispatcher,try-merge,batch-dispatch")]
     pub(super) techniques: Techniques,
+    /// Memory for the data of requests to files and disks that the rings of all workers know beforehand, so that a request
+    /// need not look it up; 0 is none. It is locked: see `ulimit -l`.
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = super::target::fixed_bytes)]
+    pub(super) fixed_buffers: usize,
     #[command(flatten)]
     pub(super) run: RunOptions,
     /// Writes to a block device, or to a file that was not made by a run.

@@ -134,9 +134,9 @@ fn run_one(
     writes: &Writes,
     board: &Arc<Board>,
 ) -> Result<RunOf> {
-    let (backend, notes) = target.open(&file.load, arguments.run.seed)?;
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let workers = arguments.workers.map_or(cpus.min(file.load.processes.len()).max(1), usize::from);
+    let (backend, notes) = target.open(&file.load, arguments.run.seed, workers, arguments.fixed_buffers)?;
     let config = Config {
         workers,
         scheduler: scheduler.to_owned(),

@@ -99,13 +99,19 @@ impl Target {
         }
     }
 
-    /// Opens it, and answers what is to be said of it.
-    pub(super) fn open(&self, load: &Load, seed: u64) -> Result<(Box<dyn Backend>, Vec<String>)> {
+    /// Opens it for so many workers, with so many bytes of fixed buffers, and answers what is to be said of it.
+    pub(super) fn open(
+        &self,
+        load: &Load,
+        seed: u64,
+        workers: usize,
+        fixed_bytes: usize,
+    ) -> Result<(Box<dyn Backend>, Vec<String>)> {
         let writes = load.processes.iter().any(|process| process.plan.modifies());
         Ok(match self {
             Target::File(path) | Target::Block(path) => {
                 let spec = FileSpec { read_only: !writes, ..FileSpec::new(path) };
-                let files = Files::open(&[spec]).context("--target")?;
+                let files = Files::open(&[spec]).context("--target")?.with_fixed_buffers(fixed_bytes, workers);
                 let notes = files.notes().iter().map(|note| format!("{note}.")).collect();
                 (Box::new(files), notes)
             }
@@ -114,6 +120,12 @@ impl Target {
             Target::Simulated(preset) => (Box::new(Simulated::new(preset.build(seed)).forgetful()), Vec::new()),
         })
     }
+}
+
+/// Reads `--fixed-buffers`: what a ring may know beforehand.
+pub(crate) fn fixed_bytes(text: &str) -> Result<usize, String> {
+    let bytes = parse_size(text).ok().filter(|&bytes| bytes <= 1 << 30);
+    bytes.map(|bytes| bytes as usize).ok_or_else(|| format!("{text:?} is no size from 0 to 1G, such as 4M"))
 }
 
 fn bytes_of(text: &str) -> Option<u64> {

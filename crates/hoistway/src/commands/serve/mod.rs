@@ -84,9 +84,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     spin: u64,
     /// What is done so that threads wait less for the lock of mq-deadline or bfq: all, none, or some of single-dispatcher,
-    /// try-merge, batch-dispatch, insertion-buckets. Linux does none of it.
+    /// try-merge, batch-dispatch, and insertion-buckets or pending-lists. Linux does none of it.
     #[arg(long, value_name = "LIST", default_value = "single-dispatcher,try-merge,batch-dispatch")]
     techniques: Techniques,
+    /// Memory for the data of requests to files and disks that the rings of all workers know beforehand, so that a request
+    /// need not look it up; 0 is none. It is locked: see `ulimit -l`.
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = crate::commands::run::target::fixed_bytes)]
+    fixed_buffers: usize,
     /// Nobody may write, to any export.
     #[arg(long)]
     read_only: bool,

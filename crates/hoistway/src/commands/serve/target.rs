@@ -56,7 +56,7 @@ pub(super) fn open(arguments: &Arguments, exports: &[ExportSpec]) -> Result<(Box
             data.display()
         );
     }
-    let (Some(target), Some(parsed)) = (target, parsed) else { return open_own(exports) };
+    let (Some(target), Some(parsed)) = (target, parsed) else { return open_own(arguments, exports) };
     Volumes::Target.of(exports)?;
     let backend: Box<dyn Backend> = match &parsed {
         Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
@@ -71,13 +71,13 @@ pub(super) fn open(arguments: &Arguments, exports: &[ExportSpec]) -> Result<(Box
         Target::File(path) | Target::Block(path) => {
             check_kind(&parsed, path)?;
             let spec = FileSpec { read_only: arguments.read_only, ..FileSpec::new(path) };
-            Box::new(open_files(&[spec]).with_context(|| format!("--target {target}"))?)
+            Box::new(open_files(arguments, &[spec]).with_context(|| format!("--target {target}"))?)
         }
     };
     Ok((backend, Volumes::Target))
 }
 
-fn open_own(exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+fn open_own(arguments: &Arguments, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for path in exports.iter().filter_map(|export| export.path.as_ref()) {
         if !paths.contains(path) {
@@ -90,11 +90,11 @@ fn open_own(exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
         |path: &PathBuf| exports.iter().all(|export| export.read_only || export.path.as_ref() != Some(path));
     let specs: Vec<_> =
         paths.iter().map(|path| FileSpec { read_only: only_read(path), ..FileSpec::new(path) }).collect();
-    Ok((Box::new(open_files(&specs).context("--export path=")?), volumes))
+    Ok((Box::new(open_files(arguments, &specs).context("--export path=")?), volumes))
 }
 
-fn open_files(specs: &[FileSpec]) -> Result<Files> {
-    let files = Files::open(specs)?;
+fn open_files(arguments: &Arguments, specs: &[FileSpec]) -> Result<Files> {
+    let files = Files::open(specs)?.with_fixed_buffers(arguments.fixed_buffers, usize::from(arguments.workers));
     files.notes().iter().for_each(|note| say(note));
     Ok(files)
 }

@@ -2,6 +2,8 @@
 
 mod seen;
 
+use std::sync::Arc;
+
 use hoistway_blk::{Instant, Nanos};
 use hoistway_engine::faults::{Disk, Random, ToldClock};
 use hoistway_nbd::Replies;
@@ -9,6 +11,7 @@ use hoistway_nbd::Replies;
 use super::book::Book;
 use super::client::{Ask, Client};
 use super::life::{BOUNDS, Life, Offered};
+use super::wire::TlsSides;
 
 const BLOCKS: u64 = 320;
 /// Longest request, in blocks.
@@ -66,9 +69,13 @@ pub struct World {
     clock: ToldClock,
     disk: Disk,
     life: Life,
+    tls: TlsSides,
     exports: Vec<Offered>,
     /// Whether the third export is on offer.
     offers_all: bool,
+    /// Since when the disk has been pulled out, if it is; and until when it was last.
+    gone_since: Option<u64>,
+    gone_until: u64,
     books: Vec<Book>,
     slots: Vec<Slot>,
     /// What has been done so far: the order of events.
@@ -79,6 +86,8 @@ pub struct World {
     deaf_clients: u64,
     /// Answers so far, and a sum over what was in them.
     answered: u64,
+    /// Those of them that came by TLS.
+    answered_in_tls: u64,
     digest: u64,
     /// Steps of earlier lives.
     steps: u64,
@@ -88,7 +97,8 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let (disk, clock, exports) = (Disk::new(BLOCKS), ToldClock::default(), exports());
-        let life = Life::begin(&disk, &exports, &clock, &mut random);
+        let tls = TlsSides::new();
+        let life = Life::begin(&disk, &exports, &clock, &tls.server, &mut random);
         let slot = |&(role, export): &(Role, usize)| Slot {
             role,
             export,
@@ -116,13 +126,17 @@ impl World {
             clock,
             disk,
             life,
+            tls,
             books: exports.iter().map(|export| Book::new(export.blocks)).collect(),
             exports,
             offers_all: true,
+            gone_since: None,
+            gone_until: 0,
             slots: who.iter().map(slot).collect(),
             stamp: 0,
             deaf_clients: 0,
             answered: 0,
+            answered_in_tls: 0,
             digest: 0,
             steps: 0,
         }
@@ -140,10 +154,32 @@ impl World {
             if self.random.one_in(400) {
                 self.operate();
             }
+            let seldom = if self.gone_since.is_some() { 500 } else { 5000 };
+            if self.random.one_in(seldom) {
+                self.pull();
+            }
             if self.random.one_in(4000) {
                 self.quiesce();
             }
             self.life.step(&mut self.random);
+        }
+    }
+
+    /// Somebody pulls the disk out, or puts it in again.
+    fn pull(&mut self) {
+        self.stamp += 1;
+        if self.gone_since.is_some() {
+            self.put_back();
+        } else {
+            self.gone_since = Some(self.stamp);
+            self.disk.vanish();
+        }
+    }
+
+    fn put_back(&mut self) {
+        if self.gone_since.take().is_some() {
+            self.gone_until = self.stamp;
+            self.disk.come_back();
         }
     }
 
@@ -212,7 +248,9 @@ impl World {
         slot.since = self.life.now();
         let far = self.life.connect(&mut self.random);
         let replies = forms[self.random.below(3) as usize];
-        slot.client = Some(Client::new(far, self.exports[slot.export].name, replies));
+        let wants_tls = matches!(slot.role, Role::Calm | Role::Busy) && self.random.one_in(6);
+        let tls = wants_tls.then(|| Arc::clone(&self.tls.client));
+        slot.client = Some(Client::new(far, self.exports[slot.export].name, replies, tls));
         if slot.role == Role::Deaf {
             self.deaf_clients += 1;
         }
@@ -285,6 +323,7 @@ impl World {
             9 => Ask::Trim { place, fua },
             10 => Ask::Zeroes { place, fua, fast: random.one_in(3) },
             11 => Ask::Cache { place },
+            12 => Ask::Status { place, one: random.one_in(3) },
             _ => Ask::Flush,
         };
         if let Some(client) = &mut self.slots[index].client {
@@ -305,6 +344,7 @@ impl World {
     pub fn cut_the_power(&mut self) {
         (0..self.slots.len()).for_each(|index| self.lose(index));
         let left = self.disk.after_power_cut(&mut self.random);
+        self.put_back();
         // What the old server still does, it does to a disk that nobody looks at.
         self.drain();
         self.disk = left;
@@ -343,20 +383,22 @@ impl World {
 
     fn begin_anew(&mut self) {
         self.offers_all = true;
-        let life = Life::begin(&self.disk, &self.exports, &self.clock, &mut self.random);
+        self.put_back();
+        let life = Life::begin(&self.disk, &self.exports, &self.clock, &self.tls.server, &mut self.random);
         let before = std::mem::replace(&mut self.life, life);
         self.steps += before.steps;
         before.end(&mut self.random);
         (self.limited_since, self.deaf_clients) = ((self.life.now(), 0), 0);
     }
 
-    /// All of it ends. Answers how many requests were answered, a sum over the answers, and in how many steps of workers.
-    pub fn end(mut self) -> (u64, u64, u64) {
+    /// All of it ends. Answers how many requests were answered, and of those by TLS, a sum over the answers, and in how many steps of
+    /// workers.
+    pub fn end(mut self) -> (u64, u64, u64, u64) {
         self.quiesce();
         self.drain();
         self.look_at_the_disk();
         let steps = self.steps + self.life.steps;
         self.life.end(&mut self.random);
-        (self.answered, self.digest, steps)
+        (self.answered, self.answered_in_tls, self.digest, steps)
     }
 }

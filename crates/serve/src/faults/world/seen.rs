@@ -24,27 +24,42 @@ impl World {
                 client.receive(&mut self.random, &mut answers);
             }
         }
+        self.answered_in_tls += if client.is_in_tls() { answers.len() as u64 } else { 0 };
         answers.into_iter().for_each(|answer| self.check(role, export, answer));
         if self.slots[index].client.as_ref().is_some_and(|client| client.far.has_ended()) {
             self.ended(index);
         }
     }
 
-    fn check(&mut self, role: Role, export: usize, Answer { ask, asked_at, result }: Answer) {
+    fn check(&mut self, role: Role, export: usize, Answer { ask, asked_at, result, status }: Answer) {
         self.answered += 1;
         let sum =
             result.as_ref().map_or_else(|&error| u64::from(error), |data| data.iter().map(|&it| u64::from(it)).sum());
         self.digest = self.digest.wrapping_mul(31).wrapping_add(sum);
+        // While it was asked the disk was out, or before it was answered.
+        let may_err = role != Role::Calm || self.gone_since.is_some() || asked_at <= self.gone_until;
+        let has_no_disk = self.gone_since.is_some_and(|since| asked_at > since);
         let (is_within, book) = (self.is_within(export, ask), &mut self.books[export]);
         match (&result, ask) {
             (Err(error), _) if !is_within => assert!([22, 28].contains(error), "{ask:?}: {error}"),
             (Ok(_), _) if !is_within => panic!("{ask:?} reaches beyond the end, and went well"),
-            (Err(error), _) if role == Role::Calm => panic!("{ask:?} of a calm client failed: {error}"),
+            (Err(error), _) if !may_err => panic!("{ask:?} of a calm client failed: {error}"),
             (Err(error), _) => {
                 assert!([5, 28, 95, 108].contains(error), "{ask:?}: {error}");
                 if let Some((fill, _)) = ask.change() {
                     book.may_have_changed(ask.place(), fill, self.stamp);
                 }
+            }
+            (Ok(_), Ask::Read { .. } | Ask::Write { .. } | Ask::Zeroes { .. } | Ask::Status { .. }) if has_no_disk => {
+                panic!("{ask:?} went well without a disk")
+            }
+            (Ok(_), Ask::Status { .. }) => {
+                let zeroes: Vec<u64> = status
+                    .into_iter()
+                    .flat_map(|(blocks, reads_zeroes)| blocks.filter(move |_| reads_zeroes))
+                    .collect();
+                let strange = zeroes.into_iter().find(|&block| !book.may_hold(block, 0));
+                assert!(strange.is_none(), "block {strange:?} of export {export} is no hole: {book:?}");
             }
             (Ok(data), Ask::Read { place: (first, _), .. }) => {
                 for (block, bytes) in (first..).zip(data.chunks(BLOCK as usize)) {

@@ -1,0 +1,107 @@
+//! How requests get to the policy: under its lock, or left to somebody who has it.
+
+use crate::ground::meter::{Meter, Site};
+use crate::ground::sharing::{Lock, Sharing, Word};
+use crate::request::Rq;
+use crate::request::merge::MergeRules;
+
+use super::Serialized;
+use crate::policy::custody::{Custody, OwnedPolicy};
+use crate::policy::scheduler::{ElevatorCx, Place};
+use crate::policy::techniques::Insertion;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// To be called for each request under a hold of the lock: tells a meter of those beyond the first.
+fn beyond_the_first(meter: &impl Meter) -> impl FnMut() {
+    let mut is_first = true;
+    move || {
+        if !std::mem::take(&mut is_first) {
+            meter.another();
+        }
+    }
+}
+
+impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
+    /// Takes a list of requests in, in order: under one hold of the lock, the caller's or with [buckets](Insertion::Buckets) that of
+    /// another CPU, or with [lists](Insertion::Pending) of whoever asks next, the caller if nobody else. A run has to follow.
+    /// Requests that were absorbed on the way are [freed](ElevatorCx::freed).
+    #[inline]
+    pub fn insert(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        list: impl Iterator<Item = Rq>,
+        place: Place,
+    ) {
+        match self.techniques.insertion {
+            Insertion::Buckets if place == Place::Sorted => self.insert_or_leave(meter, cx, rules, list),
+            Insertion::Direct | Insertion::Buckets => self.locked(meter, Site::Insert, cx, |custody, cx| {
+                let mut count = beyond_the_first(meter);
+                list.for_each(|rq| {
+                    count();
+                    custody.insert(cx, rules, rq, place);
+                });
+            }),
+            Insertion::Pending => self.pending.leave(rules, list, place, self.joins_unasked(), cx.freed),
+        }
+    }
+
+    /// Whether two requests may join before the policy has heard of them: unless it keeps something for each of them, or wants a word
+    /// in it.
+    fn joins_unasked(&self) -> bool {
+        !self.needs.preparation && !self.needs.bios
+    }
+
+    /// Gives the policy what waits for it in the lists.
+    #[inline]
+    pub(super) fn take_pending(&self, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
+        if self.pending.is_filled() {
+            let mark_work = || self.has_work.store(1, Relaxed);
+            self.pending.take(mark_work, |rules, rq, place| self.insert_late(custody, cx, rules, rq, place));
+        }
+    }
+
+    /// Inserts a request that came after the lock was taken. What had its slot before may have ended since then, and the policy has to
+    /// hear of that first.
+    fn insert_late(&self, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
+        if self.defers() {
+            self.learn_ends(custody, cx);
+        }
+        custody.insert(cx, rules, rq, place);
+    }
+
+    #[inline(never)]
+    fn insert_or_leave(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        mut list: impl Iterator<Item = Rq>,
+    ) {
+        let inserted = self.custody.try_with(meter, Site::Insert, |custody| {
+            self.under_lock(custody, cx, |custody, cx| self.insert_with_buckets(meter, custody, cx, rules, &mut list));
+        });
+        if inserted.is_none() && !self.buckets.leave(cx.cpu, &mut list) {
+            let insert = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
+                self.insert_with_buckets(meter, custody, cx, rules, &mut list);
+            };
+            self.locked(meter, Site::Insert, cx, insert);
+        }
+    }
+
+    fn insert_with_buckets(
+        &self,
+        meter: &impl Meter,
+        custody: &mut Custody<S>,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        list: &mut impl Iterator<Item = Rq>,
+    ) {
+        let mut count = beyond_the_first(meter);
+        self.buckets.insert(list, |rq| {
+            count();
+            self.insert_late(custody, cx, rules, rq, Place::Sorted);
+        });
+    }
+}

@@ -1,0 +1,128 @@
+//! A client's end of a connection, with TLS on it or not.
+
+use std::io::{self, ErrorKind, Read as _, Write};
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, KeyPair, PKCS_ED25519, SerialNumber};
+use rustls::client::Resumption;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+
+use super::streams::Far;
+
+const HOST: &str = "localhost";
+
+/// What both sides of TLS are made with. Keys, signatures and certificates are random, but each has always the same length, so a
+/// seed's history is the same.
+pub struct TlsSides {
+    pub server: Arc<ServerConfig>,
+    pub client: Arc<ClientConfig>,
+}
+
+impl TlsSides {
+    pub fn new() -> TlsSides {
+        let signing_key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+        let mut params = CertificateParams::new(vec![HOST.to_owned()]).unwrap();
+        params.serial_number = Some(SerialNumber::from(1_u64));
+        let cert = params.self_signed(&signing_key).unwrap();
+        let provider = Arc::new(default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(cert.der().clone()).unwrap();
+        let server = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
+        let server = server.unwrap().with_no_client_auth().with_single_cert(vec![cert.der().clone()], key).unwrap();
+        let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let mut client = client.with_root_certificates(roots).with_no_client_auth();
+        client.resumption = Resumption::disabled();
+        TlsSides { server: Arc::new(server), client: Arc::new(client) }
+    }
+}
+
+/// The end.
+#[derive(Debug)]
+pub struct Wire {
+    far: Far,
+    tls: Option<Box<ClientConnection>>,
+}
+
+impl Wire {
+    pub fn new(far: Far) -> Wire {
+        Wire { far, tls: None }
+    }
+
+    /// What comes and goes is TLS from now on.
+    pub fn begin_tls(&mut self, config: &Arc<ClientConfig>) {
+        let name = ServerName::try_from(HOST).unwrap();
+        self.tls = Some(Box::new(ClientConnection::new(Arc::clone(config), name).unwrap()));
+    }
+
+    /// Sends what there is room for, and answers how much that was.
+    pub fn send(&mut self, bytes: &[u8]) -> usize {
+        let Some(tls) = &mut self.tls else { return self.far.send(bytes) };
+        push(tls, &mut self.far);
+        if tls.wants_write() {
+            return 0;
+        }
+        let taken = tls.writer().write(bytes).unwrap();
+        push(tls, &mut self.far);
+        taken
+    }
+
+    /// Whether nothing of what was sent is left here.
+    pub fn has_sent_all(&self) -> bool {
+        self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
+    }
+
+    /// Takes so many bytes of the connection at most, and puts what they say into the end of `into`.
+    pub fn receive(&mut self, most: usize, into: &mut Vec<u8>) {
+        let Some(tls) = &mut self.tls else { return self.far.receive(most, into) };
+        let mut came = Vec::new();
+        self.far.receive(most, &mut came);
+        let mut rest = &came[..];
+        while !rest.is_empty() {
+            tls.read_tls(&mut rest).unwrap();
+            tls.process_new_packets().expect("the server speaks TLS");
+            match tls.reader().read_to_end(into) {
+                Ok(_) => {}
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+        }
+        push(tls, &mut self.far);
+    }
+
+    /// Whether nothing more comes.
+    pub fn has_ended(&self) -> bool {
+        self.far.has_ended()
+    }
+
+    /// Sends nothing more.
+    pub fn finish(&mut self) {
+        self.far.finish();
+    }
+
+    /// Its cable is pulled out.
+    pub fn break_it(&mut self) {
+        self.far.break_it();
+    }
+}
+
+/// Hands records on, as far as there is room.
+fn push(tls: &mut ClientConnection, far: &mut Far) {
+    while tls.wants_write() && tls.write_tls(&mut Sink(far)).is_ok() {}
+}
+
+struct Sink<'a>(&'a mut Far);
+
+impl Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.send(bytes) {
+            0 => Err(ErrorKind::WouldBlock.into()),
+            count => Ok(count),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
