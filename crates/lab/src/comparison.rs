@@ -27,6 +27,10 @@ pub struct Comparison {
     pub cpus: Option<u16>,
     /// Memory of each host, instead of what its profile says.
     pub memory_bytes: Option<u64>,
+    /// Whether the file systems of each host keep a journal that an fsync commits: of I/O that is not direct. A host's profile may
+    /// say so, too, and so may a scenario.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub journal: bool,
     /// The schedulers: names, `all`, or `default` for the one that the kernel gives the device. None: those that the kernel has;
     /// with guests its multi-queue ones.
     pub schedulers: Vec<String>,
@@ -92,6 +96,7 @@ impl Default for Comparison {
             hosts: Vec::new(),
             cpus: None,
             memory_bytes: None,
+            journal: false,
             schedulers: Vec::new(),
             elevator: None,
             guests: Guests::default(),

@@ -29,6 +29,7 @@ pub(crate) fn choose(asked: &Asked<'_>, profile: &Profile) -> Result<(Host, u16)
         }
         host.memory_bytes = bytes;
     }
+    host.journal |= asked.comparison.journal;
     let cpus = asked.comparison.cpus.or(host.cpus).unwrap_or(CPUS);
     if !(1..=CPUS_MAX).contains(&cpus) {
         return Err(asked.refuse(Field::Cpus, cpus, format!("expected 1 to {CPUS_MAX}")));

@@ -15,11 +15,12 @@ macro_rules! scenario {
 }
 
 /// All of them.
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 9] = [
     scenario!("desktop-freeze"),
     scenario!("database"),
     scenario!("compaction"),
     scenario!("backup-beside-oltp"),
+    scenario!("file-server"),
     scenario!("vm-host"),
     scenario!("guests"),
     scenario!("video-playback"),
@@ -46,6 +47,9 @@ pub struct Page {
     /// Schedulers of the guests that it runs in, if it does.
     #[serde(default)]
     pub guest_schedulers: Vec<String>,
+    /// Whether its files are those of a file system with a journal.
+    #[serde(default)]
+    pub journal: bool,
     /// The figure that it is about.
     pub focus: FigureName,
     /// Whose problem it is, and what the jobs stand for.

@@ -67,7 +67,8 @@ impl Setup {
         let comparison = asked.comparison;
         let guest_schedulers = guests::wanted(asked, load.guest_schedulers())?;
         let in_guests = !guest_schedulers.is_empty();
-        let (host, cpus) = host::choose(asked, host)?;
+        let (mut host, cpus) = host::choose(asked, host)?;
+        host.journal |= load.page.as_ref().is_some_and(|page| page.journal);
         let JobFile { load: workload, notices: of_file } = load.job_file(asked, cpus, host.memory_bytes)?;
         let fitting = load.page.as_ref().map(|page| page.device.as_str());
         let (devices, mut notices) = if in_guests {

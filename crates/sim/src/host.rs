@@ -21,6 +21,7 @@ const FORMAT: Format = Format {
         ("cpus", Kind::Count(1, CPUS_MAX), false),
         ("cache_cpus", Kind::Count(1, CPUS_MAX), false),
         ("memory_bytes", Kind::Bytes(*Host::MEMORY_BYTES.start(), *Host::MEMORY_BYTES.end()), false),
+        ("journal", Kind::Flag, false),
         ("start_ns", Kind::Time, false),
         ("submit_ns", Kind::Time, true),
         ("resume_ns", Kind::Time, false),
@@ -65,6 +66,9 @@ pub struct Host {
     /// Memory, all of which is page cache, bytes.
     #[serde(default = "memory_bytes")]
     pub memory_bytes: u64,
+    /// Whether its file systems keep an ordered journal, which an fsync commits: of I/O that is not direct.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub journal: bool,
     /// CPU time of a process from the moment that it may begin until its first I/O, ns: those that begin together on one CPU
     /// come so far apart, in the order of the job file. Nobody says: that of 250 submissions, because on the guest whose
     /// closed loops were recorded they come some milliseconds apart.

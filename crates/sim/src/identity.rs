@@ -4,12 +4,13 @@
 use hoistway_blk::{Bio, Waiter};
 
 /// Bits of a number below its kind.
-const NUMBER_BITS: u32 = 30;
+const NUMBER_BITS: u32 = 29;
 const NUMBER_MASK: u32 = (1 << NUMBER_BITS) - 1;
 
 const FLUSHER: u32 = 1;
 const LIMITS: u32 = 2;
 const IO_THREAD: u32 = 3;
+const JOURNAL: u32 = 4;
 
 /// Who sleeps for a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +23,8 @@ pub(crate) enum Sleeper {
     Limits(u32),
     /// The thread behind a virtual disk.
     IoThread(u32),
+    /// What writes the journal of a disk's file system.
+    Journal(u32),
 }
 
 impl Sleeper {
@@ -31,6 +34,7 @@ impl Sleeper {
             Sleeper::Flusher(disk) => (FLUSHER, disk),
             Sleeper::Limits(disk) => (LIMITS, disk),
             Sleeper::IoThread(disk) => (IO_THREAD, disk),
+            Sleeper::Journal(disk) => (JOURNAL, disk),
         };
         Waiter(kind << NUMBER_BITS | number)
     }
@@ -41,6 +45,7 @@ impl Sleeper {
             FLUSHER => Sleeper::Flusher(number),
             LIMITS => Sleeper::Limits(number),
             IO_THREAD => Sleeper::IoThread(number),
+            JOURNAL => Sleeper::Journal(number),
             _ => Sleeper::Task(number),
         }
     }
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn who_sleeps_is_known_again() {
-        for sleeper in [Sleeper::Task(7), Sleeper::Flusher(0), Sleeper::Limits(3), Sleeper::IoThread(12)] {
+        for sleeper in [Sleeper::Task(7), Sleeper::Flusher(0), Sleeper::Limits(3), Sleeper::IoThread(12), Sleeper::Journal(1)] {
             assert_eq!(Sleeper::of(sleeper.waiter()), sleeper);
         }
         assert_eq!(Sleeper::Task(7).waiter(), Waiter(7), "a trace shows the number of the process");

@@ -44,6 +44,7 @@ impl Costs {
             cpus: u16::try_from(self.cpus).ok(),
             cache_cpus: None,
             memory_bytes: 4 << 30,
+            journal: false,
             start_ns: None,
             submit_ns,
             resume_ns: None,

@@ -62,6 +62,9 @@ pub(crate) struct PlaceOptions {
     /// Memory of the host, all of it page cache for jobs without direct=1: 512M, 4G. [default: what the profile says, or 4G]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<u64>,
+    /// Jobs without direct=1 are on file systems with a journal, which their fsyncs commit (docs/page-cache.md).
+    #[arg(long)]
+    pub(crate) journal: bool,
 }
 
 /// What is set in every run, and where the results go.

@@ -96,11 +96,17 @@ fn texts(cell: &Cell) -> [String; 6] {
     [
         cell.row.clone(),
         cell.column.clone(),
-        figure(cell.ours),
+        with_interval(cell),
         cell.published.map(figure).unwrap_or_default(),
         error,
         verdict,
     ]
+}
+
+/// What comes out here, and half its confidence interval, if that is known.
+fn with_interval(cell: &Cell) -> String {
+    let interval = cell.interval.map(|interval| format!(" ±{:.1} %", 100.0 * interval)).unwrap_or_default();
+    figure(cell.ours) + &interval
 }
 
 /// Four digits, or those before the point.
@@ -139,7 +145,7 @@ fn of_unknowns(usual: &Reproduced) -> impl Iterator<Item = [String; 2]> {
 fn for_people(table: &Table, cells: &Reproduced, width: usize) -> String {
     let rows: Vec<[String; 6]> =
         std::iter::once(HEAD.map(str::to_owned)).chain(cells.cells.iter().map(texts)).collect();
-    let widths: [usize; 6] = std::array::from_fn(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    let widths: [usize; 6] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
     let mut text = wrapped(&format!("{}: {}", table.name, table.title), width, 0);
     text += &wrapped(table.source, width, 0);
     for row in &rows {

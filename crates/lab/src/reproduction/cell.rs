@@ -11,6 +11,9 @@ pub struct Cell {
     pub column: String,
     /// What comes out here.
     pub ours: f64,
+    /// Half the 95 % confidence interval of that over repeats, as a fraction of it; null of one run.
+    #[serde(default)]
+    pub interval: Option<f64>,
     /// What was published; null if only an order or a bound was.
     pub published: Option<f64>,
     /// Ours over what was published, less 1.
@@ -22,14 +25,18 @@ pub struct Cell {
     pub tolerance: Option<f64>,
     /// Whether it is as close as that; null if nothing is claimed, and for what was calibrated on.
     pub within: Option<bool>,
+    /// How it is judged, for the mean of several.
+    #[serde(skip)]
+    pub(super) judgement: Judgement,
 }
 
 /// How a figure is judged.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Judgement {
     /// It was calibrated on: not at all.
     Calibration,
     /// Nothing is claimed of it.
+    #[default]
     None,
     /// Its error is at most such a fraction.
     Error(f64),
@@ -39,6 +46,8 @@ pub enum Judgement {
     AtMost(f64),
     /// It is at least this.
     AtLeast(f64),
+    /// It is no further from 1 than this.
+    NearOne(f64),
 }
 
 impl Cell {
@@ -58,9 +67,21 @@ impl Cell {
             Judgement::Distance(most) => (Some(most), published.map(|published| (ours - published).abs() <= most)),
             Judgement::AtMost(most) => (Some(most), Some(ours <= most)),
             Judgement::AtLeast(least) => (Some(least), Some(ours >= least)),
+            Judgement::NearOne(most) => (Some(most), Some((ours - 1.0).abs() <= most)),
         };
         let calibration = judgement == Judgement::Calibration;
-        Cell { row: row.into(), column: column.into(), ours, published, error, calibration, tolerance, within }
+        Cell {
+            row: row.into(),
+            column: column.into(),
+            ours,
+            interval: None,
+            published,
+            error,
+            calibration,
+            tolerance,
+            within,
+            judgement,
+        }
     }
 }
 
@@ -87,6 +108,7 @@ mod tests {
         assert_eq!(cell(Judgement::Distance(9.0)).within, Some(false));
         assert_eq!(cell(Judgement::AtMost(110.0)).within, Some(true));
         assert_eq!(cell(Judgement::AtLeast(111.0)).within, Some(false));
+        assert_eq!([108.0, 110.0].map(|most| cell(Judgement::NearOne(most)).within), [Some(false), Some(true)]);
         assert!((cell(Judgement::None).error.unwrap() - 0.1).abs() < 1e-9);
     }
 }

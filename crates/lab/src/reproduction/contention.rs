@@ -34,6 +34,7 @@ pub(super) const AXBOE: Table = Table {
             away. The row of the NVMe drive is left out: no preset is as fast as that one.",
     device: "null",
     unknowns: &[],
+    repeats_max: 10,
     run: reproduce,
 };
 
@@ -91,6 +92,7 @@ fn rate_and_share(techniques: Option<&str>, setting: Setting) -> Result<[f64; 2]
         queue_files: vec![QueueFile { file: "nomerges".to_owned(), text: "1".to_owned() }],
         techniques: techniques.map(str::to_owned),
         runtime_ns: Some(setting.of_ms(50, 60_000)),
+        seed: setting.seed,
         ..Comparison::default()
     };
     let document = comparison.run(&Variables(&[("DEV", "/dev/nullb0".to_owned())]))?;

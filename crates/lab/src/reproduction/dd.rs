@@ -26,6 +26,7 @@ pub(super) const DD: Table = Table {
             0.989, and low_latency=0 comes out as even.",
     device: DISK,
     unknowns: &[Unknown("hdd.outer_mb_per_s"), Unknown("hdd.cache_access_us")],
+    repeats_max: 20,
     run: reproduce,
 };
 

@@ -109,6 +109,7 @@ pub(super) const SSD: Table = Table {
         Unknown("ssd.gc.background_pages_per_s"),
         Unknown("ssd.gc.threshold_pages"),
     ],
+    repeats_max: 5,
     run: |setting| reproduce(&SSD_ARTICLE, setting),
 };
 
@@ -124,6 +125,7 @@ pub(super) const NVME: Table = Table {
             submissions that a read has led to, when they find a token on its way to others.",
     device: NVME_ARTICLE.device,
     unknowns: &[Unknown("shape.hw_queues"), Unknown("flash.acknowledge_us"), Unknown("flash.read_us")],
+    repeats_max: 5,
     run: |setting| reproduce(&NVME_ARTICLE, setting),
 };
 
@@ -141,6 +143,7 @@ pub(super) const HDD: Table = Table {
         Unknown("hdd.write_cache.read_waits_ms"),
         Unknown("hdd.write_to_read_ms"),
     ],
+    repeats_max: 5,
     run: |setting| reproduce(&HDD_ARTICLE, setting),
 };
 

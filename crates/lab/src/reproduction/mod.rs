@@ -4,16 +4,18 @@
 //! predictions. Where one is outside its tolerance, the table's story says what seems to be missing.
 //!
 //! `cell` (what is compared), `document` (what comes out), `sensitivity` (other values of what nobody knows), `runs` (how a run
-//! is made), and a module for each source.
+//! is made), `repeats` (how many there are), and a module for each source.
 
 mod cell;
 mod contention;
+mod dbench;
 mod dd;
 mod document;
 mod habr;
 mod heatmaps;
 mod one_drive;
 mod prose;
+mod repeats;
 mod runs;
 mod sensitivity;
 
@@ -40,6 +42,8 @@ pub struct Table {
     pub device: &'static str,
     /// Numbers of that which nobody has measured, and which its cells may depend on.
     pub unknowns: &'static [Unknown],
+    /// Runs with seeds of their own, at most: figures are means over them.
+    repeats_max: usize,
     run: fn(Setting) -> Result<Vec<Cell>, Error>,
 }
 
@@ -56,6 +60,7 @@ pub const TABLES: &[Table] = &[
     prose::INTERFERENCE,
     dd::DD,
     contention::AXBOE,
+    dbench::KARA,
 ];
 
 impl Table {
@@ -70,7 +75,7 @@ impl Table {
     /// # Errors
     /// If a run cannot be made: the loads and devices are bundled, so that this is a defect.
     pub fn reproduce(&self, length: Length) -> Result<Reproduced, Error> {
-        let cells = (self.run)(Setting { length, change: None })?;
+        let cells = repeats::of(self, length, None, self.repeats_max)?;
         Ok(Reproduced { name: self.name.to_owned(), source: self.source.to_owned(), cells, sensitivity: Vec::new() })
     }
 
@@ -85,7 +90,7 @@ impl Table {
                 let change = Change { unknown, factor };
                 let changed = change.of_preset(self.device).expect("devices of tables are built in");
                 let (_, [usual, value]) = changed.expect("a test looks for the unknowns of each table");
-                let cells = (self.run)(Setting { length, change: Some(change) })?;
+                let cells = repeats::of(self, length, Some(change), repeats::LEAST.min(self.repeats_max))?;
                 all.push(Sensitivity { key: unknown.0.to_owned(), usual, value, cells });
             }
         }

@@ -23,6 +23,7 @@ pub(super) const ONE_DRIVE: Table = Table {
         Unknown("flash.program_us"),
         Unknown("flash.acknowledge_us"),
     ],
+    repeats_max: 8,
     run: reproduce,
 };
 

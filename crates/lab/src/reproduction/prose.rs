@@ -14,6 +14,7 @@ pub(super) const OVERHEAD: Table = Table {
     story: "p99 over that of none. Claimed is a bound of 4 %.",
     device: DRIVE,
     unknowns: &[Unknown("flash.host_to_device_us")],
+    repeats_max: 5,
     run: overhead,
 };
 
@@ -39,6 +40,7 @@ pub(super) const INTERFERENCE: Table = Table {
         Unknown("flash.fetches_write_kib"),
         Unknown("flash.buffer_kib"),
     ],
+    repeats_max: 5,
     run: interference,
 };
 

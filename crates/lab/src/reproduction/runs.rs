@@ -22,6 +22,8 @@ pub(super) struct Setting {
     pub(super) length: Length,
     /// What of the device is otherwise than its preset says.
     pub(super) change: Option<Change>,
+    /// What everything random is drawn from.
+    pub(super) seed: u64,
 }
 
 impl Setting {
@@ -71,7 +73,7 @@ pub(super) fn run(
         }
     }
     let schedulers = schedulers.iter().map(|&name| name.to_owned()).collect();
-    let document = Comparison { schedulers, ..comparison }.run(&Variables(variables))?;
+    let document = Comparison { schedulers, seed: setting.seed, ..comparison }.run(&Variables(variables))?;
     Ok(document.runs.into_iter().map(|run| run.fio).collect())
 }
 

@@ -27,4 +27,15 @@ pub struct PageCacheSummary {
     pub dirty_bytes: u64,
     /// Writes that had to wait because too much was dirty.
     pub throttled_writes: u64,
+    /// Commits of journals, if the host's file systems have any.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub commits: u64,
+    /// What was written into journals.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub journal_bytes: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -6,6 +6,7 @@ use hoistway_blk::{Bio, BioFlags, Cx, Instant, Local, Nanos, Op, Probe, Status, 
 use hoistway_legacy::Front;
 use hoistway_load::Process;
 
+use super::journal::TransactionId;
 use super::read_ahead::{ReadAhead, WINDOW_PAGES_MAX};
 use super::{PAGE_BYTES, PAGE_SECTORS, PageCache, PageRange, Purpose, bio, sectors_of};
 use crate::disk::Disk;
@@ -48,6 +49,8 @@ struct File {
     disk: usize,
     pages: PageRange,
     disk_sectors: u64,
+    /// The transaction of the journal that what was last changed of it is in.
+    changed_in: TransactionId,
     read_ahead: ReadAhead,
 }
 
@@ -57,7 +60,7 @@ impl Caller {
             let disk_sectors = disks[disk as usize].driver.shape().capacity_sectors;
             let own = process.plan.own_bytes(device).unwrap_or(0..disk_sectors * 512);
             let pages = PageRange { first: own.start / PAGE_BYTES, end: own.end.div_ceil(PAGE_BYTES) };
-            File { disk: disk as usize, pages, disk_sectors, read_ahead: ReadAhead::default() }
+            File { disk: disk as usize, pages, disk_sectors, changed_in: 0, read_ahead: ReadAhead::default() }
         };
         Caller {
             files: process.files.iter().enumerate().map(file).collect(),
@@ -131,7 +134,7 @@ impl PageCache {
 
     /// What is to be done for an I/O.
     fn begin(&mut self, now: Instant, number: u32, disk: usize, wish: &Bio) {
-        let PageCache { pages, flights, callers, summary, .. } = self;
+        let PageCache { pages, flights, callers, journals, summary, .. } = self;
         let caller = &mut callers[number as usize];
         if std::mem::take(&mut caller.invalidates) {
             caller.files.iter().for_each(|file| pages.forget_clean(file.disk, file.pages));
@@ -161,6 +164,9 @@ impl PageCache {
                 if !is_flush {
                     summary.written_bytes += asked_bytes;
                     summary.overwritten_bytes += pages.dirty_pages(disk, asked, now) * PAGE_BYTES;
+                    if let Some(journal) = journals.get_mut(disk) {
+                        file.changed_in = journal.changes(asked);
+                    }
                 }
                 if is_flush || wish.flags.contains(BioFlags::FUA) {
                     let range = if is_flush { file.pages } else { asked };
@@ -179,10 +185,10 @@ impl PageCache {
 
     /// The next bio of a call.
     fn next_bio(&mut self, number: u32, disk: usize) -> Option<Bio> {
-        let PageCache { pages, flights, callers, flushers, summary, .. } = self;
+        let PageCache { pages, flights, callers, flushers, journals, summary, .. } = self;
         let caller = &mut callers[number as usize];
         let wish = caller.wish.as_ref()?;
-        let disk_sectors = caller.files.iter().find(|file| file.disk == disk)?.disk_sectors;
+        let &File { disk_sectors, changed_in, .. } = caller.files.iter().find(|file| file.disk == disk)?;
         if let Some(flight) = caller.todo.pop_front() {
             let of = flights.get(flight)?;
             return Some(match of.purpose {
@@ -191,7 +197,7 @@ impl PageCache {
                     bio(flight, of, Op::Read, flags, wish, disk_sectors)
                 }
                 // A discard goes on as it came, and need not cover whole pages.
-                Purpose::Other | Purpose::WriteBack => {
+                Purpose::Other | Purpose::WriteBack | Purpose::Journal => {
                     let owner = bio(flight, of, wish.op, wish.flags, wish, disk_sectors).owner;
                     Bio { owner, ..wish.clone() }
                 }
@@ -212,6 +218,9 @@ impl PageCache {
         if caller.needs_flush && caller.left == 1 {
             caller.needs_flush = false;
             caller.left += 1;
+            if journals.get_mut(disk).is_some_and(|journal| journal.wait(changed_in, number)) {
+                return None;
+            }
             let flight = flights.start(disk, Purpose::Other, PageRange::default(), 0, Some(number));
             let flags = BioFlags::SYNC.with(BioFlags::PREFLUSH);
             return Some(bio(flight, flights.get(flight)?, Op::Write, flags, wish, disk_sectors));

@@ -11,6 +11,8 @@ pub(super) enum Purpose {
     Read { is_ahead: bool },
     /// Takes dirty pages to the disk.
     WriteBack,
+    /// Writes the journal.
+    Journal,
     /// A flush, or a discard.
     Other,
 }

@@ -4,9 +4,11 @@
 //! One cache for the host, of the size of its memory. A process that reads finds pages, or waits for bios that bring
 //! them in (`read_ahead` says which more); one that writes makes pages dirty and goes on, until too much of the memory
 //! is dirty. A flusher for each disk takes dirty pages there, in the background: above 10 % of the memory, and what has
-//! been dirty for 30 s. An fsync writes the dirty pages of its file back itself, waits, and then flushes the device.
+//! been dirty for 30 s. An fsync writes the dirty pages of its file back itself, waits, and then flushes the device, or has
+//! the file system's journal committed, if there is one.
 //!
-//! `pages` is what is in memory, `flights` what is under way, `caller` an I/O of a process, `flusher` the write-back.
+//! `pages` is what is in memory, `flights` what is under way, `caller` an I/O of a process, `flusher` the write-back,
+//! `journal` the metadata.
 //!
 //! A process is in one call at a time, as it is with synchronous I/O. Its call has a count, `Caller::left`: one for
 //! each bio that it waits for, and one for itself while it still has bios to put forward. Who takes the last one ends
@@ -15,19 +17,22 @@
 mod caller;
 mod flights;
 mod flusher;
+mod journal;
 mod pages;
 mod read_ahead;
 
-use hoistway_blk::{Bio, BioFlags, Op, Sector, Status};
+use hoistway_blk::{Bio, BioFlags, Instant, Op, Sector, Status};
 use hoistway_load::Load;
 use hoistway_results::document::PageCacheSummary;
 
 use crate::disk::Disk;
+use crate::host::Host;
 use crate::identity::{owner_page_cache, place_of};
 use crate::task::Task;
 use caller::Caller;
 use flights::{Flight, Flights, Purpose};
 use flusher::Flusher;
+use journal::Journal;
 use pages::{PageRange, Pages};
 
 pub(crate) use caller::Call;
@@ -47,6 +52,8 @@ pub(crate) struct PageCache {
     flights: Flights,
     callers: Vec<Caller>,
     flushers: Vec<Flusher>,
+    /// One for each disk, if the host's file systems have journals.
+    journals: Vec<Journal>,
     /// Processes that have written and sleep until less of the memory is dirty.
     throttled: Vec<u32>,
     /// Pages that may be dirty before flushers begin.
@@ -58,21 +65,28 @@ pub(crate) struct PageCache {
 
 impl PageCache {
     /// The cache of a load, if a process of it needs one.
-    pub(crate) fn of(workload: &Load, disks: &[Disk], memory_bytes: u64) -> Option<PageCache> {
+    pub(crate) fn of(workload: &Load, disks: &[Disk], host: &Host) -> Option<PageCache> {
         if workload.processes.iter().all(|process| process.caching.direct) {
             return None;
         }
+        let memory_bytes = host.memory_bytes;
         let memory_pages = memory_bytes / PAGE_BYTES;
         let processes = workload.processes.len() as u32;
+        // A task's I/O context is its number + 1; flushers and journals have those behind.
+        let flushers: Vec<Flusher> =
+            (0..).zip(disks).map(|(number, disk)| Flusher::new(number, processes + 1 + number, disk)).collect();
+        let contexts = processes + 1 + disks.len() as u32;
+        let with_journal = if host.journal { disks } else { &[] };
+        let journals = (0..).zip(with_journal).zip(&flushers);
+        let journals = journals
+            .map(|((number, disk), flusher)| Journal::new(number, contexts + number, disk, flusher.pages_max))
+            .collect();
         Some(PageCache {
             pages: Pages::new(memory_pages, disks.len()),
             flights: Flights::default(),
             callers: workload.processes.iter().map(|process| Caller::new(process, disks)).collect(),
-            // A task's I/O context is its number + 1.
-            flushers: (0..)
-                .zip(disks)
-                .map(|(number, disk)| Flusher::new(number, processes + 1 + number, disk))
-                .collect(),
+            flushers,
+            journals,
             throttled: Vec::new(),
             background_pages: memory_pages * BACKGROUND_PERCENT / 100,
             limit_pages: memory_pages * LIMIT_PERCENT / 100,
@@ -84,6 +98,7 @@ impl PageCache {
     /// it was dirty memory that held them up.
     pub(crate) fn bio_ended(
         &mut self,
+        now: Instant,
         bio: &Bio,
         status: Status,
         tasks: &mut [Task],
@@ -93,7 +108,11 @@ impl PageCache {
         if status != Status::Ok && matches!(flight.purpose, Purpose::Read { .. }) {
             self.pages.forget(flight.disk, flight.pages);
         }
-        for &number in &flight.waiters {
+        let (waiters, status) = match flight.purpose {
+            Purpose::Journal => self.journal_ended(flight.disk, status, now),
+            _ => (flight.waiters, status),
+        };
+        for number in waiters {
             let (caller, task) = (&mut self.callers[number as usize], &mut tasks[number as usize]);
             if caller.saw_end(status) {
                 caller.go_on(task);

@@ -58,7 +58,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             meter: LockMeter::new(scenario.queue.cpus),
             host: &scenario.host,
             last_submitter: 0,
-            page_cache: PageCache::of(scenario.workload, files, scenario.host.memory_bytes).map(Box::new),
+            page_cache: PageCache::of(scenario.workload, files, &scenario.host).map(Box::new),
             disks,
             cgroups,
             host_cgroups,

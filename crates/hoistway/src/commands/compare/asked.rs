@@ -43,6 +43,7 @@ pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &
     Ok(Comparison {
         cpus: place.cpus,
         memory_bytes: place.memory,
+        journal: place.journal,
         elevator: place.elevator.clone(),
         guests: Guests {
             schedulers: guest_schedulers.to_vec(),

@@ -48,9 +48,10 @@ impl<P: Probe> Simulation<'_, P> {
     pub(super) fn act(&mut self, actor: Sleeper, setting: u32) {
         match actor {
             Sleeper::Task(number) => self.woken(number),
-            Sleeper::Flusher(disk) => self.write_back(disk, setting),
+            Sleeper::Flusher(disk) => self.flusher_comes(disk, setting),
             Sleeper::Limits(disk) => self.release(disk),
             Sleeper::IoThread(disk) => self.run_io_thread(disk),
+            Sleeper::Journal(disk) => self.write_journal(disk),
         }
     }
 
@@ -62,6 +63,7 @@ impl<P: Probe> Simulation<'_, P> {
             Sleeper::Flusher(disk) => self.set_flusher(disk),
             Sleeper::Limits(disk) => self.set_worker_of_limits(disk),
             Sleeper::IoThread(disk) => self.unpark_io_thread(disk),
+            Sleeper::Journal(disk) => self.set_journal(disk),
         }
     }
 }

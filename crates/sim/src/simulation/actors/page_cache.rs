@@ -12,6 +12,10 @@ use crate::page_cache::{Call, INTERVAL};
 /// In the place of an event's setting: it comes again.
 const IS_TICK: u32 = 1;
 
+fn journal_comes(disk: u32) -> Event {
+    Event::of(Kind::Actor, Sleeper::Journal(disk).waiter().0)
+}
+
 fn flusher_comes(disk: u32) -> Event {
     Event::of(Kind::Actor, Sleeper::Flusher(disk).waiter().0)
 }
@@ -50,12 +54,44 @@ impl<P: Probe> Simulation<'_, P> {
         self.settle(disk, cpu);
         self.set_release(disk);
         self.wake_flushers();
+        self.wake_journals();
     }
 
     fn wake_flushers(&mut self) {
         while let Some(disk) = self.page_cache.as_mut().and_then(|cache| cache.next_flusher()) {
             self.set_flusher(disk);
         }
+    }
+
+    /// The moment of a disk's flusher has come, and sometimes that of its journal.
+    pub(super) fn flusher_comes(&mut self, disk: u32, setting: u32) {
+        self.write_back(disk, setting);
+        self.wake_journals();
+    }
+
+    fn wake_journals(&mut self) {
+        while let Some(disk) = self.page_cache.as_mut().and_then(|cache| cache.next_journal()) {
+            self.set_journal(disk);
+        }
+    }
+
+    /// The thread of a journal comes as soon as a worker can.
+    pub(super) fn set_journal(&mut self, disk: u32) {
+        let at = self.worker_comes(disk);
+        self.events.push(at, journal_comes(disk));
+    }
+
+    /// The thread of a disk's journal runs.
+    #[cold]
+    pub(super) fn write_journal(&mut self, disk: u32) {
+        let Simulation { page_cache: Some(cache), disks, caller, meter, probe, now, .. } = self else { return };
+        let cpu = CpuId(0);
+        let Disk { front, driver, section, .. } = &mut disks[disk as usize];
+        meter.begin(*now, cpu, *section);
+        probe.enter(disk, None);
+        let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, meter);
+        cache.commit(&mut cx, front, disk);
+        self.settle(disk, cpu);
     }
 
     /// A flusher comes as soon as a worker can.
@@ -66,10 +102,11 @@ impl<P: Probe> Simulation<'_, P> {
 
     /// The flusher of a disk runs.
     #[cold]
-    pub(super) fn write_back(&mut self, disk: u32, setting: u32) {
+    fn write_back(&mut self, disk: u32, setting: u32) {
         let Simulation { page_cache: Some(cache), disks, caller, meter, probe, events, now, .. } = self else { return };
         if setting == IS_TICK {
             events.push(*now + INTERVAL, flusher_comes(disk).with_setting(IS_TICK));
+            cache.commit_in_time(disk);
             if cache.is_flushing(disk) {
                 return;
             }
@@ -91,12 +128,16 @@ impl Around<'_> {
     pub(super) fn bio_of_page_cache_ended(&mut self, bio: &Bio, status: Status) {
         let Around { now, page_cache: Some(cache), tasks, disks, cpus, events } = self else { return };
         let now = *now;
-        cache.bio_ended(bio, status, tasks, |task, was_held_up| {
+        cache.bio_ended(now, bio, status, tasks, |task, was_held_up| {
             if was_held_up {
                 disks[task.lane.disk as usize].front.set_dirty_throttled(now, false);
             }
             task.charge(now, cpus.completion());
             wake(now, task, cpus, events);
         });
+        while let Some(disk) = cache.next_journal() {
+            let at = disks[disk as usize].worker_comes(now, cpus, events);
+            events.push(at, journal_comes(disk));
+        }
     }
 }
