@@ -2,7 +2,7 @@
 //! cache with its own first, and of these the next one round; if none is idle it waits for its own.
 //!
 //! A CPU is idle that no process runs on, waits for, polls on or is on its way to. Interrupts leave it idle, and so do workers: they are
-//! gone before the process has woken. Who waits stays where it waits, as on kernels that look for work elsewhere only where a CPU has long
+//! gone before the process has woken. Who waits stays where it waits, as on kernels where a CPU looks for work elsewhere only when it has long
 //! been idle. `keeps_cpus` of a host profile says that nobody moves.
 
 use hoistway_blk::{CpuId, Instant};
