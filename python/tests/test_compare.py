@@ -75,6 +75,19 @@ def test_every_argument_reaches_the_simulation(job: str) -> None:
     assert any("io.prio.class" in notice or "io_prio_class" in notice for notice in document["notices"])
 
 
+def test_techniques_against_waiting_for_a_lock_are_used_and_told(job: str) -> None:
+    batches = "iodepth=4\niodepth_batch_submit=4\niodepth_batch_complete=4\nnumjobs=8"
+    flood = job.replace("iodepth=64", batches).replace("100ms", "20ms")
+
+    def flooded(techniques: list[str]) -> tuple[float, str]:
+        result = hoistway.compare(flood, device="null", schedulers=["mq-deadline"], techniques=techniques, repeats=1)
+        return result.figure("flood:read:iops")["mq-deadline"].mean, " ".join(result.document["notices"])
+
+    (plain, told), (with_all, told_of_all), (merging, told_of_one) = map(flooded, ([], ["all"], ["try-merge", "batch-dispatch"]))
+    assert with_all > 1.1 * plain and with_all != merging != plain
+    assert "Techniques" not in told and "(all)" in told_of_all and "(try-merge,batch-dispatch)" in told_of_one
+
+
 def test_several_places_are_compared_and_named(job: str) -> None:
     document = hoistway.compare(
         job, devices=["null", "intel-s3520-1600gb"], kernels=["6.12", "4.19"], schedulers=["none"], repeats=1

@@ -66,6 +66,8 @@ def test_a_profile_that_is_wrong_says_where() -> None:
         ({"at": [5]}, "at", "expected (seconds, file, value)"),
         ({"io_max": {"nobody": "rbps=1"}}, "io_max", 'no job is in cgroup "nobody"'),
         ({"hw_queues": 0}, "hw_queues", "hw_queues 0: expected 1 to 2048"),
+        ({"techniques": ["trymerge"]}, "techniques", "techniques trymerge: "),
+        ({"techniques": "all"}, "techniques", "techniques 'all': expected a list"),
         ({"guest_weights": {"/dev/sda": 5}}, "guest_weights", "expected guest_schedulers as well"),
         ({"files": {"/dev/sdx": "null"}}, "device", 'no filename "/dev/sdx"'),
         ({"devices": ["null"]}, "devices", "device was given as well"),

@@ -269,10 +269,10 @@ impl<Sh: Sharing> BlockQueue for Front<Sh> {
     }
 
     #[inline]
-    fn worker_cpu(&self, hctx: HctxId) -> CpuId {
+    fn worker_cpu(&self, hctx: HctxId, calls: u32) -> CpuId {
         match self {
-            Front::Mq(queue) => queue.worker_cpu(hctx),
-            Front::Legacy(queue) => queue.worker_cpu(hctx),
+            Front::Mq(queue) => queue.worker_cpu(hctx, calls),
+            Front::Legacy(queue) => queue.worker_cpu(hctx, calls),
         }
     }
 

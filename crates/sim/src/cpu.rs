@@ -21,6 +21,8 @@
 //! Interrupts come one after the other, before tasks: a device that completes faster than its CPU takes interrupts is held up by
 //! that, and a task that they keep for too long has its turn all the same.
 //!
+//! `moves` says to which CPU a process goes when it is woken.
+//!
 //! A CPU that has been idle for a while sleeps, and wakes later (`idle_ns`): it has slept as deep as would have paid, as if
 //! whoever sends it to sleep had guessed right. The block layer is told of a completion at once all the same.
 //!
@@ -35,6 +37,8 @@
 //!
 //! The worker of a hardware queue begins `worker_ns` after the interrupt that called it, goes before tasks, but not into the
 //! middle of a submission, and has sent a command `dispatch_ns` later. What a submitter sends itself is part of `submit_ns`.
+
+mod moves;
 
 use hoistway_blk::{CompletionPlace, CpuId, Instant, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -94,6 +98,8 @@ pub(crate) struct Cpus {
     wake: Span,
     worker: Span,
     idle: [IdleState; IDLE_STATES_MAX],
+    /// Tasks stay where they are.
+    keeps: bool,
 }
 
 /// A CPU that has been idle for so long takes so much longer to wake than after a shorter time.
@@ -125,6 +131,8 @@ struct Cpu {
     turn_ended: Instant,
     /// All interrupts so far took so long.
     interrupted: Nanos,
+    /// So many tasks are on their way to it, or poll there.
+    claims: u32,
     /// Tasks whose wake-up is over.
     waiting: FairQueue,
     /// The one of them that has it next: an event is set, and it is busy until then.
@@ -181,6 +189,7 @@ impl Cpus {
             wake: Span::new(host.wake_ns),
             worker: Span::new(host.worker_ns),
             idle: idle_states(&host.idle_ns),
+            keeps: host.keeps_cpus,
         }
     }
 
@@ -333,24 +342,35 @@ impl Cpus {
 
     /// When a task that is woken now has done what it does first, if its CPU is free then.
     #[inline]
-    pub(crate) fn wake(&self, now: Instant, task: &mut Task) -> Instant {
+    pub(crate) fn wake(&mut self, now: Instant, task: &mut Task) -> Instant {
         task.entry = if task.sleeps_for_tag() { self.resume } else { self.submit };
         task.switch = Nanos::ZERO;
-        let on = &self.cpus[task.cpu.index()];
+        let (spins_since, switch) = (task.spins_since.take(), self.switch);
+        let on = self.on(task.cpu);
+        let has_not_slept = on.task_until > now && on.task == task.number;
+        let was_there = has_not_slept || spins_since.is_some();
+        let on = if was_there || on.is_idle(now) { on } else { self.find_idle(now, task) };
+        on.claims += u32::from(spins_since.is_none());
         task.interrupted = on.interrupted;
-        if on.task_until > now && on.task == task.number {
+        if has_not_slept {
             return on.task_until + task.entry;
         }
-        if let Some(since) = task.spins_since.take() {
+        if let Some(since) = spins_since {
             task.charge(now, now.since(since));
             return on.free_at.max(now) + task.entry;
         }
-        task.switch = self.switch;
+        task.switch = switch;
         if on.is_taken {
             // The CPU is awake, and its scheduler knows of the task as soon as the interrupt is over.
             return now + self.complete;
         }
         now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random) + task.entry
+    }
+
+    /// A task that was on its way to its CPU is there.
+    #[inline]
+    pub(crate) fn arrives(&mut self, task: &Task) {
+        self.on(task.cpu).claims -= 1;
     }
 
     /// Whether submissions take time, so that those of a turn are apart.
@@ -400,6 +420,7 @@ impl Cpus {
     #[inline]
     pub(crate) fn enter(&mut self, now: Instant, task: &mut Task) {
         task.charge(now, task.switch + task.entry);
+        task.has_its_turn = true;
         let on = self.on(task.cpu);
         on.turn_began = now;
     }
@@ -475,11 +496,13 @@ impl Cpus {
         self.end_turn(now, task);
         let on = self.on(task.cpu);
         task.spins_since = task.is_polling().then_some(on.free_at);
+        on.claims += u32::from(task.spins_since.is_some());
         if on.waiting.is_empty() { None } else { self.set(now, task.cpu) }
     }
 
     #[inline]
     fn end_turn(&mut self, now: Instant, task: &mut Task) {
+        task.has_its_turn = false;
         let on = self.on(task.cpu);
         on.is_taken = false;
         on.free_at = on.free_at.max(now) + std::mem::take(&mut task.spin);
@@ -495,6 +518,7 @@ impl Cpus {
         let submit = self.submit;
         let on = self.on(task.cpu);
         task.interrupted = on.interrupted;
+        on.claims += 1;
         on.free_at = on.free_at.max(now) + time;
         on.free_at + submit
     }

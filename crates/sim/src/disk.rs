@@ -42,8 +42,8 @@ pub(crate) struct Disk {
     pub(crate) agenda: Agenda,
     /// When whoever asks its scheduler for requests goes on with what others have left, if that is set.
     pub(crate) next_round: Instant,
-    /// The CPU of the worker that runs its hardware queue next, if it has one.
-    pub(crate) runs_on: CpuId,
+    /// The CPUs of the workers that run its hardware queues next.
+    pub(crate) runs_on: Box<[CpuId]>,
     /// How long its workers take to come.
     pub(crate) worker_random: Xoshiro256PlusPlus,
 }
@@ -163,7 +163,7 @@ impl Disk {
             interrupts,
             plug_use: front.generation().plug_use,
             agenda: Agenda::new(front.hw_queues()),
-            runs_on: CpuId(0),
+            runs_on: vec![CpuId(0); usize::from(front.hw_queues())].into(),
             next_round: Instant::ZERO,
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             section: SectionCost::default(),

@@ -169,6 +169,11 @@ impl FairQueue {
         Some(self.remove(at).times.virtual_time)
     }
 
+    /// A task that sleeps has gone to another CPU: it counts here no more.
+    pub(crate) fn leaves(&mut self, task: u32) {
+        let _ = self.take_sleeping(task);
+    }
+
     fn add(&mut self, entity: Entity) {
         self.sum += entity.times.virtual_time;
         self.waiting += usize::from(entity.waits.is_some());

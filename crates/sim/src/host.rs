@@ -22,6 +22,7 @@ const FORMAT: Format = Format {
         ("cache_cpus", Kind::Count(1, CPUS_MAX), false),
         ("memory_bytes", Kind::Bytes(*Host::MEMORY_BYTES.start(), *Host::MEMORY_BYTES.end()), false),
         ("journal", Kind::Flag, false),
+        ("keeps_cpus", Kind::Flag, false),
         ("start_ns", Kind::Time, false),
         ("submit_ns", Kind::Time, true),
         ("resume_ns", Kind::Time, false),
@@ -67,8 +68,12 @@ pub struct Host {
     #[serde(default = "memory_bytes")]
     pub memory_bytes: u64,
     /// Whether its file systems keep an ordered journal, which an fsync commits: of I/O that is not direct.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub journal: bool,
+    /// Processes never move: each stays on the CPU that it begins on, as if it were bound to that. Otherwise one that is woken while
+    /// its CPU is busy goes to an idle one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub keeps_cpus: bool,
     /// CPU time of a process from the moment that it may begin until its first I/O, ns: those that begin together on one CPU
     /// come so far apart, in the order of the job file. Nobody says: that of 250 submissions, because on the guest whose
     /// closed loops were recorded they come some milliseconds apart.
@@ -121,6 +126,11 @@ pub struct Host {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(ns: &u64) -> bool {
     *ns == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// Memory of a host whose profile does not say: 4 GiB.

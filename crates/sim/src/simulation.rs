@@ -197,7 +197,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     #[inline]
     fn wake(&mut self, number: u32) {
-        wake(self.now, &mut self.tasks[number as usize], &self.cpus, &mut self.events);
+        wake(self.now, &mut self.tasks[number as usize], &mut self.cpus, &mut self.events);
     }
 
     /// Wakes tasks that a balance has let go on.
@@ -212,6 +212,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     #[inline]
     fn woken(&mut self, number: u32) {
         let task = &mut self.tasks[number as usize];
+        self.cpus.arrives(task);
         if task.is_running {
             // It was woken by what it did itself, and has gone on since.
             task.is_woken = false;
@@ -450,7 +451,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 /// Wakes a task that sleeps, for a completion, for a tag or for a time. If it is on its way already, it takes what has
 /// happened with it.
 #[inline]
-fn wake(now: Instant, task: &mut Task, cpus: &Cpus, events: &mut EventQueue) {
+fn wake(now: Instant, task: &mut Task, cpus: &mut Cpus, events: &mut EventQueue) {
     if !task.is_woken && !task.is_running && !task.has_exited {
         task.is_woken = true;
         events.push(cpus.wake(now, task), Event::of(Kind::Run, task.number));

@@ -10,6 +10,8 @@ mod pace;
 mod reap;
 mod window;
 
+use std::sync::Arc;
+
 use hoistway_blk::{
     Bio, BioFlags, CgroupId, CgroupPriority, CpuId, Instant, IoContextId, IoPriority, Nanos, Op, Sector, Status,
 };
@@ -50,6 +52,10 @@ pub(crate) struct Task {
     pub(crate) is_woken: bool,
     /// In the middle of its turn on its CPU.
     pub(crate) is_running: bool,
+    /// It is having its turn on its CPU, or had at this moment: it does not move.
+    pub(crate) has_its_turn: bool,
+    /// The CPUs that it may run on, if not all.
+    cpus: Option<Arc<[u32]>>,
     /// CPU time of what it does first in its turn, and of switching to it before that.
     pub(crate) entry: Nanos,
     pub(crate) switch: Nanos,
@@ -153,6 +159,8 @@ impl Task {
             other_lanes,
             is_woken: false,
             is_running: false,
+            has_its_turn: false,
+            cpus: process.standing.cpus.clone(),
             entry: Nanos::ZERO,
             switch: Nanos::ZERO,
             interrupted: Nanos::ZERO,
@@ -251,6 +259,11 @@ impl Task {
     #[inline]
     pub(crate) fn charge(&mut self, now: Instant, cpu: Nanos) {
         self.measurement.charged(now, cpu);
+    }
+
+    /// Whether it may run on a CPU.
+    pub(crate) fn may_run_on(&self, cpu: CpuId) -> bool {
+        self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu.0))
     }
 
     // --- what the block layer tells ---

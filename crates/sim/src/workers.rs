@@ -1,5 +1,6 @@
 //! The workers of a disk: a few us after one is called it runs. The only hardware queue of a disk is run on the CPU of whoever
-//! calls, because its work is bound to none; one of several on a CPU of its own.
+//! calls, because its work is bound to none; those of several go
+//! round the CPUs that their queue serves.
 
 use hoistway_blk::{Agenda, BlockQueue, CpuId, Due, HctxId, Instant, Local, Workers};
 use hoistway_legacy::Front;
@@ -16,8 +17,10 @@ pub(crate) struct DiskWorkers<'a> {
     disk: u32,
     /// The CPU of whoever calls them, if the disk has one hardware queue.
     caller: Option<CpuId>,
-    /// Where the run of that queue will be that is set.
-    runs_on: &'a mut CpuId,
+    /// Where the runs of hardware queues will be that are set.
+    runs_on: &'a mut [CpuId],
+    /// Where the worker comes that was called last.
+    comes_to: CpuId,
     /// How long they take if they run on CPUs of the host below guests.
     host_worker: Option<Span>,
     /// They need not be called: whoever asks for a run makes it.
@@ -40,12 +43,16 @@ impl Disk {
         let Disk { agenda, front, worker_random: random, host_worker, submitter_dispatches, runs_on, .. } = self;
         let caller = (front.hw_queues() == 1).then_some(cpu);
         let (host_worker, are_here) = (*host_worker, *submitter_dispatches);
-        (agenda, front, DiskWorkers { now, disk, caller, runs_on, host_worker, are_here, random, cpus, events })
+        (
+            agenda,
+            front,
+            DiskWorkers { now, disk, caller, runs_on, comes_to: cpu, host_worker, are_here, random, cpus, events },
+        )
     }
 
     /// When a worker runs that is called now, for no hardware queue in particular.
     pub(crate) fn worker_comes(&mut self, now: Instant, cpus: &Cpus, events: &mut EventQueue) -> Instant {
-        let cpu = self.front.worker_cpu(HctxId(0));
+        let cpu = self.front.worker_cpu(HctxId(0), 0);
         self.at_work((0, cpu), now, cpus, events).2.come(cpu)
     }
 
@@ -53,8 +60,8 @@ impl Disk {
     #[inline]
     pub(crate) fn cpu_of(&self, due: Due) -> CpuId {
         match due {
-            Due::Run(_) if self.front.hw_queues() == 1 => self.runs_on,
-            _ => due.cpu(&self.front),
+            Due::Run(hctx) => self.runs_on[hctx.index()],
+            _ => CpuId(0),
         }
     }
 }
@@ -62,12 +69,13 @@ impl Disk {
 impl Workers for DiskWorkers<'_> {
     #[inline]
     fn come(&mut self, cpu: CpuId) -> Instant {
+        self.comes_to = self.caller.unwrap_or(cpu);
         if self.are_here {
             return self.now;
         }
         match self.host_worker {
             Some(worker) => self.now + worker.draw(self.random),
-            None => self.cpus.worker_runs(self.now, self.caller.unwrap_or(cpu), self.random),
+            None => self.cpus.worker_runs(self.now, self.comes_to, self.random),
         }
     }
 
@@ -81,8 +89,8 @@ impl Workers for DiskWorkers<'_> {
 
     #[inline]
     fn set(&mut self, at: Instant, due: Due, setting: u32) {
-        if let (Due::Run(_), Some(cpu)) = (due, self.caller) {
-            *self.runs_on = cpu;
+        if let Due::Run(hctx) = due {
+            self.runs_on[hctx.index()] = self.comes_to;
         }
         let event = Event::of(Kind::Due, self.disk).about(due.place() as u32).with_setting(setting);
         self.events.push(at.max(self.now), event);

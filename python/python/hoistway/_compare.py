@@ -31,6 +31,7 @@ def compare(
     read_queues: int = 0,
     poll_queues: int = 0,
     shared_tags: bool = False,
+    techniques: Sequence[str] = (),
     at: Sequence[tuple[float, str, object]] = (),
     io_max: Mapping[str, str] = {},
     io_prio_class: Mapping[str, str] = {},
@@ -76,6 +77,8 @@ def compare(
         read_queues: So many hardware queues more for reads alone.
         poll_queues: So many hardware queues more for I/O whose submitter polls.
         shared_tags: Whether all devices share the tags of one controller.
+        techniques: What mq-deadline and bfq do so that CPUs wait less for their lock, which no Linux does: some of
+            `single-dispatcher`, `try-merge` and `batch-dispatch`, or `all`.
         at: Files that are written while the load runs, as `[(10.0, "scheduler", "bfq"), (20.0, "bfq.slice_idle", 0)]`, in seconds.
         io_max: What is written to `io.max` of cgroups that the load names, as `{"backup": "wbps=10485760"}`.
         io_prio_class: What is written to their `io.prio.class`, as `{"backup": "idle"}`.

@@ -99,6 +99,8 @@ pub struct Agenda {
     slots: Vec<Slot>,
     /// A bit for each hardware queue, in words, without a run that is set: a "run all" that is delayed is for those.
     without_run: Vec<u64>,
+    /// How often a worker was called for each hardware queue.
+    calls: Vec<u32>,
     /// Settings so far: of two that are due at the same moment the earlier one comes first.
     settings: u32,
 }
@@ -139,15 +141,6 @@ impl Due {
         }
     }
 
-    /// The CPU of the worker that does it.
-    #[inline]
-    pub fn cpu(self, queue: &impl BlockQueue) -> CpuId {
-        match self {
-            Due::Run(hctx) => queue.worker_cpu(hctx),
-            _ => CpuId(0),
-        }
-    }
-
     /// Does it, on the CPU of the call.
     #[inline]
     pub fn carry_out<E: Env>(self, queue: &impl BlockQueue, cx: &mut Cx<'_, E>) {
@@ -168,6 +161,7 @@ impl Agenda {
         let mut agenda = Agenda {
             slots: vec![Slot { at: Instant::NEVER, setting: 0 }; Due::RUNS + usize::from(hw_queues)],
             without_run: vec![0; usize::from(hw_queues).div_ceil(64)],
+            calls: vec![0; usize::from(hw_queues)],
             settings: 0,
         };
         (0..usize::from(hw_queues)).for_each(|hctx| agenda.mark(Due::RUNS + hctx, false));
@@ -208,7 +202,7 @@ impl Agenda {
             Effect::RunHctx { hctx, delay } => self.run(queue, hctx, delay, workers),
             Effect::RunAll { delay } => self.run_all(queue, cpu, delay, workers),
             Effect::KickRequeue => {
-                let at = workers.come(queue.worker_cpu(HctxId(0)));
+                let at = workers.come(queue.worker_cpu(HctxId(0), 0));
                 let first = self.slots[Due::Requeue.place()].at;
                 self.set(at, Due::Requeue, workers);
                 let slot = &mut self.slots[Due::Requeue.place()];
@@ -228,8 +222,11 @@ impl Agenda {
     /// Sets a run of a hardware queue on a worker.
     #[inline]
     pub fn run(&mut self, queue: &impl BlockQueue, hctx: HctxId, delay: Nanos, workers: &mut impl Workers) {
+        let calls = &mut self.calls[hctx.index()];
+        let call = *calls;
+        *calls = call.wrapping_add(1);
         if self.at(Due::Run(hctx)) > workers.come_by() {
-            let at = workers.come(queue.worker_cpu(hctx)) + delay;
+            let at = workers.come(queue.worker_cpu(hctx, call)) + delay;
             self.set(at, Due::Run(hctx), workers);
         }
     }
@@ -363,10 +360,12 @@ mod tests {
     struct Slow {
         now: Instant,
         set: Vec<(Instant, Due, u32)>,
+        came_to: Vec<u32>,
     }
 
     impl Workers for Slow {
-        fn come(&mut self, _: CpuId) -> Instant {
+        fn come(&mut self, cpu: CpuId) -> Instant {
+            self.came_to.push(cpu.0);
             self.come_by()
         }
 
@@ -395,7 +394,7 @@ mod tests {
             Bench {
                 queue: Queue::new(&config, "none").unwrap(),
                 agenda: Agenda::new(2),
-                workers: Slow { now: Instant::ZERO, set: Vec::new() },
+                workers: Slow { now: Instant::ZERO, set: Vec::new(), came_to: Vec::new() },
             }
         }
 
@@ -443,7 +442,7 @@ mod tests {
         let mut bench = Bench {
             queue: Queue::new(&config, "none").unwrap(),
             agenda: Agenda::new(70),
-            workers: Slow { now: Instant::ZERO, set: Vec::new() },
+            workers: Slow { now: Instant::ZERO, set: Vec::new(), came_to: Vec::new() },
         };
         let all = || Effect::RunAll { delay: DELAY };
         assert_eq!(bench.note(0, all()).len(), 70);
@@ -462,6 +461,19 @@ mod tests {
         assert_eq!(bench.note(5000, run()), []);
         assert!(bench.agenda.is_due(RUN, 1));
         assert_eq!(bench.note(10_000, run()), [(20_000, RUN, 2)]);
+    }
+
+    #[test]
+    fn workers_of_a_hardware_queue_go_round_its_cpus_with_eight_calls_on_each() {
+        let config = QueueConfig { cpus: 4, hw_queues: 2, ..QueueConfig::new(Kernel::V6_18) };
+        let mut bench = Bench { queue: Queue::new(&config, "none").unwrap(), ..Bench::new() };
+        let cpus: Vec<u32> = bench.queue.hctx(HCTX).cpus().iter().map(|cpu| cpu.0).collect();
+        assert_eq!(cpus.len(), 2);
+        for call in 0..24 {
+            bench.note(call * 20_000, Effect::RunHctx { hctx: HCTX, delay: Nanos::ZERO });
+        }
+        let turns: Vec<Vec<u32>> = bench.workers.came_to.chunks(8).map(<[u32]>::to_vec).collect();
+        assert_eq!(turns, [[cpus[0]; 8], [cpus[1]; 8], [cpus[0]; 8]]);
     }
 
     #[test]

@@ -64,8 +64,9 @@ pub trait BlockQueue {
     /// Number of hardware queues.
     fn hw_queues(&self) -> u16;
 
-    /// A CPU on which a worker runs this hardware queue.
-    fn worker_cpu(&self, hctx: HctxId) -> CpuId;
+    /// The CPU on which a worker runs this hardware queue that was called so often before: they go round its CPUs, eight calls on
+    /// each (BL-75). The worker of a lone hardware queue is bound to none.
+    fn worker_cpu(&self, hctx: HctxId, calls: u32) -> CpuId;
 
     /// Whether a "run all" on this CPU runs a hardware queue.
     fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool;

@@ -10,6 +10,9 @@ use crate::ground::sharing::Sharing;
 use crate::request::Rq;
 use crate::request::plug::Plug;
 
+/// Workers of a hardware queue that are called one after the other on the same of its CPUs (BL-75).
+const CALLS_ON_A_CPU: u32 = 8;
+
 impl<Sh: Sharing> BlockQueue for Queue<Sh> {
     type Submission = Submission;
 
@@ -56,8 +59,10 @@ impl<Sh: Sharing> BlockQueue for Queue<Sh> {
     }
 
     #[inline]
-    fn worker_cpu(&self, hctx: HctxId) -> CpuId {
-        self.hctx(hctx).cpus().first().copied().unwrap_or_default()
+    fn worker_cpu(&self, hctx: HctxId, calls: u32) -> CpuId {
+        let cpus = self.hctx(hctx).cpus();
+        let turn = (calls / CALLS_ON_A_CPU) as usize % cpus.len().max(1);
+        cpus.get(turn).copied().unwrap_or_default()
     }
 
     #[inline]

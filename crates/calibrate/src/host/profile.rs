@@ -43,6 +43,7 @@ impl Costs {
             description: format!("measured: what an I/O costs in {whose}"),
             cpus: u16::try_from(self.cpus).ok(),
             cache_cpus: None,
+            keeps_cpus: false,
             memory_bytes: 4 << 30,
             journal: false,
             start_ns: None,

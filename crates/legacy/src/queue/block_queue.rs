@@ -55,7 +55,7 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
     }
 
     #[inline]
-    fn worker_cpu(&self, _: HctxId) -> CpuId {
+    fn worker_cpu(&self, _: HctxId, _: u32) -> CpuId {
         CpuId(0)
     }
 

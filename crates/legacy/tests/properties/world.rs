@@ -337,7 +337,7 @@ impl World {
     fn carry_out(&mut self) {
         for _ in 0..10_000 {
             if let Some(due) = self.agenda.take_due(self.now) {
-                let cpu = if let Due::Run(_) = due { due.cpu(&self.front) } else { self.some_cpu() };
+                let cpu = if let Due::Run(hctx) = due { self.front.worker_cpu(hctx, 0) } else { self.some_cpu() };
                 self.call(cpu, |front, cx| due.carry_out(front, cx));
                 continue;
             }

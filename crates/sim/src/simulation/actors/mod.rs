@@ -74,7 +74,7 @@ pub(super) struct Around<'a> {
     pub(super) page_cache: &'a mut Option<Box<PageCache>>,
     pub(super) tasks: &'a mut [Task],
     pub(super) disks: &'a mut [Disk],
-    pub(super) cpus: &'a Cpus,
+    pub(super) cpus: &'a mut Cpus,
     pub(super) events: &'a mut EventQueue,
 }
 

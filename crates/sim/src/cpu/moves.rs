@@ -1,0 +1,78 @@
+//! To which CPU a process goes that is woken: to its own if that is idle, else to an idle one that it may run on, one that shares a
+//! cache with its own first, and of these the next one round; if none is idle it waits for its own.
+//!
+//! A CPU is idle that no process runs on, waits for, polls on or is on its way to. Interrupts leave it idle, and so do workers: they are
+//! gone before the process has woken. Who waits stays where it waits, as on kernels where a CPU looks for work elsewhere only when it has long
+//! been idle. `keeps_cpus` of a host profile says that nobody moves.
+
+use hoistway_blk::{CpuId, Instant};
+
+use super::{Cpu, Cpus};
+use crate::task::Task;
+
+impl Cpu {
+    /// Whether a process that wakes finds no other here.
+    #[inline]
+    pub(super) fn is_idle(&self, now: Instant) -> bool {
+        let is_wanted = self.is_taken || self.claims > 0 || self.coming.is_some() || !self.waiting.is_empty();
+        !is_wanted && self.task_until <= now
+    }
+}
+
+impl Cpus {
+    /// A task whose CPU is not idle is woken. Answers its CPU from now on.
+    #[inline(never)]
+    pub(super) fn find_idle(&mut self, now: Instant, task: &mut Task) -> &mut Cpu {
+        let from = task.cpu;
+        if !self.keeps
+            && !task.has_its_turn
+            && let Some(to) = self.idle_near(now, from, |cpu| task.may_run_on(cpu))
+        {
+            self.on(from).waiting.leaves(task.number);
+            task.cpu = to;
+        }
+        self.on(task.cpu)
+    }
+
+    /// The idle CPU that is nearest to one that is not.
+    fn idle_near(&self, now: Instant, from: CpuId, may_run_on: impl Fn(CpuId) -> bool) -> Option<CpuId> {
+        let count = self.cpus.len() as u32;
+        let round = (from.0 + 1..count).chain(0..from.0).map(CpuId);
+        let mut idle = round.filter(|&cpu| self.cpus[cpu.index()].is_idle(now) && may_run_on(cpu));
+        let first = idle.next()?;
+        let is_near = |&cpu: &CpuId| self.share_cache(cpu, from);
+        if is_near(&first) { Some(first) } else { idle.find(is_near).or(Some(first)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_blk::{CompletionPlace, Nanos};
+
+    use super::super::{SLICE, Wait};
+    use super::*;
+    use crate::host::Host;
+
+    #[test]
+    fn the_next_idle_cpu_of_the_same_cache_is_taken_then_the_next_one_of_all_then_none() {
+        let text = "name = \"x\"\ndescription = \"x\"\ncache_cpus = 3\nsubmit_ns = 1\ncomplete_ns = 1\nwake_ns = [0, 0]\n\
+                    worker_ns = [0, 0]\n";
+        let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 6);
+        let now = Instant(1000);
+        let mut taken = Vec::new();
+        while let Some(cpu) = cpus.idle_near(now, CpuId(1), |cpu| cpu != CpuId(4)) {
+            taken.push(cpu.0);
+            let on = cpus.on(cpu);
+            // Each for another reason.
+            match cpu.0 {
+                0 => on.claims = 1,
+                2 => on.is_taken = true,
+                3 => on.task_until = Instant(1001),
+                _ => on.waiting.wakes(7, 0, SLICE, Wait { since: now, entry: Nanos::ZERO }),
+            }
+            // An interrupt makes none of the others busy.
+            cpus.complete(now, CpuId(5), CompletionPlace::Interrupt);
+        }
+        assert_eq!(taken, [2, 0, 3, 5], "CPU 4 is not allowed, and it wakes on CPU 1");
+    }
+}

@@ -1,0 +1,47 @@
+//! Processes that are woken go to idle CPUs.
+
+use hoistway_blk::Kernel;
+use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
+use hoistway_results::Direction;
+use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run};
+
+/// Two readers begin on CPU 0 of two, and would keep one each busy. On CPU 1 there is a third one, which hardly does anything.
+fn run_with(cpus_allowed: &str, keeps_cpus: bool) -> RunResult {
+    let job = format!(
+        "[global]\nfilename=/dev/nullb0\ndirect=1\nioengine=libaio\nrw=randread\nruntime=1\ntime_based\n{cpus_allowed}\n\
+         [busy]\niodepth=16\n[quiet]\nrate_iops=100\n[busy2]\niodepth=16\n"
+    );
+    let workload = JobFile::parse(&job, "test.fio", &Environment::empty()).unwrap().load;
+    let preset = Preset::builtin("null").unwrap();
+    let queue = QueueSettings::new(Kernel::V6_18, 2);
+    let host = Host { keeps_cpus, ..Host::builtin(Host::DEFAULT).unwrap() };
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
+    let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    run(&scenario, &spec, &Control::default()).unwrap()
+}
+
+fn reads(result: &RunResult, process: usize) -> f64 {
+    result.processes[process].direction(Direction::Read).lat.count() as f64
+}
+
+#[test]
+fn a_process_that_is_woken_while_its_cpu_is_busy_goes_to_an_idle_one() {
+    let (kept, moved) = (run_with("", true), run_with("", false));
+    for busy in [0, 2] {
+        let gain = reads(&moved, busy) / reads(&kept, busy);
+        assert!((1.6..2.1).contains(&gain), "process {busy}: {gain}");
+    }
+    assert_eq!(reads(&moved, 1), reads(&kept, 1), "the third one needs little");
+}
+
+#[test]
+fn a_process_that_is_bound_to_one_cpu_stays_there() {
+    let job = |result: RunResult| [0, 1, 2].map(|process| reads(&result, process));
+    let bound = "cpus_allowed=0-1\ncpus_allowed_policy=split";
+    assert_eq!(job(run_with(bound, false)), job(run_with("", true)));
+    let together = [false, true].map(|keeps| job(run_with("cpus_allowed=0", keeps)));
+    assert_eq!(together[0], together[1]);
+    let shared = job(run_with("cpus_allowed=0-1", false));
+    assert!(shared[0] > 1.6 * together[0][0], "whoever may run on both does");
+}
