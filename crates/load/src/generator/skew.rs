@@ -114,5 +114,9 @@ mod tests {
         let mut skewed = Skewed::new(zipf, Some(0.5), 1000, Stream::new(5, 0, Purpose::Offset));
         let hits = (0..1000).filter(|_| skewed.next() == 500).count();
         assert!(hits > 700, "{hits}");
+        // The end of the region is its last block.
+        let mut skewed = Skewed::new(zipf, Some(1.0), 1000, Stream::new(5, 0, Purpose::Offset));
+        let hits = (0..1000).filter(|_| skewed.next() == 999).count();
+        assert!(hits > 700, "{hits}");
     }
 }
