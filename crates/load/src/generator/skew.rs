@@ -80,6 +80,12 @@ mod tests {
     }
 
     #[test]
+    fn the_last_block_of_a_pareto_distribution_is_never_drawn() {
+        assert_eq!(shares(Popularity::Pareto { h: 0.2 }, None, 2).len(), 1);
+        assert_eq!(shares(Popularity::Pareto { h: 0.2 }, None, 3).len(), 2);
+    }
+
+    #[test]
     fn a_bell_has_the_shares_of_its_formula_wherever_its_blocks_lie() {
         for (spread_percent, deviation) in [(0.0, 1.0 / 12.0), (20.0, f64::hypot(1.0 / 12.0, 0.2 / f64::sqrt(12.0)))] {
             let n = 1000;
