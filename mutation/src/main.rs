@@ -33,7 +33,7 @@ fn tests(name: &str) -> Option<Vec<Vec<String>>> {
         // Judgements are made there, and the sentences of them elsewhere.
         "results" => &[(name, own), ("report", own)],
         // Without those that compare with what was measured, which take longer than all others.
-        "device" => &[(name, &["--lib", "--test=conservation", "--test=models", "--test=presets"])],
+        "device" => &[(name, &["--lib", "--test=conservation", "--test=exact", "--test=models", "--test=presets", "--test=reckoned"])],
         "cgroup" | "fio" | "legacy" | "nbd" | "sim" | "trace" => &[(name, own)],
         _ => return None,
     };

@@ -2,8 +2,9 @@
 
 use hoistway_blk::{Instant, Op, Sector, Status};
 use hoistway_device::{
-    Command, Device, FaultInjector, FaultParameters, Null, NullParameters, Optane, OptaneParameters, Preset, Raid,
-    RaidParameters, Refusal, Schedule, Shape, TraceEvent, Tracer, TracerParameters,
+    Command, Device, FaultInjector, FaultParameters, Hdd, HddParameters, Null, NullParameters, Optane,
+    OptaneParameters, Parameters, Preset, Raid, RaidParameters, Refusal, Schedule, Shape, Throttle, ThrottleParameters,
+    TraceEvent, Tracer, TracerParameters,
 };
 
 fn shape(queue_depth: u32) -> Shape {
@@ -143,5 +144,36 @@ fn of_a_torn_write_whole_blocks_are_written_at_least_one_and_not_all() {
     // What has one block cannot be torn, nor a read.
     for whole in [command(0, Op::Write, 0, 8), command(0, Op::Read, 0, 32)] {
         assert_eq!(serve(&mut device, &[(2_000, whole)])[0].2, Status::Ok, "{whole:?}");
+    }
+}
+
+#[test]
+fn a_throttle_lets_so_many_ios_and_bytes_pass_and_what_is_within_it_is_still_traced() {
+    let throttled = |iops, mb_per_s| {
+        let traced =
+            Tracer::new(Box::new(Null::new(shape(32), &null(1000), 1)), &TracerParameters { keeps_events: 64 });
+        Throttle::new(Box::new(traced), &ThrottleParameters { iops, io_kib: 256, mb_per_s, burst: None })
+    };
+    let load = |sectors| (0..4).map(move |tag| (0, command(tag, Op::Read, 0, sectors))).collect::<Vec<_>>();
+    let ends =
+        |device: &mut Throttle, sectors| serve(device, &load(sectors)).iter().map(|end| end.0).collect::<Vec<_>>();
+    let mut by_ios = throttled(1000.0, 1e6);
+    assert_eq!(ends(&mut by_ios, 8), [1000, 1_001_000, 2_001_000, 3_001_000], "one in a ms");
+    let taken = by_ios.traced().unwrap().iter().filter(|event| matches!(event, TraceEvent::Taken(..))).count();
+    assert_eq!(taken, 4);
+    assert_eq!(ends(&mut throttled(1000.0, 1e6), 1024), [1000, 2_001_000, 4_001_000, 6_001_000], "each counts as two");
+    assert_eq!(ends(&mut throttled(1e9, 5.0), 8), [1000, 820_200, 1_639_400, 2_458_600], "by bytes");
+    assert_eq!(ends(&mut throttled(1e9, 5.0), 16), [1000, 1_639_400, 3_277_800, 4_916_200], "twice as many");
+}
+
+#[test]
+fn a_write_into_the_cache_of_a_disk_takes_its_access_and_the_link() {
+    let preset = Preset::builtin("hgst-he10-8tb").unwrap();
+    let Parameters::Hdd(parameters) = preset.parameters() else { unreachable!() };
+    let parameters = HddParameters { cache_access_us: 30.0, link_mb_per_s: 512.0, ..parameters.clone() };
+    for (sectors, ns) in [(8, 38_000), (64, 94_000)] {
+        let mut disk = Hdd::new(preset.shape(), &parameters, 1);
+        let ended = serve(&mut disk, &[(0, command(0, Op::Write, 4096, sectors))]);
+        assert_eq!(ended[0].0, ns, "{sectors} sectors of 1 us");
     }
 }

@@ -74,8 +74,6 @@ impl Formatter for Pictures<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::*;
-
     fn shown(key: &str, value: &str) -> Option<(String, String)> {
         let document = BTreeMap::from([(key.to_owned(), vec![value.to_owned()])]);
         let shown = super::document(&document, |text| serde_json::from_str::<BTreeMap<String, Vec<String>>>(text));
