@@ -28,11 +28,12 @@ fn tests(name: &str) -> Option<Vec<Vec<String>>> {
         "blk" => {
             &[("blk", &["--lib"]), ("legacy", &["--lib", "--test=properties", "--test=policies", "--test=changes"])]
         }
-        "load" => &[(name, own), ("fio", own)],
+        // Without those that wait for fio itself.
+        "load" => &[(name, own), ("fio", &["--lib", "--test=generator", "--test=job_files", "--test=robust"])],
         // Judgements are made there, and the sentences of them elsewhere.
         "results" => &[(name, own), ("report", own)],
         // Without those that compare with what was measured, which take longer than all others.
-        "device" => &[(name, &["--lib", "--test=conservation", "--test=models", "--test=presets"])],
+        "device" => &[(name, &["--lib", "--test=conservation", "--test=exact", "--test=models", "--test=presets", "--test=reckoned"])],
         "cgroup" | "fio" | "legacy" | "nbd" | "sim" | "trace" => &[(name, own)],
         _ => return None,
     };

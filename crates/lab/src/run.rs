@@ -3,10 +3,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hoistway_blk::{NoProbe, Probe};
 use hoistway_results::ProcessResult;
 use hoistway_results::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
-use hoistway_sim::{Control, QueueSettings, RunError, RunResult, Statistics, run_probed};
+use hoistway_sim::{Control, QueueSettings, RunError, RunResult, Statistics, run_probed, run_with_statistics};
 use serde_json::{Map, Value};
 
 use crate::comparison::Comparison;
@@ -82,10 +81,8 @@ impl Plan<'_> {
         let mut recorder = (self.asked.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
         let observers: Vec<&mut dyn Observer> =
             recorder.as_mut().map(|recorder| recorder as _).into_iter().chain(observer.map(|one| one as _)).collect();
-        if observers.is_empty() {
-            return self.one(planned, control, watch, NoProbe);
-        }
-        let mut outcome = self.one(planned, control, watch, Observers(observers))?;
+        let observers = (!observers.is_empty()).then_some(Observers(observers));
+        let mut outcome = self.one(planned, control, watch, observers)?;
         let reached_ns = control.reached_ns.load(Ordering::Relaxed);
         let of = |recorder: Recorder| {
             let processes = self.processes(planned.setup).into_iter().map(|process| process.job);
@@ -95,18 +92,22 @@ impl Plan<'_> {
         Ok(outcome)
     }
 
-    /// One run, watched by a probe.
-    pub(crate) fn one<P: Probe>(
+    /// One run, watched by observers, if there are such.
+    pub(crate) fn one(
         &self,
         planned: &Planned,
         control: &Control,
         watch: &dyn Watch,
-        probe: P,
+        observers: Option<Observers<'_>>,
     ) -> Result<Outcome, Error> {
         let (scenario, spec) = (self.scenario(planned), &planned.spec);
         let begin = watch.seconds();
-        let both = (Statistics::new(&scenario, spec), probe);
-        let (result, (statistics, _)) = run_probed(&scenario, spec, control, both).map_err(cannot_begin)?;
+        let ended = match observers {
+            None => run_with_statistics(&scenario, spec, control),
+            Some(observers) => run_probed(&scenario, spec, control, (Statistics::new(&scenario, spec), observers))
+                .map(|(result, (statistics, _))| (result, statistics)),
+        };
+        let (result, statistics) = ended.map_err(cannot_begin)?;
         let disks = statistics.summaries(&scenario, result.simulated);
         let wall_seconds = watch.seconds() - begin;
         let RunResult { processes, simulated, ios, locks, refused, page_cache, partial } = result;

@@ -1,5 +1,7 @@
 //! What a verdict may never do, over all bundled loads, devices and kernels, and whatever is done to the documents that
 //! changes nothing.
+//!
+//! Devices and kernels are dealt to the loads in turns; `HOISTWAY_PLACES=all` takes each load to all of them.
 
 use std::sync::OnceLock;
 
@@ -24,11 +26,15 @@ struct Place {
     kernel: Kernel,
 }
 
-/// Every device, with the kernels dealt out in turns; and every kernel.
+/// Where the load of this number runs: devices, with kernels dealt to them, and kernels on its own device.
 fn places(load: usize) -> impl Iterator<Item = Place> {
+    const TURNS: usize = 3;
+    let is_all = std::env::var_os("HOISTWAY_PLACES").is_some_and(|places| places == "all");
     let dealt = Kernel::EXAMPLES.into_iter().cycle().skip(load);
     let devices = Preset::builtin_names().zip(dealt).map(|(device, kernel)| Place { device: Some(device), kernel });
-    devices.chain(Kernel::EXAMPLES.map(|kernel| Place { device: None, kernel }))
+    let all = devices.chain(Kernel::EXAMPLES.map(|kernel| Place { device: None, kernel }));
+    let is_its_turn = move |number: usize| is_all || number % TURNS == load % TURNS;
+    all.enumerate().filter(move |&(number, _)| is_its_turn(number)).map(|(_, place)| place)
 }
 
 fn is_guests(load: &str) -> bool {

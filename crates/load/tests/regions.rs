@@ -1,8 +1,8 @@
 //! The part of its device that a process works on.
 
 use hoistway_load::{
-    Amount, Distribution, Extent, LoadError, Offsets, OwnFile, Pattern, PlacedFile, Process, Random, Sizes, Strided,
-    Volume, Zone,
+    Amount, Distribution, Extent, LoadError, Offsets, OwnFile, Pattern, PlacedFile, Process, Random, Sequencer, Sizes,
+    Strided, Volume, Zone,
 };
 
 const WHOLE: u64 = 1 << 20;
@@ -123,4 +123,112 @@ fn strided_zones_follow_each_other_over_what_is_skipped_and_begin_again_behind_t
     assert_eq!(blocks(&strided(2, 1, 1, 8), 5), [0, 3, 6, 0, 3], "a zone is done before its end");
     assert_eq!(blocks(&strided(2, 1, 3, 8), 7), [0, 1, 0, 3, 4, 3, 6], "or begun again");
     assert_eq!(blocks(&strided(2, 1, 2, 7), 5)[..4], [0, 1, 3, 4], "the last one may be cut");
+}
+
+/// Of a random job with so many blocks, changed by this.
+fn at_random(size: u64, time_based: bool, change: impl Fn(&mut Random)) -> Process {
+    let mut random = Random::default();
+    change(&mut random);
+    let volume = Volume { size: Some(Amount::Bytes(size * 4096)), time_based, ..Volume::default() };
+    Process::new("p", 0, Pattern { volume, offsets: Offsets::Random(random), ..Pattern::read(4096) })
+}
+
+#[test]
+fn a_random_job_visits_each_block_once_and_again_only_if_it_goes_on() {
+    let once = blocks(&at_random(16, false, |_| ()), 100);
+    assert_eq!(once.iter().collect::<std::collections::BTreeSet<_>>().len(), 16);
+    assert_eq!(once.len(), 16);
+    let passes = blocks(&at_random(16, true, |_| ()), 48);
+    for pass in passes.chunks(16) {
+        assert_eq!(pass.iter().collect::<std::collections::BTreeSet<_>>().len(), 16, "{pass:?}");
+    }
+}
+
+#[test]
+fn after_each_random_offset_some_ios_follow_or_repeat_it() {
+    let runs =
+        |sequencer| blocks(&at_random(200, true, |random| (random.every, random.sequencer) = (4, sequencer)), 40);
+    let follow = runs(Sequencer::Sequential);
+    for run in follow.chunks(4).filter(|run| run[0] < 196) {
+        assert_eq!(run, [run[0], run[0] + 1, run[0] + 2, run[0] + 3]);
+    }
+    let repeat = runs(Sequencer::Identical);
+    for run in repeat.chunks(4) {
+        assert_eq!(run, [run[0]; 4]);
+    }
+    let starts = |ios: &[u64]| ios.chunks(4).map(|run| run[0]).collect::<std::collections::BTreeSet<_>>().len();
+    assert!(starts(&follow) > 7 && starts(&repeat) > 7, "{follow:?} {repeat:?}");
+}
+
+#[test]
+fn a_job_that_is_random_to_a_part_follows_its_last_io_otherwise() {
+    let share = |percent| {
+        let ios = blocks(&at_random(250, true, |random| random.percent = [percent; 3]), 2000);
+        ios.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() as f64 / 2000.0
+    };
+    for (percent, follow) in [(0, 0.99), (30, 0.7), (70, 0.3), (100, 0.0)] {
+        assert!((share(percent) - follow).abs() < 0.04, "{percent} %: {}", share(percent));
+    }
+}
+
+#[test]
+fn sequential_jobs_skip_forwards_and_backwards() {
+    let skips = |skip_blocks: i64, size: u64, time_based| {
+        let volume = Volume { size: Some(Amount::Bytes(size * 4096)), time_based, ..Volume::default() };
+        let offsets = Offsets::Sequential { skip_bytes: skip_blocks * 4096 };
+        blocks(&Process::new("p", 0, Pattern { volume, offsets, ..Pattern::read(4096) }), 7)
+    };
+    assert_eq!(skips(0, 4, false), [0, 1, 2, 3]);
+    assert_eq!(skips(0, 4, true), [0, 1, 2, 3, 0, 1, 2]);
+    assert_eq!(skips(2, 8, true), [0, 3, 6, 0, 3, 6, 0]);
+    assert_eq!(skips(1, 4, false), [0, 2, 0, 2], "to exactly the end: it starts over, for as many bytes as there are");
+    assert_eq!(skips(2, 5, false), [0, 3], "beyond the end: it is done");
+    assert_eq!(skips(-2, 8, false), [0, 6, 5, 4, 3, 2, 1], "backwards from the end");
+}
+
+#[test]
+fn random_jobs_visit_each_block_of_a_strided_zone_once_and_then_the_next_zone() {
+    let strided = |zone: u64, size, time_based| {
+        let mut process = at_random(size, time_based, |_| ());
+        let zones = Strided { zone_bytes: zone * 4096, range_bytes: 4 * 4096, skip_bytes: 2 * 4096 };
+        process.plan.pattern_mut().zones = Some(zones);
+        blocks(&process, 24)
+    };
+    let ios = strided(4, 12, true);
+    for (visit, ios) in ios.chunks(4).enumerate() {
+        let mut sorted = ios.to_vec();
+        sorted.sort_unstable();
+        let start = 6 * (visit as u64 % 2);
+        assert_eq!(sorted, [start, start + 1, start + 2, start + 3], "visit {visit}");
+    }
+    let twice = strided(8, 12, true);
+    assert!(twice[..8].iter().all(|block| *block < 4) && twice[8..16].iter().all(|block| *block >= 6), "{twice:?}");
+    // The second zone is cut off by the end of the region.
+    let cut = strided(4, 8, true);
+    assert!(cut.iter().all(|block| matches!(block, 0..4 | 6 | 7)) && cut.contains(&7), "{cut:?}");
+}
+
+#[test]
+fn reads_and_writes_share_the_blocks_unless_each_has_zones_of_its_own() {
+    let visits = |writes_first: f64| {
+        let zones = |first: f64| {
+            let zone = |access_percent| Zone { access_percent, extent: Extent::Percent(50.0) };
+            [zone(first), zone(100.0 - first)].into()
+        };
+        let mut process = at_random(64, true, |random| {
+            random.distribution = Distribution::Zoned([zones(100.0), zones(writes_first), zones(100.0)]);
+        });
+        process.plan.pattern_mut().direction = hoistway_load::Direction::Mixed;
+        let ios = process.generator(0, 1, |_| WHOLE).unwrap().take(400);
+        let [mut reads, mut writes] = [(0u64, 0u64); 2];
+        for io in ios {
+            let of = if io.op == hoistway_blk::Op::Read { &mut reads } else { &mut writes };
+            *if io.offset_bytes < 32 * 4096 { &mut of.0 } else { &mut of.1 } += 1;
+        }
+        (reads, writes)
+    };
+    let (reads, writes) = visits(0.0);
+    assert!(reads.1 == 0 && reads.0 > 100 && writes.0 == 0 && writes.1 > 100, "{reads:?} {writes:?}");
+    let (reads, writes) = visits(100.0);
+    assert!(reads.1 == 0 && writes.1 == 0 && writes.0 > 100, "{reads:?} {writes:?}");
 }

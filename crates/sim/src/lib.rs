@@ -48,7 +48,7 @@ pub use locks::LockUse;
 pub use measure::{Finished, Measurement};
 pub use profile::ProfileError;
 pub use scenario::{Control, RunError, RunResult, RunSpec, Scenario};
-pub use simulation::{run, run_probed};
+pub use simulation::{run, run_probed, run_with_statistics};
 pub use statistics::Statistics;
 pub use thinking::Thinking;
 pub use virtual_disk::VirtualDisk;

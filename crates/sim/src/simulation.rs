@@ -9,7 +9,7 @@ mod turns;
 
 use std::sync::atomic::Ordering;
 
-use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, News, NoProbe, PlugUse, Probe, Submitted, Waiter};
+use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, News, PlugUse, Probe, Submitted, Waiter};
 use hoistway_legacy::Front;
 use hoistway_load::Load;
 
@@ -26,6 +26,7 @@ use crate::identity::Sleeper;
 use crate::locks::{LockMeter, SectionCost};
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
+use crate::statistics::Statistics;
 use crate::steady_state::SteadyStates;
 use crate::task::{Next, Task};
 use actors::Route;
@@ -38,7 +39,19 @@ const CHECK_EVERY: u32 = 1 << 14;
 /// # Errors
 /// If the queue, the load or a tunable is not possible.
 pub fn run(scenario: &Scenario<'_>, spec: &RunSpec, control: &Control) -> Result<RunResult, RunError> {
-    Ok(Simulation::new(scenario, spec, NoProbe)?.run(control).0)
+    Ok(run_with_statistics(scenario, spec, control)?.0)
+}
+
+/// Runs a scenario and keeps the statistics of its devices and cgroups. What nobody watches is built here, once for all callers.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_with_statistics(
+    scenario: &Scenario<'_>,
+    spec: &RunSpec,
+    control: &Control,
+) -> Result<(RunResult, Statistics), RunError> {
+    run_probed(scenario, spec, control, Statistics::new(scenario, spec))
 }
 
 /// Runs a scenario, watched by a probe, which is given back.

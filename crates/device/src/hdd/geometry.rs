@@ -153,3 +153,6 @@ impl Arrival {
         if wait_ns + JUST_NOW_NS >= self.rotation_ns { 0 } else { wait_ns }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,3 +115,6 @@ impl ReadCache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,10 +33,13 @@ impl OptionIndex {
             return None;
         }
         let lower = name.to_ascii_lowercase();
-        let scored = self.by_name.keys().map(|known| (distance(&lower, known), *known));
+        let characters = lower.chars().count();
+        let most = (characters / 3).max(1);
+        // What is longer or shorter by more is no nearer than that.
+        let known = self.by_name.keys().filter(|known| known.len().abs_diff(characters) <= most);
         // By name on a tie, so that the answer does not depend on the order of a hash map.
-        let (edits, known) = scored.min()?;
-        (edits <= (name.chars().count() / 3).max(1)).then_some(known)
+        let (edits, known) = known.map(|known| (distance(&lower, known), *known)).min()?;
+        (edits <= most).then_some(known)
     }
 }
 
@@ -59,6 +62,9 @@ mod tests {
             ("SIZE", Some("size")),
             ("blocksze", Some("blocksize")),
             ("run_time", Some("runtime")),
+            ("rww", Some("rw")),
+            ("rwwww", None),
+            ("blocksizes_rang", Some("blocksize_range")),
             ("completelydifferent", None),
             ("", None),
         ] {

@@ -8,7 +8,8 @@ pub(super) fn distance(a: &str, b: &str) -> usize {
     let mut last: Vec<usize> = (0..=b.len()).collect();
     let mut previous = None;
     for (i, ca) in a.chars().enumerate() {
-        let mut row = vec![i + 1];
+        let mut row = Vec::with_capacity(b.len() + 1);
+        row.push(i + 1);
         for (j, &cb) in b.iter().enumerate() {
             let replaced = last[j] + usize::from(ca != cb);
             let mut best = replaced.min(last[j + 1] + 1).min(row[j] + 1);

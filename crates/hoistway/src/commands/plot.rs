@@ -6,8 +6,6 @@ use anyhow::{Context, Result, bail};
 use hoistway_page::PlotError;
 use hoistway_results::ResultsDocument;
 use hoistway_results::tuning::Tuning;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::output::Output;
 use crate::printable;
@@ -33,22 +31,22 @@ impl Plot {
 
     /// Draws a comparison.
     pub(crate) fn write(self, document: &ResultsDocument) -> Result<()> {
-        self.drawn(document, hoistway_page::svg, hoistway_page::png)
+        let shown = printable::document(document, ResultsDocument::from_json)?;
+        self.drawn(shown.as_ref().unwrap_or(document), hoistway_page::svg, hoistway_page::png)
     }
 
     /// Draws a search.
     pub(crate) fn write_search(self, tuning: &Tuning) -> Result<()> {
-        self.drawn(tuning, hoistway_page::tuned_svg, hoistway_page::tuned_png)
+        let shown = printable::document(tuning, Tuning::from_json)?;
+        self.drawn(shown.as_ref().unwrap_or(tuning), hoistway_page::tuned_svg, hoistway_page::tuned_png)
     }
 
-    fn drawn<D: Serialize + DeserializeOwned>(
+    fn drawn<D>(
         self,
         document: &D,
         svg: fn(&D) -> Result<String, PlotError>,
         png: fn(&D) -> Result<Vec<u8>, PlotError>,
     ) -> Result<()> {
-        let shown = printable::document(document)?;
-        let document = shown.as_ref().unwrap_or(document);
         let failed = || format!("--plot {}", self.name.display());
         if self.is_svg {
             self.output.write(svg(document).with_context(failed)?)

@@ -56,7 +56,7 @@ fn every_page_says_what_to_look_at_and_tries_commands_that_exist() {
                     shorter.push(argument);
                 }
             }
-            shorter.extend(["--runtime", "10ms", "--ramp", "0"]);
+            shorter.extend(["--runtime", "10ms", "--ramp", "0", "--repeat", "1"]);
             printed(&shorter);
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use hoistway_blk::{Nanos, NoProbe};
+use hoistway_blk::Nanos;
 use hoistway_results::FigureName;
 use hoistway_results::document::Run;
 use hoistway_results::tuning::Setting;
@@ -83,7 +83,7 @@ impl<'a> Evaluator<'a> {
         let runtime = load::time(asked, Field::RuntimeNs, runtime_ns.or(asked.comparison.runtime_ns))?;
         let variant = self.plan.setups[0].with(asked, setting)?;
         let planned = Planned::of(0, variant, seed, 0, runtime);
-        let outcome = self.plan.one(&planned, &self.control, &Unwatched, NoProbe)?;
+        let outcome = self.plan.one(&planned, &self.control, &Unwatched, None)?;
         Ok(outcome.run)
     }
 

@@ -45,7 +45,7 @@ impl State {
             runs: Vec::new(),
         };
         // As it is read again, so that it is equal to itself.
-        serde_json::to_value(&state).and_then(serde_json::from_value).about(Field::Load)
+        serde_json::to_string(&state).and_then(|text| serde_json::from_str(&text)).about(Field::Load)
     }
 
     /// Takes the runs of a state that was written down, if it is one of this search. Only the budget may be another.

@@ -159,7 +159,8 @@ impl Generator {
     }
 
     fn of_regions(job: &Pattern, regions: &[Region], process: u32, seed: u64) -> Generator {
-        let seed = job.seed.map_or(seed, |own| splitmix(seed) ^ splitmix(own as u64));
+        // Not alike in both: a seed of 1 in run 2 is not one of 2 in run 1.
+        let seed = job.seed.map_or(seed, |own| splitmix(splitmix(seed) ^ own as u64));
         let process = u64::from(process);
         let (bytes_max, ios_max) = limits(job, regions);
         let is_one = regions.len() == 1;

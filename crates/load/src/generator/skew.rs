@@ -80,6 +80,12 @@ mod tests {
     }
 
     #[test]
+    fn the_last_block_of_a_pareto_distribution_is_never_drawn() {
+        assert_eq!(shares(Popularity::Pareto { h: 0.2 }, None, 2).len(), 1);
+        assert_eq!(shares(Popularity::Pareto { h: 0.2 }, None, 3).len(), 2);
+    }
+
+    #[test]
     fn a_bell_has_the_shares_of_its_formula_wherever_its_blocks_lie() {
         for (spread_percent, deviation) in [(0.0, 1.0 / 12.0), (20.0, f64::hypot(1.0 / 12.0, 0.2 / f64::sqrt(12.0)))] {
             let n = 1000;
@@ -113,6 +119,10 @@ mod tests {
         let zipf = Popularity::Zipf { theta: 3.0 };
         let mut skewed = Skewed::new(zipf, Some(0.5), 1000, Stream::new(5, 0, Purpose::Offset));
         let hits = (0..1000).filter(|_| skewed.next() == 500).count();
+        assert!(hits > 700, "{hits}");
+        // The end of the region is its last block.
+        let mut skewed = Skewed::new(zipf, Some(1.0), 1000, Stream::new(5, 0, Purpose::Offset));
+        let hits = (0..1000).filter(|_| skewed.next() == 999).count();
         assert!(hits > 700, "{hits}");
     }
 }

@@ -64,8 +64,8 @@ impl Format {
         wide: bool,
         to: &Output,
     ) -> Result<String> {
-        let printable = if self.is_text() { printable::document(document)? } else { None };
-        let document = printable.as_ref().unwrap_or(document);
+        let shown = self.is_text().then(|| printable::document(document, ResultsDocument::from_json)).transpose()?;
+        let document = shown.as_ref().and_then(Option::as_ref).unwrap_or(document);
         Ok(match self {
             Self::Table => hoistway_report::table(document, &Style { wide, ..to.style() }),
             Self::Json => hoistway_report::json(document),

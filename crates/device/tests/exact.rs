@@ -1,0 +1,179 @@
+//! Models without chance, to the nanosecond.
+
+use hoistway_blk::{Instant, Op, Sector, Status};
+use hoistway_device::{
+    Command, Device, FaultInjector, FaultParameters, Hdd, HddParameters, Null, NullParameters, Optane,
+    OptaneParameters, Parameters, Preset, Raid, RaidParameters, Refusal, Schedule, Shape, Throttle, ThrottleParameters,
+    TraceEvent, Tracer, TracerParameters,
+};
+
+fn shape(queue_depth: u32) -> Shape {
+    Shape {
+        capacity_sectors: 1 << 20,
+        hw_queues: 1,
+        queue_depth,
+        ..Preset::builtin("intel-s3520-1600gb").unwrap().shape().clone()
+    }
+}
+
+fn command(tag: u32, op: Op, sector: u64, sectors: u32) -> Command {
+    Command { tag, queue: 0, op, sector: Sector(sector), sectors, fua: false }
+}
+
+/// Submits at these times and calls the device when it wants that. Answers when each tag ended, and how.
+fn serve(device: &mut dyn Device, load: &[(u64, Command)]) -> Vec<(u64, u32, Status)> {
+    let (mut schedule, mut ended, mut alarms) = (Schedule::default(), Vec::new(), Vec::new());
+    let mut load = load.iter().peekable();
+    loop {
+        let alarm = alarms.iter().copied().min();
+        let submits = load.next_if(|(at, _)| alarm.is_none_or(|(first, _): (Instant, u32)| Instant(*at) < first));
+        match (submits, alarm) {
+            (Some((at, command)), _) => device.submit(Instant(*at), *command, &mut schedule).unwrap(),
+            (None, Some(first)) => {
+                alarms.retain(|alarm| *alarm != first);
+                device.wake(first.0, first.1, &mut schedule);
+            }
+            (None, None) => break,
+        }
+        ended.extend(schedule.completions.drain(..).map(|end| (end.at.0, end.tag, end.status)));
+        alarms.append(&mut schedule.alarms);
+    }
+    ended.sort_unstable_by_key(|end| (end.0, end.1));
+    ended
+}
+
+#[test]
+fn a_command_of_phase_change_memory_passes_the_front_end_and_then_the_channels_of_its_pages() {
+    let parameters = OptaneParameters {
+        host_to_device_us: 1.0,
+        device_to_host_us: 2.0,
+        read_command_us: 0.5,
+        write_command_us: 0.7,
+        // 1 ns and 2 ns a sector beyond the first page.
+        read_mb_per_s: 512_000.0,
+        write_mb_per_s: 256_000.0,
+        channels: 2,
+        access_us: 4.0,
+        access_jitter_percent: 0.0,
+    };
+    let alone = |op, sector, sectors| {
+        let mut drive = Optane::new(shape(32), &parameters, 1);
+        let ended = serve(&mut drive, &[(0, command(0, op, sector, sectors))]);
+        (ended[0].0, ended[0].2)
+    };
+    assert_eq!(alone(Op::Read, 0, 8), (7_500, Status::Ok), "1 us, 0.5, 4 and 2");
+    assert_eq!(alone(Op::Write, 0, 8), (7_700, Status::Ok));
+    assert_eq!(alone(Op::Read, 7, 1), (7_500, Status::Ok));
+    assert_eq!(alone(Op::Read, 0, 16), (7_508, Status::Ok), "two pages, one for each channel");
+    assert_eq!(alone(Op::Write, 0, 16), (7_716, Status::Ok));
+    assert_eq!(alone(Op::Read, 4, 8), (7_500, Status::Ok), "two pages, by halves");
+    assert_eq!(alone(Op::Read, 0, 17), (11_509, Status::Ok), "the third page is on the first channel again");
+    for op in [Op::Flush, Op::Discard, Op::WriteZeroes] {
+        assert_eq!(alone(op, 0, 0), (3_700, Status::Ok), "{op:?} is done in the front end");
+    }
+    assert_eq!(alone(Op::Read, (1 << 20) - 8, 8).1, Status::Ok);
+    assert_eq!(alone(Op::Read, (1 << 20) - 7, 8), (3_700, Status::IoError), "beyond the end");
+    // One after the other through the front end, side by side in the channels.
+    let together = |first, second| {
+        let mut drive = Optane::new(shape(32), &parameters, 1);
+        serve(&mut drive, &[(0, command(0, Op::Read, first, 8)), (0, command(1, Op::Read, second, 8))])
+    };
+    assert_eq!(together(0, 8), [(7_500, 0, Status::Ok), (8_000, 1, Status::Ok)]);
+    assert_eq!(together(0, 16), [(7_500, 0, Status::Ok), (11_500, 1, Status::Ok)], "of the same channel");
+}
+
+fn null(delay_ns: u64) -> NullParameters {
+    NullParameters { delay_ns, delay_jitter_percent: 0.0, holds_commands: None }
+}
+
+/// A card that takes so many commands, before a device that holds two for 10 us each.
+fn card(queue_depth: u32, holds_commands: Option<u32>) -> Raid {
+    let inner = Null::new(shape(2), &NullParameters { holds_commands, ..null(10_000) }, 1);
+    Raid::new(shape(queue_depth), &RaidParameters { inner: String::new(), command_us: 1.0 }, Box::new(inner))
+}
+
+#[test]
+fn a_card_passes_on_what_the_device_behind_it_holds_and_keeps_the_rest_in_order() {
+    let reads: Vec<(u64, Command)> = (0..5).map(|tag| (0, command(tag, Op::Read, 0, 8))).collect();
+    for holds_commands in [None, Some(2), Some(1)] {
+        let ended = serve(&mut card(8, holds_commands), &reads);
+        let expected = match holds_commands {
+            Some(1) => [11_000, 21_000, 31_000, 41_000, 51_000],
+            _ => [11_000, 11_000, 21_000, 21_000, 31_000],
+        };
+        let expected: Vec<_> = expected.into_iter().zip(0..).map(|(at, tag)| (at, tag, Status::Ok)).collect();
+        assert_eq!(ended, expected, "{holds_commands:?}");
+    }
+}
+
+#[test]
+fn a_card_whose_tags_are_used_up_refuses_until_the_host_has_seen_a_completion() {
+    let (mut card, mut schedule) = (card(2, None), Schedule::default());
+    let mut submit = |at, tag| card.submit(Instant(at), command(tag, Op::Read, 0, 8), &mut schedule);
+    assert_eq!([submit(0, 0), submit(500, 1)], [Ok(()), Ok(())]);
+    assert_eq!(submit(10_999, 2), Err(Refusal::UntilCompletion), "the device is done, the host does not know yet");
+    assert_eq!(submit(11_000, 2), Ok(()));
+    assert_eq!(submit(11_499, 3), Err(Refusal::UntilCompletion));
+    assert_eq!(submit(11_500, 3), Ok(()));
+    let ends: Vec<u64> = schedule.completions.iter().map(|end| end.at.0).collect();
+    assert_eq!(ends, [11_000, 11_500, 22_000, 22_500]);
+}
+
+#[test]
+fn of_a_torn_write_whole_blocks_are_written_at_least_one_and_not_all() {
+    let torn = FaultParameters {
+        errors_per_million: 0.0,
+        stalls_per_million: 0.0,
+        stall_ms: 0.0,
+        lost_per_million: 0.0,
+        lost_after_ms: 0.0,
+        torn_writes_per_million: 1e6,
+    };
+    let blocks = Shape { logical_block_bytes: 4096, physical_block_bytes: 4096, ..shape(32) };
+    let traced = Tracer::new(Box::new(Null::new(blocks, &null(1), 1)), &TracerParameters { keeps_events: 4096 });
+    let mut device = FaultInjector::new(Box::new(traced), &torn, 1);
+    let load: Vec<(u64, Command)> = (0..1000).map(|at| (at, command(0, Op::Write, 0, 32))).collect();
+    assert!(serve(&mut device, &load).iter().all(|(_, _, status)| *status == Status::IoError));
+    let mut written = [0; 4];
+    for event in device.traced().unwrap() {
+        let TraceEvent::Taken(_, command) = event else { continue };
+        assert!(matches!(command.sectors, 8 | 16 | 24), "{command:?}");
+        written[command.sectors as usize / 8] += 1;
+    }
+    assert!(written[1..].iter().all(|times| *times > 250), "{written:?}");
+    // What has one block cannot be torn, nor a read.
+    for whole in [command(0, Op::Write, 0, 8), command(0, Op::Read, 0, 32)] {
+        assert_eq!(serve(&mut device, &[(2_000, whole)])[0].2, Status::Ok, "{whole:?}");
+    }
+}
+
+#[test]
+fn a_throttle_lets_so_many_ios_and_bytes_pass_and_what_is_within_it_is_still_traced() {
+    let throttled = |iops, mb_per_s| {
+        let traced =
+            Tracer::new(Box::new(Null::new(shape(32), &null(1000), 1)), &TracerParameters { keeps_events: 64 });
+        Throttle::new(Box::new(traced), &ThrottleParameters { iops, io_kib: 256, mb_per_s, burst: None })
+    };
+    let load = |sectors| (0..4).map(move |tag| (0, command(tag, Op::Read, 0, sectors))).collect::<Vec<_>>();
+    let ends =
+        |device: &mut Throttle, sectors| serve(device, &load(sectors)).iter().map(|end| end.0).collect::<Vec<_>>();
+    let mut by_ios = throttled(1000.0, 1e6);
+    assert_eq!(ends(&mut by_ios, 8), [1000, 1_001_000, 2_001_000, 3_001_000], "one in a ms");
+    let taken = by_ios.traced().unwrap().iter().filter(|event| matches!(event, TraceEvent::Taken(..))).count();
+    assert_eq!(taken, 4);
+    assert_eq!(ends(&mut throttled(1000.0, 1e6), 1024), [1000, 2_001_000, 4_001_000, 6_001_000], "each counts as two");
+    assert_eq!(ends(&mut throttled(1e9, 5.0), 8), [1000, 820_200, 1_639_400, 2_458_600], "by bytes");
+    assert_eq!(ends(&mut throttled(1e9, 5.0), 16), [1000, 1_639_400, 3_277_800, 4_916_200], "twice as many");
+}
+
+#[test]
+fn a_write_into_the_cache_of_a_disk_takes_its_access_and_the_link() {
+    let preset = Preset::builtin("hgst-he10-8tb").unwrap();
+    let Parameters::Hdd(parameters) = preset.parameters() else { unreachable!() };
+    let parameters = HddParameters { cache_access_us: 30.0, link_mb_per_s: 512.0, ..parameters.clone() };
+    for (sectors, ns) in [(8, 38_000), (64, 94_000)] {
+        let mut disk = Hdd::new(preset.shape(), &parameters, 1);
+        let ended = serve(&mut disk, &[(0, command(0, Op::Write, 4096, sectors))]);
+        assert_eq!(ended[0].0, ns, "{sectors} sectors of 1 us");
+    }
+}
