@@ -222,20 +222,28 @@ impl Agenda {
     /// Sets a run of a hardware queue on a worker.
     #[inline]
     pub fn run(&mut self, queue: &impl BlockQueue, hctx: HctxId, delay: Nanos, workers: &mut impl Workers) {
-        let calls = &mut self.calls[hctx.index()];
-        let call = *calls;
-        *calls = call.wrapping_add(1);
+        let cpu = self.next_worker(queue, hctx);
         if self.at(Due::Run(hctx)) > workers.come_by() {
-            let at = workers.come(queue.worker_cpu(hctx, call)) + delay;
+            let at = workers.come(cpu) + delay;
             self.set(at, Due::Run(hctx), workers);
         }
+    }
+
+    /// A worker is called for a hardware queue: on which CPU.
+    #[inline]
+    fn next_worker(&mut self, queue: &impl BlockQueue, hctx: HctxId) -> CpuId {
+        let calls = &mut self.calls[hctx.index()];
+        let before = *calls;
+        *calls = before.wrapping_add(1);
+        queue.worker_cpu(hctx, before)
     }
 
     /// Sets runs of all hardware queues on workers.
     pub fn run_all(&mut self, queue: &impl BlockQueue, cpu: CpuId, delay: Nanos, workers: &mut impl Workers) {
         if delay > Nanos::ZERO && queue.delay_postpones() {
             for hctx in (0..queue.hw_queues()).map(HctxId).filter(|&hctx| queue.is_of_run_all(cpu, hctx)) {
-                let at = workers.come(queue.worker_cpu(hctx)) + delay;
+                let cpu = self.next_worker(queue, hctx);
+                let at = workers.come(cpu) + delay;
                 self.set(at, Due::Run(hctx), workers);
             }
             return;

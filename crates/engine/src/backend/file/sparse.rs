@@ -21,7 +21,7 @@ use crate::backend::{Command, Extent};
 use crate::memory::Segments;
 
 /// Zeroes that are written at a time where the file system cannot zero.
-const ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The content of a device in a file.
 pub struct SparseFile {
