@@ -155,7 +155,7 @@ prop_compose! {
             hosts: hosts.iter().map(|name| name.as_str().into()).collect(),
             cpus,
             memory_bytes,
-            journal: seed % 2 == 0,
+            journal: shared_tags,
             schedulers,
             elevator,
             guests: Guests { schedulers: guest_schedulers, virtual_disk: None, weights },

@@ -72,7 +72,8 @@ fn of_row(row: &Row, setting: Setting) -> Result<Vec<Cell>, Error> {
         _ => (Judgement::AtMost(0.9), Judgement::NearOne(0.15)),
     };
     let name = if row.clients == 1 { "1 client".to_owned() } else { format!("{} clients", row.clients) };
-    let cell = |column, ours: f64, published: f64, judgement| Cell::new(&name, column, ours, Some(published), judgement);
+    let cell =
+        |column, ours: f64, published: f64, judgement| Cell::new(&name, column, ours, Some(published), judgement);
     Ok(vec![
         cell("single queue over stock", single_queue / stock, row.single_queue / row.stock, Judgement::None),
         cell("patched over stock", patched / stock, row.patched / row.stock, over_stock),
