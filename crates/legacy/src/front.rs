@@ -276,13 +276,6 @@ impl<Sh: Sharing> BlockQueue for Front<Sh> {
         }
     }
 
-    fn delay_postpones(&self) -> bool {
-        match self {
-            Front::Mq(queue) => queue.delay_postpones(),
-            Front::Legacy(queue) => queue.delay_postpones(),
-        }
-    }
-
     #[inline]
     fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
         match self {

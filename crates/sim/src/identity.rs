@@ -102,7 +102,9 @@ mod tests {
 
     #[test]
     fn who_sleeps_is_known_again() {
-        for sleeper in [Sleeper::Task(7), Sleeper::Flusher(0), Sleeper::Limits(3), Sleeper::IoThread(12), Sleeper::Journal(1)] {
+        for sleeper in
+            [Sleeper::Task(7), Sleeper::Flusher(0), Sleeper::Limits(3), Sleeper::IoThread(12), Sleeper::Journal(1)]
+        {
             assert_eq!(Sleeper::of(sleeper.waiter()), sleeper);
         }
         assert_eq!(Sleeper::Task(7).waiter(), Waiter(7), "a trace shows the number of the process");

@@ -9,8 +9,7 @@
 //!
 //! - A run of a hardware queue to which a worker is on its way already need not be set; one that is delayed for longer is
 //!   replaced, which may postpone it.
-//! - Runs of all hardware queues at once are such runs; delayed ones leave hardware queues alone that are set to run, or up to
-//!   5.17 postpone whatever is set.
+//! - Runs of all hardware queues at once are such runs; delayed ones leave hardware queues alone that are set to run.
 //! - The scheduler's timer and the scan for timeouts are replaced, and the timer may be taken back.
 //! - A window of write-back throttling ends when it was said to.
 //! - Each kick of the requeue list has its worker; one that comes too late finds nothing.
@@ -222,32 +221,17 @@ impl Agenda {
     /// Sets a run of a hardware queue on a worker.
     #[inline]
     pub fn run(&mut self, queue: &impl BlockQueue, hctx: HctxId, delay: Nanos, workers: &mut impl Workers) {
-        let cpu = self.next_worker(queue, hctx);
+        let calls = &mut self.calls[hctx.index()];
+        let call = *calls;
+        *calls = call.wrapping_add(1);
         if self.at(Due::Run(hctx)) > workers.come_by() {
-            let at = workers.come(cpu) + delay;
+            let at = workers.come(queue.worker_cpu(hctx, call)) + delay;
             self.set(at, Due::Run(hctx), workers);
         }
     }
 
-    /// A worker is called for a hardware queue: on which CPU.
-    #[inline]
-    fn next_worker(&mut self, queue: &impl BlockQueue, hctx: HctxId) -> CpuId {
-        let calls = &mut self.calls[hctx.index()];
-        let before = *calls;
-        *calls = before.wrapping_add(1);
-        queue.worker_cpu(hctx, before)
-    }
-
     /// Sets runs of all hardware queues on workers.
     pub fn run_all(&mut self, queue: &impl BlockQueue, cpu: CpuId, delay: Nanos, workers: &mut impl Workers) {
-        if delay > Nanos::ZERO && queue.delay_postpones() {
-            for hctx in (0..queue.hw_queues()).map(HctxId).filter(|&hctx| queue.is_of_run_all(cpu, hctx)) {
-                let cpu = self.next_worker(queue, hctx);
-                let at = workers.come(cpu) + delay;
-                self.set(at, Due::Run(hctx), workers);
-            }
-            return;
-        }
         if queue.hw_queues() == 1 {
             if delay == Nanos::ZERO || self.at(Due::Run(HctxId(0))) == Instant::NEVER {
                 self.run(queue, HctxId(0), delay, workers);
@@ -394,11 +378,7 @@ mod tests {
 
     impl Bench {
         fn new() -> Self {
-            Bench::of(Kernel::V6_18)
-        }
-
-        fn of(kernel: Kernel) -> Self {
-            let config = QueueConfig { cpus: 2, hw_queues: 2, ..QueueConfig::new(kernel) };
+            let config = QueueConfig { cpus: 2, hw_queues: 2, ..QueueConfig::new(Kernel::V6_18) };
             Bench {
                 queue: Queue::new(&config, "none").unwrap(),
                 agenda: Agenda::new(2),
@@ -432,16 +412,6 @@ mod tests {
         assert_eq!(bench.note(1000, Effect::RunAll { delay: DELAY }), [(3_011_000, other, 2)]);
         let both = [(12_000, other, 3), (12_000, RUN, 4)];
         assert_eq!(bench.note(2000, Effect::RunAll { delay: Nanos::ZERO }), both, "a run of all at once does not wait");
-    }
-
-    #[test]
-    fn until_5_17_a_delayed_run_of_all_queues_postpones_even_a_worker_that_is_on_its_way() {
-        let mut bench = Bench::of(Kernel::V5_10);
-        let run = Effect::RunHctx { hctx: HCTX, delay: Nanos::ZERO };
-        assert_eq!(bench.note(0, run), [(10_000, RUN, 1)]);
-        let both = [(3_012_000, Due::Run(HctxId(0)), 2), (3_012_000, RUN, 3)];
-        assert_eq!(bench.note(2000, Effect::RunAll { delay: DELAY }), both);
-        assert!(!bench.agenda.is_due(RUN, 1), "the first is void");
     }
 
     #[test]
@@ -479,6 +449,7 @@ mod tests {
         assert_eq!(cpus.len(), 2);
         for call in 0..24 {
             bench.note(call * 20_000, Effect::RunHctx { hctx: HCTX, delay: Nanos::ZERO });
+            assert!(bench.agenda.take_back(RUN).is_some());
         }
         let turns: Vec<Vec<u32>> = bench.workers.came_to.chunks(8).map(<[u32]>::to_vec).collect();
         assert_eq!(turns, [[cpus[0]; 8], [cpus[1]; 8], [cpus[0]; 8]]);

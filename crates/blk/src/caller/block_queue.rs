@@ -71,9 +71,6 @@ pub trait BlockQueue {
     /// Whether a "run all" on this CPU runs a hardware queue.
     fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool;
 
-    /// Whether a delayed "run all" postpones the runs that are set already, those of workers on their way, too.
-    fn delay_postpones(&self) -> bool;
-
     /// Runs a hardware queue on this CPU.
     fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId);
 

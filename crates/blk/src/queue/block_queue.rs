@@ -70,10 +70,6 @@ impl<Sh: Sharing> BlockQueue for Queue<Sh> {
         self.is_of_run_all(cpu, hctx)
     }
 
-    fn delay_postpones(&self) -> bool {
-        self.generation().delay_postpones
-    }
-
     #[inline]
     fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         self.run_hctx(cx, hctx);

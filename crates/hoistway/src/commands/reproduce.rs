@@ -145,7 +145,8 @@ fn of_unknowns(usual: &Reproduced) -> impl Iterator<Item = [String; 2]> {
 fn for_people(table: &Table, cells: &Reproduced, width: usize) -> String {
     let rows: Vec<[String; 6]> =
         std::iter::once(HEAD.map(str::to_owned)).chain(cells.cells.iter().map(texts)).collect();
-    let widths: [usize; 6] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let widths: [usize; 6] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
     let mut text = wrapped(&format!("{}: {}", table.name, table.title), width, 0);
     text += &wrapped(table.source, width, 0);
     for row in &rows {

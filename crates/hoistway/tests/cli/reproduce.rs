@@ -22,7 +22,8 @@ fn the_document_has_the_keys_that_readers_count_on() {
     assert_eq!(cells.len(), 4);
     for cell in cells {
         let keys: Vec<&String> = cell.as_object().unwrap().keys().collect();
-        let expected = ["row", "column", "ours", "interval", "published", "error", "calibration", "tolerance", "within"];
+        let expected =
+            ["row", "column", "ours", "interval", "published", "error", "calibration", "tolerance", "within"];
         assert_eq!(keys.len(), expected.len(), "{cell}");
         assert!(expected.iter().all(|key| cell.get(key).is_some()), "{cell}");
     }

@@ -3,10 +3,10 @@
 
 use hoistway_results::stats;
 
+use super::Table;
 use super::cell::Cell;
 use super::runs::{Length, Setting};
 use super::sensitivity::Change;
-use super::Table;
 use crate::error::Error;
 use crate::repeats::seeds;
 

@@ -59,10 +59,6 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
         CpuId(0)
     }
 
-    fn delay_postpones(&self) -> bool {
-        false
-    }
-
     fn is_of_run_all(&self, _: CpuId, _: HctxId) -> bool {
         true
     }

@@ -38,7 +38,7 @@ pub(super) struct Caller {
     /// Flights that it has still to put forward.
     todo: VecDeque<u32>,
     /// Where it has still to look for dirty pages.
-    write_back: Option<PageRange>,
+    write_back: VecDeque<PageRange>,
     /// It flushes the device when all that it has written is there.
     needs_flush: bool,
     status: Status,
@@ -68,7 +68,7 @@ impl Caller {
             wish: None,
             left: 0,
             todo: VecDeque::new(),
-            write_back: None,
+            write_back: VecDeque::new(),
             needs_flush: false,
             status: Status::Ok,
         }
@@ -171,7 +171,10 @@ impl PageCache {
                 if is_flush || wish.flags.contains(BioFlags::FUA) {
                     let range = if is_flush { file.pages } else { asked };
                     caller.left += flights.wait(disk, range, false, number);
-                    caller.write_back = Some(range);
+                    match journals.get(disk) {
+                        Some(journal) => caller.write_back.extend(journal.without_metadata(range)),
+                        None => caller.write_back.push_back(range),
+                    }
                     caller.needs_flush = true;
                 }
             }
@@ -203,7 +206,7 @@ impl PageCache {
                 }
             });
         }
-        if let Some(within) = &mut caller.write_back {
+        while let Some(within) = caller.write_back.front_mut() {
             if let Some(dirty) = pages.take_dirty(disk, *within, flushers[disk].pages_max, None) {
                 within.first = dirty.end;
                 caller.left += 1;
@@ -212,7 +215,7 @@ impl PageCache {
                 let flight = flights.start(disk, Purpose::WriteBack, dirty, sectors, Some(number));
                 return Some(bio(flight, flights.get(flight)?, Op::Write, BioFlags::SYNC, wish, disk_sectors));
             }
-            caller.write_back = None;
+            caller.write_back.pop_front();
         }
         // Nothing but the call itself is left: all that was written is there.
         if caller.needs_flush && caller.left == 1 {

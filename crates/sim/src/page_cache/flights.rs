@@ -68,7 +68,9 @@ impl Flights {
     pub(super) fn wait(&mut self, disk: usize, pages: PageRange, is_for_read: bool, waiter: u32) -> u32 {
         let is_meant = |flight: &Flight| {
             let is_read = matches!(flight.purpose, Purpose::Read { .. });
-            flight.disk == disk && is_read == is_for_read && flight.pages.overlaps(pages)
+            // A journal lies within a file that is a whole disk; who waits for that waits for a commit.
+            let is_of_file = flight.purpose != Purpose::Journal;
+            is_of_file && flight.disk == disk && is_read == is_for_read && flight.pages.overlaps(pages)
         };
         let mut count = 0;
         for flight in self.slots.iter_mut().flatten().filter(|flight| is_meant(flight)) {
@@ -108,6 +110,14 @@ mod tests {
         let (flight, status) = flights.ended(number, &part(24), Status::Ok).unwrap();
         assert_eq!((status, flight.waiters), (Status::IoError, vec![7]));
         assert_eq!(flights.pages_written, 0);
+    }
+
+    #[test]
+    fn nobody_waits_for_pages_of_a_journal_that_lies_within_his_file() {
+        let mut flights = Flights::default();
+        let pages = PageRange { first: 0, end: 4 };
+        flights.start(0, Purpose::Journal, pages, 32, None);
+        assert_eq!(flights.wait(0, pages, false, 9), 0);
     }
 
     #[test]

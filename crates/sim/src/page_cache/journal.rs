@@ -120,6 +120,13 @@ impl Journal {
         }
     }
 
+    /// What of a file an fsync may write: of one that lies around the metadata, that before and that behind them.
+    pub(super) fn without_metadata(&self, file: PageRange) -> [PageRange; 2] {
+        let (first, end) =
+            (self.region.end, self.region.end + 2 * (self.disk_sectors / PAGE_SECTORS).div_ceil(GROUP_PAGES));
+        [PageRange { end: file.end.min(first), ..file }, PageRange { first: file.first.max(end), ..file }]
+    }
+
     /// What is running is to be committed, as soon as nothing else is.
     fn want(&mut self) {
         self.is_wanted = true;

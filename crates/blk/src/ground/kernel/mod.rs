@@ -181,8 +181,6 @@ pub struct Generation {
     pub max_sectors_cap: u32,
     /// Whether "run all" of a scheduler that is not multi-queue aware runs one hardware queue.
     pub single_dispatch: bool,
-    /// Whether a delayed "run all" postpones runs that are set already.
-    pub delay_postpones: bool,
     /// Whether there is write-back throttling: 4.10 and later.
     pub wbt: bool,
     /// Whether every flush-type write by-passes the scheduler, even one that needs no flush.
@@ -263,7 +261,6 @@ impl Kernel {
             queue_types: is_from(5, 0),
             max_sectors_cap: if is_from(6, 18) { 8192 } else { 2560 },
             single_dispatch: is_from(5, 12),
-            delay_postpones: !is_from(5, 18),
             wbt: is_from(4, 10),
             flushes_bypass_scheduler: !is_from(6, 5),
             flush_always_defers: is_from(5, 10),
