@@ -449,6 +449,7 @@ mod tests {
         assert_eq!(cpus.len(), 2);
         for call in 0..24 {
             bench.note(call * 20_000, Effect::RunHctx { hctx: HCTX, delay: Nanos::ZERO });
+            assert!(bench.agenda.take_back(RUN).is_some());
         }
         let turns: Vec<Vec<u32>> = bench.workers.came_to.chunks(8).map(<[u32]>::to_vec).collect();
         assert_eq!(turns, [[cpus[0]; 8], [cpus[1]; 8], [cpus[0]; 8]]);
