@@ -84,7 +84,7 @@ def test_techniques_against_waiting_for_a_lock_are_used_and_told(job: str) -> No
         return result.figure("flood:read:iops")["mq-deadline"].mean, " ".join(result.document["notices"])
 
     (plain, told), (with_all, told_of_all), (merging, told_of_one) = map(flooded, ([], ["all"], ["try-merge", "batch-dispatch"]))
-    assert with_all > 1.1 * plain and with_all != merging != plain
+    assert with_all > 1.1 * plain and merging > 1.1 * plain
     assert "Techniques" not in told and "(all)" in told_of_all and "(try-merge,batch-dispatch)" in told_of_one
 
 

@@ -11,8 +11,7 @@ use hoistway_results::Direction;
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
 use support::spec;
 
-/// How often bfq was asked for a request while others than the empty queue in service had some, or none had, and kept the drive for that
-/// queue; and how often in all.
+/// How often bfq kept a drive for the empty queue in service when it was asked for a request, and how often it was asked.
 #[derive(Default)]
 struct Kept {
     kept: u64,

@@ -14,8 +14,8 @@ impl Cpu {
     /// Whether a process that wakes finds no other here.
     #[inline]
     pub(super) fn is_idle(&self, now: Instant) -> bool {
-        let is_wanted = self.is_taken || self.claims > 0 || self.coming.is_some() || !self.waiting.is_empty();
-        !is_wanted && self.task_until <= now
+        // Whoever comes next waits so far.
+        !self.is_taken && self.claims == 0 && self.waiting.is_empty() && self.task_until <= now
     }
 }
 
