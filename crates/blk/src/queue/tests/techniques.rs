@@ -153,12 +153,21 @@ fn requests_of_sequential_writers(techniques: Techniques, scheduler: &str) -> us
             }
             bench.now += Nanos::from_micros(5);
             turns += 1;
-            if turns % 16 == 0 && !bench.driver.in_flight.is_empty() {
-                let first = bench.driver.in_flight[0].sector.0;
-                bench.complete(first);
+            if turns % 16 == 0 {
+                if let Some(first) = bench.driver.in_flight.front().map(|rq| rq.sector.0) {
+                    bench.complete(first);
+                }
+                bench.driver.budget = Some(4 - bench.driver.in_flight.len() as u32);
+                bench.run(0);
             }
             bench.work();
         }
+    }
+    bench.driver.budget = None;
+    for _ in 0..WRITERS * WRITES {
+        bench.run(0);
+        bench.complete_all();
+        bench.work();
     }
     bench.drain();
     assert_eq!(bench.ended.len() as u64, WRITERS * WRITES);
