@@ -57,6 +57,9 @@ pub struct Bounds {
     kernel: Kernel,
     /// Processes have cgroups and regions of their own, so that no scheduler ever joins the queues of two.
     apart: bool,
+    /// Requests reach policies behind a lock later than they are inserted (pending lists), and their time counts from then: what is
+    /// promised about waiting cannot be seen from here.
+    come_late: bool,
     promise: Promise,
     /// Oldest first.
     waiting: Vec<Waiting>,
@@ -78,6 +81,7 @@ impl Bounds {
         Bounds {
             kernel,
             apart,
+            come_late: false,
             promise: Promise::Nothing,
             waiting: Vec::new(),
             returned: BTreeSet::new(),
@@ -87,10 +91,16 @@ impl Bounds {
         }
     }
 
+    /// The same, where requests wait in pending lists if `come_late`.
+    pub fn late(self, come_late: bool) -> Self {
+        Bounds { come_late, ..self }
+    }
+
     /// The scheduler or its tunables may have changed: what waits begins to wait anew.
     pub fn follow(&mut self, scheduler: &str, tunable: Tunable<'_>) {
         let generation = &self.kernel.generation();
         self.promise = match scheduler {
+            scheduler if self.come_late && !matches!(scheduler, "none" | "kyber") => Promise::Nothing,
             "noop" => Promise::Fifo,
             // The first releases looked into the software queues although left-overs were stuck.
             "none" if generation.after_leftovers == AfterLeftovers::AskIfSent => Promise::FifoOfSoftwareQueue,
