@@ -114,7 +114,7 @@ impl World {
             agenda: Agenda::new(front.hw_queues()),
             device: Device::new(Random(random.next()), &config, is_legacy, random.clone()),
             front,
-            probe: (Balance::default(), Bounds::new(kernel, habits.apart).late(come_late)),
+            probe: (Balance::default(), Bounds::new(kernel, habits.apart, come_late)),
             caller: Caller::new(),
             tagging,
             change: None,

@@ -77,11 +77,11 @@ pub struct Bounds {
 type Tunable<'a> = &'a dyn Fn(&str) -> Option<i128>;
 
 impl Bounds {
-    pub fn new(kernel: Kernel, apart: bool) -> Self {
+    pub fn new(kernel: Kernel, apart: bool, come_late: bool) -> Self {
         Bounds {
             kernel,
             apart,
-            come_late: false,
+            come_late,
             promise: Promise::Nothing,
             waiting: Vec::new(),
             returned: BTreeSet::new(),
@@ -89,11 +89,6 @@ impl Bounds {
             out: BTreeMap::new(),
             exist: BTreeMap::new(),
         }
-    }
-
-    /// The same, where requests wait in pending lists if `come_late`.
-    pub fn late(self, come_late: bool) -> Self {
-        Bounds { come_late, ..self }
     }
 
     /// The scheduler or its tunables may have changed: what waits begins to wait anew.
