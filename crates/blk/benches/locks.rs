@@ -28,6 +28,9 @@ const ROUNDS: u64 = 5_000;
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 static CONTENDED: AtomicU64 = AtomicU64::new(0);
 static GIVEN_UP: AtomicU64 = AtomicU64::new(0);
+/// Of the locks beside it: of buckets, and of pending lists.
+static BESIDE: AtomicU64 = AtomicU64::new(0);
+static BESIDE_CONTENDED: AtomicU64 = AtomicU64::new(0);
 
 /// As `Threads`, with locks that count.
 struct Counting;
@@ -72,7 +75,13 @@ impl<T> Lock<T> for CountingLock<T> {
     }
 
     fn aside<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
-        body(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let free = self.0.try_lock();
+        BESIDE.fetch_add(1, Relaxed);
+        BESIDE_CONTENDED.fetch_add(u64::from(free.is_err()), Relaxed);
+        match free {
+            Ok(mut value) => body(&mut value),
+            Err(_) => body(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
     }
 }
 
@@ -161,8 +170,8 @@ impl Client<'_> {
     }
 }
 
-/// Of each I/O: how often the lock was taken, found taken, given up.
-fn measure(scheduler: &str, techniques: Techniques) -> [f64; 3] {
+/// Of each I/O: how often the lock was taken, found taken, given up; those beside it taken, found taken.
+fn measure(scheduler: &str, techniques: Techniques) -> [f64; 5] {
     let config =
         QueueConfig { cpus: CLIENTS as u16, queue_depth: 256, techniques, ..QueueConfig::new(Kernel::DEFAULT) };
     let shared = Shared {
@@ -171,7 +180,7 @@ fn measure(scheduler: &str, techniques: Techniques) -> [f64; 3] {
         ended: (0..CLIENTS).map(|_| AtomicU64::new(0)).collect(),
         woken: (0..CLIENTS).map(|_| AtomicBool::new(false)).collect(),
     };
-    let counters = [&TAKEN, &CONTENDED, &GIVEN_UP];
+    let counters = [&TAKEN, &CONTENDED, &GIVEN_UP, &BESIDE, &BESIDE_CONTENDED];
     counters.iter().for_each(|counter| counter.store(0, Relaxed));
     std::thread::scope(|scope| {
         for number in 0..CLIENTS {
@@ -187,11 +196,15 @@ fn measure(scheduler: &str, techniques: Techniques) -> [f64; 3] {
 }
 
 fn main() {
-    println!("{CLIENTS} clients with {DEPTH} I/Os each; of an I/O: lock taken, found taken and waited for, given up");
+    println!(
+        "{CLIENTS} clients with {DEPTH} I/Os each; of an I/O: lock taken, found taken and waited for, given up; locks beside it taken, waited for"
+    );
     for scheduler in ["mq-deadline", "bfq"] {
         for (name, techniques) in techniques::COMPARED {
-            let [taken, contended, given_up] = measure(scheduler, techniques);
-            println!("{scheduler:12} {name:18} {taken:6.3} {contended:8.5} {given_up:8.5}");
+            let [taken, contended, given_up, beside, beside_contended] = measure(scheduler, techniques);
+            println!(
+                "{scheduler:12} {name:18} {taken:6.3} {contended:8.5} {given_up:8.5} {beside:6.3} {beside_contended:8.5}"
+            );
         }
     }
 }

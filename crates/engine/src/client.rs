@@ -45,7 +45,7 @@ impl Client {
     /// If there is no room, or no engine any more: the request is given back, and is not answered in any other way. This is
     /// the back-pressure of the engine, which holds [`depth`](Self::depth) requests of a client and no more.
     pub fn submit(&self, request: Request) -> Result<(), Refused> {
-        if !self.take_room() {
+        if self.take_room(1) == 0 {
             return Err(Refused { request, why: Refused::AGAIN });
         }
         let message = Message::Submit { seat: self.seat, request };
@@ -64,21 +64,27 @@ impl Client {
     /// # Errors
     /// If there is no engine any more ([`Errno::SHUTDOWN`]); then none was taken.
     pub fn submit_all(&self, requests: &mut Vec<Request>) -> Result<bool, Errno> {
-        let taken = (0..requests.len()).take_while(|_| self.take_room()).count();
+        let taken = self.take_room(requests.len() as u32);
         let seat = self.seat;
         let leave = |messages: &mut Vec<Message>| {
-            messages.extend(requests.drain(..taken).map(|request| Message::Submit { seat, request }));
+            messages.extend(requests.drain(..taken as usize).map(|request| Message::Submit { seat, request }));
         };
         if self.shared.mailboxes[self.worker].send_with(leave) {
             return Ok(requests.is_empty());
         }
-        self.unanswered.fetch_sub(taken as u32, Relaxed);
+        self.unanswered.fetch_sub(taken, Relaxed);
         Err(Errno::SHUTDOWN)
     }
 
-    fn take_room(&self) -> bool {
-        let grow = |unanswered| (unanswered < self.depth).then_some(unanswered + 1);
-        self.unanswered.fetch_update(Acquire, Relaxed, grow).is_ok()
+    /// Takes room for so many requests at most. Answers for how many.
+    fn take_room(&self, wanted: u32) -> u32 {
+        let mut taken = 0;
+        let grow = |unanswered| {
+            taken = wanted.min(self.depth.saturating_sub(unanswered));
+            (taken > 0).then_some(unanswered + taken)
+        };
+        let _ = self.unanswered.fetch_update(Acquire, Relaxed, grow);
+        taken
     }
 
     /// Wants a request back. If it is not yet on its way, its answer is [`Errno::CANCELED`]; else it is what it would have

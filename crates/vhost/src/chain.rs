@@ -7,6 +7,8 @@ use crate::memory::Space;
 
 /// Bytes of a descriptor.
 const DESCRIPTOR_BYTES: u64 = 16;
+/// Descriptors that are read at once: header, data and status, and one more.
+const WINDOW: usize = 4;
 
 /// A stretch of guest memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,16 +57,33 @@ impl Descriptor {
     }
 }
 
-fn descriptor(space: &impl Space, table: u64, index: u16) -> Result<Descriptor, Malformed> {
-    let mut bytes = [0; DESCRIPTOR_BYTES as usize];
-    let at = table.checked_add(u64::from(index) * DESCRIPTOR_BYTES).ok_or(Malformed::Unreadable)?;
-    if !space.read(at, &mut bytes) {
-        return Err(Malformed::Unreadable);
+/// Some descriptors of a table, read at once: those of a chain mostly follow each other.
+#[derive(Default)]
+struct Window {
+    bytes: [[u8; DESCRIPTOR_BYTES as usize]; WINDOW],
+    /// The index of the first one, and how many there are.
+    first: u16,
+    count: u16,
+}
+
+impl Window {
+    fn descriptor(&mut self, space: &impl Space, table: u64, size: u16, index: u16) -> Result<Descriptor, Malformed> {
+        if index.wrapping_sub(self.first) >= self.count {
+            let at = table.checked_add(u64::from(index) * DESCRIPTOR_BYTES).ok_or(Malformed::Unreadable)?;
+            let count = usize::from(size - index).min(WINDOW);
+            let has_all = space.read(at, self.bytes[..count].as_flattened_mut());
+            // Of a table that is not all there, what is there counts.
+            if !has_all && !space.read(at, &mut self.bytes[0]) {
+                return Err(Malformed::Unreadable);
+            }
+            (self.first, self.count) = (index, if has_all { count as u16 } else { 1 });
+        }
+        let bytes = &self.bytes[usize::from(index - self.first)];
+        // The slices have the lengths of the arrays.
+        let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let (address, rest) = (u64_at(0), u64_at(8));
+        Ok(Descriptor { address, len: rest as u32, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 })
     }
-    // The slices have the lengths of the arrays.
-    let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-    let (address, rest) = (u64_at(0), u64_at(8));
-    Ok(Descriptor { address, len: rest as u32, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 })
 }
 
 impl Chain {
@@ -84,7 +103,7 @@ impl Chain {
         self.clear();
         let most = u32::from(size).max(SEGMENTS_MAX + 2);
         let (mut table, mut size, mut index, mut is_indirect) = (table, size, head, false);
-        let mut count = 0;
+        let (mut count, mut window) = (0, Window::default());
         loop {
             if index >= size {
                 return Err(Malformed::Index);
@@ -92,7 +111,7 @@ impl Chain {
             if count == most {
                 return Err(Malformed::TooLong);
             }
-            let descriptor = descriptor(space, table, index)?;
+            let descriptor = window.descriptor(space, table, size, index)?;
             if descriptor.has(VRING_DESC_F_INDIRECT) {
                 let entries = u64::from(descriptor.len) / DESCRIPTOR_BYTES;
                 if is_indirect
@@ -106,6 +125,7 @@ impl Chain {
                 // Those that no index can name are not reached.
                 size = u16::try_from(entries).unwrap_or(u16::MAX);
                 (table, index, is_indirect) = (descriptor.address, 0, true);
+                window = Window::default();
                 continue;
             }
             count += 1;

@@ -125,7 +125,7 @@ pub(crate) fn map_file(file: File, offset: u64, bytes: u64) -> Result<MmapRegion
 impl Memory {
     /// A stretch that lies in one region, which nearly all do: found once, it costs a tenth of what the general way does.
     #[inline]
-    fn slice(&self, address: u64, bytes: usize) -> Option<VolatileSlice<'_>> {
+    pub(crate) fn slice(&self, address: u64, bytes: usize) -> Option<VolatileSlice<'_>> {
         let region = self.map.find_region(GuestAddress(address))?;
         region.get_slice(MemoryRegionAddress(address - region.start_addr().0), bytes).ok()
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
 use virtio_queue::{Queue, QueueT as _};
+use vm_memory::Bytes as _;
 
 use crate::chain::{Chain, Malformed};
 use crate::features::Features;
@@ -64,6 +65,8 @@ pub struct Ring {
     /// Whether requests are taken only while it is enabled.
     heeds_enabling: bool,
     is_broken: bool,
+    /// The index of what is available, as it was read last: what lies before it need not be asked for again.
+    seen: u16,
     /// By head: whether it is under way.
     taken: Box<[bool]>,
     in_flight: u32,
@@ -88,6 +91,7 @@ impl Ring {
             is_running: false,
             heeds_enabling: true,
             is_broken: false,
+            seen: 0,
             taken: Box::default(),
             in_flight: 0,
             again: VecDeque::new(),
@@ -148,6 +152,7 @@ impl Ring {
             self.again = recovered.heads.into();
             self.counter = recovered.counter;
         }
+        self.seen = self.queue.next_avail();
         self.heeds_enabling = features.protocol();
         (self.is_running, self.is_broken) = (true, false);
         true
@@ -204,12 +209,15 @@ impl Ring {
             Some(head) => head,
             None => {
                 let (next, size) = (self.queue.next_avail(), self.queue.size());
-                let waiting = self.available(memory).ok_or(Broken::Memory)?;
-                if waiting == 0 {
-                    return Ok(None);
-                }
-                if waiting > size {
-                    return Err(Broken::Available);
+                if self.seen == next {
+                    let waiting = self.available(memory).ok_or(Broken::Memory)?;
+                    if waiting == 0 {
+                        return Ok(None);
+                    }
+                    if waiting > size {
+                        return Err(Broken::Available);
+                    }
+                    self.seen = next.wrapping_add(waiting);
                 }
                 let at = entry(self.queue.avail_ring(), AVAILABLE_BYTES, next % size);
                 let head = memory.load(at, Relaxed).ok_or(Broken::Memory)?;
@@ -252,10 +260,20 @@ impl Ring {
             record.gives_back(self.index, head);
         }
         let (ring, next) = (self.queue.used_ring(), self.queue.next_used());
-        let at = entry(ring, USED_BYTES, next % self.queue.size());
-        let used = u64::from(written) << 32 | u64::from(head);
-        let next = next.wrapping_add(1);
-        if !memory.write(at, &used.to_le_bytes()) || !memory.store(ring.wrapping_add(INDEX_AT), next, Release) {
+        let (size, used) = (self.queue.size(), u64::from(written) << 32 | u64::from(head));
+        let (at, next) = (entry(0, USED_BYTES, next % size), next.wrapping_add(1));
+        // It nearly always lies in one region.
+        let is_written = match memory.slice(ring, entry(0, USED_BYTES, size) as usize) {
+            Some(part) => {
+                part.write_slice(&used.to_le_bytes(), at as usize).is_ok()
+                    && part.store(next.to_le(), INDEX_AT as usize, Release).is_ok()
+            }
+            None => {
+                memory.write(ring.wrapping_add(at), &used.to_le_bytes())
+                    && memory.store(ring.wrapping_add(INDEX_AT), next, Release)
+            }
+        };
+        if !is_written {
             return Err(Broken::Memory);
         }
         self.queue.set_next_used(next);

@@ -107,7 +107,7 @@ impl World {
         let limits = Limits { max_sectors: 64, rotational, ..Limits::default() };
         let process = Process { ioprio: IoPriority::UNSET, cgroup: CgroupId::ROOT };
         let mut world = World {
-            bounds: Bounds::new(subject.kernel, false),
+            bounds: Bounds::new(subject.kernel, false, false),
             elevator: subject.elevator(rotational, &mut random),
             rules: MergeRules::new(&subject.kernel.generation(), limits, nomerges),
             pool: RequestPool::new(SLOTS),

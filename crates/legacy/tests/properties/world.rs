@@ -107,13 +107,14 @@ impl World {
             submitter: Submitter::new(&front, Waiter(number)),
         };
         let habits = Habits::random(&mut random);
+        let come_late = !is_legacy && config.techniques.insertion == Insertion::Pending;
         let mut world = World {
             habits,
             tasks: (0..TASKS as u32).map(task).collect(),
             agenda: Agenda::new(front.hw_queues()),
             device: Device::new(Random(random.next()), &config, is_legacy, random.clone()),
             front,
-            probe: (Balance::default(), Bounds::new(kernel, habits.apart)),
+            probe: (Balance::default(), Bounds::new(kernel, habits.apart, come_late)),
             caller: Caller::new(),
             tagging,
             change: None,

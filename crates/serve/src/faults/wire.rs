@@ -51,10 +51,11 @@ impl Wire {
         Wire { far, tls: None }
     }
 
-    /// What comes and goes is TLS from now on.
-    pub fn begin_tls(&mut self, config: &Arc<ClientConfig>) {
+    /// What comes and goes is TLS from now on, beginning with these bytes that have come.
+    pub fn begin_tls(&mut self, config: &Arc<ClientConfig>, came: &[u8]) {
         let name = ServerName::try_from(HOST).unwrap();
-        self.tls = Some(Box::new(ClientConnection::new(Arc::clone(config), name).unwrap()));
+        let tls = self.tls.insert(Box::new(ClientConnection::new(Arc::clone(config), name).unwrap()));
+        take_in(tls, came, &mut Vec::new());
     }
 
     /// Sends what there is room for, and answers how much that was.
@@ -79,15 +80,7 @@ impl Wire {
         let Some(tls) = &mut self.tls else { return self.far.receive(most, into) };
         let mut came = Vec::new();
         self.far.receive(most, &mut came);
-        let mut rest = &came[..];
-        while !rest.is_empty() {
-            tls.read_tls(&mut rest).unwrap();
-            tls.process_new_packets().expect("the server speaks TLS");
-            match tls.reader().read_to_end(into) {
-                Ok(_) => {}
-                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
-            }
-        }
+        take_in(tls, &came, into);
         push(tls, &mut self.far);
     }
 
@@ -104,6 +97,18 @@ impl Wire {
     /// Its cable is pulled out.
     pub fn break_it(&mut self) {
         self.far.break_it();
+    }
+}
+
+/// Takes records, or parts of them, and puts what they say into the end of `into`.
+fn take_in(tls: &mut ClientConnection, mut came: &[u8], into: &mut Vec<u8>) {
+    while !came.is_empty() {
+        tls.read_tls(&mut came).unwrap();
+        tls.process_new_packets().expect("the server speaks TLS");
+        match tls.reader().read_to_end(into) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
     }
 }
 

@@ -57,6 +57,9 @@ pub struct Bounds {
     kernel: Kernel,
     /// Processes have cgroups and regions of their own, so that no scheduler ever joins the queues of two.
     apart: bool,
+    /// Requests reach policies behind a lock later than they are inserted (pending lists), and their time counts from then: what is
+    /// promised about waiting cannot be seen from here.
+    come_late: bool,
     promise: Promise,
     /// Oldest first.
     waiting: Vec<Waiting>,
@@ -74,10 +77,11 @@ pub struct Bounds {
 type Tunable<'a> = &'a dyn Fn(&str) -> Option<i128>;
 
 impl Bounds {
-    pub fn new(kernel: Kernel, apart: bool) -> Self {
+    pub fn new(kernel: Kernel, apart: bool, come_late: bool) -> Self {
         Bounds {
             kernel,
             apart,
+            come_late,
             promise: Promise::Nothing,
             waiting: Vec::new(),
             returned: BTreeSet::new(),
@@ -91,6 +95,7 @@ impl Bounds {
     pub fn follow(&mut self, scheduler: &str, tunable: Tunable<'_>) {
         let generation = &self.kernel.generation();
         self.promise = match scheduler {
+            scheduler if self.come_late && !matches!(scheduler, "none" | "kyber") => Promise::Nothing,
             "noop" => Promise::Fifo,
             // The first releases looked into the software queues although left-overs were stuck.
             "none" if generation.after_leftovers == AfterLeftovers::AskIfSent => Promise::FifoOfSoftwareQueue,
