@@ -231,3 +231,6 @@ impl Word for AtomicU64 {
         self.compare_exchange(current, value, order, Ordering::Relaxed).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests;

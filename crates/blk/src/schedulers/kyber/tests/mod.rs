@@ -3,6 +3,7 @@
 mod controller;
 mod dispatch;
 mod queue;
+mod replaying;
 mod windows;
 
 use crate::bio::limits::Limits;

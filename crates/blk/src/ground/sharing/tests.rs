@@ -1,0 +1,42 @@
+use std::cell::RefCell;
+
+use super::*;
+use crate::ground::meter::{Held, Meter, Site};
+
+/// Writes down who comes and goes, and finds locks free or not.
+struct Noted {
+    is_free: bool,
+    calls: RefCell<Vec<String>>,
+}
+
+impl Meter for Noted {
+    fn enter(&self, _: &Held, site: Site) {
+        self.calls.borrow_mut().push(format!("enter {site:?}"));
+    }
+
+    fn try_enter(&self, _: &Held, site: Site) -> bool {
+        self.calls.borrow_mut().push(format!("try {site:?}"));
+        self.is_free
+    }
+
+    fn leave(&self, _: &Held, site: Site) {
+        self.calls.borrow_mut().push(format!("leave {site:?}"));
+    }
+}
+
+#[test]
+fn a_meter_sees_who_takes_a_lock_and_who_gives_it_back_and_decides_whether_it_is_free() {
+    let lock = MeteredCell::new(7);
+    let noted = |is_free| Noted { is_free, calls: RefCell::default() };
+    let meter = noted(true);
+    assert_eq!(lock.with(&meter, Site::Insert, |value| std::mem::replace(value, 8)), 7);
+    assert_eq!(meter.calls.take(), ["enter Insert", "leave Insert"]);
+    assert_eq!(lock.try_with(&meter, Site::Merge, |value| *value), Some(8));
+    assert_eq!(meter.calls.take(), ["try Merge", "leave Merge"]);
+    let meter = noted(false);
+    assert_eq!(lock.try_with(&meter, Site::Merge, |value| *value), None);
+    assert_eq!(meter.calls.take(), ["try Merge"]);
+    // Somebody is in: not even the meter is asked.
+    let inside = lock.with(&meter, Site::Dispatch, |_| lock.try_with(&meter, Site::Merge, |value| *value));
+    assert_eq!((inside, meter.calls.take()), (None, vec!["enter Dispatch".to_owned(), "leave Dispatch".to_owned()]));
+}
