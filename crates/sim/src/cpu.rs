@@ -373,6 +373,13 @@ impl Cpus {
         self.on(task.cpu).claims -= 1;
     }
 
+    /// Whether a task waits for its CPU already: it was put off after it had been woken.
+    #[inline]
+    pub(crate) fn has_waiting(&self, task: &Task) -> bool {
+        let waiting = &self.cpus[task.cpu.index()].waiting;
+        !waiting.is_empty() && waiting.has_waiting(task.number)
+    }
+
     /// Whether submissions take time, so that those of a turn are apart.
     #[inline]
     pub(crate) fn submissions_take_time(&self) -> bool {

@@ -169,6 +169,11 @@ impl FairQueue {
         Some(self.remove(at).times.virtual_time)
     }
 
+    /// Whether a task waits for a turn.
+    pub(crate) fn has_waiting(&self, task: u32) -> bool {
+        self.tasks.iter().any(|entity| entity.task == task && entity.waits.is_some())
+    }
+
     /// A task that sleeps has gone to another CPU: it counts here no more.
     pub(crate) fn leaves(&mut self, task: u32) {
         let _ = self.take_sleeping(task);

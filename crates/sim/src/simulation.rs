@@ -229,6 +229,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if task.is_running {
             // It was woken by what it did itself, and has gone on since.
             task.is_woken = false;
+        } else if self.cpus.has_waiting(task) {
+            // It was put off meanwhile, and has its turn when that comes.
         } else if self.cpus.is_free(self.now, task) {
             self.occupy(number);
         } else if let Some(at) = self.cpus.enqueue(self.now, task) {

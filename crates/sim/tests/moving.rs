@@ -45,3 +45,24 @@ fn a_process_that_is_bound_to_one_cpu_stays_there() {
     let shared = job(run_with("cpus_allowed=0-1", false));
     assert!(shared[0] > 1.6 * together[0][0], "whoever may run on both does");
 }
+
+/// Sixteen readers on eight CPUs that are busy with completions: one is put off in the middle of a turn that had already woken it.
+#[test]
+fn a_process_that_is_woken_and_put_off_waits_in_one_place_only() {
+    let job = "[global]\nfilename=/dev/nullb0\ndirect=1\nbs=8k\nruntime=300ms\ntime_based\n\
+               [queries]\nrw=randread\nnumjobs=16\n[log]\nrw=write\nsize=1g\nfdatasync=1\n\
+               [checkpoint]\nrw=randwrite\nioengine=libaio\niodepth=64\n";
+    let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
+    let preset = Preset::builtin("null").unwrap();
+    let queue = QueueSettings::new(Kernel::V6_18, 8);
+    let host = Host::builtin(Host::DEFAULT).unwrap();
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
+    let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let result = run(&scenario, &spec, &Control::default()).unwrap();
+    assert!(result.simulated.as_secs_f64() < 0.31, "somebody was forgotten: {}", result.simulated.as_secs_f64());
+    let least = result.processes.iter().map(|process| {
+        let count = |direction| process.direction(direction).lat.count();
+        count(Direction::Read) + count(Direction::Write)
+    });
+    assert!(least.min() > Some(3000), "all of them go on");
+}
