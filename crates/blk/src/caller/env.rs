@@ -56,7 +56,7 @@ pub struct Cx<'a, E: Env> {
 
 impl<E: Env> Cx<'_, E> {
     /// Tells the probe of something.
-    #[inline]
+    #[inline(always)]
     pub fn event(&mut self, event: Event<'_>) {
         self.probe.event(self.real, self.cpu, event);
     }

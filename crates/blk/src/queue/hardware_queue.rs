@@ -103,8 +103,11 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         rules: &MergeRules,
         bio: &mut Option<Bio>,
     ) -> Option<Edge> {
+        // Nearly always there is nothing in any of them, and a queue that looks empty is not worth its lock.
+        if !self.has_queued() {
+            return None;
+        }
         let index = self.index_of(cpu);
-        // A queue that looks empty is not worth its lock.
         if self.is_pending(index) { self.queues[index].merge(meter, rules, bio) } else { None }
     }
 
