@@ -21,6 +21,10 @@
 //! Interrupts come one after the other, before tasks: a device that completes faster than its CPU takes interrupts is held up by
 //! that, and a task that they keep for too long has its turn all the same.
 //!
+//! An idle CPU that wakes up for a task chooses when it is awake: others that were woken meanwhile, often by the same interrupt, are
+//! there, too, and it is not always the first of them that has it. So whoever has reaped may take the tag again that it has just given back,
+//! before the sleeper that was woken for it, and the sleeper is owed time then and goes first when they meet again.
+//!
 //! `moves` says to which CPU a process goes when it is woken.
 //!
 //! A CPU that has been idle for a while sleeps, and wakes later (`idle_ns`): it has slept as deep as would have paid, as if
@@ -67,6 +71,16 @@ pub(crate) enum Turn {
     Later(Instant),
     /// Nobody waits.
     Nobodys,
+}
+
+/// What comes of a wake-up.
+pub(crate) enum Woken {
+    /// The task is at its CPU then, which is busy.
+    Arrives(Instant),
+    /// Its CPU wakes up, and the task that it chooses has done then what it does first.
+    Chooses(Instant),
+    /// Its CPU wakes up for others as well, and what was said of these holds.
+    Joins,
 }
 
 /// What comes of a task's time in the middle of its turn.
@@ -129,22 +143,30 @@ struct Cpu {
     step_began: Instant,
     /// When the last turn ended.
     turn_ended: Instant,
+    /// It wakes up, or did last, and is awake then.
+    awake_at: Instant,
     /// All interrupts so far took so long.
     interrupted: Nanos,
     /// So many tasks are on their way to it, or poll there.
     claims: u32,
     /// Tasks whose wake-up is over.
     waiting: FairQueue,
-    /// The one of them that has it next: an event is set, and it is busy until then.
+    /// The one of them that has it next, or one that woke alone: an event is set, and it is busy until then.
     coming: Option<Coming>,
+    /// Events that were set for others who were chosen at first, and that are later than the one that counts.
+    outdated: u32,
 }
 
 /// A task that a CPU turns to.
 #[derive(Clone, Copy)]
 struct Coming {
     task: u32,
-    /// Its turn began.
+    /// It woke alone, and is not among those who wait.
+    is_alone: bool,
+    /// Its turn began, or begins.
     began: Instant,
+    /// What it does first.
+    entry: Nanos,
     /// It has it then, whatever interrupts come.
     at_last: Instant,
 }
@@ -160,6 +182,14 @@ fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
 }
 
 impl Cpu {
+    /// It turns to a task, from then on, whose turn began or begins: answers when that has done what it does first.
+    #[inline]
+    fn turns_to(&mut self, task: u32, is_alone: bool, (began, from): (Instant, Instant), entry: Nanos) -> Instant {
+        self.coming = Some(Coming { task, is_alone, began, entry, at_last: began + PATIENCE.max(entry) });
+        self.free_at = self.free_at.max(from) + entry;
+        self.free_at
+    }
+
     /// What is left to do for a task that woke on a free CPU, and that nobody but interrupts has kept from running by now.
     fn left_of_entry(&self, now: Instant, task: &Task) -> Option<Nanos> {
         let began = Instant(now.0.saturating_sub(task.entry.0));
@@ -332,6 +362,9 @@ impl Cpus {
         if on.task_until > now {
             on.task_until += time;
         }
+        if on.awake_at > now {
+            on.awake_at += time;
+        }
     }
 
     /// Whether two CPUs share a cache.
@@ -340,31 +373,75 @@ impl Cpus {
         self.cpus[one.index()].cache == self.cpus[other.index()].cache
     }
 
-    /// When a task that is woken now has done what it does first, if its CPU is free then.
+    /// A task is woken.
     #[inline]
-    pub(crate) fn wake(&mut self, now: Instant, task: &mut Task) -> Instant {
+    pub(crate) fn wake(&mut self, now: Instant, task: &mut Task) -> Woken {
         task.entry = if task.sleeps_for_tag() { self.resume } else { self.submit };
         task.switch = Nanos::ZERO;
         let (spins_since, switch) = (task.spins_since.take(), self.switch);
         let on = self.on(task.cpu);
         let has_not_slept = on.task_until > now && on.task == task.number;
         let was_there = has_not_slept || spins_since.is_some();
-        let on = if was_there || on.is_idle(now) { on } else { self.find_idle(now, task) };
-        on.claims += u32::from(spins_since.is_none());
+        let is_idle = on.is_idle(now);
+        let on = if was_there || is_idle { on } else { self.find_idle(now, task) };
         task.interrupted = on.interrupted;
         if has_not_slept {
-            return on.task_until + task.entry;
+            on.claims += u32::from(spins_since.is_none());
+            return Woken::Arrives(on.task_until + task.entry);
         }
         if let Some(since) = spins_since {
+            let at = on.free_at.max(now) + task.entry;
             task.charge(now, now.since(since));
-            return on.free_at.max(now) + task.entry;
+            return Woken::Arrives(at);
         }
         task.switch = switch;
-        if on.is_taken {
-            // The CPU is awake, and its scheduler knows of the task as soon as the interrupt is over.
-            return now + self.complete;
+        if is_idle || on.is_idle(now) {
+            return Woken::Chooses(self.wakes_up_for(now, task));
         }
-        now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random) + task.entry
+        if on.coming.is_some() && on.awake_at > now {
+            return self.joins(now, task);
+        }
+        on.claims += 1;
+        if on.is_taken || on.coming.is_some() {
+            // The CPU is awake, and its scheduler knows of the task as soon as the interrupt is over.
+            return Woken::Arrives(now + self.complete);
+        }
+        let wake = self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random);
+        Woken::Arrives(now + self.complete + wake + task.entry)
+    }
+
+    /// An idle CPU wakes up for a task. Answers when that has done what it does first, if no others come.
+    #[inline]
+    fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
+        let awake = now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random);
+        let on = self.on(task.cpu);
+        on.awake_at = on.free_at.max(awake);
+        on.turns_to(task.number, true, (on.awake_at, on.awake_at), task.entry)
+    }
+
+    /// A task is woken while its CPU wakes up for others: that chooses among them.
+    #[cold]
+    fn joins(&mut self, now: Instant, task: &mut Task) -> Woken {
+        task.switch = self.late_switch.draw(&mut task.wake_random);
+        let (slice, switch) = (self.slice, self.switch);
+        let on = self.on(task.cpu);
+        let Some(first) = on.coming.take() else { unreachable!("it wakes up for somebody") };
+        let (before, awake) = (on.free_at, on.awake_at);
+        on.free_at = Instant(before.0 - first.entry.0);
+        if first.is_alone {
+            // Who comes alone is owed nothing.
+            on.waiting.wakes(first.task, 0, slice, Wait { since: now, entry: first.entry, switch });
+        }
+        task.interrupted = on.interrupted;
+        on.waiting.wakes(task.number, task.lag_ns, slice, Wait { since: now, entry: task.entry, switch: task.switch });
+        let Some((chosen, wait)) = on.waiting.next() else { unreachable!("two wait") };
+        // Its switch is a part of the wake-up.
+        let at = on.turns_to(chosen, false, (awake, awake), wait.entry);
+        if at >= before {
+            return Woken::Joins;
+        }
+        on.outdated += 1;
+        Woken::Chooses(at)
     }
 
     /// A task that was on its way to its CPU is there.
@@ -390,7 +467,7 @@ impl Cpus {
     #[inline]
     pub(crate) fn is_free(&mut self, now: Instant, task: &Task) -> bool {
         let on = self.on(task.cpu);
-        on.waiting.is_empty() && on.free_at + task.entry <= now && !on.is_taken
+        on.waiting.is_empty() && on.coming.is_none() && on.free_at + task.entry <= now && !on.is_taken
     }
 
     /// A task waits for its CPU. Answers when to give it to the next one, if that is not set yet.
@@ -400,26 +477,35 @@ impl Cpus {
         if on.is_taken {
             on.waiting.count(now, on.turn_began, slice);
         }
-        let entry = on.left_of_entry(now, task).unwrap_or_else(|| {
-            if task.switch > Nanos::ZERO {
-                task.switch = switch.draw(&mut task.wake_random);
+        let wait = match on.left_of_entry(now, task) {
+            Some(left) => Wait { since: now, entry: left, switch: Nanos::ZERO },
+            None => {
+                if task.switch > Nanos::ZERO {
+                    task.switch = switch.draw(&mut task.wake_random);
+                }
+                Wait { since: now, entry: task.entry, switch: task.switch }
             }
-            task.entry + task.switch
-        });
-        on.waiting.wakes(task.number, task.lag_ns, slice, Wait { since: now, entry });
+        };
+        on.waiting.wakes(task.number, task.lag_ns, slice, wait);
         self.set(now, task.cpu)
     }
 
     /// Whose turn it is now.
     pub(crate) fn next(&mut self, now: Instant, cpu: CpuId) -> Turn {
         let on = self.on(cpu);
-        let Some(Coming { task, began, at_last }) = on.coming else { return Turn::Nobodys };
-        let at = on.free_at.min(at_last);
+        let coming = on.coming.map(|coming| (coming, on.free_at.min(coming.at_last)));
+        if on.outdated > 0 && coming.is_none_or(|(_, at)| at > now) {
+            on.outdated -= 1;
+            return Turn::Nobodys;
+        }
+        let Some((Coming { task, is_alone, began, .. }, at)) = coming else { return Turn::Nobodys };
         if at > now {
             return Turn::Later(at);
         }
         on.coming = None;
-        on.waiting.runs(began, task);
+        if !is_alone {
+            on.waiting.runs(began, task);
+        }
         Turn::Run(task)
     }
 
@@ -429,6 +515,7 @@ impl Cpus {
         task.charge(now, task.switch + task.entry);
         task.has_its_turn = true;
         let on = self.on(task.cpu);
+        on.is_taken = true;
         on.turn_began = now;
     }
 
@@ -466,7 +553,7 @@ impl Cpus {
     /// A task in the middle of its turn waits until others have had its CPU. Answers when the first of them has it.
     fn put_off(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
         task.switch = self.late_switch.draw(&mut task.wake_random);
-        let (slice, wait) = (self.slice, Wait { since: now, entry: task.entry + task.switch });
+        let (slice, wait) = (self.slice, Wait { since: now, entry: task.entry, switch: task.switch });
         self.on(task.cpu).waiting.put_off(task.number, slice, wait);
         self.end_turn(now, task);
         self.set(now, task.cpu)
@@ -536,11 +623,9 @@ impl Cpus {
         if on.is_taken || on.coming.is_some() {
             return None;
         }
-        let (task, Wait { since, entry }) = on.waiting.next()?;
-        let began = on.turn_ended.max(since);
-        on.coming = Some(Coming { task, began, at_last: began + PATIENCE.max(entry) });
-        on.free_at = on.free_at.max(now) + entry;
-        Some(on.free_at)
+        let (task, wait) = on.waiting.next()?;
+        let began = on.turn_ended.max(wait.since);
+        Some(on.turns_to(task, false, (began, now), wait.entry + wait.switch))
     }
 
     /// What a completion costs the interrupted CPU if its work is done elsewhere.
@@ -623,7 +708,7 @@ mod tests {
     }
 
     fn wait(entry: u64) -> Wait {
-        Wait { since: Instant(1000), entry: Nanos(entry) }
+        Wait { since: Instant(1000), entry: Nanos(entry), switch: Nanos::ZERO }
     }
 
     #[test]
@@ -654,7 +739,12 @@ mod tests {
                     let on = cpus.on(cpu);
                     on.waiting.count(on.free_at, now, SLICE);
                     let lag = on.waiting.sleeps(task);
-                    on.waiting.wakes(task, lag, SLICE, Wait { since: on.free_at, entry: Nanos(1000) });
+                    on.waiting.wakes(
+                        task,
+                        lag,
+                        SLICE,
+                        Wait { since: on.free_at, entry: Nanos(1000), switch: Nanos::ZERO },
+                    );
                     on.turn_ended = on.free_at;
                     at = if order.len() < 6 { cpus.set(now, cpu) } else { None };
                     if order == [1] {

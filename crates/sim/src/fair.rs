@@ -45,6 +45,8 @@ pub(crate) struct Wait {
     pub(crate) since: Instant,
     /// What it does first, when it has the CPU.
     pub(crate) entry: Nanos,
+    /// What it takes to switch to it before that.
+    pub(crate) switch: Nanos,
 }
 
 impl FairQueue {
@@ -201,7 +203,7 @@ mod tests {
     const SLICE: Nanos = Nanos(1000);
 
     fn at(since: u64) -> Wait {
-        Wait { since: Instant(since), entry: Nanos::ZERO }
+        Wait { since: Instant(since), entry: Nanos::ZERO, switch: Nanos::ZERO }
     }
 
     fn next(queue: &mut FairQueue, now: u64) -> Option<u32> {

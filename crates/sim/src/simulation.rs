@@ -16,7 +16,7 @@ use hoistway_load::Load;
 use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
-use crate::cpu::{Cpus, StepEnd, Turn};
+use crate::cpu::{Cpus, StepEnd, Turn, Woken};
 use crate::disk::Disk;
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
@@ -238,8 +238,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// A CPU turns to the next task that waits for it, unless interrupts have kept it.
-    #[cold]
+    /// A CPU turns to the next task that wants it, unless interrupts have kept it.
+    #[inline]
     fn next_on(&mut self, cpu: CpuId) {
         match self.cpus.next(self.now, cpu) {
             Turn::Run(task) => self.occupy(task),
@@ -469,7 +469,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
 fn wake(now: Instant, task: &mut Task, cpus: &mut Cpus, events: &mut EventQueue) {
     if !task.is_woken && !task.is_running && !task.has_exited {
         task.is_woken = true;
-        events.push(cpus.wake(now, task), Event::of(Kind::Run, task.number));
+        match cpus.wake(now, task) {
+            Woken::Arrives(at) => events.push(at, Event::of(Kind::Run, task.number)),
+            Woken::Chooses(at) => events.push(at, Event::of(Kind::Cpu, task.cpu.0)),
+            Woken::Joins => {}
+        }
     }
 }
 

@@ -15,7 +15,7 @@ impl Cpu {
     #[inline]
     pub(super) fn is_idle(&self, now: Instant) -> bool {
         // Whoever comes next waits so far.
-        !self.is_taken && self.claims == 0 && self.waiting.is_empty() && self.task_until <= now
+        !self.is_taken && self.claims == 0 && self.coming.is_none() && self.waiting.is_empty() && self.task_until <= now
     }
 }
 
@@ -68,7 +68,7 @@ mod tests {
                 0 => on.claims = 1,
                 2 => on.is_taken = true,
                 3 => on.task_until = Instant(1001),
-                _ => on.waiting.wakes(7, 0, SLICE, Wait { since: now, entry: Nanos::ZERO }),
+                _ => on.waiting.wakes(7, 0, SLICE, Wait { since: now, entry: Nanos::ZERO, switch: Nanos::ZERO }),
             }
             // An interrupt makes none of the others busy.
             cpus.complete(now, CpuId(5), CompletionPlace::Interrupt);
