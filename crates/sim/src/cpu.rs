@@ -21,11 +21,7 @@
 //! Interrupts come one after the other, before tasks: a device that completes faster than its CPU takes interrupts is held up by
 //! that, and a task that they keep for too long has its turn all the same.
 //!
-//! An idle CPU that wakes up for a task chooses when it is awake: others that were woken meanwhile, often by the same interrupt, are
-//! there, too, and it is not always the first of them that has it. So whoever has reaped may take the tag again that it has just given back,
-//! before the sleeper that was woken for it, and the sleeper is owed time then and goes first when they meet again.
-//!
-//! `moves` says to which CPU a process goes when it is woken.
+//! `wakes` says what happens when a process is woken, `moves` to which CPU it goes.
 //!
 //! A CPU that has been idle for a while sleeps, and wakes later (`idle_ns`): it has slept as deep as would have paid, as if
 //! whoever sends it to sleep had guessed right. The block layer is told of a completion at once all the same.
@@ -43,14 +39,17 @@
 //! middle of a submission, and has sent a command `dispatch_ns` later. What a submitter sends itself is part of `submit_ns`.
 
 mod moves;
+mod wakes;
 
 use hoistway_blk::{CompletionPlace, CpuId, Instant, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::events::{Event, Kind};
 use crate::fair::{FairQueue, Wait};
 use crate::host::{Host, IDLE_STATES_MAX};
 use crate::span::Span;
 use crate::task::Task;
+pub(crate) use wakes::Woken;
 
 /// Interrupts go before tasks, but keep one no longer than this: then Linux makes the work of interrupts wait as well. The
 /// length is assumed.
@@ -71,16 +70,6 @@ pub(crate) enum Turn {
     Later(Instant),
     /// Nobody waits.
     Nobodys,
-}
-
-/// What comes of a wake-up.
-pub(crate) enum Woken {
-    /// The task is at its CPU then, which is busy.
-    Arrives(Instant),
-    /// Its CPU wakes up, and the task that it chooses has done then what it does first.
-    Chooses(Instant),
-    /// Its CPU wakes up for others as well, and what was said of these holds.
-    Joins,
 }
 
 /// What comes of a task's time in the middle of its turn.
@@ -153,8 +142,8 @@ struct Cpu {
     waiting: FairQueue,
     /// The one of them that has it next, or one that woke alone: an event is set, and it is busy until then.
     coming: Option<Coming>,
-    /// Events that were set for others who were chosen at first, and that are later than the one that counts.
-    outdated: u32,
+    /// The setting of the event that counts: one for a task that was chosen at first does not.
+    setting: u32,
 }
 
 /// A task that a CPU turns to.
@@ -373,77 +362,6 @@ impl Cpus {
         self.cpus[one.index()].cache == self.cpus[other.index()].cache
     }
 
-    /// A task is woken.
-    #[inline]
-    pub(crate) fn wake(&mut self, now: Instant, task: &mut Task) -> Woken {
-        task.entry = if task.sleeps_for_tag() { self.resume } else { self.submit };
-        task.switch = Nanos::ZERO;
-        let (spins_since, switch) = (task.spins_since.take(), self.switch);
-        let on = self.on(task.cpu);
-        let has_not_slept = on.task_until > now && on.task == task.number;
-        let was_there = has_not_slept || spins_since.is_some();
-        let is_idle = on.is_idle(now);
-        let on = if was_there || is_idle { on } else { self.find_idle(now, task) };
-        task.interrupted = on.interrupted;
-        if has_not_slept {
-            on.claims += u32::from(spins_since.is_none());
-            return Woken::Arrives(on.task_until + task.entry);
-        }
-        if let Some(since) = spins_since {
-            let at = on.free_at.max(now) + task.entry;
-            task.charge(now, now.since(since));
-            return Woken::Arrives(at);
-        }
-        task.switch = switch;
-        if is_idle || on.is_idle(now) {
-            return Woken::Chooses(self.wakes_up_for(now, task));
-        }
-        if on.coming.is_some() && on.awake_at > now {
-            return self.joins(now, task);
-        }
-        on.claims += 1;
-        if on.is_taken || on.coming.is_some() {
-            // The CPU is awake, and its scheduler knows of the task as soon as the interrupt is over.
-            return Woken::Arrives(now + self.complete);
-        }
-        let wake = self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random);
-        Woken::Arrives(now + self.complete + wake + task.entry)
-    }
-
-    /// An idle CPU wakes up for a task. Answers when that has done what it does first, if no others come.
-    #[inline]
-    fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
-        let awake = now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random);
-        let on = self.on(task.cpu);
-        on.awake_at = on.free_at.max(awake);
-        on.turns_to(task.number, true, (on.awake_at, on.awake_at), task.entry)
-    }
-
-    /// A task is woken while its CPU wakes up for others: that chooses among them.
-    #[cold]
-    fn joins(&mut self, now: Instant, task: &mut Task) -> Woken {
-        task.switch = self.late_switch.draw(&mut task.wake_random);
-        let (slice, switch) = (self.slice, self.switch);
-        let on = self.on(task.cpu);
-        let Some(first) = on.coming.take() else { unreachable!("it wakes up for somebody") };
-        let (before, awake) = (on.free_at, on.awake_at);
-        on.free_at = Instant(before.0 - first.entry.0);
-        if first.is_alone {
-            // Who comes alone is owed nothing.
-            on.waiting.wakes(first.task, 0, slice, Wait { since: now, entry: first.entry, switch });
-        }
-        task.interrupted = on.interrupted;
-        on.waiting.wakes(task.number, task.lag_ns, slice, Wait { since: now, entry: task.entry, switch: task.switch });
-        let Some((chosen, wait)) = on.waiting.next() else { unreachable!("two wait") };
-        // Its switch is a part of the wake-up.
-        let at = on.turns_to(chosen, false, (awake, awake), wait.entry);
-        if at >= before {
-            return Woken::Joins;
-        }
-        on.outdated += 1;
-        Woken::Chooses(at)
-    }
-
     /// A task that was on its way to its CPU is there.
     #[inline]
     pub(crate) fn arrives(&mut self, task: &Task) {
@@ -490,15 +408,20 @@ impl Cpus {
         self.set(now, task.cpu)
     }
 
-    /// Whose turn it is now.
-    pub(crate) fn next(&mut self, now: Instant, cpu: CpuId) -> Turn {
+    /// The event in which a CPU turns to whom it has chosen.
+    #[inline]
+    pub(crate) fn turn_of(&self, cpu: CpuId) -> Event {
+        Event::of(Kind::Cpu, cpu.0).with_setting(self.cpus[cpu.index()].setting)
+    }
+
+    /// Whose turn it is now, if the event of this setting still counts.
+    #[inline]
+    pub(crate) fn next(&mut self, now: Instant, cpu: CpuId, setting: u32) -> Turn {
         let on = self.on(cpu);
-        let coming = on.coming.map(|coming| (coming, on.free_at.min(coming.at_last)));
-        if on.outdated > 0 && coming.is_none_or(|(_, at)| at > now) {
-            on.outdated -= 1;
+        let Some(Coming { task, is_alone, began, at_last, .. }) = on.coming.filter(|_| on.setting == setting) else {
             return Turn::Nobodys;
-        }
-        let Some((Coming { task, is_alone, began, .. }, at)) = coming else { return Turn::Nobodys };
+        };
+        let at = on.free_at.min(at_last);
         if at > now {
             return Turn::Later(at);
         }
@@ -719,8 +642,8 @@ mod tests {
         for at in [1100, 1900] {
             cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
         }
-        assert!(matches!(cpus.next(Instant(2000), cpu), Turn::Later(Instant(2600))), "2 times 300 ns later");
-        assert!(matches!(cpus.next(Instant(2600), cpu), Turn::Run(7)));
+        assert!(matches!(cpus.next(Instant(2000), cpu, 0), Turn::Later(Instant(2600))), "2 times 300 ns later");
+        assert!(matches!(cpus.next(Instant(2600), cpu, 0), Turn::Run(7)));
     }
 
     #[test]
@@ -732,19 +655,14 @@ mod tests {
         let mut at = cpus.set(Instant(1000), cpu);
         let mut order = Vec::new();
         while let Some(now) = at {
-            match cpus.next(now, cpu) {
+            match cpus.next(now, cpu, 0) {
                 Turn::Later(later) => at = Some(later),
                 Turn::Run(task) => {
                     order.push(task);
                     let on = cpus.on(cpu);
                     on.waiting.count(on.free_at, now, SLICE);
                     let lag = on.waiting.sleeps(task);
-                    on.waiting.wakes(
-                        task,
-                        lag,
-                        SLICE,
-                        Wait { since: on.free_at, entry: Nanos(1000), switch: Nanos::ZERO },
-                    );
+                    on.waiting.wakes(task, lag, SLICE, Wait { since: on.free_at, ..wait(1000) });
                     on.turn_ended = on.free_at;
                     at = if order.len() < 6 { cpus.set(now, cpu) } else { None };
                     if order == [1] {
@@ -766,10 +684,10 @@ mod tests {
         cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait(0));
         assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(1600)));
         cpus.complete(Instant(1500), cpu, CompletionPlace::Interrupt);
-        assert!(matches!(cpus.next(Instant(1600), cpu), Turn::Later(Instant(1900))));
+        assert!(matches!(cpus.next(Instant(1600), cpu, 0), Turn::Later(Instant(1900))));
         let end = 1000 + PATIENCE.0;
         (0..PATIENCE.0 / 300 + 1).for_each(|_| _ = cpus.complete(Instant(1900), cpu, CompletionPlace::Interrupt));
-        assert!(matches!(cpus.next(Instant(1900), cpu), Turn::Later(at) if at.0 == end));
-        assert!(matches!(cpus.next(Instant(end), cpu), Turn::Run(7)));
+        assert!(matches!(cpus.next(Instant(1900), cpu, 0), Turn::Later(at) if at.0 == end));
+        assert!(matches!(cpus.next(Instant(end), cpu, 0), Turn::Run(7)));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     GoOn,
     /// Something on a disk's agenda: disk, its place there and the setting.
     Due,
-    /// A CPU that tasks wait for is free.
+    /// A CPU turns to the task that it has chosen: CPU and setting.
     Cpu,
     /// A task's own alarm: task and setting.
     Task,

@@ -174,7 +174,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             Kind::Run => self.woken(place),
             Kind::GoOn => self.go_on(place),
             Kind::Due => self.due(place, Due::at_place(what as usize), setting),
-            Kind::Cpu => self.next_on(CpuId(place)),
+            Kind::Cpu => self.next_on(CpuId(place), setting),
             Kind::Task => {
                 if self.tasks[place as usize].alarm_setting == setting {
                     self.wake(place);
@@ -234,16 +234,16 @@ impl<'a, P: Probe> Simulation<'a, P> {
         } else if self.cpus.is_free(self.now, task) {
             self.occupy(number);
         } else if let Some(at) = self.cpus.enqueue(self.now, task) {
-            self.events.push(at, Event::of(Kind::Cpu, task.cpu.0));
+            self.events.push(at, self.cpus.turn_of(task.cpu));
         }
     }
 
     /// A CPU turns to the next task that wants it, unless interrupts have kept it.
     #[inline]
-    fn next_on(&mut self, cpu: CpuId) {
-        match self.cpus.next(self.now, cpu) {
+    fn next_on(&mut self, cpu: CpuId, setting: u32) {
+        match self.cpus.next(self.now, cpu, setting) {
             Turn::Run(task) => self.occupy(task),
-            Turn::Later(at) => self.events.push(at, Event::of(Kind::Cpu, cpu.0)),
+            Turn::Later(at) => self.events.push(at, self.cpus.turn_of(cpu)),
             Turn::Nobodys => {}
         }
     }
@@ -276,7 +276,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         task.is_running = false;
         task.is_woken = true;
         if let Some(at) = next {
-            self.events.push(at, Event::of(Kind::Cpu, task.cpu.0));
+            self.events.push(at, self.cpus.turn_of(task.cpu));
         }
     }
 
@@ -301,7 +301,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             self.cpus.ran(self.now, task)
         };
         if let Some(at) = next {
-            self.events.push(at, Event::of(Kind::Cpu, task.cpu.0));
+            self.events.push(at, self.cpus.turn_of(task.cpu));
         }
     }
 
@@ -471,7 +471,7 @@ fn wake(now: Instant, task: &mut Task, cpus: &mut Cpus, events: &mut EventQueue)
         task.is_woken = true;
         match cpus.wake(now, task) {
             Woken::Arrives(at) => events.push(at, Event::of(Kind::Run, task.number)),
-            Woken::Chooses(at) => events.push(at, Event::of(Kind::Cpu, task.cpu.0)),
+            Woken::Chooses(at) => events.push(at, cpus.turn_of(task.cpu)),
             Woken::Joins => {}
         }
     }

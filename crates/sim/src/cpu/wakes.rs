@@ -1,0 +1,95 @@
+//! What happens when a process is woken.
+//!
+//! An idle CPU wakes up for it, and chooses when it is awake: others that were woken meanwhile, often by the same interrupt, are there, too,
+//! and it is not always the first of them that has it. So whoever has reaped may take the tag again that it has just given back, before
+//! the sleeper that was woken for it, and the sleeper is owed time then and goes first when they meet again.
+//!
+//! A CPU that is awake and busy learns of it when the interrupt is over.
+
+use hoistway_blk::{Instant, Nanos};
+
+use super::Cpus;
+use crate::fair::Wait;
+use crate::task::Task;
+
+/// What comes of a wake-up.
+pub(crate) enum Woken {
+    /// The task is at its CPU then, which is busy.
+    Arrives(Instant),
+    /// Its CPU wakes up, and the task that it chooses has done then what it does first.
+    Chooses(Instant),
+    /// Its CPU wakes up for others as well, and what was said of these holds.
+    Joins,
+}
+
+impl Cpus {
+    /// A task is woken.
+    #[inline]
+    pub(crate) fn wake(&mut self, now: Instant, task: &mut Task) -> Woken {
+        task.entry = if task.sleeps_for_tag() { self.resume } else { self.submit };
+        task.switch = Nanos::ZERO;
+        let (spins_since, switch) = (task.spins_since.take(), self.switch);
+        let on = self.on(task.cpu);
+        let has_not_slept = on.task_until > now && on.task == task.number;
+        let was_there = has_not_slept || spins_since.is_some();
+        let on = if was_there || on.is_idle(now) { on } else { self.find_idle(now, task) };
+        task.interrupted = on.interrupted;
+        if has_not_slept {
+            on.claims += u32::from(spins_since.is_none());
+            return Woken::Arrives(on.task_until + task.entry);
+        }
+        if let Some(since) = spins_since {
+            let at = on.free_at.max(now) + task.entry;
+            task.charge(now, now.since(since));
+            return Woken::Arrives(at);
+        }
+        task.switch = switch;
+        if on.is_idle(now) {
+            return Woken::Chooses(self.wakes_up_for(now, task));
+        }
+        if on.coming.is_some() && on.awake_at > now {
+            return self.joins(now, task);
+        }
+        on.claims += 1;
+        if on.is_taken || on.coming.is_some() {
+            // The CPU is awake, and its scheduler knows of the task as soon as the interrupt is over.
+            return Woken::Arrives(now + self.complete);
+        }
+        let wake = self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random);
+        Woken::Arrives(now + self.complete + wake + task.entry)
+    }
+
+    /// An idle CPU wakes up for a task. Answers when that has done what it does first, if no others come.
+    #[inline]
+    fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
+        let awake = now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random);
+        let on = self.on(task.cpu);
+        on.awake_at = on.free_at.max(awake);
+        on.turns_to(task.number, true, (on.awake_at, on.awake_at), task.entry)
+    }
+
+    /// A task is woken while its CPU wakes up for others: that chooses among them.
+    #[cold]
+    fn joins(&mut self, now: Instant, task: &mut Task) -> Woken {
+        task.switch = self.late_switch.draw(&mut task.wake_random);
+        let (slice, switch) = (self.slice, self.switch);
+        let on = self.on(task.cpu);
+        let Some(first) = on.coming.take() else { unreachable!("it wakes up for somebody") };
+        let (before, awake) = (on.free_at, on.awake_at);
+        on.free_at = Instant(before.0 - first.entry.0);
+        if first.is_alone {
+            // Who comes alone is owed nothing.
+            on.waiting.wakes(first.task, 0, slice, Wait { since: now, entry: first.entry, switch });
+        }
+        task.interrupted = on.interrupted;
+        on.waiting.wakes(task.number, task.lag_ns, slice, Wait { since: now, entry: task.entry, switch: task.switch });
+        let Some((chosen, wait)) = on.waiting.next() else { unreachable!("two wait") };
+        // Its switch is a part of the wake-up.
+        let at = on.turns_to(chosen, false, (awake, awake), wait.entry);
+        if at >= before {
+            return Woken::Joins;
+        }
+        on.setting += 1;
+        Woken::Chooses(at)
+    }
+}
