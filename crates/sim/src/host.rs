@@ -35,6 +35,7 @@ const FORMAT: Format = Format {
         ("beside_ns", Kind::Time, false),
         ("handover_ns", Kind::Time, false),
         ("waiter_ns", Kind::Time, false),
+        ("list_ns", Kind::Time, false),
         ("worker_ns", Kind::Span, true),
         ("idle_ns", Kind::Steps(IDLE_STATES_MAX), false),
         ("sources", Kind::Sources, false),
@@ -113,6 +114,10 @@ pub struct Host {
     /// What it takes longer for each CPU that waits for the lock before, ns.
     #[serde(default)]
     pub waiter_ns: u64,
+    /// How long a section under the lock of a list takes, in which requests are left to whoever has a scheduler's lock, ns. Nobody says:
+    /// LISTDOC
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_ns: Option<u64>,
     /// From the moment that somebody asks for a worker until it runs, ns.
     pub worker_ns: [u64; 2],
     /// What waking costs on top if the CPU has slept: `[idle for so long, so much longer]`, ns, the shorter first.
@@ -160,6 +165,12 @@ impl Host {
     #[must_use]
     pub fn dispatch_ns(&self) -> u64 {
         self.dispatch_ns.unwrap_or(self.complete_ns)
+    }
+
+    /// How long a section under the lock of a list takes, ns.
+    #[must_use]
+    pub fn list_ns(&self) -> u64 {
+        self.list_ns.unwrap_or(20)
     }
 
     /// Reads a profile. `file_name` is only for the error.

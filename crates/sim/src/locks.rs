@@ -14,9 +14,13 @@
 //! A section that deals with several requests takes that much for each. Where one CPU at a time asks for requests, whoever comes
 //! while another one does leaves its work to that one, which looks again when it is done (`simulation/turns`).
 //!
+//! Requests can be left in lists with locks of their own. Whoever takes them in holds the scheduler's lock a section longer for each; if
+//! that is somebody who was inserting and whose call is over, its CPU pays all the same, and whoever has the lock after it is not
+//! later but those behind the last.
+//!
 //! The costs are of the host profile; without any, nothing is different.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use hoistway_blk::{CpuId, Held, Instant, Meter, NONE, Nanos, Site};
 
@@ -32,6 +36,7 @@ pub(crate) struct SectionCost {
     beside: Nanos,
     handover: Nanos,
     waiter: Nanos,
+    list: Nanos,
 }
 
 impl SectionCost {
@@ -45,6 +50,7 @@ impl SectionCost {
             beside: Nanos(host.beside_ns),
             handover: Nanos(host.handover_ns),
             waiter: Nanos(host.waiter_ns),
+            list: Nanos(host.list_ns()),
         }
     }
 }
@@ -58,21 +64,46 @@ pub struct LockUse {
     pub held: Nanos,
     /// Spun away before.
     pub waited: Nanos,
+    /// How often one of these locks was taken.
+    pub taken: u64,
+    /// How often that of a list was, in which requests are left.
+    pub lists_taken: u64,
 }
 
-/// Work that was left to whoever asked for requests at that time.
-#[derive(Clone, Copy)]
+/// Work that was left to others.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Left {
-    pub(crate) cpu: CpuId,
-    /// When that one looks for more.
-    pub(crate) at: Instant,
+    /// To whoever asked for requests, and when that one looks for more.
+    pub(crate) asker: Option<(CpuId, Instant)>,
+    /// To whoever inserted, and what that takes.
+    pub(crate) inserter: Option<(CpuId, Nanos)>,
 }
+
+/// A hold of a lock by somebody who takes in what others leave meanwhile.
+struct TakingIn {
+    /// Which lock: where it lies.
+    lock: usize,
+    cpu: CpuId,
+    from: Instant,
+    until: Instant,
+}
+
+/// What is special about the hold of a lock that is open: how many requests beyond the first (the lowest bits), ...
+const MORE: u64 = 1;
+/// ... how many that others had left, ...
+const TAKEN: u64 = 1 << 30;
+const COUNTS: u64 = TAKEN - 1;
+/// ... that more of them are taken in, ...
+const TAKES_IN: u64 = 1 << 60;
+/// ... and that somebody else carries it out.
+const JOINED: u64 = 1 << 61;
 
 /// The meter of one caller after the other.
 pub(crate) struct LockMeter {
     cost: Cell<SectionCost>,
     /// Who calls: its CPU.
     by: Cell<u32>,
+    now: Cell<Instant>,
     began: Cell<Instant>,
     /// The caller's own time.
     at: Cell<Instant>,
@@ -80,10 +111,14 @@ pub(crate) struct LockMeter {
     beside: Cell<Nanos>,
     /// The call, or one of the same CPU right before it, has had to wait: others spin as well, and one of them has the lock between two of its sections.
     is_contended: Cell<bool>,
-    /// Requests beyond the first under the hold of a lock that is open.
-    more: Cell<u32>,
-    /// The caller has left its work to whoever asks for requests.
+    /// What is special about the hold of a lock that is open, if anything is.
+    special: Cell<u64>,
+    /// The caller has left its work to others.
     left: Cell<Option<Left>>,
+    /// Who takes in what others leave, now and later.
+    taking_in: RefCell<Vec<TakingIn>>,
+    /// Whose hold this is about, and the caller's own time meanwhile.
+    joined: Cell<(u32, Instant)>,
     used: Cell<LockUse>,
     /// Until when the last call of each CPU has been under locks: its next one comes after that, and does not wait for it.
     /// And whether that was contended.
@@ -96,12 +131,15 @@ impl LockMeter {
         LockMeter {
             cost: Cell::default(),
             by: Cell::new(0),
+            now: Cell::default(),
             began: Cell::default(),
             at: Cell::default(),
             beside: Cell::default(),
             is_contended: Cell::new(false),
-            more: Cell::new(0),
+            special: Cell::new(0),
             left: Cell::new(None),
+            taking_in: RefCell::default(),
+            joined: Cell::default(),
             used: Cell::default(),
             ends: vec![Cell::default(); usize::from(cpus)].into(),
         }
@@ -112,6 +150,7 @@ impl LockMeter {
     pub(crate) fn begin(&self, now: Instant, cpu: CpuId, cost: SectionCost) {
         self.cost.set(cost);
         self.by.set(cpu.0);
+        self.now.set(now);
         let (end, was_contended) = self.ends.get(cpu.index()).map_or((now, false), Cell::get);
         let began = now.max(end);
         self.is_contended.set(was_contended && end > now);
@@ -176,6 +215,7 @@ impl LockMeter {
         let held = until.since(granted);
         used.held += held;
         used.waited += granted.since(at);
+        used.taken += 1;
         if !matches!(site, Site::SoftwareQueue | Site::HardwareQueue) {
             used.elevators += held;
         }
@@ -197,27 +237,112 @@ impl LockMeter {
         }
     }
 
-    /// The hold of a lock was longer than a section, for the requests beyond the first.
+    /// Something was special about the hold of a lock.
     #[cold]
-    fn prolong(&self, lock: &Held, site: Site, more: u32) {
-        self.more.set(0);
+    fn was_special(&self, lock: &Held, site: Site, special: u64) {
+        self.special.set(0);
         let cost = self.cost.get();
-        let longer = Nanos(cost.section.0 * u64::from(more));
-        let beside = Nanos(cost.beside.0 * u64::from(more));
-        let mut used = self.used.get();
-        used.held += longer;
-        used.elevators += longer;
-        self.used.set(used);
-        self.hold(lock, site, lock.until.get() + longer, beside);
+        let (more, taken) = (special & COUNTS, special / TAKEN & COUNTS);
+        if site == Site::Leave {
+            let longer = Nanos(cost.list.0 * more);
+            self.count(|used| used.held += longer);
+            lock.until.set(lock.until.get() + longer);
+            self.beside.set(self.beside.get() + longer + Nanos(cost.beside.0 * more));
+            return;
+        }
+        let before = lock.until.get();
+        // Lists that were taken meanwhile have moved the caller's time on.
+        let until = before.max(self.at.get()) + Nanos(cost.section.0 * (more + taken));
+        let longer = until.since(before);
+        self.count(|used| {
+            used.held += longer;
+            used.elevators += longer;
+        });
+        if special & JOINED != 0 {
+            return self.end_joined(lock, longer);
+        }
+        self.hold(lock, site, until, Nanos(cost.beside.0 * more));
+        if special & TAKES_IN != 0 {
+            let mut taking_in = self.taking_in.borrow_mut();
+            taking_in.retain(|other| other.until > self.now.get());
+            let from = Instant(before.0.saturating_sub(cost.section.0));
+            taking_in.push(TakingIn { lock: place_of(lock), cpu: CpuId(self.by.get()), from, until });
+        }
     }
+
+    #[inline]
+    fn count(&self, what: impl FnOnce(&mut LockUse)) {
+        let mut used = self.used.get();
+        what(&mut used);
+        self.used.set(used);
+    }
+
+    /// Somebody leaves requests in a list, or takes them from there. As what is done beside locks, leaving comes at the end of a call;
+    /// and whoever waits for a list's lock waits as if it had come at the beginning: those who wait for the scheduler's before do
+    /// not keep others from it.
+    #[cold]
+    fn pass_list(&self, lock: &Held, site: Site, cost: SectionCost) {
+        let (now, by) = (self.now.get(), self.by.get());
+        let granted = now.max(lock.until.get());
+        let is_others = lock.by.get() != by && lock.by.get() != u32::MAX;
+        let section = cost.list + if is_others { cost.handover } else { Nanos::ZERO };
+        let waited = granted.since(now);
+        lock.until.set(granted + section);
+        lock.by.set(by);
+        self.count(|used| {
+            used.waited += waited;
+            used.lists_taken += 1;
+        });
+        if site == Site::Take {
+            // Under the scheduler's lock, which so is held for longer.
+            self.at.set(self.at.get() + waited + section);
+        } else {
+            self.count(|used| used.held += section);
+            self.beside.set(self.beside.get() + waited + section + cost.beside);
+        }
+    }
+
+    /// Whoever inserted has carried out what was left to it.
+    fn end_joined(&self, lock: &Held, longer: Nanos) {
+        let (by, at) = self.joined.get();
+        let inserter = self.by.replace(by);
+        self.at.set(at);
+        lock.until.set(lock.until.get() + longer);
+        if let Some(end) = self.ends.get(inserter as usize) {
+            let (until, is_contended) = end.get();
+            end.set((until + longer, is_contended));
+        }
+        if let Some(hold) = self.taking_in.borrow_mut().iter_mut().find(|hold| hold.is_open(lock, at)) {
+            hold.until += longer;
+        }
+        let left = self.left.get().unwrap_or_default();
+        let before = left.inserter.map_or(Nanos::ZERO, |(_, took)| took);
+        self.left.set(Some(Left { inserter: Some((CpuId(inserter), before + longer)), ..left }));
+    }
+}
+
+impl TakingIn {
+    /// Whether it is about this lock and that moment.
+    fn is_open(&self, lock: &Held, at: Instant) -> bool {
+        self.lock == place_of(lock) && self.from <= at && at < self.until
+    }
+}
+
+fn place_of(lock: &Held) -> usize {
+    std::ptr::from_ref(lock).addr()
 }
 
 impl Meter for LockMeter {
     #[inline]
     fn enter(&self, lock: &Held, site: Site) {
         let cost = self.cost.get();
-        if cost.section > Nanos::ZERO && Self::is_of_scheduler(site) {
+        if cost.section == Nanos::ZERO {
+            return;
+        }
+        if Self::is_of_scheduler(site) {
             self.pass(lock, site, cost);
+        } else if matches!(site, Site::Leave | Site::Take) {
+            self.pass_list(lock, site, cost);
         }
     }
 
@@ -232,16 +357,20 @@ impl Meter for LockMeter {
 
     #[inline]
     fn leave(&self, lock: &Held, site: Site) {
-        let more = self.more.get();
-        if more > 0 {
-            self.prolong(lock, site, more);
+        // A list's lock can be taken under another one, whose affair this is then.
+        if site == Site::Take {
+            return;
+        }
+        let special = self.special.get();
+        if special > 0 {
+            self.was_special(lock, site, special);
         }
     }
 
     #[inline]
     fn another(&self) {
         if self.cost.get().section > Nanos::ZERO {
-            self.more.set(self.more.get() + 1);
+            self.special.set(self.special.get() + MORE);
         }
     }
 
@@ -249,9 +378,35 @@ impl Meter for LockMeter {
         let (by, until) = lock.asked.get();
         let may = self.cost.get().section == Nanos::ZERO || until <= self.at.get();
         if !may {
-            self.left.set(Some(Left { cpu: CpuId(by), at: until }));
+            self.left.set(Some(Left { asker: Some((CpuId(by), until)), ..self.left.get().unwrap_or_default() }));
         }
         may
+    }
+
+    fn takes_in(&self) {
+        if self.cost.get().section > Nanos::ZERO {
+            self.special.set(self.special.get() | TAKES_IN);
+        }
+    }
+
+    fn taken_in(&self) {
+        if self.cost.get().section > Nanos::ZERO {
+            self.special.set(self.special.get() + TAKEN);
+        }
+    }
+
+    fn is_taking_in(&self, lock: &Held) -> bool {
+        let at = self.at.get();
+        self.cost.get().section > Nanos::ZERO && self.taking_in.borrow().iter().any(|hold| hold.is_open(lock, at))
+    }
+
+    fn join(&self, lock: &Held) {
+        let at = self.at.get();
+        let taking_in = self.taking_in.borrow();
+        let Some(hold) = taking_in.iter().find(|hold| hold.is_open(lock, at)) else { return };
+        self.joined.set((self.by.replace(hold.cpu.0), at));
+        self.special.set(JOINED);
+        self.at.set(lock.until.get());
     }
 }
 
@@ -281,7 +436,7 @@ mod tests {
         meter.enter(&lock, Site::Insert);
         assert_eq!(meter.spent().0, 50 + 140 + 140, "whoever else spins has it between two sections");
         let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100 + 280), Nanos(50 + 190 + 50));
-        assert_eq!(meter.used(), LockUse { elevators: held, held, waited });
+        assert_eq!(meter.used(), LockUse { elevators: held, held, waited, taken: 7, lists_taken: 0 });
     }
 
     #[test]
@@ -320,7 +475,7 @@ mod tests {
         assert!(meter.may_ask(&lock), "it has waited until the other one was done");
         meter.begin(Instant(1299), CpuId(0), COST);
         assert!(!meter.may_ask(&lock));
-        assert!(meter.take_left().is_some_and(|left| (left.cpu, left.at) == (CpuId(2), Instant(1300))));
+        assert!(meter.take_left().is_some_and(|left| left.asker == Some((CpuId(2), Instant(1300)))));
         assert!(meter.take_left().is_none());
         meter.begin(Instant(1299), CpuId(0), SectionCost::default());
         assert!(meter.may_ask(&lock), "nobody asks for long where nothing costs");
