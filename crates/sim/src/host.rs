@@ -36,6 +36,7 @@ const FORMAT: Format = Format {
         ("handover_ns", Kind::Time, false),
         ("waiter_ns", Kind::Time, false),
         ("list_ns", Kind::Time, false),
+        ("list_handover_ns", Kind::Time, false),
         ("worker_ns", Kind::Span, true),
         ("idle_ns", Kind::Steps(IDLE_STATES_MAX), false),
         ("sources", Kind::Sources, false),
@@ -115,9 +116,14 @@ pub struct Host {
     #[serde(default)]
     pub waiter_ns: u64,
     /// How long a section under the lock of a list takes, in which requests are left to whoever has a scheduler's lock, ns. Nobody says:
-    /// LISTDOC
+    /// a tenth of mq-deadline's section, or of what others have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_ns: Option<u64>,
+    /// What such a section takes longer if another CPU had the list's lock last, ns. Nobody says: 100 ns, or `handover_ns` if that is
+    /// less. It is one line of the cache that comes over (50 to 100 ns, as the kernel's list says), while a scheduler's lock has others
+    /// that wait, and all of the scheduler under it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_handover_ns: Option<u64>,
     /// From the moment that somebody asks for a worker until it runs, ns.
     pub worker_ns: [u64; 2],
     /// What waking costs on top if the CPU has slept: `[idle for so long, so much longer]`, ns, the shorter first.
@@ -170,7 +176,15 @@ impl Host {
     /// How long a section under the lock of a list takes, ns.
     #[must_use]
     pub fn list_ns(&self) -> u64 {
-        self.list_ns.unwrap_or(20)
+        let sections = &self.sections_ns;
+        let section = sections.get("mq-deadline").or_else(|| sections.get("others")).copied().unwrap_or(0);
+        self.list_ns.unwrap_or(section / 10)
+    }
+
+    /// What that takes longer if another CPU had the list's lock last, ns.
+    #[must_use]
+    pub fn list_handover_ns(&self) -> u64 {
+        self.list_handover_ns.unwrap_or(100).min(self.handover_ns)
     }
 
     /// Reads a profile. `file_name` is only for the error.

@@ -37,6 +37,7 @@ pub(crate) struct SectionCost {
     handover: Nanos,
     waiter: Nanos,
     list: Nanos,
+    list_handover: Nanos,
 }
 
 impl SectionCost {
@@ -51,6 +52,7 @@ impl SectionCost {
             handover: Nanos(host.handover_ns),
             waiter: Nanos(host.waiter_ns),
             list: Nanos(host.list_ns()),
+            list_handover: Nanos(host.list_handover_ns()),
         }
     }
 }
@@ -107,6 +109,8 @@ pub(crate) struct LockMeter {
     began: Cell<Instant>,
     /// The caller's own time.
     at: Cell<Instant>,
+    /// Since when it has had the lock that it took last.
+    granted: Cell<Instant>,
     /// What the call does beside locks. It comes at its end, so that others may have the lock between its sections.
     beside: Cell<Nanos>,
     /// The call, or one of the same CPU right before it, has had to wait: others spin as well, and one of them has the lock between two of its sections.
@@ -134,6 +138,7 @@ impl LockMeter {
             now: Cell::default(),
             began: Cell::default(),
             at: Cell::default(),
+            granted: Cell::default(),
             beside: Cell::default(),
             is_contended: Cell::new(false),
             special: Cell::new(0),
@@ -214,6 +219,7 @@ impl LockMeter {
         let mut used = self.used.get();
         let held = until.since(granted);
         used.held += held;
+        self.granted.set(granted);
         used.waited += granted.since(at);
         used.taken += 1;
         if !matches!(site, Site::SoftwareQueue | Site::HardwareQueue) {
@@ -265,8 +271,8 @@ impl LockMeter {
         if special & TAKES_IN != 0 {
             let mut taking_in = self.taking_in.borrow_mut();
             taking_in.retain(|other| other.until > self.now.get());
-            let from = Instant(before.0.saturating_sub(cost.section.0));
-            taking_in.push(TakingIn { lock: place_of(lock), cpu: CpuId(self.by.get()), from, until });
+            let (lock, cpu) = (place_of(lock), CpuId(self.by.get()));
+            taking_in.push(TakingIn { lock, cpu, from: self.granted.get(), until });
         }
     }
 
@@ -285,7 +291,7 @@ impl LockMeter {
         let (now, by) = (self.now.get(), self.by.get());
         let granted = now.max(lock.until.get());
         let is_others = lock.by.get() != by && lock.by.get() != u32::MAX;
-        let section = cost.list + if is_others { cost.handover } else { Nanos::ZERO };
+        let section = cost.list + if is_others { cost.list_handover } else { Nanos::ZERO };
         let waited = granted.since(now);
         lock.until.set(granted + section);
         lock.by.set(by);
@@ -414,8 +420,14 @@ impl Meter for LockMeter {
 mod tests {
     use super::*;
 
-    const COST: SectionCost =
-        SectionCost { section: Nanos(100), beside: Nanos::ZERO, handover: Nanos(40), waiter: Nanos(10) };
+    const COST: SectionCost = SectionCost {
+        section: Nanos(100),
+        beside: Nanos::ZERO,
+        handover: Nanos(40),
+        waiter: Nanos(10),
+        list: Nanos(7),
+        list_handover: Nanos(3),
+    };
 
     #[test]
     fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
