@@ -178,6 +178,11 @@ impl LockMeter {
         self.at.get().since(now)
     }
 
+    /// Whether the call has had to wait for a lock.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.is_contended.get()
+    }
+
     /// What the call has left to another CPU.
     #[inline]
     pub(crate) fn take_left(&self) -> Option<Left> {
@@ -506,5 +511,61 @@ mod tests {
         meter.begin(Instant(1100), CpuId(1), SectionCost::default());
         assert!(meter.try_enter(&lock, Site::Merge), "nothing is held where nothing costs");
         assert_eq!(meter.spent(), Nanos::ZERO);
+    }
+
+    #[test]
+    fn what_is_left_to_whoever_inserts_makes_its_hold_longer_and_its_cpu_pays() {
+        let (meter, lock, bucket) = (LockMeter::new(3), Held::default(), Held::default());
+        meter.begin(Instant(1000), CpuId(0), COST);
+        assert!(!meter.is_taking_in(&lock));
+        assert!(meter.try_enter(&lock, Site::Insert));
+        meter.takes_in();
+        meter.another();
+        meter.leave(&lock, Site::Insert);
+        assert_eq!(meter.spent(), Nanos(200), "two requests");
+        meter.begin(Instant(1150), CpuId(1), COST);
+        assert!(!meter.try_enter(&lock, Site::Insert) && meter.is_taking_in(&lock));
+        meter.enter(&bucket, Site::Leave);
+        meter.another();
+        meter.leave(&bucket, Site::Leave);
+        meter.join(&lock);
+        meter.enter(&bucket, Site::Take);
+        meter.leave(&bucket, Site::Take);
+        meter.taken_in();
+        meter.taken_in();
+        meter.leave(&lock, Site::Insert);
+        assert_eq!(meter.spent(), Nanos(2 * 7), "whoever leaves two requests waits for nobody");
+        // Until the bucket is free again, which is handed over then.
+        let took = Nanos(14 + 7 + 3 + 200);
+        let left = meter.take_left().unwrap();
+        assert_eq!((left.inserter, left.asker.is_none()), (Some((CpuId(0), took)), true));
+        assert_eq!(lock.until.get(), Instant(1200) + took);
+        meter.begin(Instant(1201), CpuId(2), COST);
+        assert!(meter.is_taking_in(&lock), "it still inserts");
+        meter.begin(Instant(1200) + took, CpuId(2), COST);
+        assert!(!meter.is_taking_in(&lock));
+        assert_eq!(meter.used().lists_taken, 2);
+    }
+
+    #[test]
+    fn whoever_asks_holds_its_lock_for_what_it_takes_from_lists_and_who_leaves_it_there_does_not_wait() {
+        let (meter, lock, list) = (LockMeter::new(3), Held::default(), Held::default());
+        meter.begin(Instant(1000), CpuId(0), COST);
+        meter.enter(&lock, Site::Dispatch);
+        meter.leave(&lock, Site::Dispatch);
+        meter.begin(Instant(1050), CpuId(1), COST);
+        meter.enter(&list, Site::Leave);
+        meter.leave(&list, Site::Leave);
+        assert_eq!(meter.spent(), Nanos(7), "the lock is another one");
+        meter.begin(Instant(2000), CpuId(0), COST);
+        meter.enter(&lock, Site::Dispatch);
+        meter.enter(&list, Site::Take);
+        meter.leave(&list, Site::Take);
+        meter.taken_in();
+        meter.leave(&lock, Site::Dispatch);
+        assert_eq!(meter.spent(), Nanos(100 + 7 + 3 + 100), "it asks, takes the list over, and inserts what was there");
+        assert_eq!(lock.until.get(), Instant(2210));
+        let used = meter.used();
+        assert_eq!((used.taken, used.lists_taken, used.held, used.elevators), (2, 2, Nanos(317), Nanos(310)));
     }
 }

@@ -410,8 +410,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
                 Next::EndCall => {
                     if task.lane.submitter.is_plugged() {
-                        // Whom it meets when it inserts depends on the time.
-                        if has_submitted && self.inserts_in_time && self.meter.late(self.now) > Nanos::ZERO {
+                        // It has waited for a lock, and others have it before it inserts: whom it meets depends on the time.
+                        if has_submitted && self.inserts_in_time && self.meter.has_waited() {
                             return Some(Nanos::ZERO);
                         }
                         self.meter.begin(self.now, cpu, self.disks[disk as usize].section);

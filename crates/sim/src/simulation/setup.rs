@@ -63,7 +63,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             cgroups,
             host_cgroups,
             writes: &scenario.queue.writes,
-            inserts_in_time: scenario.queue.techniques.insertion == Insertion::Buckets,
+            inserts_in_time: scenario.queue.techniques.insertion != Insertion::Direct,
             tasks,
             flows: Flows::new(&scenario.workload.processes),
             steady: SteadyStates::new(&scenario.workload.processes),
