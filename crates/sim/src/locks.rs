@@ -100,6 +100,21 @@ const TAKES_IN: u64 = 1 << 60;
 /// ... and that somebody else carries it out.
 const JOINED: u64 = 1 << 61;
 
+/// A [`LockUse`] that grows.
+#[derive(Default)]
+struct Used {
+    elevators: Cell<Nanos>,
+    held: Cell<Nanos>,
+    waited: Cell<Nanos>,
+    taken: Cell<u64>,
+    lists_taken: Cell<u64>,
+}
+
+#[inline]
+fn add(time: &Cell<Nanos>, more: Nanos) {
+    time.set(time.get() + more);
+}
+
 /// The meter of one caller after the other.
 pub(crate) struct LockMeter {
     cost: Cell<SectionCost>,
@@ -123,7 +138,7 @@ pub(crate) struct LockMeter {
     taking_in: RefCell<Vec<TakingIn>>,
     /// Whose hold this is about, and the caller's own time meanwhile.
     joined: Cell<(u32, Instant)>,
-    used: Cell<LockUse>,
+    used: Used,
     /// Until when the last call of each CPU has been under locks: its next one comes after that, and does not wait for it.
     /// And whether that was contended.
     ends: Box<[Cell<(Instant, bool)>]>,
@@ -145,7 +160,7 @@ impl LockMeter {
             left: Cell::new(None),
             taking_in: RefCell::default(),
             joined: Cell::default(),
-            used: Cell::default(),
+            used: Used::default(),
             ends: vec![Cell::default(); usize::from(cpus)].into(),
         }
     }
@@ -197,7 +212,14 @@ impl LockMeter {
 
     /// What sections have taken so far, all calls together.
     pub(crate) fn used(&self) -> LockUse {
-        self.used.get()
+        let Used { elevators, held, waited, taken, lists_taken } = &self.used;
+        LockUse {
+            elevators: elevators.get(),
+            held: held.get(),
+            waited: waited.get(),
+            taken: taken.get(),
+            lists_taken: lists_taken.get(),
+        }
     }
 
     /// Whether what is done at this site is under a lock of a scheduler in Linux, too: there allocation asks for limits and tells of
@@ -221,16 +243,14 @@ impl LockMeter {
         let is_handed_over = is_others || self.is_contended.get();
         let handover = if is_handed_over { cost.handover } else { Nanos::ZERO };
         let until = granted + handover + Nanos(cost.waiter.0 * waiters) + cost.section;
-        let mut used = self.used.get();
         let held = until.since(granted);
-        used.held += held;
+        add(&self.used.held, held);
         self.granted.set(granted);
-        used.waited += granted.since(at);
-        used.taken += 1;
+        add(&self.used.waited, granted.since(at));
+        self.used.taken.set(self.used.taken.get() + 1);
         if !matches!(site, Site::SoftwareQueue | Site::HardwareQueue) {
-            used.elevators += held;
+            add(&self.used.elevators, held);
         }
-        self.used.set(used);
         lock.by.set(self.by.get());
         self.hold(lock, site, until, cost.beside);
     }
@@ -256,7 +276,7 @@ impl LockMeter {
         let (more, taken) = (special & COUNTS, special / TAKEN & COUNTS);
         if site == Site::Leave {
             let longer = Nanos(cost.list.0 * more);
-            self.count(|used| used.held += longer);
+            add(&self.used.held, longer);
             lock.until.set(lock.until.get() + longer);
             self.beside.set(self.beside.get() + longer + Nanos(cost.beside.0 * more));
             return;
@@ -265,10 +285,8 @@ impl LockMeter {
         // Lists that were taken meanwhile have moved the caller's time on.
         let until = before.max(self.at.get()) + Nanos(cost.section.0 * (more + taken));
         let longer = until.since(before);
-        self.count(|used| {
-            used.held += longer;
-            used.elevators += longer;
-        });
+        add(&self.used.held, longer);
+        add(&self.used.elevators, longer);
         if special & JOINED != 0 {
             return self.end_joined(lock, longer);
         }
@@ -279,13 +297,6 @@ impl LockMeter {
             let (lock, cpu) = (place_of(lock), CpuId(self.by.get()));
             taking_in.push(TakingIn { lock, cpu, from: self.granted.get(), until });
         }
-    }
-
-    #[inline]
-    fn count(&self, what: impl FnOnce(&mut LockUse)) {
-        let mut used = self.used.get();
-        what(&mut used);
-        self.used.set(used);
     }
 
     /// Somebody leaves requests in a list, or takes them from there. As what is done beside locks, leaving comes at the end of a call;
@@ -300,15 +311,13 @@ impl LockMeter {
         let waited = granted.since(now);
         lock.until.set(granted + section);
         lock.by.set(by);
-        self.count(|used| {
-            used.waited += waited;
-            used.lists_taken += 1;
-        });
+        add(&self.used.waited, waited);
+        self.used.lists_taken.set(self.used.lists_taken.get() + 1);
         if site == Site::Take {
             // Under the scheduler's lock, which so is held for longer.
             self.at.set(self.at.get() + waited + section);
         } else {
-            self.count(|used| used.held += section);
+            add(&self.used.held, section);
             self.beside.set(self.beside.get() + waited + section + cost.beside);
         }
     }

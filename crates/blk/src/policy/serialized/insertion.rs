@@ -33,8 +33,20 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
                     custody.insert(cx, rules, rq, place);
                 });
             }),
-            Insertion::Pending => self.pending.leave(meter, rules, list, place, self.joins_unasked(), cx.freed),
+            Insertion::Pending => self.leave_pending(meter, cx, rules, list, place),
         }
+    }
+
+    #[inline(never)]
+    fn leave_pending(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        list: impl Iterator<Item = Rq>,
+        place: Place,
+    ) {
+        self.pending.leave(meter, rules, list, place, self.joins_unasked(), cx.freed);
     }
 
     /// Whether two requests may join before the policy has heard of them: unless it keeps something for each of them, or wants a word
@@ -47,12 +59,18 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     pub(super) fn take_pending(&self, meter: &impl Meter, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
         if self.pending.is_filled() {
-            let mark_work = || self.has_work.store(1, Relaxed);
-            self.pending.take(meter, mark_work, |rules, rq, place| {
-                meter.taken_in();
-                self.insert_late(custody, cx, rules, rq, place);
-            });
+            self.take_what_waits(meter, custody, cx);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_what_waits(&self, meter: &impl Meter, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
+        let mark_work = || self.has_work.store(1, Relaxed);
+        self.pending.take(meter, mark_work, |rules, rq, place| {
+            meter.taken_in();
+            self.insert_late(custody, cx, rules, rq, place);
+        });
     }
 
     /// Inserts a request that came after the lock was taken. What had its slot before may have ended since then, and the policy has to
