@@ -196,7 +196,7 @@ impl LockMeter {
     fn was_special(&self, lock: &Held, site: Site, special: u64) {
         self.special.set(0);
         let cost = self.cost.get();
-        let (more, taken) = (special & COUNTS, special / TAKEN & COUNTS);
+        let (more, taken) = (special & COUNTS, (special / TAKEN) & COUNTS);
         if site == Site::Leave {
             let longer = Nanos(cost.list.0 * more);
             add(&self.used.held, longer);
@@ -248,12 +248,9 @@ impl Meter for LockMeter {
 
     #[inline]
     fn leave(&self, lock: &Held, site: Site) {
-        // A list's lock can be taken under another one, whose affair this is then.
-        if site == Site::Take {
-            return;
-        }
         let special = self.special.get();
-        if special > 0 {
+        // A list's lock can be taken under another one, whose affair this is then.
+        if special > 0 && site != Site::Take {
             self.was_special(lock, site, special);
         }
     }

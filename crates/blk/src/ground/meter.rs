@@ -144,6 +144,7 @@ impl Meter for NoMeter {
 }
 
 /// To be called for each request under a hold of a lock: tells a meter of those beyond the first.
+#[inline]
 pub(crate) fn beyond_the_first(meter: &impl Meter) -> impl FnMut() {
     let mut is_first = true;
     move || {

@@ -75,7 +75,7 @@ impl<Sh: Sharing> Buckets<Sh> {
             while self.filled.load(SeqCst) != 0 {
                 let filled = self.filled.swap(0, SeqCst);
                 for bucket in
-                    self.lists.iter().enumerate().filter(|(place, _)| filled >> place & 1 == 1).map(|(_, it)| it)
+                    self.lists.iter().enumerate().filter(|(place, _)| (filled >> place) & 1 == 1).map(|(_, it)| it)
                 {
                     let mut found = bucket.with(meter, Site::Take, std::mem::take);
                     found.drain(..).for_each(&mut insert);
