@@ -53,6 +53,9 @@ impl<T> Lock<T> for CountingLock<T> {
     }
 
     fn with<M: Meter, R>(&self, _: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R {
+        if matches!(site, Site::Leave | Site::Take) {
+            return self.aside(body);
+        }
         let free = self.0.try_lock();
         if is_of_the_scheduler(site) {
             TAKEN.fetch_add(1, Relaxed);

@@ -1,6 +1,6 @@
 //! The hardware queues and tags of the devices.
 
-use hoistway_blk::{Insertion, Layer, TagLayout, Techniques};
+use hoistway_blk::{Layer, TagLayout, Techniques};
 use hoistway_device::{Preset, PresetFile};
 use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
@@ -49,22 +49,7 @@ pub(crate) fn choose(asked: &Asked<'_>, devices: Vec<Preset>, queue: &mut QueueS
 pub(crate) fn use_techniques(asked: &Asked<'_>, queue: &mut QueueSettings) -> Result<Option<String>, Error> {
     let Some(wanted) = &asked.comparison.techniques else { return Ok(None) };
     let refuse = |problem: String| asked.refuse(Field::Techniques, wanted, problem);
-    let named: Techniques = wanted.parse().map_err(refuse)?;
-    let in_real_time_only = match named.insertion {
-        Insertion::Buckets if wanted != "all" => {
-            Some("insertion-buckets acts in real time only: in virtual time nobody is met while inserting")
-        }
-        Insertion::Pending => Some(
-            "pending-lists acts in real time only: hosts say what an insertion costs under the scheduler's lock, not under another",
-        ),
-        Insertion::Direct | Insertion::Buckets => None,
-    };
-    if let Some(why) = in_real_time_only {
-        return Err(refuse(format!(
-            "{why} (expected all, none, or some of single-dispatcher, try-merge, batch-dispatch)"
-        )));
-    }
-    queue.techniques = Techniques { insertion: Insertion::Direct, ..named };
+    queue.techniques = wanted.parse().map_err(refuse)?;
     let are_used = queue.techniques != Techniques::default();
     Ok(are_used.then(|| {
         format!(

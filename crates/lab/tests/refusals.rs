@@ -78,10 +78,8 @@ fn numbers_that_cannot_be_name_their_field() {
     refused_by_name(Comparison { repeats: 0, ..base() }, Field::Repeats, "0: expected 1 to 1000");
     let unknown = Comparison { techniques: Some("trymerge".to_owned()), ..base() };
     refused_by_name(unknown, Field::Techniques, "\"trymerge\" is no technique (expected all, none, or some of");
-    let in_real_time = Comparison { techniques: Some("try-merge,insertion-buckets".to_owned()), ..base() };
-    refused_by_name(in_real_time, Field::Techniques, "insertion-buckets acts in real time only");
-    let in_real_time = Comparison { techniques: Some("pending-lists".to_owned()), ..base() };
-    refused_by_name(in_real_time, Field::Techniques, "pending-lists acts in real time only");
+    let both = Comparison { techniques: Some("pending-lists,insertion-buckets".to_owned()), ..base() };
+    refused_by_name(both, Field::Techniques, "insertion-buckets and pending-lists exclude each other");
     let old = Comparison { kernels: names(&["4.19"]), read_queues: 1, ..base() };
     refused_by_name(old, Field::ReadQueues, "expected `kernels` 5.10 or later");
 }

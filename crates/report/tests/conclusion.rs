@@ -335,6 +335,8 @@ fn with_locks(busy_percents: [f64; 2]) -> Vec<String> {
         run.locks = Some(LockSummary {
             held_percent: busy / 8.0,
             waited_percent: 40.0,
+            taken_per_io: 3.0,
+            lists_taken_per_io: None,
             busy_percent: Some(busy),
             ceiling_iops: Some(200_000.0 / (busy / 100.0)),
         });

@@ -442,20 +442,26 @@ impl Cpus {
         on.turn_began = now;
     }
 
-    /// A task goes on with its turn, to submit another I/O. Answers when that is done, unless interrupts come between; if not,
-    /// its slice is over and it waits behind others, and the answer is when to give the CPU to the first of them.
+    /// CPU time of a submission.
     #[inline]
-    pub(crate) fn goes_on(&mut self, now: Instant, task: &mut Task) -> Result<Instant, Option<Instant>> {
+    pub(crate) fn submission(&self) -> Nanos {
+        self.submit
+    }
+
+    /// A task goes on with its turn, which takes so long until it submits another I/O or ends its call. Answers when that is, unless
+    /// interrupts come between; if not, its slice is over and it waits behind others, and the answer is when to give the CPU to the
+    /// first of them.
+    #[inline]
+    pub(crate) fn goes_on(&mut self, now: Instant, task: &mut Task, time: Nanos) -> Result<Instant, Option<Instant>> {
         task.entry = self.submit;
         if self.gives_way(now, task) {
             return Err(self.put_off(now, task));
         }
-        let submit = self.submit;
         let on = self.on(task.cpu);
-        task.charge(now, submit);
+        task.charge(now, time);
         on.is_taken = true;
         on.step_began = now;
-        on.free_at = on.free_at.max(now) + submit;
+        on.free_at = on.free_at.max(now) + time;
         on.task = task.number;
         on.task_until = on.free_at;
         Ok(on.free_at)

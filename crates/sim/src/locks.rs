@@ -14,77 +14,61 @@
 //! A section that deals with several requests takes that much for each. Where one CPU at a time asks for requests, whoever comes
 //! while another one does leaves its work to that one, which looks again when it is done (`simulation/turns`).
 //!
+//! Requests can be left in lists with locks of their own. Whoever takes them in holds the scheduler's lock a section longer for each; if
+//! that is somebody who was inserting and whose call is over, its CPU pays all the same, and whoever has the lock after it is not
+//! later but those behind the last.
+//!
 //! The costs are of the host profile; without any, nothing is different.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-use hoistway_blk::{CpuId, Held, Instant, Meter, NONE, Nanos, Site};
+use hoistway_blk::{CpuId, Held, Instant, Meter, Nanos, Site};
 
-use crate::host::Host;
+use self::left::{TakingIn, place_of};
+use self::usage::{Used, add};
 
-/// The key of a profile for schedulers that it does not name.
-const OTHERS: &str = "others";
+pub(crate) use self::left::Left;
+pub(crate) use self::price::SectionCost;
+pub use self::usage::LockUse;
 
-/// What a section of a scheduler takes on a host.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct SectionCost {
-    section: Nanos,
-    beside: Nanos,
-    handover: Nanos,
-    waiter: Nanos,
-}
+mod left;
+mod price;
+mod usage;
 
-impl SectionCost {
-    /// Of this scheduler. One that the profile does not know costs what it says of others; without a scheduler there is no
-    /// section.
-    pub(crate) fn of(host: &Host, scheduler: &str) -> SectionCost {
-        let others = || host.sections_ns.get(OTHERS).filter(|_| scheduler != NONE.name);
-        let Some(&section) = host.sections_ns.get(scheduler).or_else(others) else { return SectionCost::default() };
-        SectionCost {
-            section: Nanos(section),
-            beside: Nanos(host.beside_ns),
-            handover: Nanos(host.handover_ns),
-            waiter: Nanos(host.waiter_ns),
-        }
-    }
-}
-
-/// What all sections of a run took together, those of every disk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LockUse {
-    /// Under the one lock of each elevator, hand-overs included: nobody else could be there meanwhile.
-    pub elevators: Nanos,
-    /// Under any lock of a scheduler.
-    pub held: Nanos,
-    /// Spun away before.
-    pub waited: Nanos,
-}
-
-/// Work that was left to whoever asked for requests at that time.
-#[derive(Clone, Copy)]
-pub(crate) struct Left {
-    pub(crate) cpu: CpuId,
-    /// When that one looks for more.
-    pub(crate) at: Instant,
-}
+/// What is special about the hold of a lock that is open: how many requests beyond the first (the lowest bits), ...
+const MORE: u64 = 1;
+/// ... how many that others had left, ...
+const TAKEN: u64 = 1 << 30;
+const COUNTS: u64 = TAKEN - 1;
+/// ... that more of them are taken in, ...
+const TAKES_IN: u64 = 1 << 60;
+/// ... and that somebody else carries it out.
+const JOINED: u64 = 1 << 61;
 
 /// The meter of one caller after the other.
 pub(crate) struct LockMeter {
     cost: Cell<SectionCost>,
     /// Who calls: its CPU.
     by: Cell<u32>,
+    now: Cell<Instant>,
     began: Cell<Instant>,
     /// The caller's own time.
     at: Cell<Instant>,
+    /// Since when it has had the lock that it took last.
+    granted: Cell<Instant>,
     /// What the call does beside locks. It comes at its end, so that others may have the lock between its sections.
     beside: Cell<Nanos>,
     /// The call, or one of the same CPU right before it, has had to wait: others spin as well, and one of them has the lock between two of its sections.
     is_contended: Cell<bool>,
-    /// Requests beyond the first under the hold of a lock that is open.
-    more: Cell<u32>,
-    /// The caller has left its work to whoever asks for requests.
+    /// What is special about the hold of a lock that is open, if anything is.
+    special: Cell<u64>,
+    /// The caller has left its work to others.
     left: Cell<Option<Left>>,
-    used: Cell<LockUse>,
+    /// Who takes in what others leave, now and later.
+    taking_in: RefCell<Vec<TakingIn>>,
+    /// Whose hold this is about, and the caller's own time meanwhile.
+    joined: Cell<(u32, Instant)>,
+    used: Used,
     /// Until when the last call of each CPU has been under locks: its next one comes after that, and does not wait for it.
     /// And whether that was contended.
     ends: Box<[Cell<(Instant, bool)>]>,
@@ -96,13 +80,17 @@ impl LockMeter {
         LockMeter {
             cost: Cell::default(),
             by: Cell::new(0),
+            now: Cell::default(),
             began: Cell::default(),
             at: Cell::default(),
+            granted: Cell::default(),
             beside: Cell::default(),
             is_contended: Cell::new(false),
-            more: Cell::new(0),
+            special: Cell::new(0),
             left: Cell::new(None),
-            used: Cell::default(),
+            taking_in: RefCell::default(),
+            joined: Cell::default(),
+            used: Used::default(),
             ends: vec![Cell::default(); usize::from(cpus)].into(),
         }
     }
@@ -112,6 +100,7 @@ impl LockMeter {
     pub(crate) fn begin(&self, now: Instant, cpu: CpuId, cost: SectionCost) {
         self.cost.set(cost);
         self.by.set(cpu.0);
+        self.now.set(now);
         let (end, was_contended) = self.ends.get(cpu.index()).map_or((now, false), Cell::get);
         let began = now.max(end);
         self.is_contended.set(was_contended && end > now);
@@ -134,6 +123,11 @@ impl LockMeter {
         self.at.get().since(now)
     }
 
+    /// Whether the call has had to wait for a lock.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.is_contended.get()
+    }
+
     /// What the call has left to another CPU.
     #[inline]
     pub(crate) fn take_left(&self) -> Option<Left> {
@@ -148,7 +142,7 @@ impl LockMeter {
 
     /// What sections have taken so far, all calls together.
     pub(crate) fn used(&self) -> LockUse {
-        self.used.get()
+        self.used.so_far()
     }
 
     /// Whether what is done at this site is under a lock of a scheduler in Linux, too: there allocation asks for limits and tells of
@@ -172,14 +166,14 @@ impl LockMeter {
         let is_handed_over = is_others || self.is_contended.get();
         let handover = if is_handed_over { cost.handover } else { Nanos::ZERO };
         let until = granted + handover + Nanos(cost.waiter.0 * waiters) + cost.section;
-        let mut used = self.used.get();
         let held = until.since(granted);
-        used.held += held;
-        used.waited += granted.since(at);
+        add(&self.used.held, held);
+        self.granted.set(granted);
+        add(&self.used.waited, granted.since(at));
+        self.used.taken.set(self.used.taken.get() + 1);
         if !matches!(site, Site::SoftwareQueue | Site::HardwareQueue) {
-            used.elevators += held;
+            add(&self.used.elevators, held);
         }
-        self.used.set(used);
         lock.by.set(self.by.get());
         self.hold(lock, site, until, cost.beside);
     }
@@ -197,18 +191,35 @@ impl LockMeter {
         }
     }
 
-    /// The hold of a lock was longer than a section, for the requests beyond the first.
+    /// Something was special about the hold of a lock.
     #[cold]
-    fn prolong(&self, lock: &Held, site: Site, more: u32) {
-        self.more.set(0);
+    fn was_special(&self, lock: &Held, site: Site, special: u64) {
+        self.special.set(0);
         let cost = self.cost.get();
-        let longer = Nanos(cost.section.0 * u64::from(more));
-        let beside = Nanos(cost.beside.0 * u64::from(more));
-        let mut used = self.used.get();
-        used.held += longer;
-        used.elevators += longer;
-        self.used.set(used);
-        self.hold(lock, site, lock.until.get() + longer, beside);
+        let (more, taken) = (special & COUNTS, (special / TAKEN) & COUNTS);
+        if site == Site::Leave {
+            let longer = Nanos(cost.list.0 * more);
+            add(&self.used.held, longer);
+            lock.until.set(lock.until.get() + longer);
+            self.beside.set(self.beside.get() + longer + Nanos(cost.beside.0 * more));
+            return;
+        }
+        let before = lock.until.get();
+        // Lists that were taken meanwhile have moved the caller's time on.
+        let until = before.max(self.at.get()) + Nanos(cost.section.0 * (more + taken));
+        let longer = until.since(before);
+        add(&self.used.held, longer);
+        add(&self.used.elevators, longer);
+        if special & JOINED != 0 {
+            return self.end_joined(lock, longer);
+        }
+        self.hold(lock, site, until, Nanos(cost.beside.0 * more));
+        if special & TAKES_IN != 0 {
+            let mut taking_in = self.taking_in.borrow_mut();
+            taking_in.retain(|other| other.until > self.now.get());
+            let (lock, cpu) = (place_of(lock), CpuId(self.by.get()));
+            taking_in.push(TakingIn { lock, cpu, from: self.granted.get(), until });
+        }
     }
 }
 
@@ -216,8 +227,13 @@ impl Meter for LockMeter {
     #[inline]
     fn enter(&self, lock: &Held, site: Site) {
         let cost = self.cost.get();
-        if cost.section > Nanos::ZERO && Self::is_of_scheduler(site) {
+        if cost.section == Nanos::ZERO {
+            return;
+        }
+        if Self::is_of_scheduler(site) {
             self.pass(lock, site, cost);
+        } else if matches!(site, Site::Leave | Site::Take) {
+            self.pass_list(lock, site, cost);
         }
     }
 
@@ -232,16 +248,17 @@ impl Meter for LockMeter {
 
     #[inline]
     fn leave(&self, lock: &Held, site: Site) {
-        let more = self.more.get();
-        if more > 0 {
-            self.prolong(lock, site, more);
+        let special = self.special.get();
+        // A list's lock can be taken under another one, whose affair this is then.
+        if special > 0 && site != Site::Take {
+            self.was_special(lock, site, special);
         }
     }
 
     #[inline]
     fn another(&self) {
         if self.cost.get().section > Nanos::ZERO {
-            self.more.set(self.more.get() + 1);
+            self.special.set(self.special.get() + MORE);
         }
     }
 
@@ -249,95 +266,31 @@ impl Meter for LockMeter {
         let (by, until) = lock.asked.get();
         let may = self.cost.get().section == Nanos::ZERO || until <= self.at.get();
         if !may {
-            self.left.set(Some(Left { cpu: CpuId(by), at: until }));
+            self.left.set(Some(Left { asker: Some((CpuId(by), until)), ..self.left.get().unwrap_or_default() }));
         }
         may
+    }
+
+    fn takes_in(&self) {
+        if self.cost.get().section > Nanos::ZERO {
+            self.special.set(self.special.get() | TAKES_IN);
+        }
+    }
+
+    fn taken_in(&self) {
+        if self.cost.get().section > Nanos::ZERO {
+            self.special.set(self.special.get() + TAKEN);
+        }
+    }
+
+    fn is_taking_in(&self, lock: &Held) -> bool {
+        self.somebody_takes_in(lock)
+    }
+
+    fn join(&self, lock: &Held) {
+        self.begin_joined(lock);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const COST: SectionCost =
-        SectionCost { section: Nanos(100), beside: Nanos::ZERO, handover: Nanos(40), waiter: Nanos(10) };
-
-    #[test]
-    fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
-        let (meter, lock) = (LockMeter::new(3), Held::default());
-        let pass = |at, cpu| {
-            meter.begin(Instant(at), CpuId(cpu), COST);
-            meter.enter(&lock, Site::Insert);
-            meter.leave(&lock, Site::Insert);
-            meter.spent().0
-        };
-        assert_eq!(pass(1000, 0), 100, "it was nobody's");
-        assert_eq!(pass(1050, 0), 100, "the same CPU comes after itself, and needs no hand-over");
-        assert_eq!(pass(1150, 1), 50 + 40 + 100);
-        assert_eq!(pass(1150, 2), 190 + 40 + 10 + 100, "one waits before it");
-        assert_eq!(pass(9000, 2), 100);
-        meter.begin(Instant(9050), CpuId(0), COST);
-        meter.enter(&lock, Site::Merge);
-        meter.enter(&lock, Site::Insert);
-        assert_eq!(meter.spent().0, 50 + 140 + 140, "whoever else spins has it between two sections");
-        let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100 + 280), Nanos(50 + 190 + 50));
-        assert_eq!(meter.used(), LockUse { elevators: held, held, waited });
-    }
-
-    #[test]
-    fn what_is_done_beside_a_lock_costs_the_caller_alone() {
-        let cost = SectionCost { beside: Nanos(30), ..COST };
-        let (meter, lock) = (LockMeter::new(3), Held::default());
-        meter.begin(Instant(1000), CpuId(0), cost);
-        meter.enter(&lock, Site::Insert);
-        meter.another();
-        meter.leave(&lock, Site::Insert);
-        assert_eq!(meter.spent(), Nanos(2 * 130), "two requests");
-        meter.begin(Instant(1100), CpuId(1), cost);
-        meter.enter(&lock, Site::Insert);
-        assert_eq!(meter.spent(), Nanos(100 + 40 + 130), "it waits for 1200");
-        meter.begin(Instant(1150), CpuId(0), cost);
-        meter.enter(&lock, Site::Dispatch);
-        assert_eq!(
-            meter.spent(),
-            Nanos(80 + 40 + 130),
-            "its own time goes on at 1260, and the other one leaves at 1340"
-        );
-    }
-
-    #[test]
-    fn a_hold_is_as_long_as_what_is_dealt_with_and_who_asks_meanwhile_leaves_it_to_the_holder() {
-        let (meter, lock) = (LockMeter::new(3), Held::default());
-        meter.begin(Instant(1000), CpuId(2), COST);
-        assert!(meter.may_ask(&lock));
-        meter.enter(&lock, Site::Dispatch);
-        meter.another();
-        meter.another();
-        meter.leave(&lock, Site::Dispatch);
-        assert_eq!(meter.spent(), Nanos(300), "three requests under one hold");
-        meter.begin(Instant(1100), CpuId(1), COST);
-        meter.enter(&lock, Site::Insert);
-        assert!(meter.may_ask(&lock), "it has waited until the other one was done");
-        meter.begin(Instant(1299), CpuId(0), COST);
-        assert!(!meter.may_ask(&lock));
-        assert!(meter.take_left().is_some_and(|left| (left.cpu, left.at) == (CpuId(2), Instant(1300))));
-        assert!(meter.take_left().is_none());
-        meter.begin(Instant(1299), CpuId(0), SectionCost::default());
-        assert!(meter.may_ask(&lock), "nobody asks for long where nothing costs");
-    }
-
-    #[test]
-    fn sections_of_a_call_follow_each_other_and_other_locks_cost_nothing() {
-        let (meter, lock) = (LockMeter::new(3), Held::default());
-        meter.begin(Instant(1000), CpuId(0), COST);
-        for site in [Site::Merge, Site::TagWaiters, Site::Dispatch] {
-            meter.enter(&lock, site);
-        }
-        assert_eq!(meter.spent(), Nanos(200));
-        meter.begin(Instant(1100), CpuId(1), COST);
-        assert!(!meter.try_enter(&lock, Site::Merge), "it is held until 1200");
-        meter.begin(Instant(1100), CpuId(1), SectionCost::default());
-        assert!(meter.try_enter(&lock, Site::Merge), "nothing is held where nothing costs");
-        assert_eq!(meter.spent(), Nanos::ZERO);
-    }
-}
+mod tests;

@@ -88,6 +88,8 @@ struct Simulation<'a, P> {
     host_cgroups: Option<Cgroups>,
     /// What is written while the load runs.
     writes: &'a [Write],
+    /// Whether who inserts when somebody else does leaves it to that one.
+    inserts_in_time: bool,
     tasks: Vec<Task>,
     flows: Flows,
     steady: SteadyStates,
@@ -283,13 +285,13 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Lets a task run on its CPU until it waits, or has another I/O to put forward.
     #[inline]
     fn step(&mut self, number: u32) {
-        let has_more = self.run_task(number);
+        let more = self.run_task(number);
         if self.flows.has_released() {
             self.wake_released();
         }
         let task = &mut self.tasks[number as usize];
-        let next = if has_more {
-            match self.cpus.goes_on(self.now, task) {
+        let next = if let Some(time) = more {
+            match self.cpus.goes_on(self.now, task, time) {
                 Ok(at) => {
                     task.is_running = true;
                     self.events.push(at, Event::of(Kind::GoOn, number));
@@ -364,14 +366,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 
     /// Lets a task go on until it waits, or until it has an I/O in hand that comes later, because it has submitted one now.
-    /// Answers whether it has.
+    /// Answers what that takes of its CPU.
     #[inline]
-    fn run_task(&mut self, number: u32) -> bool {
+    fn run_task(&mut self, number: u32) -> Option<Nanos> {
         let mut has_submitted = false;
         loop {
             let task = &mut self.tasks[number as usize];
             if task.has_exited {
-                return false;
+                return None;
             }
             let next = task.next(self.now, &mut self.flows);
             // A task of several disks may have turned to another one.
@@ -380,12 +382,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Next::Submit => {
                     if std::mem::replace(&mut has_submitted, true) && self.cpus.submissions_take_time() {
                         task.resume_call();
-                        return true;
+                        return Some(self.cpus.submission());
                     }
                     match self.route(disk, number) {
                         Route::Direct => {}
                         Route::Kept => continue,
-                        Route::Cached => return false,
+                        Route::Cached => return None,
                     }
                     self.begin_call(disk, cpu);
                     self.last_submitter = number;
@@ -403,11 +405,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         if self.tasks[number as usize].has_other_disks() {
                             self.flush_other_plugs(number);
                         }
-                        return false;
+                        return None;
                     }
                 }
                 Next::EndCall => {
                     if task.lane.submitter.is_plugged() {
+                        // It has waited for a lock, and others have it before it inserts: whom it meets depends on the time.
+                        if has_submitted && self.inserts_in_time && self.meter.has_waited() {
+                            return Some(Nanos::ZERO);
+                        }
                         self.meter.begin(self.now, cpu, self.disks[disk as usize].section);
                         let Disk { front, driver, .. } = &mut self.disks[disk as usize];
                         self.probe.enter(disk, Some(Waiter(number)));
@@ -425,7 +431,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     if let Some(at) = alarm {
                         self.events.push(at, event);
                     }
-                    return false;
+                    return None;
                 }
                 Next::Exit => {
                     let io_context = task.io_context();
@@ -440,7 +446,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.end_others(number);
                     self.start_tasks();
                     self.start_phase();
-                    return false;
+                    return None;
                 }
             }
         }

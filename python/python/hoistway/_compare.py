@@ -78,7 +78,7 @@ def compare(
         poll_queues: So many hardware queues more for I/O whose submitter polls.
         shared_tags: Whether all devices share the tags of one controller.
         techniques: What mq-deadline and bfq do so that CPUs wait less for their lock, which no Linux does: some of
-            `single-dispatcher`, `try-merge` and `batch-dispatch`, or `all`.
+            `single-dispatcher`, `try-merge`, `batch-dispatch`, and `insertion-buckets` or `pending-lists`, or `all`.
         at: Files that are written while the load runs, as `[(10.0, "scheduler", "bfq"), (20.0, "bfq.slice_idle", 0)]`, in seconds.
         io_max: What is written to `io.max` of cgroups that the load names, as `{"backup": "wbps=10485760"}`.
         io_prio_class: What is written to their `io.prio.class`, as `{"backup": "idle"}`.

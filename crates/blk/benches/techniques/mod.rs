@@ -2,8 +2,7 @@
 
 use hoistway_blk::{Insertion, Techniques};
 
-const NONE: Techniques =
-    Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion: Insertion::Direct };
+const NONE: Techniques = Techniques::NONE;
 
 pub const COMPARED: [(&str, Techniques); 9] = [
     ("nothing", NONE),

@@ -39,11 +39,15 @@ pub enum Site {
     Gate,
     /// The one lock of a legacy queue.
     Legacy,
+    /// That of a list in which requests are left to whoever has the elevator's lock: to leave some.
+    Leave,
+    /// The same, to take them out, under the elevator's lock.
+    Take,
 }
 
 impl Site {
     /// Every site, in the order of their numbers.
-    pub const ALL: [Site; 14] = [
+    pub const ALL: [Site; 16] = [
         Site::Merge,
         Site::Insert,
         Site::Dispatch,
@@ -58,6 +62,8 @@ impl Site {
         Site::TagWaiters,
         Site::Gate,
         Site::Legacy,
+        Site::Leave,
+        Site::Take,
     ];
 }
 
@@ -100,6 +106,24 @@ pub trait Meter {
     fn may_ask(&self, _lock: &Held) -> bool {
         true
     }
+
+    /// Whoever took a lock last takes in what others leave to it, for as long as it has the lock.
+    #[inline(always)]
+    fn takes_in(&self) {}
+
+    /// A request that somebody else has left is dealt with under the lock that was taken last.
+    #[inline(always)]
+    fn taken_in(&self) {}
+
+    /// Whether somebody has this lock now who takes in what others leave, though its call is over.
+    #[inline(always)]
+    fn is_taking_in(&self, _lock: &Held) -> bool {
+        false
+    }
+
+    /// What follows is done by that one, until the lock is [left](Self::leave), and for no less than one request.
+    #[inline(always)]
+    fn join(&self, _lock: &Held) {}
 }
 
 /// Locks cost what they cost.
@@ -117,4 +141,15 @@ impl Meter for NoMeter {
 
     #[inline(always)]
     fn leave(&self, _: &Held, _: Site) {}
+}
+
+/// To be called for each request under a hold of a lock: tells a meter of those beyond the first.
+#[inline]
+pub(crate) fn beyond_the_first(meter: &impl Meter) -> impl FnMut() {
+    let mut is_first = true;
+    move || {
+        if !std::mem::take(&mut is_first) {
+            meter.another();
+        }
+    }
 }

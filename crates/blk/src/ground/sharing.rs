@@ -42,6 +42,15 @@ pub trait Lock<T> {
     fn may_ask<M: Meter>(&self, _meter: &M) -> bool {
         true
     }
+    /// Whether `meter` knows of somebody who has the lock now and takes in what others leave to it, though its call is over: in
+    /// virtual time a call is carried out at one moment, and takes longer.
+    #[inline]
+    fn is_taking_in<M: Meter>(&self, _meter: &M) -> bool {
+        false
+    }
+    /// Has that one run `body`, under its hold. Where calls take the time that they take, it does so by itself: nothing happens.
+    #[inline]
+    fn join<M: Meter>(&self, _meter: &M, _body: impl FnOnce(&mut T)) {}
     /// Waits for the lock and runs `body` under it, aside from the way of a request: nobody is charged.
     #[inline]
     fn aside<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
@@ -132,6 +141,18 @@ impl<T> Lock<T> for MeteredCell<T> {
     #[inline]
     fn may_ask<M: Meter>(&self, meter: &M) -> bool {
         meter.may_ask(&self.held)
+    }
+
+    #[inline]
+    fn is_taking_in<M: Meter>(&self, meter: &M) -> bool {
+        meter.is_taking_in(&self.held)
+    }
+
+    #[inline]
+    fn join<M: Meter>(&self, meter: &M, body: impl FnOnce(&mut T)) {
+        meter.join(&self.held);
+        body(&mut self.value.borrow_mut());
+        meter.leave(&self.held, Site::Insert);
     }
 }
 

@@ -8,6 +8,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::ground::ids::CpuId;
+use crate::ground::meter::{Meter, Site, beyond_the_first};
 use crate::ground::sharing::{Lock, Padded, Sharing, Word};
 use crate::request::Rq;
 
@@ -18,7 +19,7 @@ pub struct Buckets<Sh: Sharing> {
     lists: Vec<Padded<Sh::Lock<Vec<Rq>>>>,
     /// Whether somebody inserts, under the policy's lock.
     inserting: Sh::Word,
-    /// Whether there may be something in a bucket.
+    /// Which buckets there may be something in, a bit for each.
     filled: Sh::Word,
 }
 
@@ -42,27 +43,41 @@ impl<Sh: Sharing> Default for Buckets<Sh> {
 }
 
 impl<Sh: Sharing> Buckets<Sh> {
-    /// Leaves requests of a CPU to whoever inserts at present. Answers whether they are taken care of: if not, nobody inserted, or
-    /// it is not sure that they were seen, and the caller has to insert, if only what is in the buckets.
-    pub fn leave(&self, cpu: CpuId, list: &mut impl Iterator<Item = Rq>) -> bool {
-        if self.inserting.load(SeqCst) == 0 {
+    /// Leaves requests of a CPU to whoever inserts at present; `goes_on` knows of one whose call is over, and whose time is not.
+    /// Answers whether they are taken care of: if not, nobody inserted, or it is not sure that they were seen, and the caller
+    /// has to insert, if only what is in the buckets.
+    pub fn leave(
+        &self,
+        meter: &impl Meter,
+        cpu: CpuId,
+        list: &mut impl Iterator<Item = Rq>,
+        goes_on: impl Fn() -> bool,
+    ) -> bool {
+        let is_inserting = || self.inserting.load(SeqCst) != 0 || goes_on();
+        if !is_inserting() {
             return false;
         }
-        self.lists[cpu.index() % BUCKETS].aside(|bucket| bucket.extend(list));
-        self.filled.store(1, SeqCst);
-        self.inserting.load(SeqCst) != 0
+        let place = cpu.index() % BUCKETS;
+        let mut count = beyond_the_first(meter);
+        self.lists[place].with(meter, Site::Leave, |bucket| {
+            bucket.extend(list.inspect(|_| count()));
+        });
+        self.filled.fetch_or(1 << place, SeqCst);
+        is_inserting()
     }
 
     /// Inserts what is there, after `list`. The caller holds the policy's lock.
-    pub fn insert(&self, list: &mut impl Iterator<Item = Rq>, mut insert: impl FnMut(Rq)) {
+    pub fn insert(&self, meter: &impl Meter, list: &mut impl Iterator<Item = Rq>, mut insert: impl FnMut(Rq)) {
         loop {
             self.inserting.store(1, SeqCst);
             let inserter = Inserter(&self.inserting);
             list.for_each(&mut insert);
             while self.filled.load(SeqCst) != 0 {
-                self.filled.store(0, SeqCst);
-                for bucket in &self.lists {
-                    let mut found = bucket.aside(std::mem::take);
+                let filled = self.filled.swap(0, SeqCst);
+                for bucket in
+                    self.lists.iter().enumerate().filter(|(place, _)| (filled >> place) & 1 == 1).map(|(_, it)| it)
+                {
+                    let mut found = bucket.with(meter, Site::Take, std::mem::take);
                     found.drain(..).for_each(&mut insert);
                     // Its memory is used again, unless something has come meanwhile.
                     bucket.aside(|bucket| {

@@ -7,6 +7,7 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
+use crate::ground::meter::{Meter, Site, beyond_the_first};
 use crate::ground::sharing::{Lock, Padded, Sharing, Word};
 use crate::request::Rq;
 use crate::request::merge::{self, MergeRules, NoMerges};
@@ -50,6 +51,7 @@ impl<Sh: Sharing> Pending<Sh> {
     /// does not have to wait for the next dispatch.
     pub fn leave(
         &self,
+        meter: &impl Meter,
         rules: &MergeRules,
         list: impl Iterator<Item = Rq>,
         place: Place,
@@ -57,8 +59,10 @@ impl<Sh: Sharing> Pending<Sh> {
         freed: &mut Vec<Rq>,
     ) {
         let joins = joins && rules.nomerges != NoMerges::Nothing;
-        self.lists.aside(|lists| {
+        let mut count = beyond_the_first(meter);
+        self.lists.with(meter, Site::Leave, |lists| {
             for mut rq in list {
+                count();
                 let last = lists.tail.last_mut().filter(|last| joins && rules.may_absorb(last, &rq));
                 match (place, last) {
                     (Place::Head, _) => lists.head.push(rq),
@@ -77,9 +81,9 @@ impl<Sh: Sharing> Pending<Sh> {
     }
 
     /// Takes everything out, what goes first first. The caller holds the policy's lock; `before` is called once, before the mark goes.
-    pub fn take(&self, before: impl FnOnce(), mut insert: impl FnMut(&MergeRules, Rq, Place)) {
+    pub fn take(&self, meter: &impl Meter, before: impl FnOnce(), mut insert: impl FnMut(&MergeRules, Rq, Place)) {
         self.taken.aside(|taken| {
-            self.lists.aside(|lists| {
+            self.lists.with(meter, Site::Take, |lists| {
                 before();
                 std::mem::swap(lists, taken);
                 self.filled.store(0, SeqCst);

@@ -169,7 +169,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     ) -> Option<Edge> {
         let merge = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
             // Only what the policy has can be found.
-            self.take_pending(custody, cx);
+            self.take_pending(meter, custody, cx);
             custody.merge_bio(cx, rules, bio)
         };
         if self.techniques.try_merge {
@@ -247,7 +247,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     ) -> Option<R> {
         if !self.techniques.single_dispatcher {
             return Some(self.locked(meter, Site::Dispatch, cx, |custody, cx| {
-                self.take_pending(custody, cx);
+                self.take_pending(meter, custody, cx);
                 body(custody, cx)
             }));
         }
@@ -260,11 +260,11 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         }
         let turn = Turn(&self.dispatching);
         Some(self.locked(meter, Site::Dispatch, cx, |custody, cx| {
-            self.take_pending(custody, cx);
+            self.take_pending(meter, custody, cx);
             let mut answer = body(custody, cx);
             drop(turn);
             // What ended or came meanwhile may be what the policy waits for, and whoever brought it has met the turn.
-            while is_nothing(&answer) && self.learn_news(custody, cx) {
+            while is_nothing(&answer) && self.learn_news(meter, custody, cx) {
                 answer = body(custody, cx);
             }
             answer
@@ -272,12 +272,12 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     }
 
     /// Tells the policy of what ended and came without its lock. Answers whether anything did.
-    fn learn_news(&self, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) -> bool {
+    fn learn_news(&self, meter: &impl Meter, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) -> bool {
         let (has_ended, has_come) = (self.defers() && !self.finished.is_empty(), self.pending.is_filled());
         if has_ended {
             self.learn_ends(custody, cx);
         }
-        self.take_pending(custody, cx);
+        self.take_pending(meter, custody, cx);
         has_ended || has_come
     }
 

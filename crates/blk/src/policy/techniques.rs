@@ -28,6 +28,10 @@ pub enum Insertion {
 }
 
 impl Techniques {
+    /// None, as Linux does.
+    pub const NONE: Techniques =
+        Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion: Insertion::Direct };
+
     /// Those that have been seen to help: all but those of insertion.
     pub const USUAL: Techniques =
         Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion: Insertion::Direct };

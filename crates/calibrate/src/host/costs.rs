@@ -15,6 +15,8 @@ pub struct Costs {
     pub submit_share: Figure,
     /// The schedulers.
     pub schedulers: Vec<SchedulerCost>,
+    /// A section under the lock of a list in which requests are left to whoever has a scheduler's.
+    pub list: Figure,
     /// What two and more CPUs show; nothing with one.
     pub contention: Option<Contention>,
     /// CPU time of a switch from a thread to another on one CPU.

@@ -58,6 +58,8 @@ impl Costs {
             beside_ns: 0,
             handover_ns: self.handover_ns().unwrap_or(0),
             waiter_ns: growth.map_or(0, |growth| growth.rounded()),
+            list_ns: Some(self.list.rounded()),
+            list_handover_ns: self.contention.as_ref().map(|contention| contention.lock.rounded()),
             worker_ns: span(&self.worker),
             idle_ns: self.idle_ns(),
             sources: BTreeMap::new(),
@@ -102,7 +104,7 @@ impl Costs {
             },
         );
         let waiter = match (&self.contention, growth) {
-            (None, _) => one_cpu,
+            (None, _) => one_cpu.clone(),
             (_, None) => "not measured: it takes three CPUs".to_owned(),
             (_, Some(growth)) => format!("slope of hand-overs over the CPUs that wait, {growth}"),
         };
@@ -125,6 +127,17 @@ impl Costs {
             ),
             ("handover_ns", handover),
             ("waiter_ns", waiter),
+            (
+                "list_ns",
+                format!(
+                    "mean of leaving requests in a list and taking them out, in Hoistway's own block layer, {}",
+                    self.list
+                ),
+            ),
+            (
+                "list_handover_ns",
+                self.contention.as_ref().map_or(one_cpu, |seen| format!("the lock alone, {}", seen.lock)),
+            ),
             ("worker_ns", format!("a worker of the engine that has slept for 20 us: {}", ends(&self.worker))),
             ("idle_ns", format!("medians beyond that after 20 us, after {}", sleeps.join(", "))),
         ]
@@ -187,6 +200,7 @@ pub(super) mod tests {
             engine: figure(300.0),
             submit_share: figure(0.6),
             schedulers: vec![scheduler("none", 100.0, None), scheduler("mq-deadline", 200.0, Some(25.0))],
+            list: figure(12.0),
             contention: Some(Contention { lock: figure(80.0), data: Some(figure(50.0)), growth: Some(figure(12.0)) }),
             switch: figure(1500.0),
             wake: [figure(3000.0), figure(9000.0)],
@@ -206,9 +220,10 @@ pub(super) mod tests {
         assert_eq!([host.submit_ns, host.complete_ns, host.handover_ns, host.waiter_ns], [180, 120, 130, 12]);
         assert_eq!(host.sections_ns["mq-deadline"], 25);
         assert_eq!(host.sections_ns["others"], 25);
+        assert_eq!([host.list_ns(), host.list_handover_ns()], [12, 80]);
         assert!(!host.sections_ns.contains_key("none"));
         assert_eq!(host.idle_ns, [[400_000, 5000], [3_000_000, 60_000]], "steps that do not show are left out");
-        for key in ["submit_ns", "handover_ns", "waiter_ns", "wake_ns", "idle_ns", "sections_ns"] {
+        for key in ["submit_ns", "handover_ns", "waiter_ns", "wake_ns", "idle_ns", "sections_ns", "list_ns"] {
             assert!(host.sources.contains_key(key), "{key}");
         }
         assert!(host.sources["submit_ns"].contains("the kernel's was not measured"));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant as WallClock};
 
 use hoistway_blk::{
     Agenda, Answer, Bio, Caller, ConfigError, CpuId, Cx, Driver, Errand, HctxId, Hz, Instant, Kernel, Meter, NONE,
-    NoProbe, Now, Op, Queue, QueueConfig, Rq, Sector, Status, Submitter, Waiter,
+    NoProbe, Now, Op, Queue, QueueConfig, Rq, Sector, Status, Submitter, Techniques, Waiter,
 };
 
 use super::machine::{pin, thread_cpu_ns};
@@ -67,6 +67,7 @@ impl Driver for Shelf {
 /// its meter. Half of the I/Os wait in the scheduler, if there is one.
 pub(super) fn run<M: Meter + Send>(
     scheduler: &str,
+    techniques: Techniques,
     cpus: &[usize],
     length: Duration,
     meter: impl Fn(u32) -> M + Sync,
@@ -76,6 +77,7 @@ pub(super) fn run<M: Meter + Send>(
         cpus: threads,
         hw_queues: threads,
         queue_depth: 1024,
+        techniques,
         // Nobody is to wait for a tag.
         nr_requests: (scheduler != NONE.name).then_some(1024),
         ..QueueConfig::new(Kernel::DEFAULT)
@@ -224,7 +226,9 @@ impl<'a, M: Meter> Hand<'a, M> {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{NoMeter, SCHEDULERS, Site};
+    use hoistway_blk::{Insertion, NoMeter, SCHEDULERS, Site};
+
+    const PLAIN: Techniques = Techniques::NONE;
 
     use super::super::machine::allowed_cpus;
     use super::super::stopwatch::Stopwatch;
@@ -235,7 +239,7 @@ mod tests {
         let cpu = allowed_cpus()[0];
         for scheduler in SCHEDULERS {
             for threads in [1, 3] {
-                let all = run(scheduler, &vec![cpu; threads], Duration::from_millis(2), |_| NoMeter).unwrap();
+                let all = run(scheduler, PLAIN, &vec![cpu; threads], Duration::from_millis(2), |_| NoMeter).unwrap();
                 assert_eq!(all.len(), threads);
                 assert!(all.iter().map(|(spent, _)| spent.ios).sum::<u64>() > 0, "{scheduler}, {threads} threads");
             }
@@ -243,10 +247,22 @@ mod tests {
     }
 
     #[test]
+    fn a_stopwatch_sees_requests_left_in_lists_and_taken_from_there() {
+        let cpu = allowed_cpus()[0];
+        let lists = Techniques { insertion: Insertion::Pending, ..Techniques::NONE };
+        let all = run("mq-deadline", lists, &[cpu], Duration::from_millis(5), Stopwatch::new).unwrap();
+        let (spent, watch) = &all[0];
+        for site in [Site::Leave, Site::Take] {
+            assert!(watch.at(site).both().times * 2 > spent.ios, "{site:?}");
+        }
+        assert_eq!(watch.at(Site::Insert).both().times, 0);
+    }
+
+    #[test]
     fn a_stopwatch_sees_each_scheduler_insert_dispatch_and_finish() {
         let cpu = allowed_cpus()[0];
         for scheduler in ["mq-deadline", "bfq"] {
-            let all = run(scheduler, &[cpu], Duration::from_millis(5), Stopwatch::new).unwrap();
+            let all = run(scheduler, PLAIN, &[cpu], Duration::from_millis(5), Stopwatch::new).unwrap();
             let (spent, watch) = &all[0];
             for site in [Site::Insert, Site::Dispatch] {
                 assert!(watch.at(site).both().times * 2 > spent.ios, "{scheduler}: {site:?}");

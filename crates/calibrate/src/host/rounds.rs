@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hoistway_blk::{NONE, NoMeter, SCHEDULERS, Site};
+use hoistway_blk::{Insertion, NONE, NoMeter, SCHEDULERS, Site, Techniques};
 use hoistway_engine::Null;
 
 use super::costs::{Contention, Costs, KernelCost, Operation, SchedulerCost, Sleep};
@@ -33,6 +33,11 @@ const SLEEPS: [(Duration, usize); 4] = [
 const THREADS_MAX: usize = 32;
 /// The scheduler whose sections show what comes over from another CPU: it has one lock, and short sections.
 const SHOWS_HANDOVERS: &str = "mq-deadline";
+
+/// As Linux does it.
+const PLAIN: Techniques = Techniques::NONE;
+/// Requests are left in lists for whoever asks next.
+const LISTS: Techniques = Techniques { insertion: Insertion::Pending, ..PLAIN };
 
 /// Sites that are under a scheduler's locks in Linux, too, and what they are called.
 const OPERATIONS: [(Site, &str); 6] = [
@@ -66,6 +71,7 @@ pub(super) struct Rounds {
     schedulers: [Seen; SCHEDULERS.len()],
     engine: Vec<f64>,
     submit_share: Vec<f64>,
+    list: Vec<f64>,
     lock: Vec<f64>,
     data: Vec<f64>,
     growth: Vec<f64>,
@@ -95,6 +101,7 @@ impl Rounds {
             schedulers: Default::default(),
             engine: Vec::new(),
             submit_share: Vec::new(),
+            list: Vec::new(),
             lock: Vec::new(),
             data: Vec::new(),
             growth: Vec::new(),
@@ -117,6 +124,7 @@ impl Rounds {
         let engine = cpu_ns_per_io(Null::new(1 << 21), ENGINE)?;
         self.engine.push(engine);
         self.kernel_round(engine)?;
+        self.lists()?;
         self.locks()?;
         self.threads_round()?;
         self.over += 1;
@@ -127,8 +135,8 @@ impl Rounds {
     fn scheduler(&mut self, index: usize, without: &mut Option<f64>) -> Result<(), String> {
         let name = SCHEDULERS[index];
         let one = &self.cpus[..1];
-        let plain = queue_load::run(name, one, ONE_THREAD, |_| NoMeter).map_err(|error| error.to_string())?;
-        let timed = queue_load::run(name, one, ONE_THREAD, Stopwatch::new).map_err(|error| error.to_string())?;
+        let plain = queue_load::run(name, PLAIN, one, ONE_THREAD, |_| NoMeter).map_err(|error| error.to_string())?;
+        let timed = queue_load::run(name, PLAIN, one, ONE_THREAD, Stopwatch::new).map_err(|error| error.to_string())?;
         let seen = &mut self.schedulers[index];
         let (spent, _) = plain[0];
         let per_io = spent.cpu_ns as f64 / spent.ios.max(1) as f64;
@@ -146,7 +154,7 @@ impl Rounds {
         seen.rates.resize(self.threads.len() + 1, Vec::new());
         seen.rates[0].push(rate(&[spent]));
         for (&threads, rates) in self.threads.iter().zip(&mut seen.rates[1..]) {
-            let all = queue_load::run(name, &self.cpus[..threads], SEVERAL_THREADS, |_| NoMeter)
+            let all = queue_load::run(name, PLAIN, &self.cpus[..threads], SEVERAL_THREADS, |_| NoMeter)
                 .map_err(|error| error.to_string())?;
             rates.push(rate(&all.iter().map(|(spent, _)| *spent).collect::<Vec<_>>()));
         }
@@ -169,6 +177,14 @@ impl Rounds {
         Ok(())
     }
 
+    fn lists(&mut self) -> Result<(), String> {
+        let timed = queue_load::run(SHOWS_HANDOVERS, LISTS, &self.cpus[..1], ONE_THREAD, Stopwatch::new)
+            .map_err(|error| error.to_string())?;
+        let [left, taken] = [Site::Leave, Site::Take].map(|site| timed[0].1.at(site).both());
+        self.list.extend(left.plus(taken).mean_ns(self.clock_ns));
+        Ok(())
+    }
+
     fn locks(&mut self) -> Result<(), String> {
         let Some(alone) = handing_over::ns(&self.cpus[..1], 0.0) else { return Ok(()) };
         let points: Vec<[f64; 2]> = self
@@ -179,7 +195,7 @@ impl Rounds {
         self.lock.extend(points.iter().filter(|point| point[0] == 1.0).map(|point| point[1]));
         self.growth.extend(handing_over::growth_ns(&points));
         if self.cpus.len() > 1 {
-            let all = queue_load::run(SHOWS_HANDOVERS, &self.cpus[..2], SEVERAL_THREADS, Stopwatch::new)
+            let all = queue_load::run(SHOWS_HANDOVERS, PLAIN, &self.cpus[..2], SEVERAL_THREADS, Stopwatch::new)
                 .map_err(|error| error.to_string())?;
             let sections = all.iter().flat_map(|(_, watch)| OPERATIONS.map(|(site, _)| watch.at(site)));
             // Of each operation apart: those of one kind are handed over more often than those of another.
@@ -241,6 +257,7 @@ impl Rounds {
             engine: Figure::of(self.engine)?,
             submit_share: Figure::of(self.submit_share)?,
             schedulers,
+            list: Figure::of(self.list)?,
             contention: Figure::of(self.lock).map(|lock| Contention {
                 lock,
                 data: Figure::of(self.data),

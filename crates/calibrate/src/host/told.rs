@@ -25,6 +25,7 @@ impl Costs {
                 text += &format!("  {:14}  {}, {:.2} an I/O\n", operation.name, operation.time, operation.per_io);
             }
         }
+        text += &format!("\nleaving requests in a list, or taking them out: {}\n", self.list);
         text += "\nthousand I/Os a second of threads that share a queue\n";
         for scheduler in &self.schedulers {
             let rates: Vec<String> =
@@ -110,6 +111,7 @@ mod tests {
             "4 CPUs, medians of 15 rounds",
             "mq-deadline   200 (180 to 240); 100 in 4.0 sections of 25 (22 to 30); beside 30 (27 to 36)",
             "  insert          25 (22 to 30), 1.00 an I/O",
+            "leaving requests in a list, or taking them out: 12 (11 to 14)",
             "more for each CPU that waits      12",
             "what an I/O costs in the kernel: there is no null device here.",
         ] {

@@ -40,7 +40,8 @@ pub(crate) struct PlaceOptions {
     #[arg(long)]
     pub(crate) shared_tags: bool,
     /// What mq-deadline and bfq do so that CPUs wait less for their lock: all, none, or some of single-dispatcher, try-merge,
-    /// batch-dispatch. No Linux does any of it (docs/rules/contention.md). [default: none]
+    /// batch-dispatch, and one of insertion-buckets and pending-lists. No Linux does any of it (docs/rules/contention.md).
+    /// [default: none]
     #[arg(long, value_name = "LIST")]
     pub(crate) techniques: Option<String>,
     /// Writes a file of every queue while the loads run: the scheduler, a tunable of the scheduler that is named, or any

@@ -9,6 +9,12 @@ pub struct LockSummary {
     pub held_percent: f64,
     /// CPU time that was spun away before them, percent of that of all CPUs.
     pub waited_percent: f64,
+    /// How often one of them was taken for an I/O; 0 in documents from before this was counted.
+    #[serde(default)]
+    pub taken_per_io: f64,
+    /// How often that of a list was, in which requests are left to whoever has a scheduler's. Null without such lists.
+    #[serde(default)]
+    pub lists_taken_per_io: Option<f64>,
     /// Share of the time that the scheduler's one lock was held, percent. Null with several devices, and for schedulers that
     /// have more than one (kyber).
     pub busy_percent: Option<f64>,
@@ -35,7 +41,10 @@ mod tests {
     #[test]
     fn a_lock_that_is_held_for_nineteen_twentieths_of_the_time_bounds_a_run() {
         let bound = |busy_percent| {
-            LockSummary { held_percent: 1.0, waited_percent: 0.0, busy_percent, ceiling_iops: Some(1e6) }.bound_iops()
+            let (held_percent, waited_percent, ceiling_iops) = (1.0, 0.0, Some(1e6));
+            let (taken_per_io, lists_taken_per_io) = (3.0, None);
+            LockSummary { held_percent, waited_percent, taken_per_io, lists_taken_per_io, busy_percent, ceiling_iops }
+                .bound_iops()
         };
         assert_eq!([bound(Some(95.0)), bound(Some(94.9)), bound(None)], [Some(1e6), None, None]);
     }

@@ -11,13 +11,17 @@ use crate::events::{Event, Kind};
 use crate::locks::Left;
 
 impl<P: Probe> Simulation<'_, P> {
-    /// Work of a disk was left to another CPU, which is told.
+    /// Work of a disk was left to other CPUs: who asks is told, and who inserts has taken longer.
     #[cold]
-    pub(super) fn leave_to(&mut self, disk: u32, Left { cpu, at }: Left) {
-        let next_round = &mut self.disks[disk as usize].next_round;
-        if *next_round < at {
-            *next_round = at;
+    pub(super) fn leave_to(&mut self, disk: u32, Left { asker, inserter }: Left) {
+        let on = &mut self.disks[disk as usize];
+        if let Some((cpu, at)) = asker.filter(|&(_, at)| on.next_round < at) {
+            on.next_round = at;
             self.events.push(at, Event::of(Kind::Round, disk).about(cpu.0));
+        }
+        if let Some((cpu, took)) = inserter.filter(|_| on.is_used_by_tasks) {
+            self.cpus.spend(self.now, cpu, took);
+            self.tasks[self.last_submitter as usize].charge(self.now, took);
         }
     }
 

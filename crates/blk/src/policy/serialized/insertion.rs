@@ -1,6 +1,6 @@
 //! How requests get to the policy: under its lock, or left to somebody who has it.
 
-use crate::ground::meter::{Meter, Site};
+use crate::ground::meter::{Meter, Site, beyond_the_first};
 use crate::ground::sharing::{Lock, Sharing, Word};
 use crate::request::Rq;
 use crate::request::merge::MergeRules;
@@ -10,16 +10,6 @@ use crate::policy::custody::{Custody, OwnedPolicy};
 use crate::policy::scheduler::{ElevatorCx, Place};
 use crate::policy::techniques::Insertion;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// To be called for each request under a hold of the lock: tells a meter of those beyond the first.
-fn beyond_the_first(meter: &impl Meter) -> impl FnMut() {
-    let mut is_first = true;
-    move || {
-        if !std::mem::take(&mut is_first) {
-            meter.another();
-        }
-    }
-}
 
 impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// Takes a list of requests in, in order: under one hold of the lock, the caller's or with [buckets](Insertion::Buckets) that of
@@ -43,8 +33,20 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
                     custody.insert(cx, rules, rq, place);
                 });
             }),
-            Insertion::Pending => self.pending.leave(rules, list, place, self.joins_unasked(), cx.freed),
+            Insertion::Pending => self.leave_pending(meter, cx, rules, list, place),
         }
+    }
+
+    #[inline(never)]
+    fn leave_pending(
+        &self,
+        meter: &impl Meter,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        list: impl Iterator<Item = Rq>,
+        place: Place,
+    ) {
+        self.pending.leave(meter, rules, list, place, self.joins_unasked(), cx.freed);
     }
 
     /// Whether two requests may join before the policy has heard of them: unless it keeps something for each of them, or wants a word
@@ -55,11 +57,20 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
 
     /// Gives the policy what waits for it in the lists.
     #[inline]
-    pub(super) fn take_pending(&self, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
+    pub(super) fn take_pending(&self, meter: &impl Meter, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
         if self.pending.is_filled() {
-            let mark_work = || self.has_work.store(1, Relaxed);
-            self.pending.take(mark_work, |rules, rq, place| self.insert_late(custody, cx, rules, rq, place));
+            self.take_what_waits(meter, custody, cx);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_what_waits(&self, meter: &impl Meter, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
+        let mark_work = || self.has_work.store(1, Relaxed);
+        self.pending.take(meter, mark_work, |rules, rq, place| {
+            meter.taken_in();
+            self.insert_late(custody, cx, rules, rq, place);
+        });
     }
 
     /// Inserts a request that came after the lock was taken. What had its slot before may have ended since then, and the policy has to
@@ -82,12 +93,23 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         let inserted = self.custody.try_with(meter, Site::Insert, |custody| {
             self.under_lock(custody, cx, |custody, cx| self.insert_with_buckets(meter, custody, cx, rules, &mut list));
         });
-        if inserted.is_none() && !self.buckets.leave(cx.cpu, &mut list) {
+        if inserted.is_some() {
+            return;
+        }
+        if !self.buckets.leave(meter, cx.cpu, &mut list, || self.custody.is_taking_in(meter)) {
             let insert = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
                 self.insert_with_buckets(meter, custody, cx, rules, &mut list);
             };
-            self.locked(meter, Site::Insert, cx, insert);
+            return self.locked(meter, Site::Insert, cx, insert);
         }
+        self.custody.join(meter, |custody| {
+            self.under_lock(custody, cx, |custody, cx| {
+                self.buckets.insert(meter, &mut std::iter::empty(), |rq| {
+                    meter.taken_in();
+                    self.insert_late(custody, cx, rules, rq, Place::Sorted);
+                });
+            });
+        });
     }
 
     fn insert_with_buckets(
@@ -98,8 +120,9 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         rules: &MergeRules,
         list: &mut impl Iterator<Item = Rq>,
     ) {
+        meter.takes_in();
         let mut count = beyond_the_first(meter);
-        self.buckets.insert(list, |rq| {
+        self.buckets.insert(meter, list, |rq| {
             count();
             self.insert_late(custody, cx, rules, rq, Place::Sorted);
         });

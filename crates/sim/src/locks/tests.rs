@@ -1,0 +1,143 @@
+//! What is charged for sections under locks, and for what is left to others.
+
+use super::*;
+
+const COST: SectionCost = SectionCost {
+    section: Nanos(100),
+    beside: Nanos::ZERO,
+    handover: Nanos(40),
+    waiter: Nanos(10),
+    list: Nanos(7),
+    list_handover: Nanos(3),
+};
+
+#[test]
+fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
+    let (meter, lock) = (LockMeter::new(3), Held::default());
+    let pass = |at, cpu| {
+        meter.begin(Instant(at), CpuId(cpu), COST);
+        meter.enter(&lock, Site::Insert);
+        meter.leave(&lock, Site::Insert);
+        meter.spent().0
+    };
+    assert_eq!(pass(1000, 0), 100, "it was nobody's");
+    assert_eq!(pass(1050, 0), 100, "the same CPU comes after itself, and needs no hand-over");
+    assert_eq!(pass(1150, 1), 50 + 40 + 100);
+    assert_eq!(pass(1150, 2), 190 + 40 + 10 + 100, "one waits before it");
+    assert_eq!(pass(9000, 2), 100);
+    meter.begin(Instant(9050), CpuId(0), COST);
+    meter.enter(&lock, Site::Merge);
+    meter.enter(&lock, Site::Insert);
+    assert_eq!(meter.spent().0, 50 + 140 + 140, "whoever else spins has it between two sections");
+    let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100 + 280), Nanos(50 + 190 + 50));
+    assert_eq!(meter.used(), LockUse { elevators: held, held, waited, taken: 7, lists_taken: 0 });
+}
+
+#[test]
+fn what_is_done_beside_a_lock_costs_the_caller_alone() {
+    let cost = SectionCost { beside: Nanos(30), ..COST };
+    let (meter, lock) = (LockMeter::new(3), Held::default());
+    meter.begin(Instant(1000), CpuId(0), cost);
+    meter.enter(&lock, Site::Insert);
+    meter.another();
+    meter.leave(&lock, Site::Insert);
+    assert_eq!(meter.spent(), Nanos(2 * 130), "two requests");
+    meter.begin(Instant(1100), CpuId(1), cost);
+    meter.enter(&lock, Site::Insert);
+    assert_eq!(meter.spent(), Nanos(100 + 40 + 130), "it waits for 1200");
+    meter.begin(Instant(1150), CpuId(0), cost);
+    meter.enter(&lock, Site::Dispatch);
+    assert_eq!(meter.spent(), Nanos(80 + 40 + 130), "its own time goes on at 1260, and the other one leaves at 1340");
+}
+
+#[test]
+fn a_hold_is_as_long_as_what_is_dealt_with_and_who_asks_meanwhile_leaves_it_to_the_holder() {
+    let (meter, lock) = (LockMeter::new(3), Held::default());
+    meter.begin(Instant(1000), CpuId(2), COST);
+    assert!(meter.may_ask(&lock));
+    meter.enter(&lock, Site::Dispatch);
+    meter.another();
+    meter.another();
+    meter.leave(&lock, Site::Dispatch);
+    assert_eq!(meter.spent(), Nanos(300), "three requests under one hold");
+    meter.begin(Instant(1100), CpuId(1), COST);
+    meter.enter(&lock, Site::Insert);
+    assert!(meter.may_ask(&lock), "it has waited until the other one was done");
+    meter.begin(Instant(1299), CpuId(0), COST);
+    assert!(!meter.may_ask(&lock));
+    assert!(meter.take_left().is_some_and(|left| left.asker == Some((CpuId(2), Instant(1300)))));
+    assert!(meter.take_left().is_none());
+    meter.begin(Instant(1299), CpuId(0), SectionCost::default());
+    assert!(meter.may_ask(&lock), "nobody asks for long where nothing costs");
+}
+
+#[test]
+fn sections_of_a_call_follow_each_other_and_other_locks_cost_nothing() {
+    let (meter, lock) = (LockMeter::new(3), Held::default());
+    meter.begin(Instant(1000), CpuId(0), COST);
+    for site in [Site::Merge, Site::TagWaiters, Site::Dispatch] {
+        meter.enter(&lock, site);
+    }
+    assert_eq!(meter.spent(), Nanos(200));
+    meter.begin(Instant(1100), CpuId(1), COST);
+    assert!(!meter.try_enter(&lock, Site::Merge), "it is held until 1200");
+    meter.begin(Instant(1100), CpuId(1), SectionCost::default());
+    assert!(meter.try_enter(&lock, Site::Merge), "nothing is held where nothing costs");
+    assert_eq!(meter.spent(), Nanos::ZERO);
+}
+
+#[test]
+fn what_is_left_to_whoever_inserts_makes_its_hold_longer_and_its_cpu_pays() {
+    let (meter, lock, bucket) = (LockMeter::new(3), Held::default(), Held::default());
+    meter.begin(Instant(1000), CpuId(0), COST);
+    assert!(!meter.is_taking_in(&lock));
+    assert!(meter.try_enter(&lock, Site::Insert));
+    meter.takes_in();
+    meter.another();
+    meter.leave(&lock, Site::Insert);
+    assert_eq!(meter.spent(), Nanos(200), "two requests");
+    meter.begin(Instant(1150), CpuId(1), COST);
+    assert!(!meter.try_enter(&lock, Site::Insert) && meter.is_taking_in(&lock));
+    meter.enter(&bucket, Site::Leave);
+    meter.another();
+    meter.leave(&bucket, Site::Leave);
+    meter.join(&lock);
+    meter.enter(&bucket, Site::Take);
+    meter.leave(&bucket, Site::Take);
+    meter.taken_in();
+    meter.taken_in();
+    meter.leave(&lock, Site::Insert);
+    assert_eq!(meter.spent(), Nanos(2 * 7), "whoever leaves two requests waits for nobody");
+    // Until the bucket is free again, which is handed over then.
+    let took = Nanos(14 + 7 + 3 + 200);
+    let left = meter.take_left().unwrap();
+    assert_eq!((left.inserter, left.asker.is_none()), (Some((CpuId(0), took)), true));
+    assert_eq!(lock.until.get(), Instant(1200) + took);
+    meter.begin(Instant(1201), CpuId(2), COST);
+    assert!(meter.is_taking_in(&lock), "it still inserts");
+    meter.begin(Instant(1200) + took, CpuId(2), COST);
+    assert!(!meter.is_taking_in(&lock));
+    assert_eq!(meter.used().lists_taken, 2);
+}
+
+#[test]
+fn whoever_asks_holds_its_lock_for_what_it_takes_from_lists_and_who_leaves_it_there_does_not_wait() {
+    let (meter, lock, list) = (LockMeter::new(3), Held::default(), Held::default());
+    meter.begin(Instant(1000), CpuId(0), COST);
+    meter.enter(&lock, Site::Dispatch);
+    meter.leave(&lock, Site::Dispatch);
+    meter.begin(Instant(1050), CpuId(1), COST);
+    meter.enter(&list, Site::Leave);
+    meter.leave(&list, Site::Leave);
+    assert_eq!(meter.spent(), Nanos(7), "the lock is another one");
+    meter.begin(Instant(2000), CpuId(0), COST);
+    meter.enter(&lock, Site::Dispatch);
+    meter.enter(&list, Site::Take);
+    meter.leave(&list, Site::Take);
+    meter.taken_in();
+    meter.leave(&lock, Site::Dispatch);
+    assert_eq!(meter.spent(), Nanos(100 + 7 + 3 + 100), "it asks, takes the list over, and inserts what was there");
+    assert_eq!(lock.until.get(), Instant(2210));
+    let used = meter.used();
+    assert_eq!((used.taken, used.lists_taken, used.held, used.elevators), (2, 2, Nanos(317), Nanos(310)));
+}
