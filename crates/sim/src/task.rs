@@ -5,6 +5,7 @@
 //!
 //! `lanes` is which disk it submits to, `window` what it has under way, `pace` when it submits, `reap` what comes of it.
 
+mod fsync;
 mod lanes;
 mod pace;
 mod reap;
@@ -25,6 +26,7 @@ use crate::latency_search::LatencySearch;
 use crate::measure::Measurement;
 use crate::submitter::Submitter;
 use crate::thinking::Thinking;
+use fsync::Fsync;
 use lanes::Lane;
 use window::{Slot, Window};
 
@@ -74,6 +76,9 @@ pub(crate) struct Task {
     pub(crate) is_buffered: bool,
     /// Its call has something left to do when it is woken, or in its next step.
     resumes_call: bool,
+    fsync: Fsync,
+    /// Each write is followed by a flush of its device, and has ended when that has.
+    commits_writes: bool,
     /// An I/O that was drawn and could not be submitted yet.
     held_back: Option<Io>,
     generator: Generator,
@@ -173,6 +178,10 @@ impl Task {
             window: Window::new(process),
             is_buffered: !process.caching.direct,
             resumes_call: false,
+            fsync: Fsync::of(process.issue.engine),
+            commits_writes: process.caching.write_sync != WriteSync::None
+                && process.caching.direct
+                && !process.issue.engine.is_asynchronous(),
             held_back: None,
             generator,
             pacer: process.pacer(placement.number, placement.seed),
@@ -325,6 +334,10 @@ impl Task {
             }
             if self.can_reap() {
                 self.reap(now);
+                // A write goes on with a flush.
+                if self.begin_submission() {
+                    return Next::Submit;
+                }
                 continue;
             }
             if self.window.in_flight() == 0 && (self.is_exhausted || now >= self.deadline) {
@@ -404,11 +417,29 @@ impl Task {
         self.measurement.submitted(now, count, self.window.in_flight());
     }
 
+    /// The bio that flushes the device of this slot's I/O.
+    #[cold]
+    fn flush_bio(&self, index: u32) -> Bio {
+        Bio {
+            sector: Sector(0),
+            sectors: 0,
+            segments: 1,
+            op: Op::Write,
+            write_hint: 0,
+            flags: BioFlags::SYNC.with(BioFlags::PREFLUSH),
+            ioprio: self.ioprio,
+            io_context: self.io_context(),
+            cgroup: self.cgroup,
+            owner: owner_task(self.number, index),
+        }
+    }
+
     /// The bio of an I/O.
     #[inline]
     fn bio(&self, slot: &Slot, index: u32) -> Bio {
         let (op, flags) = match slot.op {
-            Some(Op::Flush) => (Op::Write, BioFlags::SYNC.with(BioFlags::PREFLUSH)),
+            Some(Op::Flush) => return self.flush_bio(index),
+            Some(Op::Write) if slot.is_committing => return self.flush_bio(index),
             Some(Op::Write) => (Op::Write, self.write_flags),
             Some(Op::Read) => (Op::Read, self.read_flags),
             Some(op) => (op, BioFlags::NONE),

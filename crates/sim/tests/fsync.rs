@@ -14,15 +14,23 @@ use support::{run_job_probed, spec};
 struct Commands {
     flushes: u64,
     writes: u64,
+    /// Writes that the device has been given and not completed, and flushes that it was given beside one.
+    in_flight: u64,
+    flushes_beside_writes: u64,
 }
 
 impl Probe for Commands {
     fn event(&mut self, _: Now, _: hoistway_blk::CpuId, event: Event<'_>) {
-        if let Event::Complete(rq, _) = event {
-            match rq.op {
-                Op::Flush => self.flushes += 1,
-                _ => self.writes += 1,
+        match event {
+            Event::Issue(rq) if rq.op == Op::Flush => self.flushes_beside_writes += u64::from(self.in_flight > 0),
+            Event::Issue(_) => self.in_flight += 1,
+            Event::Complete(rq, _) if rq.op == Op::Flush => self.flushes += 1,
+            // What ends without data of its own never was at the device.
+            Event::Complete(rq, _) if rq.sectors > 0 => {
+                self.writes += 1;
+                self.in_flight = self.in_flight.saturating_sub(1);
             }
+            _ => {}
         }
     }
 }
@@ -67,6 +75,27 @@ fn a_write_with_dsync_is_followed_by_a_flush_if_the_device_has_no_fua() {
     for scheduler in ALL_SCHEDULERS {
         let (_, commands) = simulate("[log]\nsync=dsync\n", scheduler, &[]);
         assert!(commands.writes > 1000 && commands.flushes.abs_diff(commands.writes) <= 1, "{scheduler}");
+    }
+}
+
+#[test]
+fn an_fsync_of_libaio_does_not_wait_for_writes_in_flight_and_one_of_posixaio_does() {
+    for scheduler in ALL_SCHEDULERS {
+        let (_, commands) = simulate("[log]\nfsync=2\niodepth=8\n", scheduler, &[]);
+        assert!(2 * commands.flushes_beside_writes > commands.flushes && commands.flushes > 100, "{scheduler}");
+        let (_, commands) = simulate("[log]\nfsync=2\niodepth=8\nioengine=posixaio\n", scheduler, &[]);
+        assert!(commands.flushes_beside_writes == 0 && commands.flushes > 100, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_synchronous_write_with_sync_flushes_the_device_once_more() {
+    for scheduler in ALL_SCHEDULERS {
+        let (processes, commands) = simulate("[log]\nsync=1\nioengine=psync\n", scheduler, &[]);
+        assert!(commands.writes > 500 && commands.flushes.abs_diff(2 * commands.writes) <= 2, "{scheduler}");
+        // It is part of the write, and no fsync of the process.
+        assert!(commands.writes.abs_diff(processes[0].directions[1].ios) <= 1, "{scheduler}");
+        assert_eq!(syncs(&processes), 0, "{scheduler}");
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Simulates as much time as the published runs took, instead of as much as figures take to settle.
     #[arg(long)]
     full: bool,
-    /// Simulates each table once more with half and with double of each number of its device that no source tells, and says
+    /// Simulates each table once more with half and with double of each number of its device and host that no source tells, and says
     /// what that changes.
     #[arg(long)]
     sensitivity: bool,

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use super::Table;
 use super::cell::{Cell, Judgement};
-use super::runs::{Setting, Variables, load};
+use super::runs::{Setting, Variables, hosts, load};
+use super::{Table, Unknown};
 use crate::comparison::{Comparison, Devices, Profile, QueueFile};
 use crate::error::{Error, Field};
 
@@ -23,6 +23,7 @@ const SLIDE: &str = "single-dispatcher,insertion-buckets";
 const THIRD: &str = "single-dispatcher,try-merge,pending-lists";
 /// What these brought on the null block device: 2867 thousand I/Os a second after 879.
 const THIRD_RATIO: f64 = 2867.0 / 879.0;
+const HOST: &str = include_str!("../../published/hosts/axboe.toml");
 
 /// CPUs of the host's profile.
 const CPUS: f64 = 32.0;
@@ -47,7 +48,9 @@ pub(super) const AXBOE: Table = Table {
             the first pair the ratio was 3.86 and the share after them 79 %. The share of the lock is that of all \
             CPU time that is spun away. The row of the NVMe drive is left out: no preset is as fast as that one.",
     device: "null",
-    unknowns: &[],
+    host: Some(HOST),
+    unknowns: &[Unknown("host.switch_ns"), Unknown("host.sections_ns.mq-deadline"), Unknown("host.handover_ns")],
+    others: &[],
     repeats_max: 10,
     run: reproduce,
 };
@@ -101,10 +104,7 @@ fn rate_and_share(techniques: Option<&str>, setting: Setting) -> Result<[f64; 2]
         load: load("axboe-contention.fio", include_str!("../../published/jobs/axboe-contention.fio")),
         devices: vec![Devices { common: Some(device), ..Devices::default() }],
         kernels: vec!["6.7".to_owned()],
-        hosts: vec![Profile::Text {
-            name: "axboe.toml".to_owned(),
-            text: include_str!("../../published/hosts/axboe.toml").to_owned(),
-        }],
+        hosts: hosts(vec![Profile::Text { name: "axboe.toml".to_owned(), text: HOST.to_owned() }], setting),
         schedulers: vec!["mq-deadline".to_owned()],
         queue_files: vec![QueueFile { file: "nomerges".to_owned(), text: "1".to_owned() }],
         techniques: techniques.map(str::to_owned),

@@ -29,7 +29,9 @@ pub(super) const KARA: Table = Table {
             seems to be missing lies in the file system: XFS writes its log from the process that syncs or from changing workers, so \
             that bfq has other processes to wait for; and what 64 CPUs that wake at each run of all queues cost a host of several sockets.",
     device: "raid-64-queues",
+    host: None,
     unknowns: &[Unknown("raid.command_us"), Unknown("shape.queue_depth")],
+    others: &[],
     repeats_max: 8,
     run: reproduce,
 };

@@ -4,7 +4,7 @@ use hoistway_results::fio::Output;
 
 use super::cell::{Cell, Judgement};
 use super::runs::{Setting, load, run};
-use super::{Change, Table, Unknown};
+use super::{Change, Table, To, Unknown};
 use crate::comparison::{Comparison, Tunable};
 use crate::error::Error;
 
@@ -12,7 +12,7 @@ use crate::error::Error;
 const DISK: &str = "laptop-hdd";
 
 /// The drive's cache is taken to be full when the processes begin: of its 64 MB there is room for what is destaged at a time.
-const FULL_CACHE: Change = Change { unknown: Unknown("hdd.write_cache.mb"), factor: 1.0 / 64.0 };
+const FULL_CACHE: Change = Change { unknown: Unknown("hdd.write_cache.mb"), to: To::Times(1.0 / 64.0) };
 
 pub(super) const DD: Table = Table {
     name: "suse-dd",
@@ -27,7 +27,9 @@ pub(super) const DD: Table = Table {
             one took 2.6 s: how much a lone stream writes in 100 ms decides. With half of the disk's outer media rate it is 1.65 and \
             0.989, and low_latency=0 comes out as even.",
     device: DISK,
+    host: None,
     unknowns: &[Unknown("hdd.outer_mb_per_s"), Unknown("hdd.cache_access_us")],
+    others: &[],
     repeats_max: 20,
     run: reproduce,
 };

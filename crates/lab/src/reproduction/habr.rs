@@ -103,12 +103,15 @@ pub(super) const SSD: Table = Table {
             its write depth down at each stall of the drive until it is 1, which takes some minutes, of two hours: the first 240 s are \
             left out of its figures, and the 160 s that follow are measured. With them reads took 0.27 ms in the mean.",
     device: SSD_ARTICLE.device,
+    host: None,
     unknowns: &[
         Unknown("ssd.host_to_device_us"),
         Unknown("ssd.acknowledge_us"),
         Unknown("ssd.gc.background_pages_per_s"),
         Unknown("ssd.gc.threshold_pages"),
+        Unknown("host.worker_ns"),
     ],
+    others: &[],
     repeats_max: 5,
     run: |setting| reproduce(&SSD_ARTICLE, setting),
 };
@@ -124,7 +127,14 @@ pub(super) const NVME: Table = Table {
             writers; now they have 12 % more, and published 9 % fewer. What they have too much is taken by those of their \
             submissions that a read has led to, when they find a token on its way to others.",
     device: NVME_ARTICLE.device,
-    unknowns: &[Unknown("shape.hw_queues"), Unknown("flash.acknowledge_us"), Unknown("flash.read_us")],
+    host: None,
+    unknowns: &[
+        Unknown("shape.hw_queues"),
+        Unknown("flash.acknowledge_us"),
+        Unknown("flash.read_us"),
+        Unknown("host.worker_ns"),
+    ],
+    others: &[],
     repeats_max: 5,
     run: |setting| reproduce(&NVME_ARTICLE, setting),
 };
@@ -138,11 +148,13 @@ pub(super) const HDD: Table = Table {
             low and 16 % too high. Of bfq nothing is claimed: which process it waits for is decided by \
             chance, and single runs of two hours differ.",
     device: HDD_ARTICLE.device,
+    host: None,
     unknowns: &[
         Unknown("hdd.write_cache.pressure_lasts_ms"),
         Unknown("hdd.write_cache.read_waits_ms"),
         Unknown("hdd.write_to_read_ms"),
     ],
+    others: &[],
     repeats_max: 5,
     run: |setting| reproduce(&HDD_ARTICLE, setting),
 };

@@ -82,7 +82,9 @@ pub(super) const DEPTH: Table = Table {
          others follow."
     ),
     device: DRIVE,
+    host: None,
     unknowns: UNKNOWNS,
+    others: &[],
     repeats_max: 8,
     run: |setting| reproduce(&DEPTH_MAP, setting),
 };
@@ -96,7 +98,9 @@ pub(super) const ONE_CORE: Table = Table {
          turns on a CPU count was mended while looking at it: a crowd on one core waits for its turns."
     ),
     device: DRIVE,
+    host: None,
     unknowns: UNKNOWNS,
+    others: &[],
     repeats_max: 8,
     run: |setting| reproduce(&ONE_CORE_MAP, setting),
 };
@@ -113,7 +117,14 @@ pub(super) const TEN_CORES: Table = Table {
          0.4."
     ),
     device: DRIVE,
-    unknowns: UNKNOWNS,
+    host: None,
+    unknowns: &[
+        Unknown("shape.hw_queues"),
+        Unknown("flash.host_to_device_us"),
+        Unknown("host.handover_ns"),
+        Unknown("host.worker_ns"),
+    ],
+    others: &[],
     repeats_max: 8,
     run: |setting| reproduce(&TEN_CORES_MAP, setting),
 };

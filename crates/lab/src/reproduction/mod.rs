@@ -22,7 +22,7 @@ mod sensitivity;
 pub use cell::{Cell, Judgement};
 pub use document::{FORMAT, Reproduced, Reproduction};
 pub use runs::Length;
-pub use sensitivity::{Change, Sensitivity, Unknown};
+pub use sensitivity::{Change, Sensitivity, To, Unknown};
 
 use crate::error::Error;
 use runs::Setting;
@@ -40,8 +40,12 @@ pub struct Table {
     pub story: &'static str,
     /// The preset of its device.
     pub device: &'static str,
-    /// Numbers of that which nobody has measured, and which its cells may depend on.
+    /// The profile of its host in TOML, if that is not the built-in `server`.
+    pub host: Option<&'static str>,
+    /// Numbers of the device and the host which nobody has measured, and which its cells may depend on.
     pub unknowns: &'static [Unknown],
+    /// Values of them that are asked about, beside half and double.
+    pub others: &'static [(Unknown, f64)],
     /// Runs with seeds of their own, at most: figures are means over them.
     repeats_max: usize,
     run: fn(Setting) -> Result<Vec<Cell>, Error>,
@@ -79,20 +83,23 @@ impl Table {
         Ok(Reproduced { name: self.name.to_owned(), source: self.source.to_owned(), cells, sensitivity: Vec::new() })
     }
 
-    /// The same with half and with double of each unknown.
+    /// Half and double of each unknown, and the other values that are asked about.
+    fn changes(&self) -> impl Iterator<Item = Change> {
+        let times = |&unknown| [0.5, 2.0].map(|factor| Change { unknown, to: To::Times(factor) });
+        let others = self.others.iter().map(|&(unknown, value)| Change { unknown, to: To::Value(value) });
+        self.unknowns.iter().flat_map(times).chain(others)
+    }
+
+    /// The same with half and with double of each unknown, and with the other values that are asked about.
     ///
     /// # Errors
     /// As [`Table::reproduce`].
     pub fn sensitivity(&self, length: Length) -> Result<Vec<Sensitivity>, Error> {
-        let mut all = Vec::with_capacity(2 * self.unknowns.len());
-        for &unknown in self.unknowns {
-            for factor in [0.5, 2.0] {
-                let change = Change { unknown, factor };
-                let changed = change.of_preset(self.device).expect("devices of tables are built in");
-                let (_, [usual, value]) = changed.expect("a test looks for the unknowns of each table");
-                let cells = repeats::of(self, length, Some(change), repeats::LEAST.min(self.repeats_max))?;
-                all.push(Sensitivity { key: unknown.0.to_owned(), usual, value, cells });
-            }
+        let mut all = Vec::new();
+        for change in self.changes() {
+            let (_, [usual, value]) = change.of_table(self).expect("a test looks for the unknowns of each table");
+            let cells = repeats::of(self, length, Some(change), repeats::LEAST.min(self.repeats_max))?;
+            all.push(Sensitivity { key: change.unknown.0.to_owned(), usual, value, cells });
         }
         Ok(all)
     }

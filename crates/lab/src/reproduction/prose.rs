@@ -2,6 +2,7 @@
 
 use super::cell::{Cell, Judgement};
 use super::heatmaps::{DRIVE, SCHEDULERS, on_their_host, p99_by_scheduler, variables};
+use super::one_drive::WRITE_LIMITS;
 use super::runs::{Setting, of_job, p99_us, run};
 use super::{Table, Unknown};
 use crate::comparison::Comparison;
@@ -13,7 +14,9 @@ pub(super) const OVERHEAD: Table = Table {
     source: "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, one core",
     story: "p99 over that of none. Claimed is a bound of 4 %.",
     device: DRIVE,
+    host: None,
     unknowns: &[Unknown("flash.host_to_device_us")],
+    others: &[],
     repeats_max: 5,
     run: overhead,
 };
@@ -35,12 +38,14 @@ pub(super) const INTERFERENCE: Table = Table {
             and 5.10, it does not happen; with two drives, or by those of 5.4, it does. A kernel that was recorded over one drive shows none \
             either.",
     device: DRIVE,
+    host: None,
     unknowns: &[
         Unknown("shape.hw_queues"),
         Unknown("flash.fetches_commands"),
         Unknown("flash.fetches_write_kib"),
         Unknown("flash.buffer_kib"),
     ],
+    others: WRITE_LIMITS,
     repeats_max: 5,
     run: interference,
 };

@@ -64,7 +64,7 @@ pub(super) fn run(
         for devices in &mut comparison.devices {
             let changed = match &devices.common {
                 Some(Profile::Named(name)) => change.of_preset(name).expect("devices of tables are built in"),
-                Some(Profile::Text { name, text }) => change.apply(name, text),
+                Some(Profile::Text { name, text }) => change.of_device(name, text),
                 None => None,
             };
             if let Some((changed, _)) = changed {
@@ -72,9 +72,19 @@ pub(super) fn run(
             }
         }
     }
+    comparison.hosts = hosts(comparison.hosts, setting);
     let schedulers = schedulers.iter().map(|&name| name.to_owned()).collect();
     let document = Comparison { schedulers, seed: setting.seed, ..comparison }.run(&Variables(variables))?;
     Ok(document.runs.into_iter().map(|run| run.fio).collect())
+}
+
+/// The host of a run, with the change if it is one of the host.
+pub(super) fn hosts(mut hosts: Vec<Profile>, setting: Setting) -> Vec<Profile> {
+    let usual = hosts.first().cloned().unwrap_or_else(|| Profile::Named("server".to_owned()));
+    if let Some((changed, _)) = setting.change.and_then(|change| change.of_host(&usual)) {
+        hosts = vec![changed];
+    }
+    hosts
 }
 
 /// The 99th percentile of latency from the submission on, us.

@@ -1,31 +1,71 @@
 //! What half and double of a number that nobody has measured does to a table.
 
 use hoistway_device::{Preset, PresetError};
+use hoistway_sim::Host;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::cell::{Cell, median};
 use crate::comparison::{Devices, Profile};
 
-/// A number of a device that no source tells: its section and key in the preset, such as `shape.hw_queues`.
+/// A number that no source tells: of a device its section and key in the preset, such as `shape.hw_queues`; of a host, `host.`
+/// and the key in its profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unknown(pub &'static str);
+
+/// What the key of an unknown of a host begins with.
+const OF_HOST: &str = "host.";
 
 /// An unknown with another value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Change {
     /// Which.
     pub unknown: Unknown,
-    /// So many times what the preset says.
-    pub factor: f64,
+    /// Its value.
+    pub to: To,
+}
+
+/// Another value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum To {
+    /// So many times what the profile says.
+    Times(f64),
+    /// This one.
+    Value(f64),
+}
+
+impl To {
+    fn of(self, usual: f64) -> f64 {
+        match self {
+            To::Times(factor) => usual * factor,
+            To::Value(value) => value,
+        }
+    }
+
+    /// Changes a number, or each of a range. Answers it before and after, of a range the first.
+    fn set(self, value: &mut Value) -> Option<[f64; 2]> {
+        let usual = match value {
+            Value::Integer(number) => *number as f64,
+            Value::Float(number) => *number,
+            Value::Array(range) => {
+                let all: Option<Vec<_>> = range.iter_mut().map(|one| self.set(one)).collect();
+                return all?.first().copied();
+            }
+            _ => return None,
+        };
+        let changed = self.of(usual);
+        // Some parameters have to be whole numbers.
+        *value = if changed.fract() == 0.0 { Value::Integer(changed as i64) } else { Value::Float(changed) };
+        Some([usual, changed])
+    }
 }
 
 /// A table with another value of an unknown.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sensitivity {
-    /// Section and key of the preset.
+    /// Section and key of the preset, or `host.` and the key of the host's profile.
     pub key: String,
-    /// What the preset says.
+    /// What the profile says.
     pub usual: f64,
     /// What was taken instead.
     pub value: f64,
@@ -36,30 +76,56 @@ pub struct Sensitivity {
 impl Change {
     /// This preset with the change, and the value before and after it. None if it has no such number.
     pub(super) fn of_preset(self, name: &str) -> Result<Option<(Devices, [f64; 2])>, PresetError> {
-        Ok(self.apply(name, &Preset::builtin_toml(name)?))
+        Ok(self.of_device(name, &Preset::builtin_toml(name)?))
     }
 
     /// The same of a device in TOML.
-    pub(super) fn apply(self, name: &str, device: &str) -> Option<(Devices, [f64; 2])> {
-        let mut device: Table = device.parse().ok()?;
-        // What the preset says of its own errors holds for its own numbers.
-        if let Some(Value::Table(calibration)) = device.get_mut("calibration") {
+    pub(super) fn of_device(self, name: &str, device: &str) -> Option<(Devices, [f64; 2])> {
+        if self.is_of_host() {
+            return None;
+        }
+        let (profile, values) = self.apply(name, device, self.unknown.0)?;
+        Some((Devices { common: Some(profile), ..Devices::default() }, values))
+    }
+
+    /// The same of a host.
+    pub(super) fn of_host(self, profile: &Profile) -> Option<(Profile, [f64; 2])> {
+        let key = self.unknown.0.strip_prefix(OF_HOST)?;
+        match profile {
+            Profile::Named(name) => self.apply(name, Host::builtin_toml(name).ok()?, key),
+            Profile::Text { name, text } => self.apply(name, text, key),
+        }
+    }
+
+    /// The profile of a table that is changed, and the value before and after it. None if it has no such number.
+    pub(super) fn of_table(self, table: &super::Table) -> Option<(Profile, [f64; 2])> {
+        if self.is_of_host() {
+            let named = || Profile::Named("server".to_owned());
+            let text =
+                |text: &str| Profile::Text { name: format!("the host of {}", table.name), text: text.to_owned() };
+            return self.of_host(&table.host.map_or_else(named, text));
+        }
+        let (devices, values) = self.of_preset(table.device).ok()??;
+        Some((devices.common?, values))
+    }
+
+    fn is_of_host(self) -> bool {
+        self.unknown.0.starts_with(OF_HOST)
+    }
+
+    /// A profile in TOML with another value of this key.
+    fn apply(self, name: &str, text: &str, key: &str) -> Option<(Profile, [f64; 2])> {
+        let mut profile: Table = text.parse().ok()?;
+        // What a preset says of its own errors holds for its own numbers.
+        if let Some(Value::Table(calibration)) = profile.get_mut("calibration") {
             calibration.remove("residuals");
         }
-        let mut keys = self.unknown.0.split('.');
-        let first = device.get_mut(keys.next()?);
+        let mut keys = key.split('.');
+        let first = profile.get_mut(keys.next()?);
         let value = keys.try_fold(first, |at, key| Some(at?.as_table_mut()?.get_mut(key)))??;
-        let usual = match value {
-            Value::Integer(number) => *number as f64,
-            Value::Float(number) => *number,
-            _ => return None,
-        };
-        let changed = usual * self.factor;
-        // Some parameters have to be whole numbers.
-        *value = if changed.fract() == 0.0 { Value::Integer(changed as i64) } else { Value::Float(changed) };
-        let name = format!("{name} with {} = {changed}", self.unknown.0);
-        let profile = Profile::Text { name, text: device.to_string() };
-        Some((Devices { common: Some(profile), ..Devices::default() }, [usual, changed]))
+        let values = self.to.set(value)?;
+        let name = format!("{name} with {} = {}", self.unknown.0, values[1]);
+        Some((Profile::Text { name, text: profile.to_string() }, values))
     }
 }
 
@@ -90,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_change_is_of_the_one_number_and_the_device_can_still_be_read() {
-        let change = Change { unknown: Unknown("shape.hw_queues"), factor: 0.5 };
+        let change = Change { unknown: Unknown("shape.hw_queues"), to: To::Times(0.5) };
         let (devices, values) = change.of_preset("micron-9100-1600gb").unwrap().unwrap();
         assert_eq!(values, [12.0, 6.0]);
         let Some(Profile::Text { text, .. }) = devices.common else { unreachable!() };
@@ -99,24 +165,47 @@ mod tests {
         assert_eq!(changed.shape().hw_queues, 6);
         assert_eq!(changed.parameters(), usual.parameters());
         assert!(change.of_preset("no-such-drive").is_err());
-        let none = Change { unknown: Unknown("hdd.buffer_kib"), factor: 2.0 };
+        let none = Change { unknown: Unknown("hdd.buffer_kib"), to: To::Times(2.0) };
         assert_eq!(none.of_preset("micron-9100-1600gb").unwrap(), None);
     }
 
+    /// The text of a profile with the change, and the values before and after.
+    fn text(table: &Table, change: Change) -> Option<(String, [f64; 2])> {
+        let (profile, values) = change.of_table(table)?;
+        let Profile::Text { text, .. } = profile else { unreachable!() };
+        Some((text, values))
+    }
+
     #[test]
-    fn every_unknown_of_a_table_is_a_number_of_its_device_with_half_and_double_of_it() {
-        for Table { name, unknowns, device, .. } in TABLES {
-            for &unknown in *unknowns {
-                for factor in [0.5, 2.0] {
-                    let changed = Change { unknown, factor }.of_preset(device).unwrap();
-                    let (devices, values) = changed.unwrap_or_else(|| panic!("{name}: {unknown:?}"));
-                    let Some(Profile::Text { text, .. }) = devices.common else { unreachable!() };
-                    Preset::from_toml(&text, "changed.toml")
-                        .unwrap_or_else(|error| panic!("{name}, {unknown:?}: {error}"));
-                    assert!((values[1] / values[0] - factor).abs() < 0.01, "{name}, {unknown:?}: {values:?}");
-                }
+    fn every_unknown_of_a_table_is_a_number_of_its_device_or_host_with_half_and_double_of_it() {
+        for table in TABLES {
+            for change in table.changes() {
+                let Unknown(key) = change.unknown;
+                let (text, values) = text(table, change).unwrap_or_else(|| panic!("{}: {key}", table.name));
+                let read = if change.is_of_host() {
+                    Host::from_toml(&text, "changed.toml").map(drop).map_err(|error| error.to_string())
+                } else {
+                    Preset::from_toml(&text, "changed.toml").map(drop).map_err(|error| error.to_string())
+                };
+                read.unwrap_or_else(|error| panic!("{}, {key}: {error}", table.name));
+                assert!((change.to.of(values[0]) / values[1] - 1.0).abs() < 0.01, "{}, {key}", table.name);
+                assert_ne!(values[0], values[1], "{}, {key}", table.name);
             }
         }
+    }
+
+    #[test]
+    fn every_table_says_what_half_and_double_of_something_do() {
+        for table in TABLES {
+            assert!(!table.unknowns.is_empty(), "{}", table.name);
+        }
+    }
+
+    #[test]
+    fn a_value_is_taken_as_it_is() {
+        let change = Change { unknown: Unknown("flash.fetches_write_kib"), to: To::Value(6000.0) };
+        let (_, values) = change.of_preset("samsung-980pro-1tb").unwrap().unwrap();
+        assert_eq!(values, [8256.0, 6000.0]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use hoistway_blk::{Instant, Nanos, Op};
 use hoistway_load::{Io, ThinkBlocks};
 
+use super::fsync::Fsync;
 use super::window::Slot;
 use super::{Next, Task};
 use crate::flow::Flows;
@@ -64,8 +65,8 @@ impl Task {
                     }
                 },
             };
-            // An fsync waits for what was submitted before it, and nothing is submitted beside it.
-            if io.op == Op::Flush && self.window.in_flight() > 0 {
+            // What was drawn before an fsync is submitted before it.
+            if io.op == Op::Flush && (self.window.has_batch() || self.fsync.waits() && self.window.in_flight() > 0) {
                 self.held_back = Some(io);
                 return None;
             }
@@ -75,11 +76,9 @@ impl Task {
                 self.held_back = Some(io);
                 return until;
             }
-            if !self.window.add(Slot::of(&io, now)) {
-                return None;
-            }
-            if io.op == Op::Flush {
-                self.window.fence();
+            let slot = self.window.add(Slot::of(&io, now))?;
+            if io.op == Op::Flush && self.fsync != Fsync::IsQueued {
+                self.window.sleep_in(slot);
                 return None;
             }
         }

@@ -17,6 +17,9 @@ impl Task {
     pub(super) fn reap(&mut self, now: Instant) {
         let mut taken = 0;
         while taken < self.window.complete_max {
+            if self.commits_writes && self.commit_write() {
+                return;
+            }
             let Some((index, slot)) = self.window.reap() else { break };
             taken += 1;
             if let Some(op) = slot.op.filter(|_| !self.is_closing) {
@@ -42,6 +45,18 @@ impl Task {
                 self.count_reaped(now, taken);
             }
         }
+    }
+
+    /// A write that has ended goes on with a flush of its device. Answers whether there is one.
+    #[cold]
+    fn commit_write(&mut self) -> bool {
+        let Some(index) = self.window.first_ended() else { return false };
+        let slot = self.window.slot(index);
+        if slot.op != Some(Op::Write) || slot.is_committing {
+            return false;
+        }
+        self.window.commit(index);
+        true
     }
 
     /// I/Os were reaped, the last of which ended now.

@@ -21,6 +21,8 @@ pub(super) struct Window {
     is_draining: bool,
     /// Nothing is submitted until all that is under way has ended: an fsync is among it, or the depth has fallen.
     is_fenced: bool,
+    /// The I/O that the process sleeps in: until it has ended nothing is submitted, and nothing else is taken.
+    sleeps_in: Option<u32>,
     depth: u32,
     depth_low: u32,
     batch_max: u32,
@@ -40,6 +42,8 @@ pub(super) struct Slot {
     pub(super) parts: Parts,
     pub(super) created: Instant,
     pub(super) issued: Instant,
+    /// A write whose data is there, and which now flushes its device.
+    pub(super) is_committing: bool,
 }
 
 /// Sectors that so many bytes from an offset on touch: of what is not direct, ends may lie within one.
@@ -66,6 +70,7 @@ impl Slot {
             parts: Parts::of_sectors(sectors(io.offset_bytes, io.bytes)),
             created: now,
             issued: Instant::ZERO,
+            is_committing: false,
         }
     }
 }
@@ -82,6 +87,7 @@ impl Window {
             called: Vec::with_capacity(depth as usize),
             is_draining: false,
             is_fenced: false,
+            sleeps_in: None,
             depth,
             depth_low: process.issue.depth_low.unwrap_or(depth).min(depth),
             batch_max: process.issue.batch.clamp(1, depth),
@@ -105,6 +111,11 @@ impl Window {
         self.is_fenced = true;
     }
 
+    /// The process sleeps in this I/O, beside all that is under way.
+    pub(super) fn sleep_in(&mut self, index: u32) {
+        self.sleeps_in = Some(index);
+    }
+
     pub(super) fn set_depth(&mut self, depth: u32) {
         self.depth = depth;
     }
@@ -120,21 +131,34 @@ impl Window {
             self.is_draining = false;
         }
         self.is_fenced &= self.in_flight > 0;
-        if self.is_draining || self.is_fenced {
+        if self.is_draining || self.is_fenced || self.sleeps_in.is_some() {
             0
         } else {
             self.depth.saturating_sub(self.in_flight).min(self.batch_max)
         }
     }
 
-    /// Takes an I/O into the batch of the running system call. Answers whether there was a slot.
+    /// Takes an I/O into the batch of the running system call. Answers its slot, if there was one.
     #[inline]
-    pub(super) fn add(&mut self, slot: Slot) -> bool {
-        let Some(index) = self.free.pop() else { return false };
+    pub(super) fn add(&mut self, slot: Slot) -> Option<u32> {
+        let index = self.free.pop()?;
         self.slots[index as usize] = slot;
         self.in_flight += 1;
         self.batch.push_back(index);
-        true
+        Some(index)
+    }
+
+    /// Whether I/Os wait to be put forward by the next system call.
+    pub(super) fn has_batch(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
+    /// The write of this slot, which has ended and is not yet reaped, goes on with a flush of its device.
+    pub(super) fn commit(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        (slot.is_committing, slot.parts) = (true, Parts::of_sectors(0));
+        self.ended.pop_front();
+        self.batch.push_back(index);
     }
 
     /// The next I/O of the running system call, which is put forward now.
@@ -187,20 +211,36 @@ impl Window {
     #[inline]
     pub(super) fn bio_ended(&mut self, index: u32, part: &Bio, status: Status) {
         if self.slots[index as usize].parts.ended(part, status).is_some() {
-            self.ended.push_back(index);
+            if self.sleeps_in == Some(index) {
+                self.ended.push_front(index);
+            } else {
+                self.ended.push_back(index);
+            }
         }
     }
 
     /// Whether as many have ended as it waits for.
     #[inline]
     pub(super) fn can_reap(&self) -> bool {
+        if self.sleeps_in.is_some() {
+            return self.ended.front() == self.sleeps_in.as_ref();
+        }
         !self.ended.is_empty() && self.ended.len() as u32 >= self.complete_min.clamp(1, self.in_flight.max(1))
+    }
+
+    /// The first that has ended, and is not yet reaped.
+    pub(super) fn first_ended(&self) -> Option<u32> {
+        self.ended.front().copied()
     }
 
     /// Takes the first that has ended.
     #[inline]
     pub(super) fn reap(&mut self) -> Option<(u32, Slot)> {
+        if self.sleeps_in.is_some() && self.ended.front() != self.sleeps_in.as_ref() {
+            return None;
+        }
         let index = self.ended.pop_front()?;
+        self.sleeps_in = None;
         self.in_flight -= 1;
         self.free.push(index);
         Some((index, self.slots[index as usize]))
