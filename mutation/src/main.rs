@@ -34,7 +34,15 @@ fn tests(name: &str) -> Option<Vec<Vec<String>>> {
         // Without those that compare with what was measured, which take longer than all others.
         "device" => &[(
             name,
-            &["--lib", "--test=conservation", "--test=exact", "--test=models", "--test=presets", "--test=reckoned"],
+            &[
+                "--lib",
+                "--test=conservation",
+                "--test=exact",
+                "--test=exact_disks",
+                "--test=models",
+                "--test=presets",
+                "--test=reckoned",
+            ],
         )],
         "cgroup" | "fio" | "legacy" | "nbd" | "sim" | "trace" => &[(name, own)],
         _ => return None,

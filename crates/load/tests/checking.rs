@@ -48,7 +48,6 @@ fn with_a_backlog_it_is_read_after_so_many_writes_and_the_rest_at_the_end() {
 
 #[test]
 fn only_writes_are_read_again() {
-    assert_eq!(ios(AT_THE_END, Pattern::read(4096)), "R0 R1 R2 R3");
     assert_eq!(ios(AT_THE_END, Pattern { sync_every: [3, 0], ..Pattern::write(4096) }), "W0 W1 W2 F0 W3 R0 R1 R2 R3");
     assert_eq!(ios(AT_THE_END, Pattern::new(Direction::TrimWrite, 4096)), "T0 W0 T1 W1 T2 W2 T3 W3 R0 R1 R2 R3");
 }
