@@ -39,16 +39,24 @@ pub enum Outcome {
 }
 
 impl Cases {
-    /// Runs each test once without a mutant, and tells of each program. Tests write what they come by to the file `list`.
-    pub fn measured(programs: Vec<Program>, list: &Path) -> Result<Self, Box<dyn Error>> {
+    /// Runs each test once without a mutant, and tells of each program. Tests write what they come by to the file `list`; those that
+    /// take longer than `within` are left out.
+    pub fn measured(programs: Vec<Program>, list: &Path, within: Duration) -> Result<Self, Box<dyn Error>> {
         let mut cases: Vec<Case> = Vec::new();
         for (program, of) in programs.iter().enumerate() {
-            let begin = cases.len();
+            let (begin, mut left_out) = (cases.len(), 0);
             for name in names(of)? {
                 fs::write(list, "")?;
                 let start = Instant::now();
-                if run(of, &[&name], &[(LIST, &list.to_string_lossy())], Duration::MAX)? != Outcome::Passed {
-                    return Err(format!("{name} of {} fails without any mutant", of.path.display()).into());
+                match run(of, &[&name], &[(LIST, &list.to_string_lossy())], within)? {
+                    Outcome::Passed => {}
+                    Outcome::Failed => {
+                        return Err(format!("{name} of {} fails without any mutant", of.path.display()).into());
+                    }
+                    Outcome::Hung => {
+                        left_out += 1;
+                        continue;
+                    }
                 }
                 let took = start.elapsed();
                 let reaches = fs::read_to_string(list)?.lines().filter_map(|line| line.parse().ok()).collect();
@@ -58,7 +66,8 @@ impl Cases {
             let took: Duration = own.iter().map(|case| case.took).sum();
             let reached: BTreeSet<u32> = own.iter().flat_map(|case| case.reaches.iter().copied()).collect();
             let (file, of_tests) = (of.path.file_name().unwrap_or_default().to_string_lossy(), own.len());
-            println!("{file}: {of_tests} tests take {:.1} s and come by {}", took.as_secs_f64(), reached.len());
+            let (seconds, reached) = (took.as_secs_f64(), reached.len());
+            println!("{file}: {of_tests} tests take {seconds:.1} s and come by {reached}; {left_out} take too long");
         }
         cases.retain(|case| !case.reaches.is_empty());
         cases.sort_by_key(|case| case.took);

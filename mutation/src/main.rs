@@ -13,12 +13,12 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cases::{Cases, Outcome};
 use tree::Tree;
 
-const USAGE: &str = "usage: mutation/run CRATE [--sample N] [--seed N] [PART OF A FILE'S PATH...]";
+const USAGE: &str = "usage: mutation/run CRATE [--sample N] [--seed N] [--within SECONDS] [PART OF A FILE'S PATH...]";
 
 /// The tests that a crate's mutants are tried on, as cargo is told in one command after the other: those that are about the crate, and quick.
 fn tests(name: &str) -> Option<Vec<Vec<String>>> {
@@ -66,13 +66,14 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
-    let (mut sample, mut seed, mut words) = (usize::MAX, 1, Vec::new());
+    let (mut sample, mut seed, mut within, mut words) = (usize::MAX, 1, Duration::MAX, Vec::new());
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || arguments.next().and_then(|text| text.parse::<u64>().ok()).ok_or(USAGE);
         match argument.as_str() {
             "--sample" => sample = number()? as usize,
             "--seed" => seed = number()?,
+            "--within" => within = Duration::from_secs(number()?),
             _ => words.push(argument),
         }
     }
@@ -88,7 +89,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     println!("{} compile", chosen.len());
     shuffle(&mut chosen, seed);
     chosen.truncate(sample);
-    judge(&tree, &Cases::measured(programs, &place.join("reached"))?, &chosen)
+    judge(&tree, &Cases::measured(programs, &place.join("reached"), within)?, &chosen)
 }
 
 /// Tries each mutant, as many at a time as there are CPUs, and tells which no test notices.
