@@ -340,4 +340,15 @@ mod tests {
         assert!(meter.try_enter(&lock, Site::Merge), "nothing is held where nothing costs");
         assert_eq!(meter.spent(), Nanos::ZERO);
     }
+
+    #[test]
+    fn where_nobody_calls_nothing_is_spent_and_nobody_is_late() {
+        let (meter, lock) = (LockMeter::new(3), Held::default());
+        let cost = SectionCost { beside: Nanos(30), ..COST };
+        meter.begin(Instant(1000), CpuId(0), cost);
+        meter.enter(&lock, Site::Insert);
+        assert_eq!((meter.spent(), meter.late(Instant(1000))), (Nanos(130), Nanos(100)));
+        meter.rest(Instant(5000));
+        assert_eq!((meter.spent(), meter.late(Instant(5000))), (Nanos::ZERO, Nanos::ZERO));
+    }
 }
