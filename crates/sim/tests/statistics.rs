@@ -2,30 +2,36 @@
 
 mod support;
 
-use hoistway_blk::Kernel;
+use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::document::DiskSummary;
-use hoistway_sim::{Control, Host, QueueSettings, Scenario, Statistics, run_probed};
+use hoistway_sim::{Control, Host, QueueSettings, Scenario, Statistics, Write, run_probed};
 use support::spec;
 
-/// Of the first device of a job file.
+/// Of the only device of a job file.
 fn statistics(job: &str, scheduler: &str) -> DiskSummary {
-    let text = format!("[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\nsize=1g\n{job}");
+    of_all(&format!("filename=/dev/sda\n{job}"), scheduler, Vec::new()).swap_remove(0)
+}
+
+/// Of all devices of a job file, some of whose files are written meanwhile.
+fn of_all(job: &str, scheduler: &str, writes: Vec<Write>) -> Vec<DiskSummary> {
+    let text = format!("[global]\nioengine=libaio\ndirect=1\nsize=1g\n{job}");
     let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
     let scenario = Scenario {
         workload: &workload,
-        devices: vec![&preset],
+        devices: vec![&preset; workload.files.len()],
         guests: None,
-        queue: QueueSettings::new(Kernel::V6_18, 4),
+        queue: QueueSettings { writes, ..QueueSettings::new(Kernel::V6_18, 4) },
         host: Host::builtin(Host::DEFAULT).unwrap(),
         runtime: None,
     };
     let spec = spec(scheduler, &[], 1);
     let probe = Statistics::new(&scenario, &spec);
     let (result, probe) = run_probed(&scenario, &spec, &Control::default(), probe).unwrap();
-    probe.summaries(&scenario, result.simulated).swap_remove(0)
+    assert!(result.refused.is_empty(), "{:?}", result.refused);
+    probe.summaries(&scenario, result.simulated)
 }
 
 #[test]
@@ -64,4 +70,23 @@ fn a_scheduler_can_choose_only_where_requests_wait_for_it() {
         assert!((100..2000).contains(&deep), "{scheduler}: {deep}");
     }
     assert_eq!(choices("none", 128), Some(0), "nobody is there to choose");
+}
+
+#[test]
+fn each_device_counts_what_is_its_own_also_while_its_scheduler_is_taken_away() {
+    let jobs = "rw=randread\nbs=4k\niodepth=128\n[a]\nfilename=/dev/sda\nnumber_ios=3000\n[b]\nfilename=/dev/sdb\nnumber_ios=2000\n";
+    for scheduler in ["mq-deadline", "bfq", "kyber"] {
+        let write = |ms, to: &str| Write {
+            at: Nanos::from_millis(ms),
+            only_under: None,
+            file: "scheduler".to_owned(),
+            text: to.to_owned(),
+        };
+        let disks = of_all(jobs, scheduler, vec![write(5, "none"), write(10, scheduler), write(15, "none")]);
+        for (disk, ios) in disks.iter().zip([3000, 2000]) {
+            let in_flight = disk.stat.split_whitespace().nth(8);
+            assert_eq!((disk.read_ios, in_flight), (ios, Some("0")), "{scheduler}, {}: {}", disk.file, disk.stat);
+            assert!(disk.choices.is_some_and(|choices| choices > 10 && choices < ios), "{:?}", disk.choices);
+        }
+    }
 }
