@@ -206,6 +206,10 @@ fn random_jobs_visit_each_block_of_a_strided_zone_once_and_then_the_next_zone() 
     // The second zone is cut off by the end of the region.
     let cut = strided(4, 8, true);
     assert!(cut.iter().all(|block| matches!(block, 0..4 | 6 | 7)) && cut.contains(&7), "{cut:?}");
+    assert_eq!(cut.len(), 24, "it goes on with the first");
+    // Without time a job ends with the first block that is not there any more.
+    let ends = strided(4, 8, false);
+    assert!((4..=6).contains(&ends.len()), "{ends:?}");
 }
 
 #[test]
