@@ -5,7 +5,8 @@ mod support;
 use hoistway_blk::{Instant, Op, Status};
 use hoistway_device::{
     Command, Device, FaultInjector, FaultParameters, Null, NullParameters, Optane, OptaneParameters, Raid,
-    RaidParameters, Refusal, Schedule, Shape, Throttle, ThrottleParameters, TraceEvent, Tracer, TracerParameters,
+    RaidParameters, Refusal, Schedule, Shape, Throttle, ThrottleBurst, ThrottleParameters, TraceEvent, Tracer,
+    TracerParameters,
 };
 use support::{command, serve, shape};
 
@@ -159,4 +160,27 @@ fn what_a_throttle_lets_pass_while_the_device_refuses_is_tried_again_in_order() 
     let ended = serve(&mut volume, &reads);
     let expected = [(11_000, 0, Status::Ok), (32_000, 1, Status::Ok), (52_000, 2, Status::Ok)];
     assert_eq!(ended, expected);
+}
+
+#[test]
+fn a_trace_has_the_ends_that_a_device_only_tells_later() {
+    let parameters = TracerParameters { keeps_events: 64 };
+    let mut traced = Tracer::new(Box::new(card(8, Some(1))), &parameters);
+    let reads: Vec<(u64, Command)> = (0..5).map(|tag| (0, command(tag, Op::Read, 0, 8))).collect();
+    serve(&mut traced, &reads);
+    let events = traced.traced().unwrap();
+    let taken = events.iter().filter(|event| matches!(event, TraceEvent::Taken(..))).count();
+    assert_eq!((taken, events.len()), (5, 10), "{events:?}");
+}
+
+#[test]
+fn bytes_pass_as_fast_as_a_burst_until_its_credits_are_gone() {
+    // A gigabyte a second for the first megabyte, then one megabyte: 131 us and 131 ms for each read of 128 KiB.
+    let burst = ThrottleBurst { iops: 1e9, ios: 1e9, mb_per_s: 1000.0, mb: 1.0 };
+    let parameters = ThrottleParameters { iops: 1e9, io_kib: 256, mb_per_s: 1.0, burst: Some(burst) };
+    let mut volume = Throttle::new(Box::new(Null::new(shape(32), &null(1000), 1)), &parameters);
+    let reads: Vec<(u64, Command)> = (0..11).map(|tag| (0, command(tag, Op::Read, 0, 256))).collect();
+    let ends: Vec<u64> = serve(&mut volume, &reads).iter().map(|end| end.0).collect();
+    assert!(ends[6] < 2_000_000 && ends[8] > 50_000_000, "{ends:?}");
+    assert_eq!(ends[10] - ends[9], 131_072_000, "{ends:?}");
 }
